@@ -2,12 +2,12 @@
 
 /*
  * ipclab-agent: a process that plays one role in a run. ipclabd starts it with its placement set and with the
- * descriptors of schema/protocol/protocol.h; it is of no use to a person, and says so.
+ * descriptors of schema/protocol/protocol.h. Started by hand it exits with a message.
  */
 
 #include "agent/base/agent.h"
 #include "agent/base/peer.h"
-#include "agent/os/twin.h"
+#include "agent/os/fork-peer.h"
 #include "agent/script/leader.h"
 #include "agent/script/workers.h"
 #include "schema/util.h"
@@ -23,20 +23,20 @@
 #include <sys/stat.h>
 
 static void usage(FILE *f) {
-        fputs("usage: ipclab-agent ROLE [TWIN-ROLE BYTES [huge]]\n"
+        fputs("usage: ipclab-agent ROLE [PEER-ROLE BYTES [huge]]\n"
               "\n"
               "Plays one role of a measurement: sender, receiver, initiator, responder, server or client.\n"
               "It is started by ipclabd, which passes the descriptors 3 (control), 4 (peer) and 5 (run directory);\n"
-              "to measure something, post an experiment to ipclabd. With a second role it becomes two agents that "
-              "share\n"
-              "so many bytes by descent; the second one has the descriptors 6 and 7, and 8 tells ipclabd of it.\n"
+              "to measure something, post an experiment to ipclabd. With a second role it forks the peer, which "
+              "shares\n"
+              "BYTES of memory with it and has the descriptors 6 and 7; 8 reports the peer to ipclabd.\n"
               "\n"
               "  --help     print this\n"
               "  --version  print the version\n",
               f);
 }
 
-/* A workload of one agent has no peer; the daemon opens /dev/null in its place. Which it is, the set-up tells. */
+/* A workload of one agent has no peer, and the daemon opens /dev/null in its place. The set-up names the workload. */
 static bool is_character_device(int fd) {
         struct stat st;
         return fstat(fd, &st) == 0 && S_ISCHR(st.st_mode);
@@ -57,8 +57,8 @@ static int check_descriptors(void) {
         return -EBADF;
 }
 
-static int check_twin_descriptors(void) {
-        for (int fd = AGENT_TWIN_CONTROL_FD; fd <= AGENT_TWIN_REPORT_FD; fd++)
+static int check_peer_descriptors(void) {
+        for (int fd = AGENT_FORKED_CONTROL_FD; fd <= AGENT_FORKED_REPORT_FD; fd++)
                 if (!peer_is_packet_socket(fd)) {
                         fprintf(stderr, "ipclab-agent: descriptor %d of the second agent is no SOCK_SEQPACKET socket\n",
                                 fd);
@@ -67,8 +67,8 @@ static int check_twin_descriptors(void) {
         return 0;
 }
 
-/* The other descriptors are open to the leader alone, or closed by the daemon at exec. */
-static int agent_init(struct agent *a, const char *role, enum end end, const struct twin_memory *inherited) {
+/* Any other descriptor is the leader's own, or is closed at exec. */
+static int agent_init(struct agent *a, const char *role, enum end end, const struct forked_memory *inherited) {
         *a = (struct agent){
                 .inherited = *inherited,
                 .end = end,
@@ -92,12 +92,13 @@ static int agent_run(struct agent *a) {
         int r = pthread_create(&leader, NULL, leader_main, a);
         if (r)
                 return -r;
-        /* The daemon starts agents with precedence where it may, for the leader: among a thousand threads that never
-         * sleep its turn would come after seconds. Workers, all made from here on, have none. */
+        /* The daemon starts agents at a raised priority where it is permitted, for the leader: among a thousand threads
+         * that never sleep it would run only after seconds. The workers, which are created from here on, have the
+         * normal priority. */
         if (getpriority(PRIO_PROCESS, 0) < 0 && setpriority(PRIO_PROCESS, 0, 0) < 0)
                 return -errno;
         while (sem_wait(&a->workers_ready) < 0)
-                ; /* EINTR; the leader ends the process when there is nothing to wait for */
+                ; /* EINTR; the leader ends the process when no worker will become ready */
         workers_main(a);
         (void) pthread_join(leader, NULL);
         return 0;
@@ -111,11 +112,11 @@ static void agent_deinit(struct agent *a) {
         (void) sem_destroy(&a->workers_ready);
 }
 
-/* The roles of a program that becomes two agents, or of one that stays alone. */
+/* The program's arguments: with a second role it forks its peer. */
 struct call {
-        const char *role, *twin_role, *bytes; /* the latter two NULL: alone */
+        const char *role, *peer_role, *bytes; /* the latter two NULL: no forked peer */
         bool huge;
-        enum end end, twin_end;
+        enum end end, peer_end;
 };
 
 static int parse_call(int argc, char **argv, struct call *ret) {
@@ -126,16 +127,16 @@ static int parse_call(int argc, char **argv, struct call *ret) {
         if (argc == 2)
                 return 0;
         c.huge = argc == 5;
-        if (argc == 3 || role_from_name(argv[2], &c.twin_end) < 0 || c.twin_end == c.end ||
+        if (argc == 3 || role_from_name(argv[2], &c.peer_end) < 0 || c.peer_end == c.end ||
             (c.huge && strcmp(argv[4], "huge") != 0))
                 return -EINVAL;
-        c.twin_role = argv[2];
+        c.peer_role = argv[2];
         c.bytes = argv[3];
         *ret = c;
         return 0;
 }
 
-static int play(const char *role, enum end end, const struct twin_memory *inherited) {
+static int play(const char *role, enum end end, const struct forked_memory *inherited) {
         struct agent a;
         int r = agent_init(&a, role, end, inherited);
         if (r == 0)
@@ -146,7 +147,7 @@ static int play(const char *role, enum end end, const struct twin_memory *inheri
 }
 
 int main(int argc, char **argv) {
-        struct twin_memory inherited = {};
+        struct forked_memory inherited = {};
         struct call c;
 
         if (argc == 2 && strcmp(argv[1], "--help") == 0) {
@@ -161,21 +162,21 @@ int main(int argc, char **argv) {
                 usage(stderr);
                 return AGENT_EXIT_USAGE;
         }
-        /* A program that lies in memory (daemon/run/program.c) has no file name to be listed by. */
+        /* A program in a memfd (daemon/run/program.c) has no file name for process listings. */
         (void) prctl(PR_SET_NAME, "ipclab-agent", 0, 0, 0);
         /* The program's file may be readable, and fs.suid_dumpable 1. */
         if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0) {
                 fprintf(stderr, "ipclab-agent: PR_SET_DUMPABLE: %s\n", strerrordesc_np(errno));
                 return AGENT_EXIT_FAILED;
         }
-        /* Beyond RLIMIT_FSIZE the call fails with EFBIG, which becomes the run's error; the signal would say nothing.
-         */
+        /* With SIGXFSZ ignored a call beyond RLIMIT_FSIZE fails with EFBIG, which becomes the run's error; the signal
+         * would end the process without a reason. */
         (void) signal(SIGXFSZ, SIG_IGN);
-        if (check_descriptors() < 0 || (c.twin_role && check_twin_descriptors() < 0))
+        if (check_descriptors() < 0 || (c.peer_role && check_peer_descriptors() < 0))
                 return AGENT_EXIT_USAGE;
-        int r = c.twin_role ? twin_begin(c.bytes, c.huge, &inherited) : 0;
+        int r = c.peer_role ? fork_peer(c.bytes, c.huge, &inherited) : 0;
         if (r >= 0)
-                r = r == 0 ? play(c.role, c.end, &inherited) : play(c.twin_role, c.twin_end, &inherited);
+                r = r == 0 ? play(c.role, c.end, &inherited) : play(c.peer_role, c.peer_end, &inherited);
         if (r < 0) {
                 fprintf(stderr, "ipclab-agent: %s\n", strerrordesc_np(-r));
                 return AGENT_EXIT_FAILED;

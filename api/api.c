@@ -7,7 +7,9 @@
 #include "api/handle/dispatch.h"
 #include "api/handle/state.h"
 #include "api/http/assets.h"
+#include "api/http/relay.h"
 #include "api/openapi/openapi.h"
+#include "schema/limits.h"
 #include "schema/util.h"
 
 #include <arpa/inet.h>
@@ -15,17 +17,50 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
-/* How much each listener takes. They share nothing: a flood on TCP leaves the unix socket as it is. A unix peer is a
- * user. A TCP peer is an address, and on loopback that is 127.0.0.1 for nearly everybody: there the limit per peer is
- * theirs together, and what is above it is for those who come from another of its addresses. */
-static const struct {
-        unsigned connections, connections_per_peer, workers, exporters;
-} shares[LISTENER_COUNT] = {
-        [LISTENER_TCP] = {.connections = 192, .connections_per_peer = 128, .workers = 3, .exporters = 2},
-        [LISTENER_LOCAL] = {.connections = 128, .connections_per_peer = 96, .workers = 3, .exporters = 2},
+/* How much each listener takes. They share nothing: a flood on TCP leaves the unix socket as it is. */
+#define WORKERS 3u
+#define EXPORTERS 2u
+#define MIB ((size_t) 1 << 20)
+
+static const struct peer_limits limits[LISTENER_COUNT] = {
+        [LISTENER_TCP].most =
+                {
+                        /*                  PEER_ALL, PEER_USER, PEER_ADDRESS */
+                        [PEER_CONNECTIONS] = {192, 160, 128},
+                        [PEER_DEAR] = {48, 32, 16},
+                        [PEER_STREAMS] = {64, 48, 32},
+                        [PEER_BODY_BYTES] = {8 * MIB, 6 * MIB, 4 * MIB},
+                        [PEER_HELD_BYTES] = {8 * MIB, 6 * MIB, 4 * MIB},
+                },
+        [LISTENER_LOCAL].most =
+                {
+                        [PEER_CONNECTIONS] = {128, 96},
+                        [PEER_DEAR] = {32, 16},
+                        [PEER_STREAMS] = {48, 32},
+                        [PEER_BODY_BYTES] = {8 * MIB, 4 * MIB},
+                        [PEER_HELD_BYTES] = {8 * MIB, 4 * MIB},
+                },
 };
+
+/* Descriptors that clients take are not there for the next run: where there are few, so are clients. */
+static int fit_clients(struct api *a) {
+        struct rlimit limit;
+        if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+                return -errno;
+        uint64_t most = descriptors_clients_most(limit.rlim_cur);
+        a->clients = most < RELAY_CLIENTS_MAX ? (unsigned) most : RELAY_CLIENTS_MAX;
+        for (size_t i = 0; i < LISTENER_COUNT; i++) {
+                a->limits[i] = limits[i];
+                for (size_t level = 0; level < PEER_LEVELS; level++) {
+                        size_t *n = &a->limits[i].most[PEER_CONNECTIONS][level];
+                        *n = (*n * a->clients + RELAY_CLIENTS_MAX - 1) / RELAY_CLIENTS_MAX;
+                }
+        }
+        return 0;
+}
 
 static int add_host(struct api *a, const char *host, size_t length) {
         if (a->n_hosts == API_HOSTS_MAX)
@@ -42,7 +77,7 @@ static int add_host_port(struct api *a, const char *host, unsigned port) {
         return k >= 0 && port == 80 ? add_host(a, host, strlen(host)) : k;
 }
 
-/* The address that we are bound to, where it says more than "any". */
+/* Adds the address that the socket is bound to, unless that is the wildcard address. */
 static int add_bound_host(struct api *a, const struct sockaddr_storage *address, unsigned port) {
         char text[INET6_ADDRSTRLEN], host[INET6_ADDRSTRLEN + 2];
         if (address->ss_family == AF_INET) {
@@ -86,20 +121,19 @@ static int add_hosts(struct api *a, int tcp_fd, const char *extra) {
 static int start_listener(struct api *a, unsigned listener) {
         if (a->fds[listener] < 0)
                 return 0;
-        int k = http_start(&a->listeners[listener],
-                           &(struct http_options){
-                                   .fd = a->fds[listener],
-                                   .local = listener == LISTENER_LOCAL,
-                                   .connections = shares[listener].connections,
-                                   .connections_per_peer = shares[listener].connections_per_peer,
-                                   .workers = shares[listener].workers,
-                                   .exporters = shares[listener].exporters,
-                                   .handler = {.admit = dispatch_admit,
-                                               .handle = dispatch_handle,
-                                               .refuse = dispatch_refuse,
-                                               .count = dispatch_count,
-                                               .userdata = a},
-                           });
+        int k = http_start(&a->listeners[listener], &(struct http_options){
+                                                            .fd = a->fds[listener],
+                                                            .local = listener == LISTENER_LOCAL,
+                                                            .clients = a->clients,
+                                                            .limits = &a->limits[listener],
+                                                            .workers = WORKERS,
+                                                            .exporters = EXPORTERS,
+                                                            .handler = {.admit = dispatch_admit,
+                                                                        .handle = dispatch_handle,
+                                                                        .refuse = dispatch_refuse,
+                                                                        .count = dispatch_count,
+                                                                        .userdata = a},
+                                                    });
         if (k >= 0)
                 a->fds[listener] = -1;
         return k;
@@ -149,7 +183,7 @@ int api_start(const struct api_options *o, struct api **ret) {
         a->fds[LISTENER_LOCAL] = o->unix_fd;
         a->service = o->service;
         a->token = strdup(o->token ? o->token : "");
-        int k = a->token ? 0 : -ENOMEM;
+        int k = a->token ? fit_clients(a) : -ENOMEM;
         if (k >= 0 && o->tcp_fd >= 0)
                 k = add_hosts(a, o->tcp_fd, o->extra_hosts);
         if (k >= 0)

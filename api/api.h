@@ -3,7 +3,7 @@
 #define IPCLAB_API_API_H
 
 /*
- * The HTTP interface. Runs in threads of its own; everything it knows of the daemon is daemon/service/service.h.
+ * The HTTP interface. It runs in threads of its own, and uses the daemon through daemon/service/service.h alone.
  */
 
 #include <stdint.h>

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
-# The program knows its commands and options, and asks the daemon for ids and presets; files are left to the shell.
+# The program completes its commands and options, and requests ids and presets from the daemon; the shell completes
+# files.
 _ipclab() {
         local IFS=$'\n'
         # shellcheck disable=SC2207 # a candidate a line, none with a space

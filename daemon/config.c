@@ -8,6 +8,7 @@
 #include "daemon/config.h"
 
 #include "daemon/log.h"
+#include "schema/detail.h"
 #include "schema/util.h"
 
 #include <arpa/inet.h>
@@ -15,7 +16,6 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -53,18 +53,11 @@ static const struct setting settings[] = {
          "no new experiments above this size (68719476736)"},
         {"host_tuning", KIND_SWITCH, FIELD(host_tuning), "true|false",
          "experiments may change settings of the host (false)"},
+        {"keep_until_exported", KIND_SWITCH, FIELD(keep_until_exported), "true|false",
+         "delete only what ipclab-export has exported (false)"},
         {"log_level", KIND_LEVEL, FIELD(log_level), "LEVEL", "error, warning, notice, info or debug (info)"},
         {"root", KIND_ROOT, FIELD(root), "DIR", "read /sys and /proc below DIR: a captured machine"},
 };
-
-static int fail(struct config_error *e, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
-static int fail(struct config_error *e, int error, const char *format, ...) {
-        va_list ap;
-        va_start(ap, format);
-        (void) vsnprintf(e->detail, sizeof(e->detail), format, ap);
-        va_end(ap);
-        return error;
-}
 
 int config_parse_listen(const char *text, char *ret_host, uint16_t *ret_port) {
         const char *colon = strrchr(text, ':');
@@ -114,15 +107,16 @@ static int set_path(struct config *c, const struct setting *s, const char *value
                     struct config_error *e) {
         char cwd[PATH_MAX], *path = NULL;
         if (!*value)
-                return fail(e, -EINVAL, "%s: %s needs a path", where, s->key);
+                return detail_fail(e->detail, -EINVAL, "%s: %s needs a path", where, s->key);
         if (strlen(value) >= PATH_MAX)
-                return fail(e, -EINVAL, "%s: %s is longer than %d bytes", where, s->key, PATH_MAX - 1);
+                return detail_fail(e->detail, -EINVAL, "%s: %s is longer than %d bytes", where, s->key, PATH_MAX - 1);
         if (*value == '/')
                 return set_string(c, s, strdup(value));
         if (!relative)
-                return fail(e, -EINVAL, "%s: %s must be an absolute path, not \"%s\"", where, s->key, value);
+                return detail_fail(e->detail, -EINVAL, "%s: %s must be an absolute path, not \"%s\"", where, s->key,
+                                   value);
         if (!getcwd(cwd, sizeof(cwd)))
-                return fail(e, -errno, "the current directory is unknown: %s", strerrordesc_np(errno));
+                return detail_fail(e->detail, -errno, "the current directory is unknown: %s", strerrordesc_np(errno));
         if (asprintf(&path, "%s/%s", cwd, value) < 0)
                 return -ENOMEM;
         return set_string(c, s, path);
@@ -132,8 +126,9 @@ static int set_name(struct config *c, const struct setting *s, const char *value
                     struct config_error *e) {
         size_t n = strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-");
         if (n == 0 || value[n] || n > 32)
-                return fail(e, -EINVAL, "%s: %s \"%.64s\" is not a name (1 to 32 letters, digits, '_', '-', '.')",
-                            where, s->key, value);
+                return detail_fail(e->detail, -EINVAL,
+                                   "%s: %s \"%.64s\" is not a name (1 to 32 letters, digits, '_', '-', '.')", where,
+                                   s->key, value);
         return set_string(c, s, strdup(value));
 }
 
@@ -143,12 +138,14 @@ static int set_listen(struct config *c, const struct setting *s, const char *val
         uint16_t port;
         int r = strcmp(value, "none") == 0 ? 0 : config_parse_listen(value, host, &port);
         if (r == -EADDRNOTAVAIL)
-                return fail(e, -EINVAL,
-                            "%s: listen %s is not a loopback address: ipclabd serves this machine only (use 127.0.0.1 "
-                            "or [::1]; ssh -L forwards it to other machines)",
-                            where, value);
+                return detail_fail(
+                        e->detail, -EINVAL,
+                        "%s: listen %s is not a loopback address: ipclabd serves this machine only (use 127.0.0.1 "
+                        "or [::1]; ssh -L forwards it to other machines)",
+                        where, value);
         if (r < 0)
-                return fail(e, -EINVAL, "%s: listen \"%.128s\" is neither ADDR:PORT nor \"none\"", where, value);
+                return detail_fail(e->detail, -EINVAL, "%s: listen \"%.128s\" is neither ADDR:PORT nor \"none\"", where,
+                                   value);
         return set_string(c, s, strdup(value));
 }
 
@@ -158,8 +155,8 @@ static int set_seconds(struct config *c, const struct setting *s, const char *va
         errno = 0;
         unsigned long long v = strtoull(value, &end, 10);
         if (errno || *value < '0' || *value > '9' || *end || v < 1 || v > 1000000)
-                return fail(e, -EINVAL, "%s: %s \"%.64s\" is not a number of seconds from 1 to 1000000", where, s->key,
-                            value);
+                return detail_fail(e->detail, -EINVAL, "%s: %s \"%.64s\" is not a number of seconds from 1 to 1000000",
+                                   where, s->key, value);
         *(uint64_t *) (void *) ((char *) c + s->offset) = v * NSEC_PER_SEC;
         return 0;
 }
@@ -170,8 +167,8 @@ static int set_count(struct config *c, const struct setting *s, const char *valu
         errno = 0;
         unsigned long long v = strtoull(value, &end, 10);
         if (errno || *value < '0' || *value > '9' || *end || v < 1 || v > COUNT_MAX)
-                return fail(e, -EINVAL, "%s: %s \"%.64s\" is not a number from 1 to %llu", where, s->key, value,
-                            (unsigned long long) COUNT_MAX);
+                return detail_fail(e->detail, -EINVAL, "%s: %s \"%.64s\" is not a number from 1 to %llu", where, s->key,
+                                   value, (unsigned long long) COUNT_MAX);
         *(uint64_t *) (void *) ((char *) c + s->offset) = v;
         return 0;
 }
@@ -180,7 +177,8 @@ static int set_switch(struct config *c, const struct setting *s, const char *val
                       struct config_error *e) {
         bool on = strcmp(value, "true") == 0;
         if (!on && strcmp(value, "false") != 0)
-                return fail(e, -EINVAL, "%s: %s \"%.64s\" is neither true nor false", where, s->key, value);
+                return detail_fail(e->detail, -EINVAL, "%s: %s \"%.64s\" is neither true nor false", where, s->key,
+                                   value);
         *(bool *) (void *) ((char *) c + s->offset) = on;
         return 0;
 }
@@ -200,9 +198,9 @@ static int set_value(struct config *c, const struct setting *s, const char *valu
                 return set_listen(c, s, value, where, e);
         case KIND_LEVEL:
                 if (log_level_from_name(value, &c->log_level) < 0)
-                        return fail(e, -EINVAL,
-                                    "%s: log level \"%.64s\" is none of error, warning, notice, info, debug", where,
-                                    value);
+                        return detail_fail(e->detail, -EINVAL,
+                                           "%s: log level \"%.64s\" is none of error, warning, notice, info, debug",
+                                           where, value);
                 return 0;
         case KIND_SECONDS:
                 return set_seconds(c, s, value, where, e);
@@ -237,14 +235,15 @@ static int read_line(struct config *c, char *line, unsigned number, const char *
                 return 0;
         char *equals = strchr(line, '=');
         if (!equals)
-                return fail(e, -EINVAL, "%s: not \"key = value\": %.100s", where, line);
+                return detail_fail(e->detail, -EINVAL, "%s: not \"key = value\": %.100s", where, line);
         *equals = 0;
         char *key = trim(line), *value = trim(equals + 1);
         const struct setting *s = find_setting(key);
         if (!s)
-                return fail(e, -EINVAL, "%s: unknown key \"%.64s\"", where, key);
+                return detail_fail(e->detail, -EINVAL, "%s: unknown key \"%.64s\"", where, key);
         if (seen[s - settings])
-                return fail(e, -EINVAL, "%s: %s is set twice (first in line %u)", where, key, seen[s - settings]);
+                return detail_fail(e->detail, -EINVAL, "%s: %s is set twice (first in line %u)", where, key,
+                                   seen[s - settings]);
         seen[s - settings] = number;
         return set_value(c, s, value, false, where, e);
 }
@@ -257,16 +256,17 @@ static int read_lines(struct config *c, FILE *f, const char *path, struct config
         errno = 0;
         for (unsigned number = 1; (n = getline(&line, &size, f)) >= 0; number++) {
                 if ((size_t) n > LINE_MAX_BYTES)
-                        return fail(e, -EINVAL, "%.300s:%u: line longer than %u bytes", path, number, LINE_MAX_BYTES);
+                        return detail_fail(e->detail, -EINVAL, "%.300s:%u: line longer than %u bytes", path, number,
+                                           LINE_MAX_BYTES);
                 if (strlen(line) != (size_t) n)
-                        return fail(e, -EINVAL, "%.300s:%u: a NUL byte", path, number);
+                        return detail_fail(e->detail, -EINVAL, "%.300s:%u: a NUL byte", path, number);
                 int r = read_line(c, line, number, path, seen, e);
                 if (r < 0)
                         return r;
                 errno = 0;
         }
         if (!feof(f)) /* getline also ends when memory is short, without an error of the file */
-                return fail(e, errno ? -errno : -EIO, "cannot read %.300s", path);
+                return detail_fail(e->detail, errno ? -errno : -EIO, "cannot read %.300s", path);
         return 0;
 }
 
@@ -274,13 +274,13 @@ int config_read_file(struct config *c, const char *path, struct config_error *e)
         _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
         struct stat st;
         if (fd < 0)
-                return fail(e, -errno, "cannot open %.300s: %s", path, strerrordesc_np(errno));
+                return detail_fail(e->detail, -errno, "cannot open %.300s: %s", path, strerrordesc_np(errno));
         if (fstat(fd, &st) < 0)
-                return fail(e, -errno, "cannot stat %.300s: %s", path, strerrordesc_np(errno));
+                return detail_fail(e->detail, -errno, "cannot stat %.300s: %s", path, strerrordesc_np(errno));
         if (!S_ISREG(st.st_mode))
-                return fail(e, -EINVAL, "%.300s is not a regular file", path);
+                return detail_fail(e->detail, -EINVAL, "%.300s is not a regular file", path);
         if (st.st_size > (off_t) FILE_MAX_BYTES)
-                return fail(e, -EINVAL, "%.300s is longer than %u bytes", path, FILE_MAX_BYTES);
+                return detail_fail(e->detail, -EINVAL, "%.300s is longer than %u bytes", path, FILE_MAX_BYTES);
         _cleanup_fclose_ FILE *f = fdopen(fd, "re");
         if (!f)
                 return -ENOMEM;
@@ -309,7 +309,7 @@ int config_read_files(struct config *c, const char *path, bool required, struct 
         struct dirent **entries = NULL;
         int n = scandir(dir, &entries, is_conf, by_name);
         if (n < 0 && errno != ENOENT && errno != ENOTDIR)
-                return fail(e, -errno, "cannot list %.300s: %s", dir, strerrordesc_np(errno));
+                return detail_fail(e->detail, -errno, "cannot list %.300s: %s", dir, strerrordesc_np(errno));
         r = 0;
         for (int i = 0; i < n; i++) {
                 _cleanup_free_ char *file = NULL;
@@ -449,9 +449,9 @@ static int read_arguments(int argc, char **argv, struct arguments *a, struct con
                 if (c < 0)
                         break;
                 if (c == '?')
-                        return fail(e, -EINVAL, "unknown option %.100s (see --help)", argv[at]);
+                        return detail_fail(e->detail, -EINVAL, "unknown option %.100s (see --help)", argv[at]);
                 if (c == ':')
-                        return fail(e, -EINVAL, "option %.100s needs a value", argv[at]);
+                        return detail_fail(e->detail, -EINVAL, "option %.100s needs a value", argv[at]);
                 if (c == OPTION_CONFIG)
                         a->config = optarg;
                 else if (c >= OPTION_ACTIONS) {
@@ -463,7 +463,7 @@ static int read_arguments(int argc, char **argv, struct arguments *a, struct con
                         a->values[c] = optarg;
         }
         if (optind < argc)
-                return fail(e, -EINVAL, "unexpected argument \"%.100s\" (see --help)", argv[optind]);
+                return detail_fail(e->detail, -EINVAL, "unexpected argument \"%.100s\" (see --help)", argv[optind]);
         return 0;
 }
 

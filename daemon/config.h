@@ -8,6 +8,8 @@
  * unknown key or a bad value is an error that names file and line: the daemon does not start.
  */
 
+#include "schema/detail.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -23,10 +25,11 @@ struct config {
         char *listen;       /* "127.0.0.1:8620" or "none" */
         char *token_file;   /* STATE_DIR/token, made with 32 random bytes in hex (mode 0600) when it is missing */
         char *web_dir;
-        char *agent_path; /* ipclab-agent */
-        char *agent_user; /* "ipclab-agent"; when the daemon is root */
-        char *root;       /* "" or a captured tree for topology and environment */
-        bool host_tuning; /* whether `tune` of a spec may change settings of the host */
+        char *agent_path;         /* ipclab-agent */
+        char *agent_user;         /* "ipclab-agent"; when the daemon is root */
+        char *root;               /* "" or a captured tree for topology and environment */
+        bool host_tuning;         /* whether `tune` of a spec may change settings of the host */
+        bool keep_until_exported; /* whether what was not exported is not deleted */
         int log_level;
         uint64_t run_timeout_ns; /* no run may take longer */
         /* Limits on what is stored and waits; over them POST is refused. */
@@ -45,7 +48,7 @@ enum config_action {
 };
 
 struct config_error {
-        char detail[512]; /* "/etc/ipclab/ipclabd.conf:3: unknown key \"prot\"" */
+        char detail[DETAIL_MAX]; /* "/etc/ipclab/ipclabd.conf:3: unknown key \"prot\"" */
 };
 
 /* Reads options and files into *ret, which config_deinit() frees. 0; -EINVAL with *e filled; -errno of a file that

@@ -9,13 +9,13 @@
 #include "daemon/listen.h"
 
 #include "daemon/log.h"
+#include "schema/detail.h"
 #include "schema/util.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <netinet/in.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -23,17 +23,7 @@
 #include <sys/un.h>
 #include <systemd/sd-daemon.h>
 
-#define DETAIL_MAX 300u
 #define BACKLOG 128
-
-static int fail(char *detail, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
-static int fail(char *detail, int error, const char *format, ...) {
-        va_list ap;
-        va_start(ap, format);
-        (void) vsnprintf(detail, DETAIL_MAX, format, ap);
-        va_end(ap);
-        return error;
-}
 
 /* 0: a process listens on the address; -ECONNREFUSED: none does; other errno. */
 static int probe(const struct sockaddr_un *address) {
@@ -49,17 +39,18 @@ static int remove_stale(const struct sockaddr_un *address, char *detail) {
         struct stat st;
         const char *path = address->sun_path;
         if (lstat(path, &st) < 0)
-                return errno == ENOENT ? 0 : fail(detail, -errno, "%s: %s", path, strerrordesc_np(errno));
+                return errno == ENOENT ? 0 : detail_fail(detail, -errno, "%s: %s", path, strerrordesc_np(errno));
         if (!S_ISSOCK(st.st_mode))
-                return fail(detail, -EEXIST, "%s exists and is not a socket: it is not replaced", path);
+                return detail_fail(detail, -EEXIST, "%s exists and is not a socket: it is not replaced", path);
         int r = probe(address);
         if (r == 0)
-                return fail(detail, -EADDRINUSE, "%s accepts connections: another ipclabd is running", path);
+                return detail_fail(detail, -EADDRINUSE, "%s accepts connections: another ipclabd is running", path);
         if (r != -ECONNREFUSED)
-                return fail(detail, r, "it is unknown whether another process listens on %s: %s", path,
-                            strerrordesc_np(-r));
+                return detail_fail(detail, r, "it is unknown whether another process listens on %s: %s", path,
+                                   strerrordesc_np(-r));
         if (unlink(path) < 0 && errno != ENOENT)
-                return fail(detail, -errno, "cannot remove the stale socket %s: %s", path, strerrordesc_np(errno));
+                return detail_fail(detail, -errno, "cannot remove the stale socket %s: %s", path,
+                                   strerrordesc_np(errno));
         return 0;
 }
 
@@ -79,15 +70,15 @@ static int make_parent(const char *path, char *detail) {
                 return 0;
         *slash = 0;
         if (mkdir(parent, 0755) < 0 && errno != EEXIST)
-                return fail(detail, -errno, "cannot make %s: %s", parent, strerrordesc_np(errno));
+                return detail_fail(detail, -errno, "cannot make %s: %s", parent, strerrordesc_np(errno));
         return 0;
 }
 
 static int open_unix(const struct config *c, int *ret, char *detail) {
         struct sockaddr_un address = {.sun_family = AF_UNIX};
         if (strlen(c->socket_path) >= sizeof(address.sun_path))
-                return fail(detail, -ENAMETOOLONG, "socket path %.160s is longer than %zu bytes", c->socket_path,
-                            sizeof(address.sun_path) - 1);
+                return detail_fail(detail, -ENAMETOOLONG, "socket path %.160s is longer than %zu bytes", c->socket_path,
+                                   sizeof(address.sun_path) - 1);
         strcpy(address.sun_path, c->socket_path);
         int r = make_parent(c->socket_path, detail);
         if (r == 0)
@@ -96,19 +87,22 @@ static int open_unix(const struct config *c, int *ret, char *detail) {
                 return r;
         _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (fd < 0)
-                return fail(detail, -errno, "cannot make a unix socket: %s", strerrordesc_np(errno));
+                return detail_fail(detail, -errno, "cannot make a unix socket: %s", strerrordesc_np(errno));
         mode_t old = umask(0117); /* 0660 from the start, so that the mode need not be changed by path */
         r = bind(fd, (const struct sockaddr *) &address, sizeof(address)) < 0 ? -errno : 0;
         umask(old);
         if (r < 0)
-                return fail(detail, r, "cannot bind %s: %s", c->socket_path, strerrordesc_np(-r));
+                return detail_fail(detail, r, "cannot bind %s: %s", c->socket_path, strerrordesc_np(-r));
         gid_t group = find_group(c->socket_group);
-        if (group != (gid_t) -1 && lchown(c->socket_path, (uid_t) -1, group) < 0)
+        struct stat made;
+        bool given =
+                lstat(c->socket_path, &made) == 0 && made.st_gid == group; /* a service may be forbidden to chown() */
+        if (group != (gid_t) -1 && !given && lchown(c->socket_path, (uid_t) -1, group) < 0)
                 log_notice("cannot give %s to group %s: %s", c->socket_path, c->socket_group, strerrordesc_np(errno));
         if (listen(fd, BACKLOG) < 0) {
                 r = -errno;
                 (void) unlink(c->socket_path);
-                return fail(detail, r, "cannot open %s: %s", c->socket_path, strerrordesc_np(-r));
+                return detail_fail(detail, r, "cannot open %s: %s", c->socket_path, strerrordesc_np(-r));
         }
         *ret = util_steal_fd(&fd);
         return 0;
@@ -125,12 +119,12 @@ static int parse_address(const struct config *c, union address *ret, char *detai
         char host[64];
         uint16_t port;
         if (config_parse_listen(c->listen, host, &port) < 0)
-                return fail(detail, -EINVAL, "cannot listen on %s", c->listen);
+                return detail_fail(detail, -EINVAL, "cannot listen on %s", c->listen);
         union address v4 = {.v4 = {.sin_family = AF_INET, .sin_port = htons(port)}};
         union address v6 = {.v6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)}};
         bool six = inet_pton(AF_INET, host, &v4.v4.sin_addr) != 1;
         if (six && inet_pton(AF_INET6, host, &v6.v6.sin6_addr) != 1)
-                return fail(detail, -EINVAL, "cannot listen on %s", c->listen);
+                return detail_fail(detail, -EINVAL, "cannot listen on %s", c->listen);
         *ret = six ? v6 : v4;
         return 0;
 }
@@ -145,7 +139,7 @@ static int open_tcp(const struct config *c, int *ret, char *detail) {
         int one = 1;
         if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0 || bind(fd, &a.sa, length) < 0 ||
             listen(fd, BACKLOG) < 0)
-                return fail(detail, -errno, "cannot listen on %s: %s", c->listen, strerrordesc_np(errno));
+                return detail_fail(detail, -errno, "cannot listen on %s: %s", c->listen, strerrordesc_np(errno));
         *ret = util_steal_fd(&fd);
         return 0;
 }
@@ -156,19 +150,20 @@ static int describe_tcp(int fd, char **ret_url, char *detail) {
         socklen_t length = sizeof(a);
         char host[INET6_ADDRSTRLEN];
         if (getsockname(fd, &a.sa, &length) < 0)
-                return fail(detail, -errno, "the address of the TCP socket is unknown: %s", strerrordesc_np(errno));
+                return detail_fail(detail, -errno, "the address of the TCP socket is unknown: %s",
+                                   strerrordesc_np(errno));
         bool six = a.sa.sa_family == AF_INET6;
         bool loopback = six ? IN6_IS_ADDR_LOOPBACK(&a.v6.sin6_addr)
                             : a.sa.sa_family == AF_INET && ntohl(a.v4.sin_addr.s_addr) >> 24 == 127;
         if (!loopback)
-                return fail(detail, -EADDRNOTAVAIL,
-                            "the TCP socket from systemd is not bound to a loopback address: "
-                            "ipclabd serves this machine only");
+                return detail_fail(detail, -EADDRNOTAVAIL,
+                                   "the TCP socket from systemd is not bound to a loopback address: "
+                                   "ipclabd serves this machine only");
         (void) inet_ntop(a.sa.sa_family, six ? (void *) &a.v6.sin6_addr : (void *) &a.v4.sin_addr, host, sizeof(host));
         if (asprintf(ret_url, six ? "http://[%s]:%u/" : "http://%s:%u/", host,
                      ntohs(six ? a.v6.sin6_port : a.v4.sin_port)) < 0) {
                 *ret_url = NULL;
-                return fail(detail, -ENOMEM, "out of memory");
+                return detail_fail(detail, -ENOMEM, "out of memory");
         }
         return 0;
 }
@@ -178,7 +173,7 @@ static int describe_tcp(int fd, char **ret_url, char *detail) {
 static int take_activated(struct listeners *l, char *detail) {
         int n = sd_listen_fds(1);
         if (n < 0)
-                return fail(detail, n, "cannot take the sockets from systemd: %s", strerrordesc_np(-n));
+                return detail_fail(detail, n, "cannot take the sockets from systemd: %s", strerrordesc_np(-n));
         for (int fd = SD_LISTEN_FDS_START; fd < SD_LISTEN_FDS_START + n; fd++) {
                 int *slot = NULL;
                 if (sd_is_socket(fd, AF_UNIX, SOCK_STREAM, 1) > 0)
@@ -187,13 +182,16 @@ static int take_activated(struct listeners *l, char *detail) {
                          sd_is_socket(fd, AF_INET6, SOCK_STREAM, 1) > 0)
                         slot = &l->tcp_fd;
                 if (!slot)
-                        return fail(detail, -EINVAL, "descriptor %d from systemd is not a listening stream socket", fd);
+                        return detail_fail(detail, -EINVAL,
+                                           "descriptor %d from systemd is not a listening stream socket", fd);
                 if (*slot >= 0)
-                        return fail(detail, -EINVAL,
-                                    "systemd passed two sockets of one kind; at most one unix and one TCP socket are "
-                                    "supported");
+                        return detail_fail(
+                                detail, -EINVAL,
+                                "systemd passed two sockets of one kind; at most one unix and one TCP socket are "
+                                "supported");
                 if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
-                        return fail(detail, -errno, "descriptor %d from systemd: %s", fd, strerrordesc_np(errno));
+                        return detail_fail(detail, -errno, "descriptor %d from systemd: %s", fd,
+                                           strerrordesc_np(errno));
                 *slot = fd;
         }
         return 0;
@@ -216,7 +214,8 @@ static int compare_tcp(const struct config *c, const struct listeners *l, char *
         if (r < 0)
                 return r;
         if (getsockname(l->tcp_fd, &bound.sa, &length) < 0)
-                return fail(detail, -errno, "the address of the TCP socket is unknown: %s", strerrordesc_np(errno));
+                return detail_fail(detail, -errno, "the address of the TCP socket is unknown: %s",
+                                   strerrordesc_np(errno));
         if (!same_address(&wanted, &bound))
                 log_notice("listen = %s is not followed: the TCP socket from systemd is bound to %s (ListenStream= of "
                            "the socket unit)",
@@ -271,7 +270,7 @@ static int name_unix(const struct config *c, struct listeners *l, char *detail) 
                 path = bound ? bound : path;
         }
         l->socket_path = strdup(path);
-        return l->socket_path ? 0 : fail(detail, -ENOMEM, "out of memory");
+        return l->socket_path ? 0 : detail_fail(detail, -ENOMEM, "out of memory");
 }
 
 int listeners_open(const struct config *c, struct listeners *ret, char *ret_detail) {

@@ -15,8 +15,8 @@ struct listeners {
 };
 
 /* Sockets from systemd override `socket`, `socket_group` and `listen`, with a notice in the log where they differ;
- * listen = none closes TCP in any case. 0, or a negative errno with a sentence in ret_detail[300]: -EADDRINUSE when
- * another process accepts connections on the socket. */
+ * listen = none closes TCP in any case. 0, or a negative errno with a sentence in ret_detail[DETAIL_MAX]: -EADDRINUSE
+ * when another process accepts connections on the socket. */
 int listeners_open(const struct config *c, struct listeners *ret, char *ret_detail);
 /* Closes what is still open (a descriptor that has another owner by then must be -1) and removes the socket file. */
 void listeners_close(struct listeners *l);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * ipclabd. Reads the settings, opens what the daemon lives on (state directory, store, topology, cgroup, run
- * directories, sockets, agent), puts scheduler, service and API together, and runs the event loop until it is told to
- * go. The only place that knows all rooms. Single-threaded until api_start().
+ * ipclabd. Reads the settings, opens the daemon's resources (state directory, store, topology, cgroup, run
+ * directories, sockets, agent), connects scheduler, service and API, and runs the event loop until a signal ends it.
+ * The only file that may include from all folders. Single-threaded until api_start().
  */
 
 #include "api/api.h"
@@ -19,6 +19,7 @@
 #include "daemon/run/spawn.h"
 #include "daemon/service/host.h"
 #include "daemon/token.h"
+#include "schema/detail.h"
 #include "schema/json/json.h"
 #include "schema/util.h"
 
@@ -30,9 +31,10 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
+#include <time.h>
 
 #define STOP_WITHIN_US (4 * UINT64_C(1000000))
-#define REQUESTS_STOP_NS (5 * NSEC_PER_SEC) /* for what HTTP clients wait for, then */
+#define REQUESTS_STOP_NS (5 * NSEC_PER_SEC) /* for the requests of waiting HTTP clients */
 #define EXIT_USAGE 2 /* bad options or settings alone: the unit does not start the service again after it */
 
 struct daemon {
@@ -93,9 +95,9 @@ static int on_signal(sd_event_source *source, const struct signalfd_siginfo *inf
         return 0;
 }
 
-/* --- start, step by step; each says itself what went wrong --- */
+/* --- start, step by step; each step logs its own error --- */
 
-/* DIR and what is missing above it. */
+/* Makes the directory and its missing parents. */
 static int make_directory(const char *path, mode_t mode) {
         char part[PATH_MAX];
         (void) snprintf(part, sizeof(part), "%s", path);
@@ -128,12 +130,14 @@ static int open_store(struct daemon *d) {
                 log_error("the database in %s is damaged: ipclabd --check names where, and \"Damaged or lost data\" in "
                           "troubleshooting has the way back",
                           d->config.state_dir);
-        else if (e < 0 && e != -EUCLEAN) /* of which the store has logged the reason and the way out */
+        else if (e < 0 && e != -EUCLEAN) /* the store has logged the reason and the remedy */
                 log_error("cannot open the database in %s: %s", d->config.state_dir, strerrordesc_np(-e));
+        else if (e == 0)
+                store_keep_until_exported(d->store, d->config.keep_until_exported);
         return e;
 }
 
-/* Daemons are told apart by their state directory, which only one can have. */
+/* The state directory identifies a daemon, as only one can have it. */
 static void open_cgroups(struct daemon *d) {
         char name[64];
         struct stat st;
@@ -144,7 +148,7 @@ static void open_cgroups(struct daemon *d) {
         }
         (void) snprintf(name, sizeof(name), "ipclab-%jx-%jx", (uintmax_t) st.st_dev, (uintmax_t) st.st_ino);
         if (cgroup_tree_new(&d->host.cgroups, name, d->host.cgroup_reason) < 0)
-                d->host.cgroups = NULL; /* the first run says so */
+                d->host.cgroups = NULL; /* the first run logs it */
 }
 
 static int open_host(struct daemon *d) {
@@ -155,9 +159,9 @@ static int open_host(struct daemon *d) {
                 return e;
         h->topology = d->topology;
         h->root = d->config.root;
-        e = affinity_home(&h->affinity);
+        e = affinity_initial(&h->affinity);
         if (e < 0) {
-                log_error("cannot tell the daemon's CPUs: %s", strerrordesc_np(-e));
+                log_error("cannot determine the daemon's CPUs: %s", strerrordesc_np(-e));
                 return e;
         }
         e = agent_identity_find(d->config.agent_user, &h->identity);
@@ -168,12 +172,13 @@ static int open_host(struct daemon *d) {
         e = program_open(d->config.agent_path, &h->program_fd); /* has logged why */
         if (e < 0)
                 return e;
+        build_take(&h->build, h->program_fd);
         ipcns_probe(&h->queues);
         if (h->queues.trouble[0])
                 log_notice("there are no message queues to measure: %s", h->queues.trouble);
         else if (!h->queues.settable)
                 log_notice("message queues are no larger than the kernel makes them: %s", h->queues.set_trouble);
-        /* first what may still be alive, then what it may be using */
+        /* leftover processes first, then the directories that they may be using */
         open_cgroups(d);
         return rundir_root_new(&h->rundirs, d->config.runtime_dir);
 }
@@ -217,8 +222,8 @@ static int open_queue(struct daemon *d) {
         return 0;
 }
 
-static int open_doors(struct daemon *d) {
-        char detail[300] = "";
+static int open_listeners(struct daemon *d) {
+        char detail[DETAIL_MAX] = "";
         int e = listeners_open(&d->config, &d->listeners, detail);
         if (e >= 0)
                 e = token_load(d->config.token_file, &d->token, detail);
@@ -259,7 +264,7 @@ static int announce(struct daemon *d) {
         return 0;
 }
 
-/* Without a terminal that could hang up it is somebody who wants the settings read again. */
+/* Without a controlling terminal the signal is a request to read the settings again. */
 static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata) {
         (void) source;
         (void) info;
@@ -319,13 +324,19 @@ static int raise_files(struct daemon *d) {
 
 static int start(struct daemon *d) {
         int (*const steps[])(struct daemon *) = {raise_files, open_loop,  open_directories, open_store,
-                                                 open_host,   open_queue, open_doors,       announce};
+                                                 open_host,   open_queue, open_listeners,   announce};
         for (size_t i = 0; i < ELEMENTS(steps); i++) {
                 int e = steps[i](d);
                 if (e < 0)
                         return e;
         }
         return 0;
+}
+
+static uint64_t thread_cpu_ns(void) {
+        struct timespec t = {0};
+        (void) clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); /* which every thread has */
+        return (uint64_t) t.tv_sec * NSEC_PER_SEC + (uint64_t) t.tv_nsec;
 }
 
 /* sd_event_loop(), with a look at how long each source holds it. */
@@ -335,9 +346,9 @@ static int run_loop(struct daemon *d) {
                 if (e == 0)
                         e = sd_event_wait(d->event, UINT64_MAX);
                 if (e > 0) {
-                        uint64_t begin = util_now_ns();
+                        uint64_t begin = util_now_ns(), cpu = thread_cpu_ns();
                         e = sd_event_dispatch(d->event);
-                        service_dispatched(d->service, util_now_ns() - begin);
+                        service_dispatched(d->service, util_now_ns() - begin, thread_cpu_ns() - cpu);
                 }
                 if (e < 0)
                         return e;
@@ -347,7 +358,7 @@ static int run_loop(struct daemon *d) {
         return e < 0 ? e : code;
 }
 
-/* In the order in which nobody is left with what is gone. */
+/* Frees in an order in which no object uses one that is gone. */
 static void stop(struct daemon *d) {
         if (d->service)
                 service_stop(d->service);
@@ -382,8 +393,8 @@ static int open_standard(void) {
         return 0;
 }
 
-/* A megabyte that is freed goes back to the system. By itself glibc raises the threshold to the size of what was freed
- * last, and gives threads arenas of their own: bodies that one reader after another asks for would then stay. These
+/* A megabyte that is freed goes back to the system. By default glibc raises the threshold to the size of the block that
+ * was freed last, and gives threads arenas of their own: response bodies would then stay allocated. These
  * two settings save memory only, and nothing is to be done where they fail. */
 static void limit_heap(void) {
         (void) mallopt(M_MMAP_THRESHOLD, 128 * 1024);

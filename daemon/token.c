@@ -7,38 +7,29 @@
 
 #include "daemon/token.h"
 
+#include "schema/detail.h"
 #include "schema/util.h"
 
 #include <fcntl.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 
-#define DETAIL_MAX 300u
 #define TOKEN_BYTES 32u
-
-static int fail(char *detail, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
-static int fail(char *detail, int error, const char *format, ...) {
-        va_list ap;
-        va_start(ap, format);
-        (void) vsnprintf(detail, DETAIL_MAX, format, ap);
-        va_end(ap);
-        return error;
-}
 
 static int check_file(int fd, const char *path, char *detail) {
         struct stat st;
         if (fstat(fd, &st) < 0)
-                return fail(detail, -errno, "token file %.180s: %s", path, strerrordesc_np(errno));
+                return detail_fail(detail, -errno, "token file %.180s: %s", path, strerrordesc_np(errno));
         if (!S_ISREG(st.st_mode))
-                return fail(detail, -EPERM, "token file %.180s is not a regular file", path);
+                return detail_fail(detail, -EPERM, "token file %.180s is not a regular file", path);
         if (st.st_uid != geteuid() && st.st_uid != 0)
-                return fail(detail, -EPERM, "token file %.180s belongs to user %u, neither this daemon's %u nor root",
-                            path, st.st_uid, geteuid());
+                return detail_fail(detail, -EPERM,
+                                   "token file %.180s belongs to user %u, neither this daemon's %u nor root", path,
+                                   st.st_uid, geteuid());
         if (st.st_mode & 077)
-                return fail(detail, -EPERM, "token file %.180s can be used by others (mode %04o); chmod 600 it", path,
-                            st.st_mode & 07777);
+                return detail_fail(detail, -EPERM, "token file %.180s can be used by others (mode %04o); chmod 600 it",
+                                   path, st.st_mode & 07777);
         return 0;
 }
 
@@ -46,20 +37,20 @@ static int read_token(int fd, const char *path, char **ret, char *detail) {
         char text[TOKEN_LENGTH_MAX + 2];
         ssize_t n = read(fd, text, sizeof(text));
         if (n < 0)
-                return fail(detail, -errno, "cannot read token file %.180s: %s", path, strerrordesc_np(errno));
+                return detail_fail(detail, -errno, "cannot read token file %.180s: %s", path, strerrordesc_np(errno));
         size_t length = (size_t) n;
         if (length > 0 && text[length - 1] == '\n')
                 length--;
         if (length < TOKEN_LENGTH_MIN || length > TOKEN_LENGTH_MAX)
-                return fail(detail, -EBADMSG, "token file %.180s is not one line of %u to %u characters", path,
-                            TOKEN_LENGTH_MIN, TOKEN_LENGTH_MAX);
+                return detail_fail(detail, -EBADMSG, "token file %.180s is not one line of %u to %u characters", path,
+                                   TOKEN_LENGTH_MIN, TOKEN_LENGTH_MAX);
         for (size_t i = 0; i < length; i++)
                 if (text[i] <= ' ' || text[i] > '~')
-                        return fail(detail, -EBADMSG, "token file %.180s has a character that is not printable ASCII",
-                                    path);
+                        return detail_fail(detail, -EBADMSG,
+                                           "token file %.180s has a character that is not printable ASCII", path);
         char *token = strndup(text, length);
         if (!token)
-                return fail(detail, -ENOMEM, "out of memory");
+                return detail_fail(detail, -ENOMEM, "out of memory");
         *ret = token;
         return 0;
 }
@@ -97,16 +88,16 @@ static int fill_file(int fd) {
 static int make_file(const char *path, char *detail) {
         _cleanup_free_ char *temporary = NULL;
         if (asprintf(&temporary, "%s.XXXXXX", path) < 0)
-                return fail(detail, -ENOMEM, "out of memory");
+                return detail_fail(detail, -ENOMEM, "out of memory");
         _cleanup_close_ int fd = mkostemp(temporary, O_CLOEXEC); /* 0600, O_EXCL */
         if (fd < 0)
-                return fail(detail, -errno, "cannot make token file %.180s: %s", path, strerrordesc_np(errno));
+                return detail_fail(detail, -errno, "cannot make token file %.180s: %s", path, strerrordesc_np(errno));
         int r = fill_file(fd);
         if (r == 0 && link(temporary, path) < 0 && errno != EEXIST)
                 r = -errno;
         (void) unlink(temporary);
         if (r < 0)
-                return fail(detail, r, "cannot write token file %.180s: %s", path, strerrordesc_np(-r));
+                return detail_fail(detail, r, "cannot write token file %.180s: %s", path, strerrordesc_np(-r));
         return 0;
 }
 
@@ -121,10 +112,10 @@ int token_load(const char *path, char **ret, char *ret_detail) {
                         continue;
                 }
                 if (fd < 0)
-                        return fail(ret_detail, -errno, "cannot open token file %.180s: %s", path,
-                                    errno == ELOOP ? "it is a symbolic link" : strerrordesc_np(errno));
+                        return detail_fail(ret_detail, -errno, "cannot open token file %.180s: %s", path,
+                                           errno == ELOOP ? "it is a symbolic link" : strerrordesc_np(errno));
                 int r = check_file(fd, path, ret_detail);
                 return r < 0 ? r : read_token(fd, path, ret, ret_detail);
         }
-        return fail(ret_detail, -ENOENT, "token file %.180s vanished while it was made", path);
+        return detail_fail(ret_detail, -ENOENT, "token file %.180s vanished while it was made", path);
 }

@@ -56,13 +56,20 @@ def presets(paths):
         if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", path.stem):
             fail(f"{path}: a preset is named in lower case, digits and hyphens")
         document = strict_json(path)
-        if set(document) != {"title", "description", "spec"} or "preset" in document["spec"]:
-            fail(f"{path}: a preset has title, description and spec, and rests on no other preset")
+        members = {"title", "description", "spec"}
+        if not path.stem.endswith("-quick"):  # which has the question of the preset that it shortens
+            members |= {"question", "expected"}
+        if set(document) != members or "preset" in document["spec"]:
+            fail(f"{path}: a preset has {', '.join(sorted(members))}, and rests on no other preset")
         text = path.read_text(encoding="utf-8")
-        rows.append(f'        {{ .name = "{path.stem}",\n          .length = {len(text.encode())},\n'
-                    f"          .json =\n{c_string(text)} }},\n")
-    return ('#include "schema/presets.h"\n\nconst struct preset presets[] = {\n' + "".join(rows) + "};\n"
-            "const size_t n_presets = sizeof(presets) / sizeof(presets[0]);\n")
+        rows.append(
+            f'        {{ .name = "{path.stem}",\n          .length = {len(text.encode())},\n'
+            f"          .json =\n{c_string(text)} }},\n"
+        )
+    return (
+        '#include "schema/presets.h"\n\nconst struct preset presets[] = {\n' + "".join(rows) + "};\n"
+        "const size_t n_presets = sizeof(presets) / sizeof(presets[0]);\n"
+    )
 
 
 def migrations(paths):
@@ -70,17 +77,22 @@ def migrations(paths):
     for number, path in enumerate(sorted(paths, key=lambda p: p.name), start=1):
         if not path.name.startswith(f"{number:04d}-"):
             fail(f"{path}: migration {number} is missing or misnamed")
-        rows.append(f'        {{ .name = "{path.stem}",\n'
-                    f"          .sql =\n{c_string(path.read_text(encoding='utf-8'))} }},\n")
-    return ('#include "schema/migrations.h"\n\nconst struct migration migrations[] = {\n' + "".join(rows) + "};\n"
-            "const size_t n_migrations = sizeof(migrations) / sizeof(migrations[0]);\n")
+        rows.append(
+            f'        {{ .name = "{path.stem}",\n          .sql =\n{c_string(path.read_text(encoding="utf-8"))} }},\n'
+        )
+    return (
+        '#include "schema/migrations.h"\n\nconst struct migration migrations[] = {\n' + "".join(rows) + "};\n"
+        "const size_t n_migrations = sizeof(migrations) / sizeof(migrations[0]);\n"
+    )
 
 
 def schema(paths):
     (path,) = paths
     strict_json(path)
-    return ('#include "schema/schema.h"\n\n'
-            f"const char schema_frame_json[] =\n{c_string(path.read_text(encoding='utf-8'))};\n")
+    return (
+        '#include "schema/schema.h"\n\n'
+        f"const char schema_frame_json[] =\n{c_string(path.read_text(encoding='utf-8'))};\n"
+    )
 
 
 def main():

@@ -4,7 +4,7 @@
 
 #include "schema/figures.h"
 
-#include "schema/json/json.h"
+#include "schema/json/view.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -111,36 +111,38 @@ const struct figure_term figure_terms[FIGURE_COUNT] = {
         OF_ENDS(FIGURE_RECEIVER_, FIGURES_RECEIVER, ", receiver", .usual = false),
 };
 
-static const struct json *object_member(const struct json *object, const char *key) {
-        return object && json_type(object) == JSON_OBJECT ? json_get(object, key) : NULL;
+/* The part of the end that counted, or of the other end, whose counters the run has, too; NULL: there is none. */
+static const struct json_part *end_object(const struct json_part *result, const struct json_part *in,
+                                          const struct json_part *counted_by, enum figure_end end) {
+        const struct json_part *ends = json_part_get(end == FIGURE_OF_OTHER ? result : NULL, "counters");
+        const char *role = counted_by->text + 1;
+        size_t length = counted_by->length - 2;
+        if (end == FIGURE_OF_OTHER) {
+                const struct json_part *stop = ends ? ends + ends->span : NULL, *i = ends ? ends + 1 : NULL;
+                while (i < stop && i->key_length == length && memcmp(i->key, role, length) == 0)
+                        i += i->span;
+                if (i == stop)
+                        return NULL;
+                role = i->key;
+                length = i->key_length;
+        }
+        return json_part_get_n(in, role, length);
 }
 
-/* The other role of a run, whose counters it has, too; NULL: it has one agent. */
-static const char *other_role(const struct json *result, const char *role) {
-        const struct json *counters = object_member(result, "counters");
-        if (!counters || json_type(counters) != JSON_OBJECT)
-                return NULL;
-        for (const struct json *i = json_first(counters); i; i = json_next(i))
-                if (strcmp(json_key(i), role) != 0)
-                        return json_key(i);
-        return NULL;
-}
-
-const struct json *figure_object(enum figure f, const struct json *result) {
-        const struct figure_group_term *group = &figure_groups[figure_terms[f].group];
-        const struct json *loop = object_member(result, "loop"), *counted_by = object_member(result, "counted_by");
-        const char *word, *role;
-        if (figure_terms[f].group == FIGURES_ONE_WAY && loop && json_as_string(loop, &word) == 0 &&
-            strcmp(word, "open") == 0)
-                return NULL;
-        const struct json *object = group->in_run ? object_member(result, group->in_run) : result;
-        if (group->end == FIGURE_OF_RUN)
-                return object;
-        if (!counted_by || json_as_string(counted_by, &role) < 0)
-                return NULL;
-        if (group->end == FIGURE_OF_OTHER)
-                role = other_role(result, role);
-        return role ? object_member(object, role) : NULL;
+void figure_objects(const struct json_part *result, const struct json_part *ret[FIGURES_GROUPS]) {
+        const struct json_part *counted_by = json_part_get(result, "counted_by");
+        bool open = json_part_is(json_part_get(result, "loop"), "open");
+        for (enum figure_group g = 0; g < FIGURES_GROUPS; g++) {
+                const struct figure_group_term *group = &figure_groups[g];
+                const struct json_part *in = group->in_run ? json_part_get(result, group->in_run) : result;
+                bool halved = g == FIGURES_ONE_WAY && open;
+                if (group->end == FIGURE_OF_RUN)
+                        ret[g] = halved ? NULL : in;
+                else
+                        ret[g] = counted_by && counted_by->text[0] == '"'
+                                         ? end_object(result, in, counted_by, group->end)
+                                         : NULL;
+        }
 }
 
 void figure_name(enum figure f, char *ret, size_t size) {

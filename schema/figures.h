@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What a message or a byte cost, of both ends together and of each: names of figures from a prefix. */
+/* Costs of a message or a byte, of both ends together and of each: names of figures from a prefix. */
 #define FIGURES_OF_ENDS(prefix)                                                                                        \
         prefix##CPU_PER_MESSAGE, prefix##CPU_PER_GIGABYTE, prefix##CYCLES_PER_BYTE, prefix##CYCLES,                    \
                 prefix##INSTRUCTIONS, prefix##L1D_READ_MISSES, prefix##LLC_MISSES, prefix##DTLB_MISSES,                \
@@ -76,8 +76,8 @@ extern const struct figure_term {
         const char *unit;
         const char *title;       /* in a heading: a noun, without its unit */
         const char *description; /* a sentence or more; NULL: the title has it all */
-        bool usual;              /* among the columns of a CSV that does not ask for all of them */
-        const char *absent;      /* why some workloads have none; NULL: every run says so itself */
+        bool usual;              /* among the columns of a CSV without columns=all */
+        const char *absent;      /* why some workloads have none; NULL: each run has its own reason */
         /* A second CSV column in the unit that people plot: value x factor / divisor, as 1e-3 is no double and would
          * leave its trace in the last digits. NULL: none. */
         const char *scaled;
@@ -85,11 +85,12 @@ extern const struct figure_term {
         enum figure_faster faster;
 } figure_terms[FIGURE_COUNT];
 
-struct json;
+struct json_part;
 
-/* The object of a run's result (as GET /runs/{id} has it) that has the figure, or would have it; NULL where there is
- * none. Results of early versions halve round trips of open loops, too: these halves are none. */
-const struct json *figure_object(enum figure f, const struct json *result);
+/* The objects of a run's result (as GET /runs/{id} has it) that have the figures of each group, or would have them;
+ * NULL where there is none. Results of early versions halve round trips of open loops, too: these halves are none. The
+ * root of the result is NULL, or any value. */
+void figure_objects(const struct json_part *result, const struct json_part *ret[FIGURES_GROUPS]);
 
 /* "latency_ns_p50", "cpu_ns_per_message_sender": the figure's name in a row where there is no object around it. */
 void figure_name(enum figure f, char *ret, size_t size);

@@ -4,7 +4,7 @@
 
 /*
  * Why a request was not accepted, in the words that the person who made it can act on. Filled by whoever finds the
- * fault (parser, admission, store), turned into application/problem+json by api/ and by nobody else.
+ * fault (parser, admission, store), turned into application/problem+json by api/ alone.
  */
 
 #include <stdbool.h>
@@ -16,7 +16,7 @@ struct refusal {
         char detail[512];  /* a sentence: the thing, the limit, the value */
         char limit[96];    /* name of the limit, "" when there is none: "fs.mqueue.msgsize_max" */
         char limit_value[64];
-        char value[96]; /* what was asked */
+        char value[96]; /* the requested value */
 };
 
 /* Fills *r (formatting detail) and returns -EINVAL, so that `return refuse(…)` reads well. limit, limit_value and

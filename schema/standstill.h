@@ -3,9 +3,9 @@
 #define IPCLAB_SCHEMA_STANDSTILL_H
 
 /*
- * Waiting on a machine that may stand still (a paused virtual machine, a suspended host, an overloaded one): time in
- * which the waiting process did not run is not held against the process that it waits for, which did not run either.
- * Whoever waits with a deadline compares the time when it wakes with the time when it wanted to.
+ * Deadlines on a machine that may stand still (a paused virtual machine, a suspended host, an overloaded one): time in
+ * which the waiting process did not run does not count against the process that it waits for, which did not run either.
+ * A waiter compares the time at which it woke with the time at which its wait was due to end.
  */
 
 #include "schema/util.h"
@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define STANDSTILL_NS (50 * NSEC_PER_MSEC) /* that a wake-up may be late by on a machine that runs */
+#define STANDSTILL_NS (50 * NSEC_PER_MSEC) /* a wake-up may be so late on a machine that runs */
 
 /* Whether a wait that was due to end at due_ns, and ended at now_ns, ended so late that its process did not run. */
 static inline bool standstill_between(uint64_t due_ns, uint64_t now_ns) {

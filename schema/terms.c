@@ -19,6 +19,7 @@ static const char *const copy_modes[COPY_COUNT] = {
 static const char *const engines[ENGINE_COUNT] = {[ENGINE_SYSCALL] = "syscall", [ENGINE_IO_URING] = "io_uring"};
 static const char *const wait_modes[WAIT_COUNT] = {
         [WAIT_BLOCK] = "block", [WAIT_SPIN] = "spin", [WAIT_HYBRID] = "hybrid"};
+static const char *const sources[SOURCE_COUNT] = {[SOURCE_HOT] = "hot", [SOURCE_COLD] = "cold"};
 static const char *const verifies[VERIFY_COUNT] = {
         [VERIFY_NONE] = "none", [VERIFY_TOUCH] = "touch", [VERIFY_CHECKSUM] = "checksum"};
 static const char *const memory_policies[MEMORY_COUNT] = {
@@ -49,6 +50,7 @@ static const char *const file_syncs[FILE_SYNC_COUNT] = {
         [FILE_SYNC_PAGE_CACHE] = "page-cache", [FILE_SYNC_DIRECT] = "direct", [FILE_SYNC_FSYNC] = "fsync"};
 static const char *const memfd_sources[MEMFD_COUNT] = {[MEMFD_FRESH] = "fresh", [MEMFD_POOL] = "pool"};
 static const char *const spec_orders[ORDER_COUNT] = {[ORDER_BLOCKS] = "blocks", [ORDER_SHUFFLED] = "shuffled"};
+static const char *const instance_words[INSTANCES_COUNT] = {[INSTANCES_ONCE] = "once", [INSTANCES_TWICE] = "twice"};
 
 static const char *lookup(const char *const *names, size_t n, unsigned value) {
         return value < n ? names[value] : NULL;
@@ -82,6 +84,7 @@ VOCABULARY(workload, workload, workloads, WORKLOAD_COUNT)
 VOCABULARY(copy_mode, copy_mode, copy_modes, COPY_COUNT)
 VOCABULARY(engine, engine, engines, ENGINE_COUNT)
 VOCABULARY(wait_mode, wait_mode, wait_modes, WAIT_COUNT)
+VOCABULARY(source, source, sources, SOURCE_COUNT)
 VOCABULARY(verify, verify, verifies, VERIFY_COUNT)
 VOCABULARY(memory_policy, memory_policy, memory_policies, MEMORY_COUNT)
 VOCABULARY(system_call, system_call, system_calls, SYSTEM_CALL_COUNT)
@@ -89,6 +92,7 @@ VOCABULARY(direction, data_direction, directions, DIRECTION_COUNT)
 VOCABULARY(file_sync, file_sync, file_syncs, FILE_SYNC_COUNT)
 VOCABULARY(memfd_source, memfd_source, memfd_sources, MEMFD_COUNT)
 VOCABULARY(spec_order, spec_order, spec_orders, ORDER_COUNT)
+VOCABULARY(spec_instances, spec_instances, instance_words, INSTANCES_COUNT)
 
 const char *placement_kind_name(enum placement_kind v) {
         return lookup(placement_kinds, PLACEMENT_COUNT, (unsigned) v);

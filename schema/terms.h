@@ -18,9 +18,11 @@ enum workload { WORKLOAD_STREAM, WORKLOAD_PINGPONG, WORKLOAD_SYSCALL, WORKLOAD_C
 enum copy_mode { COPY_TWO, COPY_ONE, COPY_ZERO, COPY_COUNT };
 enum engine { ENGINE_SYSCALL, ENGINE_IO_URING, ENGINE_COUNT };
 enum wait_mode { WAIT_BLOCK, WAIT_SPIN, WAIT_HYBRID, WAIT_COUNT };
+/* Where a sender's bytes come from: one message's memory, or many messages' that no cache holds. */
+enum source { SOURCE_HOT, SOURCE_COLD, SOURCE_COUNT };
 enum verify { VERIFY_NONE, VERIFY_TOUCH, VERIFY_CHECKSUM, VERIFY_COUNT };
 
-/* What `workload: syscall` calls. */
+/* The call that `workload: syscall` measures. */
 enum system_call {
         SYSTEM_CALL_GETPID,             /* syscall(SYS_getpid): into the kernel each time */
         SYSTEM_CALL_GETPID_LIBC,        /* getpid() as the C library has it, cached or not */
@@ -33,14 +35,16 @@ enum system_call {
 enum data_direction { DIRECTION_DOWN, DIRECTION_UP, DIRECTION_BOTH, DIRECTION_COUNT };
 /* How a message that is written to a plain file reaches its reader. */
 enum file_sync { FILE_SYNC_PAGE_CACHE, FILE_SYNC_DIRECT, FILE_SYNC_FSYNC, FILE_SYNC_COUNT };
-/* Where the memory of a message over memfd comes from. */
+/* The source of the memory of a message over memfd. */
 enum memfd_source { MEMFD_FRESH, MEMFD_POOL, MEMFD_COUNT };
 /* The order of an experiment's runs. */
 enum spec_order { ORDER_BLOCKS, ORDER_SHUFFLED, ORDER_COUNT };
+enum spec_instances { INSTANCES_ONCE, INSTANCES_TWICE, INSTANCES_COUNT };
 /* A setting that a spec need not mention. */
 enum toggle { TOGGLE_UNSET, TOGGLE_ON, TOGGLE_OFF };
 
-enum memory_policy { MEMORY_DEFAULT, MEMORY_BIND, MEMORY_PREFERRED, MEMORY_INTERLEAVE, MEMORY_LOCAL, MEMORY_COUNT };
+/* Numbered as the kernel's modes, MPOL_DEFAULT to MPOL_LOCAL: man 2 set_mempolicy. */
+enum memory_policy { MEMORY_DEFAULT, MEMORY_PREFERRED, MEMORY_BIND, MEMORY_INTERLEAVE, MEMORY_LOCAL, MEMORY_COUNT };
 enum placement_kind {
         PLACEMENT_DEFAULT,
         PLACEMENT_SAME_CPU,
@@ -65,7 +69,7 @@ struct vocabulary {
 
 extern const struct vocabulary workload_words, transport_words, copy_mode_words, engine_words, wait_mode_words,
         verify_words, memory_policy_words, system_call_words, direction_words, file_sync_words, memfd_source_words,
-        spec_order_words;
+        spec_order_words, spec_instances_words, source_words;
 extern const struct vocabulary placement_kind_words; /* without "explicit" */
 
 /* Names; a value out of range is a programming error and gives NULL. */
@@ -74,6 +78,7 @@ const char *transport_name(enum transport v);
 const char *copy_mode_name(enum copy_mode v);
 const char *engine_name(enum engine v);
 const char *wait_mode_name(enum wait_mode v);
+const char *source_name(enum source v);
 const char *verify_name(enum verify v);
 const char *memory_policy_name(enum memory_policy v);
 const char *placement_kind_name(enum placement_kind v); /* "explicit" for PLACEMENT_EXPLICIT */
@@ -82,12 +87,14 @@ const char *direction_name(enum data_direction v);
 const char *file_sync_name(enum file_sync v);
 const char *memfd_source_name(enum memfd_source v);
 const char *spec_order_name(enum spec_order v);
+const char *spec_instances_name(enum spec_instances v);
 
 /* Words to values: 0 or -EINVAL; *ret only on success. */
 int workload_from_name(const char *name, enum workload *ret);
 int transport_from_name(const char *name, enum transport *ret);
 int copy_mode_from_name(const char *name, enum copy_mode *ret);
 int engine_from_name(const char *name, enum engine *ret);
+int source_from_name(const char *name, enum source *ret);
 int wait_mode_from_name(const char *name, enum wait_mode *ret);
 int verify_from_name(const char *name, enum verify *ret);
 int memory_policy_from_name(const char *name, enum memory_policy *ret);
@@ -97,6 +104,7 @@ int direction_from_name(const char *name, enum data_direction *ret);
 int file_sync_from_name(const char *name, enum file_sync *ret);
 int memfd_source_from_name(const char *name, enum memfd_source *ret);
 int spec_order_from_name(const char *name, enum spec_order *ret);
+int spec_instances_from_name(const char *name, enum spec_instances *ret);
 
 /* Which fields of a point mean something for this workload over this transport; of the others see schema/spec/axes.c.
  */

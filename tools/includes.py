@@ -31,7 +31,7 @@ def room(path):
 
 
 def floor(path):
-    """Of a file in the agent's inner rooms; None for main.c and what lies elsewhere."""
+    """The layer of a file in the agent's inner folders; None for main.c and files elsewhere."""
     parts = path.split("/")
     if parts[0] != "agent" or len(parts) < 3:
         return None

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Adds up the results of the suites of tools/test: a line per suite, each failure with its output, each skip with its
-reason, the sum at the end.
+reason, what tests have counted (pytest's record_property("note", ...)), the sum at the end.
 
 Reads meson's testlog.json (a unit test program counts its cases itself, see tests/unit/check.h) and pytest's JUnit XML.
 """
@@ -24,6 +24,7 @@ class Tally:
         self.passed = 0
         self.failures = []  # (name, output)
         self.skips = []  # (name, reason)
+        self.notes = []  # what a test has counted
 
     def add(self, other):
         self.passed += other.passed
@@ -77,6 +78,7 @@ def read_junit(path):
         name = f"{case.get('classname', '').rpartition('.')[2]}::{case.get('name')}"
         skipped = case.find("skipped")
         failed = [case.find(kind) for kind in ("failure", "error") if case.find(kind) is not None]
+        tally.notes += [p.get("value") for p in case.iter("property") if p.get("name") == "note"]
         if failed:
             tally.failures.append((name, failed[0].get("message") or ""))
         elif skipped is not None:
@@ -122,6 +124,8 @@ def main(arguments):
                 print(f"               {line[:WIDTH]}")
         for case, reason in tally.skips:
             print(f"    skipped  {case}: {reason}")
+        for note in tally.notes:
+            print(f"    counted  {note}")
         total.add(tally)
     print(total)
     return 1 if total.failures else 0

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Makes the files that the daemon serves: `node build.js OUTPUT` writes index.html and assets/ into that directory,
-// each text beside its gzip form. The names of the assets hold a hash of their content, so that a browser may keep them
-// for ever. OUTPUT/web.d names the sources for ninja.
+// each text beside its gzip form, and report.html, with its style and its script inside, of which reports are made.
+// The names of the assets hold a hash of their content, so that a browser may keep them for ever. OUTPUT/web.d names
+// the sources for ninja.
 
+import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -57,7 +59,45 @@ for (const [name, built] of named) {
 }
 write('index.html', page);
 
-const sources = [...Object.keys(metafile.inputs), 'index.html', ICON, LICENCE].map((name) => resolve(source, name));
+/* The policy of a report permits what the build put into it, and nothing else. */
+const report = await build({
+    absWorkingDir: source,
+    entryPoints: ['assets/report.css', 'assets/report.js'],
+    outdir: 'assets',
+    bundle: true,
+    format: 'iife',
+    minify: true,
+    target: 'es2022',
+    metafile: true,
+    write: false,
+    logLevel: 'warning',
+});
+const [style, script] = ['.css', '.js'].map(
+    (ending) => report.outputFiles.find(({ path }) => path.endsWith(ending)).text,
+);
+if (/<\/(style|script)|<!--/i.test(style + script)) throw new Error("the report's script or style would end early");
+const hashed = (text) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+const inside = {
+    style,
+    script,
+    policy: [
+        "default-src 'none'",
+        `script-src ${hashed(script)}`,
+        `style-src ${hashed(style)}`,
+        'img-src data:',
+        "base-uri 'none'",
+        "form-action 'none'",
+    ].join('; '),
+};
+writeFileSync(
+    join(output, 'report.html'),
+    read('report.html')
+        .toString()
+        .replace(/<!--build:(\w+)-->/g, (mark, name) => inside[name]),
+);
+
+const inputs = [metafile, report.metafile].flatMap((file) => Object.keys(file.inputs));
+const sources = [...new Set(inputs), 'report.html', 'index.html', ICON, LICENCE].map((name) => resolve(source, name));
 writeFileSync(
     join(output, 'web.d'),
     `${join(output, 'index.html')}: ${sources.map((name) => name.replaceAll(' ', '\\ ')).join(' ')}\n`,

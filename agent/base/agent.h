@@ -5,16 +5,17 @@
 /*
  * The agent as its modules share it.
  *
- * Threads: the main thread is the worker of thread 0, so that what /proc says of the process is what is measured;
- * further workers have threads of their own; the leader (agent/script/leader.c) has another, off the measured CPUs
- * where there are others. Workers run nothing but their loop (agent/loop/loops.h). The leader exchanges messages with
- * the daemon and with the other agent, takes snapshots of the workers' counters, and starts and stops them.
+ * Threads: the main thread is the worker of thread 0, so that /proc's figures of the process are those of a measured
+ * thread; further workers have threads of their own; the leader (agent/script/leader.c) has another one, off the
+ * measured CPUs where other CPUs exist. Workers run nothing but their loop (agent/loop/loops.h). The leader exchanges
+ * messages with the daemon and with the other agent, takes snapshots of the workers' counters, and starts and stops
+ * them.
  */
 
 #include "agent/base/failure.h"
 #include "agent/base/worker.h"
 #include "agent/os/cpumask.h"
-#include "agent/os/twin.h"
+#include "agent/os/fork-peer.h"
 #include "schema/protocol/protocol.h"
 
 #include <semaphore.h>
@@ -28,6 +29,8 @@
 
 struct counters;
 struct kernel_threads;
+struct probe;
+struct probe_order;
 struct proof;
 struct transport_ops;
 struct workload_ops;
@@ -36,10 +39,10 @@ struct agent {
         enum end end;
         const char *role, *peer_role;
         int control_fd, peer_fd, run_dir_fd;
-        int event_fd; /* written by a worker that has come to rest */
+        int event_fd; /* a worker that has come to rest writes it */
 
-        struct twin_memory inherited; /* of agents that share memory by descent */
-        struct cpumask affinity;      /* of the process as it was started */
+        struct forked_memory inherited; /* the mapping that a program and its forked peer share */
+        struct cpumask affinity;        /* of the process as it was started */
         struct message_setup setup;
         const struct transport_ops *transport; /* NULL: the workload has none */
         const struct workload_ops *workload;
@@ -50,28 +53,30 @@ struct agent {
         uint32_t busy;       /* workers not at rest; atomic */
         sem_t workers_ready; /* posted once the threads can be started */
 
-        enum phase phase;       /* of the alive messages; PHASE_SETUP before the start */
-        uint64_t sent_ns;       /* when the daemon last got a message */
-        bool daemon_gone;       /* it closed the control socket too early: the process ends as an orphan */
-        bool peer_done;         /* nothing more is expected of the other agent: it may go */
-        uint64_t clock_cost_ns; /* of one reading of the clock; 0: not measured here */
+        enum phase phase;         /* of the alive messages; PHASE_SETUP before the start */
+        uint64_t sent_ns;         /* when the last message to the daemon was sent */
+        bool daemon_gone;         /* the control socket was closed too early: the process ends as an orphan */
+        bool peer_done;           /* no more packets are due from the other agent: it may close its end */
+        struct clock_facts clock; /* as worker 0 has it, from its set-up on */
+        const struct probe_order *probe_order; /* of the probe that worker 0 takes now */
+        struct probe *probe;
 
-        /* The leader's; NULL before set-up. */
+        /* These belong to the leader and are NULL before set-up. */
         struct proof *proof;
         struct counters *counters;
-        int uncounted; /* negative errno: the daemon gave no answer on counters; no more are requested */
-        struct kernel_threads *kernel_threads; /* NULL also before the first look, and where there are none */
+        int uncounted; /* negative errno: the daemon did not return counters; no more are requested */
+        struct kernel_threads *kernel_threads; /* NULL also before the first scan, and where none exist */
         struct failure failure;
 };
 
-/* Whether this end's messages are the run's: the first end's, but for a stream upwards. It stops first, and sends how
- * many there were. */
+/* Whether this end's messages are the run's: those of the first end, except in a stream upwards. This end stops first
+ * and sends the number of its messages. */
 static inline bool agent_sends(const struct agent *a) {
         bool up = a->setup.point.workload == WORKLOAD_STREAM && a->setup.point.direction == DIRECTION_UP;
         return a->end == (up ? END_SECOND : END_FIRST);
 }
 
-/* Whether streams go both ways at once: each worker sends and receives, and counts as messages what it received. */
+/* Whether streams go both ways at once: each worker sends and receives, and counts the messages that it received. */
 static inline bool agent_is_duplex(const struct agent *a) {
         return a->setup.point.workload == WORKLOAD_STREAM && a->setup.point.direction == DIRECTION_BOTH;
 }

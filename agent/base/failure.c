@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The words of a failure. Each thread owns the one that it writes: workers theirs, the leader the agent's. */
+/* Composes the sentences of failures. Each thread writes only its own: a worker its worker's, the leader the
+ * agent's. */
 
 #include "agent/base/failure.h"
 

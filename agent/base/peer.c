@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Packets between the two leaders. Both come from the same build, so the packet is a plain struct. */
+/* Packets between the two leaders. Both run the same build, so a packet is a plain struct. */
 
 #include "agent/base/peer.h"
 
@@ -18,11 +18,12 @@
 
 static const char *kind_name(uint32_t kind) {
         static const char *const names[] = {
-                [PEER_TRANSPORT] = "its part of the transport", [PEER_CLOSED] = "the end of its window",
-                [PEER_SENT] = "how many messages it sent",      [PEER_DRAINED] = "that it received all messages",
-                [PEER_GO] = "when the window begins",           [PEER_DONE] = "that it is done",
+                [PEER_TRANSPORT] = "the transport's rendezvous", [PEER_CLOSED] = "the end of the window",
+                [PEER_SENT] = "the number of messages sent",     [PEER_DRAINED] = "the receipt of all messages",
+                [PEER_GO] = "the start of the window",           [PEER_DONE] = "its completion",
+                [PEER_PROBE] = "its readiness for the probe",
         };
-        return kind < ELEMENTS(names) && names[kind] ? names[kind] : "a word unknown here";
+        return kind < ELEMENTS(names) && names[kind] ? names[kind] : "an unknown message";
 }
 
 static int send_packet(struct agent *a, const struct peer_packet *packet, const int *fds, unsigned n_fds,
@@ -46,11 +47,11 @@ static int send_packet(struct agent *a, const struct peer_packet *packet, const 
                 if (sendmsg(a->peer_fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0)
                         return 0;
                 if (errno != EAGAIN && errno != EINTR && errno != ETOOMANYREFS)
-                        return failure_blame(&a->failure, a->peer_role, errno, "is gone: cannot tell it %s: %s",
+                        return failure_blame(&a->failure, a->peer_role, errno, "is gone: %s cannot be sent: %s",
                                              kind_name(packet->kind), strerrordesc_np(errno));
                 if (agent_now_ns() >= deadline_ns)
-                        return failure_blame(&a->failure, a->peer_role, ETIMEDOUT, "does not listen: cannot tell it %s",
-                                             kind_name(packet->kind));
+                        return failure_blame(&a->failure, a->peer_role, ETIMEDOUT,
+                                             "does not read: %s cannot be sent in time", kind_name(packet->kind));
                 int r = agent_wait(a, agent_now_ns() + NSEC_PER_MSEC, 0);
                 if (r < 0)
                         return r;
@@ -85,7 +86,7 @@ static unsigned take_fds(struct msghdr *m, int *fds) {
         return n;
 }
 
-/* Where the machine stood still, the peer did, too: it gets some time more. */
+/* A standstill of the machine stops the peer, too: the deadline is extended. */
 static bool extend_deadline(uint64_t began_ns, uint64_t *deadline_ns) {
         uint64_t now_ns = agent_now_ns(), due_ns = *deadline_ns > began_ns ? *deadline_ns : began_ns;
         if (!standstill_between(due_ns, now_ns))
@@ -94,7 +95,7 @@ static bool extend_deadline(uint64_t began_ns, uint64_t *deadline_ns) {
         return true;
 }
 
-/* One packet that is there or comes until the deadline. *ret_n_fds descriptors are the caller's, also on failure. */
+/* Receives one packet before the deadline. *ret_n_fds descriptors are the caller's, also on failure. */
 static int receive_packet(struct agent *a, struct peer_packet *ret, const char *expected, int *fds, unsigned *ret_n_fds,
                           uint64_t deadline_ns) {
         union {
@@ -119,20 +120,19 @@ static int receive_packet(struct agent *a, struct peer_packet *ret, const char *
                         return 0;
                 }
                 if (n == 0)
-                        return failure_blame(&a->failure, a->peer_role, ECONNRESET, "is gone; it still had to tell %s",
+                        return failure_blame(&a->failure, a->peer_role, ECONNRESET, "is gone before it sent %s",
                                              expected);
-                if (errno == ECONNRESET) /* it left words of ours unread: told once, ahead of what it said itself */
+                if (errno == ECONNRESET) /* it left packets unread: reported once, ahead of what it sent */
                         continue;
                 if (errno != EAGAIN && errno != EINTR)
-                        return failure_blame(&a->failure, a->peer_role, errno, "cannot be heard: %s",
+                        return failure_blame(&a->failure, a->peer_role, errno, "cannot be received from: %s",
                                              strerrordesc_np(errno));
                 uint64_t began_ns = agent_now_ns();
                 int r = agent_wait(a, deadline_ns, WAIT_PEER);
                 if (r < 0)
                         return r;
                 if (r == 0 && !extend_deadline(began_ns, &deadline_ns))
-                        return failure_blame(&a->failure, a->peer_role, ETIMEDOUT,
-                                             "is silent: it did not tell %s in time", expected);
+                        return failure_blame(&a->failure, a->peer_role, ETIMEDOUT, "did not send %s in time", expected);
         }
 }
 
@@ -145,8 +145,8 @@ static int receive_expected(struct agent *a, enum peer_kind kind, uint32_t threa
         int r = receive_packet(a, &packet, kind_name(kind), fds, &n, deadline_ns);
         if (r == 0 && (packet.kind != (uint32_t) kind || packet.thread != thread || n != n_fds))
                 r = failure_blame(&a->failure, a->peer_role, EBADMSG,
-                                  "spoke out of turn: %s of thread %" PRIu32
-                                  " with %u descriptors, due was %s of thread %" PRIu32 " with %u",
+                                  "sent an unexpected packet: %s of thread %" PRIu32
+                                  " with %u descriptors where %s of thread %" PRIu32 " with %u was due",
                                   kind_name(packet.kind), packet.thread, n, kind_name(kind), thread, n_fds);
         if (r < 0) {
                 for (unsigned i = 0; i < n; i++)

@@ -25,7 +25,7 @@ int agent_send(struct agent *a, const struct message *m) {
         if (r == -ECONNRESET)
                 return agent_orphaned(a);
         if (r < 0)
-                return failure_set(&a->failure, -r, "the daemon does not take a packet: %s", strerrordesc_np(-r));
+                return failure_set(&a->failure, -r, "a packet cannot be sent to the daemon: %s", strerrordesc_np(-r));
         a->sent_ns = util_now_ns();
         return 0;
 }
@@ -35,11 +35,11 @@ static int send_alive(struct agent *a) {
         return agent_send(a, &m);
 }
 
-/* The peer has hung up. What it sent before can still be read; only then is it missed. */
-static int peer_hung_up(struct agent *a) {
+/* The peer has closed its channel. Packets that it sent before can still be read; it fails the run after them. */
+static int peer_closed(struct agent *a) {
         char byte;
         ssize_t n = recv(a->peer_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC);
-        if (n < 0 && errno == ECONNRESET) /* it left packets of ours unread: reported once, ahead of what it sent */
+        if (n < 0 && errno == ECONNRESET) /* it left packets unread: reported once, ahead of what it sent */
                 n = recv(a->peer_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC);
         if (n > 0)
                 return 0;
@@ -57,7 +57,7 @@ static int take_worker_events(struct agent *a) {
         return 0;
 }
 
-/* What poll found, as a set of WAIT_…; negative errno. */
+/* Translates poll's events to a set of WAIT_…; negative errno. */
 static int sort_events(struct agent *a, const struct pollfd p[3], unsigned interest) {
         int found = 0, r;
         if (p[0].revents & POLLIN) {
@@ -78,7 +78,7 @@ static int sort_events(struct agent *a, const struct pollfd p[3], unsigned inter
                         found |= WAIT_CONTROL;
         }
         if (p[2].revents & (POLLHUP | POLLERR)) {
-                r = peer_hung_up(a);
+                r = peer_closed(a);
                 if (r < 0)
                         return r;
         }

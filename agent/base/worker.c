@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* What other rooms may want of a worker or of all of them; see worker.h. Their threads are agent/script/workers.c's. */
+/* Functions on workers for all folders of the agent; see worker.h. agent/script/workers.c owns their threads. */
 
 #include "agent/base/worker.h"
 
@@ -20,7 +20,8 @@ int worker_make_histogram(struct worker *w) {
         w->latency = malloc(sizeof *w->latency);
         if (!w->latency)
                 return failure_set(&w->failure, ENOMEM, "no memory for a histogram");
-        memset(w->latency, 0, sizeof *w->latency); /* touched here: its pages are this thread's */
+        memset(w->latency, 0,
+               sizeof *w->latency); /* first touched here, so that its pages are placed for this thread */
         return 0;
 }
 
@@ -39,7 +40,7 @@ const struct failure *workers_failure(const struct agent *a) {
 
 void worker_kick(struct worker *w) {
         if (!__atomic_load_n(&w->resting, __ATOMIC_ACQUIRE))
-                /* The thread exists until it is told to quit. By its own word for its id: libc's note of the main
-                 * thread's is another process's where the agent was cloned. */
+                /* The thread exists until it gets WORKER_QUIT. The id is the one that it stored itself: in a forked
+                 * peer libc's cached id of the main thread is another process's. */
                 (void) syscall(SYS_tgkill, getpid(), w->tid, SIGUSR1);
 }

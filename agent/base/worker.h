@@ -3,9 +3,9 @@
 #define IPCLAB_AGENT_WORKER_H
 
 /*
- * One measured thread. It owns its channel, its buffer and its counters; the leader reads the counters whenever it
- * likes and writes nothing but the limit. What the worker writes per message, what the leader writes, and what neither
- * writes while the loop runs lie in cache lines apart.
+ * One measured thread. It owns its channel, its buffer and its counters; the leader reads the counters at any time and
+ * writes nothing but the limits. The fields that the worker writes per message, those that the leader writes, and those
+ * that are constant while the loop runs lie in separate cache lines.
  */
 
 #include "agent/base/failure.h"
@@ -21,26 +21,38 @@
 
 #define WORKER_LINE 64
 #define WORKER_UNLIMITED UINT64_MAX
-/* What a loop or a transport's send or receive returns when the limit was reached with no message in flight. */
+/* A loop or a transport's send or receive returns this when the limit is reached with no message in flight. */
 #define WORKER_STOP 1
 
 struct agent;
+struct fields;
 struct histogram;
 struct worker;
 
 typedef int (*worker_loop)(struct worker *w);
 
-enum worker_command { WORKER_RUN, WORKER_QUIT };
+/* The memory of a cold source (loop/source.h). */
+struct worker_source {
+        unsigned char *memory; /* NULL: in fields, or hot */
+        size_t length;         /* of memory */
+        unsigned char *first, *end;
+        size_t stride;         /* from one message to the next */
+        uint64_t messages;     /* 0: hot */
+        uint64_t cache_bytes;  /* of the last cache; 0: the kernel does not show it */
+        struct fields *fields; /* the messages, where they are assembled */
+};
+
+enum worker_command { WORKER_RUN, WORKER_PROBE, WORKER_QUIT };
 
 struct worker {
-        /* Written by the worker, only ever growing, relaxed. */
-        alignas(WORKER_LINE) uint64_t messages; /* completed since the agent began */
+        /* The worker writes these; they only grow, and are accessed relaxed. */
+        alignas(WORKER_LINE) uint64_t messages; /* completed since the agent started */
         uint64_t partial_sends, partial_receives, eagain, eintr;
-        uint64_t sent;      /* by a worker that sends and receives at once; messages are those received */
-        uint32_t sent_last; /* atomic: 1 = it has reached send_limit, and sends no more */
+        uint64_t sent;      /* of a worker that sends and receives at once; `messages` counts those received */
+        uint32_t sent_last; /* atomic: 1 = send_limit is reached, and no more are sent */
         uint64_t zerocopy_sends, zerocopy_completions, zerocopy_copied, enobufs;
 
-        /* Written by the leader. The loop ends when messages has reached it; 0 = after the message under way. */
+        /* The leader writes these. The loop ends when `messages` reaches limit; 0 = after the message under way. */
         alignas(WORKER_LINE) uint64_t limit;
         uint64_t send_limit; /* of a worker that sends and receives at once */
 
@@ -48,42 +60,46 @@ struct worker {
         alignas(WORKER_LINE) size_t size; /* of a message */
         int send_fd, receive_fd;          /* of transports that are descriptors, else -1 */
         unsigned char *buffer;            /* page aligned, first touched by this worker; `size` bytes */
-        struct histogram *latency;        /* NULL where nothing is timed */
-        double pace_ns;                   /* from one message to the next in an open loop; 0 = closed */
-        void *channel;                    /* the transport's own, per thread */
-        void *engine;                     /* the engine's, where it is not the system calls */
-        void (*settle)(struct worker *w); /* behind the last message, before the thread rests; may be NULL */
-        void *to_settle;                  /* its argument */
+        unsigned char *source; /* of a cold one, the next message to send; NULL: it lies where the channel has it */
+        void (*source_next)(struct worker *w); /* a cold source's next message; NULL: it is hot */
+        struct histogram *latency;             /* NULL where messages are not timed */
+        double pace_ns;                        /* from one message to the next in an open loop; 0 = closed */
+        void *channel;                         /* the transport's own, per thread */
+        void *engine;                          /* the engine's, where it is not the system calls */
+        void (*settle)(struct worker *w);      /* behind the last message, before the thread rests; may be NULL */
+        void *to_settle;                       /* its argument */
         struct agent *agent;
         worker_loop loop;
         double pace_offset_ns; /* from the start to the first message */
         uint32_t index;
-        bool is_notified;  /* the kernel notifies it of what it sends (zero-copy) */
+        bool fresh;        /* each message is written anew before it is sent */
+        bool is_notified;  /* the kernel notifies it of its completed sends (zero-copy) */
         bool parts_unseen; /* the engine completes a message by itself, in an unknown number of parts */
-        uint64_t sink;     /* where the bytes that a receiver touches end up, so that the reads are not dropped */
+        uint64_t sink;     /* the sum of the bytes that a receiver touches, so that the compiler keeps the reads */
 
-        /* Between leader and worker while the worker is at rest. */
+        /* Leader and worker exchange these while the worker is at rest. */
         alignas(WORKER_LINE) pthread_t thread;
         pid_t tid;
         sem_t go;
         enum worker_command command;
         uint64_t start_ns;    /* when the next loop begins */
         uint64_t finished_ns; /* when the last loop ended */
-        uint32_t resting;     /* atomic: 1 = at rest, what it left can be read */
+        uint32_t resting;     /* atomic: 1 = at rest, and its results can be read */
         struct failure failure;
         struct thread_proof proof;
         size_t buffer_length;
+        struct worker_source cold;
 };
 
-/* In the worker's thread: w->latency, empty, where samples are taken at all. 0; negative errno with w->failure. */
+/* In the worker's thread: allocates w->latency, empty, where samples are taken. 0; negative errno with w->failure. */
 int worker_make_histogram(struct worker *w);
-/* Gets a worker out of the system call that it may sit in (SIGUSR1, see workers_init_signals()); repeat until it rests.
- */
+/* Interrupts the system call that a worker may be blocked in (SIGUSR1, see workers_init_signals()). The caller repeats
+ * it until the worker rests. */
 void worker_kick(struct worker *w);
 
-/* For the leader. Whether all are at rest. */
+/* For the leader: whether all workers are at rest. */
 bool workers_resting(const struct agent *a);
-/* The failure of the first worker at rest that has one, or NULL. */
+/* Returns the failure of the first worker at rest that has one, or NULL. */
 const struct failure *workers_failure(const struct agent *a);
 
 static inline void worker_set_limit(struct worker *w, uint64_t limit) {
@@ -98,12 +114,12 @@ static inline uint64_t worker_messages(const struct worker *w) {
         return __atomic_load_n(&w->messages, __ATOMIC_RELAXED);
 }
 
-/* For a send or receive that was interrupted before its first byte: whether there is nothing more to do. */
+/* For a send or receive that was interrupted before its first byte: whether the loop is over. */
 static inline bool worker_over(const struct worker *w) {
         return worker_messages(w) >= worker_limit(w);
 }
 
-/* One writer: a plain add, without a locked instruction, that the leader can read at any time. */
+/* Adds without a locked instruction, as each counter has one writer; the leader can read it at any time. */
 static inline void worker_add(uint64_t *counter, uint64_t n) {
         __atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
 }

@@ -64,8 +64,8 @@ int buffer_map(struct worker *w, size_t length, unsigned char **ret) {
                 return failure_set(&w->failure, -r, "the buffer of thread %" PRIu32 " cannot be placed: %s", w->index,
                                    strerrordesc_np(-r));
         }
-        /* The first touch puts the pages where the range's or this thread's policy says; and not with zeros, of which
-         * the kernel has one page for everybody. */
+        /* The first touch places the pages by the policy of the range or of this thread. It must be a write, as reads
+         * of untouched memory all map the kernel's one page of zeros. */
         memset(p, 0x5a, length);
         *ret = p;
         return 0;

@@ -3,17 +3,17 @@
 #define IPCLAB_AGENT_BUFFER_H
 
 /*
- * Private memory that carries a worker's messages. All of it comes from here, so that all of it lies where the
- * placement puts buffers: under the policy that the set-up gives for them, else under the thread's own, first touched
- * by the thread that owns it. The proof lists it as "buffer".
+ * Private memory that carries a worker's messages. All of it is allocated here, so that the placement of buffers
+ * applies to all of it: the policy that the set-up gives for them, else the thread's own. The thread that owns it
+ * touches it first. The proof lists it as "buffer".
  */
 
 #include "agent/base/worker.h"
 
-/* Pages for `length` bytes, every one of them touched; in the worker's own thread. From the size of a huge page on they
- * begin at a multiple of it, so that whether the kernel uses such does not depend on where they happen to lie. They are
- * a mapping of their own, as inaccessible pages lie before and behind it: the proof tells page sizes by mapping.
- * 0; negative errno with w->failure. */
+/* Maps pages for `length` bytes and touches each of them; in the worker's own thread. Buffers of at least a huge page
+ * are aligned to it, so that the kernel's use of huge pages does not depend on the address. Inaccessible pages before
+ * and after keep the buffer a mapping of its own, as the proof reports page sizes by mapping. 0; negative errno with
+ * w->failure. */
 int buffer_map(struct worker *w, size_t length, unsigned char **ret);
 /* NULL-safe. */
 void buffer_unmap(unsigned char *memory, size_t length);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Memory and contents of messages in several places; see fields.h. Owned by the worker that sends them. */
+/* Memory and contents of messages in several places; see fields.h. The sending worker owns them. */
 
 #include "agent/loop/fields.h"
 
 #include "agent/loop/buffer.h"
 #include "agent/loop/pattern.h"
+#include "agent/loop/source.h"
 #include "schema/util.h"
 
 #include <errno.h>
@@ -21,14 +22,24 @@ int fields_new(struct worker *w, size_t size, unsigned n, struct fields **ret) {
         if (!f)
                 return -ENOMEM;
         size_t stride = point_field_stride(size, n, (uint64_t) sysconf(_SC_PAGESIZE));
-        *f = (struct fields){.n = n, .length = n * stride};
+        uint64_t copies = w->cold.messages ? w->cold.messages : 1;
+        *f = (struct fields){.n = n, .stride = stride, .copies = copies, .length = copies * n * stride};
         int r = buffer_map(w, f->length, &f->memory);
         if (r < 0)
                 return r;
         for (unsigned i = 0; i < n; i++)
                 f->iov[i] = (struct iovec){.iov_base = f->memory + i * stride, .iov_len = size / n + (i < size % n)};
+        if (copies > 1)
+                source_use_fields(w, f);
         *ret = util_steal(&f);
         return 0;
+}
+
+void fields_next(struct fields *f) {
+        f->where = f->where + 1 == f->copies ? 0 : f->where + 1;
+        unsigned char *at = f->memory + f->where * f->n * f->stride;
+        for (unsigned i = 0; i < f->n; i++, at += f->stride)
+                f->iov[i].iov_base = at;
 }
 
 struct fields *fields_free(struct fields *f) {

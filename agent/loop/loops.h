@@ -8,12 +8,12 @@
  * TRANSPORT_LOOPS(prefix, channel): the compiler makes each role's loop from them, one per kind of verification, with
  * no indirect call and no branch on anything that is constant in it.
  *
- * Per message a loop does what the hand-written one does, and: one load of the limit, one store of the counter. A timed
- * initiator also reads the clock once and counts in the histogram, both while its message is under way.
+ * Per message a loop adds two operations to the hand-written one: a load of the limit and a store of the counter. A
+ * timed initiator also reads the clock once and records in the histogram, both while its message is under way.
  *
- * A message has come when its reader has done with its bytes what `verify` asks, as the other end does before it
- * answers. Memory that is read in place is only then moved from one CPU's cache to the other's, and a clock that stops
- * before that would compare it with a copy that has already been paid for.
+ * A message is complete when its reader has verified its bytes as `verify` requires, which the other end does before it
+ * answers. Memory that is read in place moves from one CPU's cache to the other's only then; a clock that stopped
+ * earlier would compare it with a copy whose cost is already included.
  */
 
 #include "agent/base/agent.h"
@@ -28,12 +28,12 @@
  * A transport's hot functions. Those with a result return 0, WORKER_STOP (worker_over() came true before the first byte
  * of a message) or a negative errno with w->failure set.
  *
- *      acquire    where the next message is to be written, w->size bytes. May wait (a ring that is full).
- *      fill       gives the message its bytes, by its key (pattern.h), before it is sent; NULL for one that lies in one
- *                 piece where acquire said.
- *      send       the message that acquire gave, whole.
- *      receive    the next message, whole; *ret is where it lies.
- *      release    the reader is done with the message that receive gave.
+ *      acquire    returns the place of the next message, w->size bytes. May wait (while a ring is full).
+ *      fill       writes the message's bytes, by its key (pattern.h), before it is sent; NULL for one that lies in one
+ *                 piece at the place that acquire returned.
+ *      send       sends the whole message that acquire returned.
+ *      receive    receives the next whole message; *ret is its place.
+ *      release    frees the message that receive returned, after its reader is done with it.
  *
  * loop_acquire_buffer and loop_release_nothing are for transports that copy through w->buffer.
  */
@@ -45,7 +45,7 @@ struct channel {
         void (*release)(struct worker *w, unsigned char *message);
 };
 
-#define LOOP_INLINE static inline __attribute__((always_inline))
+#define LOOP_INLINE UTIL_SPECIALIZED
 #define LOOP_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 LOOP_INLINE int loop_acquire_buffer(struct worker *w, unsigned char **ret) {
@@ -58,7 +58,7 @@ LOOP_INLINE void loop_release_nothing(struct worker *w, unsigned char *message) 
         (void) message;
 }
 
-/* What the receiving side does with a message's bytes. */
+/* Verifies a received message. */
 LOOP_INLINE int loop_verify(struct worker *w, const unsigned char *message, enum verify verify, unsigned direction,
                             uint64_t number, uint64_t *sink) {
         if (verify == VERIFY_TOUCH)
@@ -78,28 +78,60 @@ LOOP_INLINE void loop_fill(struct worker *w, const struct channel *c, unsigned c
                 pattern_fill(message, w->size, key);
 }
 
+/*
+ * Loops whose messages come from a cold source, or are written anew each time (source.h), are compiled apart, once for
+ * all kinds of verification: `sourced` is a constant in every loop, so that the others do nothing for it.
+ */
+LOOP_INLINE bool loop_is_sourced(const struct worker *w) {
+        return w->source_next || w->fresh;
+}
+
+/* Whether the loop writes a message before it sends it. */
+LOOP_INLINE bool loop_writes(const struct worker *w, enum verify verify, bool sourced) {
+        return verify == VERIFY_CHECKSUM || (sourced && w->fresh);
+}
+
+LOOP_INLINE void loop_next_source(struct worker *w) {
+        if (w->source_next)
+                w->source_next(w);
+}
+
+LOOP_INLINE int loop_acquire(struct worker *w, const struct channel *c, bool sourced, unsigned char **ret) {
+        int r = c->acquire(w, ret);
+        if (sourced && w->source)
+                *ret = w->source;
+        return r;
+}
+
+LOOP_INLINE int loop_send(struct worker *w, const struct channel *c, bool sourced, unsigned char *message) {
+        int r = c->send(w, message);
+        if (sourced && r == 0)
+                loop_next_source(w);
+        return r;
+}
+
 LOOP_INLINE int loop_emit(struct worker *w, const struct channel *c, enum verify verify, unsigned direction,
-                          uint64_t number) {
+                          uint64_t number, bool sourced) {
         unsigned char *message;
-        int r = c->acquire(w, &message);
+        int r = loop_acquire(w, c, sourced, &message);
         if (LOOP_UNLIKELY(r))
                 return r;
-        if (verify == VERIFY_CHECKSUM)
+        if (loop_writes(w, verify, sourced))
                 loop_fill(w, c, message, direction, number);
-        return c->send(w, message);
+        return loop_send(w, c, sourced, message);
 }
 
 LOOP_INLINE void loop_completed(struct worker *w, uint64_t n) {
         __atomic_store_n(&w->messages, n, __ATOMIC_RELAXED);
 }
 
-LOOP_INLINE int loop_sender(struct worker *w, const struct channel *c, enum verify verify, bool paced) {
+LOOP_INLINE int loop_sender(struct worker *w, const struct channel *c, enum verify verify, bool paced, bool sourced) {
         uint64_t n = w->messages, first = n;
         while (n < worker_limit(w)) {
                 int r = paced ? pace_wait(w, pace_due(w, n - first)) : 0;
                 if (LOOP_UNLIKELY(r))
                         return r;
-                r = loop_emit(w, c, verify, 0, n);
+                r = loop_emit(w, c, verify, 0, n, sourced);
                 if (LOOP_UNLIKELY(r))
                         return r;
                 loop_completed(w, ++n);
@@ -127,18 +159,18 @@ LOOP_INLINE int loop_receiver(struct worker *w, const struct channel *c, enum ve
         return r;
 }
 
-/* What an initiator takes the time of: nothing, each round trip, or each since it was due. */
+/* An initiator times nothing, each round trip, or each round trip from its due time. */
 enum loop_clock { LOOP_UNTIMED, LOOP_TIMED, LOOP_PACED };
 
 /*
- * The clock of round trips is read once for each, when its message has been handed over and is on its way: there is
- * nothing else to do then, and so the reading costs the loop nothing where its peer has a CPU of its own. A round trip
- * counts from there to the same point of the next, which makes one of everything: the way there and back, the look, the
- * next one's sending. The last has no next, and is given the time that the first one's sending took.
+ * The loop reads the clock once for each round trip, right after its send: the loop waits then, so that the reading
+ * costs nothing where the peer has a CPU of its own. A round trip counts from there to the same point of the next,
+ * which includes each step once: the way there and back, the verification, the next one's send. The last one has no
+ * next, and adds the duration of the first send.
  *
- * Not so with checksums, where bytes are made between a look and a sending that are no part of a round trip: there the
- * clock is read before the sending and after the look. The result says which it was: "round_trip" of
- * daemon/result/result.c.
+ * With checksums, or fresh messages, the loop writes a message's bytes between a verification and a send, which is no
+ * part of a round trip: it then reads the clock before the send and after the verification. The result names the
+ * method: "round_trip" of daemon/result/result.c.
  */
 struct loop_timer {
         uint64_t begin_ns, sent_ns; /* sent_ns 0: nothing is sent yet */
@@ -154,15 +186,16 @@ LOOP_INLINE void loop_timer_sent(struct worker *w, struct loop_timer *t) {
         t->sent_ns = now_ns;
 }
 
-/* The last message is back. */
+/* Records the last round trip. */
 LOOP_INLINE void loop_timer_end(struct worker *w, const struct loop_timer *t) {
         if (t->sent_ns > 0)
                 histogram_record(w->latency, util_now_ns() - t->sent_ns + t->first_send_ns);
 }
 
-LOOP_INLINE int loop_initiator(struct worker *w, const struct channel *c, enum verify verify, enum loop_clock clock) {
-        const bool chained = clock == LOOP_TIMED && verify != VERIFY_CHECKSUM;
-        const bool apart = clock == LOOP_TIMED && verify == VERIFY_CHECKSUM;
+LOOP_INLINE int loop_initiator(struct worker *w, const struct channel *c, enum verify verify, enum loop_clock clock,
+                               bool sourced) {
+        const bool writes = loop_writes(w, verify, sourced);
+        const bool chained = clock == LOOP_TIMED && !writes, apart = clock == LOOP_TIMED && writes;
         uint64_t n = w->messages, first = n, sink = 0;
         struct loop_timer timer = {.begin_ns = chained ? util_now_ns() : 0};
         int r = 0;
@@ -173,18 +206,18 @@ LOOP_INLINE int loop_initiator(struct worker *w, const struct channel *c, enum v
                         if (LOOP_UNLIKELY(r))
                                 break;
                 }
-                r = c->acquire(w, &message);
+                r = loop_acquire(w, c, sourced, &message);
                 if (LOOP_UNLIKELY(r))
                         break;
-                if (verify == VERIFY_CHECKSUM)
+                if (writes)
                         loop_fill(w, c, message, 0, n);
                 uint64_t sending_ns = apart ? util_now_ns() : 0;
-                r = c->send(w, message);
+                r = loop_send(w, c, sourced, message);
                 if (LOOP_UNLIKELY(r))
                         break;
                 if (chained)
                         loop_timer_sent(w, &timer);
-                do /* a message is under way: whoever wants to stop waits for its return */
+                do /* a message is under way, so a stop waits for its return */
                         r = c->receive(w, &message);
                 while (LOOP_UNLIKELY(r == WORKER_STOP));
                 if (LOOP_UNLIKELY(r))
@@ -205,7 +238,7 @@ LOOP_INLINE int loop_initiator(struct worker *w, const struct channel *c, enum v
         return r;
 }
 
-LOOP_INLINE int loop_responder(struct worker *w, const struct channel *c, enum verify verify) {
+LOOP_INLINE int loop_responder(struct worker *w, const struct channel *c, enum verify verify, bool sourced) {
         uint64_t n = w->messages, sink = 0;
         int r = 0;
         while (n < worker_limit(w)) {
@@ -217,7 +250,7 @@ LOOP_INLINE int loop_responder(struct worker *w, const struct channel *c, enum v
                 if (LOOP_UNLIKELY(r))
                         break;
                 c->release(w, message);
-                r = loop_emit(w, c, verify, 1, n);
+                r = loop_emit(w, c, verify, 1, n, sourced);
                 if (LOOP_UNLIKELY(r))
                         break;
                 loop_completed(w, ++n);
@@ -226,7 +259,12 @@ LOOP_INLINE int loop_responder(struct worker *w, const struct channel *c, enum v
         return r;
 }
 
-/* Returns the call, with `verify` a constant in each of its three copies. */
+/* The clock of an initiator's loop that is not compiled for one. */
+LOOP_INLINE enum loop_clock loop_clock_of(const struct worker *w) {
+        return w->pace_ns > 0 ? LOOP_PACED : w->latency ? LOOP_TIMED : LOOP_UNTIMED;
+}
+
+/* Returns the call's result, with `verify` a constant in each of its three copies. */
 #define LOOP_VERIFIED(w, call)                                                                                         \
         do {                                                                                                           \
                 if ((w)->agent->setup.verify == VERIFY_CHECKSUM) {                                                     \
@@ -241,31 +279,43 @@ LOOP_INLINE int loop_responder(struct worker *w, const struct channel *c, enum v
                 return call;                                                                                           \
         } while (0)
 
+/* Define prefix_initiator() and prefix_responder(), of a static const struct channel. */
+#define LOOP_INITIATOR(prefix, channel)                                                                                \
+        static int prefix##_initiator(struct worker *w) {                                                              \
+                if (loop_is_sourced(w))                                                                                \
+                        return loop_initiator(w, &(channel), w->agent->setup.verify, loop_clock_of(w), true);          \
+                if (w->pace_ns > 0)                                                                                    \
+                        LOOP_VERIFIED(w, loop_initiator(w, &(channel), verify, LOOP_PACED, false));                    \
+                if (w->latency)                                                                                        \
+                        LOOP_VERIFIED(w, loop_initiator(w, &(channel), verify, LOOP_TIMED, false));                    \
+                LOOP_VERIFIED(w, loop_initiator(w, &(channel), verify, LOOP_UNTIMED, false));                          \
+        }
+#define LOOP_RESPONDER(prefix, channel)                                                                                \
+        static int prefix##_responder(struct worker *w) {                                                              \
+                if (loop_is_sourced(w))                                                                                \
+                        return loop_responder(w, &(channel), w->agent->setup.verify, true);                            \
+                LOOP_VERIFIED(w, loop_responder(w, &(channel), verify, false));                                        \
+        }
+
 /* Defines prefix_sender(), … and `static const struct transport_loops prefix_loops`. `channel` is a static const
  * struct channel, so that its functions are constants to the compiler. */
 #define TRANSPORT_LOOPS(prefix, channel)                                                                               \
         static int prefix##_sender(struct worker *w) {                                                                 \
-                if (w->pace_ns > 0)                                                                                    \
-                        LOOP_VERIFIED(w, loop_sender(w, &(channel), verify, true));                                    \
                 bool check = w->agent->setup.verify == VERIFY_CHECKSUM;                                                \
-                return check ? loop_sender(w, &(channel), VERIFY_CHECKSUM, false)                                      \
-                             : loop_sender(w, &(channel), VERIFY_NONE, false);                                         \
+                if (loop_is_sourced(w))                                                                                \
+                        return loop_sender(w, &(channel), w->agent->setup.verify, w->pace_ns > 0, true);               \
+                if (w->pace_ns > 0)                                                                                    \
+                        LOOP_VERIFIED(w, loop_sender(w, &(channel), verify, true, false));                             \
+                return check ? loop_sender(w, &(channel), VERIFY_CHECKSUM, false, false)                               \
+                             : loop_sender(w, &(channel), VERIFY_NONE, false, false);                                  \
         }                                                                                                              \
         static int prefix##_receiver(struct worker *w) {                                                               \
                 if (w->pace_ns > 0)                                                                                    \
                         LOOP_VERIFIED(w, loop_receiver(w, &(channel), verify, true));                                  \
                 LOOP_VERIFIED(w, loop_receiver(w, &(channel), verify, false));                                         \
         }                                                                                                              \
-        static int prefix##_initiator(struct worker *w) {                                                              \
-                if (w->pace_ns > 0)                                                                                    \
-                        LOOP_VERIFIED(w, loop_initiator(w, &(channel), verify, LOOP_PACED));                           \
-                if (w->latency)                                                                                        \
-                        LOOP_VERIFIED(w, loop_initiator(w, &(channel), verify, LOOP_TIMED));                           \
-                LOOP_VERIFIED(w, loop_initiator(w, &(channel), verify, LOOP_UNTIMED));                                 \
-        }                                                                                                              \
-        static int prefix##_responder(struct worker *w) {                                                              \
-                LOOP_VERIFIED(w, loop_responder(w, &(channel), verify));                                               \
-        }                                                                                                              \
+        LOOP_INITIATOR(prefix, channel)                                                                                \
+        LOOP_RESPONDER(prefix, channel)                                                                                \
         static const struct transport_loops prefix##_loops = {                                                         \
                 .sender = prefix##_sender,                                                                             \
                 .receiver = prefix##_receiver,                                                                         \

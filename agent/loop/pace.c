@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Waiting for a message's time, in the worker's thread. */
+/* The waits for a message's due time, in the worker's thread. */
 
 #include "agent/loop/pace.h"
 
-#include "schema/json/json.h"
 #include "schema/measure/histogram.h"
+#include "schema/protocol/effective.h"
 #include "schema/util.h"
 
 #include <sched.h>
 
-#define SLEEP_NS (50 * NSEC_PER_MSEC) /* at most, before the limit is looked at again */
+#define SLEEP_NS (50 * NSEC_PER_MSEC) /* at most, before the limit is checked again */
 
 static void doze(uint64_t ns) {
         struct timespec ts = {.tv_nsec = (long) (ns < SLEEP_NS ? ns : SLEEP_NS)};
-        (void) clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL); /* woken early: the caller looks at the clock */
+        (void) clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL); /* after an early wake-up the caller reads the clock */
 }
 
 int pace_wait(struct worker *w, uint64_t due_ns) {
@@ -31,12 +31,12 @@ int pace_wait(struct worker *w, uint64_t due_ns) {
         }
 }
 
-void pace_effective(const struct agent *a, struct json_writer *w) {
+void pace_effective(const struct agent *a, struct effective *e) {
         if (a->setup.rate <= 0 || workload_agents(a->setup.point.workload) < END_COUNT ||
             !(agent_sends(a) || agent_is_duplex(a)))
                 return;
-        json_member_u64(w, "pace_spin_ns", PACE_SPIN_NS);
-        json_member_string(w, "pace_spin", "sched_yield");
+        effective_add_number(e, SETTING_PACE_SPIN_NS, PACE_SPIN_NS);
+        effective_add_text(e, SETTING_PACE_SPIN, "sched_yield");
 }
 
 void pace_record(struct worker *w, uint64_t due_ns) {

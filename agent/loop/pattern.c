@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The cold side of verification: what to tell a person when a message was not what it should be. */
+/* The cold side of verification: the failure's sentence for a message that does not match. */
 
 #include "agent/loop/pattern.h"
 
@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define SEARCH 1024 /* messages before and behind the expected one that are tried */
+#define SEARCH 1024 /* messages before and after the expected one that are compared */
 
 static unsigned char expected_byte(uint64_t key, size_t offset) {
         uint64_t word = key + (offset / 8 + 1) * PATTERN_GOLDEN;
@@ -19,7 +19,7 @@ static unsigned char expected_byte(uint64_t key, size_t offset) {
         return bytes[offset % 8];
 }
 
-/* A message that came at the wrong place matches another number's key; short ones match by chance and are not asked. */
+/* Finds the number whose key a misplaced message matches. Short messages match by chance and are not searched for. */
 static bool find_number(const unsigned char *message, size_t from, size_t size, uint32_t thread, unsigned direction,
                         uint64_t number, uint64_t *ret) {
         if (size - from < 8)

@@ -3,7 +3,7 @@
 #define IPCLAB_AGENT_PATTERN_H
 
 /*
- * What the messages are made of and what a receiver does with them (verify).
+ * The messages' contents and the receiver's check of them (verify).
  *
  * A checked message is keyed by its thread, its direction and its number, so that a lost, repeated, swapped or
  * shifted message differs nearly everywhere and not only in a header: 8-byte word i of it is key + (i + 1) * GOLDEN,
@@ -16,7 +16,7 @@
 #include <string.h>
 
 #define PATTERN_GOLDEN UINT64_C(0x9e3779b97f4a7c15)
-#define PATTERN_LINE 64u /* what "touch" reads a byte of */
+#define PATTERN_LINE 64u /* "touch" reads a byte of each */
 
 struct failure;
 
@@ -44,7 +44,7 @@ static inline void pattern_fill(unsigned char *message, size_t size, uint64_t ke
         }
 }
 
-/* The bytes [offset, offset + length) of a message, wherever they lie. */
+/* Writes the bytes [offset, offset + length) of a message to `part`. */
 static inline void pattern_fill_part(unsigned char *part, size_t offset, size_t length, uint64_t key) {
         size_t head = (8 - offset % 8) % 8;
         uint64_t word = key + (offset / 8 + 1) * PATTERN_GOLDEN;
@@ -70,9 +70,9 @@ static inline bool pattern_matches(const unsigned char *message, size_t size, ui
         return differ == 0;
 }
 
-/* A byte of every cache line, summed; four lines to a turn. A turn of one line is of five instructions, and what they
- * cost depends on where the linker puts them: at 64 KiB that was 1.6 times as much in one program as in another, and
- * with it 8 % of a stream of datagrams, while the core's other thread was busy. */
+/* A byte of every cache line, summed; four lines to a turn. A turn of one line has five instructions, whose cost
+ * depends on their alignment: at 64 KiB one program took 1.6 times as long as another, which was 8 % of a stream of
+ * datagrams, while the core's other thread was busy. */
 static inline uint64_t pattern_touch(const unsigned char *message, size_t size) {
         uint64_t sum = 0, other = 0;
         size_t i = 0;
@@ -85,13 +85,13 @@ static inline uint64_t pattern_touch(const unsigned char *message, size_t size) 
         return sum + other;
 }
 
-/* A message whose first `from` bytes (whole words) are somebody else's is the pattern from there on. */
+/* Compares a message from byte `from` on (whole words); the bytes before it are not part of the pattern. */
 static inline bool pattern_matches_from(const unsigned char *message, size_t from, size_t size, uint64_t key) {
         return pattern_matches(message + from, size - from, key + from / 8 * PATTERN_GOLDEN);
 }
 
-/* Says where a message that does not match from byte `from` on went wrong: thread, number, offset, byte expected and
- * got, and whether it is another message of the same stream. Returns -EBADMSG. */
+/* Reports how a message differs from byte `from` on: thread, number, offset, byte expected and got, and whether it is
+ * another message of the same stream. Returns -EBADMSG. */
 int pattern_explain_from(struct failure *f, const unsigned char *message, size_t from, size_t size, uint32_t thread,
                          unsigned direction, uint64_t number);
 static inline int pattern_explain(struct failure *f, const unsigned char *message, size_t size, uint32_t thread,

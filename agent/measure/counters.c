@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * A set of hardware events per worker. The leader asks the daemon for them, thread by thread, after it has left the
- * workers' descriptor table (leader.c), so that theirs stays as it was; those that the daemon may not open it tries to
- * open itself.
+ * A set of hardware events per worker. The leader requests them from the daemon, thread by thread, after it has
+ * unshared the workers' descriptor table (leader.c), so that theirs is unchanged. It opens those that the daemon is not
+ * permitted to open itself, where it is permitted.
  */
 
 #include "agent/measure/counters.h"
@@ -17,8 +17,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define ANSWER_NS (2 * NSEC_PER_SEC) /* well within what the daemon allows for all of set-up */
-#define SPARE 4u                     /* descriptors that counting leaves to the leader, who opens files below /proc */
+#define ANSWER_NS (2 * NSEC_PER_SEC) /* well within the daemon's deadline for set-up */
+#define SPARE 4u                     /* descriptors that counters leave to the leader, which opens files below /proc */
 
 struct counters {
         struct agent *agent;
@@ -27,8 +27,8 @@ struct counters {
         struct perf_set sets[];
 };
 
-/* Agents are not dumpable: a daemon without CAP_PERFMON may not count even those of its own user. Their own threads
- * they may count themselves then, as far as kernel.perf_event_paranoid allows it. */
+/* Agents are not dumpable: a daemon without CAP_PERFMON may not count even those of its own user. An agent may still
+ * count its own threads, as far as kernel.perf_event_paranoid allows it. */
 static void open_refused(pid_t tid, struct perf_handles *handles) {
         struct perf_handles own;
         perf_source_kernel.open(NULL, tid, &own);
@@ -49,10 +49,10 @@ static bool is_refused(const struct perf_handles *handles) {
         return false;
 }
 
-static void ask_daemon(void *userdata, pid_t tid, struct perf_handles *ret) {
+static void request_from_daemon(void *userdata, pid_t tid, struct perf_handles *ret) {
         struct agent *a = userdata;
         if (!a->uncounted)
-                a->uncounted = perf_pass_ask(a->control_fd, tid, util_now_ns() + ANSWER_NS, ret);
+                a->uncounted = perf_pass_request(a->control_fd, tid, util_now_ns() + ANSWER_NS, ret);
         if (a->uncounted)
                 perf_handles_fill(ret, a->uncounted);
         else if (is_refused(ret))
@@ -62,8 +62,10 @@ static void ask_daemon(void *userdata, pid_t tid, struct perf_handles *ret) {
 struct perf_source counters_source(struct agent *a) {
         if (a->setup.point.workload == WORKLOAD_CONTEXT_SWITCH)
                 return perf_source_none;
-        return (struct perf_source){
-                .open = ask_daemon, .read = perf_source_kernel.read, .close = perf_source_kernel.close, .userdata = a};
+        return (struct perf_source){.open = request_from_daemon,
+                                    .read = perf_source_kernel.read,
+                                    .close = perf_source_kernel.close,
+                                    .userdata = a};
 }
 
 int counters_new(struct agent *a, const struct perf_source *source, struct counters **ret) {
@@ -106,7 +108,7 @@ void counters_add(struct counters_totals *into, const struct counters_reading *l
         struct perf_totals perf;
         usage_add(&into->usage, &later->usage, &earlier->usage);
         perf_subtract(&later->perf, &earlier->perf, &perf);
-        /* CPU time is of the ring's threads, too: a count of the rest would pass for one of the whole */
+        /* CPU time includes the ring's threads; the hardware counters do not, and would appear to */
         if (later->usage.ring_ns != earlier->usage.ring_ns)
                 perf_totals_discard(&perf, -ECHILD);
         perf_totals_add(&into->perf, &perf);

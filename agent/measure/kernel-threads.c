@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The list of such threads, from one look to the next; see kernel-threads.h. */
+/* The list of these threads, from one scan to the next; see kernel-threads.h. */
 
 #include "agent/measure/kernel-threads.h"
 
@@ -21,7 +21,7 @@
 struct kernel_thread {
         pid_t tid;
         uint32_t worker;
-        bool seen; /* by the look under way */
+        bool seen; /* by the current scan */
         struct usage usage;
 };
 
@@ -32,7 +32,7 @@ struct kernel_threads {
         struct usage *gone, *sum; /* per worker: of those that ended; of all */
         struct kernel_thread *threads;
         size_t n, room;
-        size_t next;          /* where the next note is expected: /proc lists them in the same order each time */
+        size_t next;          /* the expected place of the next note: /proc lists them in the same order each time */
         uint32_t next_worker; /* the same of the workers */
 };
 
@@ -90,7 +90,7 @@ static struct kernel_thread *append(struct kernel_threads *k) {
         return &k->threads[k->n++];
 }
 
-/* A number may come again, with another thread behind it: that one has done less, or works for another. */
+/* The kernel may reuse a TID: the new thread has used less time, or serves another worker. */
 static bool is_another(const struct kernel_thread *t, uint32_t worker, const struct usage *now) {
         return t->worker != worker || t->usage.cpu_ns > now->cpu_ns ||
                t->usage.voluntary_switches > now->voluntary_switches ||
@@ -149,7 +149,7 @@ static uint32_t worker_of(const struct agent *a, struct kernel_threads *k, pid_t
         return NOBODY;
 }
 
-/* NOBODY where it cannot be told. */
+/* KERNEL_THREAD_OF_NOBODY where it is unknown. */
 static uint32_t master_of(const struct agent *a, struct kernel_threads *k, const char *number) {
         char namespace[64] = "";
         if (a->n_workers == 1)
@@ -168,9 +168,9 @@ static int take(struct agent *a, struct kernel_threads *k, pid_t tid, const char
         if (r == 0)
                 r = usage_add_thread(&now, tid);
         if (r < 0)
-                return r == -EINVAL ? -ESRCH : r; /* what clock_gettime() says of a thread that is no more */
+                return r == -EINVAL ? -ESRCH : r; /* clock_gettime() returns it for a thread that has ended */
         if (master != NOBODY)
-                cpumask_add(&a->workers[master].proof.looked, (unsigned) cpu);
+                cpumask_add(&a->workers[master].proof.observed, (unsigned) cpu);
         return kernel_threads_note(k, tid, master, &now);
 }
 
@@ -209,7 +209,7 @@ int kernel_threads_look(struct agent *a) {
                 a->kernel_threads = kernel_threads_new(a->n_workers);
         int r = a->kernel_threads ? look(a, a->kernel_threads) : -ENOMEM;
         if (r < 0)
-                return failure_set(&a->failure, -r, "the kernel's threads for the rings cannot be looked at: %s",
+                return failure_set(&a->failure, -r, "the kernel's threads for the rings cannot be read: %s",
                                    strerrordesc_np(-r));
         return 0;
 }

@@ -77,7 +77,7 @@ static uint64_t median(struct parts *p, const struct histogram *copies) {
 int parts_end(struct parts *p, uint64_t at_ns, uint64_t messages, const struct histogram *copies) {
         struct message_parts *m = &p->packet.parts;
         if (at_ns <= p->end_ns)
-                at_ns = p->end_ns + 1; /* what was counted since belongs somewhere */
+                at_ns = p->end_ns + 1; /* messages counted since then need a part of more than 0 ns */
         if (m->n == 0)
                 m->begin_ns = p->end_ns;
         m->list[m->n++] = (struct message_part){

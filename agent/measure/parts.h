@@ -3,9 +3,10 @@
 #define IPCLAB_AGENT_PARTS_H
 
 /*
- * The parts of samples, ten a second, by which the daemon judges whether a run was steady: how many messages all
- * threads moved, and the median of their latencies. The sampler ends them and sends those of a second in one packet. It
- * reads counts and histograms that the workers keep anyway, so that a part costs the loop a few cache lines.
+ * The parts of samples, ten a second, by which the daemon decides whether a run was steady: the number of messages of
+ * all threads, and the median of their latencies. The sampler ends them and sends those of a second in one packet. It
+ * reads the counts and histograms that the workers maintain in any case, so that a part costs the loop a few cache
+ * lines.
  */
 
 #include "schema/measure/histogram.h"
@@ -15,19 +16,19 @@
 struct agent;
 struct parts;
 
-/* Medians are taken of at most so many threads: copying a histogram takes microseconds. */
+/* The most threads whose median is taken: copying a histogram takes microseconds. */
 #define PARTS_TIMED_THREADS 64u
 
 /* 0; negative errno with a->failure. */
 int parts_new(struct agent *a, struct parts **ret);
 void parts_free(struct parts *p); /* NULL-safe */
 
-/* The first part begins, when the workers have moved `messages`, and each thread's latencies are those of `copies`. */
+/* Begins the first part, with the workers' `messages` and each thread's latencies in `copies`. */
 void parts_open(struct parts *p, uint64_t at_ns, uint64_t messages, const struct histogram *copies);
-/* One ends, and the next one begins. copies NULL: the histograms are read now. A full packet is sent. 0; negative
- * errno with a->failure. */
+/* Ends a part and begins the next. copies NULL: the histograms are read now. A full packet is sent. 0; negative errno
+ * with a->failure. */
 int parts_end(struct parts *p, uint64_t at_ns, uint64_t messages, const struct histogram *copies);
-/* Sends what has ended. The same. */
+/* Sends the parts that have ended. Returns as parts_end(). */
 int parts_send(struct parts *p);
 
 #endif

@@ -3,8 +3,8 @@
 /*
  * Snapshots and their differences. All message counts are read first, in a few nanoseconds per thread, behind one
  * reading of the clock; then all histograms, in a few microseconds per thread, in the same order each time, so that
- * each histogram is of as long as its count; the kernel's and the hardware's counters and whatever takes longer come
- * after.
+ * each histogram covers the same time as its count; the kernel's and the hardware's counters and slower operations
+ * follow.
  */
 
 #include "agent/measure/sampler.h"
@@ -127,7 +127,7 @@ int sampler_part(struct sampler *s) {
         return parts_end(s->parts, now_ns, sum(s->now, s->agent->n_workers), NULL);
 }
 
-/* A sample begins in the same second at both ends, whatever became of those before. */
+/* A sample begins in the same second at both ends, regardless of those before it. */
 static uint32_t second_of(const struct sampler *s) {
         uint64_t since_ns = s->taken_ns > s->due_ns ? s->taken_ns - s->due_ns : 0;
         return (uint32_t) (since_ns / s->agent->setup.interval_ns);
@@ -173,7 +173,7 @@ static int take(struct sampler *s, uint64_t at_ns) {
         s->latency = s->later;
         s->later = former;
         s->taken_ns = now_ns;
-        proof_look(a);
+        proof_observe(a);
         return 0;
 }
 
@@ -181,7 +181,7 @@ int sampler_take(struct sampler *s) {
         return take(s, 0);
 }
 
-/* A thread's window as a whole, also where no samples were wanted. */
+/* Sends a thread's totals of the window, also where the set-up has no samples. */
 static int send_thread(struct sampler *s, uint32_t thread, const struct counters_totals *counted) {
         struct message m = {.type = MESSAGE_THREAD,
                             .thread = {.thread = thread, .messages = s->now[thread] - s->began[thread]}};

@@ -4,8 +4,8 @@
 
 /*
  * The window seen from the leader: snapshots of the workers' counters, and their differences as samples. A sample's
- * interval is what really lay between two snapshots, so the samples' sums are the window's totals, exactly; but for a
- * hardware counter that had to be scaled, each time by what is known of that time.
+ * interval is the exact time between two snapshots, so the samples add up to the window's totals exactly; except for a
+ * hardware counter that was scaled, for each sample by that sample's counting time.
  */
 
 #include "agent/measure/counters.h"
@@ -15,24 +15,24 @@
 struct agent;
 struct sampler;
 
-/* What a run comes to. */
+/* A run's totals. */
 struct window {
         uint64_t window_ns, messages; /* all threads */
         struct counters_totals counters;
 };
 
-/* Memory for the snapshots. 0; negative errno with a->failure. */
+/* Allocates the snapshots. 0; negative errno with a->failure. */
 int sampler_new(struct agent *a, struct sampler **ret);
 void sampler_free(struct sampler *s); /* NULL-safe */
 
-/* The window opens: at_ns 0 = now, as the counters stand; else at that instant, before which the workers rest. It was
- * to begin at due_ns at both ends, and its seconds count from there. */
+/* Opens the window: at_ns 0 = now, with the current counters; else at that instant, before which the workers rest. Both
+ * ends scheduled it for due_ns, from which its seconds count. */
 int sampler_open(struct sampler *s, uint64_t due_ns, uint64_t at_ns);
-/* A part of a sample is over (struct message_part): what all threads have counted since the last one. */
+/* Ends a part of a sample (struct message_part): the counts of all threads since the last one. */
 int sampler_part(struct sampler *s);
-/* A sample of each thread since the last one, and the parts that it has. */
+/* Takes a sample of each thread since the last one, and sends its parts. */
 int sampler_take(struct sampler *s);
-/* The window closes (at_ns 0 = now): the last samples, each thread's totals, and those of all in *ret. */
+/* Closes the window (at_ns 0 = now): sends the last samples and each thread's totals; *ret has the sums of all. */
 int sampler_close(struct sampler *s, uint64_t at_ns, struct window *ret);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Reading the accounts: CPU time is exact to the nanosecond from each thread's clock. */
+/* Reads the kernel's counters. CPU time is exact to the nanosecond, from each thread's clock. */
 
 #include "agent/measure/usage.h"
 
@@ -50,7 +50,7 @@ static int add_switches(struct usage *u, const char *text, const char *voluntary
         return 0;
 }
 
-/* task/TID/sched has all that is wanted, but exists only where the scheduler's debugging is compiled in. */
+/* task/TID/sched has all of these counters, but exists only where the scheduler's debugging is compiled in. */
 static int add_scheduling(struct usage *u, pid_t tid, char *text, size_t size) {
         uint64_t migrations;
         int r = procfs_read_task(tid, "sched", text, size);
@@ -67,8 +67,8 @@ static int add_scheduling(struct usage *u, pid_t tid, char *text, size_t size) {
         return r < 0 ? r : add_switches(u, text, "voluntary_ctxt_switches", "nonvoluntary_ctxt_switches");
 }
 
-/* By thread id, as libc makes it too (man 3 pthread_getcpuclockid): libc's own note of the main thread's id is another
- * process's where the agent was cloned. */
+/* Makes the clock id from the thread id, as libc does (man 3 pthread_getcpuclockid): in a forked peer libc's cached id
+ * of the main thread is another process's. */
 static int cpu_time(pid_t tid, uint64_t *ret_ns) {
         clockid_t clock = (clockid_t) ((~(unsigned) tid << 3) | 6u);
         struct timespec ts;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Sets of CPUs, by the system calls themselves: glibc's wrappers are bound to cpu_set_t's size. */
+/* Sets of CPUs. This file makes raw system calls, as glibc's wrappers are bound to cpu_set_t's size. */
 
 #include "agent/os/cpumask.h"
 
-#include "schema/json/json.h"
 #include "schema/util.h"
 
 #include <errno.h>
@@ -49,12 +48,4 @@ int cpumask_get_affinity(pid_t tid, struct cpumask *ret) {
 
 int cpumask_set_affinity(pid_t tid, const struct cpumask *m) {
         return syscall(SYS_sched_setaffinity, tid, sizeof m->bits, m->bits) < 0 ? -errno : 0;
-}
-
-void cpumask_put(struct json_writer *w, const struct cpumask *m) {
-        json_array_begin(w);
-        for (unsigned cpu = 0; cpu < CPUMASK_CPUS; cpu++)
-                if (cpumask_has(m, cpu))
-                        json_put_u64(w, cpu);
-        json_array_end(w);
 }

@@ -2,7 +2,7 @@
 #ifndef IPCLAB_AGENT_CPUMASK_H
 #define IPCLAB_AGENT_CPUMASK_H
 
-/* A set of CPUs as the kernel's affinity calls want it; wider than glibc's cpu_set_t, which ends at CPU 1023. */
+/* A set of CPUs in the format of the kernel's affinity calls; wider than glibc's cpu_set_t, which ends at CPU 1023. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ static inline bool cpumask_has(const struct cpumask *m, unsigned cpu) {
         return cpu < CPUMASK_CPUS && (m->bits[cpu / CPUMASK_WORD] >> (cpu % CPUMASK_WORD) & 1);
 }
 
-/* The CPUs of a list; -ERANGE when one is negative or beyond CPUMASK_CPUS. */
+/* Makes a set of a list's CPUs. 0; -ERANGE when one is negative or beyond CPUMASK_CPUS. */
 int cpumask_from_list(const int32_t *cpus, size_t n, struct cpumask *ret);
 void cpumask_merge(struct cpumask *into, const struct cpumask *m);
 bool cpumask_equal(const struct cpumask *a, const struct cpumask *b);
@@ -34,9 +34,5 @@ unsigned cpumask_count(const struct cpumask *m);
 /* Affinity of a thread (tid 0: the caller). 0 or negative errno; man 2 sched_setaffinity. */
 int cpumask_get_affinity(pid_t tid, struct cpumask *ret);
 int cpumask_set_affinity(pid_t tid, const struct cpumask *m);
-
-struct json_writer;
-/* As a JSON list of CPU numbers, ascending. */
-void cpumask_put(struct json_writer *w, const struct cpumask *m);
 
 #endif

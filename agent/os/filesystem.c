@@ -4,7 +4,7 @@
 
 #include "agent/os/filesystem.h"
 
-#include "schema/json/json.h"
+#include "schema/protocol/effective.h"
 #include "schema/util.h"
 
 #include <linux/magic.h>
@@ -29,7 +29,7 @@ static const struct {
         {V9FS_MAGIC, "9p"},
 };
 
-void filesystem_put(struct json_writer *w, int fd) {
+void filesystem_put(struct effective *e, int fd) {
         struct statfs fs;
         char reason[64];
         const char *name = NULL;
@@ -42,9 +42,10 @@ void filesystem_put(struct json_writer *w, int fd) {
                         if ((uint32_t) fs.f_type == names[i].magic)
                                 name = names[i].name;
         }
-        json_member_string(w, "file_system", name);
-        if (name)
-                json_member_bool(w, "file_system_in_memory", strcmp(name, "tmpfs") == 0 || strcmp(name, "ramfs") == 0);
-        else
-                json_member_string(w, "file_system_reason", reason);
+        if (!name) {
+                effective_add_unknown(e, SETTING_FILE_SYSTEM, reason);
+                return;
+        }
+        effective_add_text(e, SETTING_FILE_SYSTEM, name);
+        effective_add_bool(e, SETTING_FILE_SYSTEM_IN_MEMORY, strcmp(name, "tmpfs") == 0 || strcmp(name, "ramfs") == 0);
 }

@@ -2,11 +2,11 @@
 #ifndef IPCLAB_AGENT_FILESYSTEM_H
 #define IPCLAB_AGENT_FILESYSTEM_H
 
-/* What kind of file system a file lies on, by its magic number (man 2 fstatfs). */
+/* The type of a file's file system, by its magic number (man 2 fstatfs). */
 
-struct json_writer;
+struct effective;
 
-/* Members "file_system" (its name; null with "file_system_reason") and "file_system_in_memory". */
-void filesystem_put(struct json_writer *w, int fd);
+/* Adds the rows file_system and file_system_in_memory; of an unknown one, file_system alone, null with its reason. */
+void filesystem_put(struct effective *e, int fd);
 
 #endif

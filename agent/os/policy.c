@@ -1,43 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * set_mempolicy(2) and its undoing, by raw system calls. libnuma has wrappers of the same, but a constructor, too:
- * before main() it would read sysfs, and for that while replace the policy that the daemon has given to the agent. Only
+ * set_mempolicy(2) and the restoring of the previous policy, by raw system calls. libnuma wraps these calls, but its
+ * constructor reads sysfs before main() and meanwhile replaces the policy that the daemon has set for the agent. Only
  * the daemon is linked with it.
  */
 
 #include "agent/os/policy.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <linux/mempolicy.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static int mode_of(enum memory_policy p) {
-        switch (p) {
-        case MEMORY_BIND:
-                return MPOL_BIND;
-        case MEMORY_PREFERRED:
-                return MPOL_PREFERRED;
-        case MEMORY_INTERLEAVE:
-                return MPOL_INTERLEAVE;
-        case MEMORY_LOCAL:
-                return MPOL_LOCAL;
-        default:
-                return MPOL_DEFAULT;
-        }
-}
+static_assert(MEMORY_DEFAULT == (int) MPOL_DEFAULT && MEMORY_PREFERRED == (int) MPOL_PREFERRED &&
+                      MEMORY_BIND == (int) MPOL_BIND && MEMORY_INTERLEAVE == (int) MPOL_INTERLEAVE &&
+                      MEMORY_LOCAL == (int) MPOL_LOCAL,
+              "a memory policy is the kernel's mode");
 
 int policy_set(enum memory_policy policy, const struct node_set *nodes) {
-        int mode = mode_of(policy);
+        int mode = (int) policy;
         bool some = mode != MPOL_DEFAULT && mode != MPOL_LOCAL;
         long r = syscall(SYS_set_mempolicy, mode, some ? nodes->bits : NULL, some ? SPEC_NODES_MAX + 1 : 0);
         return r < 0 ? -errno : 0;
 }
 
 int policy_of_range(void *start, size_t length, enum memory_policy policy, const struct node_set *nodes) {
-        int mode = mode_of(policy);
+        int mode = (int) policy;
         bool some = mode != MPOL_DEFAULT && mode != MPOL_LOCAL;
         if (policy == MEMORY_DEFAULT)
                 return 0;

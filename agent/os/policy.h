@@ -3,8 +3,8 @@
 #define IPCLAB_AGENT_POLICY_H
 
 /*
- * A memory policy for some pages only: what is touched between policy_enter() and policy_leave() lies where the given
- * one says, whatever the thread has otherwise. Source: man 2 set_mempolicy.
+ * A memory policy for some pages only: it replaces the thread's own for pages that are first touched between
+ * policy_enter() and policy_leave(). Source: man 2 set_mempolicy.
  */
 
 #include "schema/spec/spec.h"
@@ -17,15 +17,15 @@ struct policy_saved {
         unsigned long nodes[SPEC_NODES_MAX / 8 / sizeof(unsigned long)];
 };
 
-/* MEMORY_DEFAULT: nothing is changed. 0 or negative errno. */
+/* Begins and ends such a section. MEMORY_DEFAULT: the thread's policy is unchanged. 0 or negative errno. */
 int policy_enter(enum memory_policy policy, const struct node_set *nodes, struct policy_saved *ret);
 int policy_leave(const struct policy_saved *saved);
 
-/* For pages of this range, not touched yet, for good: mbind(2). MEMORY_DEFAULT: as the thread's. 0 or negative errno.
- */
+/* Sets the policy of this range, whose pages are not touched yet, permanently: mbind(2). MEMORY_DEFAULT: the thread's.
+ * 0 or negative errno. */
 int policy_of_range(void *start, size_t length, enum memory_policy policy, const struct node_set *nodes);
 
-/* For the calling thread from now on. 0 or negative errno. */
+/* Sets the calling thread's policy from now on. 0 or negative errno. */
 int policy_set(enum memory_policy policy, const struct node_set *nodes);
 
 #endif

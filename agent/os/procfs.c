@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Readers of /proc/self/task. The second field of stat is a name that may hold anything: counting starts behind it. */
+/* Readers of /proc/self/task. The second field of stat is a name of arbitrary characters: counting starts after its
+ * end. */
 
 #include "agent/os/procfs.h"
 

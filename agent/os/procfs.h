@@ -2,7 +2,7 @@
 #ifndef IPCLAB_AGENT_PROCFS_H
 #define IPCLAB_AGENT_PROCFS_H
 
-/* This process's threads as /proc shows them, which any of its threads may read without disturbing the others. */
+/* Readers of /proc on this process's threads, which do not disturb the threads that they read. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -13,20 +13,20 @@ enum stat_field { STAT_MINFLT = 10, STAT_MAJFLT = 12, STAT_UTIME = 14, STAT_STIM
 
 /* Reads /proc/self/task/TID/NAME, at most size - 1 bytes, NUL-terminated. 0 or negative errno. */
 int procfs_read_task(pid_t tid, const char *name, char *buffer, size_t size);
-/* The same of another process; pid 0: this one. */
+/* Reads the same file of another process; pid 0: this one. */
 int procfs_read_task_of(pid_t pid, pid_t tid, const char *name, char *buffer, size_t size);
 
-/* A number out of the text of a stat file. 0; -EBADMSG when it is not there. */
+/* Parses a number from the text of a stat file. 0; -EBADMSG when it is missing. */
 int procfs_stat_number(const char *text, enum stat_field field, uint64_t *ret);
 
-/* The number behind "NAME:" (status) or "NAME  :" (sched) at the beginning of a line. 0; -ENODATA. */
+/* Parses the number after "NAME:" (status) or "NAME :" (sched) at the beginning of a line. 0; -ENODATA. */
 int procfs_line_number(const char *text, const char *name, uint64_t *ret);
 
-/* Size of a huge page as mmap(2) gives them by default, from /proc/meminfo; 0 when this kernel has none. */
+/* The default size of a huge page in mmap(2), from /proc/meminfo; 0 when this kernel has none. */
 uint64_t procfs_huge_page_bytes(void);
-/* A setting of the kernel's that is one number, by its whole path; -1 when it cannot be read. */
+/* Reads a kernel setting that is one number, by its full path; -1 when it cannot be read. */
 long procfs_setting(const char *path);
-/* One that is a word: its first line, cut at size - 1 bytes. 0 or negative errno. */
+/* Reads a kernel setting that is a word: its first line, cut at size - 1 bytes. 0 or negative errno. */
 int procfs_setting_word(const char *path, char *buffer, size_t size);
 
 #endif

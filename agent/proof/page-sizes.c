@@ -5,7 +5,6 @@
 #include "agent/proof/page-sizes.h"
 
 #include "agent/os/procfs.h"
-#include "schema/json/json.h"
 #include "schema/util.h"
 
 #include <errno.h>
@@ -24,7 +23,7 @@ static bool holds(const struct mapping *m, const struct page_range *range) {
         return range->fd < 0 && range->pid == 0 && range->low < m->high && m->low < range->high;
 }
 
-static int add_bytes(struct page_size_row *row, uint64_t page_bytes, uint64_t bytes) {
+static int add_bytes(struct proof_page_sizes *row, uint64_t page_bytes, uint64_t bytes) {
         size_t i = 0;
         if (bytes == 0)
                 return 0;
@@ -34,40 +33,34 @@ static int add_bytes(struct page_size_row *row, uint64_t page_bytes, uint64_t by
                 if (row->n == PAGE_SIZES_MAX)
                         return -EOVERFLOW;
                 memmove(&row->sizes[i + 1], &row->sizes[i], (row->n++ - i) * sizeof row->sizes[0]);
-                row->sizes[i] = (struct page_size_count){.page_bytes = page_bytes};
+                row->sizes[i].page_bytes = page_bytes;
+                row->sizes[i].bytes = 0;
         }
         row->sizes[i].bytes += bytes;
         return 0;
 }
 
-static struct page_size_row *row_of(struct page_sizes *s, const char *what) {
-        for (size_t i = 0; i < s->n; i++)
-                if (strcmp(s->rows[i].what, what) == 0)
-                        return &s->rows[i];
-        if (s->n == PAGE_KINDS_MAX)
-                return NULL;
-        s->rows[s->n].what = what;
-        return &s->rows[s->n++];
+static struct proof_page_sizes *row_of(struct page_sizes *s, enum page_kind kind) {
+        size_t i = 0;
+        while (i < s->n && s->rows[i].kind != kind)
+                i++;
+        if (i == s->n)
+                s->rows[s->n++].kind = kind;
+        return &s->rows[i];
 }
 
-/* Once to each kind of memory that lies in it. Large pages of a file system of their own (hugetlbfs) are no part of
- * what is resident; transparent ones are. */
+/* Counts a mapping once for each kind of memory in it. Pages of hugetlbfs are not part of the resident bytes;
+ * transparent huge pages are. */
 static int account(const struct page_list *list, const struct mapping *m, uint64_t huge_page, struct page_sizes *s) {
-        const char *done[PAGE_KINDS_MAX];
-        size_t n_done = 0;
+        bool done[PAGE_KIND_COUNT] = {false};
         for (size_t i = 0; i < list->n + list->n_mapped; i++) {
                 const struct page_range *range = i < list->n ? &list->ranges[i] : &list->mapped[i - list->n];
-                size_t k = 0;
-                if (!holds(m, range))
+                if (!holds(m, range) || done[range->kind])
                         continue;
-                while (k < n_done && strcmp(done[k], range->what) != 0)
-                        k++;
-                if (k < n_done)
-                        continue;
-                struct page_size_row *row = row_of(s, range->what);
-                if (!row || m->huge > m->resident || (m->huge && !huge_page))
+                struct proof_page_sizes *row = row_of(s, range->kind);
+                if (m->huge > m->resident || (m->huge && !huge_page))
                         return -EPROTO;
-                done[n_done++] = range->what;
+                done[range->kind] = true;
                 row->mappings++;
                 int r = add_bytes(row, (uint64_t) sysconf(_SC_PAGESIZE), m->resident - m->huge);
                 if (r == 0)
@@ -129,34 +122,13 @@ void page_sizes_read(const struct page_list *list, const char *path, struct page
                 ret->error = ferror(f) ? -EIO : account(list, &m, huge_page, ret);
 }
 
-uint64_t page_sizes_most(const struct page_sizes *s, const char *what) {
-        struct page_size_count most = {.bytes = 0};
+uint64_t page_sizes_most(const struct page_sizes *s, enum page_kind kind) {
+        uint64_t page_bytes = 0, most = 0;
         for (size_t i = 0; s->error == 0 && i < s->n; i++)
-                for (size_t k = 0; strcmp(s->rows[i].what, what) == 0 && k < s->rows[i].n; k++)
-                        if (s->rows[i].sizes[k].bytes > most.bytes)
-                                most = s->rows[i].sizes[k];
-        return most.page_bytes;
-}
-
-void page_sizes_put(const struct page_sizes *s, struct json_writer *w) {
-        if (s->error < 0) {
-                json_put_null(w);
-                return;
-        }
-        json_array_begin(w);
-        for (size_t i = 0; i < s->n; i++) {
-                json_object_begin(w);
-                json_member_string(w, "what", s->rows[i].what);
-                json_member_u64(w, "mappings", s->rows[i].mappings);
-                json_put_key(w, "bytes");
-                json_object_begin(w);
-                for (size_t k = 0; k < s->rows[i].n; k++) {
-                        char key[24];
-                        (void) snprintf(key, sizeof key, "%" PRIu64, s->rows[i].sizes[k].page_bytes);
-                        json_member_u64(w, key, s->rows[i].sizes[k].bytes);
-                }
-                json_object_end(w);
-                json_object_end(w);
-        }
-        json_array_end(w);
+                for (size_t k = 0; s->rows[i].kind == kind && k < s->rows[i].n; k++)
+                        if (s->rows[i].sizes[k].bytes > most) {
+                                most = s->rows[i].sizes[k].bytes;
+                                page_bytes = s->rows[i].sizes[k].page_bytes;
+                        }
+        return page_bytes;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Looks at pages and keeps account of them; see pages.h. All of it in the leader's thread. */
+/* Checks the nodes of pages and counts them; see pages.h. Only the leader's thread runs this. */
 
 #include "agent/proof/pages.h"
 
@@ -8,7 +8,6 @@
 #include "schema/json/json.h"
 #include "schema/util.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -17,14 +16,14 @@
 #include <unistd.h>
 
 #define PAGES_AT_ONCE 1024u
-/* One glance: a fraction of a millisecond, off the measured CPUs where there are others. */
-#define GLANCE_PAGES 1024u
+/* Pages of one sample: a fraction of a millisecond, off the measured CPUs where other CPUs exist. */
+#define SAMPLE_PAGES 1024u
 #define ERRORS_MAX 256
 
-#define HOME_UNKNOWN ((int16_t) -1)
-#define HOME_NODE 0x3ff
-#define HOME_LEFT 0x400 /* has been found elsewhere, and was counted */
-_Static_assert(SPEC_NODES_MAX - 1 <= HOME_NODE, "a node's id fits in its mask");
+#define INITIAL_UNKNOWN ((int16_t) -1)
+#define INITIAL_NODE 0x3ff
+#define INITIAL_LEFT 0x400 /* was observed on another node, and is counted */
+_Static_assert(SPEC_NODES_MAX - 1 <= INITIAL_NODE, "a node's id fits in its mask");
 
 static uintptr_t page_size(void) {
         return (uintptr_t) sysconf(_SC_PAGESIZE);
@@ -34,8 +33,8 @@ static size_t pages_of(const struct page_range *range) {
         return (range->high - range->low) / page_size();
 }
 
-/* Room for the account of [low, high), whole pages; *ret is the range that was added. 0; -ENOMEM. */
-static int add_range(struct page_list *list, const char *what, uint32_t thread, uintptr_t low, uintptr_t high,
+/* Adds the range [low, high) of whole pages; *ret is the new entry. 0; -ENOMEM. */
+static int add_range(struct page_list *list, enum page_kind kind, uint32_t thread, uintptr_t low, uintptr_t high,
                      struct page_range **ret) {
         if (list->n == list->size) {
                 size_t size = list->size ? 2 * list->size : 64;
@@ -46,23 +45,23 @@ static int add_range(struct page_list *list, const char *what, uint32_t thread, 
                 list->size = size;
         }
         struct page_range *range = &list->ranges[list->n];
-        *range = (struct page_range){.what = what, .thread = thread, .fd = -1, .low = low, .high = high};
+        *range = (struct page_range){.kind = kind, .thread = thread, .fd = -1, .low = low, .high = high};
         size_t n = pages_of(range);
-        range->homes = malloc(n * sizeof *range->homes);
-        if (!range->homes)
+        range->initial_nodes = malloc(n * sizeof *range->initial_nodes);
+        if (!range->initial_nodes)
                 return -ENOMEM;
         for (size_t i = 0; i < n; i++)
-                range->homes[i] = HOME_UNKNOWN;
+                range->initial_nodes[i] = INITIAL_UNKNOWN;
         list->n++;
         *ret = range;
         return 0;
 }
 
-int page_list_add_of(struct page_list *list, const char *what, uint32_t thread, pid_t pid, uintptr_t start,
+int page_list_add_of(struct page_list *list, enum page_kind kind, uint32_t thread, pid_t pid, uintptr_t start,
                      size_t length) {
         uintptr_t page = page_size(), low = start / page * page, high = (start + length + page - 1) / page * page;
         struct page_range *range;
-        int r = length ? add_range(list, what, thread, low, high, &range) : 0;
+        int r = length ? add_range(list, kind, thread, low, high, &range) : 0;
         if (r == 0 && length)
                 range->pid = pid;
         return r;
@@ -71,7 +70,7 @@ int page_list_add_of(struct page_list *list, const char *what, uint32_t thread, 
 int page_list_add_file(struct page_list *list, uint32_t thread, int fd, off_t offset, size_t length) {
         uintptr_t page = page_size();
         struct page_range *range;
-        int r = length ? add_range(list, "page_cache", thread, 0, (length + page - 1) / page * page, &range) : 0;
+        int r = length ? add_range(list, PAGES_CACHE, thread, 0, (length + page - 1) / page * page, &range) : 0;
         if (r == 0 && length) {
                 range->fd = fd;
                 range->offset = offset;
@@ -79,38 +78,38 @@ int page_list_add_file(struct page_list *list, uint32_t thread, int fd, off_t of
         return r;
 }
 
-int page_list_add(struct page_list *list, const char *what, uint32_t thread, const void *start, size_t length) {
-        return page_list_add_of(list, what, thread, 0, (uintptr_t) start, length);
+int page_list_add(struct page_list *list, enum page_kind kind, uint32_t thread, const void *start, size_t length) {
+        return page_list_add_of(list, kind, thread, 0, (uintptr_t) start, length);
 }
 
-int page_list_add_mapped(struct page_list *list, const char *what, const void *start, size_t length) {
+int page_list_add_mapped(struct page_list *list, enum page_kind kind, const void *start, size_t length) {
         struct page_range *mapped = reallocarray(list->mapped, list->n_mapped + 1, sizeof *mapped);
         if (!mapped)
                 return -ENOMEM;
         list->mapped = mapped;
         mapped[list->n_mapped++] = (struct page_range){
-                .what = what, .fd = -1, .low = (uintptr_t) start, .high = (uintptr_t) start + length};
+                .kind = kind, .fd = -1, .low = (uintptr_t) start, .high = (uintptr_t) start + length};
         return 0;
 }
 
 void page_list_deinit(struct page_list *list) {
         free(list->mapped);
         for (size_t i = 0; i < list->n; i++)
-                free(list->ranges[i].homes);
+                free(list->ranges[i].initial_nodes);
         free(list->ranges);
         *list = (struct page_list){};
 }
 
 #define HUGE_PAGE_SETTINGS "/sys/kernel/mm/transparent_hugepage"
 
-/* Whether a setting of transparent huge pages, "always [madvise] never", stands at one of these words. */
+/* Whether one of these words is selected in a setting of transparent huge pages ("always [madvise] never"). */
 static bool setting_is(const char *path, const char *word, const char *other) {
         char line[128];
         _cleanup_fclose_ FILE *f = fopen(path, "re");
         return f && fgets(line, sizeof line, f) && (strstr(line, word) || (other && strstr(line, other)));
 }
 
-/* Nobody here asks for huge pages with madvise(2): what counts is what the kernel does of its own accord. */
+/* The agent requests no huge pages with madvise(2): only the kernel's own use of them counts. */
 static bool has_transparent_huge_pages(void) {
         bool always = setting_is(HUGE_PAGE_SETTINGS "/enabled", "[always]", NULL);
         for (uint64_t kib = 8; kib < 2 * procfs_huge_page_bytes() / 1024; kib *= 2) {
@@ -129,12 +128,12 @@ uint64_t pages_placed_together(bool huge) {
 }
 
 static void observe(struct page_range *range, size_t i, int node) {
-        int16_t *home = &range->homes[i];
+        int16_t *initial = &range->initial_nodes[i];
         node_set_add(&range->seen, (unsigned) node);
-        if (*home == HOME_UNKNOWN) {
-                *home = (int16_t) node;
-        } else if ((*home & HOME_NODE) != node && !(*home & HOME_LEFT)) {
-                *home |= HOME_LEFT;
+        if (*initial == INITIAL_UNKNOWN) {
+                *initial = (int16_t) node;
+        } else if ((*initial & INITIAL_NODE) != node && !(*initial & INITIAL_LEFT)) {
+                *initial |= INITIAL_LEFT;
                 range->moved++;
         }
 }
@@ -143,27 +142,27 @@ static bool is_node(int status) {
         return status >= 0 && status < (int) SPEC_NODES_MAX;
 }
 
-static int ask(pid_t pid, size_t n, void **pages, int *status) {
+static int query_nodes(pid_t pid, size_t n, void **pages, int *status) {
         return syscall(SYS_move_pages, pid, n, pages, NULL, status, 0) < 0 ? -errno : 0;
 }
 
-/* --- the full look --- */
+/* --- the full check --- */
 
 struct page_count {
         uint64_t total;
         uint64_t nodes[SPEC_NODES_MAX];
-        uint64_t absent[ERRORS_MAX]; /* by errno; 0: what is none, and no node either */
+        uint64_t absent[ERRORS_MAX]; /* by errno; 0: a value that is neither a node nor an errno */
         struct node_set seen;
         uint64_t moved;
 };
 
-/* Up to PAGES_AT_ONCE pages from number `first` on. 0 or negative errno. */
+/* Counts up to PAGES_AT_ONCE pages from number `first` on. 0 or negative errno. */
 static int count_some(struct page_range *range, size_t first, size_t n, struct page_count *count) {
         void *pages[PAGES_AT_ONCE];
         int status[PAGES_AT_ONCE];
         for (size_t i = 0; i < n; i++)
                 pages[i] = (void *) (range->low + (first + i) * page_size());
-        int r = ask(range->pid, n, pages, status);
+        int r = query_nodes(range->pid, n, pages, status);
         for (size_t i = 0; r == 0 && i < n; i++) {
                 if (is_node(status[i])) {
                         count->nodes[status[i]]++;
@@ -183,7 +182,7 @@ static int count_mapped(struct page_range *range, struct page_count *count) {
         return r;
 }
 
-/* move_pages(2) finds what this process has mapped: what is in the cache, and nothing else, is brought there. */
+/* move_pages(2) finds only mapped pages: this maps those that are in the cache, and no others. */
 static int touch_cached(unsigned char *memory, size_t n) {
         _cleanup_free_ unsigned char *cached = calloc(n, 1);
         if (!cached)
@@ -228,67 +227,39 @@ static int count_pages(struct page_range *range, struct page_count *count) {
         return r;
 }
 
-static void put_nodes(struct json_writer *w, const struct page_count *count) {
-        json_put_key(w, "nodes");
-        json_object_begin(w);
+/* Adds the counts and lists that the row has; nothing where the nodes could not be read. */
+static void report_count(struct proof_report *p, struct proof_pages *row, const struct page_count *count) {
+        row->moved = count->moved;
         for (unsigned n = 0; n < SPEC_NODES_MAX; n++)
-                if (count->nodes[n]) {
-                        char key[16];
-                        (void) snprintf(key, sizeof key, "%u", n);
-                        json_member_u64(w, key, count->nodes[n]);
-                }
-        json_object_end(w);
-}
-
-static void put_absent(struct json_writer *w, const struct page_count *count) {
-        uint64_t absent = 0;
+                if (count->nodes[n])
+                        proof_report_add_count(p, &row->nodes, n, count->nodes[n]);
+        row->absent = proof_report_counts(p);
+        uint64_t unknown = 0;
         for (int e = 0; e < ERRORS_MAX; e++)
-                absent += count->absent[e];
-        json_member_u64(w, "absent", absent);
-        if (absent == 0)
-                return;
-        json_put_key(w, "absent_errors");
-        json_object_begin(w);
-        for (int e = 0; e < ERRORS_MAX; e++)
-                if (count->absent[e]) {
-                        const char *name = e ? strerrorname_np(e) : NULL;
-                        json_member_u64(w, name ? name : "unknown", count->absent[e]);
-                }
-        json_object_end(w);
-}
-
-static void put_count(struct json_writer *w, const struct page_count *count, int error) {
-        json_member_u64(w, "total", count->total);
-        if (error < 0) {
-                char reason[128];
-                (void) snprintf(reason, sizeof reason, "where pages are cannot be told: %s", strerrordesc_np(-error));
-                json_member_null(w, "nodes");
-                json_member_string(w, "reason", reason);
-                return;
-        }
-        put_nodes(w, count);
-        put_absent(w, count);
-        json_put_key(w, "nodes_seen");
-        json_array_begin(w);
+                unknown += e == 0 || !strerrorname_np(e) ? count->absent[e] : 0;
+        if (unknown)
+                proof_report_add_count(p, &row->absent, 0, unknown);
+        for (int e = 1; e < ERRORS_MAX; e++)
+                if (count->absent[e] && strerrorname_np(e))
+                        proof_report_add_count(p, &row->absent, (uint64_t) e, count->absent[e]);
         for (unsigned n = 0; n < SPEC_NODES_MAX; n++)
                 if (node_set_has(&count->seen, n))
-                        json_put_u64(w, n);
-        json_array_end(w);
-        json_member_u64(w, "moved", count->moved);
+                        proof_report_add_number(p, &row->nodes_seen, n);
 }
 
-/* All pages of a kind, or those of one thread: with a ring, a pool or a file for each thread, ranges are very many. */
+/* The sum of a kind's pages, of all threads or of one, as a ring, a pool or a file for each thread makes very many
+ * ranges. */
 struct page_sum {
-        const char *what;
+        enum page_kind kind;
         uint64_t threads, ranges;
         int error;
         struct page_count count;
-        uint64_t of[SPEC_THREADS_MAX / 64]; /* threads that are among them */
+        uint64_t of[SPEC_THREADS_MAX / 64]; /* set of its threads */
 };
 
 static void sum_range(struct page_list *list, struct page_sum *sum, struct page_range *range) {
         int r = count_pages(range, &sum->count);
-        if (range->pid && (r == -EINVAL || r == -ESRCH)) /* it has ended: it has no memory any more, or no number */
+        if (range->pid && (r == -EINVAL || r == -ESRCH)) /* the process has ended: it has no memory, or no id */
                 list->lost = range->pid;
         uint64_t *of = &sum->of[range->thread / 64 % ELEMENTS(sum->of)], bit = UINT64_C(1) << (range->thread % 64);
         sum->error = r < 0 ? r : sum->error;
@@ -311,19 +282,25 @@ static void add_sum(struct page_sum *into, const struct page_sum *s) {
                 into->count.seen.bits[i] |= s->count.seen.bits[i];
 }
 
-/* Of one thread, or (thread NULL) of `threads`. */
-static void put_sum(struct json_writer *w, const struct page_sum *sum, const uint32_t *thread) {
-        json_object_begin(w);
-        json_member_string(w, "what", sum->what);
-        json_member_u64(w, thread ? "thread" : "threads", thread ? *thread : sum->threads);
-        if (sum->ranges > sum->threads)
-                json_member_u64(w, "ranges", sum->ranges);
-        put_count(w, &sum->count, sum->error);
-        json_object_end(w);
+/* Adds a row with the sum of one thread, or (thread NULL) of all that have some. */
+static void report_sum(struct proof_report *p, const struct page_sum *sum, const uint32_t *thread) {
+        struct proof_pages *row = proof_report_add_pages(p);
+        if (!row)
+                return;
+        row->kind = sum->kind;
+        row->together = !thread;
+        row->thread = thread ? *thread : (uint32_t) sum->threads;
+        row->error = (uint32_t) -sum->error;
+        row->ranges = sum->ranges > sum->threads ? sum->ranges : 0;
+        row->total = sum->count.total;
+        row->nodes = row->absent = proof_report_counts(p);
+        row->nodes_seen = proof_report_numbers(p);
+        if (sum->error == 0)
+                report_count(p, row, &sum->count);
 }
 
 static bool is_alike(const struct page_range *a, const struct page_range *b, bool of_thread) {
-        return (!of_thread || a->thread == b->thread) && strcmp(a->what, b->what) == 0;
+        return (!of_thread || a->thread == b->thread) && a->kind == b->kind;
 }
 
 static bool is_first(const struct page_list *list, size_t at, bool of_thread) {
@@ -333,78 +310,83 @@ static bool is_first(const struct page_list *list, size_t at, bool of_thread) {
         return true;
 }
 
-/* What is like the range at `at`, of its thread or of all. */
+/* Sums the ranges of the same kind as that at `at`, of its thread or of all threads. */
 static void sum_alike(struct page_list *list, size_t at, bool of_thread, struct page_sum *ret) {
-        *ret = (struct page_sum){.what = list->ranges[at].what};
+        *ret = (struct page_sum){.kind = list->ranges[at].kind};
         for (size_t i = at; i < list->n; i++)
                 if (is_alike(&list->ranges[i], &list->ranges[at], of_thread))
                         sum_range(list, ret, &list->ranges[i]);
 }
 
-static struct page_sum *sum_of_kind(struct page_sum sums[PAGE_KINDS_MAX], const char *what) {
+/* Sums of each kind, in the order in which the kinds appear. */
+struct page_sums {
+        size_t n;
+        struct page_sum of[PAGE_KIND_COUNT];
+};
+
+static void add_to_kind(struct page_sums *sums, const struct page_sum *sum) {
         size_t i = 0;
-        while (i < PAGE_KINDS_MAX && sums[i].what && strcmp(sums[i].what, what) != 0)
+        while (i < sums->n && sums->of[i].kind != sum->kind)
                 i++;
-        assert(i < PAGE_KINDS_MAX);
-        sums[i].what = what;
-        return &sums[i];
+        if (i == sums->n)
+                sums->of[sums->n++].kind = sum->kind;
+        add_sum(&sums->of[i], sum);
 }
 
-/* A row for each kind and thread, and on the way the sums of each kind. */
-static void put_each(struct json_writer *w, struct page_list *list, struct page_sum sums[PAGE_KINDS_MAX]) {
+/* Adds a row for each kind and thread, and computes the sums of each kind. */
+static void report_each(struct proof_report *p, struct page_list *list, struct page_sums *sums) {
         struct page_sum sum;
         for (size_t i = 0; i < list->n; i++)
                 if (is_first(list, i, true)) {
                         sum_alike(list, i, true, &sum);
-                        put_sum(w, &sum, &list->ranges[i].thread);
-                        add_sum(sum_of_kind(sums, sum.what), &sum);
+                        report_sum(p, &sum, &list->ranges[i].thread);
+                        add_to_kind(sums, &sum);
                 }
 }
 
-static void put_together(struct json_writer *w, struct page_list *list) {
+static void report_together(struct proof_report *p, struct page_list *list) {
         struct page_sum sum;
         for (size_t i = 0; i < list->n; i++)
                 if (is_first(list, i, false)) {
                         sum_alike(list, i, false, &sum);
-                        put_sum(w, &sum, NULL);
+                        report_sum(p, &sum, NULL);
                 }
 }
 
-/* 1: they are in *w; 0: they would take more than `most` bytes, and *sums have them. */
-static int try_each(struct json_writer *w, struct page_list *list, size_t most, struct page_sum sums[PAGE_KINDS_MAX]) {
-        _cleanup_free_ char *text = NULL;
-        _cleanup_(json_writer_deinit) struct json_writer each;
-        size_t length = 0;
-        json_writer_init(&each);
-        json_array_begin(&each);
-        put_each(&each, list, sums);
-        json_array_end(&each);
-        int r = json_writer_steal(&each, &text, &length);
-        if (r < 0 || length > most)
-                return r < 0 ? r : 0;
-        json_put_raw(w, text);
-        return 1;
+static bool is_longer(struct proof_report *p, size_t most) {
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
+        json_writer_init(&w);
+        proof_report_put_pages(p, &w);
+        if (p->error == 0)
+                p->error = w.error;
+        return w.length > most;
 }
 
-void page_list_put(struct page_list *list, size_t most, struct json_writer *w) {
+void page_list_report(struct page_list *list, size_t most, struct proof_report *p) {
+        size_t n_counts = p->of.n_counts, n_numbers = p->of.n_numbers;
         list->lost = 0;
-        _cleanup_free_ struct page_sum *sums = most ? calloc(PAGE_KINDS_MAX, sizeof *sums) : NULL;
-        int r = !most ? 0 : sums ? try_each(w, list, most, sums) : -ENOMEM;
-        if (r < 0 && w->error == 0)
-                w->error = r;
-        if (r != 0)
+        if (!most) {
+                report_together(p, list);
                 return;
-        json_array_begin(w);
-        if (!sums)
-                put_together(w, list);
-        for (size_t i = 0; sums && i < PAGE_KINDS_MAX && sums[i].what; i++)
-                put_sum(w, &sums[i], NULL);
-        json_array_end(w);
+        }
+        _cleanup_free_ struct page_sums *sums = calloc(1, sizeof *sums);
+        if (!sums) {
+                p->error = p->error ? p->error : -ENOMEM;
+                return;
+        }
+        report_each(p, list, sums);
+        if (p->error < 0 || !is_longer(p, most))
+                return;
+        p->of.n_pages = 0;
+        p->of.n_counts = n_counts;
+        p->of.n_numbers = n_numbers;
+        for (size_t i = 0; i < sums->n; i++)
+                report_sum(p, &sums->of[i], NULL);
 }
 
-/* --- the glance --- */
+/* --- the sample --- */
 
-/* Pages of one process, asked for in one call. */
+/* Pages of one process for one call of move_pages(2). */
 struct batch {
         pid_t pid;
         size_t n;
@@ -413,8 +395,8 @@ struct batch {
         struct page_range *of[PAGES_AT_ONCE];
 };
 
-static void batch_ask(struct batch *b) {
-        if (b->n && ask(b->pid, b->n, b->pages, b->status) == 0)
+static void batch_query(struct batch *b) {
+        if (b->n && query_nodes(b->pid, b->n, b->pages, b->status) == 0)
                 for (size_t i = 0; i < b->n; i++)
                         if (is_node(b->status[i]))
                                 observe(b->of[i], ((uintptr_t) b->pages[i] - b->of[i]->low) / page_size(),
@@ -424,29 +406,29 @@ static void batch_ask(struct batch *b) {
 
 static void batch_add(struct batch *b, struct page_range *range, size_t i) {
         if (b->n == PAGES_AT_ONCE || b->pid != range->pid)
-                batch_ask(b);
+                batch_query(b);
         b->pid = range->pid;
         b->pages[b->n] = (void *) (range->low + i * page_size());
         b->of[b->n++] = range;
 }
 
-static size_t pages_to_glance(const struct page_range *range) {
+static size_t pages_to_sample(const struct page_range *range) {
         return range->fd >= 0 ? 0 : pages_of(range);
 }
 
-/* Every step-th page of all, counted through the ranges, from another one on each time. */
-void page_list_glance(struct page_list *list) {
+/* Checks every step-th page across all ranges, with another offset each time. */
+void page_list_sample(struct page_list *list) {
         struct batch b = {.n = 0};
         size_t total = 0, passed = 0;
         for (size_t i = 0; i < list->n; i++)
-                total += pages_to_glance(&list->ranges[i]);
-        size_t step = (total + GLANCE_PAGES - 1) / GLANCE_PAGES;
-        size_t at = step ? list->glances++ % step : 0;
+                total += pages_to_sample(&list->ranges[i]);
+        size_t step = (total + SAMPLE_PAGES - 1) / SAMPLE_PAGES;
+        size_t at = step ? list->samples++ % step : 0;
         for (size_t i = 0; i < list->n; i++) {
-                size_t n = pages_to_glance(&list->ranges[i]);
+                size_t n = pages_to_sample(&list->ranges[i]);
                 for (; at < passed + n; at += step)
                         batch_add(&b, &list->ranges[i], at - passed);
                 passed += n;
         }
-        batch_ask(&b);
+        batch_query(&b);
 }

@@ -3,35 +3,31 @@
 #define IPCLAB_AGENT_PAGES_H
 
 /*
- * The pages that the proof speaks of, and on which nodes they were found. All are looked at when the agent is ready and
- * again for its report; in between, each second, some of them in turn, so that pages that were moved away and back are
- * found, too, as far as so few looks can. For each page the node of its first sight is kept: found on another one
- * later, it counts as moved, whatever came and went beside it.
+ * The pages of the proof, and the nodes where they were observed. The leader checks all of them when the agent is ready
+ * and again for its report; in between it checks a sample every second, which may also find pages that were moved away
+ * and back. The list stores the initial node of each page: a page that is observed on another node later counts as
+ * moved.
  *
  * Source: man 2 move_pages, which moves nothing when it is given no nodes.
  */
 
-#include "schema/spec/spec.h"
+#include "schema/protocol/proof-report.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-struct json_writer;
-
-#define PAGE_KINDS_MAX 5u /* that `what` names */
-
 struct page_range {
-        const char *what; /* static: "buffer", "stack", "ring", "semaphores", "page_cache" */
+        enum page_kind kind;
         uint32_t thread;
-        pid_t pid; /* of a process beside this one; 0: this one */
-        int fd;    /* of a file, whose pages in the cache these are; -1: memory */
+        pid_t pid; /* of another process; 0: this one */
+        int fd;    /* the file, for pages of the page cache; -1: memory */
         off_t offset;
-        uintptr_t low, high;  /* of a file: only while it is looked at */
-        int16_t *homes;       /* one for each page: where it was first seen */
-        struct node_set seen; /* nodes that pages of it were ever found on */
-        uint64_t moved;       /* pages */
+        uintptr_t low, high;    /* of a file: only during a full check */
+        int16_t *initial_nodes; /* of each page: the node where it was first observed */
+        struct node_set seen;   /* nodes where any of its pages was observed */
+        uint64_t moved;         /* pages */
 };
 
 struct page_list {
@@ -39,38 +35,39 @@ struct page_list {
         size_t n, size;
         struct page_range *mapped; /* page_list_add_mapped() */
         size_t n_mapped;
-        uint64_t glances;
-        pid_t lost; /* a process beside this one that the last full look found without any memory; 0: none */
-        const char *no_page_cache; /* static: why a file has no "page_cache" here; NULL: it has, or there is no file */
+        uint64_t samples;
+        pid_t lost; /* another process that had no memory at the last full check; 0: none */
+        const char
+                *no_page_cache; /* static: why a file has no PAGES_CACHE here; NULL: it has one, or no file is used */
 };
 
 /* Adds [start, start + length), rounded out to pages; nothing for length 0. 0; -ENOMEM. */
-int page_list_add(struct page_list *list, const char *what, uint32_t thread, const void *start, size_t length);
+int page_list_add(struct page_list *list, enum page_kind kind, uint32_t thread, const void *start, size_t length);
 
-/* The same of another process, which this one must be allowed to look into (man 2 move_pages). */
-int page_list_add_of(struct page_list *list, const char *what, uint32_t thread, pid_t pid, uintptr_t start,
+/* Adds memory of another process, which this one must be permitted to inspect (man 2 move_pages). */
+int page_list_add_of(struct page_list *list, enum page_kind kind, uint32_t thread, pid_t pid, uintptr_t start,
                      size_t length);
 
-/* Memory that is another end's to place, and mapped here all the same: only the sizes of its pages are looked at. */
-int page_list_add_mapped(struct page_list *list, const char *what, const void *start, size_t length);
+/* Adds memory that the other end places and this one maps: only its page sizes are reported. */
+int page_list_add_mapped(struct page_list *list, enum page_kind kind, const void *start, size_t length);
 
-/* What the page cache has of a file, as "page_cache". It is mapped for the time of a full look only, so that writing to
- * it costs what it costs otherwise; and only what is there is touched, so that no look brings in a page. The file stays
- * open as long as the list. */
+/* Adds a file's pages in the page cache, as PAGES_CACHE. The file is mapped during a full check only, so that the cost
+ * of writing to it is unchanged; and only cached pages are touched, so that the check adds none to the cache. The
+ * caller keeps the file open as long as the list exists. */
 int page_list_add_file(struct page_list *list, uint32_t thread, int fd, off_t offset, size_t length);
 
 void page_list_deinit(struct page_list *list);
 
-/* Some of the pages, next time others; cheap however many there are. What cannot be told is left to the full look. */
-void page_list_glance(struct page_list *list);
+/* Checks a sample of the pages, another one each time; its cost does not depend on their number. Pages whose node is
+ * unknown are left to the full check. */
+void page_list_sample(struct page_list *list);
 
-/* The largest number of pages that the kernel may place as one: of a huge page, where it makes those by itself or
- * (huge) was asked for them. */
+/* The largest number of pages that the kernel may place as one: those of a huge page, where it uses these by itself or
+ * (huge) on request. */
 uint64_t pages_placed_together(bool huge);
 
-/* Looks at all pages once and tells of them: an array with an object for each kind and thread; or, where that is more
- * than `most` bytes of text, one for all of a kind, with the number of threads as "threads" in the place of "thread".
- * "ranges" is how many pieces of memory these are, where a thread has several. most 0: together, however few. */
-void page_list_put(struct page_list *list, size_t most, struct json_writer *w);
+/* Checks all pages once and adds a row for each kind and thread; or, where the text of these rows exceeds `most` bytes,
+ * a row for each kind, of all its threads together. most 0: always one row for each kind. */
+void page_list_report(struct page_list *list, size_t most, struct proof_report *p);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Reads the kernel's word on threads and pages. A worker reads its own affinity, policy and CPU while it rests; the
- * leader looks at the CPUs through /proc while loops run; pages are pages.c's, what is said of threads
- * proof-threads.c's.
+ * Reads the placement of threads and pages from the kernel. A worker reads its own affinity, policy and CPU while it
+ * rests; the leader reads the CPUs through /proc while loops run. pages.c checks the pages, and threads.c reports the
+ * threads.
  */
 
 #include "agent/proof/proof.h"
@@ -22,11 +22,13 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#define STACK_LOOKED_AT (16u * 1024u) /* more than any loop uses */
+#define STACK_PROVEN (16u * 1024u) /* more than any loop uses */
 #define WORD (8 * sizeof(unsigned long))
-/* More threads than that are told of together where that loses nothing; */
+/* More threads than this are merged where that loses nothing, */
 #define LISTED_MAX 64u
-/* …and fewer where a packet would not take what is told of each: so much, beside the rest of its message. */
+/* and fewer where the stored text of the proof would exceed this limit. In a packet a row of threads or pages is
+ * shorter than its text, but each node of pages has 18 bytes there, and may have 8 of text: many rows of pages on
+ * several nodes each may be too long for it. Then the sending fails, with EMSGSIZE. */
 #define PROOF_MAX (PROTOCOL_PACKET_MAX - 16u * 1024u)
 #define PAGES_MAX (PROOF_MAX / 2)
 
@@ -34,37 +36,24 @@ static uintptr_t page_size(void) {
         return (uintptr_t) sysconf(_SC_PAGESIZE);
 }
 
-/* The range is within `below`, so nothing that is in use is dropped. */
+/* The range is within `below`, so no used part of the stack is discarded. */
 __attribute__((noinline)) void proof_take_stack(struct stack_range *ret) {
-        volatile unsigned char below[STACK_LOOKED_AT];
+        volatile unsigned char below[STACK_PROVEN];
         ret->low = ((uintptr_t) below + page_size() - 1) / page_size() * page_size();
         ret->high = ((uintptr_t) below + sizeof below) / page_size() * page_size();
-        /* Where it fails they stay as they are, and the proof tells where that is. */
+        /* On failure the pages stay in place, and the proof reports their nodes. */
         (void) madvise((void *) ret->low, ret->high - ret->low, MADV_DONTNEED); /* NOLINT(performance-no-int-to-ptr) */
         for (size_t i = 0; i < sizeof below; i += 256)
                 below[i] = 0;
 }
 
+/* Policies are numbered as the kernel's modes. */
 static int policy_from_mode(int mode, enum memory_policy *ret) {
-        switch (mode & ~MPOL_MODE_FLAGS) {
-        case MPOL_DEFAULT:
-                *ret = MEMORY_DEFAULT;
-                return 0;
-        case MPOL_PREFERRED:
-                *ret = MEMORY_PREFERRED;
-                return 0;
-        case MPOL_BIND:
-                *ret = MEMORY_BIND;
-                return 0;
-        case MPOL_INTERLEAVE:
-                *ret = MEMORY_INTERLEAVE;
-                return 0;
-        case MPOL_LOCAL:
-                *ret = MEMORY_LOCAL;
-                return 0;
-        default:
+        mode &= ~MPOL_MODE_FLAGS;
+        if (mode < 0 || mode >= (int) MEMORY_COUNT)
                 return -EOPNOTSUPP;
-        }
+        *ret = (enum memory_policy) mode;
+        return 0;
 }
 
 static void take_policy(struct thread_proof *p) {
@@ -101,11 +90,11 @@ int proof_take(struct worker *w) {
         if (r == 0 && syscall(SYS_getcpu, &p->cpu, &p->node, NULL) < 0)
                 r = -errno;
         if (r < 0)
-                return failure_set(&w->failure, -r, "thread %" PRIu32 " cannot tell where it is: %s", w->index,
+                return failure_set(&w->failure, -r, "the placement of thread %" PRIu32 " cannot be read: %s", w->index,
                                    strerrordesc_np(-r));
         cpumask_add(&p->seen, p->cpu);
         if (!p->has_base)
-                proof_take_stack(&p->stack); /* the loop of the run has the same frames */
+                proof_take_stack(&p->stack); /* the run's loop uses the same frames */
         take_migrations(p, 0, w->tid);
         take_policy(p);
         return 0;
@@ -116,7 +105,7 @@ struct leader_proof {
         unsigned cpu;
 };
 
-/* Which node a CPU is on: the directory of each CPU has a link to its node's. A kernel without NUMA has none. */
+/* Returns a CPU's node, to which its directory has a link; 0 in a kernel without NUMA, which has no such link. */
 static unsigned node_of_cpu(unsigned cpu) {
         char path[64];
         unsigned node = 0;
@@ -142,14 +131,14 @@ static int read_cpu(pid_t pid, pid_t tid, unsigned *ret) {
         return r;
 }
 
-/* A member runs nothing but its part of the ring: where it is the leader reads from outside. */
+/* A member runs nothing but its loop, so the leader reads its placement from outside. */
 static int take_member(struct agent *a, struct proof_member *m, uint32_t thread) {
         struct thread_proof *p = &m->proof;
         int r = cpumask_get_affinity(m->pid, &p->affinity);
         if (r == 0)
                 r = read_cpu(m->pid, m->pid, &p->cpu);
         if (r < 0)
-                return failure_set(&a->failure, -r, "where process %" PRIu32 " (pid %d) is cannot be told: %s",
+                return failure_set(&a->failure, -r, "the placement of process %" PRIu32 " (pid %d) cannot be read: %s",
                                    thread + 1, m->pid, strerrordesc_np(-r));
         p->node = node_of_cpu(p->cpu);
         cpumask_add(&p->seen, p->cpu);
@@ -166,34 +155,17 @@ static int take_members(struct agent *a) {
         return r;
 }
 
-void proof_look(struct agent *a) {
+void proof_observe(struct agent *a) {
         uint32_t n;
         struct proof_member *members = proof_members(a, &n);
         unsigned cpu;
         for (uint32_t i = 0; i < a->n_workers; i++)
                 if (read_cpu(0, a->workers[i].tid, &cpu) == 0)
-                        cpumask_add(&a->workers[i].proof.looked, cpu);
+                        cpumask_add(&a->workers[i].proof.observed, cpu);
         for (uint32_t i = 0; i < n; i++)
                 if (read_cpu(members[i].pid, members[i].pid, &cpu) == 0)
-                        cpumask_add(&members[i].proof.looked, cpu);
-        page_list_glance(&a->proof->pages);
-}
-
-static void put_policy(struct json_writer *w, const struct thread_proof *p) {
-        if (p->policy_error) {
-                char reason[128];
-                (void) snprintf(reason, sizeof reason, "get_mempolicy: %s", strerrordesc_np(p->policy_error));
-                json_member_null(w, "policy");
-                json_member_string(w, "policy_reason", reason);
-                return;
-        }
-        json_member_string(w, "policy", memory_policy_name(p->policy));
-        json_put_key(w, "policy_nodes");
-        json_array_begin(w);
-        for (unsigned n = 0; n < SPEC_NODES_MAX; n++)
-                if (node_set_has(&p->policy_nodes, n))
-                        json_put_u64(w, n);
-        json_array_end(w);
+                        cpumask_add(&members[i].proof.observed, cpu);
+        page_list_sample(&a->proof->pages);
 }
 
 static int list_pages(struct agent *a) {
@@ -204,18 +176,20 @@ static int list_pages(struct agent *a) {
         for (uint32_t i = 0; r == 0 && i < a->n_workers; i++) {
                 const struct worker *w = &a->workers[i];
                 const struct stack_range *s = &w->proof.stack;
-                r = page_list_add(list, "buffer", i, w->buffer, w->buffer_length);
+                r = page_list_add(list, PAGES_BUFFER, i, w->buffer, w->buffer_length);
+                if (r == 0 && w->cold.memory)
+                        r = page_list_add(list, PAGES_BUFFER, i, w->cold.memory, w->cold.length);
                 if (r == 0)
-                        r = page_list_add_of(list, "stack", i, 0, s->low, s->high - s->low);
+                        r = page_list_add_of(list, PAGES_STACK, i, 0, s->low, s->high - s->low);
         }
         for (uint32_t i = 0; r == 0 && i < n_members; i++) {
                 const struct stack_range *s = &members[i].proof.stack;
-                r = page_list_add_of(list, "stack", a->n_workers + i, members[i].pid, s->low, s->high - s->low);
+                r = page_list_add_of(list, PAGES_STACK, a->n_workers + i, members[i].pid, s->low, s->high - s->low);
         }
         return r == 0 && a->proof->list_pages ? a->proof->list_pages(a, list) : r;
 }
 
-/* Threads inherit the process's policy; one that differs would make the summary a lie. */
+/* Threads inherit the process's policy; the summary would be wrong for a thread with another one. */
 static int check_policies(const struct agent *a) {
         const struct thread_proof *first = &a->workers[0].proof;
         for (uint32_t i = 1; i < a->n_workers; i++) {
@@ -227,78 +201,62 @@ static int check_policies(const struct agent *a) {
         return 0;
 }
 
-/* The thread that this runs in. */
-static void put_leader(struct json_writer *w, const struct leader_proof *l) {
-        json_object_begin(w);
-        json_member_i64(w, "tid", gettid());
-        json_put_key(w, "affinity");
-        cpumask_put(w, &l->affinity);
-        json_member_u64(w, "cpu", l->cpu);
-        json_object_end(w);
-}
-
-static void put_proof(struct json_writer *w, struct agent *a, const struct leader_proof *l, const char *pages,
-                      uint32_t listed) {
-        json_object_begin(w);
-        json_put_key(w, "affinity");
-        cpumask_put(w, &a->affinity);
-        json_put_key(w, "leader");
-        put_leader(w, l);
-        put_policy(w, &a->workers[0].proof);
-        proof_put_threads(w, a, listed);
-        json_member_u64(w, "pages_placed_together", pages_placed_together(a->setup.options.huge_pages == TOGGLE_ON));
-        json_member_raw(w, "pages", pages);
-        json_put_key(w, "page_sizes");
-        page_sizes_put(&a->proof->sizes, w);
-        if (a->proof->sizes.error < 0)
-                json_member_string(w, "page_sizes_reason", strerrordesc_np(-a->proof->sizes.error));
-        if (a->proof->pages.no_page_cache) {
-                json_member_null(w, "page_cache");
-                json_member_string(w, "page_cache_reason", a->proof->pages.no_page_cache);
+/* The rows of pages come first: they are the same, however many threads are listed. */
+static void report_process(struct proof_report *p, struct agent *a, const struct leader_proof *l) {
+        const struct thread_proof *first = &a->workers[0].proof;
+        const struct proof *proof = a->proof;
+        p->affinity = proof_list_of_cpus(p, &a->affinity);
+        p->leader_tid = gettid();
+        p->leader_cpu = l->cpu;
+        p->leader_affinity = proof_list_of_cpus(p, &l->affinity);
+        p->policy = first->policy;
+        p->policy_error = (uint32_t) first->policy_error;
+        p->policy_nodes = proof_list_of_nodes(p, &first->policy_nodes);
+        p->placed_together = pages_placed_together(a->setup.options.huge_pages == TOGGLE_ON);
+        page_list_report(&a->proof->pages, a->n_workers > LISTED_MAX ? 0 : PAGES_MAX, p);
+        p->sizes_error = (uint32_t) -proof->sizes.error;
+        for (size_t i = 0; proof->sizes.error == 0 && i < proof->sizes.n; i++) {
+                struct proof_page_sizes *row = proof_report_add_sizes(p);
+                if (row)
+                        *row = proof->sizes.rows[i];
         }
-        json_object_end(w);
+        if (proof->pages.no_page_cache)
+                (void) snprintf(p->no_page_cache, sizeof p->no_page_cache, "%s", proof->pages.no_page_cache);
 }
 
-static int pages_to_json(struct agent *a, char **ret) {
-        struct json_writer w;
+/* The length of the text that the daemon stores of it. 0; -ENOMEM. */
+static int text_length(const struct proof_report *p, size_t *ret) {
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_writer_init(&w);
-        page_list_put(&a->proof->pages, a->n_workers > LISTED_MAX ? 0 : PAGES_MAX, &w);
-        int r = json_writer_steal(&w, ret, NULL);
-        json_writer_deinit(&w);
-        return r;
+        proof_report_put(p, &w);
+        *ret = w.length;
+        return w.error;
 }
 
-/* Threads that were put nowhere prove nothing one by one: of many such only some are listed so. Pinned ones are all, as
- * long as there is room. */
-static int print_proof(struct agent *a, const struct leader_proof *l, const char *pages, char **ret) {
+/* Rows of threads that are not pinned prove nothing, so only some of many are listed. Pinned threads are all listed, as
+ * far as they fit. */
+static int report_threads(struct proof_report *p, struct agent *a) {
         uint32_t total = proof_threads_total(a);
         const uint32_t listed[] = {a->setup.placement.n_cpus == 0 && total > LISTED_MAX ? LISTED_MAX : total, 0};
-        size_t length = 0;
+        size_t n_numbers = p->of.n_numbers, length = 0;
         for (size_t i = 0; i < ELEMENTS(listed); i++) {
-                _cleanup_free_ char *text = NULL;
-                struct json_writer w;
-                json_writer_init(&w);
-                put_proof(&w, a, l, pages, listed[i]);
-                int r = json_writer_steal(&w, &text, &length);
-                json_writer_deinit(&w);
-                if (r < 0)
+                p->of.n_threads = p->of.n_groups = 0;
+                p->of.n_numbers = n_numbers;
+                proof_report_threads(p, a, listed[i]);
+                int r = p->error < 0 ? p->error : text_length(p, &length);
+                if (r < 0 || length <= PROOF_MAX)
                         return r;
-                if (length <= PROOF_MAX) {
-                        *ret = util_steal(&text);
-                        return 0;
-                }
         }
         return failure_set(&a->failure, EMSGSIZE,
-                           "the proof of where %" PRIu32 " threads are takes %zu bytes, and a message to the daemon "
-                           "has room for %u (its limit is %u)",
-                           total, length, PROOF_MAX, PROTOCOL_PACKET_MAX);
+                           "the proof of where %" PRIu32 " threads are takes %zu bytes of text, at most %u are stored",
+                           total, length, PROOF_MAX);
 }
 
-int proof_to_json(struct agent *a, char **ret) {
-        _cleanup_free_ char *pages = NULL;
+int proof_collect(struct agent *a, struct proof_report **ret) {
+        _cleanup_(proof_report_freep) struct proof_report *p = calloc(1, sizeof *p);
         struct leader_proof l;
 
-        int r = check_policies(a);
+        int r = p ? check_policies(a) : -ENOMEM;
         if (r == 0)
                 r = cpumask_get_affinity(0, &l.affinity);
         if (r == 0 && syscall(SYS_getcpu, &l.cpu, NULL, NULL) < 0)
@@ -307,12 +265,17 @@ int proof_to_json(struct agent *a, char **ret) {
                 r = take_members(a);
         if (r == 0 && a->proof->pages.n == 0)
                 r = list_pages(a);
-        if (r == 0)
-                page_sizes_read(&a->proof->pages, "/proc/self/smaps", &a->proof->sizes);
-        if (r == 0)
-                r = pages_to_json(a, &pages);
-        /* a process that has ended has no pages: how it ended says more than that */
+        if (r < 0)
+                return r;
+        page_sizes_read(&a->proof->pages, "/proc/self/smaps", &a->proof->sizes);
+        report_process(p, a, &l);
+        r = p->error;
+        /* a process that has ended has no pages: the reason of its end is the better error */
         if (r == 0 && a->proof->pages.lost && a->proof->missing)
                 r = a->proof->missing(a);
-        return r < 0 ? r : print_proof(a, &l, pages, ret);
+        if (r == 0)
+                r = report_threads(p, a);
+        if (r == 0)
+                *ret = util_steal(&p);
+        return r;
 }

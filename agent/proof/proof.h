@@ -3,15 +3,15 @@
 #define IPCLAB_AGENT_PROOF_H
 
 /*
- * Where the agent's threads and pages really are, told by the kernel and not by what was asked: affinity, CPU and node
- * of each worker, its memory policy, the node of every page of its buffer, its stack and its transport's memory
- * (pages.h), and the same of processes that a workload forks. The agent states, the daemon judges
- * (daemon/placement/placement.h). The JSON is described at struct message_ready.
+ * The actual placement of the agent's threads and pages, as the kernel reports it and not as it was requested:
+ * affinity, CPU and node of each worker, its memory policy, the node of every page of its buffer, its stack and its
+ * transport's memory (pages.h), and the same of processes that a workload forks. The agent reports these facts, and the
+ * daemon checks them (daemon/placement/placement.h). The rows are described at struct proof_report.
  *
- * A packet has a limit, and what does not fit is told of many at once, never left out. With more than 64 threads, or
- * where rows of each are too long, pages are summed per kind ("threads": how many, instead of "thread"). Threads that
- * may be on the same CPUs are told of together ("threads_together"): behind the first 64 where nobody pinned them, else
- * where a row of each is too long.
+ * The stored text has a limit, and rows that do not fit are merged, never omitted. With more than 64 threads, or where
+ * a row for each is too long, pages are summed per kind ("threads": their number, instead of "thread"). Threads with
+ * the same affinity are merged in "threads_together": after the first 64 where threads are not pinned, else where a row
+ * for each is too long.
  *
  * Source: man 2 sched_getaffinity, getcpu, get_mempolicy, move_pages; man 5 proc (task/TID/stat, field processor;
  * task/TID/sched, se.nr_migrations).
@@ -26,34 +26,35 @@
 struct agent;
 struct worker;
 
-/* An agent's, at a->proof: the pages that are looked at, and what workload and transport add to it. */
+/* An agent's, at a->proof: the pages that are checked, and the callbacks by which workload and transport extend it. */
 struct proof {
         struct page_list pages;
-        struct page_sizes sizes; /* of the last proof_to_json() */
-        /* Processes that the workload forked; they are listed behind the workers. NULL: none. */
+        struct page_sizes sizes; /* of the last proof_collect() */
+        /* Processes that the workload forked; they are listed after the workers. NULL: none. */
         struct proof_member *(*members)(const struct agent *a, uint32_t *ret_n);
-        /* Pages beside the workers' buffers and stacks. May be NULL. 0; negative errno. */
+        /* Adds pages beside the workers' buffers and stacks. May be NULL. 0; negative errno. */
         int (*list_pages)(const struct agent *a, struct page_list *list);
-        /* A member was found without memory. Negative errno with a->failure; 0 where all live. May be NULL. */
+        /* Called when a member has no memory. Negative errno with a->failure; 0 where all live. May be NULL. */
         int (*missing)(struct agent *a);
 };
 
-/* Has pages of the caller's own in the part of the stack below its frame that a loop is going to use, and tells where
- * it is. What lies there from before is given back: a forked process, as a twin is, has pages of its ancestor's there,
- * and keeps those that the ancestor was the first to write to. Only what a signal handler may do, too. */
+/* Gives the caller pages of its own in the part of the stack below its frame that a loop will use, and returns that
+ * range. It first discards the pages there: a forked process, such as a forked peer, would otherwise continue to use
+ * pages that its ancestor placed. Async-signal-safe. */
 void proof_take_stack(struct stack_range *ret);
 
-/* In the worker's thread, at rest: affinity, CPU, node, migrations, policy, stack. The first call is the base that
- * migrations are counted from: one that was away and came back between two looks at its CPU is found out. 0; negative
- * errno with w->failure. */
+/* In the worker's thread, at rest: affinity, CPU, node, migrations, policy, stack. Migrations count from the first
+ * call: the count reveals a thread that left its CPU and returned between two observations. 0; negative errno with
+ * w->failure. */
 int proof_take(struct worker *w);
 
-/* The leader, now and then while loops run: which CPU each worker is on, and where some of the pages are. Costs the
- * workers nothing. */
-void proof_look(struct agent *a);
+/* The leader calls this at intervals while loops run: it observes each worker's CPU and the nodes of a sample of the
+ * pages. The workers take no part in it. */
+void proof_observe(struct agent *a);
 
-/* The whole proof, workers at rest (having taken theirs), in the leader's thread. The first call lists the pages that
- * all later looks are at. malloc()ed JSON. 0; -ENOMEM; -EMSGSIZE with a->failure; negative errno. */
-int proof_to_json(struct agent *a, char **ret);
+/* Collects the whole proof, in the leader's thread, with the workers at rest after proof_take(). The first call lists
+ * the pages for all later checks. *ret is for proof_report_free(). 0; -ENOMEM; -EMSGSIZE with a->failure; negative
+ * errno. */
+int proof_collect(struct agent *a, struct proof_report **ret);
 
 #endif

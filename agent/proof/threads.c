@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Tells of threads in JSON; see proof-threads.h. In the leader's thread, all others at rest. */
+/* Reports the threads; see threads.h. In the leader's thread, with all others at rest. */
 
 #include "agent/proof/threads.h"
 
 #include "agent/base/agent.h"
 #include "agent/proof/proof.h"
-#include "schema/json/json.h"
-#include "schema/util.h"
 
 #include <string.h>
 
@@ -22,7 +20,7 @@ uint32_t proof_threads_total(const struct agent *a) {
         return a->n_workers + n_members;
 }
 
-/* Thread i of all: the agent's own, then the processes beside it. */
+/* Thread i of all: the agent's own threads, then the forked processes. */
 static const struct thread_proof *nth(const struct agent *a, uint32_t i, pid_t *ret_tid) {
         uint32_t n_members;
         const struct proof_member *members = proof_members(a, &n_members);
@@ -34,59 +32,42 @@ static const struct thread_proof *nth(const struct agent *a, uint32_t i, pid_t *
         return &members[i - a->n_workers].proof;
 }
 
-static void put_migrations(struct json_writer *w, uint64_t migrations, int error) {
-        if (error == 0) {
-                json_member_u64(w, "migrations", migrations);
-                return;
-        }
-        char reason[128];
-        (void) snprintf(reason, sizeof reason, "/proc/PID/sched: %s", strerrordesc_np(error));
-        json_member_null(w, "migrations");
-        json_member_string(w, "migrations_reason", reason);
-}
-
 static struct cpumask cpus_seen(const struct thread_proof *p) {
         struct cpumask seen = p->seen;
-        cpumask_merge(&seen, &p->looked);
+        cpumask_merge(&seen, &p->observed);
         return seen;
 }
 
-static void put_mask(struct json_writer *w, const char *key, const struct cpumask *m) {
-        json_put_key(w, key);
-        cpumask_put(w, m);
+struct proof_list proof_list_of_cpus(struct proof_report *p, const struct cpumask *m) {
+        struct proof_list list = proof_report_numbers(p);
+        for (unsigned cpu = 0; cpu < CPUMASK_CPUS; cpu++)
+                if (cpumask_has(m, cpu))
+                        proof_report_add_number(p, &list, cpu);
+        return list;
 }
 
-static void put_thread(struct json_writer *w, const struct agent *a, uint32_t i) {
+struct proof_list proof_list_of_nodes(struct proof_report *p, const struct node_set *s) {
+        struct proof_list list = proof_report_numbers(p);
+        for (unsigned node = 0; node < SPEC_NODES_MAX; node++)
+                if (node_set_has(s, node))
+                        proof_report_add_number(p, &list, node);
+        return list;
+}
+
+static void report_thread(struct proof_report *p, const struct agent *a, uint32_t i) {
         pid_t tid;
-        const struct thread_proof *p = nth(a, i, &tid);
-        const struct cpumask seen = cpus_seen(p);
-        json_object_begin(w);
-        json_member_u64(w, "thread", i);
-        json_member_i64(w, "tid", tid);
-        put_mask(w, "affinity", &p->affinity);
-        json_member_u64(w, "cpu", p->cpu);
-        json_member_u64(w, "node", p->node);
-        put_mask(w, "cpus_seen", &seen);
-        put_migrations(w, p->migrations - p->migrations_base, p->migrations_error);
-        json_object_end(w);
-}
-
-/* What threads did that may be on the same CPUs. */
-struct company {
-        struct cpumask cpus, seen;
-        struct node_set nodes;
-        uint64_t migrations;
-        int migrations_error;
-};
-
-static void join(struct company *c, const struct thread_proof *p) {
-        const struct cpumask seen = cpus_seen(p);
-        cpumask_add(&c->cpus, p->cpu);
-        cpumask_merge(&c->seen, &seen);
-        if (p->node < SPEC_NODES_MAX)
-                node_set_add(&c->nodes, p->node);
-        c->migrations += p->migrations - p->migrations_base;
-        c->migrations_error = p->migrations_error ? p->migrations_error : c->migrations_error;
+        const struct thread_proof *t = nth(a, i, &tid);
+        const struct cpumask seen = cpus_seen(t);
+        struct proof_thread *row = proof_report_add_thread(p);
+        if (!row)
+                return;
+        row->tid = tid;
+        row->cpu = t->cpu;
+        row->node = t->node;
+        row->migrations = t->migrations - t->migrations_base;
+        row->migrations_error = (uint32_t) t->migrations_error;
+        row->affinity = proof_list_of_cpus(p, &t->affinity);
+        row->cpus_seen = proof_list_of_cpus(p, &seen);
 }
 
 static bool is_alike(const struct agent *a, uint32_t i, uint32_t k) {
@@ -94,50 +75,43 @@ static bool is_alike(const struct agent *a, uint32_t i, uint32_t k) {
         return cpumask_equal(&nth(a, i, &tid)->affinity, &nth(a, k, &tid)->affinity);
 }
 
-/* From the first of them on. */
-static void put_company(struct json_writer *w, const struct agent *a, uint32_t first, uint32_t total) {
-        struct company c = {.migrations = 0};
+/* Adds the row of all threads from `first` on with its affinity. */
+static void report_group(struct proof_report *p, const struct agent *a, uint32_t first, uint32_t total) {
+        struct proof_group *row = proof_report_add_group(p);
+        struct cpumask cpus = {}, seen = {};
+        struct node_set nodes = {};
         pid_t tid;
-        json_object_begin(w);
-        json_put_key(w, "threads");
-        json_array_begin(w);
+        if (!row)
+                return;
+        row->threads = proof_report_numbers(p);
         for (uint32_t i = first; i < total; i++)
                 if (is_alike(a, first, i)) {
-                        json_put_u64(w, i);
-                        join(&c, nth(a, i, &tid));
+                        const struct thread_proof *t = nth(a, i, &tid);
+                        const struct cpumask all = cpus_seen(t);
+                        proof_report_add_number(p, &row->threads, i);
+                        cpumask_add(&cpus, t->cpu);
+                        cpumask_merge(&seen, &all);
+                        node_set_add(&nodes, t->node);
+                        row->migrations += t->migrations - t->migrations_base;
+                        if (t->migrations_error)
+                                row->migrations_error = (uint64_t) t->migrations_error;
                 }
-        json_array_end(w);
-        put_mask(w, "affinity", &nth(a, first, &tid)->affinity);
-        put_mask(w, "cpus", &c.cpus);
-        json_put_key(w, "nodes");
-        json_array_begin(w);
-        for (unsigned n = 0; n < SPEC_NODES_MAX; n++)
-                if (node_set_has(&c.nodes, n))
-                        json_put_u64(w, n);
-        json_array_end(w);
-        put_mask(w, "cpus_seen", &c.seen);
-        put_migrations(w, c.migrations, c.migrations_error);
-        json_object_end(w);
+        row->affinity = proof_list_of_cpus(p, &nth(a, first, &tid)->affinity);
+        row->cpus = proof_list_of_cpus(p, &cpus);
+        row->nodes = proof_list_of_nodes(p, &nodes);
+        row->cpus_seen = proof_list_of_cpus(p, &seen);
 }
 
-void proof_put_threads(struct json_writer *w, const struct agent *a, uint32_t listed) {
+void proof_report_threads(struct proof_report *p, const struct agent *a, uint32_t listed) {
         uint32_t total = proof_threads_total(a);
-        json_put_key(w, "threads");
-        json_array_begin(w);
         for (uint32_t i = 0; i < listed; i++)
-                put_thread(w, a, i);
-        json_array_end(w);
-        if (listed < total) {
-                json_put_key(w, "threads_together");
-                json_array_begin(w);
-                for (uint32_t i = listed; i < total; i++) {
-                        uint32_t before = listed;
-                        while (before < i && !is_alike(a, before, i))
-                                before++;
-                        if (before == i)
-                                put_company(w, a, i, total);
-                }
-                json_array_end(w);
+                report_thread(p, a, i);
+        for (uint32_t i = listed; i < total; i++) {
+                uint32_t before = listed;
+                while (before < i && !is_alike(a, before, i))
+                        before++;
+                if (before == i)
+                        report_group(p, a, i, total);
         }
-        json_member_u64(w, "threads_total", total);
+        p->threads_total = total;
 }

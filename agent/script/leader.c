@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The order of a run as one agent goes through it; see leader.h. */
+/* The phases of a run as one agent executes them; see leader.h. */
 
 #include "agent/script/leader.h"
 
@@ -8,16 +8,18 @@
 #include "agent/base/peer.h"
 #include "agent/base/wait.h"
 #include "agent/loop/pace.h"
+#include "agent/loop/source.h"
 #include "agent/measure/counters.h"
 #include "agent/measure/kernel-threads.h"
 #include "agent/measure/sampler.h"
 #include "agent/proof/proof.h"
 #include "agent/script/phases.h"
+#include "agent/script/probes.h"
 #include "agent/script/workers.h"
 #include "agent/transport/stream/descriptor.h"
 #include "agent/transport/transport.h"
 #include "agent/workload/workload.h"
-#include "schema/json/json.h"
+#include "schema/detail.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -30,9 +32,9 @@
 #include <sys/socket.h>
 
 #define START_NS (60 * NSEC_PER_SEC) /* from ready to start: the other agent may be slower */
-#define CLOSE_NS (60 * NSEC_PER_SEC) /* from report to the daemon's hanging up */
+#define CLOSE_NS (60 * NSEC_PER_SEC) /* from the report until the daemon closes the control socket */
 
-/* Whatever has a name, or a life of its own, goes. Once only: the second time finds nothing. */
+/* Removes everything that has a name, and every process of its own. A second call does nothing. */
 static void tidy(struct agent *a) {
         if (a->transport && a->transport->close)
                 a->transport->close(a);
@@ -41,7 +43,7 @@ static void tidy(struct agent *a) {
 }
 
 static int receive(struct agent *a, struct message *ret, uint64_t deadline_ns) {
-        char detail[200] = "";
+        char detail[DETAIL_MAX] = "";
         int r = message_receive(a->control_fd, ret, deadline_ns, detail);
         if (r == -ECONNRESET)
                 return agent_orphaned(a);
@@ -91,7 +93,7 @@ static int check_setup(struct agent *a) {
         return 0;
 }
 
-/* Off the measured CPUs, as far as the daemon has others to give. */
+/* Moves the leader off the measured CPUs, where the daemon has other CPUs for it. */
 static int move_leader(struct agent *a) {
         const struct agent_placement *p = &a->setup.placement;
         struct cpumask m;
@@ -118,32 +120,31 @@ static int receive_setup(struct agent *a) {
                 message_deinit(&m);
                 return failure_set(&a->failure, EBADMSG, "the daemon sent another message where a set-up was due");
         }
-        a->setup = m.setup; /* with everything that it points to */
+        a->setup = m.setup; /* with all memory that it points to */
         return check_setup(a);
 }
 
-static int effective_to_json(struct agent *a, char **ret) {
-        struct json_writer w;
-        size_t length;
-        json_writer_init(&w);
-        json_object_begin(&w);
+static int collect_effective(struct agent *a, struct effective **ret) {
+        _cleanup_free_ struct effective *e = effective_new();
+        if (!e)
+                return failure_set(&a->failure, ENOMEM, "no memory for the settings in force");
         if (a->transport && a->transport->effective)
-                a->transport->effective(a, &w);
+                a->transport->effective(a, e);
         if (a->workload && a->workload->effective)
-                a->workload->effective(a, &w);
+                a->workload->effective(a, e);
         if (a->workload)
-                pace_effective(a, &w);
-        if (a->clock_cost_ns)
-                json_member_u64(&w, "clock_cost_ns", a->clock_cost_ns);
-        json_object_end(&w);
-        int r = json_writer_steal(&w, ret, &length);
-        json_writer_deinit(&w);
-        if (r < 0)
-                return failure_set(&a->failure, -r, "what is in force cannot be told: %s", strerrordesc_np(-r));
+                pace_effective(a, e);
+        if (a->transport)
+                source_effective(a, e);
+        effective_add_number(e, SETTING_CLOCK_COST_NS, a->clock.cost_ns);
+        if (e->error < 0)
+                return failure_set(&a->failure, -e->error, "the settings in force cannot be reported: %s",
+                                   strerrordesc_np(-e->error));
+        *ret = util_steal(&e);
         return 0;
 }
 
-/* The workers prepare themselves, each in its own thread and under its own placement. */
+/* Waits until the workers have prepared themselves, each in its own thread and under its own placement. */
 static int prepare_workers(struct agent *a) {
         int r = descriptor_reserve(a);
         if (r == 0 && a->transport)
@@ -157,7 +158,7 @@ static int prepare_workers(struct agent *a) {
                 return failure_set(&a->failure, ETIMEDOUT, "the worker threads did not get ready in time");
         if (r < 0)
                 return r;
-        /* A descriptor table of its own for the leader: while two threads share one, every read(2) and write(2) takes
+        /* The leader gets a descriptor table of its own: while two threads share one, every read(2) and write(2) takes
          * and drops a reference on the file with two locked instructions. */
         if (unshare(CLONE_FILES) < 0)
                 return failure_set(&a->failure, errno, "the leader cannot have descriptors of its own: %s",
@@ -168,10 +169,10 @@ static int prepare_workers(struct agent *a) {
 
 static int send_ready(struct agent *a) {
         struct message m = {.type = MESSAGE_READY};
-        int r = proof_to_json(a, &m.ready.proof.text);
+        int r = proof_collect(a, &m.ready.proof);
         if (r < 0)
-                return failure_set(&a->failure, -r, "the placement cannot be told: %s", strerrordesc_np(-r));
-        r = effective_to_json(a, &m.ready.effective.text);
+                return failure_set(&a->failure, -r, "the placement cannot be reported: %s", strerrordesc_np(-r));
+        r = collect_effective(a, &m.ready.effective);
         if (r == 0)
                 r = agent_send(a, &m);
         message_deinit(&m);
@@ -189,7 +190,7 @@ static int receive_start(struct agent *a, uint64_t *ret_start_ns) {
                         r = receive(a, &m, util_now_ns() + AGENT_SEND_NS);
                 if (r < 0)
                         return r;
-        } while (m.type == MESSAGE_COUNTING && a->uncounted); /* it came too late */
+        } while (m.type == MESSAGE_COUNTING && a->uncounted); /* counters that arrived after their deadline */
         bool start = m.type == MESSAGE_START;
         if (start)
                 *ret_start_ns = m.start.start_ns;
@@ -202,18 +203,19 @@ static int send_report(struct agent *a, const struct window *window) {
         m.report.window_ns = window->window_ns;
         m.report.messages = window->messages;
         m.report.bytes = window->messages * a->setup.point.message_size;
-        int r = proof_to_json(a, &m.report.proof.text);
+        int r = proof_collect(a, &m.report.proof);
         if (r < 0)
-                return failure_set(&a->failure, -r, "the placement cannot be told: %s", strerrordesc_np(-r));
-        r = effective_to_json(a, &m.report.effective.text);
+                return failure_set(&a->failure, -r, "the placement cannot be reported: %s", strerrordesc_np(-r));
+        r = collect_effective(a, &m.report.effective);
         m.report.counters = window->counters;
+        m.report.clock = a->clock;
         if (r == 0)
                 r = agent_send(a, &m);
         message_deinit(&m);
         return r;
 }
 
-/* The daemon has what it wanted and hangs up. Anything else is a fault, but nobody is left to be told. */
+/* Waits until the daemon closes the control socket after the report. A failure here can no longer be reported to it. */
 static int await_close(struct agent *a) {
         struct pollfd p = {.fd = a->control_fd, .events = POLLIN};
         char byte;
@@ -223,18 +225,21 @@ static int await_close(struct agent *a) {
         while (r < 0 && errno == EINTR);
         if (r > 0 && recv(a->control_fd, &byte, 1, MSG_DONTWAIT) <= 0)
                 return 0;
-        return failure_set(&a->failure, r == 0 ? ETIMEDOUT : EBADMSG, "the daemon did not hang up after the report");
+        return failure_set(&a->failure, r == 0 ? ETIMEDOUT : EBADMSG,
+                           "the daemon did not close the control socket after the report");
 }
 
 static int run(struct agent *a) {
         uint64_t start_ns = 0;
         struct window window;
+        _cleanup_(probes_deinit) struct probes probes = {};
         struct message hello = {.type = MESSAGE_HELLO, .hello = {.pid = getpid()}};
 
         int r = agent_send(a, &hello);
         if (r == 0)
                 r = receive_setup(a);
-        /* while the leader is still where the process was put, so that the workers' counters lie there too */
+        /* while the leader still has the process's placement, so that it applies to the memory of the workers'
+         * counters */
         if (r == 0)
                 r = workers_new(a);
         if (r == 0)
@@ -242,11 +247,17 @@ static int run(struct agent *a) {
         if (r == 0)
                 r = prepare_workers(a);
         if (r == 0)
+                r = probes_init(&probes, a);
+        if (r == 0)
+                r = probes_take(&probes, a);
+        if (r == 0)
                 r = send_ready(a);
         if (r == 0)
                 r = receive_start(a, &start_ns);
         if (r == 0)
                 r = phases_run(a, start_ns, &window);
+        if (r == 0)
+                r = probes_take(&probes, a);
         a->phase = PHASE_SETUP;
         if (r == 0)
                 r = send_report(a, &window);
@@ -255,7 +266,8 @@ static int run(struct agent *a) {
         return r;
 }
 
-/* Without a daemon there is nobody to run for. Names in the file system go; the rest ends with the process. */
+/* Ends the process after a failure or without a daemon. Names in the file system are removed; the rest ends with the
+ * process. */
 static __attribute__((noreturn)) void give_up(struct agent *a) {
         if (a->daemon_gone) {
                 tidy(a);
@@ -266,7 +278,7 @@ static __attribute__((noreturn)) void give_up(struct agent *a) {
         /* best effort: the exit code means the same */
         (void) message_send(a->control_fd, &m, util_now_ns() + NSEC_PER_SEC);
         tidy(a);
-        /* not exit(): workers may sit in a call that only the process's end gets them out of */
+        /* not exit(): workers may be blocked in a call that only the end of the process interrupts */
         _exit(AGENT_EXIT_FAILED);
 }
 
@@ -279,7 +291,7 @@ void *leader_main(void *userdata) {
         (void) sigemptyset(&kicks);
         (void) sigaddset(&kicks, SIGUSR1);
         (void) pthread_sigmask(SIG_BLOCK, &kicks, NULL);
-        (void) prctl(PR_SET_TIMERSLACK, 1UL); /* samples come at their second; without it up to 50 us later */
+        (void) prctl(PR_SET_TIMERSLACK, 1UL); /* samples are taken at their second; without it up to 50 us later */
 
         if (run(a) < 0)
                 give_up(a);

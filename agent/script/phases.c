@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The order of a run with two ends; both leaders go through this file in step. The end that sends is never interrupted:
- * it finishes the message under way, while the other still reads. That one is told how many messages there are, and
- * got out of its read when it waits for one more. Where both send, each is one and the other.
+ * The phases of a run with two ends; both leaders execute this file in step. The end that sends is never interrupted:
+ * it finishes the message under way, while the other still reads. The receiving end gets the number of messages and is
+ * interrupted in a read that waits for one more. Where both send, each end is sender and receiver.
  */
 
 #include "agent/script/phases.h"
@@ -21,30 +21,30 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define STALL_DEFAULT_NS (5 * NSEC_PER_SEC) /* where the set-up has none; and the time of a long message at */
+#define STALL_DEFAULT_NS (5 * NSEC_PER_SEC) /* where the set-up has none; and a long message's time at */
 #define SLOWEST_BYTES_PER_MS (64u * 1024u)
 #define DRAIN_NS (1500 * NSEC_PER_MSEC) /* beside the message's time: a run has failed 2 s after its deadline */
-#define TURN_NS (10 * NSEC_PER_MSEC)    /* the other threads' turns on a CPU, each */
+#define TURN_NS (10 * NSEC_PER_MSEC)    /* for the turn of each other thread on a CPU */
 #define DEVICE_NS (10 * NSEC_PER_SEC)   /* a message that waits for a device */
 #define LOOK_NS NSEC_PER_SEC
 #define KICK_NS NSEC_PER_MSEC
 #define AGAIN_NS (50 * NSEC_PER_MSEC)
-#define GO_NS (5 * NSEC_PER_MSEC) /* from saying when the window begins to its beginning */
+#define GO_NS (5 * NSEC_PER_MSEC) /* from sending PEER_GO to the start of the window */
 
-/* The longest that a message takes where all is well. */
+/* The longest time of a message in a run without faults. */
 static uint64_t message_ns(const struct agent *a) {
         uint64_t ms = a->setup.point.message_size * a->n_workers / SLOWEST_BYTES_PER_MS;
         return ms * NSEC_PER_MSEC + (a->setup.options.file_sync == FILE_SYNC_PAGE_CACHE ? 0 : DEVICE_NS);
 }
 
-/* How long a thread may move nothing before it is believed not to move any more. */
+/* How long a thread may complete no message before it counts as stalled. */
 static uint64_t patience_ns(const struct agent *a) {
         uint64_t pause = a->setup.rate > 0 ? (uint64_t) (1e9 / a->setup.rate) : 0; /* on purpose, in an open loop */
         uint64_t stall = a->setup.stall_ns ? a->setup.stall_ns : STALL_DEFAULT_NS + message_ns(a);
         return stall + a->n_workers * TURN_NS + pause;
 }
 
-/* How long the message under way may take when it is the last; what an open loop has not begun it leaves. */
+/* How long the last message under way may take; an open loop does not begin another one. */
 static uint64_t last_message_ns(const struct agent *a) {
         uint64_t allowed = DRAIN_NS + message_ns(a), stall = a->setup.stall_ns;
         return (stall && stall < allowed ? stall : allowed) + a->n_workers * TURN_NS;
@@ -78,36 +78,36 @@ static bool at_rest(const struct worker *w) {
         return __atomic_load_n(&w->resting, __ATOMIC_ACQUIRE);
 }
 
-/* The letter of man 5 proc: S waits for the other end or its time, D for a device, t is held by a tracer. */
+/* The letter of man 5 proc: S waits for the other end or its due time, D for a device, t is stopped by a tracer. */
 static char state_of(const struct worker *w) {
         char text[512];
         const char *name_end = procfs_read_task(w->tid, "stat", text, sizeof text) < 0 ? NULL : strrchr(text, ')');
         return name_end && name_end[1] == ' ' && name_end[2] ? name_end[2] : '?';
 }
 
-/* Who moves, thread by thread: one of many may hang. */
+/* The progress of each thread, as one of many may stall. */
 struct watch {
         struct agent *agent;
-        uint64_t looked_ns;
+        uint64_t checked_ns;
         struct {
                 uint64_t seen, idle_ns;
         } threads[];
 };
 
 static void watch_begin(struct watch *h, uint64_t from_ns) {
-        h->looked_ns = from_ns;
+        h->checked_ns = from_ns;
         for (uint32_t i = 0; i < h->agent->n_workers; i++) {
                 h->threads[i].seen = progress_of(&h->agent->workers[i]);
                 h->threads[i].idle_ns = 0;
         }
 }
 
-/* Messages of a window that so many end. */
+/* A thread's share of a window that a count of messages ends. */
 static uint64_t share_of(const struct agent *a, uint32_t thread) {
         return a->setup.messages + (thread < a->setup.messages_over);
 }
 
-/* A cause that a workload knows of says more than which thread waits. */
+/* Reports the workload's own cause of a stall, which is more precise than the name of the waiting thread. */
 static int find_stuck(struct agent *a) {
         return a->workload->stuck ? a->workload->stuck(a) : 0;
 }
@@ -128,12 +128,12 @@ static int stalled(struct agent *a, const struct worker *w, uint64_t idle_ns) {
                            w->index, idle_ns / NSEC_PER_MSEC, at, target, state_of(w));
 }
 
-/* The look was due at due_ns. */
+/* Checks all threads' progress. The check was due at due_ns. */
 static int watch_look(struct watch *h, uint64_t due_ns) {
         struct agent *a = h->agent;
         uint64_t patience = patience_ns(a), now_ns = agent_now_ns();
-        uint64_t passed = standstill_counted_ns(h->looked_ns, due_ns, now_ns);
-        h->looked_ns = now_ns;
+        uint64_t passed = standstill_counted_ns(h->checked_ns, due_ns, now_ns);
+        h->checked_ns = now_ns;
         for (uint32_t i = 0; i < a->n_workers; i++) {
                 const struct worker *w = &a->workers[i];
                 uint64_t seen = progress_of(w);
@@ -146,10 +146,10 @@ static int watch_look(struct watch *h, uint64_t due_ns) {
         return 0;
 }
 
-/* agent_wait() while all threads move. Looks when samples are due anyway, not to wake up more often. */
+/* agent_wait() while all threads move. It checks at the samples' times, in order not to wake up more often. */
 static int wait_moving(struct watch *h, uint64_t until_ns, unsigned interest) {
         for (;;) {
-                uint64_t due_ns = until_ns < h->looked_ns + LOOK_NS ? until_ns : h->looked_ns + LOOK_NS;
+                uint64_t due_ns = until_ns < h->checked_ns + LOOK_NS ? until_ns : h->checked_ns + LOOK_NS;
                 int r = agent_wait(h->agent, due_ns, interest);
                 if (r == 0)
                         r = watch_look(h, due_ns);
@@ -158,7 +158,7 @@ static int wait_moving(struct watch *h, uint64_t until_ns, unsigned interest) {
         }
 }
 
-/* The worker that a message about a stall should name: the one that is farthest behind. */
+/* The worker that a stall's message names: the one that is farthest behind. */
 static const struct worker *slowest(const struct agent *a) {
         const struct worker *w = &a->workers[0];
         for (uint32_t i = 1; i < a->n_workers; i++)
@@ -167,7 +167,8 @@ static const struct worker *slowest(const struct agent *a) {
         return w;
 }
 
-/* Whether more wants to run than there are CPUs: who does nothing then may just wait for its turn, here or there. */
+/* Whether more threads are runnable than CPUs exist: a thread without progress may then only wait for its turn, at
+ * either end. */
 static bool is_crowded(void) {
         unsigned running = 0;
         _cleanup_fclose_ FILE *f = fopen("/proc/loadavg", "re");
@@ -176,27 +177,27 @@ static bool is_crowded(void) {
         return running > (unsigned long) sysconf(_SC_NPROCESSORS_ONLN) + 1; /* and this thread */
 }
 
-/* How long nothing has come, without the time in which the machine stood still. */
+/* The time without a message, not counting standstills of the machine. */
 struct waiting {
-        uint64_t looked_ns, waited_ns;
+        uint64_t checked_ns, waited_ns;
 };
 
 static struct waiting waiting_begin(void) {
-        return (struct waiting){.looked_ns = agent_now_ns()};
+        return (struct waiting){.checked_ns = agent_now_ns()};
 }
 
-/* The look was due at due_ns at the latest. */
+/* Adds the time since the last check. This one was due at due_ns at the latest. */
 static void waiting_look(struct waiting *w, uint64_t due_ns) {
         uint64_t now_ns = agent_now_ns();
-        w->waited_ns += standstill_counted_ns(w->looked_ns, due_ns, now_ns);
-        w->looked_ns = now_ns;
+        w->waited_ns += standstill_counted_ns(w->checked_ns, due_ns, now_ns);
+        w->checked_ns = now_ns;
 }
 
 static bool is_too_late(const struct agent *a, uint64_t waited_ns) {
         return waited_ns >= patience_ns(a) || (waited_ns >= last_message_ns(a) && !is_crowded());
 }
 
-/* Which end is to blame is not known here: only that this one's thread is still in its message. */
+/* The end at fault is unknown here: only this end's thread is known to be still in its message. */
 static int unfinished(struct agent *a, const struct worker *w, uint64_t waited_ns) {
         int r = find_stuck(a);
         if (r < 0)
@@ -206,7 +207,7 @@ static int unfinished(struct agent *a, const struct worker *w, uint64_t waited_n
                            w->index, waited_ns / NSEC_PER_MSEC, state_of(w));
 }
 
-/* Every worker finishes its message. */
+/* Waits until every worker has finished its message. */
 static int await_workers(struct agent *a) {
         struct waiting waiting = waiting_begin();
         do {
@@ -222,7 +223,7 @@ static int await_workers(struct agent *a) {
         return unfinished(a, w, waiting.waited_ns);
 }
 
-/* … and the peer learns how many there were. */
+/* Waits for the workers, and sends the peer the number of messages. */
 static int finish_sending(struct agent *a) {
         uint64_t patience = patience_ns(a);
         int r = peer_receive(a, PEER_CLOSED, 0, NULL, agent_now_ns() + patience);
@@ -265,13 +266,13 @@ static int drain(struct agent *a) {
         }
 }
 
-/* Hears how much there is, and receives exactly that. */
+/* Receives the number of messages sent, and then exactly that many messages. */
 static int receive_rest(struct agent *a) {
         uint64_t patience = patience_ns(a);
         int r = 0;
         for (uint32_t i = 0; r == 0 && i < a->n_workers; i++) {
                 uint64_t sent;
-                /* the peer has a patience for our word, and one for its workers */
+                /* the peer waits one limit for PEER_CLOSED, and another for its workers */
                 r = peer_receive(a, PEER_SENT, i, &sent, agent_now_ns() + 2 * patience + NSEC_PER_SEC);
                 if (r == 0)
                         worker_set_limit(&a->workers[i], sent);
@@ -296,7 +297,7 @@ static int finish_receiving(struct agent *a) {
         return r < 0 ? r : receive_rest(a);
 }
 
-/* The first worker that still sends; NULL: none. Those that wait are made to look at their limit. */
+/* The first worker that still sends; NULL: none. It kicks waiting workers, so that they check their limit. */
 static const struct worker *stop_sending(struct agent *a) {
         const struct worker *busy = NULL;
         for (uint32_t i = 0; i < a->n_workers; i++) {
@@ -309,7 +310,7 @@ static const struct worker *stop_sending(struct agent *a) {
         return busy;
 }
 
-/* Each end goes on until the other's window has closed too, then only receives. */
+/* Each end sends until the other's window has closed too, then only receives. */
 static int stop_duplex(struct agent *a) {
         uint64_t patience = patience_ns(a);
         int r = peer_send(a, PEER_CLOSED, 0, 0, agent_now_ns() + patience);
@@ -331,7 +332,7 @@ static int stop_duplex(struct agent *a) {
         return 0;
 }
 
-/* The first speaks while the second listens, so that their packets find room. */
+/* The first end sends its packets while the second receives, so that the channel has room. */
 static int finish_duplex(struct agent *a) {
         uint64_t patience = patience_ns(a);
         bool first = a->end == END_FIRST;
@@ -349,7 +350,7 @@ static int finish_duplex(struct agent *a) {
         return r;
 }
 
-/* A workload of one agent: nobody to agree with. */
+/* Ends a workload of one agent, which has no peer to compare counts with. */
 static int finish_alone(struct agent *a) {
         set_limits(a, 0);
         return await_workers(a);
@@ -363,7 +364,7 @@ static int finish(struct agent *a) {
         return agent_sends(a) ? finish_sending(a) : finish_receiving(a);
 }
 
-/* When the next sample is due: at whole intervals from the window's begin, whatever was missed; never without an
+/* The next sample's due time: at whole intervals from the start of the window, also after missed ones; never without an
  * interval. */
 static uint64_t sample_after(uint64_t begin_ns, uint64_t now_ns, uint64_t interval) {
         if (interval == 0)
@@ -372,7 +373,7 @@ static uint64_t sample_after(uint64_t begin_ns, uint64_t now_ns, uint64_t interv
         return begin_ns + (passed + 1) * interval;
 }
 
-/* Parts of samples until the next one is due. */
+/* Ends parts of samples until the next sample is due. */
 static int wait_sample(struct sampler *s, struct watch *h, uint64_t begin_ns, uint64_t until_ns, unsigned interest) {
         uint64_t interval = h->agent->setup.interval_ns / MESSAGE_PARTS_PER_SAMPLE;
         for (;;) {
@@ -386,7 +387,7 @@ static int wait_sample(struct sampler *s, struct watch *h, uint64_t begin_ns, ui
         }
 }
 
-/* Samples until the window's end. */
+/* Takes samples until the end of the window. */
 static int sample_timed(struct agent *a, struct sampler *s, struct watch *h, uint64_t begin_ns, struct window *ret) {
         uint64_t interval = a->setup.interval_ns, end_ns = begin_ns + a->setup.duration_ns;
         uint64_t next = sample_after(begin_ns, begin_ns, interval);
@@ -423,7 +424,7 @@ static int run_timed(struct agent *a, struct sampler *s, struct watch *h, uint64
         return r;
 }
 
-/* Warm-up of a counted window: its messages are all received before the window's instant is agreed upon. */
+/* The warm-up of a counted window: all its messages are received before the start of the window is agreed upon. */
 static int warm_up(struct agent *a, struct watch *h, uint64_t start_ns, uint64_t *ret_go_ns) {
         if (a->setup.warmup_ns == 0) {
                 *ret_go_ns = start_ns;
@@ -459,7 +460,7 @@ static int sample_counted(struct agent *a, struct sampler *s, struct watch *h, u
         }
 }
 
-/* Each end has counted to the same number; it only remains to hear that of the other. */
+/* Compares the numbers of messages, when each end has reached its count. */
 static int agree(struct agent *a, uint64_t messages) {
         uint64_t theirs, patience = patience_ns(a);
         if (a->workload->one_agent)

@@ -5,10 +5,10 @@
 /*
  * Warm-up, window and end of a run, in step with the other agent where there is one.
  *
- * A window that time ends is cut out of one continuous loop: the leader takes the counters at its start and its end,
- * and the loop knows nothing of it. A window that a count ends is a loop of its own, begun by both ends at the same
- * instant after the warm-up's messages have all arrived. Either way both ends agree at last on how many messages were
- * sent, and a difference is an error: nothing here loses messages.
+ * A window that a duration ends is a part of one continuous loop: the leader reads the counters at its start and its
+ * end, and the loop is not affected. A window that a count ends is a loop of its own, which both ends begin at the same
+ * instant after all of the warm-up's messages have been received. Either way both ends compare the number of messages
+ * at the end, and a difference is an error: no transport loses messages.
  */
 
 #include <stdint.h>
@@ -16,7 +16,8 @@
 struct agent;
 struct window;
 
-/* The leader: everything from start_ns to the totals of the window in *ret. 0; negative errno with a->failure. */
+/* Called by the leader: runs all phases from start_ns on; *ret has the totals of the window. 0; negative errno with
+ * a->failure. */
 int phases_run(struct agent *a, uint64_t start_ns, struct window *ret);
 
 #endif

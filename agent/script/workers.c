@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The worker threads: pinning, buffers, the wait for the start, and how the leader starts, stops and ends them. What
- * runs between start and stop is the transport's loop.
+ * The worker threads: pinning, buffers, the wait for the start, and how the leader starts, stops and ends them. The
+ * transport's loop runs between start and stop.
  */
 
 #include "agent/script/workers.h"
 
 #include "agent/base/agent.h"
 #include "agent/loop/buffer.h"
+#include "agent/loop/source.h"
+#include "agent/measure/clock.h"
+#include "agent/measure/probe.h"
 #include "agent/proof/proof.h"
 #include "agent/transport/transport.h"
 #include "agent/workload/workload.h"
@@ -22,7 +25,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-#define SPIN_NS (100 * NSEC_PER_USEC) /* before the start: a sleeper wakes too late by up to so much */
+#define SPIN_NS (100 * NSEC_PER_USEC) /* before the start: a sleeper may wake too late by up to this time */
 #define STACK_SIZE (512u * 1024u)
 
 static void on_kick(int signal) {
@@ -69,6 +72,7 @@ void workers_free(struct agent *a) {
                 if (a->workload && a->workload->detach)
                         a->workload->detach(w);
                 buffer_unmap(w->buffer, w->buffer_length);
+                source_free(w);
                 if (w->send_fd != w->receive_fd)
                         (void) util_close(w->send_fd);
                 (void) util_close(w->receive_fd);
@@ -81,8 +85,8 @@ void workers_free(struct agent *a) {
 }
 
 /*
- * Worker 0 is where the daemon put the process, and stays there unless that is a set of several CPUs given for one
- * thread each; so a daemon that put it elsewhere is found out, not corrected.
+ * Worker 0 has the affinity that the daemon set for the process, and keeps it unless that is a set of several CPUs with
+ * one thread each. A wrong affinity is thus reported and not corrected.
  */
 static int pin(struct worker *w) {
         const struct agent_placement *p = &w->agent->setup.placement;
@@ -116,7 +120,7 @@ static int pin(struct worker *w) {
 static int make_buffer(struct worker *w) {
         size_t page = (size_t) sysconf(_SC_PAGESIZE), length = (w->size + page - 1) / page * page;
         if (length == 0)
-                return 0; /* nothing is moved */
+                return 0; /* the affinity stays unchanged */
         int r = buffer_map(w, length, &w->buffer);
         if (r == 0)
                 w->buffer_length = length;
@@ -124,11 +128,15 @@ static int make_buffer(struct worker *w) {
 }
 
 static int prepare(struct worker *w) {
-        const struct agent *a = w->agent;
+        struct agent *a = w->agent;
         (void) prctl(PR_SET_TIMERSLACK, 1UL);
         int r = pin(w);
+        if (r == 0 && w->index == 0)
+                a->clock = clock_measure();
         if (r == 0)
                 r = make_buffer(w);
+        if (r == 0)
+                r = source_new(w);
         if (r == 0 && a->transport && a->transport->attach)
                 r = a->transport->attach(w);
         if (r == 0)
@@ -142,7 +150,7 @@ static void rest(struct worker *w) {
         uint64_t one = 1;
         __atomic_store_n(&w->resting, 1, __ATOMIC_RELEASE);
         __atomic_sub_fetch(&w->agent->busy, 1, __ATOMIC_ACQ_REL);
-        /* cannot fail short of a broken descriptor, and the leader looks at `busy` at its deadlines too */
+        /* it can only fail for an invalid descriptor, and the leader also checks `busy` at its deadlines */
         if (write(w->agent->event_fd, &one, sizeof one) < 0)
                 return;
 }
@@ -169,6 +177,12 @@ static void run(struct worker *w) {
                 failure_set(&w->failure, -r, "thread %" PRIu32 " failed: %s", w->index, strerrordesc_np(-r));
 }
 
+static void probe(struct worker *w) {
+        int r = probe_take(w->agent->probe_order, w->agent->probe);
+        if (r < 0)
+                failure_set(&w->failure, -r, "no memory to probe with: %s", strerrordesc_np(-r));
+}
+
 static void *worker_main(void *userdata) {
         struct worker *w = userdata;
         w->tid = (pid_t) syscall(SYS_gettid);
@@ -181,7 +195,10 @@ static void *worker_main(void *userdata) {
                         ; /* EINTR: a late kick */
                 if (w->command == WORKER_QUIT)
                         return NULL;
-                run(w);
+                if (w->command == WORKER_PROBE)
+                        probe(w);
+                else
+                        run(w);
                 rest(w);
         }
 }
@@ -212,7 +229,7 @@ void workers_main(struct agent *a) {
                 if (start_thread(&a->workers[started]) < 0)
                         break;
         for (uint32_t i = started; i < a->n_workers; i++)
-                rest(&a->workers[i]); /* the first of them says why; the leader ends the process */
+                rest(&a->workers[i]); /* the first of them has the failure; the leader ends the process */
         (void) worker_main(&a->workers[0]);
         for (uint32_t i = 1; i < started; i++)
                 (void) pthread_join(a->workers[i].thread, NULL);
@@ -231,6 +248,12 @@ void workers_go(struct agent *a, uint64_t start_ns) {
                 a->workers[i].start_ns = start_ns;
                 command(&a->workers[i], WORKER_RUN);
         }
+}
+
+void workers_probe(struct agent *a) {
+        __atomic_store_n(&a->busy, 1, __ATOMIC_RELEASE);
+        a->workers[0].resting = 0;
+        command(&a->workers[0], WORKER_PROBE);
 }
 
 void workers_quit(struct agent *a) {

@@ -3,8 +3,8 @@
 #define IPCLAB_AGENT_WORKERS_H
 
 /*
- * The workers' threads (agent/base/worker.h): how they come to be, begin, rest and end. The main thread runs worker 0
- * and starts the others; the leader commands them.
+ * The workers' threads (agent/base/worker.h): their creation, start, rest and end. The main thread runs worker 0 and
+ * starts the others; the leader commands them.
  */
 
 #include <stdint.h>
@@ -16,15 +16,17 @@ int workers_init_signals(void);
 
 /* Allocates the workers of the agent's set-up: no thread, no buffer yet. 0; negative errno with a->failure. */
 int workers_new(struct agent *a);
-/* Joins nothing: the threads have ended. */
+/* Frees them. The threads must have ended. */
 void workers_free(struct agent *a);
 
-/* The main thread's part: starts the other workers, is worker 0, joins the others. Returns when all have been told to
- * quit. */
+/* The main thread's part: starts the other workers, is worker 0, joins the others. Returns after all have received
+ * WORKER_QUIT. */
 void workers_main(struct agent *a);
 
-/* The leader's part. workers_go() begins the loops at start_ns with each worker's limit as it stands. */
+/* The leader's part. workers_go() begins the loops at start_ns with each worker's current limit. */
 void workers_go(struct agent *a, uint64_t start_ns);
+/* Worker 0 takes a->probe by a->probe_order; the others rest. */
+void workers_probe(struct agent *a);
 void workers_quit(struct agent *a);
 
 #endif

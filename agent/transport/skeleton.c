@@ -2,17 +2,17 @@
 
 /*
  * The start for the next transport's author: a complete small transport, over a socket pair per thread, that is built
- * and tested but has no row. Copy it into its family's folder, and write what yours is and why it is done so where this
- * paragraph stands. docs/adding-a-transport.md has the other steps: its row in schema/transport/table.h, its line in
+ * and tested but has no row. Copy it into its family's folder, and replace this paragraph by a description of yours and
+ * of its design. docs/adding-a-transport.md has the other steps: its row in schema/transport/table.h, its line in
  * meson.build, its loop in the bench.
  *
- * What is yours to decide is only how a message gets across. When to start and stop, what to count and what to verify
- * is decided in phases.c, sampler.c and loops.h.
+ * A transport only implements the transfer of a message. phases.c, sampler.c and loops.h implement start and stop,
+ * counting and verification.
  */
 
-#include "agent/base/peer.h"
 #include "agent/base/wait.h"
 #include "agent/loop/loops.h"
+#include "agent/transport/rendezvous.h"
 #include "agent/transport/transport.h"
 
 #include <inttypes.h>
@@ -20,7 +20,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define WAIT_MS 100 /* no wait is endless: the limit is looked at again */
+#define WAIT_MS 100 /* every wait ends, so that the limit is checked again */
 
 /*
  * The hot functions: inline, small, everything unlikely in a function of its own. They are called in the worker's
@@ -47,10 +47,10 @@ LOOP_INLINE int skeleton_receive(struct worker *w, unsigned char **ret) {
 
 /*
  * The cold side. Three rules:
- *      - an interruption before a message's first byte, with nothing left to do, returns WORKER_STOP: that is how the
+ *      - an interruption before a message's first byte, when the loop is over, returns WORKER_STOP: that is how the
  *        leader ends a receiver that waits for a message that will never come;
  *      - a message that has begun is completed, and each part is counted;
- *      - a failure says who, where and why. One that is the peer's fault is a failure_blame().
+ *      - a failure names the thread, the call and the error. One that is the peer's fault is a failure_blame().
  */
 static int after_error(struct worker *w, size_t moved, const char *what) {
         int error = errno;
@@ -103,7 +103,7 @@ static int skeleton_receive_rest(struct worker *w, unsigned char *message, ssize
         }
 }
 
-/* This makes skeleton_loops: four roles, three verifications each, compiled from the functions above. */
+/* This defines skeleton_loops: four roles, three verifications each, compiled from the functions above. */
 static const struct channel skeleton_channel = {
         .acquire = loop_acquire_buffer,
         .send = skeleton_send,
@@ -118,46 +118,25 @@ static const struct transport_loops *skeleton_loops_of(const struct agent *a) {
 }
 
 /*
- * The rendezvous, in the leader's thread: the first end makes what there is to make and passes it on, the second takes
- * it, in the same order of threads. Every wait has the deadline. Whatever has a name must have lost it when this
- * returns, or lose it in close.
+ * The rendezvous, in the leader's thread: the first end creates the channels and passes them on, the second receives
+ * them, in the same order of threads. rendezvous.h does it for descriptors without a name. Every wait has the deadline.
+ * Whatever has a name must have lost it when this returns, or lose it in close.
  */
-static int offer(struct agent *a, struct worker *w, uint64_t deadline_ns) {
-        int pair[2];
-        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-                return failure_set(&a->failure, errno, "socketpair: %s", strerrordesc_np(errno));
-        int r = peer_send_fds(a, w->index, &pair[1], 1, deadline_ns);
-        (void) util_close(pair[1]);
-        w->send_fd = w->receive_fd = pair[0]; /* closed with the worker */
-        return r;
-}
-
 static int skeleton_open(struct agent *a) {
-        uint64_t deadline_ns = util_now_ns() + AGENT_RENDEZVOUS_NS;
-        int r = 0;
-        for (uint32_t i = 0; r == 0 && i < a->n_workers; i++) {
-                struct worker *w = &a->workers[i];
-                if (a->end == END_FIRST) {
-                        r = offer(a, w, deadline_ns);
-                        continue;
-                }
-                r = peer_receive_fds(a, i, &w->receive_fd, 1, deadline_ns);
-                w->send_fd = w->receive_fd;
-        }
-        return r;
+        return rendezvous_sockets(a, SOCK_STREAM, util_now_ns() + AGENT_RENDEZVOUS_NS, NULL);
 }
 
-/* In the worker's thread, on its own CPU and under its own memory policy: map and touch here what the worker owns, and
- * report it from `pages`. Nothing to do for a transport whose bytes lie in the kernel. */
+/* In the worker's thread, on its own CPU and under its own memory policy: map and touch the worker's memory here, and
+ * report it from `pages`. A transport whose bytes lie in the kernel has nothing to do here. */
 static int skeleton_attach(struct worker *w) {
         (void) w;
         return 0;
 }
 
-/* What was in force, with the unit in the name. A size that cannot be asked for is null with NAME_reason. */
-static void skeleton_effective(const struct agent *a, struct json_writer *w) {
+/* Reports the settings in force, with the unit in the name. A size that cannot be queried is null with NAME_reason. */
+static void skeleton_effective(const struct agent *a, struct effective *e) {
         (void) a;
-        (void) w;
+        (void) e;
 }
 
 const struct transport_ops transport_skeleton = {

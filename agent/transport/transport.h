@@ -3,17 +3,17 @@
 #define IPCLAB_AGENT_TRANSPORT_H
 
 /*
- * What a transport is to the agent: how its channels come to be, and its loops. One file per transport
+ * The agent's interface to a transport: the creation of its channels, and its loops. Each transport is one file
  * (stream/pipe.c is the model, skeleton.c the commented start for the next one), which defines transport_NAME for the
  * row NAME of schema/transport/table.h.
  *
- * There is one channel per worker: thread i of the first end talks to thread i of the second. Life:
+ * There is one channel per worker: thread i of the first end exchanges messages with thread i of the second. Life:
  *
  *      open       leader    both ends in step over the peer channel (peer.h): create, pass, open, remove names
  *      attach     worker    on its own CPU and under its own memory policy: map and touch what the worker owns
  *      loops      worker    instantiated from loops.h with the transport's inline functions
- *      detach     main      each worker's part, when the threads have ended: what attach made goes
- *      close      leader    names in the file system or the IPC namespace go; also after a failure at any point
+ *      detach     main      frees each worker's part that attach made, when the threads have ended
+ *      close      leader    removes names in the file system or the IPC namespace; also after a failure at any point
  */
 
 #include "agent/base/worker.h"
@@ -21,9 +21,9 @@
 #include "schema/terms.h"
 
 struct agent;
-struct json_writer;
+struct effective;
 
-/* One per role. NULL: this transport does not do that workload. */
+/* One loop per role. NULL: this transport does not support that workload. */
 struct transport_loops {
         worker_loop sender, receiver;
         worker_loop initiator, responder;
@@ -43,19 +43,20 @@ struct transport_ops {
         void (*detach)(struct worker *w);
         /* Undoes open as far as it went. NULL-safe against a->transport_data. May be NULL. */
         void (*close)(struct agent *a);
-        /* The loops for this agent's set-up (copy mode, wait mode). */
+        /* Returns the loops for this agent's set-up (copy mode, wait mode). */
         const struct transport_loops *(*loops)(const struct agent *a);
-        /* Members of the `effective` object: sizes and modes in force, with units in their names. May be NULL. */
-        void (*effective)(const struct agent *a, struct json_writer *w);
-        /* Pages that carry bytes beside the workers' buffers ("ring"), for the placement's proof. May be NULL. */
+        /* Adds rows of settings in force: sizes and modes, with units in their names. May be NULL. */
+        void (*effective)(const struct agent *a, struct effective *e);
+        /* Adds pages that carry messages beside the workers' buffers ("ring"), for the placement's proof. May be
+         * NULL. */
         int (*pages)(const struct agent *a, struct page_list *list);
 };
 
-/* NULL: the transport has no choice of engines, or there is no such transport. */
+/* Returns NULL when the transport does not exist or has no such engine. */
 const struct transport_ops *transport_find(enum transport t, enum engine e);
 
-/* Members of `effective` for a set-up whose messages go in pieces: chunk_bytes and chunks_per_message. */
-void transport_put_chunks(const struct agent *a, struct json_writer *w);
+/* Adds rows for a set-up that sends messages in chunks: chunk_bytes and chunks_per_message. */
+void transport_put_chunks(const struct agent *a, struct effective *e);
 
 #define TRANSPORT_DECLARATION(id, stem, ...) extern const struct transport_ops transport_##stem;
 TRANSPORTS(TRANSPORT_DECLARATION)

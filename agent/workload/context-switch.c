@@ -2,13 +2,13 @@
 
 /*
  * Processes on one CPU that pass a byte round a circle of pipes, after lmbench's lat_ctx: a hop is a write, a switch, a
- * read, and a walk over the working set of the process that was woken. A message is one round of the circle. What the
- * pipes and the walk cost without a switch is measured beforehand, in one process that passes the byte to itself
- * through the same pipes; the daemon subtracts it.
+ * read, and a walk over the working set of the process that was woken. A message is one round of the circle. The cost
+ * of pipes and walk without a switch is measured beforehand, in one process that passes the byte to itself through the
+ * same pipes; the daemon subtracts it.
  *
- * The agent's own process is the circle's first member and keeps the time; the others are forked from it once it is
- * pinned, share nothing with it but the pipes and a page in which each tells where its memory is, die with it, and are
- * killed when the run is over. The placement's proof lists them as threads 1 and on.
+ * The agent's own process is the circle's first member and measures the time; the others are forked from it once it is
+ * pinned, share nothing with it but the pipes and a page in which each stores its memory's addresses, die with it, and
+ * are killed when the run is over. The placement's proof lists them as threads 1 and on.
  *
  * Source: L. McVoy, C. Staelin, "lmbench: Portable Tools for Performance Analysis", USENIX 1996, section 6.6.
  */
@@ -17,8 +17,8 @@
 #include "agent/loop/buffer.h"
 #include "agent/proof/proof.h"
 #include "agent/workload/workload.h"
-#include "schema/json/json.h"
 #include "schema/measure/histogram.h"
+#include "schema/protocol/effective.h"
 #include "schema/util.h"
 
 #include <fcntl.h>
@@ -34,8 +34,8 @@
 
 #define PROCESSES_MAX 64u
 #define MEMBER_UNPREPARED 2 /* its exit status */
-#define FAREWELL_NS (5 * NSEC_PER_SEC)
-/* The median of so many rounds counts; of as many as there is time for, since nobody is ready before. */
+#define EXIT_NS (5 * NSEC_PER_SEC)
+/* Least and greatest number of rounds of which the median is used; OVERHEAD_NS limits them, since they delay set-up. */
 #define OVERHEAD_ROUNDS_LEAST 11u
 #define OVERHEAD_ROUNDS_MOST 201u
 #define OVERHEAD_NS (300 * NSEC_PER_MSEC)
@@ -45,15 +45,15 @@ struct circle {
         uint32_t n;
         int pipes[PROCESSES_MAX][2];                /* pipes[i] leads from member i to the next */
         struct proof_member members[PROCESSES_MAX]; /* [i - 1] is member i: the first is this process */
-        struct told *told;                          /* shared: what each member says of itself */
+        struct member_memory *memory;               /* shared: each member stores its own */
         unsigned char *set;                         /* the working set of this process; NULL without one */
         size_t set_bytes;
         double overhead_ns;       /* of a hop without a switch */
-        uint32_t overhead_rounds; /* it is the median of so many */
+        uint32_t overhead_rounds; /* the number of rounds of which it is the median */
 };
 
-/* Where a member's memory is in its own address space, for the proof of its pages. */
-struct told {
+/* The addresses of a member's memory in its own address space, for the proof of its pages. */
+struct member_memory {
         struct stack_range stack;
         uintptr_t set;
 };
@@ -65,7 +65,7 @@ static inline uint64_t walk(const unsigned char *set, size_t bytes) {
         return sum;
 }
 
-/* One byte; an interruption before it came is told apart from a failure. */
+/* These move one byte; the callers distinguish an interruption from a failure by errno. */
 static inline long pass(int fd, char *byte) {
         return syscall(SYS_write, fd, byte, 1);
 }
@@ -74,36 +74,36 @@ static inline long take(int fd, char *byte) {
         return syscall(SYS_read, fd, byte, 1);
 }
 
-/* Pages of its own for each process, where the placement puts buffers. */
+/* Makes the working set of each process, under the placement of buffers. */
 static int make_set(struct worker *w, struct circle *circle) {
         return circle->set_bytes ? buffer_map(w, circle->set_bytes, &circle->set) : 0;
 }
 
-/* A member's whole life. Only async-signal-safe calls, but for the words of a failure that nobody hears: it was forked
- * from a process with threads. */
+/* The main function of a member. It was forked from a process with threads, so it makes only async-signal-safe calls,
+ * apart from formatting a failure that is not reported. */
 static __attribute__((noreturn)) void member_main(struct worker *w, struct circle *circle, uint32_t i, pid_t parent) {
         uint64_t sink = 0;
         char byte;
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
                 _exit(1);
-        /* nothing of the agent's but the two ends: no control socket that outlives it here */
+        /* it keeps only the two ends: the control socket must not outlive the agent here */
         int in = STDIN_FILENO, out = STDOUT_FILENO;
         if (dup2(circle->pipes[i - 1][0], in) < 0 || dup2(circle->pipes[i][1], out) < 0 ||
             syscall(SYS_close_range, STDERR_FILENO, ~0U, 0) < 0 || make_set(w, circle) < 0)
                 _exit(MEMBER_UNPREPARED);
-        /* The leader asks the kernel where the pages of this process are, and may do that of a dumpable one only. There
-         * is nothing in it to be had but two ends of pipes. */
+        /* The leader may query the nodes of this process's pages only while it is dumpable. The process holds nothing
+         * confidential: two ends of pipes and its working set. */
         if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
                 _exit(MEMBER_UNPREPARED);
-        struct told *told = &circle->told[i - 1];
-        told->set = (uintptr_t) circle->set;
-        proof_take_stack(&told->stack);
+        struct member_memory *memory = &circle->memory[i - 1];
+        memory->set = (uintptr_t) circle->set;
+        proof_take_stack(&memory->stack);
         for (;;) {
                 if (take(in, &byte) != 1)
                         _exit(errno == EINTR ? 3 : 0);
                 sink += walk(circle->set, circle->set_bytes);
                 if (pass(out, &byte) != 1)
-                        _exit(sink == 0); /* which no compiler can leave out */
+                        _exit(sink == 0); /* so that the compiler keeps the sum */
         }
 }
 
@@ -121,7 +121,7 @@ static int fork_members(struct worker *w, struct circle *circle) {
         return 0;
 }
 
-/* Nobody keeps an end of a pipe that is another's: so a member that is gone is noticed by the next. */
+/* Closes the ends that other members use, so that the next member reads the end of file when one is gone. */
 static void drop_pipes(struct circle *circle) {
         for (uint32_t i = 0; i < circle->n; i++)
                 for (unsigned k = 0; k < 2; k++)
@@ -142,7 +142,7 @@ static int by_value(const void *a, const void *b) {
         return (x > y) - (x < y);
 }
 
-/* So many hops in one process: through all the pipes in turn, as the byte will go. */
+/* Does `hops` hops in one process: through all the pipes in turn, as in the circle. */
 static int hop_alone(struct worker *w, const struct circle *circle, uint32_t hops) {
         char byte = 0;
         for (uint32_t i = 0; i < hops; i++) {
@@ -154,7 +154,8 @@ static int hop_alone(struct worker *w, const struct circle *circle, uint32_t hop
         return 0;
 }
 
-/* What a hop costs there. A round of many processes with large working sets walks over hundreds of megabytes. */
+/* Measures the cost of such a hop. A round of many processes with large working sets walks over hundreds of
+ * megabytes. */
 static int measure_overhead(struct worker *w, struct circle *circle) {
         uint32_t hops = (OVERHEAD_HOPS + circle->n - 1) / circle->n * circle->n, n = 0;
         uint64_t end_ns = util_now_ns() + OVERHEAD_NS;
@@ -172,8 +173,9 @@ static int measure_overhead(struct worker *w, struct circle *circle) {
         return 0;
 }
 
-/* How a member ended that did not end as its pipes did: true, with the words of it. It stays to be waited for. */
-static bool fell_out(const struct circle *circle, uint32_t i, struct failure *f, uint32_t *n_ended) {
+/* True, with *f filled, when member i ended by a fault of its own and not because its pipes closed. It remains
+ * waitable. */
+static bool find_failure(const struct circle *circle, uint32_t i, struct failure *f, uint32_t *n_ended) {
         siginfo_t info = {.si_pid = 0};
         if (waitid(P_PID, (id_t) circle->members[i].pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0)
                 return false;
@@ -191,30 +193,31 @@ static bool fell_out(const struct circle *circle, uint32_t i, struct failure *f,
         return true;
 }
 
-/* Who dies closes its pipes first and can be waited for a little later; the others end as their pipes do. */
-static bool await_fallen(const struct circle *circle, struct failure *f) {
-        uint64_t deadline_ns = util_now_ns() + FAREWELL_NS;
+/* Waits for the member that failed: a dying process closes its pipes shortly before it becomes waitable, and the others
+ * end when their pipes close. */
+static bool await_failed(const struct circle *circle, struct failure *f) {
+        uint64_t deadline_ns = util_now_ns() + EXIT_NS;
         uint32_t n_ended = 0;
         do {
                 n_ended = 0;
                 for (uint32_t i = 0; i < circle->n - 1; i++)
-                        if (fell_out(circle, i, f, &n_ended))
+                        if (find_failure(circle, i, f, &n_ended))
                                 return true;
                 (void) poll(NULL, 0, 1);
         } while (n_ended < circle->n - 1 && util_now_ns() < deadline_ns);
         return false;
 }
 
-static int say_who_broke(struct worker *w, const struct circle *circle, uint64_t round) {
+static int explain_break(struct worker *w, const struct circle *circle, uint64_t round) {
         int error = errno;
-        if (await_fallen(circle, &w->failure))
+        if (await_failed(circle, &w->failure))
                 return -EPIPE;
         return failure_set(&w->failure, error ? error : EPIPE,
                            "the circle of %" PRIu32 " processes broke in round %" PRIu64 ": %s", circle->n, round,
                            strerrordesc_np(error ? error : EPIPE));
 }
 
-/* A round that has begun is ended whatever comes: the byte must not stay behind in the circle. */
+/* Completes a round that has begun, also after interruptions: the byte must not remain in the circle. */
 static long take_back(struct worker *w, int fd, char *byte) {
         for (;;) {
                 long r = take(fd, byte);
@@ -235,9 +238,9 @@ static int circle_loop(struct worker *w) {
         char byte = 0;
         while (n < worker_limit(w)) {
                 if (pass(out, &byte) != 1 || take_back(w, in, &byte) != 1)
-                        return say_who_broke(w, circle, n);
+                        return explain_break(w, circle, n);
                 sink += walk(circle->set, circle->set_bytes);
-                if (w->latency) { /* nothing lies between two rounds: the end of one is the start of the next */
+                if (w->latency) { /* the end of a round is the start of the next */
                         uint64_t now = util_now_ns();
                         histogram_record(w->latency, (now - began + circle->n / 2) / circle->n);
                         began = now;
@@ -248,22 +251,22 @@ static int circle_loop(struct worker *w) {
         return 0;
 }
 
-/* The first round: when the byte is back every member has its memory and has told where it is. */
+/* Runs the first round: when the byte returns, every member has its memory and has stored its addresses. */
 static int await_members(struct worker *w, struct circle *circle) {
         char byte = 0;
         if (pass(circle->pipes[0][1], &byte) != 1 || take_back(w, circle->pipes[circle->n - 1][0], &byte) != 1)
-                return say_who_broke(w, circle, 0);
+                return explain_break(w, circle, 0);
         for (uint32_t i = 0; i < circle->n - 1; i++)
-                circle->members[i].proof.stack = circle->told[i].stack;
+                circle->members[i].proof.stack = circle->memory[i].stack;
         return 0;
 }
 
-static int make_told(struct worker *w, struct circle *circle) {
-        void *p = mmap(NULL, PROCESSES_MAX * sizeof *circle->told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+static int share_memory(struct worker *w, struct circle *circle) {
+        void *p = mmap(NULL, PROCESSES_MAX * sizeof *circle->memory, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
                        -1, 0);
         if (p == MAP_FAILED)
                 return failure_set(&w->failure, errno, "memory that processes share: %s", strerrordesc_np(errno));
-        circle->told = p;
+        circle->memory = p;
         return 0;
 }
 
@@ -284,7 +287,7 @@ static int switch_prepare(struct worker *w) {
         memset(circle->pipes, 0xff, sizeof(circle->pipes));
         circle->n = p->processes;
         circle->set_bytes = (size_t) p->working_set;
-        w->channel = circle; /* from here on switch_close() sees to it */
+        w->channel = circle; /* from here on switch_close() frees it */
         if (circle->n < 2 || circle->n > PROCESSES_MAX)
                 return failure_set(&w->failure, EINVAL, "%" PRIu32 " processes; 2 to %u can be run", circle->n,
                                    PROCESSES_MAX);
@@ -292,7 +295,7 @@ static int switch_prepare(struct worker *w) {
         if (r == 0)
                 r = make_pipes(w, circle);
         if (r == 0)
-                r = make_told(w, circle);
+                r = share_memory(w, circle);
         if (r == 0)
                 r = make_set(w, circle);
         if (r == 0)
@@ -307,7 +310,7 @@ static int switch_prepare(struct worker *w) {
         return r < 0 ? r : worker_make_histogram(w);
 }
 
-/* In the leader's thread; the workers rest or are past caring. */
+/* In the leader's thread, with the workers at rest or the run failed. */
 static void switch_close(struct agent *a) {
         struct circle *circle = a->n_workers ? a->workers[0].channel : NULL;
         if (!circle)
@@ -316,7 +319,7 @@ static void switch_close(struct agent *a) {
                 pid_t *pid = &circle->members[i].pid;
                 if (*pid <= 0)
                         continue;
-                (void) kill(*pid, SIGKILL); /* a child not waited for: the number is still its own */
+                (void) kill(*pid, SIGKILL); /* the pid is still the child's, as it was not waited for */
                 while (waitpid(*pid, NULL, 0) < 0 && errno == EINTR)
                         ;
                 *pid = 0;
@@ -331,8 +334,8 @@ static void switch_detach(struct worker *w) {
                 for (unsigned k = 0; k < 2; k++)
                         (void) util_close(circle->pipes[i][k]);
         buffer_unmap(circle->set, circle->set_bytes);
-        if (circle->told)
-                (void) munmap(circle->told, PROCESSES_MAX * sizeof *circle->told);
+        if (circle->memory)
+                (void) munmap(circle->memory, PROCESSES_MAX * sizeof *circle->memory);
         free(circle);
         w->channel = NULL;
 }
@@ -344,10 +347,10 @@ static struct proof_member *switch_members(const struct agent *a, uint32_t *ret_
 }
 
 static int switch_missing(struct agent *a) {
-        return await_fallen(a->workers[0].channel, &a->failure) ? -EPIPE : 0;
+        return await_failed(a->workers[0].channel, &a->failure) ? -EPIPE : 0;
 }
 
-/* Its pipes are open, so that nobody's read or write tells. */
+/* Finds a stopped member. Its pipes stay open, so that no read or write of another fails. */
 static int switch_stuck(struct agent *a) {
         const struct circle *circle = a->workers[0].channel;
         for (uint32_t i = 0; i < circle->n - 1; i++) {
@@ -363,19 +366,19 @@ static int switch_stuck(struct agent *a) {
 
 static int switch_pages(const struct agent *a, struct page_list *list) {
         const struct circle *circle = a->workers[0].channel;
-        int r = page_list_add(list, "buffer", 0, circle->set, circle->set_bytes);
+        int r = page_list_add(list, PAGES_BUFFER, 0, circle->set, circle->set_bytes);
         for (uint32_t i = 0; r == 0 && i < circle->n - 1; i++)
-                r = page_list_add_of(list, "buffer", i + 1, circle->members[i].pid, circle->told[i].set,
+                r = page_list_add_of(list, PAGES_BUFFER, i + 1, circle->members[i].pid, circle->memory[i].set,
                                      circle->set_bytes);
         return r;
 }
 
-static void switch_effective(const struct agent *a, struct json_writer *w) {
+static void switch_effective(const struct agent *a, struct effective *e) {
         const struct circle *circle = a->workers[0].channel;
-        json_member_u64(w, "processes", circle->n);
-        json_member_u64(w, "working_set_bytes", circle->set_bytes);
-        json_member_double(w, "pipe_overhead_ns", circle->overhead_ns);
-        json_member_u64(w, "pipe_overhead_rounds", circle->overhead_rounds);
+        effective_add_number(e, SETTING_PROCESSES, circle->n);
+        effective_add_number(e, SETTING_WORKING_SET_BYTES, circle->set_bytes);
+        effective_add_real(e, SETTING_PIPE_OVERHEAD_NS, circle->overhead_ns);
+        effective_add_number(e, SETTING_PIPE_OVERHEAD_ROUNDS, circle->overhead_rounds);
 }
 
 const struct workload_ops workload_context_switch = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * One way, or both: one end sends as fast as the other takes. Throughput is the receiver's. Nothing is timed per
- * message, unless the transport lets messages carry the time of their sending.
+ * A stream, one way or both: one end sends as fast as the other receives. Throughput is the receiver's. Messages are
+ * not timed, unless the transport stamps them with their send time.
  */
 
 #include "agent/base/agent.h"
@@ -21,7 +21,7 @@ static int stream_prepare(struct worker *w) {
         if (!w->loop)
                 return failure_set(&w->failure, EOPNOTSUPP, "transport %s has no stream",
                                    transport_name(a->setup.point.transport));
-        /* in an open loop the receiver knows when each message was due */
+        /* in an open loop the receiver computes each message's due time */
         return a->setup.rate > 0 && !agent_is_duplex(a) && !agent_sends(a) ? worker_make_histogram(w) : 0;
 }
 

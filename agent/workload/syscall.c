@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * One process that calls into the kernel, or not quite: nanoseconds per call. A message is a call. Calls are timed in
- * batches, so that the clock's own cost vanishes in them: what the histogram holds are means of a batch, rounded to a
- * nanosecond, and the daemon's cost per call comes from the window and the count, which are exact.
+ * One process that makes system calls or vDSO calls: nanoseconds per call. A message is a call. Calls are timed in
+ * batches, so that the clock's own cost is negligible: the histogram holds the means of batches, rounded to a
+ * nanosecond, and the daemon computes the cost per call from the window and the count, which are exact.
  *
- * getpid() was cached by glibc until 2.25: what the C library does today is what its row tells.
+ * glibc cached getpid() before 2.25; its row measures the C library in use.
  */
 
 #include "agent/base/agent.h"
 #include "agent/os/procfs.h"
 #include "agent/workload/workload.h"
-#include "schema/json/json.h"
 #include "schema/measure/histogram.h"
+#include "schema/protocol/effective.h"
 #include "schema/util.h"
 
 #include <fcntl.h>
@@ -22,9 +22,9 @@
 
 #define BATCH_CALLS UINT64_C(10000)
 
-#define CALL_INLINE static inline __attribute__((always_inline))
+#define CALL_INLINE UTIL_SPECIALIZED
 
-/* Each returns what the sum of all keeps from being optimized away; -1 is a failure of the one that can fail. */
+/* The sum of the results keeps the calls from being optimized away; -1 is a failure of the one that can fail. */
 CALL_INLINE long call_getpid(const struct worker *w) {
         (void) w;
         return syscall(SYS_getpid);
@@ -64,7 +64,7 @@ CALL_INLINE int loop_calls(struct worker *w, long (*call)(const struct worker *w
                                                    strerrordesc_np(errno));
                         sink += (uint64_t) r;
                 }
-                if (w->latency && batch) /* never 0, which the limit's being atomic hides from a checker */
+                if (w->latency && batch) /* never 0, but static analysis cannot derive that from an atomic limit */
                         histogram_record(w->latency, (util_now_ns() - begin + batch / 2) / batch);
                 n += batch;
                 __atomic_store_n(&w->messages, n, __ATOMIC_RELAXED);
@@ -102,26 +102,25 @@ static int syscall_prepare(struct worker *w) {
         return worker_make_histogram(w);
 }
 
-/* What the time comes from: the vDSO asks some of them (tsc, and a hypervisor's page) by itself; with the others
- * (hpet, acpi_pm, xen) it calls the kernel, and its row is that of the system call. */
-static void put_clocksource(struct json_writer *w) {
+/* The kernel's clock source: the vDSO reads some of them itself (tsc, a hypervisor's page); with the others (hpet,
+ * acpi_pm, xen) it makes the system call, and its row has that cost. */
+static void put_clocksource(struct effective *e) {
         char name[64];
         int r = procfs_setting_word("/sys/devices/system/clocksource/clocksource0/current_clocksource", name,
                                     sizeof name);
         if (r == 0) {
-                json_member_string(w, "clocksource", name);
+                effective_add_text(e, SETTING_CLOCKSOURCE, name);
                 return;
         }
-        json_member_null(w, "clocksource");
-        json_member_string(w, "clocksource_reason", strerrordesc_np(-r));
+        effective_add_unknown(e, SETTING_CLOCKSOURCE, strerrordesc_np(-r));
 }
 
-static void syscall_effective(const struct agent *a, struct json_writer *w) {
+static void syscall_effective(const struct agent *a, struct effective *e) {
         enum system_call call = a->setup.point.call;
         if (call == SYSTEM_CALL_CLOCK_GETTIME_VDSO || call == SYSTEM_CALL_CLOCK_GETTIME_SYSCALL)
-                put_clocksource(w);
-        json_member_u64(w, "batch_calls", BATCH_CALLS);
-        json_member_string(w, "glibc", gnu_get_libc_version());
+                put_clocksource(e);
+        effective_add_number(e, SETTING_BATCH_CALLS, BATCH_CALLS);
+        effective_add_text(e, SETTING_GLIBC, gnu_get_libc_version());
 }
 
 const struct workload_ops workload_syscall = {

@@ -3,9 +3,9 @@
 #define IPCLAB_AGENT_WORKLOAD_H
 
 /*
- * What a workload is to the agent: which loop a worker runs and what it needs beside its buffer. One file per workload
- * and one line in the table of workload.c. A workload with one agent (a system call, a context switch) brings a loop of
- * its own and needs no transport.
+ * The agent's interface to a workload: the loop that a worker runs and what it needs beside its buffer. Each workload
+ * is one file and one line in the table of workload.c. A workload with one agent (a system call, a context switch)
+ * brings a loop of its own and needs no transport.
  */
 
 #include "agent/base/worker.h"
@@ -13,29 +13,29 @@
 #include "schema/terms.h"
 
 struct agent;
-struct json_writer;
+struct effective;
 
 struct workload_ops {
         enum workload workload;
         bool one_agent; /* no peer, no transport */
         /* Chooses w->loop. 0; -EOPNOTSUPP with w->failure. In the worker's thread, after the transport's attach. */
         int (*prepare)(struct worker *w);
-        /* Leader: ends what prepare began beside the worker, also after a failure at any point. May be NULL. */
+        /* Leader: ends the processes that prepare started, also after a failure at any point. May be NULL. */
         void (*close)(struct agent *a);
         /* Main thread, after the workers have ended: frees w->channel. May be NULL. */
         void (*detach)(struct worker *w);
-        /* Processes that the workload forked, for the placement's proof, and pages beside the workers' that it works
-         * on, as a transport's. Each may be NULL. */
+        /* List the processes that the workload forked, for the placement's proof, and pages beside the workers' that it
+         * uses, as a transport's. Each may be NULL. */
         struct proof_member *(*members)(const struct agent *a, uint32_t *ret_n);
         int (*pages)(const struct agent *a, struct page_list *list);
-        /* Leader: a member was found without memory. Waits until it has ended and says how: negative errno with
-         * a->failure; 0 where all live. NULL without members. */
+        /* Leader: called when a member has no memory. Waits until it has ended and reports the reason: negative errno
+         * with a->failure; 0 where all live. NULL without members. */
         int (*missing)(struct agent *a);
-        /* Leader: nothing moves any more. Says which member is stopped: negative errno with a->failure; 0 where none
-         * is. NULL without members. */
+        /* Leader: called when no message completes any more. Reports a stopped member: negative errno with a->failure;
+         * 0 where none is. NULL without members. */
         int (*stuck)(struct agent *a);
-        /* Members of the `effective` object, as a transport's. May be NULL. */
-        void (*effective)(const struct agent *a, struct json_writer *w);
+        /* Adds rows, as a transport's. May be NULL. */
+        void (*effective)(const struct agent *a, struct effective *e);
 };
 
 /* NULL when this build has none. */

@@ -5,6 +5,7 @@
  * query, a POST the same fields in its body; one table reads both.
  */
 
+#include "api/handle/bundle-fields.h"
 #include "api/handle/handlers.h"
 #include "api/handle/render.h"
 #include "schema/spec/axes.h"
@@ -15,7 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a field's text; false where it is none that the field can have. */
+#define LIMIT_MAX 1e12 /* in the unit of the field's name */
+
+static const char limit_wanted[] = "a number above 0, 1e12 at most";
+
+/* Reads a field's text; false where the field cannot have it. */
 typedef bool (*read_function)(const char *text, size_t which, struct advice_question *q);
 
 static bool read_number(const char *text, int64_t most, int64_t *ret) {
@@ -70,13 +75,9 @@ static bool read_want(const char *text, size_t which, struct advice_question *q)
         return false;
 }
 
-/* A decimal without an exponent. */
 static bool read_limit(const char *text, size_t which, struct advice_question *q) {
-        char *end;
-        if (text[strspn(text, "0123456789.")] != '\0')
-                return false;
-        double value = strtod(text, &end);
-        if (end == text || *end || !isfinite(value) || value <= 0)
+        double value;
+        if (number_parse(text, &value) < 0 || value <= 0 || value > LIMIT_MAX)
                 return false;
         q->limits[which] = value * advice_terms[which].limit_unit;
         return true;
@@ -92,13 +93,13 @@ static const struct field {
         {"placement", "default, same-cpu, same-core, same-node or cross-node", read_placement, 0},
         {"threads", "a number from 1 to 1024", read_threads, 0},
         {"want", "throughput, latency_p50, latency_p99 or cpu_per_message", read_want, 0},
-        {"throughput_above_mb_per_second", "a number above 0", read_limit, WANT_THROUGHPUT},
-        {"latency_p50_below_us", "a number above 0", read_limit, WANT_LATENCY_P50},
-        {"latency_p99_below_us", "a number above 0", read_limit, WANT_LATENCY_P99},
-        {"cpu_per_message_below_us", "a number above 0", read_limit, WANT_CPU},
+        {"throughput_above_mb_per_second", limit_wanted, read_limit, WANT_THROUGHPUT},
+        {"latency_p50_below_us", limit_wanted, read_limit, WANT_LATENCY_P50},
+        {"latency_p99_below_us", limit_wanted, read_limit, WANT_LATENCY_P99},
+        {"cpu_per_message_below_us", limit_wanted, read_limit, WANT_CPU},
 };
 
-/* As a spec's fields stand when they are not given. */
+/* The defaults, which are those of a spec's fields. */
 static struct advice_question standard(void) {
         struct advice_question q = {
                 .workload = WORKLOAD_STREAM, .message_size = 4096, .threads = 1, .want = WANT_THROUGHPUT};
@@ -143,10 +144,7 @@ static int read_member(const struct json *member, struct advice_question *ret, s
 
 static int read_body(const struct request *q, struct advice_question *ret, struct refusal *r) {
         struct json *body;
-        struct json_error e;
-        int k = json_parse(q->body ? q->body : "", q->body_length, &body, &e);
-        if (k == -EINVAL)
-                return refuse(r, 400, "invalid-json", e.pointer, "%s", e.detail);
+        int k = request_json(q, &body, r);
         if (k < 0)
                 return k;
         if (json_type(body) != JSON_OBJECT)
@@ -158,22 +156,6 @@ static int read_body(const struct request *q, struct advice_question *ret, struc
 }
 
 /* ---- rendering ---- */
-
-static void member_interval(struct json_writer *w, bool has, double low, double high, double level) {
-        json_put_key(w, "interval");
-        if (!has) {
-                json_put_null(w);
-                return;
-        }
-        json_object_begin(w);
-        json_member_double(w, "low", low);
-        json_member_double(w, "high", high);
-        if (level > 0)
-                json_member_double(w, "level", level);
-        else
-                json_member_null(w, "level");
-        json_object_end(w);
-}
 
 static void put_item(struct json_writer *w, const struct advice_item *item, const struct advice_record *a) {
         int64_t now = util_now_ms();
@@ -188,12 +170,13 @@ static void put_item(struct json_writer *w, const struct advice_item *item, cons
         json_member_string(w, "reason", item->reason);
         json_member_double(w, "value", item->value);
         json_member_string(w, "unit", figure->unit);
-        member_interval(w, item->has_interval, item->low, item->high, item->level);
+        render_interval(w, "interval", item->has_interval, item->low, item->high, item->level);
         json_put_key(w, "over_best");
         if (item->has_ratio) {
                 json_object_begin(w);
                 json_member_double(w, "ratio", item->ratio.ratio);
-                member_interval(w, item->ratio.has_interval, item->ratio.low, item->ratio.high, item->ratio.level);
+                render_interval(w, "interval", item->ratio.has_interval, item->ratio.low, item->ratio.high,
+                                item->ratio.level);
                 json_object_end(w);
         } else {
                 json_put_null(w);
@@ -221,11 +204,12 @@ static void put_item(struct json_writer *w, const struct advice_item *item, cons
 }
 
 static int respond_advice(struct response *p, const struct advice_record *a) {
-        _cleanup_(json_writer_deinit) struct json_writer w;
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_writer_init(&w);
         json_object_begin(&w);
         json_member_string(&w, "sentence", a->sentence);
         json_member_string(&w, "want", advice_terms[a->question.want].name);
+        json_member_string(&w, "host", a->host);
         json_put_key(&w, "items");
         json_array_begin(&w);
         for (size_t i = 0; i < a->advice.n; i++)
@@ -247,9 +231,12 @@ static int respond_advice(struct response *p, const struct advice_record *a) {
 HANDLER(handle_advice) {
         struct advice_question question = standard();
         struct advice_record *advice;
+        const char *host = request_parameter(q, "host");
         int k = read_query(q, &question, r);
+        if (k == 0 && host && !bundle_is_label(host))
+                k = refuse_parameter(r, "host", host, BUNDLE_LABEL_WORDS, BUNDLE_LABEL_MAX);
         if (k == 0)
-                k = service_advice(a->service, &question, &advice, r);
+                k = service_advice(a->service, &question, host, &advice, r);
         if (k < 0)
                 return k;
         k = respond_advice(p, advice);

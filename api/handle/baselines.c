@@ -3,8 +3,8 @@
 /* Baselines: pin, list, show, forget. */
 
 #include "api/handle/handlers.h"
+#include "api/handle/lists.h"
 #include "api/handle/render.h"
-#include "api/http/feed.h"
 #include "schema/util.h"
 
 #include <math.h>
@@ -26,7 +26,7 @@ static int respond_baseline(struct api *a, const char *name, struct response *p,
         int k = service_baseline(a->service, name, &b, r);
         if (k < 0)
                 return k;
-        _cleanup_(json_writer_deinit) struct json_writer w;
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_writer_init(&w);
         put_baseline(&w, &b);
         return response_json(p, 200, &w);
@@ -43,7 +43,7 @@ HANDLER(handle_baselines) {
         int k = service_baselines(a->service, &list, &n, r);
         if (k < 0)
                 return k;
-        _cleanup_(json_writer_deinit) struct json_writer w;
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_writer_init(&w);
         json_object_begin(&w);
         json_put_key(&w, "items");
@@ -62,10 +62,7 @@ HANDLER(handle_baselines) {
 /* {"experiment": 12} and nothing else. */
 static int read_body(const struct request *q, int64_t *ret, struct refusal *r) {
         struct json *body;
-        struct json_error e;
-        int k = json_parse(q->body ? q->body : "", q->body_length, &body, &e);
-        if (k == -EINVAL)
-                return refuse(r, 400, "invalid-json", e.pointer, "%s", e.detail);
+        int k = request_json(q, &body, r);
         if (k < 0)
                 return k;
         const struct json *id = json_type(body) == JSON_OBJECT ? json_get(body, "experiment") : NULL;
@@ -175,79 +172,45 @@ static void put_series(struct json_writer *w, const struct history_series *s) {
         json_object_end(w);
 }
 
-struct body {
-        struct budget *budget; /* of the listener's answers that are held */
-        size_t cost;
-        struct history *history;
-        bool begun, in_series;
-        size_t next;
-};
-
-static void body_free(void *userdata) {
-        struct body *b = userdata;
-        history_free(b->history);
-        if (b->budget)
-                budget_give(b->budget, b->cost);
-        free(b);
+static void put_history_head(struct json_writer *w, const void *history) {
+        json_put_key(w, "baseline");
+        put_baseline(w, &((const struct history *) history)->baseline);
 }
 
-static void fill_head(const struct history *h, struct text *out) {
-        _cleanup_(json_writer_deinit) struct json_writer w;
-        json_writer_init(&w);
-        put_baseline(&w, &h->baseline);
-        text_puts(out, "{\"baseline\":");
-        text_json(out, &w);
-        text_puts(out, ",\"items\":[");
+static const char *const history_keys[] = {"items", "series", NULL};
+
+static size_t history_length(const void *history, size_t list) {
+        const struct history *h = history;
+        return list == 0 ? h->n_checks : h->n_series;
 }
 
-static int fill_history(void *userdata, struct text *out, struct refusal *r) {
-        struct body *b = userdata;
-        const struct history *h = b->history;
-        (void) r;
-        if (!b->begun)
-                fill_head(h, out);
-        b->begun = true;
-        while (out->error == 0 && out->length < FEED_PORTION) {
-                if (b->next == (b->in_series ? h->n_series : h->n_checks)) {
-                        text_puts(out, b->in_series ? "]}" : "],\"series\":[");
-                        if (b->in_series)
-                                return out->error < 0 ? out->error : FEED_LAST;
-                        b->in_series = true;
-                        b->next = 0;
-                        continue;
-                }
-                _cleanup_(json_writer_deinit) struct json_writer w;
-                json_writer_init(&w);
-                text_puts(out, b->next > 0 ? "," : "");
-                if (b->in_series)
-                        put_series(&w, &h->series[b->next++]);
-                else
-                        put_check(&w, &h->checks[b->next++]);
-                text_json(out, &w);
-        }
-        return out->error < 0 ? out->error : FEED_MORE;
+static void put_history_item(struct json_writer *w, const void *history, size_t list, size_t i) {
+        const struct history *h = history;
+        if (list == 0)
+                put_check(w, &h->checks[i]);
+        else
+                put_series(w, &h->series[i]);
 }
 
-static const struct feed_source history_source = {.fill = fill_history, .free = body_free};
+static void history_release(void *history) {
+        history_free(history);
+}
+
+static const struct lists_source history_source = {.keys = history_keys,
+                                                   .put_head = put_history_head,
+                                                   .length = history_length,
+                                                   .put_item = put_history_item,
+                                                   .free = history_release};
 
 HANDLER(handle_history) {
         uint32_t limit;
+        struct history *history;
         int k = request_parameter_u32(q, "limit", 1, HISTORY_LIMIT_MAX, HISTORY_LIMIT_DEFAULT, &limit, r);
+        if (k == 0)
+                k = lists_admit(q, r);
+        if (k == 0)
+                k = service_history(a->service, q->name, limit, &history, r);
         if (k < 0)
                 return k;
-        struct budget *budget = &a->held[q->local ? LISTENER_LOCAL : LISTENER_TCP];
-        if (!budget_is_open(budget))
-                return feed_refuse(r);
-        struct body *b = calloc(1, sizeof(*b));
-        if (!b)
-                return -ENOMEM;
-        k = service_history(a->service, q->name, limit, &b->history, r);
-        if (k < 0) {
-                body_free(b);
-                return k;
-        }
-        b->budget = budget;
-        b->cost = budget_cost(history_bytes(b->history));
-        budget_take(budget, b->cost);
-        return feed_respond(a, q, p, "application/json", &history_source, b, r);
+        return lists_respond(q, p, &history_source, history, history_bytes(history), r);
 }

@@ -5,6 +5,7 @@
 #include "api/handle/cells.h"
 
 #include "schema/json/json.h"
+#include "schema/json/view.h"
 #include "schema/spec/axes.h"
 #include "schema/util.h"
 
@@ -39,7 +40,7 @@ void cells_value(struct text *t, const struct json *value) {
 }
 
 void cells_double(struct text *t, double v) {
-        _cleanup_(json_writer_deinit) struct json_writer w;
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_writer_init(&w);
         json_put_double(&w, v);
         text_puts(t, ",");
@@ -62,17 +63,17 @@ void cells_words(struct text *t, const char *list) {
                 fail(t, k < 0 ? k : joined.error);
 }
 
-/* Of the spec, the axes that decide which fields a point has. They are few words, however long the spec is: no tree is
- * made of a megabyte of placements for each reader. */
+/* Writes the spec's fields that decide which ones a point has. They are short, however long the spec is: a megabyte of
+ * placements is not parsed for each reader. */
 static void put_deciding(struct text *t, const char *merged_json) {
         const char *comma = "";
         text_puts(t, "{");
         for (size_t i = 0; i < AXIS_COUNT; i++) {
                 const char *value;
                 size_t length;
-                if (!axes[i].decides || !json_find_member(merged_json, axes[i].value.name, &value, &length))
+                if (!axes[i].decides || !json_find_member(merged_json, axis_field(&axes[i]), &value, &length))
                         continue;
-                text_printf(t, "%s\"%s\":", comma, axes[i].value.name);
+                text_printf(t, "%s\"%s\":", comma, axis_field(&axes[i]));
                 text_append(t, value, length);
                 comma = ",";
         }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Comparisons: what was asked, and the answer as JSON, a row at a time. */
+/* Comparisons: the request's parameters, and the response as JSON, a row at a time. */
 
 #include "api/handle/handlers.h"
+#include "api/handle/lists.h"
 #include "api/handle/render.h"
-#include "api/http/feed.h"
 #include "schema/util.h"
 
 #include <string.h>
@@ -27,15 +27,8 @@ static int read_margin(const struct request *q, double *ret, struct refusal *r) 
         *ret = COMPARE_MARGIN;
         if (!text)
                 return 0;
-        struct json *value = NULL;
-        int k = json_parse(text, strlen(text), &value, NULL);
-        double margin = 0;
-        if (k == 0)
-                (void) json_as_double(value, &margin); /* what is no number stays 0 */
-        json_free(value);
-        if (k == -ENOMEM)
-                return k;
-        if (!(margin > 0 && margin < 1))
+        double margin;
+        if (number_parse(text, &margin) < 0 || margin <= 0 || margin >= 1)
                 return refuse_parameter(r, "delta", text, "a number above 0 and below 1");
         *ret = margin;
         return 0;
@@ -47,7 +40,7 @@ static int read_force(const struct request *q, bool *ret, struct refusal *r) {
         return !text || *ret || strcmp(text, "false") == 0 ? 0 : refuse_parameter(r, "force", text, "true or false");
 }
 
-/* Of an axis: the value itself is judged where the axis is known. */
+/* A value of an axis. It is checked later, where the axis is known. */
 static int read_word(const struct request *q, const char *name, const char *wanted, const char **ret,
                      struct refusal *r) {
         *ret = request_parameter(q, name);
@@ -140,7 +133,8 @@ static void put_differences(struct json_writer *w, const struct difference_list 
         json_array_end(w);
 }
 
-static void put_head(struct json_writer *w, const struct comparison_answer *a) {
+static void put_head(struct json_writer *w, const void *answer) {
+        const struct comparison_answer *a = answer;
         json_put_key(w, "environment");
         json_object_begin(w);
         json_member_bool(w, "alike", a->alike);
@@ -165,19 +159,6 @@ static void put_head(struct json_writer *w, const struct comparison_answer *a) {
         json_object_end(w);
 }
 
-static void put_interval(struct json_writer *w, const char *key, bool known, double low, double high, double level) {
-        json_put_key(w, key);
-        if (!known) {
-                json_put_null(w);
-                return;
-        }
-        json_object_begin(w);
-        json_member_double(w, "low", low);
-        json_member_double(w, "high", high);
-        json_member_double(w, "level", level);
-        json_object_end(w);
-}
-
 static void put_undecided(struct json_writer *w, const struct comparison *c) {
         bool undecided = c->verdict == COMPARE_UNDECIDED;
         json_put_key(w, "visible_difference");
@@ -197,9 +178,9 @@ static void put_figure(struct json_writer *w, const struct comparison_figure *f)
         json_object_begin(w);
         json_member_string(w, "verdict", comparison_verdict(c->verdict));
         json_member_double(w, "ratio", c->ratio);
-        put_interval(w, "interval", c->has_interval, c->low, c->high, c->level);
-        put_interval(w, "equivalence_interval", c->has_equivalence, c->equivalence_low, c->equivalence_high,
-                     c->equivalence_level);
+        render_interval(w, "interval", c->has_interval, c->low, c->high, c->level);
+        render_interval(w, "equivalence_interval", c->has_equivalence, c->equivalence_low, c->equivalence_high,
+                        c->equivalence_level);
         json_member_double(w, "p", c->p);
         json_member_double(w, "p_adjusted", c->p_adjusted);
         json_member_bool(w, "differs", c->differs);
@@ -249,101 +230,38 @@ static void put_row(struct json_writer *w, const struct comparison_row *row) {
 
 /* ---- the body ---- */
 
-struct body {
-        struct budget *budget; /* of the listener's answers that are held */
-        size_t cost;
-        struct comparison_answer *answer;
-        bool begun;
-        enum comparison_side side; /* whose unmatched points are next; SIDE_COUNT: rows */
-        size_t next;
-};
+/* The lists: the unmatched points of each side, then the rows. */
+static const char *const list_keys[] = {"only_in_baseline", "only_in_candidate", "rows", NULL};
 
-static void body_free(void *userdata) {
-        struct body *b = userdata;
-        comparison_answer_free(b->answer);
-        if (b->budget)
-                budget_give(b->budget, b->cost);
-        free(b);
+static size_t list_length(const void *answer, size_t list) {
+        const struct comparison_answer *a = answer;
+        return list < SIDE_COUNT ? a->n_unmatched[list] : a->n_rows;
 }
 
-/* The head, and the key of the first list behind it. */
-static void fill_head(struct body *b, struct text *out) {
-        _cleanup_(json_writer_deinit) struct json_writer w;
-        json_writer_init(&w);
-        json_object_begin(&w);
-        put_head(&w, b->answer);
-        json_object_end(&w);
-        char *text = NULL;
-        size_t length = 0;
-        int k = json_writer_steal(&w, &text, &length);
-        if (k < 0 && out->error == 0)
-                out->error = k;
-        if (k == 0)
-                text_append(out, text, length - 1); /* the lists follow */
-        free(text);
-        text_printf(out, ",\"only_in_%s\":[", side_names[SIDE_BASELINE]);
+static void put_item(struct json_writer *w, const void *answer, size_t list, size_t i) {
+        const struct comparison_answer *a = answer;
+        if (list < SIDE_COUNT)
+                json_put_raw(w, a->unmatched[list][i]);
+        else
+                put_row(w, &a->rows[i]);
 }
 
-static void fill_item(struct body *b, struct text *out) {
-        const struct comparison_answer *a = b->answer;
-        if (b->next > 0)
-                text_puts(out, ",");
-        if (b->side < SIDE_COUNT) {
-                text_puts(out, a->unmatched[b->side][b->next++]);
-                return;
-        }
-        _cleanup_(json_writer_deinit) struct json_writer w;
-        json_writer_init(&w);
-        put_row(&w, &a->rows[b->next++]);
-        text_json(out, &w);
+static void answer_free(void *answer) {
+        comparison_answer_release(answer);
 }
 
-static int fill_body(void *userdata, struct text *out, struct refusal *r) {
-        struct body *b = userdata;
-        const struct comparison_answer *a = b->answer;
-        (void) r;
-        if (!b->begun)
-                fill_head(b, out);
-        b->begun = true;
-        while (out->error == 0 && out->length < FEED_PORTION) {
-                size_t end = b->side < SIDE_COUNT ? a->n_unmatched[b->side] : a->n_rows;
-                if (b->next < end) {
-                        fill_item(b, out);
-                } else if (b->side < SIDE_COUNT) {
-                        b->side++;
-                        b->next = 0;
-                        if (b->side < SIDE_COUNT)
-                                text_printf(out, "],\"only_in_%s\":[", side_names[b->side]);
-                        else
-                                text_puts(out, "],\"rows\":[");
-                } else {
-                        text_puts(out, "]}");
-                        return out->error < 0 ? out->error : FEED_LAST;
-                }
-        }
-        return out->error < 0 ? out->error : FEED_MORE;
-}
-
-static const struct feed_source body_source = {.fill = fill_body, .free = body_free};
+static const struct lists_source answer_source = {
+        .keys = list_keys, .put_head = put_head, .length = list_length, .put_item = put_item, .free = answer_free};
 
 HANDLER(handle_compare) {
         struct comparison_query query = {0};
+        struct comparison_answer *answer;
         int k = read_query(q, &query, r);
+        if (k == 0)
+                k = lists_admit(q, r);
+        if (k == 0)
+                k = service_compare(a->service, &query, &answer, r);
         if (k < 0)
                 return k;
-        struct budget *budget = &a->held[q->local ? LISTENER_LOCAL : LISTENER_TCP];
-        if (!budget_is_open(budget))
-                return feed_refuse(r);
-        struct body *b = calloc(1, sizeof(*b));
-        if (!b)
-                return -ENOMEM;
-        k = service_compare(a->service, &query, &b->answer, r);
-        if (k < 0) {
-                body_free(b);
-                return k;
-        }
-        b->budget = budget;
-        b->cost = budget_cost(comparison_answer_bytes(b->answer));
-        budget_take(budget, b->cost);
-        return feed_respond(a, q, p, "application/json", &body_source, b, r);
+        return lists_respond(q, p, &answer_source, answer, comparison_answer_bytes(answer), r);
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The way of a request: framing, host, origin, route, token, body, parameters, handler. Whatever comes of it leaves
- * through finish(), so that every answer bears the same headers and is counted.
+ * The checks of a request, in order: framing, host, origin, route, token, body, parameters; then its handler. Every
+ * response passes finish(), so that all have the same headers and are counted.
  */
 
 #include "api/handle/dispatch.h"
 
 #include "api/handle/routes.h"
-#include "api/http/feed.h"
+#include "api/http/gzip.h"
+#include "api/http/peers.h"
 #include "api/http/problem.h"
 #include "schema/util.h"
 
@@ -23,8 +24,16 @@ void dispatch_count(void *userdata, unsigned status) {
                 atomic_fetch_add(&a->responses[status / 100], 1);
 }
 
+/* What the request's route takes as a body. */
+static const char *accepted_media(struct request *q) {
+        unsigned allowed;
+        const struct route *route = q ? route_match(q, &allowed) : NULL;
+        return route && route->body == BODY_GZIP ? "application/gzip" : "application/json";
+}
+
 static void dress(struct request *q, struct response *p) {
-        response_header(p, "Content-Security-Policy", "%s", content_policy);
+        if (!response_get_header(p, "Content-Security-Policy"))
+                response_header(p, "Content-Security-Policy", "%s", content_policy);
         response_header(p, "X-Content-Type-Options", "nosniff");
         response_header(p, "Referrer-Policy", "no-referrer");
         response_header(p, "Cross-Origin-Resource-Policy", "same-origin");
@@ -33,7 +42,7 @@ static void dress(struct request *q, struct response *p) {
         if (p->status == 401)
                 response_header(p, "WWW-Authenticate", "Bearer realm=\"ipclab\"");
         if (p->status == 415)
-                response_header(p, "Accept-Post", "application/json");
+                response_header(p, "Accept-Post", "%s", accepted_media(q));
         if (p->status == 405 && q) {
                 unsigned allowed;
                 char allow[ALLOW_MAX];
@@ -72,7 +81,7 @@ static int check_parameters(const struct route *route, const struct request *q, 
         return 0;
 }
 
-/* NULL: there is none, and *r says why. */
+/* NULL: there is none, and *r has the reason. */
 static const struct route *find_route(struct request *q, struct refusal *r) {
         unsigned allowed;
         const struct route *route = route_match(q, &allowed);
@@ -100,7 +109,15 @@ static int check_head(const struct api *a, struct request *q, struct refusal *r)
                 k = guard_token(a, q, r);
         if (k >= 0)
                 k = guard_body(q, route->body, r);
-        return k < 0 ? k : check_parameters(route, q, r);
+        q->body_max = guard_body_max(route->body);
+        if (k >= 0)
+                k = check_parameters(route, q, r);
+        q->slow = route->dear || route->writes;
+        if (k >= 0 && route->dear) {
+                k = peer_take(q->peer, PEER_DEAR, 1, r);
+                q->dear = k >= 0;
+        }
+        return k;
 }
 
 bool dispatch_admit(void *userdata, struct request *q, struct response *p) {
@@ -136,15 +153,14 @@ static int handle(struct api *a, struct request *q, struct response *p, struct r
 }
 
 /* A body that was made as a whole. */
-static int charge(struct api *a, const struct request *q, struct response *p, struct refusal *r) {
-        struct budget *b = &a->budgets[q->local ? LISTENER_LOCAL : LISTENER_TCP];
-        if (p->borrowed || p->budget || budget_cost(p->length) == 0)
+static int charge(const struct request *q, struct response *p, struct refusal *r) {
+        if (p->borrowed || p->peer || peer_cost(p->length) == 0)
                 return 0;
-        if (!budget_is_open(b))
-                return feed_refuse(r);
-        p->budget = b;
-        p->cost = budget_cost(p->length);
-        budget_take(b, p->cost);
+        int k = peer_take(q->peer, PEER_BODY_BYTES, peer_cost(p->length), r);
+        if (k < 0)
+                return k;
+        p->peer = q->peer;
+        p->cost = peer_cost(p->length);
         return 0;
 }
 
@@ -153,7 +169,9 @@ void dispatch_handle(void *userdata, struct request *q, struct response *p) {
         struct refusal r = {0};
         int k = handle(a, q, p, &r);
         if (k >= 0)
-                k = charge(a, q, p, &r);
+                k = gzip_response(q, p);
+        if (k >= 0)
+                k = charge(q, p, &r);
         if (k < 0) {
                 if (r.status == 0)
                         problem_from_errno(&r, k);

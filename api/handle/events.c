@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Server-sent events. A stream is a position in the store's sequence of changes: what is above it is sent, and the id
- * of each event is its change, so that a client that comes back with Last-Event-ID misses nothing and gets nothing
- * twice. Nothing is queued for a slow client; it reads on from where it is.
+ * Server-sent events. A stream is a position in the store's sequence of changes: changes above it are sent, and the id
+ * of each event is its change, so that a client that reconnects with Last-Event-ID misses no event and receives none
+ * twice. Events are not queued for a slow client; its stream continues from its position.
  */
 
 #include "api/handle/handlers.h"
 #include "api/handle/kinds.h"
 #include "api/handle/render.h"
 #include "api/http/feed.h"
+#include "api/http/peers.h"
 #include "api/http/text.h"
 #include "schema/util.h"
 
@@ -21,7 +22,7 @@
 struct events {
         struct service *service;
         struct subscription *subscription;
-        atomic_uint *subscribers;
+        struct peer *peer;     /* one of whose streams it is */
         int64_t experiment_id; /* 0: all */
         int64_t after;
         struct kinds kinds;
@@ -69,7 +70,7 @@ static int visit_change(void *userdata, const struct experiment_record *experime
                 e->unknown_run = sample->run_id;
                 return 1;
         }
-        _cleanup_(json_writer_deinit) struct json_writer w;
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_writer_init(&w);
         if (experiment) {
                 render_experiment(&w, experiment);
@@ -96,8 +97,8 @@ static void put_end(struct events *e, const char *state) {
         e->ended = true;
 }
 
-/* Nothing new. Whether the experiment is over is asked first, and then the changes once more: those that came in
- * between would be lost otherwise. 1: look again. */
+/* Called when there is no new change. Reads the experiment's state first and then the changes once more: a change in
+ * between would be lost otherwise. 1: read again. */
 static int check_end(struct events *e) {
         _cleanup_(experiment_record_deinit) struct experiment_record record = {0};
         struct refusal r;
@@ -133,7 +134,7 @@ static int read_changes(struct events *e) {
         return e->out->error;
 }
 
-/* What there is to send now; nothing, and the stream sleeps. */
+/* Prepares what can be sent now; the stream sleeps when that is nothing. */
 static int refill(struct events *e) {
         if (!e->begun)
                 text_printf(e->out, "retry: %u\n\n", RETRY_MS);
@@ -170,8 +171,8 @@ static int fill(void *userdata, struct text *out, struct refusal *r) {
 static void events_free(void *userdata) {
         struct events *e = userdata;
         service_unsubscribe(e->subscription);
-        if (e->subscribers)
-                atomic_fetch_sub(e->subscribers, 1);
+        peer_give(e->peer, PEER_STREAMS, 1);
+        peer_unref(e->peer);
         kinds_deinit(&e->kinds);
         free(e);
 }
@@ -201,7 +202,7 @@ static int position(struct api *a, const struct request *q, bool from_now, int64
         int k = service_last_change(a->service, &last, r);
         if (k < 0)
                 return k;
-        if (header && decimal_parse(header, &after) < 0)
+        if (header && place_parse(header, &after) < 0)
                 return refuse(r, 400, "bad-header", "",
                               "Last-Event-ID must be the id of an event of this stream, not \"%.80s\".", header);
         if (!header || after > last) /* an id from another database */
@@ -211,15 +212,13 @@ static int position(struct api *a, const struct request *q, bool from_now, int64
 }
 
 static int subscribe(struct api *a, const struct request *q, struct events *e, struct response *p, struct refusal *r) {
-        atomic_uint *subscribers = &a->subscribers[q->local ? LISTENER_LOCAL : LISTENER_TCP];
-        if (atomic_fetch_add(subscribers, 1) >= API_SUBSCRIBERS_MAX) {
-                atomic_fetch_sub(subscribers, 1);
+        int k = peer_take(q->peer, PEER_STREAMS, 1, r);
+        if (k < 0) {
                 events_free(e);
-                return refuse(r, 503, "too-many-subscribers", "", "%u event streams are open, as many as there may be.",
-                              API_SUBSCRIBERS_MAX);
+                return k;
         }
-        e->subscribers = subscribers;
-        int k = feed_respond(a, q, p, "text/event-stream", &source, e, r);
+        e->peer = peer_ref(q->peer);
+        k = feed_respond(q, p, "text/event-stream", &source, e, r);
         /* a failure leaves the stream in the response, which frees it */
         return k < 0 ? k : service_subscribe(a->service, e->experiment_id, wake, p->stream, &e->subscription);
 }
@@ -231,7 +230,7 @@ static int respond_events(struct api *a, const struct request *q, int64_t experi
         if (k < 0)
                 return k;
         if (q->method == METHOD_HEAD)
-                return feed_respond(a, q, p, "text/event-stream", &nothing, NULL, r);
+                return feed_respond(q, p, "text/event-stream", &nothing, NULL, r);
         struct events *e = calloc(1, sizeof(*e));
         if (!e)
                 return -ENOMEM;

@@ -13,23 +13,29 @@
 #define LIST_MAX 1000u
 #define WORDS_MAX 100u /* bytes */
 
-static int respond_experiment(struct api *a, int64_t id, int status, struct response *p, struct refusal *r) {
+int respond_experiment(struct api *a, int64_t id, int status, struct response *p, struct refusal *r) {
         _cleanup_(experiment_record_deinit) struct experiment_record e = {0};
         int k = service_experiment(a->service, id, &e, r);
         if (k < 0)
                 return k;
-        _cleanup_(json_writer_deinit) struct json_writer w;
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_writer_init(&w);
         render_experiment(&w, &e);
         return response_json(p, status, &w);
 }
 
-static int plan(struct api *a, const struct request *q, struct response *p, struct refusal *r) {
+static int plan(struct api *a, const struct request *q, const char *key, struct response *p, struct refusal *r) {
         char *json;
-        int k = service_plan(a->service, q->body ? q->body : "", q->body_length, &json, r);
+        int k = service_plan(a->service, q->body ? q->body : "", q->body_length, key, &json, r);
         if (k >= 0)
                 response_body(p, 200, "application/json", json, strlen(json));
         return k;
+}
+
+int request_json(const struct request *q, struct json **ret, struct refusal *r) {
+        struct json_error e;
+        int k = json_parse(q->body ? q->body : "", q->body_length, ret, &e);
+        return k == -EINVAL ? refuse(r, 400, "invalid-json", e.pointer, "%s", e.detail) : k;
 }
 
 int request_idempotency_key(const struct request *q, const char **ret, struct refusal *r) {
@@ -51,12 +57,12 @@ HANDLER(handle_submit) {
         const char *dry_run = request_parameter(q, "dry_run");
         if (dry_run && strcmp(dry_run, "true") != 0 && strcmp(dry_run, "false") != 0)
                 return refuse_parameter(r, "dry_run", dry_run, "true or false");
-        if (dry_run && strcmp(dry_run, "true") == 0)
-                return plan(a, q, p, r);
         const char *key = NULL;
         int64_t id;
         bool created;
         int k = request_idempotency_key(q, &key, r);
+        if (k == 0 && dry_run && strcmp(dry_run, "true") == 0)
+                return plan(a, q, key, p, r);
         if (k == 0)
                 k = service_submit(a->service, q->body ? q->body : "", q->body_length, key, &id, &created, r);
         return k < 0 ? k : respond_submitted(a, id, created, p, r);
@@ -71,10 +77,7 @@ static int check_empty_object(const struct request *q, const char *what, struct 
         if (q->body_length == 0)
                 return 0;
         struct json *body;
-        struct json_error e;
-        int k = json_parse(q->body, q->body_length, &body, &e);
-        if (k == -EINVAL)
-                return refuse(r, 400, "invalid-json", e.pointer, "%s", e.detail);
+        int k = request_json(q, &body, r);
         if (k < 0)
                 return k;
         bool empty = json_type(body) == JSON_OBJECT && json_length(body) == 0;
@@ -161,7 +164,7 @@ static int visit_experiment(void *userdata, const struct experiment_record *e) {
                 return 1;
         }
         text_item(list->out, &list->begun);
-        _cleanup_(json_writer_deinit) struct json_writer w;
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_writer_init(&w);
         render_experiment(&w, e);
         text_json(list->out, &w);
@@ -183,7 +186,7 @@ static int fill_list(void *userdata, struct text *out, struct refusal *r) {
 
 static const struct feed_source list_source = {.fill = fill_list, .free = free};
 
-/* Where the page ends must be known before its headers are sent. */
+/* The end of the page is determined first, as the headers name it. */
 HANDLER(handle_experiments) {
         struct experiment_query query = {0};
         bool more;
@@ -213,5 +216,5 @@ HANDLER(handle_experiments) {
                                 query.filter.by_state ? state_name(query.filter.state) : "", words[0] ? "&q=" : "",
                                 words);
         }
-        return feed_respond(a, q, p, "application/json", &list_source, list, r);
+        return feed_respond(q, p, "application/json", &list_source, list, r);
 }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 
-/* What an experiment's runs let one conclude, as JSON or as Markdown. */
+/* The findings from an experiment's runs, as JSON or as Markdown. */
+
+#include "api/handle/findings.h"
 
 #include "api/handle/handlers.h"
+#include "api/handle/render.h"
 #include "api/http/negotiate.h"
 #include "api/http/text.h"
 #include "schema/spec/axes.h"
@@ -10,8 +13,6 @@
 
 #include <math.h>
 #include <string.h>
-
-#define STUDY_SOURCE "the published lab study that this preset repeats, on its own machine"
 
 /* ---- JSON ---- */
 
@@ -33,16 +34,7 @@ static void put_figure(struct json_writer *w, const struct finding_figure *figur
         json_member_string(w, "of", figure->of[0] ? figure->of : NULL);
         json_member_double(w, "value", figure->value);
         json_member_string(w, "unit", figure->unit);
-        json_put_key(w, "interval");
-        if (figure->has_interval) {
-                json_object_begin(w);
-                json_member_double(w, "low", figure->low);
-                json_member_double(w, "high", figure->high);
-                json_member_double(w, "level", figure->level);
-                json_object_end(w);
-        } else {
-                json_put_null(w);
-        }
+        render_interval(w, "interval", figure->has_interval, figure->low, figure->high, figure->level);
         json_object_end(w);
 }
 
@@ -117,30 +109,39 @@ static void member_study(struct json_writer *w, const struct study *s) {
         json_object_end(w);
 }
 
-static int respond_json(struct response *p, const struct findings_record *record) {
+void findings_put(struct json_writer *w, const struct findings_record *record) {
         const struct findings *f = record->findings;
-        _cleanup_(json_writer_deinit) struct json_writer w;
-        json_writer_init(&w);
-        json_object_begin(&w);
-        json_put_key(&w, "items");
-        json_array_begin(&w);
+        json_object_begin(w);
+        json_put_key(w, "items");
+        json_array_begin(w);
         for (size_t i = 0; i < f->n; i++)
-                put_finding(&w, &f->items[i]);
-        json_array_end(&w);
-        json_member_null(&w, "next");
-        json_member_u64(&w, "comparisons", f->n_tests);
-        member_study(&w, record->study);
-        json_object_end(&w);
+                put_finding(w, &f->items[i]);
+        json_array_end(w);
+        json_member_null(w, "next");
+        json_member_u64(w, "comparisons", f->n_tests);
+        member_study(w, record->study);
+        json_object_end(w);
+}
+
+static int respond_json(struct response *p, const struct findings_record *record) {
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
+        json_writer_init(&w);
+        findings_put(&w, record);
         return response_json(p, 200, &w);
 }
 
 /* ---- Markdown ---- */
 
 static const char *const headings[FINDING_KINDS] = {
-        [FINDING_RANKING] = "Rankings",         [FINDING_BEST_SIZE] = "The best message size",
-        [FINDING_KNEE] = "Time per message",    [FINDING_CLIFF] = "Cliffs",
-        [FINDING_CROSSOVER] = "Crossovers",     [FINDING_SCALING] = "Scaling with threads",
-        [FINDING_COST] = "What a choice costs", [FINDING_UNDECIDED] = "What cannot be said",
+        [FINDING_RANKING] = "Rankings",
+        [FINDING_BEST_SIZE] = "The best message size",
+        [FINDING_KNEE] = "Time per message",
+        [FINDING_CLIFF] = "Cliffs",
+        [FINDING_CROSSOVER] = "Crossovers",
+        [FINDING_SCALING] = "Scaling with threads",
+        [FINDING_COST] = "What a choice costs",
+        [FINDING_NOISE_FLOOR] = "What one thing measured twice differs by",
+        [FINDING_UNDECIDED] = "What cannot be said",
 };
 
 /* Characters that Markdown would take for its own. */
@@ -169,7 +170,7 @@ static void put_kind(struct text *t, const struct findings *f, enum finding_kind
         }
 }
 
-/* What goes into a cell of a table. */
+/* The text of a table's cell. */
 static void put_number(struct text *t, double value, const char *unit) {
         text_printf(t, fabs(value) >= 1000 ? "%.0f %s" : "%.4g %s", value, unit);
 }
@@ -230,7 +231,7 @@ HANDLER(handle_findings) {
         int k = service_findings(a->service, q->id, &record, r);
         if (k < 0)
                 return k;
-        response_header(p, "Vary", "Accept");
+        response_vary(p, "Accept");
         k = type == 0 ? respond_json(p, record) : respond_markdown(p, record);
         service_findings_release(a->service, record);
         return k;

@@ -2,13 +2,13 @@
 #ifndef IPCLAB_API_HANDLERS_H
 #define IPCLAB_API_HANDLERS_H
 
-/* The functions that the route table names; see struct route for what they promise. */
+/* The functions of the route table; struct route documents their contract. */
 
 #include "api/handle/state.h"
 
 #define HANDLER(name) int name(struct api *a, const struct request *q, struct response *p, struct refusal *r)
 
-/* handle-experiments.c */
+/* experiments.c */
 HANDLER(handle_submit);
 HANDLER(handle_experiments);
 HANDLER(handle_experiment);
@@ -16,13 +16,21 @@ HANDLER(handle_cancel);
 HANDLER(handle_extend);
 HANDLER(handle_retry);
 HANDLER(handle_delete);
-/* handle-runs.c */
+/* exported.c */
+HANDLER(handle_exported);
+/* runs.c */
 HANDLER(handle_runs);
 HANDLER(handle_run);
 /* results.c */
 HANDLER(handle_results);
 /* findings.c */
 HANDLER(handle_findings);
+/* bundle.c */
+HANDLER(handle_bundle);
+/* bundle-import.c */
+HANDLER(handle_take_bundle);
+/* report.c */
+HANDLER(handle_report);
 /* advice.c */
 HANDLER(handle_advice);
 HANDLER(handle_settle);
@@ -36,13 +44,13 @@ HANDLER(handle_history);
 HANDLER(handle_compare);
 /* histograms.c */
 HANDLER(handle_run_histogram);
-/* handle-samples.c */
+/* samples.c */
 HANDLER(handle_experiment_samples);
 HANDLER(handle_run_samples);
-/* handle-events.c */
+/* events.c */
 HANDLER(handle_events);
 HANDLER(handle_experiment_events);
-/* handle-host.c */
+/* host.c */
 HANDLER(handle_presets);
 HANDLER(handle_transports);
 HANDLER(handle_topology);
@@ -54,9 +62,11 @@ HANDLER(handle_openapi);
 HANDLER(handle_dashboard);
 HANDLER(handle_asset);
 
-/* What several of them share: the header, NULL where there is none (400 where there are two); and 201 with the
- * experiment that was submitted. */
+/* Shared by several handlers: the body, which the caller frees (400 where it is not JSON); the header, NULL where there
+ * is none (400 where there are two); the experiment; and 201 with the one that was submitted. */
+int request_json(const struct request *q, struct json **ret, struct refusal *r);
 int request_idempotency_key(const struct request *q, const char **ret, struct refusal *r);
+int respond_experiment(struct api *a, int64_t id, int status, struct response *p, struct refusal *r);
 int respond_submitted(struct api *a, int64_t id, bool created, struct response *p, struct refusal *r);
 
 #endif

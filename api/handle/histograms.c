@@ -28,7 +28,7 @@ HANDLER(handle_run_histogram) {
                 k = histograms_add_run(a->service, q->id, h, r);
         if (k < 0)
                 return k;
-        _cleanup_(json_writer_deinit) struct json_writer w;
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_writer_init(&w);
         json_object_begin(&w);
         json_member_i64(&w, "run_id", run.id);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
-/* What this build and host can do, and how the daemon is: presets, transports, topology, environment, health, metrics.
- */
+/* Capabilities of this build and host, and the daemon's state: presets, transports, topology, environment, health,
+ * metrics. */
 
 #include "api/handle/handlers.h"
 #include "api/http/text.h"
@@ -24,7 +24,7 @@ static int respond_list(int k, char *json, struct response *p) {
         k = json_parse(text, strlen(text), &root, NULL);
         if (k < 0)
                 return k;
-        _cleanup_(json_writer_deinit) struct json_writer w;
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         _cleanup_free_ char *items = NULL;
         const struct json *list = json_get(root, "items");
         if (list)
@@ -93,7 +93,7 @@ HANDLER(handle_health) {
         int k = service_health(a->service, &h, r);
         if (k < 0)
                 return k;
-        _cleanup_(json_writer_deinit) struct json_writer w;
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_writer_init(&w);
         json_object_begin(&w);
         json_member_string(&w, "status", h.ok ? "ok" : "failing");
@@ -101,6 +101,11 @@ HANDLER(handle_health) {
         json_member_string(&w, "leftover", h.leftover[0] ? h.leftover : NULL);
         json_member_string(&w, "version", h.version);
         json_member_string(&w, "store", h.store);
+        json_put_key(&w, "exported_change");
+        if (h.exported_change >= 0)
+                json_put_i64(&w, h.exported_change);
+        else
+                json_put_null(&w);
         json_member_u64(&w, "damaged_pages", h.damaged_pages);
         put_check(&w, &h);
         json_member_i64(&w, "uptime_seconds", h.uptime_seconds);
@@ -126,6 +131,23 @@ static void metric_seconds(struct text *t, const char *name, const char *type, c
                     (uint64_t) (ns / NSEC_PER_SEC), (uint64_t) (ns % NSEC_PER_SEC));
 }
 
+static void put_hold(struct text *t, const char *unit, const char *operation, uint64_t ns) {
+        text_printf(t, "ipclab_main_loop_longest_%s{operation=\"%s\"} %" PRIu64 ".%09" PRIu64 "\n", unit, operation,
+                    (uint64_t) (ns / NSEC_PER_SEC), (uint64_t) (ns % NSEC_PER_SEC));
+}
+
+static void hold_metrics(struct text *t, const struct service_health *h) {
+        text_puts(t,
+                  "# HELP ipclab_main_loop_longest_seconds The longest time for which one event held the main loop.\n"
+                  "# TYPE ipclab_main_loop_longest_seconds gauge\n");
+        for (enum service_operation i = 0; i < OPERATION_COUNT; i++)
+                put_hold(t, "seconds", service_operation_name(i), h->holds[i].longest_ns);
+        text_puts(t, "# HELP ipclab_main_loop_longest_cpu_seconds The most CPU time that one event took of the main "
+                     "loop's thread.\n# TYPE ipclab_main_loop_longest_cpu_seconds gauge\n");
+        for (enum service_operation i = 0; i < OPERATION_COUNT; i++)
+                put_hold(t, "cpu_seconds", service_operation_name(i), h->holds[i].longest_cpu_ns);
+}
+
 static void daemon_metrics(struct text *t, const struct service_health *h) {
         text_printf(t,
                     "# HELP ipclab_build_info The version that runs.\n# TYPE ipclab_build_info gauge\n"
@@ -144,8 +166,7 @@ static void daemon_metrics(struct text *t, const struct service_health *h) {
         metric(t, "ipclab_database_unchecked_pages", "gauge", "Pages still to be checked after an unclean end.",
                h->pages_to_check - h->pages_checked);
         metric_seconds(t, "ipclab_cpu_seconds_total", "counter", "CPU time that the daemon used.", h->cpu_ns);
-        metric_seconds(t, "ipclab_main_loop_longest_seconds", "gauge",
-                       "The longest time for which one event held the main loop.", h->loop_longest_ns);
+        hold_metrics(t, h);
         metric(t, "ipclab_main_loop_slow_total", "counter", "Events that held the main loop for more than 50 ms.",
                h->loop_slow);
         metric(t, "ipclab_resident_memory_bytes", "gauge", "Memory that the daemon holds.", h->rss_bytes);
@@ -160,12 +181,12 @@ static void api_metrics(struct text *t, struct api *a) {
                             (uint64_t) atomic_load(&a->responses[i]));
         text_puts(t, "# HELP ipclab_http_connections Open connections.\n# TYPE ipclab_http_connections gauge\n");
         for (unsigned i = 0; i < LISTENER_COUNT; i++)
-                text_printf(t, "ipclab_http_connections{listener=\"%s\"} %u\n", listeners[i],
-                            http_connections(a->listeners[i]));
+                text_printf(t, "ipclab_http_connections{listener=\"%s\"} %zu\n", listeners[i],
+                            http_used(a->listeners[i], PEER_CONNECTIONS));
         text_puts(t, "# HELP ipclab_event_streams Open event streams.\n# TYPE ipclab_event_streams gauge\n");
         for (unsigned i = 0; i < LISTENER_COUNT; i++)
-                text_printf(t, "ipclab_event_streams{listener=\"%s\"} %u\n", listeners[i],
-                            atomic_load(&a->subscribers[i]));
+                text_printf(t, "ipclab_event_streams{listener=\"%s\"} %zu\n", listeners[i],
+                            http_used(a->listeners[i], PEER_STREAMS));
 }
 
 HANDLER(handle_metrics) {

@@ -3,9 +3,10 @@
 #define IPCLAB_API_KINDS_H
 
 /*
- * What the latencies of a run's samples are ("rtt" or "one_way"): a sample does not say, its run's point does.
- * Remembers the last run with its point, since samples come run by run. A visitor must not read other records while it
- * is being called, so it stops at a run that is not known, and its caller asks kinds_learn() and goes on.
+ * The kind of the latencies of a run's samples ("rtt" or "one_way"). Samples do not carry it: the run's point
+ * determines it. The struct caches the last run with its point, since samples are listed run by run. A visitor must not
+ * read other records while it is being called, so it stops at an unknown run, and its caller calls kinds_learn() and
+ * continues.
  */
 
 #include "daemon/service/service.h"

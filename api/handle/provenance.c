@@ -30,7 +30,7 @@ static int copy_string(const struct json *object, const char *key, char **ret) {
         return *ret ? 0 : -ENOMEM;
 }
 
-/* Of the first run that has an environment, which ends the list. */
+/* Takes the environment of the first run that has one, and ends the list there. */
 static int visit_environment(void *userdata, const struct run_record *run) {
         struct provenance *p = userdata;
         struct json *root = NULL;
@@ -104,7 +104,7 @@ static void put_units(struct json_writer *w) {
 
 void provenance_list_end(const struct provenance *p, struct text *t, bool begun, const char *next) {
         char date[RENDER_TIME_MAX];
-        _cleanup_(json_writer_deinit) struct json_writer w;
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_writer_init(&w);
         json_object_begin(&w);
         json_member_i64(&w, "experiment", p->experiment_id);

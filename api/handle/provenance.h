@@ -3,7 +3,7 @@
 #define IPCLAB_API_PROVENANCE_H
 
 /*
- * Where figures come from, beside them in every form in which results, runs and samples leave the daemon: experiment,
+ * The provenance of figures, beside them in every form in which results, runs and samples are served: experiment,
  * host, kernel, version, date, seed. Host and kernel are those of the environment of the first of its runs that has
  * one; null before. Units stand in the names of fields and columns; where they do not, in "units".
  */
@@ -17,10 +17,10 @@ struct provenance {
         int64_t started_at;
         uint64_t seed;
         uint32_t runs_total;
-        struct point_columns points; /* empty unless asked for */
+        struct point_columns points; /* empty unless requested */
 };
 
-/* 0; negative with *r, 404 for an experiment that is not there. `columns`: fill in the points', for a CSV. */
+/* 0; negative with *r, 404 for an experiment that is not there. `columns`: also fills in `points`, for a CSV. */
 int provenance_load(struct api *a, int64_t experiment_id, bool columns, struct provenance *ret, struct refusal *r);
 void provenance_deinit(struct provenance *p);
 

@@ -8,6 +8,7 @@
 #include "api/http/text.h"
 #include "schema/util.h"
 
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -53,14 +54,16 @@ void render_experiment(struct json_writer *w, const struct experiment_record *e)
         json_member_time(w, "finished_at", e->finished_at);
         json_member_u64(w, "seed", e->seed);
         member_list(w, "skipped", e->skipped_json);
-        json_member_raw(w, "until", e->until_json);
+        json_member_raw(w, "until", e->searches ? NULL : e->until_json);
+        json_member_raw(w, "search", e->searches ? e->until_json : NULL);
         member_list(w, "flags", e->flags_json);
         json_member_raw(w, "effective_spec", e->merged_json);
         json_member_string(w, "version", e->version);
+        json_member_raw(w, "imported", e->imported_json);
         json_object_end(w);
 }
 
-/* As stored, or with what is too long for a list left out. */
+/* Writes a member as stored, or shortened for a list. */
 static void member_stored(struct json_writer *w, const char *key, const char *json, const struct run_record *run,
                           bool briefly) {
         _cleanup_(text_deinit) struct text text = {0};
@@ -72,8 +75,14 @@ static void member_stored(struct json_writer *w, const char *key, const char *js
         json_member_raw(w, key, text.data ? text.data : json);
 }
 
+static void member_rate(struct json_writer *w, uint64_t rate) {
+        if (rate > 0)
+                json_member_u64(w, "rate", rate);
+        else
+                json_member_null(w, "rate");
+}
+
 static void put_run(struct json_writer *w, const struct run_record *run, bool briefly) {
-        json_object_begin(w);
         json_member_i64(w, "id", run->id);
         json_member_i64(w, "experiment_id", run->experiment_id);
         json_member_raw(w, "point", run->point_json);
@@ -82,6 +91,7 @@ static void put_run(struct json_writer *w, const struct run_record *run, bool br
                 json_member_u64(w, "block", run->block);
         else
                 json_member_null(w, "block");
+        member_rate(w, run->rate);
         json_member_u64(w, "position", run->position);
         json_member_string(w, "state", state_name(run->state));
         json_member_u64(w, "attempt", run->attempt);
@@ -90,17 +100,25 @@ static void put_run(struct json_writer *w, const struct run_record *run, bool br
         member_stored(w, "agents", run->agents_json ? run->agents_json : "[]", run, briefly);
         member_stored(w, "result", run->result_json, run, briefly);
         json_member_raw(w, "environment", run->environment_json);
+        json_member_raw(w, "probes", run->probes_json);
         json_member_time(w, "started_at", run->started_at);
         json_member_time(w, "finished_at", run->finished_at);
-        json_object_end(w);
 }
 
-void render_run(struct json_writer *w, const struct run_record *run) {
+void render_run_members(struct json_writer *w, const struct run_record *run) {
         put_run(w, run, false);
 }
 
+void render_run(struct json_writer *w, const struct run_record *run) {
+        json_object_begin(w);
+        put_run(w, run, false);
+        json_object_end(w);
+}
+
 void render_run_briefly(struct json_writer *w, const struct run_record *run) {
+        json_object_begin(w);
         put_run(w, run, true);
+        json_object_end(w);
 }
 
 static const struct {
@@ -247,6 +265,19 @@ static void member_statistic(struct json_writer *w, const char *key, const struc
         json_object_end(w);
 }
 
+void render_interval(struct json_writer *w, const char *key, bool known, double low, double high, double level) {
+        json_put_key(w, key);
+        if (!known) {
+                json_put_null(w);
+                return;
+        }
+        json_object_begin(w);
+        json_member_double(w, "low", low);
+        json_member_double(w, "high", high);
+        member_if(w, "level", level > 0, level);
+        json_object_end(w);
+}
+
 /* All of a group, in an object with their kind where the group has one. */
 static void member_figures(struct json_writer *w, enum figure_group group, const char *kind,
                            const struct result_record *row) {
@@ -271,18 +302,108 @@ static void member_figures(struct json_writer *w, enum figure_group group, const
                 json_object_end(w);
 }
 
-void render_result(struct json_writer *w, const struct result_record *row, const struct histogram *latency,
-                   bool histogram) {
+/* The figures that charts are drawn from: the usual ones, and every percentile. */
+static bool is_charted(enum figure f) {
+        return figure_terms[f].usual || figure_terms[f].group == FIGURES_LATENCY;
+}
+
+static void member_charted(struct json_writer *w, enum figure_group group, const struct result_record *row) {
+        for (enum figure f = 0; f < FIGURE_COUNT; f++)
+                if (figure_terms[f].group == group && is_charted(f) && row->figures[f].n > 0)
+                        member_statistic(w, figure_terms[f].name, &row->figures[f]);
+}
+
+void render_result_charted(struct json_writer *w, const struct result_record *row) {
         json_object_begin(w);
         json_member_raw(w, "point", row->point_json);
         json_member_u64(w, "runs", row->runs);
         json_member_u64(w, "runs_planned", row->runs_planned);
         json_member_u64(w, "runs_failed", row->runs_failed);
+        member_charted(w, FIGURES_RATE, row);
+        if (row->latency_kind && row->figures[FIGURE_LATENCY_P50].n > 0) {
+                json_put_key(w, figure_groups[FIGURES_LATENCY].in_row);
+                json_object_begin(w);
+                json_member_string(w, "kind", row->latency_kind);
+                member_charted(w, FIGURES_LATENCY, row);
+                json_object_end(w);
+        }
+        member_charted(w, FIGURES_PER_UNIT, row);
+        json_member_raw(w, "effective", row->effective_json ? row->effective_json : "{}");
+        member_list(w, "flags", row->flags_json);
+        json_member_string(w, "error", row->error);
+        json_object_end(w);
+}
+
+/* Writes a run's figures of a group, as single numbers. */
+static void member_numbers(struct json_writer *w, enum figure_group group, const struct json_part *object) {
+        double number;
+        for (enum figure f = 0; f < FIGURE_COUNT; f++)
+                if (figure_terms[f].group == group && is_charted(f) &&
+                    json_part_double(json_part_get(object, figure_terms[f].name), &number))
+                        json_member_double(w, figure_terms[f].name, number);
+}
+
+int render_run_charted(struct json_writer *w, const char *point_json, const struct json_part *result) {
+        const struct json_part *objects[FIGURES_GROUPS];
+        _cleanup_free_ char *kind = NULL;
+        figure_objects(result, objects);
+        int k = json_part_string(json_part_get(objects[FIGURES_LATENCY], "kind"), &kind);
+        json_object_begin(w);
+        json_member_raw(w, "point", point_json);
+        json_put_key(w, "result");
+        json_object_begin(w);
+        member_numbers(w, FIGURES_RATE, objects[FIGURES_RATE]);
+        member_numbers(w, FIGURES_PER_UNIT, objects[FIGURES_PER_UNIT]);
+        if (kind) {
+                json_put_key(w, figure_groups[FIGURES_LATENCY].in_run);
+                json_object_begin(w);
+                json_member_string(w, "kind", kind);
+                member_numbers(w, FIGURES_LATENCY, objects[FIGURES_LATENCY]);
+                json_object_end(w);
+        }
+        json_object_end(w);
+        json_object_end(w);
+        return k == -EINVAL ? 0 : k;
+}
+
+/* How much a run depends on the one before it, and the interval that counts it. */
+static void member_autocorrelation(struct json_writer *w, const struct result_record *row) {
+        const struct serial *s = &row->serial;
+        char name[64];
+        json_put_key(w, "autocorrelation");
+        if (!s->known) {
+                json_put_null(w);
+                return;
+        }
+        figure_name(row->serial_figure, name, sizeof(name));
+        json_object_begin(w);
+        json_member_string(w, "figure", name);
+        json_member_double(w, "lag1", s->correlation);
+        json_member_double(w, "effective_runs", s->effective_runs);
+        json_member_string(w, "ci95_of", s->material ? "moment" : "machine");
+        render_interval(w, "interval", s->interval.has_interval, s->interval.low, s->interval.high, s->interval.level);
+        json_object_end(w);
+}
+
+void render_result(struct json_writer *w, const struct result_record *row, const struct histogram *latency,
+                   bool histogram) {
+        json_object_begin(w);
+        json_member_raw(w, "point", row->point_json);
+        member_rate(w, row->rate);
+        json_member_u64(w, "runs", row->runs);
+        json_member_u64(w, "runs_planned", row->runs_planned);
+        json_member_u64(w, "runs_failed", row->runs_failed);
+        json_put_key(w, "run_ids");
+        json_array_begin(w);
+        for (uint32_t i = 0; row->run_ids && i < row->runs; i++)
+                json_put_i64(w, row->run_ids[i]);
+        json_array_end(w);
         member_figures(w, FIGURES_RATE, NULL, row);
         member_figures(w, FIGURES_LATENCY, row->figures[FIGURE_LATENCY_P50].n > 0 ? row->latency_kind : NULL, row);
         member_figures(w, FIGURES_ONE_WAY, row->figures[FIGURE_ONE_WAY_P50].n > 0 ? "one_way" : NULL, row);
         json_member_string(w, "loop", row->loop);
         json_member_raw(w, "steady", row->steady);
+        member_autocorrelation(w, row);
         json_member_string(w, "verify", row->verify);
         json_member_string(w, "counted_by", row->counted_by);
         for (enum figure_group group = FIGURES_PER_UNIT; group < FIGURES_GROUPS; group++)

@@ -9,6 +9,7 @@
 
 #include "daemon/service/service.h"
 #include "schema/json/json.h"
+#include "schema/json/view.h"
 
 #define RENDER_TIME_MAX 40
 /* ISO 8601 in UTC of milliseconds since the epoch; false, and nothing written, for "not yet". */
@@ -16,17 +17,25 @@ bool render_time_text(int64_t ms, char ret[static RENDER_TIME_MAX]);
 
 void render_experiment(struct json_writer *w, const struct experiment_record *e);
 void render_run(struct json_writer *w, const struct run_record *run);
+void render_run_members(struct json_writer *w, const struct run_record *run); /* of the object that is open */
 void render_run_briefly(struct json_writer *w, const struct run_record *run); /* in lists and events: shorten.h */
 /* latency_kind: "rtt" or "one_way", NULL when the sample has no latency. */
 void render_sample(struct json_writer *w, const struct sample_record *s, const char *latency_kind, bool histogram);
 /* With `histogram`, the latencies of all its runs together, which may be NULL, are a member. */
 void render_result(struct json_writer *w, const struct result_record *row, const struct histogram *latency,
                    bool histogram);
+/* For documents with the figures of a whole experiment: the members of a row, and of a run with its result, that charts
+ * are drawn from. What was not measured is left out. The latter: 0 or -ENOMEM. */
+void render_result_charted(struct json_writer *w, const struct result_record *row);
+int render_run_charted(struct json_writer *w, const char *point_json, const struct json_part *result);
 /* A histogram whole: its summary, its HdrHistogram V2, and its percentiles at log-nines for drawing. NULL, or empty:
  * null. */
 void render_distribution(struct json_writer *w, const struct histogram *h, const char *kind);
 
-/* What the latencies of a point's samples are: "rtt" for a pingpong, "one_way" else. */
+/* An interval as a member: {"low", "high", "level"}, or null when it is not known. level 0: not known. */
+void render_interval(struct json_writer *w, const char *key, bool known, double low, double high, double level);
+
+/* The kind of the latencies of a point's samples: "rtt" for a pingpong, "one_way" else. */
 const char *render_latency_kind(const char *point_json);
 
 #endif

@@ -26,7 +26,7 @@ struct table {
         bool csv, all; /* CSV: every column, not only the usual ones */
         bool with_histogram;
         struct histogram *latency; /* of the row; NULL without */
-        struct refusal *refusal;   /* where what went wrong with a row is said */
+        struct refusal *refusal;   /* of the row that failed */
         struct text *text;
 };
 
@@ -50,7 +50,7 @@ static int merge_latencies(struct table *t, const struct result_record *row) {
 
 static void result_json(struct table *t, const struct result_record *row) {
         text_item(t->text, &t->begun);
-        _cleanup_(json_writer_deinit) struct json_writer w;
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_writer_init(&w);
         render_result(&w, row, t->latency, t->with_histogram);
         text_json(t->text, &w);
@@ -60,7 +60,7 @@ static void result_json(struct table *t, const struct result_record *row) {
 
 static const char *const statistics[] = {"median", "min", "max", "ci95_low", "ci95_high"};
 
-/* Of the usual columns, a figure has its median alone. */
+/* Among the usual columns a figure has its median alone. */
 static size_t statistics_of(const struct table *t) {
         return t->all ? ELEMENTS(statistics) : 1;
 }
@@ -258,6 +258,6 @@ HANDLER(handle_results) {
                 table_free(t);
                 return k;
         }
-        response_header(p, "Vary", "Accept");
-        return feed_respond(a, q, p, t->csv ? CSV_TYPE : "application/json", &source, t, r);
+        response_vary(p, "Accept");
+        return feed_respond(q, p, t->csv ? CSV_TYPE : "application/json", &source, t, r);
 }

@@ -4,6 +4,7 @@
 
 #include "api/handle/routes.h"
 
+#include "api/handle/bundle-fields.h"
 #include "api/handle/handlers.h"
 #include "schema/util.h"
 
@@ -12,11 +13,14 @@
 static const struct parameter list_parameters[] = {
         {"state", "{\"enum\": [\"queued\", \"running\", \"done\", \"failed\", \"cancelled\"]}",
          "Only experiments in this state."},
-        {"q", "{\"type\": \"string\", \"minLength\": 1, \"maxLength\": 100}",
+        {"q",
+         "{\"type\": \"string\", \"minLength\": 1, \"maxLength\": 100, \"pattern\": "
+         "\"^[^\\\\u0000-\\\\u001f\\\\u007f]*$\"}",
          "Only experiments whose name or spec contains this, in upper or lower case."},
         {"limit", "{\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1000, \"default\": 50}",
          "Items in one answer, at most."},
-        {"cursor", "{\"type\": \"string\", \"pattern\": \"^e-[0-9]{1,18}$\"}", "The \"next\" of the answer before."},
+        {"cursor", "{\"type\": \"string\", \"pattern\": \"^e-(0|[1-9][0-9]{0,17})$\"}",
+         "The \"next\" of the answer before."},
         {0},
 };
 
@@ -39,26 +43,39 @@ static const struct parameter results_parameters[] = {
 static const struct parameter runs_parameters[] = {
         {"limit", "{\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1000, \"default\": 1000}",
          "Items in one answer, at most."},
-        {"cursor", "{\"type\": \"string\", \"pattern\": \"^r-[0-9]{1,18}$\"}", "The \"next\" of the answer before."},
+        {"cursor", "{\"type\": \"string\", \"pattern\": \"^r-(0|[1-9][0-9]{0,17})$\"}",
+         "The \"next\" of the answer before."},
         {0},
 };
 
 static const struct parameter samples_parameters[] = {
         {"limit", "{\"type\": \"integer\", \"minimum\": 1, \"maximum\": 10000}",
          "Samples in one answer, at most. Default: 1000 as JSON; as NDJSON or CSV, all there are."},
-        {"cursor", "{\"type\": \"string\", \"pattern\": \"^s-[0-9]{1,18}$\"}", "The \"next\" of the answer before."},
+        {"cursor", "{\"type\": \"string\", \"pattern\": \"^s-(0|[1-9][0-9]{0,17})$\"}",
+         "The \"next\" of the answer before."},
         {"histogram", "{\"enum\": [\"0\", \"1\"], \"default\": \"0\"}",
          "1: with each latency its histogram, HdrHistogram V2 compressed, in base64."},
         {0},
 };
 
+static const struct parameter bundle_parameters[] = {
+        {"host", BUNDLE_LABEL_SCHEMA, "A label for this host, which the bundle then has; without one it has none."},
+        {0},
+};
+
+static const struct parameter take_parameters[] = {
+        {"sha256", "{\"type\": \"string\", \"pattern\": \"^[0-9a-f]{64}$\"}",
+         "The SHA-256 of the JSON, as the file's name has it. Must be given."},
+        {0},
+};
+
 static const struct parameter compare_parameters[] = {
-        {"baseline", "{\"type\": \"string\"}",
+        {"baseline", "{\"$ref\": \"#/components/schemas/Compared\"}",
          "An experiment's id, or the name of a baseline; with an axis, the value of it that the other is held "
          "against."},
-        {"candidate", "{\"type\": \"string\"}", "Likewise."},
+        {"candidate", "{\"$ref\": \"#/components/schemas/Compared\"}", "Likewise."},
         {"experiment", "{\"type\": \"integer\", \"minimum\": 1}", "With an axis: the experiment that has both values."},
-        {"axis", "{\"type\": \"string\"}",
+        {"axis", "{\"$ref\": \"#/components/schemas/AxisName\"}",
          "Compare two values of this axis within one experiment: a word, a number, or a placement's JSON."},
         {"delta", "{\"type\": \"number\", \"exclusiveMinimum\": 0, \"exclusiveMaximum\": 1, \"default\": 0.03}",
          "A ratio whose 90 % interval lies within 1 ± delta is called equivalent."},
@@ -87,11 +104,12 @@ static const struct parameter advice_parameters[] = {
          "{\"enum\": [\"throughput\", \"latency_p50\", \"latency_p99\", \"cpu_per_message\"], \"default\": "
          "\"throughput\"}",
          "What the best has most, or least, of."},
-        {"throughput_above_mb_per_second", "{\"type\": \"number\", \"exclusiveMinimum\": 0}",
+        {"throughput_above_mb_per_second", "{\"$ref\": \"#/components/schemas/AdviceLimit\"}",
          "A limit: what does not keep it, or is not known to, is excluded."},
-        {"latency_p50_below_us", "{\"type\": \"number\", \"exclusiveMinimum\": 0}", "Likewise."},
-        {"latency_p99_below_us", "{\"type\": \"number\", \"exclusiveMinimum\": 0}", "Likewise."},
-        {"cpu_per_message_below_us", "{\"type\": \"number\", \"exclusiveMinimum\": 0}", "Likewise."},
+        {"latency_p50_below_us", "{\"$ref\": \"#/components/schemas/AdviceLimit\"}", "Likewise."},
+        {"latency_p99_below_us", "{\"$ref\": \"#/components/schemas/AdviceLimit\"}", "Likewise."},
+        {"cpu_per_message_below_us", "{\"$ref\": \"#/components/schemas/AdviceLimit\"}", "Likewise."},
+        {"host", BUNDLE_LABEL_SCHEMA, "Of another host: the label in the bundles that were taken in."},
         {0},
 };
 
@@ -103,10 +121,11 @@ static const struct media run_media[] = {{"application/json", "Run"}, {0}};
 static const struct media histogram_media[] = {{"application/json", "RunHistogram"}, {0}};
 static const struct media results_media[] = {{"application/json", "ResultTable"}, {"text/csv", NULL}, {0}};
 static const struct media findings_media[] = {{"application/json", "FindingList"}, {"text/markdown", NULL}, {0}};
+static const struct media bundle_media[] = {{"application/gzip", NULL}, {0}};
 static const struct media advice_media[] = {{"application/json", "Advice"}, {0}};
 static const struct media samples_media[] = {
         {"application/json", "SampleList"}, {"application/x-ndjson", "Sample"}, {"text/csv", NULL}, {0}};
-static const struct media events_media[] = {{"text/event-stream", NULL}, {0}};
+static const struct media events_media[] = {{"text/event-stream", "StreamedEvent"}, {0}};
 static const struct media baseline_media[] = {{"application/json", "Baseline"}, {0}};
 static const struct media baselines_media[] = {{"application/json", "BaselineList"}, {0}};
 static const struct media history_media[] = {{"application/json", "History"}, {0}};
@@ -115,6 +134,7 @@ static const struct media presets_media[] = {{"application/json", "PresetList"},
 static const struct media transports_media[] = {{"application/json", "TransportList"}, {0}};
 static const struct media topology_media[] = {{"application/json", "Topology"}, {0}};
 static const struct media environment_media[] = {{"application/json", "Environment"}, {0}};
+static const struct media exported_media[] = {{"application/json", "Exported"}, {0}};
 static const struct media health_media[] = {{"application/json", "Health"}, {0}};
 static const struct media object_media[] = {{"application/json", "AnyObject"}, {0}};
 static const struct media metrics_media[] = {{"text/plain", NULL}, {0}};
@@ -135,8 +155,8 @@ const struct route routes[] = {
         {METHOD_GET, "/experiments/{id}", handle_experiment, "getExperiment", "An experiment", .status = 200,
          .media = experiment_media, .problems = "404 503"},
         {METHOD_DELETE, "/experiments/{id}", handle_delete, "deleteExperiment",
-         "Forget an experiment that does not run and is no baseline", .writes = true, .status = 204,
-         .problems = "401 404 409 503"},
+         "Forget an experiment that does not run and is no baseline; with keep_until_exported, one that was exported",
+         .writes = true, .status = 204, .problems = "401 404 409 503"},
         {METHOD_POST, "/experiments/{id}/cancel", handle_cancel, "cancelExperiment", "Stop an experiment",
          .writes = true, .body = BODY_OPTIONAL, .status = 200, .media = experiment_media,
          .problems = "401 404 409 503"},
@@ -151,13 +171,29 @@ const struct route routes[] = {
          "An experiment's runs, in the order they run in", .parameters = runs_parameters, .status = 200,
          .media = runs_media, .problems = "400 404 406 503"},
         {METHOD_GET, "/experiments/{id}/results", handle_results, "getResults", "A row per point, over its repetitions",
-         .parameters = results_parameters, .status = 200, .media = results_media, .problems = "400 404 406 503"},
+         .parameters = results_parameters, .dear = true, .status = 200, .media = results_media,
+         .problems = "400 404 406 503"},
         {METHOD_GET, "/experiments/{id}/findings", handle_findings, "getFindings",
-         "What the runs let one conclude, and what they do not", .status = 200, .media = findings_media,
+         "What the runs let one conclude, and what they do not", .dear = true, .status = 200, .media = findings_media,
          .problems = "404 406 503"},
+        {METHOD_GET, "/experiments/{id}/report", handle_report, "getReport",
+         "One HTML file of at most 10^6 bytes that needs no network: findings, charts, results, method, environment, "
+         "proof, the spec; the figures inside as JSON (script element \"report-data\")",
+         .status = 200, .media = page_media, .problems = "404 406 503"},
+        {METHOD_GET, "/experiments/{id}/bundle", handle_bundle, "getBundle",
+         "An experiment that has finished as one file that others can verify: canonical JSON (RFC 8785), gzip, its "
+         "SHA-256 in the file's name; spec, seed, build, environment, topology, rows, runs with their histograms. "
+         "The file identifies neither the host nor its users",
+         .parameters = bundle_parameters, .dear = true, .status = 200, .media = bundle_media,
+         .problems = "400 404 409 503"},
+        {METHOD_POST, "/bundles", handle_take_bundle, "takeBundle",
+         "Take a bundle of another host in, as an experiment that can be read and compared, and not changed",
+         .writes = true, .dear = true, .body = BODY_GZIP, .parameters = take_parameters, .status = 201,
+         .media = experiment_media, .other = "It is here already: the experiment that it was taken in as",
+         .other_status = 200, .other_media = experiment_media, .problems = "400 401 411 413 415 422 429 503 507"},
         {METHOD_GET, "/experiments/{id}/samples", handle_experiment_samples, "listExperimentSamples",
          "What each agent did in each second, of all runs, as it was recorded", .parameters = samples_parameters,
-         .status = 200, .media = samples_media, .problems = "400 404 406 503"},
+         .dear = true, .status = 200, .media = samples_media, .problems = "400 404 406 503"},
         {METHOD_GET, "/experiments/{id}/events", handle_experiment_events, "streamExperimentEvents",
          "Server-sent events \"experiment\", \"run\" and \"sample\" from the beginning (or after Last-Event-ID), and "
          "\"end\" "
@@ -169,11 +205,13 @@ const struct route routes[] = {
          "All latencies of a run: HdrHistogram V2, and percentiles at log-nines for drawing", .status = 200,
          .media = histogram_media, .problems = "404 503"},
         {METHOD_GET, "/runs/{id}/samples", handle_run_samples, "listRunSamples",
-         "What each agent did in each second of a run", .parameters = samples_parameters, .status = 200,
+         "What each agent did in each second of a run", .parameters = samples_parameters, .dear = true, .status = 200,
          .media = samples_media, .problems = "400 404 406 503"},
         {METHOD_GET, "/advice", handle_advice, "getAdvice",
-         "The ranking that this host's stored runs support, under the environment that is in force now",
-         .parameters = advice_parameters, .status = 200, .media = advice_media, .problems = "400 503"},
+         "The ranking that this host's stored runs support, under the environment that is in force now; or those of "
+         "another host",
+         .parameters = advice_parameters, .dear = true, .status = 200, .media = advice_media,
+         .problems = "400 404 503"},
         {METHOD_POST, "/advice", handle_settle, "settleAdvice",
          "Queue the runs that would settle what the advice leaves open; 409 when it leaves nothing open",
          .writes = true, .keyed = true, .body = BODY_JSON, .body_schema = "AdviceQuestion", .status = 201,
@@ -193,11 +231,13 @@ const struct route routes[] = {
          "Later experiments of a baseline's spec, as each was held against it when it had finished: ratios in time, "
          "and "
          "their change points",
-         .parameters = history_parameters, .status = 200, .media = history_media, .problems = "400 404 503"},
+         .parameters = history_parameters, .dear = true, .status = 200, .media = history_media,
+         .problems = "400 404 503"},
         {METHOD_GET, "/compare", handle_compare, "compare",
          "Two experiments, or two values of an axis within one, row by row: what differs in their environments, ratios "
          "with intervals, and verdicts",
-         .parameters = compare_parameters, .status = 200, .media = comparison_media, .problems = "400 404 409 422 503"},
+         .parameters = compare_parameters, .dear = true, .status = 200, .media = comparison_media,
+         .problems = "400 404 409 422 503"},
         {METHOD_GET, "/presets", handle_presets, "listPresets", "Named specs that ship with ipclab", .status = 200,
          .media = presets_media, .problems = "503"},
         {METHOD_GET, "/transports", handle_transports, "listTransports",
@@ -211,6 +251,11 @@ const struct route routes[] = {
          "Server-sent events \"experiment\", \"run\" and \"deletion\" of all experiments, from now (or after "
          "Last-Event-ID)",
          .status = 200, .media = events_media, .problems = "400 503"},
+        {METHOD_PUT, "/exported", handle_exported, "acknowledgeExport",
+         "An exporter has stored everything up to a change elsewhere; answered with the newest change that was ever "
+         "acknowledged",
+         .writes = true, .body = BODY_JSON, .body_schema = "Exported", .status = 200, .media = exported_media,
+         .problems = "400 401 409 411 413 415 422 503 507"},
         {METHOD_GET, "/health", handle_health, "getHealth",
          "Whether the daemon is well; 503 with the same body when not", .status = 200, .also = 503,
          .media = health_media},

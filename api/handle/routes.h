@@ -29,6 +29,7 @@ struct route {
         const char *summary;
         bool writes; /* needs the token over TCP */
         bool keyed;  /* honours an Idempotency-Key */
+        bool dear;   /* expensive: a peer may have few of them under way, and they leave a thread free */
         enum body_rule body;
         const char *body_schema;            /* component, for BODY_JSON */
         const struct parameter *parameters; /* up to a NULL name; NULL: takes none */

@@ -8,6 +8,7 @@
 #include "api/http/feed.h"
 #include "api/http/negotiate.h"
 #include "api/http/text.h"
+#include "schema/json/view.h"
 #include "schema/util.h"
 
 #include <string.h>
@@ -20,7 +21,7 @@ HANDLER(handle_run) {
         int k = service_run(a->service, q->id, &run, r);
         if (k < 0)
                 return k;
-        _cleanup_(json_writer_deinit) struct json_writer w;
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_writer_init(&w);
         render_run(&w, &run);
         return response_json(p, 200, &w);
@@ -43,7 +44,7 @@ static void list_free(void *userdata) {
 
 static void run_json(struct list *list, const struct run_record *run) {
         text_item(list->out, &list->begun);
-        _cleanup_(json_writer_deinit) struct json_writer w;
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_writer_init(&w);
         render_run_briefly(&w, run);
         text_json(list->out, &w);
@@ -63,19 +64,23 @@ static void csv_header(struct list *list) {
         provenance_header(list->out);
 }
 
+static void csv_number(struct text *t, const struct json_part *part) {
+        double number;
+        text_puts(t, ",");
+        if (json_part_double(part, &number))
+                text_append(t, part->text, part->length);
+}
+
 static int csv_figures(struct text *t, const char *result_json) {
-        struct json *result = NULL;
-        int k = result_json ? json_parse(result_json, strlen(result_json), &result, NULL) : 0;
+        _cleanup_(json_view_deinit) struct json_view view = {0};
+        const struct json_part *objects[FIGURES_GROUPS];
+        int k = json_view_read(&view, result_json ? result_json : "null");
         if (k < 0)
-                return k == -EINVAL ? -EBADMSG : k;
-        bool is_object = result && json_type(result) == JSON_OBJECT;
-        cells_value(t, is_object ? json_get(result, "window_ns") : NULL);
-        for (size_t f = 0; f < FIGURE_COUNT; f++) {
-                const struct json *object = is_object ? figure_object((enum figure) f, result) : NULL;
-                bool has = object && json_type(object) == JSON_OBJECT;
-                cells_value(t, has ? json_get(object, figure_terms[f].name) : NULL);
-        }
-        json_free(result);
+                return k;
+        csv_number(t, json_part_get(view.parts, "window_ns"));
+        figure_objects(view.parts, objects);
+        for (size_t f = 0; f < FIGURE_COUNT; f++)
+                csv_number(t, json_part_get(objects[figure_terms[f].group], figure_terms[f].name));
         return 0;
 }
 
@@ -140,14 +145,13 @@ static int prepare(struct api *a, const struct request *q, struct list *list, ui
         int k = request_parameter_u32(q, "limit", 1, RUNS_MAX, list->csv ? UINT32_MAX : RUNS_MAX, ret_limit, r);
         if (k >= 0)
                 k = request_parameter_cursor(q, 'r', &from, r);
-        if (k >= 0 && from > UINT32_MAX)
-                return refuse_parameter(r, "cursor", request_parameter(q, "cursor"),
-                                        "the \"next\" of an earlier answer");
         if (k >= 0)
                 k = provenance_load(a, q->id, list->csv, &list->provenance, r);
         if (k < 0)
                 return k;
         uint32_t total = list->provenance.runs_total;
+        if (from > total) /* nothing follows, as behind the last */
+                from = total;
         int64_t end = from + *ret_limit < total ? from + *ret_limit : total;
         list->from = (uint32_t) from;
         list->end = (uint32_t) end;
@@ -167,8 +171,8 @@ HANDLER(handle_runs) {
                 list_free(list);
                 return k;
         }
-        response_header(p, "Vary", "Accept");
+        response_vary(p, "Accept");
         if (list->next[0])
                 response_header(p, "Link", "<%s?limit=%u&cursor=%s>; rel=\"next\"", q->path, limit, list->next);
-        return feed_respond(a, q, p, list->csv ? CSV_TYPE : "application/json", &list_source, list, r);
+        return feed_respond(q, p, list->csv ? CSV_TYPE : "application/json", &list_source, list, r);
 }

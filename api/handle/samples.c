@@ -71,7 +71,7 @@ static void csv_sample(struct export *f, const struct sample_record *s, const ch
 }
 
 static void json_sample(struct export *f, const struct sample_record *s, const char *kind) {
-        _cleanup_(json_writer_deinit) struct json_writer w;
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_writer_init(&w);
         render_sample(&w, s, kind, f->histogram);
         if (f->format == FORMAT_JSON)
@@ -172,7 +172,7 @@ static int visit_page(void *userdata, const struct sample_record *s) {
         return 0;
 }
 
-/* Where the page ends must be known before its headers are sent. */
+/* Determines the end of the page, which the headers name. */
 static int measure_page(struct export *f, uint32_t limit, struct refusal *r) {
         struct page page = {.left = limit, .last = f->after};
         int k = service_samples(f->service, f->provenance.experiment_id, f->run_id, f->after, limit + 1, visit_page,
@@ -221,11 +221,11 @@ static int respond_samples(struct api *a, const struct request *q, int64_t exper
                 export_free(f);
                 return k;
         }
-        response_header(p, "Vary", "Accept");
+        response_vary(p, "Accept");
         if (f->next[0])
                 response_header(p, "Link", "<%s?limit=%u&cursor=%s%s>; rel=\"next\"", q->path, limit, f->next,
                                 f->histogram ? "&histogram=1" : "");
-        return feed_respond(a, q, p, types[f->format], &source, f, r);
+        return feed_respond(q, p, types[f->format], &source, f, r);
 }
 
 HANDLER(handle_experiment_samples) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Walks over JSON text without making a tree of it: a list of runs is read at each look at an experiment. Called by
+ * Walks over JSON text without making a tree of it, since every request for an experiment reads its runs. Called by
  * render.c.
  */
 
 #include "api/handle/shorten.h"
 
-#include "schema/json/json.h"
+#include "schema/json/view.h"
 #include "schema/util.h"
 
 #include <errno.h>
@@ -22,41 +22,6 @@ static const struct {
              {"threads_together", SHORTEN_THREADS_MAX},
              {"pages", 4 * SHORTEN_THREADS_MAX}};
 
-static const char *skip_space(const char *p) {
-        return p + strspn(p, " \t\r\n");
-}
-
-/* Behind the string that begins here; NULL for one that has no end. */
-static const char *skip_string(const char *p) {
-        for (p++; *p != '"'; p++)
-                if (*p == '\0' || (*p == '\\' && *++p == '\0'))
-                        return NULL;
-        return p + 1;
-}
-
-/* Behind the value that begins here; NULL when there is none. */
-static const char *skip_value(const char *p) {
-        size_t depth = 0;
-        if (!strchr("\"{[", *p)) {
-                size_t n = strcspn(p, ",]} \t\r\n");
-                return n > 0 ? p + n : NULL;
-        }
-        do {
-                if (*p == '"') {
-                        p = skip_string(p);
-                        if (!p)
-                                return NULL;
-                        continue;
-                }
-                if (*p == '\0')
-                        return NULL;
-                depth += *p == '{' || *p == '[';
-                depth -= *p == '}' || *p == ']';
-                p++;
-        } while (depth > 0);
-        return p;
-}
-
 /* A member or an element of a container. */
 struct item {
         const char *key; /* NULL in an array */
@@ -66,23 +31,22 @@ struct item {
 
 /* The item at p; 0 when the container ends there; negative when it is none. *next is where to go on. */
 static int next_item(const char *p, bool object, struct item *ret, const char **next) {
-        p = skip_space(p);
+        p = json_skip_space(p);
         if (*p == ',')
-                p = skip_space(p + 1);
+                p = json_skip_space(p + 1);
         if (*p == (object ? '}' : ']'))
                 return 0;
         struct item i = {.key = NULL};
         if (object) {
-                const char *end = *p == '"' ? skip_string(p) : NULL;
-                const char *colon = end ? skip_space(end) : NULL;
-                if (!colon || *colon != ':')
+                const char *end, *value = json_skip_key(p, &end);
+                if (!value)
                         return -EBADMSG;
                 i.key = p;
                 i.key_length = (size_t) (end - p);
-                p = skip_space(colon + 1);
+                p = value;
         }
         i.value = p;
-        i.end = *p ? skip_value(p) : NULL;
+        i.end = *p ? json_skip_value(p) : NULL;
         if (!i.end)
                 return -EBADMSG;
         *ret = i;
@@ -122,41 +86,38 @@ static void put_reason(struct text *t, const struct item *i, size_t n, int64_t r
         text_printf(t, "_reason\":\"%zu of them, too many for a list: GET /runs/%" PRId64 " has them\"", n, run_id);
 }
 
-static void put_value(struct text *t, const char *value, const char *end, int64_t run_id, unsigned depth);
-
-/* The depth is bounded by what json_parse() takes, but the text is only looked at here. */
-static void put_container(struct text *t, const char *value, const char *end, int64_t run_id, unsigned depth) {
-        struct item i;
-        bool object = *value == '{', first = true;
-        text_append(t, value, 1);
-        for (const char *p = value + 1; p < end && next_item(p, object, &i, &p) > 0; first = false) {
-                size_t n = left_out(&i);
-                if (!first)
-                        text_puts(t, ",");
-                if (n > 0) {
-                        put_reason(t, &i, n, run_id);
-                        continue;
-                }
-                if (object) {
-                        text_append(t, i.key, i.key_length);
-                        text_puts(t, ":");
-                }
-                put_value(t, i.value, i.end, run_id, depth + 1);
-        }
-        text_puts(t, object ? "}" : "]");
+/* The key at p, with its value; false: p is a string of another kind. *behind: the string's end; NULL: it has none. */
+static bool key_at(const char *p, struct item *ret, const char **behind) {
+        struct item i = {.key = p, .value = json_skip_key(p, behind)};
+        if (!i.value)
+                return false;
+        i.key_length = (size_t) (*behind - p);
+        *ret = i;
+        return true;
 }
 
-static void put_value(struct text *t, const char *value, const char *end, int64_t run_id, unsigned depth) {
-        if ((*value == '{' || *value == '[') && depth < JSON_DEPTH_MAX)
-                put_container(t, value, end, run_id, depth);
-        else
-                text_append(t, value, (size_t) (end - value));
-}
-
+/* Goes from string to string: only a key's value can be left out, and all else is copied as it is. A scalar that has a
+ * quote may end before its string does: it is no JSON. */
 void shorten_put(struct text *t, const char *json, int64_t run_id) {
-        const char *begin = skip_space(json), *end = *begin ? skip_value(begin) : NULL;
+        const char *copied = json_skip_space(json), *end = *copied ? json_skip_value(copied) : NULL, *p = copied;
+        while (end && (p = strchr(p, '"')) && p < end) {
+                struct item i;
+                const char *key = p;
+                size_t n = key_at(key, &i, &p) ? left_out(&i) : 0;
+                const char *behind = n > 0 ? json_skip_value(i.value) : p;
+                if (!behind || behind > end) {
+                        end = NULL;
+                        break;
+                }
+                if (n > 0) {
+                        text_append(t, copied, (size_t) (key - copied));
+                        put_reason(t, &i, n, run_id);
+                        copied = behind;
+                }
+                p = behind;
+        }
         if (end)
-                put_value(t, begin, end, run_id, 0);
+                text_append(t, copied, (size_t) (end - copied));
         else if (t->error == 0)
                 t->error = -EBADMSG;
 }

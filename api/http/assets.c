@@ -19,6 +19,9 @@
 #define DEPTH_MAX 3u
 #define GZIP_SUFFIX ".gz"
 
+/* Beside the directory of assets. */
+static const char *const documents[] = {"index.html", "index.html.gz", "report.html"};
+
 struct asset {
         char *name; /* "index.html", "assets/app.js", "assets/app.js.gz" */
         const char *type;
@@ -56,7 +59,7 @@ static bool is_gzip(const char *name) {
         return length > suffix && strcmp(name + length - suffix, GZIP_SUFFIX) == 0;
 }
 
-/* Of a compressed form, the type of what is compressed. */
+/* The type of a compressed file is that of its content. */
 static const char *type_of(const char *name) {
         size_t length = strlen(name) - (is_gzip(name) ? strlen(GZIP_SUFFIX) : 0);
         for (size_t i = 0; i < ELEMENTS(types); i++) {
@@ -76,7 +79,7 @@ static bool is_versioned(const char *name) {
                dash[1 + HASH_LENGTH] == '.';
 }
 
-/* FNV-1a, 64 bit: tells versions of one file apart, guards nothing. */
+/* FNV-1a, 64 bit: it distinguishes versions of a file, and is no protection. */
 static uint64_t hash(const char *data, size_t length) {
         uint64_t h = UINT64_C(0xcbf29ce484222325);
         for (size_t i = 0; i < length; i++)
@@ -104,6 +107,7 @@ static int read_all(int fd, char **ret, size_t *ret_length) {
                         break; /* it was cut while we read */
                 n += (size_t) k;
         }
+        data[n] = '\0';
         *ret = util_steal(&data);
         *ret_length = n;
         return 0;
@@ -174,13 +178,10 @@ int assets_load(struct assets **ret, const char *dir) {
                 return -ENOMEM;
         _cleanup_close_ int fd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
         int k = 0;
-        if (fd >= 0) {
-                k = load_file(a, fd, "index.html", "index.html");
-                if (k >= 0)
-                        k = load_file(a, fd, "index.html" GZIP_SUFFIX, "index.html" GZIP_SUFFIX);
-                if (k >= 0)
-                        k = load_dir(a, fd, "assets", "assets", 0);
-        }
+        for (size_t i = 0; fd >= 0 && k >= 0 && i < ELEMENTS(documents); i++)
+                k = load_file(a, fd, documents[i], documents[i]);
+        if (fd >= 0 && k >= 0)
+                k = load_dir(a, fd, "assets", "assets", 0);
         if (k < 0) {
                 assets_free(a);
                 return k;
@@ -204,6 +205,11 @@ static const struct asset *find(const struct assets *a, const char *name) {
                 if (strcmp(a->items[i].name, name) == 0)
                         return &a->items[i];
         return NULL;
+}
+
+const char *assets_text(const struct assets *a, const char *name) {
+        const struct asset *asset = a ? find(a, name) : NULL;
+        return asset ? asset->data : NULL;
 }
 
 /* Whether If-None-Match names this version: a list of tags, weak or not, or "*". */
@@ -253,7 +259,7 @@ static int respond_asset(const struct assets *a, const struct request *q, const 
         if (asset->gzip && p->status == 200)
                 response_header(p, "Content-Encoding", "gzip");
         if (gzip)
-                response_header(p, "Vary", "Accept-Encoding");
+                response_vary(p, "Accept-Encoding");
         response_header(p, "ETag", "%s", asset->etag);
         response_header(p, "Cache-Control", "%s",
                         is_versioned(name) ? "public, max-age=31536000, immutable" : "no-cache");

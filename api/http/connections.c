@@ -1,37 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Deadlines and room for one listener's connections; called by http.c, knows sockets and nothing of HTTP
- * but the text it is given.
+ * Deadlines and limits of one listener's connections; called by http.c. It handles sockets, and HTTP only as the texts
+ * that it is given.
  */
 
 #include "api/http/connections.h"
 
 #include "schema/util.h"
 
-#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #define TICK_MS 1000
-
-struct peer {
-        sa_family_t family;
-        unsigned char address[16]; /* of the TCP peer, or the uid of the unix one */
-};
 
 struct connection {
         struct connection *prev, *next; /* oldest first */
         int fd;
-        struct peer peer;
+        struct peer *peer;
         enum connection_state state;
         uint64_t since; /* the state */
-        bool ended;     /* shut down here */
+        bool ended;     /* shut down here, and not counted any more */
 };
 
 struct connections {
@@ -55,8 +47,13 @@ static void wake(struct connections *c) {
         (void) n;
 }
 
-static void end(struct connection *connection) {
+static void mark_ended(struct connection *connection) {
         connection->ended = true;
+        peer_give(connection->peer, PEER_CONNECTIONS, 1);
+}
+
+static void end(struct connection *connection) {
+        mark_ended(connection);
         (void) shutdown(connection->fd, SHUT_RDWR); /* ENOTCONN: it ended by itself */
 }
 
@@ -89,8 +86,8 @@ static uint64_t patience(const struct connections *c, enum connection_state stat
         }
 }
 
-/* Whether the client has gone without a whole request: it closed its side, and there is nothing left to read. The
- * library, which waits for edges, does not see an end that came together with the last bytes. */
+/* Whether the client closed its side without a whole request, and there is nothing left to read. The library, which
+ * waits for edges, misses an end of the stream that arrived together with the last bytes. */
 static bool left_early(const struct connection *connection, uint64_t now) {
         int unread = 0;
         return waits_for_request(connection->state) && now - connection->since > NSEC_PER_SEC &&
@@ -108,7 +105,7 @@ static void end_all_late(struct connections *c, uint64_t now) {
         }
 }
 
-/* Sleeps until there is something to do: for good while there is nobody. */
+/* Sleeps until the next deadline or wake-up; without a timeout while there is no connection. */
 static void wait_for_work(struct connections *c) {
         struct pollfd fd = {.fd = c->wake_fd, .events = POLLIN};
         pthread_mutex_lock(&c->lock);
@@ -172,39 +169,19 @@ void connections_free(struct connections *c) {
         pthread_mutex_unlock(&c->lock);
         wake(c);
         pthread_join(c->thread, NULL);
-        for (struct connection *i = c->first, *next; i; i = next) {
-                next = i->next;
-                free(i);
-        }
+        while (c->first)
+                connections_remove(c, c->first);
         pthread_mutex_destroy(&c->lock);
         util_close(c->wake_fd);
         free(c);
 }
 
-static struct peer peer_of(const struct sockaddr *address) {
-        struct peer peer = {.family = address ? address->sa_family : AF_UNSPEC};
-        if (peer.family == AF_INET)
-                memcpy(peer.address, &((const struct sockaddr_in *) (const void *) address)->sin_addr,
-                       sizeof(struct in_addr));
-        else if (peer.family == AF_INET6)
-                memcpy(peer.address, &((const struct sockaddr_in6 *) (const void *) address)->sin6_addr,
-                       sizeof(peer.address));
-        else if (peer.family == AF_UNIX) /* the uid in digits, at most ten */
-                memcpy(peer.address, ((const struct sockaddr_un *) (const void *) address)->sun_path,
-                       sizeof(peer.address));
-        return peer;
-}
-
-static bool same_peer(const struct peer *a, const struct peer *b) {
-        return a->family == b->family && memcmp(a->address, b->address, sizeof(a->address)) == 0;
-}
-
-/* Ends the connection (of the peer, or of anybody) that has waited longest without a request, else the answer that has
- * taken longest, if that is long. Event streams have a cap of their own. */
-static bool make_room(struct connections *c, const struct peer *peer, uint64_t now) {
+/* Ends the connection, of those that count as `full`, that has waited longest without a request, else the answer that
+ * has taken longest, if that is long. Event streams have a share of their own. */
+static bool make_room(struct connections *c, const struct peer *full, uint64_t now) {
         struct connection *victim = NULL;
         for (struct connection *i = c->first; i; i = i->next) {
-                if (i->ended || (peer && !same_peer(&i->peer, peer)) || i->state == CONNECTION_STREAM)
+                if (i->ended || !peer_is_below(i->peer, full) || i->state == CONNECTION_STREAM)
                         continue;
                 if (!waits_for_request(i->state) && now - i->since < c->limits.busy_ns)
                         continue;
@@ -217,26 +194,22 @@ static bool make_room(struct connections *c, const struct peer *peer, uint64_t n
         return victim != NULL;
 }
 
-struct connection *connections_add(struct connections *c, int fd, const struct sockaddr *peer) {
+struct connection *connections_add(struct connections *c, int fd, struct peer *peer) {
         struct connection *connection = calloc(1, sizeof(*connection));
         if (!connection)
                 return NULL;
-        *connection = (struct connection){.fd = fd, .peer = peer_of(peer)};
+        *connection = (struct connection){.fd = fd, .peer = peer_ref(peer)};
 
         pthread_mutex_lock(&c->lock);
         uint64_t now = connection->since = util_now_ns();
-        unsigned of_peer = 0, living = 0;
-        for (struct connection *i = c->first; i; i = i->next) {
-                living += !i->ended;
-                of_peer += !i->ended && same_peer(&i->peer, &connection->peer);
+        const struct peer *full;
+        while ((full = peer_full(peer, PEER_CONNECTIONS)) && make_room(c, full, now))
+                ;
+        peer_add(peer, PEER_CONNECTIONS, 1);
+        if (full) {
+                enum peer_level level = peer_level(full);
+                end_with(c, connection, 503, c->limits.full_response[level], c->limits.full_length[level]);
         }
-        bool room = true;
-        if (of_peer >= c->limits.per_peer)
-                room = make_room(c, &connection->peer, now);
-        else if (living >= c->limits.total)
-                room = make_room(c, NULL, now);
-        if (!room)
-                end_with(c, connection, 503, c->limits.full_response, c->limits.full_length);
         connection->prev = c->last;
         if (c->last)
                 c->last->next = connection;
@@ -261,8 +234,15 @@ void connections_remove(struct connections *c, struct connection *connection) {
         else
                 c->last = connection->prev;
         c->count--;
+        if (!connection->ended)
+                mark_ended(connection);
         pthread_mutex_unlock(&c->lock);
+        peer_unref(connection->peer);
         free(connection);
+}
+
+struct peer *connection_peer(const struct connection *connection) {
+        return connection->peer;
 }
 
 bool connection_enter(struct connections *c, struct connection *connection, enum connection_state state) {
@@ -288,7 +268,7 @@ void connection_refuse(struct connections *c, struct connection *connection, con
                 ssize_t n = send(connection->fd, text, length, MSG_DONTWAIT | MSG_NOSIGNAL);
                 (void) n;
                 (void) shutdown(connection->fd, SHUT_WR);
-                connection->ended = true;
+                mark_ended(connection);
         }
         pthread_mutex_unlock(&c->lock);
 }

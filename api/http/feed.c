@@ -4,7 +4,9 @@
 
 #include "api/http/feed.h"
 
+#include "api/http/gzip.h"
 #include "api/http/http.h"
+#include "api/http/peers.h"
 #include "schema/util.h"
 
 #include <string.h>
@@ -12,9 +14,11 @@
 struct feed {
         const struct feed_source *source;
         void *userdata;
-        struct budget *budget;
-        size_t cost; /* of what `out` holds */
+        struct peer *peer; /* its own reference: the stream may outlive its connection */
+        size_t cost;       /* of what `out` holds */
         struct text out;
+        struct gzip gzip;
+        bool compressed;
         size_t sent;
         bool last;
         int error;
@@ -23,26 +27,40 @@ struct feed {
 static void portion_release(struct feed *f) {
         text_deinit(&f->out);
         f->sent = 0;
-        budget_give(f->budget, f->cost);
+        peer_give(f->peer, PEER_BODY_BYTES, f->cost);
         f->cost = 0;
 }
 
 static void feed_free(void *userdata) {
         struct feed *f = userdata;
         portion_release(f);
+        gzip_deinit(&f->gzip);
         f->source->free(f->userdata);
+        peer_unref(f->peer);
         free(f);
+}
+
+/* Puts its compressed form in place of the portion. */
+static int portion_compress(struct feed *f) {
+        _cleanup_(text_deinit) struct text plain = f->out;
+        f->out = (struct text){0};
+        return gzip_put(&f->gzip, &f->out, plain.data, plain.length, f->last);
 }
 
 static int portion_make(struct feed *f, struct refusal *r) {
         int k = f->source->fill(f->userdata, &f->out, r);
         if (k >= 0 && f->out.error < 0)
                 k = f->out.error;
+        if (k < 0 && f->compressed) /* it is not compressed yet, and no part of what was sent */
+                text_deinit(&f->out);
         if (k < 0)
                 return k;
         f->last = k == FEED_LAST;
-        f->cost = budget_cost(f->out.size);
-        budget_take(f->budget, f->cost);
+        k = f->compressed ? portion_compress(f) : 0;
+        if (k < 0)
+                return k;
+        f->cost = peer_cost(f->out.size);
+        peer_add(f->peer, PEER_BODY_BYTES, f->cost);
         return 0;
 }
 
@@ -51,7 +69,7 @@ static ssize_t feed_read(void *userdata, char *buffer, size_t size) {
         size_t n = f->out.length - f->sent;
         if (n > size)
                 n = size;
-        if (n == 0 && f->error < 0) /* the daemon stopping is an orderly end of events: the client comes back */
+        if (n == 0 && f->error < 0) /* a stopping daemon ends the stream in order: the client reconnects */
                 return f->error == -ESHUTDOWN && f->source->waits ? HTTP_STREAM_END : HTTP_STREAM_BROKEN;
         if (n == 0)
                 return f->last ? HTTP_STREAM_END : HTTP_STREAM_WAIT;
@@ -62,11 +80,11 @@ static ssize_t feed_read(void *userdata, char *buffer, size_t size) {
         return (ssize_t) n;
 }
 
-/* In the midst of a body it is too late for a 503: the client waits until others have taken theirs. */
+/* Within a body it is too late for a 503: the client waits until others have read theirs. */
 static bool feed_work(void *userdata) {
         struct feed *f = userdata;
         struct refusal r = {0};
-        if (!budget_is_open(f->budget))
+        if (peer_full(f->peer, PEER_BODY_BYTES))
                 return false;
         int k = portion_make(f, &r);
         f->error = k;
@@ -77,40 +95,45 @@ static const struct http_stream_ops list_ops = {.read = feed_read, .work = feed_
 static const struct http_stream_ops event_ops = {
         .read = feed_read, .work = feed_work, .free = feed_free, .waits = true};
 
-int feed_refuse(struct refusal *r) {
-        refuse(r, 503, "unavailable", "",
-               "Answers of %zu bytes together are on their way to clients that have not taken them yet, as many as may "
-               "be: try again.",
-               BUDGET_BYTES);
-        return -EAGAIN;
+/* A body of more than one portion; one that is whole is compressed as any other (gzip_response()). */
+static int begin_compression(struct feed *f, const struct request *q, struct response *p, const char *type) {
+        int k = gzip_accepted(q, p, type);
+        if (k <= 0)
+                return k;
+        k = gzip_init(&f->gzip, GZIP_BODY);
+        f->compressed = k == 0;
+        return k < 0 ? k : portion_compress(f);
 }
 
 static int feed_first(struct feed *f, struct response *p, const char *type, struct refusal *r) {
-        if (!budget_is_open(f->budget))
-                return feed_refuse(r);
-        int k = portion_make(f, r);
+        int k = peer_take(f->peer, PEER_BODY_BYTES, 0, r);
+        if (k >= 0)
+                k = portion_make(f, r);
         if (k < 0 || !f->last)
                 return k;
         response_body(p, 200, type, f->out.data, f->out.length);
-        p->budget = f->budget;
+        p->peer = f->peer;
         p->cost = f->cost;
         f->out = (struct text){0};
         f->cost = 0;
         return 0;
 }
 
-int feed_respond(struct api *a, const struct request *q, struct response *p, const char *type,
-                 const struct feed_source *source, void *userdata, struct refusal *r) {
+int feed_respond(const struct request *q, struct response *p, const char *type, const struct feed_source *source,
+                 void *userdata, struct refusal *r) {
         struct feed *f = calloc(1, sizeof(*f));
         if (!f) {
                 source->free(userdata);
                 return -ENOMEM;
         }
-        *f = (struct feed){.source = source,
-                           .userdata = userdata,
-                           .budget = &a->budgets[q->local ? LISTENER_LOCAL : LISTENER_TCP]};
+        *f = (struct feed){.source = source, .userdata = userdata, .peer = peer_ref(q->peer)};
         int k = source->waits ? 0 : feed_first(f, p, type, r);
         if (k < 0 || f->last) {
+                feed_free(f);
+                return k;
+        }
+        k = source->waits ? 0 : begin_compression(f, q, p, type);
+        if (k < 0) {
                 feed_free(f);
                 return k;
         }

@@ -5,13 +5,16 @@
 /*
  * A body that is made portion by portion while the client takes it: lists, tables, samples and events. The first
  * portion is made at once, so that what goes wrong there is answered with a problem; a list that it holds as a whole is
- * answered with its length. Each portion is counted in the listener's budget until it has been sent.
+ * answered with its length. Each portion is counted among the peer's bytes until it has been sent. A client that
+ * accepts gzip gets the portions compressed, but for events.
  */
 
-#include "api/handle/state.h"
+#include "api/http/response.h"
 #include "api/http/text.h"
 
-#define FEED_PORTION ((size_t) 32 << 10) /* a source ends a portion when it has this much */
+/* A source ends a portion when it has this much: as much as a page of the store has (STORE_PAGE_BYTES), so that one
+ * page fills it and little of what was read is thrown away. */
+#define FEED_PORTION ((size_t) 32 << 10)
 
 enum { FEED_MORE, FEED_LAST };
 
@@ -25,10 +28,7 @@ struct feed_source {
 
 /* Answers 200 with the body. Owns userdata from here on, also when it fails. `type` is the Content-Type; source is
  * static. */
-int feed_respond(struct api *a, const struct request *q, struct response *p, const char *type,
-                 const struct feed_source *source, void *userdata, struct refusal *r);
-
-/* 503, for a listener whose budget is used up. Returns -EAGAIN. */
-int feed_refuse(struct refusal *r);
+int feed_respond(const struct request *q, struct response *p, const char *type, const struct feed_source *source,
+                 void *userdata, struct refusal *r);
 
 #endif

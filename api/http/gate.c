@@ -22,7 +22,7 @@ static bool is_control(char c) {
         return (unsigned char) c < 0x20 || c == 0x7f;
 }
 
-/* What is longer than any word that means something is no such word. */
+/* A word that is longer than every known one is none of them. */
 static void add_to_word(struct gate *g, char c) {
         if (g->word_length < sizeof(g->word) - 1)
                 g->word[g->word_length++] = c;
@@ -54,7 +54,7 @@ static int end_line(struct gate *g, struct refusal *r) {
 static int on_line(struct gate *g, char c, struct refusal *r) {
         if (c == '\r') {
                 g->state = GATE_LINE_END;
-                return g->line == 0 ? 0 : end_line(g, r); /* an empty line before a request is let pass */
+                return g->line == 0 ? 0 : end_line(g, r); /* an empty line before a request may pass */
         }
         if (g->line++ == GATE_LINE_MAX) {
                 char limit[16];
@@ -167,7 +167,7 @@ static int on_value(struct gate *g, char c, struct refusal *r) {
 /* ---- bodies ---- */
 
 static void next_request(struct gate *g) {
-        *g = (struct gate){.state = GATE_LINE};
+        *g = (struct gate){.state = GATE_LINE, .requests = g->requests + 1};
 }
 
 static int end_head(struct gate *g, struct refusal *r) {

@@ -3,10 +3,10 @@
 #define IPCLAB_API_GATE_H
 
 /*
- * What of a client's bytes may reach the HTTP library: requests in HTTP/1.0 and 1.1 (RFC 9112) whose framing has one
- * meaning. The library refuses others in HTML of its own, one of them twice, and cuts text at a NUL; here they are
- * refused as all else is. A byte passes as soon as it is known to be part of a good request, so that nothing is held
- * back, and the library sees no line that is not whole and well-formed.
+ * A filter in front of the HTTP library: only requests in HTTP/1.0 and 1.1 (RFC 9112) whose framing has one meaning
+ * pass. The library refuses others in HTML of its own, one of them twice, and cuts text at a NUL; here they are refused
+ * with a problem as elsewhere. A byte passes as soon as it is known to be part of a well-formed request, so that no
+ * byte is delayed, and the library receives only whole, well-formed lines.
  */
 
 #include "schema/refusal.h"
@@ -43,12 +43,13 @@ struct gate {
         uint32_t word_length;
         enum { GATE_OTHER, GATE_CONTENT_LENGTH, GATE_TRANSFER_ENCODING } field;
         bool http_1_0, has_length, chunked, trailers;
-        uint64_t left; /* of the body, or of the chunk */
-        bool in_body;  /* a whole head has passed, its body has not */
+        uint64_t left;     /* of the body, or of the chunk */
+        bool in_body;      /* a whole head has passed, its body has not */
+        uint64_t requests; /* that have passed in whole */
 };
 
-/* How many of the n bytes may pass; fewer than n when the next one is refused, with *r filled. A zeroed gate stands
- * before a connection's first request; one that refused is not used again. */
+/* How many of the n bytes may pass; fewer than n when the next one is refused, with *r filled. A zeroed gate expects a
+ * connection's first request; one that refused is not used again. */
 size_t gate_pass(struct gate *g, const char *data, size_t n, struct refusal *r);
 
 #endif

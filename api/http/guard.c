@@ -129,20 +129,23 @@ static bool is_json_type(const char *type) {
         return *skip_space(type) == '\0';
 }
 
-/* What `curl -d` says of its body when nobody tells it better. A browser's form says so too, but a browser does not get
- * to the unix socket, and there the first thing that anybody types shall work. */
+/* The content type that `curl -d` sends by default. A browser's form has it too, but a browser cannot reach the unix
+ * socket, where the shortest curl command shall work. */
 static bool is_curls_default(const struct request *q, const char *type) {
         return q->local && strcasecmp(type, "application/x-www-form-urlencoded") == 0;
 }
 
-static int guard_media(const struct request *q, struct refusal *r) {
+static int guard_media(const struct request *q, enum body_rule rule, struct refusal *r) {
         const char *type = request_header(q, "Content-Type");
+        const char *wanted = rule == BODY_GZIP ? "application/gzip" : "application/json";
         if (!type)
-                return refuse(r, 415, "unsupported-media-type", "",
-                              "The body must be application/json; there is no Content-Type.");
-        if (request_header_count(q, "Content-Type") > 1 || !(is_json_type(type) || is_curls_default(q, type)))
-                return refuse(r, 415, "unsupported-media-type", "",
-                              "The body must be application/json in UTF-8, not \"%.100s\".", type);
+                return refuse(r, 415, "unsupported-media-type", "", "The body must be %s; there is no Content-Type.",
+                              wanted);
+        bool fits =
+                is_curls_default(q, type) || (rule == BODY_GZIP ? strcasecmp(type, wanted) == 0 : is_json_type(type));
+        if (request_header_count(q, "Content-Type") > 1 || !fits)
+                return refuse(r, 415, "unsupported-media-type", "", "The body must be %s%s, not \"%.100s\".", wanted,
+                              rule == BODY_GZIP ? "" : " in UTF-8", type);
         const char *coding = request_header(q, "Content-Encoding");
         if (coding && strcasecmp(coding, "identity") != 0)
                 return refuse(r, 415, "unsupported-media-type", "", "The body must not be encoded; it is \"%.80s\".",
@@ -150,10 +153,14 @@ static int guard_media(const struct request *q, struct refusal *r) {
         return 0;
 }
 
+size_t guard_body_max(enum body_rule rule) {
+        return rule == BODY_GZIP ? REQUEST_FILE_MAX : REQUEST_BODY_MAX;
+}
+
 /* Leading zeros aside, longer numbers than the limit are larger ones. */
-static bool above_body_limit(const char *length) {
-        char limit[16];
-        int n = snprintf(limit, sizeof(limit), "%u", HTTP_BODY_MAX);
+static bool above_body_limit(const char *length, size_t most) {
+        char limit[24];
+        int n = snprintf(limit, sizeof(limit), "%zu", most);
         length += strspn(length, "0");
         return strlen(length) > (size_t) n || (strlen(length) == (size_t) n && strcmp(length, limit) > 0);
 }
@@ -162,20 +169,23 @@ int guard_body(const struct request *q, enum body_rule rule, struct refusal *r) 
         const char *length = request_header(q, "Content-Length");
         bool chunked = request_header(q, "Transfer-Encoding") != NULL;
         bool has_body = chunked || (length && length[strspn(length, "0")] != '\0');
-        if (length && above_body_limit(length)) {
-                refuse(r, 413, "body-too-large", "", "The body may have %u bytes, not %.40s.", HTTP_BODY_MAX, length);
+        size_t most = guard_body_max(rule);
+        if (length && above_body_limit(length, most)) {
+                refuse(r, 413, "body-too-large", "", "The body may have %zu bytes, not %.40s.", most, length);
                 snprintf(r->limit, sizeof(r->limit), "body bytes");
-                snprintf(r->limit_value, sizeof(r->limit_value), "%u", HTTP_BODY_MAX);
+                snprintf(r->limit_value, sizeof(r->limit_value), "%zu", most);
                 snprintf(r->value, sizeof(r->value), "%.40s", length);
                 return -EINVAL;
         }
         if (rule == BODY_NONE && has_body)
                 return refuse(r, 400, "unexpected-body", "", "A %s request here has no body.",
                               q->method == METHOD_OTHER ? "this" : method_name(q->method));
-        if (rule == BODY_JSON && !length && !chunked)
+        if (rule >= BODY_JSON && !length && !chunked)
                 return refuse(r, 411, "length-required", "", "The request needs a body with a Content-Length.");
         if (has_body)
-                return guard_media(q, r);
+                return guard_media(q, rule, r);
+        if (rule == BODY_GZIP)
+                return refuse(r, 422, "not-a-bundle", "", "The body is empty; it must be a bundle.");
         if (rule == BODY_JSON)
                 return refuse(r, 400, "invalid-json", "", "The body is empty; it must be a JSON object.");
         return 0;

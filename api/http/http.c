@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * libmicrohttpd, wrapped. What it does not do by itself is done here and in connections.c: absolute deadlines, room in
- * a full house, bodies that are counted, handlers in threads of their own, streams that sleep while there is nothing to
- * send, and an end in which nothing is left suspended (it aborts the process otherwise).
+ * The wrapper of libmicrohttpd. This file and connections.c add what the library lacks: absolute deadlines, eviction
+ * when all connections are in use, limits on the bytes of bodies, handlers in threads of their own, streams that sleep
+ * while there is nothing to send, and a stop that leaves no connection suspended (the library aborts the process
+ * otherwise).
  *
- * Versions before 1.0 are what Debian has; the comments name their behaviour where it is the reason.
+ * Debian has a version before 1.0; the comments name its behaviour where it is the reason.
  */
 
 #include "api/http/http.h"
@@ -23,16 +24,17 @@
 #include <strings.h>
 #include <sys/socket.h>
 
-#define CONNECTION_MEMORY (64u * 1024u) /* a head as long as the gate lets pass fits in, with what is made of it */
+#define CONNECTION_MEMORY (64u * 1024u) /* fits the gate's longest head, with the library's copies of it */
 #define STREAM_BLOCK (16u * 1024u)
 #define HEAD_NS (10 * NSEC_PER_SEC)
 #define BODY_NS (20 * NSEC_PER_SEC)
 #define IDLE_NS (30 * NSEC_PER_SEC)
 #define BUSY_NS (30 * NSEC_PER_SEC)
 #define INACTIVE_SECONDS 60u /* libmicrohttpd's own timeout, above those of connections.c */
-#define STALLED_SECONDS 10u  /* the same for a client that takes nothing of its answer */
-/* The library closes a connection above its limit without an answer, so this is never reached: it counts those that
- * connections.c has ended until its thread comes to them, at most as many as the relay can replace meanwhile. */
+#define STALLED_SECONDS 10u  /* the same for a client that does not read its response */
+/* The library closes a connection above its limit without a response, so the limit must never be reached. The library
+ * still counts those that connections.c has ended until its thread closes them: at most as many as the relay can
+ * replace meanwhile. */
 #define LIBRARY_CONNECTIONS_MAX (2 * RELAY_CLIENTS_MAX)
 
 struct http {
@@ -43,7 +45,8 @@ struct http {
         int listen_fd;
         struct connections *connections;
         struct workers *workers, *exporters;
-        char *timeout_response, *full_response;
+        struct peers *peers;
+        char *timeout_response, *full_responses[PEER_LEVELS];
         pthread_mutex_t lock;
         bool stopping, closing; /* written under the lock; no more requests, no more work */
         struct http_stream *streams;
@@ -60,8 +63,15 @@ struct exchange {
         enum step step;
         struct request request;
         struct response response;
-        char *target; /* as it came, until the head is whole */
+        char *target; /* as received, until the head is complete */
         size_t body_size;
+};
+
+/* The library carries an address with a connection; here it has what the relay knows of the client. */
+struct client_address {
+        struct sockaddr generic;
+        uint64_t number;
+        char user[PEER_NAME_MAX], host[PEER_NAME_MAX];
 };
 
 struct http_stream {
@@ -124,7 +134,7 @@ void http_stream_wake(struct http_stream *s) {
         pthread_mutex_unlock(&s->lock);
 }
 
-/* The server's lock keeps the stream, which may end as soon as it is resumed. */
+/* The server's lock keeps the stream alive, which may be freed as soon as it is resumed. */
 static void run_work(struct job *job) {
         struct http_stream *s = (struct http_stream *) job; /* its first member */
         struct http *h = s->http;
@@ -148,14 +158,14 @@ static bool stream_suspend(struct http_stream *s) {
                 s->suspended = s->working = true;
                 MHD_suspend_connection(s->mhd);
                 pthread_mutex_unlock(&s->lock);
-                s->job.run = run_work;
+                s->job = (struct job){.run = run_work, .client = connection_peer(s->connection)};
                 workers_push(h->exporters, &s->job);
         }
         pthread_mutex_unlock(&h->lock);
         return !ends;
 }
 
-/* Returning 0 without suspending would have the library call again at once, for ever. */
+/* If it returned 0 without suspending, the library would call it in a busy loop. */
 static ssize_t stream_read(void *userdata, uint64_t position, char *buffer, size_t size) {
         struct http_stream *s = userdata;
         (void) position;
@@ -191,7 +201,8 @@ static void stream_enter(struct http *h, struct exchange *x, struct http_stream 
         pthread_mutex_unlock(&h->lock);
 }
 
-/* Once a second: heartbeats, and clients that left. The library sees neither while a connection is suspended. */
+/* Called once a second for heartbeats, and for clients that have disconnected. The library does neither while a
+ * connection is suspended. */
 static void tick(void *userdata) {
         struct http *h = userdata;
         uint64_t now = util_now_ns();
@@ -215,6 +226,11 @@ static void on_answered(void *userdata, unsigned status) {
 }
 
 /* ---- responses ---- */
+
+static const struct client_address *address_of(struct MHD_Connection *mhd) {
+        const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+        return info ? (const void *) info->client_addr : NULL;
+}
 
 static ssize_t nothing_read(void *userdata, uint64_t position, char *buffer, size_t size) {
         (void) userdata, (void) position, (void) buffer, (void) size;
@@ -270,9 +286,12 @@ static enum MHD_Result queue(struct http *h, struct exchange *x) {
                 return MHD_NO;
         enum MHD_Result k = MHD_queue_response(x->mhd, status, m);
         MHD_destroy_response(m);
-        if (k == MHD_YES)
-                k = MHD_set_connection_option(x->mhd, MHD_CONNECTION_OPTION_TIMEOUT, STALLED_SECONDS);
-        return k;
+        if (k != MHD_YES)
+                return k;
+        const struct client_address *address = address_of(x->mhd);
+        if (address)
+                relay_responded(h->relay, address->number);
+        return MHD_set_connection_option(x->mhd, MHD_CONNECTION_OPTION_TIMEOUT, STALLED_SECONDS);
 }
 
 static void refuse_exchange(struct http *h, struct exchange *x, const struct refusal *r) {
@@ -312,8 +331,8 @@ static int read_head(struct exchange *x, const char *method, const char *version
         return copy.error;
 }
 
-/* The head is there. A refusal while a body is on its way is sent now, and what comes is dropped; without one it waits
- * for the final call: the library closes a connection that is answered early. */
+/* Called with the complete head. A refusal is sent at once when a body follows, which is dropped; without a body it
+ * waits for the final call, as the library closes a connection whose response is early. */
 static enum MHD_Result on_head(struct http *h, struct exchange *x, const char *method, const char *version) {
         struct refusal r = {0};
         int k = read_head(x, method, version, &r);
@@ -330,10 +349,16 @@ static enum MHD_Result on_head(struct http *h, struct exchange *x, const char *m
         return queue(h, x);
 }
 
+static size_t body_max(const struct request *q) {
+        return q->body_max ? q->body_max : HTTP_BODY_MAX;
+}
+
 /* The library has no moment for an answer in the middle of a body, so this one goes past it. */
 static enum MHD_Result refuse_body(struct http *h, struct exchange *x) {
         struct refusal r;
-        refuse_limit(&r, "", "body bytes", "1048576", "", "The body is larger than %u bytes.", HTTP_BODY_MAX);
+        char most[24];
+        (void) snprintf(most, sizeof(most), "%zu", body_max(&x->request));
+        refuse_limit(&r, "", "body bytes", most, "", "The body is larger than %s bytes.", most);
         r.status = 413;
         snprintf(r.code, sizeof(r.code), "body-too-large");
         refuse_exchange(h, x, &r);
@@ -348,7 +373,7 @@ static enum MHD_Result on_body(struct http *h, struct exchange *x, const char *d
         struct request *q = &x->request;
         if (x->step == STEP_REFUSED)
                 return MHD_YES;
-        if (length > HTTP_BODY_MAX - q->body_length)
+        if (length > body_max(q) - q->body_length)
                 return refuse_body(h, x);
         if (q->body_length + length + 1 > x->body_size) {
                 size_t size = x->body_size ? x->body_size * 2 : 4096;
@@ -381,7 +406,7 @@ static enum MHD_Result on_whole(struct http *h, struct exchange *x) {
         bool stopping = h->stopping;
         if (!stopping) {
                 x->step = STEP_HANDED;
-                x->job.run = run_handler;
+                x->job = (struct job){.run = run_handler, .client = x->request.peer, .slow = x->request.slow};
                 MHD_suspend_connection(x->mhd);
                 workers_push(h->workers, &x->job);
         }
@@ -427,8 +452,10 @@ static void *on_request_line(void *userdata, const char *target, struct MHD_Conn
                 return NULL;
         *x = (struct exchange){
                 .http = h, .mhd = mhd, .connection = connection_of(mhd), .target = strdup(target ? target : "")};
-        if (x->connection)
+        if (x->connection) {
+                x->request.peer = connection_peer(x->connection);
                 connection_enter(h->connections, x->connection, CONNECTION_HEAD);
+        }
         return x;
 }
 
@@ -442,11 +469,22 @@ static void on_completed(void *userdata, struct MHD_Connection *mhd, void **con_
         if (x->connection)
                 connection_enter(h->connections, x->connection, CONNECTION_IDLE);
         (void) MHD_set_connection_option(mhd, MHD_CONNECTION_OPTION_TIMEOUT, INACTIVE_SECONDS);
+        if (x->request.dear)
+                peer_give(x->request.peer, PEER_DEAR, 1);
         request_deinit(&x->request);
         response_deinit(&x->response);
         free(x->target);
         free(x);
         *con_cls = NULL;
+}
+
+static struct connection *add_connection(struct http *h, int fd, const struct client_address *address) {
+        struct peer *peer = peers_get(h->peers, address->user, address->host);
+        if (!peer)
+                return NULL;
+        struct connection *connection = connections_add(h->connections, fd, peer);
+        peer_unref(peer);
+        return connection;
 }
 
 static void on_connection(void *userdata, struct MHD_Connection *mhd, void **context,
@@ -458,9 +496,8 @@ static void on_connection(void *userdata, struct MHD_Connection *mhd, void **con
         lowered = true;
         if (code == MHD_CONNECTION_NOTIFY_STARTED) {
                 const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
-                const union MHD_ConnectionInfo *peer = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-                *context = info ? connections_add(h->connections, info->connect_fd, peer ? peer->client_addr : NULL)
-                                : NULL;
+                const struct client_address *address = address_of(mhd);
+                *context = info && address ? add_connection(h, info->connect_fd, address) : NULL;
         } else if (*context) {
                 connections_remove(h->connections, *context);
                 *context = NULL;
@@ -499,10 +536,13 @@ static int start_daemon(struct http *h) {
         return h->daemon ? 0 : errno > 0 ? -errno : -EIO;
 }
 
-static int on_accepted(void *userdata, int fd, const struct sockaddr *address, socklen_t length) {
+static int on_accepted(void *userdata, int fd, const char *user, const char *host, uint64_t number) {
         struct http *h = userdata;
+        struct client_address address = {.generic.sa_family = AF_UNIX, .number = number};
+        (void) snprintf(address.user, sizeof(address.user), "%s", user);
+        (void) snprintf(address.host, sizeof(address.host), "%s", host);
         errno = 0;
-        if (MHD_add_connection(h->daemon, fd, address, length) == MHD_YES)
+        if (MHD_add_connection(h->daemon, fd, &address.generic, sizeof(address)) == MHD_YES)
                 return 0;
         return errno > 0 ? -errno : -EIO; /* it closed the socket */
 }
@@ -518,41 +558,36 @@ static int start_relay(struct http *h, const struct http_options *o) {
         int flags = fcntl(o->fd, F_GETFL);
         if (flags < 0 || fcntl(o->fd, F_SETFL, flags | O_NONBLOCK) < 0)
                 return -errno;
-        int k = relay_new(
-                &h->relay,
-                &(struct relay_options){.fd = o->fd, .accepted = on_accepted, .refused = on_refused, .userdata = h});
+        struct relay_options options = {
+                .fd = o->fd, .clients = o->clients, .accepted = on_accepted, .refused = on_refused, .userdata = h};
+        int k = relay_new(&h->relay, &options);
         if (k >= 0)
                 h->listen_fd = o->fd;
         return k;
 }
 
 static int start_connections(struct http *h, const struct http_options *o) {
+        struct connection_limits limits = {.head_ns = HEAD_NS,
+                                           .body_ns = BODY_NS,
+                                           .idle_ns = IDLE_NS,
+                                           .busy_ns = BUSY_NS,
+                                           .tick = tick,
+                                           .answered = on_answered,
+                                           .userdata = h};
         struct refusal r;
-        size_t length = 0, full_length = 0;
         refuse(&r, 408, "request-timeout", "",
                "The request did not arrive within %u seconds for its head and %u for its body.",
                (unsigned) (HEAD_NS / NSEC_PER_SEC), (unsigned) (BODY_NS / NSEC_PER_SEC));
-        h->timeout_response = print_refusal(h, &r, &length);
-        refuse(&r, 503, "unavailable", "", "All %u connections (%u from one address or user) are busy: try again.",
-               o->connections, o->connections_per_peer);
-        h->full_response = print_refusal(h, &r, &full_length);
-        if (!h->timeout_response || !h->full_response)
+        limits.timeout_response = h->timeout_response = print_refusal(h, &r, &limits.timeout_length);
+        if (!h->timeout_response)
                 return -ENOMEM;
-        return connections_new(&h->connections, &(struct connection_limits){
-                                                        .total = o->connections,
-                                                        .per_peer = o->connections_per_peer,
-                                                        .head_ns = HEAD_NS,
-                                                        .body_ns = BODY_NS,
-                                                        .idle_ns = IDLE_NS,
-                                                        .busy_ns = BUSY_NS,
-                                                        .timeout_response = h->timeout_response,
-                                                        .timeout_length = length,
-                                                        .full_response = h->full_response,
-                                                        .full_length = full_length,
-                                                        .tick = tick,
-                                                        .answered = on_answered,
-                                                        .userdata = h,
-                                                });
+        for (enum peer_level i = 0; i < PEER_LEVELS; i++) {
+                (void) peer_refuse(o->limits, i, PEER_CONNECTIONS, &r);
+                limits.full_response[i] = h->full_responses[i] = print_refusal(h, &r, &limits.full_length[i]);
+                if (!h->full_responses[i])
+                        return -ENOMEM;
+        }
+        return connections_new(&h->connections, &limits);
 }
 
 /* The library must find nothing suspended: what is worked for is waited for, what sleeps is woken, and ends. */
@@ -570,9 +605,11 @@ static void http_free(struct http *h, uint64_t deadline_ns) {
                 MHD_stop_daemon(h->daemon);
         relay_free(h->relay, deadline_ns);
         connections_free(h->connections);
+        peers_free(h->peers);
         util_close(h->listen_fd);
         free(h->timeout_response);
-        free(h->full_response);
+        for (size_t i = 0; i < PEER_LEVELS; i++)
+                free(h->full_responses[i]);
         pthread_mutex_destroy(&h->lock);
         free(h);
 }
@@ -583,7 +620,9 @@ int http_start(struct http **ret, const struct http_options *o) {
                 return -ENOMEM;
         *h = (struct http){.handler = o->handler, .local = o->local, .listen_fd = -1};
         pthread_mutex_init(&h->lock, NULL);
-        int k = start_connections(h, o);
+        int k = peers_new(&h->peers, o->limits);
+        if (k >= 0)
+                k = start_connections(h, o);
         if (k >= 0)
                 k = workers_new(&h->workers, o->workers);
         if (k >= 0)
@@ -626,6 +665,6 @@ unsigned http_stop(struct http *h, uint64_t deadline_ns) {
         return cut_off;
 }
 
-unsigned http_connections(struct http *h) {
-        return h ? connections_count(h->connections) : 0;
+size_t http_used(struct http *h, enum peer_share share) {
+        return h ? peers_used(h->peers, share) : 0;
 }

@@ -3,13 +3,15 @@
 #define IPCLAB_API_HTTP_H
 
 /*
- * An HTTP/1.1 server on one listening socket. http.c is the only file that knows libmicrohttpd; what it gives to the
- * rest is plain requests and responses.
+ * An HTTP/1.1 server on one listening socket. http.c is the only file that uses libmicrohttpd; its interface is plain
+ * requests and responses.
  *
- * `admit` sees a request's head, in the server's own thread, and must not wait; `handle` gets the whole request in a
- * worker's thread and may. Responses that are made here go through `finish`, so that every one bears the same headers.
+ * `admit` is called with a request's head, in the server's own thread, and must not wait; `handle` is called with the
+ * whole request in a worker's thread, and may wait. Refusals of the server's own are made by `refuse`, so that every
+ * response has the same headers.
  */
 
+#include "api/http/peers.h"
 #include "api/http/response.h"
 
 #define HTTP_BODY_MAX REQUEST_BODY_MAX
@@ -26,28 +28,29 @@ struct http_handler {
 };
 
 struct http_options {
-        int fd;     /* listening; the server owns it from a successful start on */
-        bool local; /* AF_UNIX */
-        unsigned connections, connections_per_peer;
-        unsigned workers;   /* that handle requests */
-        unsigned exporters; /* that make what streams send */
+        int fd;                           /* listening; the server owns it from a successful start on */
+        bool local;                       /* AF_UNIX */
+        unsigned clients;                 /* accepted at once, RELAY_CLIENTS_MAX at most */
+        const struct peer_limits *limits; /* borrowed */
+        unsigned workers;                 /* that handle requests */
+        unsigned exporters;               /* that make what streams send */
         struct http_handler handler;
 };
 
 int http_start(struct http **ret, const struct http_options *o);
-/* Takes no more connections and requests, and ends event streams. NULL-safe, like the next. */
+/* Stops accepting connections and requests, and ends event streams. NULL-safe, like the next. */
 void http_quiesce(struct http *h);
-/* Finishes what is under way until the deadline (CLOCK_MONOTONIC), then cuts it off. Returns how many connections were.
- */
+/* Finishes requests under way until the deadline (CLOCK_MONOTONIC), then cuts their connections off. Returns the number
+ * of those. */
 unsigned http_stop(struct http *h, uint64_t deadline_ns);
 
-unsigned http_connections(struct http *h);
+size_t http_used(struct http *h, enum peer_share share); /* by all of its clients */
 
 /*
  * A response body that is read as the client takes it, by the server's thread.
  *
- * read() fills up to `size` bytes and returns how many, or one of the words below. A stream that returns
- * HTTP_STREAM_WAIT is worked for; when there is nothing after that, again after http_stream_wake(), or when it has sent
+ * read() fills up to `size` bytes and returns how many, or one of the values below. When it returns HTTP_STREAM_WAIT,
+ * work() is called; when that returns false, it is called again after http_stream_wake(), or when the stream has sent
  * nothing for HTTP_STREAM_QUIET_NS, and each second when it is no event stream.
  */
 #define HTTP_STREAM_WAIT ((ssize_t) 0)
@@ -57,8 +60,8 @@ unsigned http_connections(struct http *h);
 
 struct http_stream_ops {
         ssize_t (*read)(void *userdata, char *buffer, size_t size);
-        /* After HTTP_STREAM_WAIT, in a thread that may wait, and that is not one of those that handle requests: makes
-         * what read() shall find. False: there is nothing yet. */
+        /* Called after HTTP_STREAM_WAIT, in a thread that may wait and does not handle requests: prepares the bytes for
+         * read(). False: there are none yet. */
         bool (*work)(void *userdata);
         void (*free)(void *userdata);
         bool waits; /* an event stream: sleeps until it is woken, and ends with its client or the server */

@@ -67,7 +67,7 @@ static size_t parse_element(const char **element, size_t length, int *ret_qualit
         return trimmed(element, range);
 }
 
-/* What the most precise element says of the type, in thousandths; 0 when none speaks of it. */
+/* The weight of the most precise element that matches the type, in thousandths; 0 when none does. */
 static int quality_of(const char *accept, const char *type) {
         int best = 0, quality = 0;
         while (*accept) {

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* What a slug says to a person, where the status's own phrase says too little. */
+/* Titles of slugs for which the status's own phrase is too vague. */
 static const struct {
         const char *code;
         const char *title;
@@ -40,6 +40,7 @@ static const struct {
         {"target-too-long", "The request line is too long"},
         {"token-required", "A bearer token is required"},
         {"token-wrong", "The bearer token is wrong"},
+        {"too-many-requests", "Too many requests of this kind are under way"},
         {"too-many-subscribers", "Too many event streams are open"},
         {"unexpected-body", "No body is expected"},
         {"unknown-field", "Unknown field"},
@@ -70,7 +71,7 @@ static void member_number_or_text(struct json_writer *w, const char *key, const 
 static int problem_write(struct response *p, const struct refusal *r, const char *instance) {
         char type[sizeof(PROBLEM_TYPE_PREFIX) + sizeof(r->code)];
         snprintf(type, sizeof(type), PROBLEM_TYPE_PREFIX "%s", r->code);
-        _cleanup_(json_writer_deinit) struct json_writer w;
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_writer_init(&w);
         json_object_begin(&w);
         json_member_string(&w, "type", type);

@@ -14,7 +14,7 @@
 /* Replaces what the response held. Without memory the response has a status and no body. `instance` may be NULL. */
 void problem_respond(struct response *p, const struct refusal *r, const char *instance);
 
-/* A refusal for a negative errno that came without words: 500, or 503 for a deadline. */
+/* A refusal for a negative errno without a sentence: 500, or 503 for a deadline. */
 void problem_from_errno(struct refusal *r, int error);
 
 #endif

@@ -1,41 +1,45 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Bytes between clients and the HTTP library; started and stopped by http.c. */
+/* The relay thread between clients and the HTTP library; started and stopped by http.c. */
 
 #include "api/http/relay.h"
 
-#include "api/http/workers.h"
-
 #include "api/http/gate.h"
+#include "api/http/peer-user.h"
+#include "api/http/workers.h"
 #include "schema/util.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/un.h>
+#include <sys/socket.h>
 
 #define LINGER_NS (2 * NSEC_PER_SEC)
 #define LINGER_BYTES_MAX (16u * 1024u * 1024u)
-#define SEND_BUFFER (128 * 1024) /* the kernel's own choice grows to megabytes for a client that takes nothing */
+#define SEND_BUFFER (128 * 1024) /* autotuning grows to megabytes for a client that does not read */
 #define RESPONSE_BLOCK (64u * 1024u)
 #define TICK_MS 1000
 #define PAUSE_NS (100 * NSEC_PER_MSEC)
 
 struct client {
         int fd, inner; /* inner: our end of the pair, -1 when the library has closed its own */
+        uint64_t number;
+        _Atomic uint64_t responses; /* known to the library */
         struct gate gate;
-        char in[RELAY_BUFFER]; /* from `sent` to `length`: what may pass and has not */
+        char in[RELAY_BUFFER]; /* from `sent` to `length`: may pass, and not yet forwarded */
         size_t sent, length;
-        bool in_ended;  /* the client sends no more, or nothing of it is let pass any more */
-        bool in_closed; /* and the library was told */
+        bool in_ended;  /* the client sends no more, or its further bytes are dropped */
+        bool in_closed; /* and the library's end was shut down */
         bool in_full, out_full;
-        bool answered; /* something came from the library since the last whole head was let pass */
+        bool answered; /* the library has sent bytes since the last complete head passed */
         char *refusal; /* to be sent when the library has closed */
         size_t refusal_length;
         uint64_t moved_at;      /* bytes of the response */
-        uint64_t lingers_until; /* 0: does not */
+        uint64_t lingers_until; /* 0: it does not linger */
         size_t dropped;         /* bytes, while it lingers */
 };
 
@@ -43,12 +47,15 @@ struct relay {
         struct relay_options options;
         pthread_t thread;
         int wake_fd;
-        pthread_mutex_t accepting; /* held by a client's way in: none is given to the library after relay_quiesce() */
+        int diag_fd;               /* for peer_user(); may be a negative errno */
+        pthread_mutex_t accepting; /* held while a client is accepted: none reaches the library after relay_quiesce() */
+        pthread_mutex_t listing;   /* held by the thread when it changes the list below, by others when they read it */
         atomic_bool quiet, stopping;
         _Atomic uint64_t deadline_ns;
         struct client *clients[RELAY_CLIENTS_MAX];
         unsigned n;
-        uint64_t paused_until; /* nobody is accepted before */
+        uint64_t last_number;
+        uint64_t paused_until; /* accepting is paused until then */
         char block[RESPONSE_BLOCK];
 };
 
@@ -89,13 +96,13 @@ static int read_client(struct relay *r, struct client *c) {
         return 0;
 }
 
-/* False: the library is gone, or its queue is full. */
+/* False: the library has closed its end, or its queue is full. */
 static bool pass_on(struct client *c) {
         while (c->sent < c->length) {
                 ssize_t n = send(c->inner, c->in + c->sent, c->length - c->sent, MSG_DONTWAIT | MSG_NOSIGNAL);
                 if (n < 0) {
                         c->in_full = would_block();
-                        if (!c->in_full) { /* its end of the stream says what it has sent before */
+                        if (!c->in_full) { /* what it has sent before can still be read */
                                 c->sent = c->length = 0;
                                 c->in_ended = true;
                         }
@@ -107,13 +114,18 @@ static bool pass_on(struct client *c) {
         return true;
 }
 
+/* Whether the library has a response to every whole request. */
+static bool is_responded(const struct client *c) {
+        return atomic_load(&c->responses) >= c->gate.requests;
+}
+
 static int take_request(struct relay *r, struct client *c, short events) {
         int k = 0;
         if (c->inner < 0)
                 return 0;
         if (c->sent == c->length && !c->in_ended && (events & (POLLIN | POLLHUP | POLLERR)))
                 k = read_client(r, c);
-        if (k >= 0 && pass_on(c) && c->in_ended && !c->in_closed) {
+        if (k >= 0 && pass_on(c) && c->in_ended && !c->in_closed && is_responded(c)) {
                 (void) shutdown(c->inner, SHUT_WR); /* ENOTCONN: the library was faster */
                 c->in_closed = true;
         }
@@ -123,7 +135,7 @@ static int take_request(struct relay *r, struct client *c, short events) {
 /* ---- from the library to the client ---- */
 
 /* Reads and drops what the client still sends: a socket that is closed with unread bytes resets the connection, and the
- * client would not see why it was refused. */
+ * client would not receive the refusal. */
 static void begin_linger(struct client *c, uint64_t now) {
         util_close(c->inner);
         c->inner = -1;
@@ -185,23 +197,34 @@ static int serve(struct relay *r, struct client *c, short outer, short inner, ui
 
 /* ---- clients ---- */
 
-static socklen_t address_of(int fd, struct sockaddr_storage *ret) {
-        socklen_t length = sizeof(*ret);
-        *ret = (struct sockaddr_storage){0};
-        if (getpeername(fd, (struct sockaddr *) ret, &length) < 0 || ret->ss_family != AF_UNIX)
-                return ret->ss_family ? length : sizeof(sa_family_t);
-        struct sockaddr_un *un = (struct sockaddr_un *) ret;
-        struct ucred ucred = {0};
-        length = sizeof(ucred);
-        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &ucred, &length) == 0)
-                snprintf(un->sun_path, sizeof(un->sun_path), "%u", ucred.uid);
-        return sizeof(*un);
+/* "": of a unix socket, or unknown. */
+static void print_address(int fd, char ret[static INET6_ADDRSTRLEN]) {
+        struct sockaddr_storage address = {0};
+        socklen_t length = sizeof(address);
+        const void *bytes = NULL;
+        ret[0] = '\0';
+        if (getpeername(fd, (struct sockaddr *) &address, &length) < 0)
+                return;
+        if (address.ss_family == AF_INET)
+                bytes = &((const struct sockaddr_in *) &address)->sin_addr;
+        else if (address.ss_family == AF_INET6)
+                bytes = &((const struct sockaddr_in6 *) &address)->sin6_addr;
+        if (bytes && !inet_ntop(address.ss_family, bytes, ret, INET6_ADDRSTRLEN))
+                ret[0] = '\0';
+}
+
+/* Clients of one address share its limits where the kernel does not know the user. */
+static int announce(struct relay *r, int fd, int inner, uint64_t number) {
+        char user[16] = "", address[INET6_ADDRSTRLEN];
+        uid_t uid;
+        if (peer_user(r->diag_fd, fd, &uid) == 0)
+                (void) snprintf(user, sizeof(user), "%u", uid);
+        print_address(fd, address);
+        return r->options.accepted(r->options.userdata, inner, user, address, number);
 }
 
 static int client_new(struct relay *r, int fd, struct client **ret) {
         int pair[2], size = SEND_BUFFER;
-        struct sockaddr_storage address;
-        socklen_t length = address_of(fd, &address);
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
                 return -errno;
         struct client *c = calloc(1, sizeof(*c));
@@ -213,8 +236,8 @@ static int client_new(struct relay *r, int fd, struct client **ret) {
         /* only memory is saved: nothing is to be done where it fails */
         (void) setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
         (void) setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
-        *c = (struct client){.fd = -1, .inner = pair[0], .moved_at = util_now_ns()};
-        int k = r->options.accepted(r->options.userdata, pair[1], (struct sockaddr *) &address, length);
+        *c = (struct client){.fd = -1, .inner = pair[0], .number = ++r->last_number, .moved_at = util_now_ns()};
+        int k = announce(r, fd, pair[1], c->number);
         if (k < 0) {
                 client_free(c);
                 return k;
@@ -225,8 +248,11 @@ static int client_new(struct relay *r, int fd, struct client **ret) {
 }
 
 static void remove_client(struct relay *r, unsigned i) {
-        client_free(r->clients[i]);
+        struct client *c = r->clients[i];
+        pthread_mutex_lock(&r->listing);
         r->clients[i] = r->clients[--r->n];
+        pthread_mutex_unlock(&r->listing);
+        client_free(c);
 }
 
 /* r->n: there is none. */
@@ -247,17 +273,21 @@ static bool make_room(struct relay *r) {
 }
 
 static void accept_clients(struct relay *r) {
-        while (!r->quiet && (r->n < RELAY_CLIENTS_MAX || make_room(r))) {
+        while (!r->quiet && (r->n < r->options.clients || make_room(r))) {
                 int fd = accept4(r->options.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
                 if (fd < 0) {
                         if (errno != EAGAIN) /* no descriptor, no memory: they wait in the queue */
                                 r->paused_until = util_now_ns() + PAUSE_NS;
                         return;
                 }
-                if (client_new(r, fd, &r->clients[r->n]) < 0)
+                struct client *c = NULL;
+                if (client_new(r, fd, &c) < 0) {
                         util_close(fd);
-                else
-                        r->n++;
+                        continue;
+                }
+                pthread_mutex_lock(&r->listing);
+                r->clients[r->n++] = c;
+                pthread_mutex_unlock(&r->listing);
         }
 }
 
@@ -265,7 +295,7 @@ static void accept_clients(struct relay *r) {
 
 static nfds_t list_fds(struct relay *r, struct pollfd *fds) {
         bool paused = util_now_ns() < r->paused_until;
-        bool full = r->n == RELAY_CLIENTS_MAX && find_lingering(r) == r->n;
+        bool full = r->n >= r->options.clients && find_lingering(r) == r->n;
         fds[0] = (struct pollfd){.fd = r->wake_fd, .events = POLLIN};
         fds[1] = (struct pollfd){.fd = full || paused || atomic_load(&r->quiet) ? -1 : r->options.fd, .events = POLLIN};
         for (unsigned i = 0; i < r->n; i++) {
@@ -309,22 +339,39 @@ static void wake(struct relay *r) {
                 return; /* full: it is awake already */
 }
 
+static void relay_destroy(struct relay *r) {
+        util_close(r->wake_fd);
+        util_close(r->diag_fd);
+        pthread_mutex_destroy(&r->listing);
+        pthread_mutex_destroy(&r->accepting);
+        free(r);
+}
+
 int relay_new(struct relay **ret, const struct relay_options *o) {
         struct relay *r = calloc(1, sizeof(*r));
         if (!r)
                 return -ENOMEM;
         r->options = *o;
+        r->diag_fd = peer_user_open();
         pthread_mutex_init(&r->accepting, NULL);
+        pthread_mutex_init(&r->listing, NULL);
         r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        pthread_mutex_lock(&r->accepting); /* *ret is written before a client is accepted, whose responses need it */
         int k = r->wake_fd < 0 ? -errno : -pthread_create(&r->thread, NULL, relay_run, r);
-        if (k < 0) {
-                util_close(r->wake_fd);
-                pthread_mutex_destroy(&r->accepting);
-                free(r);
-                return k;
-        }
-        *ret = r;
-        return 0;
+        if (k >= 0)
+                *ret = r;
+        pthread_mutex_unlock(&r->accepting);
+        if (k < 0)
+                relay_destroy(r);
+        return k;
+}
+
+void relay_responded(struct relay *r, uint64_t number) {
+        pthread_mutex_lock(&r->listing);
+        for (unsigned i = 0; i < r->n; i++)
+                if (r->clients[i]->number == number)
+                        atomic_fetch_add(&r->clients[i]->responses, 1);
+        pthread_mutex_unlock(&r->listing);
 }
 
 void relay_quiesce(struct relay *r) {
@@ -343,7 +390,5 @@ void relay_free(struct relay *r, uint64_t deadline_ns) {
         pthread_join(r->thread, NULL);
         for (unsigned i = 0; i < r->n; i++)
                 client_free(r->clients[i]);
-        util_close(r->wake_fd);
-        pthread_mutex_destroy(&r->accepting);
-        free(r);
+        relay_destroy(r);
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Takes request targets apart. libmicrohttpd would decode them before anybody could see where a segment ends; it is
- * told to keep its hands off (http.c), and everything that reads a path or a query comes here.
+ * Parses request targets. libmicrohttpd would decode them before they are split into segments, so http.c disables its
+ * decoding, and all code that reads a path or a query calls the functions here.
  */
 
 #include "api/http/request.h"
 
 #include "schema/util.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 #include <strings.h>
@@ -75,7 +76,7 @@ static int hex_digit(char c) {
         return -1;
 }
 
-/* Decodes %XX (and, in a query, + for a space). Control characters are nobody's name here, NUL least of all. */
+/* Decodes %XX (and, in a query, + for a space). Control characters, NUL included, are refused. */
 static int decode(const char *text, size_t length, bool plus, char **ret, struct refusal *r) {
         _cleanup_free_ char *out = malloc(length + 1);
         if (!out)
@@ -230,6 +231,39 @@ int decimal_parse(const char *text, int64_t *ret) {
         return 0;
 }
 
+int place_parse(const char *text, int64_t *ret) {
+        return strlen(text) <= 18 ? decimal_parse(text, ret) : -EINVAL;
+}
+
+/* Steps over digits; false: there is none. */
+static bool skip_digits(const char **at) {
+        size_t n = strspn(*at, "0123456789");
+        *at += n;
+        return n > 0;
+}
+
+int number_parse(const char *text, double *ret) {
+        const char *at = text + (*text == '-');
+        if (*at == '0')
+                at++;
+        else if (!skip_digits(&at))
+                return -EINVAL;
+        if (*at == '.' && (at++, !skip_digits(&at)))
+                return -EINVAL;
+        if (*at == 'e' || *at == 'E') {
+                at += at[1] == '+' || at[1] == '-' ? 2 : 1;
+                if (!skip_digits(&at))
+                        return -EINVAL;
+        }
+        if (*at != '\0')
+                return -EINVAL;
+        double value = strtod(text, NULL);
+        if (!isfinite(value))
+                return -EINVAL;
+        *ret = value;
+        return 0;
+}
+
 int refuse_parameter(struct refusal *r, const char *name, const char *value, const char *wanted, ...) {
         char words[200];
         va_list args;
@@ -255,7 +289,7 @@ int request_parameter_u32(const struct request *q, const char *name, uint32_t mi
 int request_parameter_cursor(const struct request *q, char kind, int64_t *ret, struct refusal *r) {
         const char *text = request_parameter(q, "cursor");
         int64_t v = 0;
-        if (text && (text[0] != kind || text[1] != '-' || decimal_parse(text + 2, &v) < 0))
+        if (text && (text[0] != kind || text[1] != '-' || place_parse(text + 2, &v) < 0))
                 return refuse_parameter(r, "cursor", text, "the \"next\" of an earlier answer of this list");
         *ret = v;
         return 0;

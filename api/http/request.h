@@ -3,8 +3,8 @@
 #define IPCLAB_API_REQUEST_H
 
 /*
- * A request as the rooms behind http.c see it: plain data, taken apart once. The path is decoded segment by segment
- * (so that %2F stays inside its segment), the query pair by pair; what is not clean is refused here.
+ * A request as http.c passes it to the handlers: plain data, parsed once. The path is decoded segment by segment (so
+ * that %2F stays inside its segment), the query pair by pair; a malformed target is refused here.
  */
 
 #include "schema/refusal.h"
@@ -16,6 +16,8 @@
 #define REQUEST_SEGMENTS_MAX 8u
 #define REQUEST_PAIRS_MAX 100u
 #define REQUEST_BODY_MAX (1024u * 1024u)
+/* Of a body that is a file: a bundle of SPEC_RUNS_MAX runs has 40 MiB. */
+#define REQUEST_FILE_MAX (64u * 1024u * 1024u)
 
 enum method { METHOD_GET, METHOD_HEAD, METHOD_POST, METHOD_PUT, METHOD_DELETE, METHOD_OPTIONS, METHOD_OTHER };
 
@@ -36,24 +38,30 @@ struct pairs {
 int pairs_add(struct pairs *p, const char *name, size_t name_length, const char *value, size_t value_length);
 void pairs_deinit(struct pairs *p);
 
+struct peer;
+
 struct request {
         enum method method;
-        bool local;      /* came over the unix socket */
-        bool http_1_0;   /* or older */
-        char *target;    /* as it came */
-        char *path;      /* of it, still encoded: what a problem names as its instance */
-        char *authority; /* of an absolute target, else NULL */
+        struct peer *peer; /* the client, referenced by its connection; NULL: there is none */
+        bool dear;         /* it has one of the peer's shares of dear requests */
+        bool slow;         /* its handler may run for long, by its route's row */
+        bool local;        /* received over the unix socket */
+        bool http_1_0;     /* or older */
+        char *target;      /* as received */
+        char *path;        /* of it, still encoded: the "instance" of a problem */
+        char *authority;   /* of an absolute target, else NULL */
         char *segments[REQUEST_SEGMENTS_MAX];
         size_t n_segments;
         struct pairs query;
         struct pairs headers;
         char *body; /* NUL-terminated; NULL when there was none */
         size_t body_length;
+        size_t body_max;  /* by its route; 0: REQUEST_BODY_MAX */
         int64_t id;       /* the {id} of the path, set by the route's match */
         const char *name; /* likewise its {name}; NULL: it has none */
 };
 
-/* Takes the target apart: path, segments, query. -EINVAL with *r (400) on one that is not clean, -ENOMEM. */
+/* Parses the target: path, segments, query. -EINVAL with *r (400) on a malformed one, -ENOMEM. */
 int request_parse_target(struct request *q, const char *target, struct refusal *r);
 void request_deinit(struct request *q);
 
@@ -76,5 +84,9 @@ void cursor_print(char ret[static CURSOR_MAX], char kind, int64_t position);
 
 /* Decimal digits only, no leading zero, in range. 0 or -EINVAL. */
 int decimal_parse(const char *text, int64_t *ret);
+/* A decimal of at most 18 digits, as places in lists and streams are described. 0, or -EINVAL. */
+int place_parse(const char *text, int64_t *ret);
+/* A number as JSON writes one. 0; -EINVAL for other text, or a number that a double has no room for. */
+int number_parse(const char *text, double *ret);
 
 #endif

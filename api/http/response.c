@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 
-/* What handlers answer, before anybody turns it into bytes. */
+/* Responses as handlers make them, before they are serialized. */
 
 #include "api/http/response.h"
 
-#include "api/http/budget.h"
 #include "api/http/http.h"
+#include "api/http/peers.h"
 #include "schema/util.h"
 
 #include <stdarg.h>
@@ -17,8 +17,7 @@ void response_reset(struct response *p) {
         if (!p->borrowed)
                 free(p->body);
         http_stream_free(p->stream);
-        if (p->budget)
-                budget_give(p->budget, p->cost);
+        peer_give(p->peer, PEER_BODY_BYTES, p->cost);
         *p = (struct response){0};
 }
 
@@ -36,6 +35,21 @@ void response_header(struct response *p, const char *name, const char *format, .
                                                      : pairs_add(&p->headers, name, strlen(name), value, (size_t) n);
         if (k < 0 && p->error == 0)
                 p->error = k;
+}
+
+void response_vary(struct response *p, const char *name) {
+        for (size_t i = 0; i < p->headers.n; i++)
+                if (strcasecmp(p->headers.items[i].name, "Vary") == 0) {
+                        char *both = NULL;
+                        if (asprintf(&both, "%s, %s", p->headers.items[i].value, name) < 0) {
+                                p->error = p->error < 0 ? p->error : -ENOMEM;
+                                return;
+                        }
+                        free(p->headers.items[i].value);
+                        p->headers.items[i].value = both;
+                        return;
+                }
+        response_header(p, "Vary", "%s", name);
 }
 
 void response_body(struct response *p, int status, const char *type, char *body, size_t length) {

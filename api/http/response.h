@@ -12,7 +12,7 @@
 
 #include <sys/types.h>
 
-struct budget;
+struct peer;
 struct http_stream;
 
 struct response {
@@ -22,7 +22,7 @@ struct response {
         size_t length;
         bool borrowed;
         struct http_stream *stream; /* instead of a body; belongs to the response */
-        struct budget *budget;      /* what the body costs is given back to it with the response; may be NULL */
+        struct peer *peer;          /* the cost is given back to its share of bytes; may be NULL */
         size_t cost;
         int error; /* memory ran out while headers were added: answered with 500 */
 };
@@ -32,14 +32,16 @@ void response_deinit(struct response *p);
 void response_reset(struct response *p);
 void response_header(struct response *p, const char *name, const char *format, ...)
         __attribute__((format(printf, 3, 4)));
+/* Names a field of the request by which the response was chosen; all of them stand in one header. */
+void response_vary(struct response *p, const char *name);
 /* Takes body over. */
 void response_body(struct response *p, int status, const char *type, char *body, size_t length);
 /* Takes the writer's text over as application/json; the writer's error when it had one. */
 int response_json(struct response *p, int status, struct json_writer *w);
 const char *response_get_header(const struct response *p, const char *name);
 
-/* The whole response as it goes over the wire, closing the connection: for places where the HTTP library has no say
- * any more. malloc()ed; NULL without memory. */
+/* The whole response as it is sent, with "Connection: close": for responses that do not go through the HTTP library.
+ * malloc()ed; NULL without memory. */
 char *response_print(const struct response *p, size_t *ret_length);
 
 const char *status_phrase(int status);

@@ -88,6 +88,36 @@ void text_csv(struct text *t, const char *field) {
         text_puts(t, "\"");
 }
 
+void text_html(struct text *t, const char *s) {
+        static const struct {
+                char character;
+                const char *reference;
+        } markup[] = {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};
+        while (s && *s) {
+                size_t plain = strcspn(s, "&<>\"'");
+                text_append(t, s, plain);
+                s += plain;
+                for (size_t i = 0; *s && i < ELEMENTS(markup); i++)
+                        if (markup[i].character == *s) {
+                                text_puts(t, markup[i].reference);
+                                s++;
+                                break;
+                        }
+        }
+}
+
+void text_script_json(struct text *t, const char *json) {
+        while (*json) {
+                size_t plain = strcspn(json, "<");
+                text_append(t, json, plain);
+                json += plain;
+                if (*json) {
+                        text_puts(t, "\\u003c");
+                        json++;
+                }
+        }
+}
+
 void text_item(struct text *t, bool *begun) {
         text_puts(t, *begun ? "," : "{\"items\":[");
         *begun = true;

@@ -2,7 +2,7 @@
 #ifndef IPCLAB_API_TEXT_H
 #define IPCLAB_API_TEXT_H
 
-/* Growing text with a sticky error: append freely, look at `error` once. */
+/* Growing text with a sticky error: append without checks, and check `error` once. */
 
 #include "schema/json/json.h"
 
@@ -22,6 +22,11 @@ void text_puts(struct text *t, const char *s);
 void text_printf(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A CSV field (RFC 4180), quoted where it must be; NULL is an empty field. The caller puts commas and line ends. */
 void text_csv(struct text *t, const char *field);
+/* Character data of HTML, or the value of an attribute in quotes: no character of it begins markup. NULL is empty. */
+void text_html(struct text *t, const char *s);
+/* JSON as the content of an HTML script element, which no string in it can end: '<' is written as an escape, as JSON
+ * has it in strings alone. */
+void text_script_json(struct text *t, const char *json);
 
 /* A JSON list in the making: before each item, and after the last. `next` is its cursor, "" for none. */
 void text_item(struct text *t, bool *begun);

@@ -7,12 +7,20 @@
 
 #include "schema/util.h"
 
+#include <limits.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #define NICE 5
+
+struct worker {
+        struct workers *workers;
+        pthread_t thread;
+        const struct job *job; /* only compared with NULL: it may be freed */
+        const void *client;    /* of the job */
+        bool slow;
+};
 
 struct workers {
         pthread_mutex_t lock;
@@ -20,32 +28,75 @@ struct workers {
         struct job *first, **last;
         bool stopping;
         unsigned n;
-        pthread_t threads[];
+        struct worker threads[];
 };
 
-/* On Linux a priority is a thread's. To lower it nobody needs a privilege. */
+/* On Linux each thread has its own priority, and lowering it needs no privilege. */
 void workers_lower_priority(void) {
         (void) setpriority(PRIO_PROCESS, (id_t) gettid(), NICE);
 }
 
-static void *work(void *userdata) {
-        struct workers *w = userdata;
-        workers_lower_priority();
-        for (;;) {
-                pthread_mutex_lock(&w->lock);
-                while (!w->first && !w->stopping)
-                        pthread_cond_wait(&w->changed, &w->lock);
-                struct job *job = w->first;
-                if (job) {
-                        w->first = job->next;
-                        if (!w->first)
-                                w->last = &w->first;
+static unsigned count_slow(const struct workers *w) {
+        unsigned n = 0;
+        for (unsigned i = 0; i < w->n; i++)
+                n += w->threads[i].job && w->threads[i].slow;
+        return n;
+}
+
+static unsigned count_of_client(const struct workers *w, const void *client) {
+        unsigned n = 0;
+        for (unsigned i = 0; i < w->n; i++)
+                n += w->threads[i].job && w->threads[i].client == client;
+        return n;
+}
+
+/* Takes the next job out of the queue, whose length is bounded; NULL: there is none that may run now. */
+static struct job *take_job(struct workers *w) {
+        struct job **next = NULL;
+        unsigned least = UINT_MAX;
+        bool slow_may = w->n == 1 || count_slow(w) < w->n - 1;
+        for (struct job **i = &w->first; *i; i = &(*i)->next) {
+                if ((*i)->slow && !slow_may)
+                        continue;
+                unsigned of_client = count_of_client(w, (*i)->client);
+                if (of_client < least) {
+                        next = i;
+                        least = of_client;
                 }
-                pthread_mutex_unlock(&w->lock);
-                if (!job)
-                        return NULL;
-                job->run(job);
         }
+        struct job *job = next ? *next : NULL;
+        if (job) {
+                *next = job->next;
+                if (!*next)
+                        w->last = next;
+        }
+        return job;
+}
+
+static void *work(void *userdata) {
+        struct worker *self = userdata;
+        struct workers *w = self->workers;
+        workers_lower_priority();
+        pthread_mutex_lock(&w->lock);
+        for (;;) {
+                struct job *job = take_job(w);
+                if (job) {
+                        self->job = job;
+                        self->client = job->client;
+                        self->slow = job->slow;
+                        pthread_mutex_unlock(&w->lock);
+                        job->run(job);
+                        pthread_mutex_lock(&w->lock);
+                        self->job = NULL;
+                } else if (w->stopping && !w->first) {
+                        pthread_cond_broadcast(&w->changed); /* others may have waited for slow jobs' turn */
+                        break;
+                } else {
+                        pthread_cond_wait(&w->changed, &w->lock);
+                }
+        }
+        pthread_mutex_unlock(&w->lock);
+        return NULL;
 }
 
 int workers_new(struct workers **ret, unsigned n) {
@@ -55,12 +106,18 @@ int workers_new(struct workers **ret, unsigned n) {
         pthread_mutex_init(&w->lock, NULL);
         pthread_cond_init(&w->changed, NULL);
         w->last = &w->first;
-        for (; w->n < n; w->n++) {
-                int k = pthread_create(&w->threads[w->n], NULL, work, w);
-                if (k != 0) {
-                        workers_free(w);
-                        return -k;
-                }
+        int k = 0;
+        pthread_mutex_lock(&w->lock);
+        while (w->n < n && k == 0) {
+                struct worker *worker = &w->threads[w->n];
+                worker->workers = w;
+                k = pthread_create(&worker->thread, NULL, work, worker);
+                w->n += k == 0;
+        }
+        pthread_mutex_unlock(&w->lock);
+        if (k != 0) {
+                workers_free(w);
+                return -k;
         }
         *ret = w;
         return 0;
@@ -74,7 +131,7 @@ void workers_free(struct workers *w) {
         pthread_cond_broadcast(&w->changed);
         pthread_mutex_unlock(&w->lock);
         for (unsigned i = 0; i < w->n; i++)
-                pthread_join(w->threads[i], NULL);
+                pthread_join(w->threads[i].thread, NULL);
         pthread_cond_destroy(&w->changed);
         pthread_mutex_destroy(&w->lock);
         free(w);

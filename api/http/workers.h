@@ -3,18 +3,25 @@
 #define IPCLAB_API_WORKERS_H
 
 /*
- * A few threads that run handlers, so that one that waits (for a commit, for a long query) holds up no connection but
- * its own: libmicrohttpd serves all of a listener's connections in one thread.
+ * A few threads that run handlers, so that one that waits (for a commit, for a long query) blocks no connection but its
+ * own: libmicrohttpd serves all of a listener's connections in one thread.
+ *
+ * Slow jobs may use all threads but one, so that the others never wait for them. The next job is that of the client
+ * whose jobs have the fewest threads.
  */
+
+#include <stdbool.h>
 
 struct workers;
 
 struct job {
         struct job *next;
-        void (*run)(struct job *job); /* frees the job or knows who does */
+        void (*run)(struct job *job); /* frees the job or hands it on */
+        const void *client;           /* whose it is; only compared */
+        bool slow;
 };
 
-/* The calling thread runs below what is measured from here on. Where that may not be it stays as it is. */
+/* Lowers the calling thread's priority below the measured threads'; without effect where that is not permitted. */
 void workers_lower_priority(void);
 
 int workers_new(struct workers **ret, unsigned n);

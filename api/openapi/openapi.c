@@ -8,6 +8,7 @@
 #include "api/http/text.h"
 #include "schema/figures.h"
 #include "schema/json/json.h"
+#include "schema/spec/axes.h"
 #include "schema/spec/spec.h"
 #include "schema/util.h"
 
@@ -46,7 +47,7 @@ static void put_parameters(struct json_writer *w, const struct route *route) {
         if (strstr(route->pattern, "{id}"))
                 put_parameter(w, "id", "path", "{\"type\": \"integer\", \"minimum\": 1}", "Its id.");
         if (strstr(route->pattern, "{name}"))
-                put_parameter(w, "name", "path", "{\"type\": \"string\"}", "Its name.");
+                put_parameter(w, "name", "path", "{\"$ref\": \"#/components/schemas/BaselineName\"}", "Its name.");
         if (strstr(route->pattern, "{path}"))
                 put_parameter(w, "path", "path",
                               "{\"type\": \"string\", \"pattern\": \"^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$\"}",
@@ -55,13 +56,14 @@ static void put_parameters(struct json_writer *w, const struct route *route) {
                 put_parameter(w, i->name, "query", i->schema, i->description);
         if (route->keyed)
                 put_parameter(
-                        w, "Idempotency-Key", "header", "{\"type\": \"string\", \"minLength\": 1, \"maxLength\": 200}",
+                        w, "Idempotency-Key", "header", "{\"type\": \"string\", \"pattern\": \"^[!-~]{1,200}$\"}",
                         "A key of the client's own: the same request sent again with it is not carried out a second "
                         "time; it is "
                         "answered with the experiment, and Idempotency-Replayed: true. Another request with it is "
                         "refused with 422.");
         if (route->media && strcmp(route->media->type, "text/event-stream") == 0)
-                put_parameter(w, "Last-Event-ID", "header", "{\"type\": \"string\", \"pattern\": \"^[0-9]{1,18}$\"}",
+                put_parameter(w, "Last-Event-ID", "header",
+                              "{\"type\": \"string\", \"pattern\": \"^(0|[1-9][0-9]{0,17})$\"}",
                               "Go on after this event.");
         json_array_end(w);
 }
@@ -98,7 +100,7 @@ static void put_also(struct json_writer *w, const struct route *route) {
         snprintf(status, sizeof(status), "%d", route->also);
         json_put_key(w, status);
         json_object_begin(w);
-        json_member_string(w, "description", "The same body, which says what is wrong; or why there is none.");
+        json_member_string(w, "description", "The same body, which has the reason; or why there is none.");
         json_put_key(w, "content");
         json_object_begin(w);
         put_media(w, route->media);
@@ -154,8 +156,9 @@ static void put_operation(struct json_writer *w, const struct route *route) {
         json_member_string(w, "operationId", route->operation);
         json_member_string(w, "summary", route->summary);
         put_parameters(w, route);
-        if (route->body == BODY_JSON) {
-                const struct media body[] = {{"application/json", route->body_schema}, {0}};
+        if (route->body >= BODY_JSON) {
+                const struct media body[] = {
+                        {route->body == BODY_GZIP ? "application/gzip" : "application/json", route->body_schema}, {0}};
                 json_put_key(w, "requestBody");
                 json_object_begin(w);
                 json_member_bool(w, "required", true);
@@ -256,7 +259,14 @@ static void put_titles(struct json_writer *w, const char *title, const char *uni
                 json_member_string(w, "description", words);
 }
 
-/* As a row has it, in the object around it or without one. */
+static void put_axis_name(struct json_writer *w) {
+        json_put_key(w, "AxisName");
+        json_object_begin(w);
+        axes_put_enum(w);
+        json_object_end(w);
+}
+
+/* The figure's name in a row, within its group's object or with the group's prefix. */
 static void figure_member(enum figure f, char *ret, size_t size) {
         if (figure_groups[figure_terms[f].group].in_row)
                 (void) snprintf(ret, size, "%s", figure_terms[f].name);
@@ -359,6 +369,7 @@ static int put_components(struct json_writer *w) {
                 k = put_made(w, "ExperimentSpec", spec_schema);
         if (k < 0)
                 return k;
+        put_axis_name(w);
         put_figures(w);
         json_object_end(w);
         json_member_raw(
@@ -378,7 +389,7 @@ static int put_components(struct json_writer *w) {
 }
 
 int openapi_make(char **ret, size_t *ret_length) {
-        _cleanup_(json_writer_deinit) struct json_writer w;
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_writer_init(&w);
         json_object_begin(&w);
         json_member_string(&w, "openapi", "3.1.0");

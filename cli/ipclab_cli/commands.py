@@ -5,20 +5,23 @@ what goes wrong leaves it as an exception, which main turns into a sentence and 
 import contextlib
 import json
 import os
+import re
 import sys
 import tempfile
 from pathlib import Path
 
+from ipclab_cli import bundle as bundles
 from ipclab_cli.figures import figures_of
-from ipclab_cli.http import with_query
+from ipclab_cli.http import Unreachable, with_query
 from ipclab_cli.progress import FINAL, display_for, follow
 from ipclab_cli.table import show_list, show_results, show_skipped, varies
 from ipclab_cli.words import field_text, seconds_text
 from ipclab_cli.words import size_text as bytes_of
 
 DONE, ENDED_OTHERWISE = 0, 1
+BUNDLE_SECONDS = 600  # the daemon computes the digest of all of it before the first byte
 MEDIA = {"json": "application/json", "csv": "text/csv", "ndjson": "application/x-ndjson", "markdown": "text/markdown"}
-# What export can write, with the forms that the API has it in. The first form is the default.
+# The lists that `export` can write, with the API's formats of each. The first format is the default.
 EXPORTS = {
     "results": ("csv", "json"),
     "runs": ("csv", "json"),
@@ -238,7 +241,7 @@ def show_findings(document):
 
 
 def figure_text(figure):
-    """Of a finding: "ratio 1.25 (pipe)"."""
+    """The figure of a finding: "ratio 1.25 (pipe)"."""
     of = f"({figure['of']})" if figure["of"] else ""
     return " ".join(word for word in (figure["name"], f"{figure['value']:.6g}", figure["unit"], of) if word)
 
@@ -255,7 +258,7 @@ def findings(client, arguments):
     return DONE
 
 
-# What people read for the units of figures, and by how much to divide.
+# The units that a reader sees, and the divisor of each.
 READ = {"bytes/s": ("MB/s", 1e6), "ns": ("µs", 1e3)}
 
 
@@ -271,7 +274,7 @@ def show_differences(what, differences):
 
 
 def remark_of(figure):
-    """Of an undecided one, what would decide."""
+    """The smallest visible difference of an undecided figure, and the number of runs that would decide it."""
     if figure["verdict"] != "undecided":
         return ""
     seen, needed = figure["visible_difference"], figure["runs_needed"]
@@ -280,7 +283,7 @@ def remark_of(figure):
 
 
 def comparison_rows(document):
-    """A line for each figure that was compared, below what tells its point from the others."""
+    """A line for each figure that was compared, below the fields that distinguish its point."""
     points = [row["candidate"]["point"] for row in document["rows"]]
     fields = [field for field in dict.fromkeys(key for point in points for key in point) if varies(points, field)]
     for row, point in zip(document["rows"], points, strict=True):
@@ -478,3 +481,65 @@ def report(client, arguments):
     identity = resolve(client, arguments.experiment)
     client.require("GET", "/experiments/{id}/report")
     return save(client, f"/experiments/{identity}/report", "text/html", arguments.output)
+
+
+# ---- bundles ----
+
+
+def bundle(client, arguments):
+    """Written under the name that the daemon gives it, which has the digest."""
+    identity = resolve(client, arguments.experiment)
+    client.require("GET", "/experiments/{id}/bundle")
+    target = with_query(f"/experiments/{identity}/bundle", {"host": arguments.host})
+    name, pieces = client.download(target, "application/gzip", BUNDLE_SECONDS)
+    if not re.fullmatch(r"ipclab-[A-Za-z0-9-]+\.json\.gz", name or ""):
+        raise Unreachable(f"the bundle of experiment {identity} came under no bundle's name: {name}")
+    path = Path(arguments.directory or ".") / name
+    with output_file(path) as file:
+        for piece in pieces:
+            file.write(piece)
+        file.flush()
+    if arguments.json:
+        show_json({"file": str(path), "sha256": bundles.NAME.search(name)[1]})
+    else:
+        print(path)
+    return DONE
+
+
+def take_in(client, arguments):
+    """Each bundle is verified here first: the daemon checks its form, and computes its rows itself."""
+    client.require("POST", "/bundles")
+    found = []
+    for path in arguments.files:
+        try:
+            _, digest = bundles.verify(path)
+        except bundles.Fault as error:
+            raise Usage(f"{path} is refused: {error}") from error
+        target = with_query("/bundles", {"sha256": digest})
+        found.append(client.json("POST", target, Path(path).read_bytes(), {"Content-Type": "application/gzip"}))
+        if not arguments.json:
+            print(f"{path}: experiment {found[-1]['id']}")
+    if arguments.json:
+        show_json(found)
+    return DONE
+
+
+def verify(_client, arguments):
+    """Every file is verified, also behind one that is refused."""
+    status, found = DONE, []
+    for path in arguments.files:
+        try:
+            document, digest = bundles.verify(path)
+        except bundles.Fault as error:
+            status = ENDED_OTHERWISE
+            found.append({"file": path, "verified": False, "fault": str(error)})
+            if not arguments.json:
+                print(f"{path}: refused: {error}")
+            continue
+        rows, runs = len(document["results"]), len(document["runs"])
+        found.append({"file": path, "verified": True, "sha256": digest, "rows": rows, "runs": runs})
+        if not arguments.json:
+            print(f"{path}: verified: {rows} rows from {runs} runs")
+    if arguments.json:
+        show_json(found)
+    return status

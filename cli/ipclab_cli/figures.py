@@ -9,7 +9,7 @@ class Figure(typing.NamedTuple):
     name: str
     title: str
     unit: str
-    usual: bool  # shown unless all are asked for
+    usual: bool  # shown by default
 
     def of(self, row):
         """Its median in that row; None where there is none."""

@@ -3,6 +3,7 @@
 
 import http.client
 import json
+import re
 import socket
 from urllib.parse import urlencode, urlsplit
 
@@ -86,7 +87,7 @@ class Client:
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
         if body is not None:
-            headers["Content-Type"] = "application/json"
+            headers.setdefault("Content-Type", "application/json")
         prefix = self.url.path.rstrip("/") if self.url else ""
         connection = self.connect(timeout)
         try:
@@ -145,11 +146,26 @@ class Client:
 
     def pieces(self, target, media, **parameters):
         """The body in portions, for what is too long to be held."""
-        target = with_query(target, parameters)
-        connection, response = self.open("GET", target, headers={"Accept": media})
+        _, pieces = self.download(with_query(target, parameters), media)
+        yield from pieces
+
+    def download(self, target, media, timeout=REQUEST_SECONDS):
+        """The name that the daemon gives the body as a file, None for none; and the body in portions."""
+        connection, response = self.open("GET", target, headers={"Accept": media}, timeout=timeout)
         try:
             if response.status != 200:
                 raise Refusal("GET", target, response.status, as_problem(response.read()))
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            raise Unreachable(f"the answer from {self.address} broke off: {error}") from error
+        except Refusal:
+            connection.close()
+            raise
+        named = re.search(r'filename="([^"/]+)"', response.getheader("Content-Disposition", ""))
+        return named[1] if named else None, self.portions(connection, response)
+
+    def portions(self, connection, response):
+        try:
             while piece := response.read(65536):
                 yield piece
         except (OSError, http.client.HTTPException) as error:

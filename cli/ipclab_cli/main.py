@@ -4,17 +4,19 @@
 import argparse
 import os
 import sys
+from pathlib import Path
 
 from ipclab_cli import commands
 from ipclab_cli.http import Client, NotServed, Refusal, Unreachable
 
 SOCKET = "/run/ipclab/ipclabd.sock"
-# What ends in which status; ipclab(1) has the same table, and a test holds them together.
+# The exit status of each outcome; ipclab(1) has the same table, and a test compares them.
 EXIT_DONE, EXIT_NOT_WHOLE, EXIT_USAGE, EXIT_REFUSED, EXIT_MISSING, EXIT_UNREACHABLE, EXIT_FAILING = range(7)
 EXIT_INTERRUPTED = 130
 STATUSES = {
     EXIT_DONE: "done; of run and watch: the experiment is done, with all of its runs",
-    EXIT_NOT_WHOLE: "of run and watch: the experiment failed or was cancelled, or a run of it failed",
+    EXIT_NOT_WHOLE: "of run and watch: the experiment failed or was cancelled, or a run of it failed; of verify: a "
+    "bundle is refused",
     EXIT_USAGE: "the command line is wrong, or a file cannot be read or written",
     EXIT_REFUSED: "the daemon refused: a bad spec, a limit, a missing token, a conflict (4xx)",
     EXIT_MISSING: "there is no such experiment, or the daemon is of a version without this (404)",
@@ -95,7 +97,7 @@ COMMANDS = {
                 "candidate", metavar="CANDIDATE", kind="experiment", help="an experiment; with --axis a value of it"
             ),
             argument("--axis", metavar="FIELD", help="compare two values of this field within --experiment"),
-            argument("--experiment", type=identity, metavar="ID", kind="experiment", help="where --axis is looked for"),
+            argument("--experiment", type=identity, metavar="ID", kind="experiment", help="the one with both values"),
             argument("--delta", type=float, metavar="SHARE", help="what counts as equivalent (0.03)"),
             argument("--force", action="store_true", help="across environments that differ, too"),
         ],
@@ -125,6 +127,25 @@ COMMANDS = {
         ],
     ),
     "report": ("write the report: one HTML file that needs no network", commands.report, [EXPERIMENT, OUTPUT]),
+    "bundle": (
+        "write an experiment as one file that others can verify",
+        commands.bundle,
+        [
+            EXPERIMENT,
+            argument("--host", metavar="LABEL", help="a label for this host in it; without one it has none"),
+            argument("--directory", metavar="DIRECTORY", kind="file", help="where to write it (the current one)"),
+        ],
+    ),
+    "import": (
+        "take bundles of other hosts in, as experiments that can be read and compared",
+        commands.take_in,
+        [argument("files", nargs="+", metavar="FILE", kind="file", help="bundles, which are verified first")],
+    ),
+    "verify": (
+        "verify bundles: their digest, their form, and every figure that follows from their runs",
+        commands.verify,
+        [argument("files", nargs="+", metavar="FILE", kind="file", help="bundles; no daemon is needed")],
+    ),
     "cancel": (
         "stop experiments",
         commands.cancel,
@@ -141,6 +162,8 @@ COMMANDS = {
     ),
     "host": ("show the daemon, its host, and the transports that it has", commands.host, []),
 }
+# Subcommands that another package brings: its program takes the words that follow.
+OTHERS = {"campaign": ("ipclab-fleet", "carry one study to many machines, and see what has arrived")}
 
 
 def common_options(default):
@@ -172,7 +195,29 @@ def make_parser():
         sub.set_defaults(function=function)
         for names, options, kind in arguments:
             sub.add_argument(*names, **options).kind = kind
+    for name in present_others():
+        subparsers.add_parser(name, help=OTHERS[name][1], add_help=False)
     return parser
+
+
+def program_of(name):
+    """Of one of the others: in its room of the checkout, or where its package is installed beside this one's files.
+    PATH is not searched."""
+    place, program = Path(__file__).resolve().parents[2], OTHERS[name][0]
+    found = (path for path in (place / "fleet" / program, place.parent / program / program) if path.is_file())
+    return next(found, None)
+
+
+def present_others():
+    return [name for name in OTHERS if program_of(name)]
+
+
+def run_other(name, words):
+    program = program_of(name)
+    if program is None:
+        return fail(EXIT_USAGE, f"{name} is a command of the package {OTHERS[name][0]}, which is not installed")
+    sys.stdout.flush()
+    os.execv(program, [str(program), *words])
 
 
 def client_of(arguments):
@@ -198,7 +243,7 @@ def client_of(arguments):
 
 
 def completion(words):
-    """What the last of the words after `ipclab` can become. Errors complete nothing: a shell has no place for them."""
+    """The completions of the last of the words after `ipclab`; none on an error, which a shell could not show."""
     parser = make_parser()
     *before, current = words or [""]
     name = next((word for word in before if word in COMMANDS), None)
@@ -210,7 +255,7 @@ def completion(words):
     if current.startswith("-"):
         return [option for option in options if option.startswith(current)]
     if name is None:
-        return [one for one in COMMANDS if one.startswith(current)]
+        return [one for one in (*COMMANDS, *present_others()) if one.startswith(current)]
     positionals = [action for action in own._actions if not action.option_strings]
     given = sum(not word.startswith("-") for word in before[before.index(name) + 1 :])
     if not positionals or (given >= len(positionals) and positionals[-1].nargs not in ("*", "+")):
@@ -257,7 +302,12 @@ def main():
     if sys.argv[1:2] == ["--complete"]:
         print("\n".join(completion(sys.argv[2:])))
         return EXIT_DONE
-    arguments = make_parser().parse_args()
+    if sys.argv[1:2] and sys.argv[1] in OTHERS:
+        return run_other(sys.argv[1], sys.argv[2:])
+    parser = make_parser()
+    arguments = parser.parse_args()
+    if arguments.command in OTHERS:
+        parser.error(f"{arguments.command} has options of its own, which follow it; none is before it")
     try:
         status = arguments.function(client_of(arguments), arguments)
         sys.stdout.flush()

@@ -111,7 +111,7 @@ class Lines:
         if self.terminal:
             print("\r\033[K", end="", flush=True)
 
-    def say(self, text):
+    def print(self, text):
         print(("\r\033[K" if self.terminal else "") + text, flush=True)
 
     def show(self, progress):
@@ -149,7 +149,7 @@ class Bars:
     def __exit__(self, *_):
         self.bars.stop()
 
-    def say(self, text):
+    def print(self, text):
         self.bars.console.print(text, markup=False)
 
     def show(self, progress):
@@ -160,7 +160,7 @@ class Bars:
 class Silence(contextlib.nullcontext):
     """For --json: standard output has one document alone."""
 
-    def say(self, text):
+    def print(self, text):
         print(text, file=sys.stderr, flush=True)
 
     def show(self, progress):
@@ -206,9 +206,9 @@ def follow(client, identity, display):
             for event_id, event, data in stream(client, target + "/events", last_id):
                 last_id = event_id
                 if event:
-                    said = progress.take(event, data)
-                    if said:
-                        display.say(said)
+                    line = progress.take(event, data)
+                    if line:
+                        display.print(line)
                 elif progress.experiment["state"] == "queued":
                     progress.take("experiment", get_patiently(client, target))  # earlier changes have no events here
                 display.show(progress)

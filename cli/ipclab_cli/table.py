@@ -49,7 +49,7 @@ def word_columns(points):
 
 
 def figure_column(figure, values, workload, kinds):
-    """Headed by what the daemon's description says: the title, and the unit scaled to what people read."""
+    """A column whose heading is the figure's title in the daemon's description, and its unit scaled for reading."""
     if figure.unit == "bytes/s":
         return Column(figure.title.removeprefix("Throughput").strip(), "MB/s", numbers(values, 1, 1e6))
     if figure.unit == "messages/s":
@@ -69,7 +69,7 @@ def figure_column(figure, values, workload, kinds):
 
 
 def figure_columns(rows, workload, figures, every):
-    """Of the figures that any of the rows has."""
+    """The columns of the figures that any of the rows has."""
     columns, titled = [], None
     for figure in (one for one in figures if every or one.usual):
         values = [figure.of(row) for row in rows]

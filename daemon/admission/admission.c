@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The host's veto on a point. Each check compares one thing asked with one limit, and its refusal names both. Called by
- * the service for every point of a posted spec; reads little, sets nothing.
+ * Refuses points that this host cannot run. Each check compares one requested value with one limit, and its refusal
+ * names both. Called by the service for every point of a posted spec; reads little, sets nothing.
  */
 
 #include "daemon/admission/internal.h"
@@ -11,7 +11,8 @@
 #include <string.h>
 
 #define KIB UINT64_C(1024)
-/* What can never be met here. What could be set and is not fails the run, which says how to set it. */
+/* Refuses requirements that can never be met here. One that could be set and is not fails the run, whose error names
+ * the command to set it. */
 static int check_require(struct admission *a) {
         size_t nodes = 0;
         if (a->p->placement.require.numa_balancing != TOGGLE_ON)
@@ -39,7 +40,7 @@ void admission_session_deinit(struct admission_session *s) {
         hostfs_deinit(&s->h);
 }
 
-/* Sets up a ring and takes it down again, once in a session. NULL: what the point needs is there. */
+/* Sets up a ring and takes it down again, once in a session. NULL: the host has what the point needs. */
 static const char *probe_ring(struct admission *a, struct admission_probe *probe,
                               const char *(*try)(struct hostfs *h, const struct agent_identity *agents, char *reason)) {
         if (!probe->done)
@@ -80,7 +81,7 @@ static bool end_receives(const struct point *p, unsigned e) {
         return p->workload == WORKLOAD_PINGPONG || p->direction == DIRECTION_BOTH || !end_sends(p, e);
 }
 
-/* What a sending thread holds beside its buffer: the messages that tcp assembles from fields; the fields that are
+/* The memory of a sending thread beside its buffer: the messages that tcp assembles from fields; the fields that are
  * gathered; or the pages that vmsplice leaves in a pipe, which are at most as many as it holds, and those of the
  * message before and behind them (agent/transport/stream/splice.h). */
 static uint64_t sent_bytes(const struct admission *a) {
@@ -93,15 +94,14 @@ static uint64_t sent_bytes(const struct admission *a) {
         return point_zero_copy(a->p) == ZERO_COPY_SPLICE ? pipe + 2 * message : 0;
 }
 
-/* What an end holds, in bytes. */
+/* The memory of an end, in bytes. */
 struct holding {
-        uint64_t own;      /* stacks and bookkeeping, and what the kernel keeps for it */
+        uint64_t own;      /* stacks, bookkeeping and the kernel's memory for it */
         uint64_t messages; /* pages that carry messages, which may be placed apart */
 };
 
-/* Rings are of who reads them, slots of who admission_slot_bytes() says. Rings in huge pages lie in what has been set
- * apart.
- */
+/* Counts a ring for its reader, and slots for the end that admission_slot_bytes() gives. Rings in huge pages lie in
+ * memory that is reserved already. */
 static void add_carrier(struct admission *a, unsigned e, struct holding *h) {
         struct ring_layout rings;
         if (a->options.pipe_size && end_sends(a->p, e))
@@ -117,14 +117,36 @@ static void add_carrier(struct admission *a, unsigned e, struct holding *h) {
                 h->messages += rings.ring_bytes * a->p->threads;
 }
 
+/* Of the host's CPUs; of all of the highest level the largest. */
+static uint64_t last_cache(const struct topology *t) {
+        uint64_t bytes = 0;
+        int level = 0;
+        for (size_t i = 0; t && i < t->n_caches; i++) {
+                const struct topology_cache *c = &t->caches[i];
+                if (c->level > level || (c->level == level && c->size_bytes > bytes)) {
+                        level = c->level;
+                        bytes = c->size_bytes;
+                }
+        }
+        return bytes ? bytes : SPEC_LAST_CACHE_DEFAULT;
+}
+
+/* All threads' cold sources of an end. */
+static uint64_t source_bytes(const struct admission *a, unsigned e) {
+        if (!end_sends(a->p, e))
+                return 0;
+        return a->p->threads * point_source_bytes(a->p, last_cache(a->t), (uint64_t) sysconf(_SC_PAGESIZE));
+}
+
 static struct holding end_holds(struct admission *a, unsigned e) {
         uint64_t tasks = admission_tasks(a->p) / workload_agents(a->p->workload);
         struct holding h = {.own = tasks * (a->p->working_set + CAPACITY_THREAD_BYTES),
                             .messages = tasks * a->p->message_size};
         if (!workload_has_transport(a->p->workload))
                 return h;
+        h.messages += a->p->threads * point_queued_bytes(a->p, end_sends(a->p, e), (uint64_t) sysconf(_SC_PAGESIZE));
         if (end_sends(a->p, e))
-                h.messages += a->p->threads * sent_bytes(a);
+                h.messages += a->p->threads * sent_bytes(a) + source_bytes(a, e);
         if (end_receives(a->p, e))
                 h.messages += a->p->threads * point_multishot_bytes(a->p);
         add_carrier(a, e, &h);
@@ -142,17 +164,21 @@ static uint64_t memory_needed(struct admission *a) {
 
 static int check_memory(struct admission *a) {
         struct capacity_memory memory;
-        char why[200];
+        char why[240];
         int x = capacity_memory(a->h, &memory);
         if (x < 0)
                 return x == -ENOMEM ? x : 0;
         uint64_t need = memory_needed(a);
-        if (need <= memory.bytes)
+        if (need <= capacity_usable(&memory))
                 return 0;
         (void) snprintf(why, sizeof(why),
-                        "the buffers of all threads, in bytes, do not fit into memory (to have more: %.100s)",
-                        memory.raise);
-        return admission_refuse(a, "/message_size", memory.limit, memory.bytes, need, why);
+                        "the buffers of all threads, in bytes, do not fit into memory, of which 1/%u stays free (to "
+                        "have more: %.100s)",
+                        CAPACITY_RESERVE, memory.raise);
+        uint64_t cold =
+                source_bytes(a, END_FIRST) + (workload_agents(a->p->workload) > 1 ? source_bytes(a, END_SECOND) : 0);
+        return admission_refuse(a, need - cold <= capacity_usable(&memory) ? "/source" : "/message_size", memory.limit,
+                                memory.bytes, need, why);
 }
 
 /* Bytes that must lie on these nodes: anywhere on them, or an even share on each. */
@@ -169,7 +195,7 @@ static unsigned nodes_in_both(const struct node_set *a, const struct node_set *b
         return n;
 }
 
-/* What of a claim these nodes have to hold in any case. */
+/* The part of a claim that these nodes have to hold in any case. */
 static uint64_t held_by(const struct claim *c, const struct node_set *nodes) {
         unsigned all = nodes_in_both(c->nodes, c->nodes), here = nodes_in_both(c->nodes, nodes);
         if (here == 0 || (here < all && !c->even))
@@ -210,8 +236,8 @@ static int check_nodes(struct admission *a, const struct claim *all, size_t n, c
         return need > have ? admission_refuse(a, "/message_size", limit, have, need, why) : 0;
 }
 
-/* Interleaved pages whose node is full go elsewhere, to nodes that were not asked for, too; and what is left is not
- * even any more (placement-pages.c). */
+/* Interleaved pages whose node is full go to other nodes, also to ones that were not requested, and the shares are then
+ * no longer even (daemon/placement/pages.c). */
 static int check_each_node(struct admission *a, const struct claim *all, size_t n, const struct node_set *nodes) {
         int x = 0;
         for (unsigned id = 0; x == 0 && id < SPEC_NODES_MAX; id++) {
@@ -250,17 +276,29 @@ static int check_placement(struct admission *a) {
 }
 
 static struct capacity_question question(const char *runtime_dir, const struct queue_host *queues,
-                                         const struct spec *spec, const struct point *p) {
+                                         const struct transport_options *options, const struct point *p) {
         return (struct capacity_question){
-                .transport = p->transport, .options = &spec->options, .runtime_dir = runtime_dir, .queues = queues};
+                .transport = p->transport, .options = options, .runtime_dir = runtime_dir, .queues = queues};
 }
 
 static bool may_be_chunked(const struct spec *spec, const struct point *p) {
         return spec->chunk && transport_terms[p->transport].delivery == DELIVERY_WHOLE;
 }
 
+/* A message in pieces would be several operations, and a run could end between them. */
+static int check_queue_depth(struct admission *a) {
+        const struct capacity_question q = question(a->runtime_dir, a->queues, &a->options, a->p);
+        uint64_t chunk = 0;
+        if (!point_is_queued(a->p) || chunk_bytes_on(a->h, &q, a->spec, a->p, &chunk) < 0 || chunk == 0)
+                return 0;
+        return refuse(a->r, 422, "impossible-combination", "/queue_depth",
+                      "queue_depth %" PRIu32 " needs messages that go whole, and one of %" PRIu64
+                      " bytes goes in pieces of %" PRIu64,
+                      a->p->queue_depth, a->p->message_size, chunk);
+}
+
 static int check_message(struct admission *a) {
-        const struct capacity_question q = question(a->runtime_dir, a->queues, a->spec, a->p);
+        const struct capacity_question q = question(a->runtime_dir, a->queues, &a->options, a->p);
         if (workload_agents(a->p->workload) < END_COUNT || may_be_chunked(a->spec, a->p) ||
             transport_terms[a->p->transport].delivery == DELIVERY_SLOTS)
                 return 0; /* slots for messages are counted by check_rings() and check_file_space() */
@@ -294,8 +332,9 @@ static int run_checks(const struct admission_host *host, const struct spec *spec
 int admission_check(const struct admission_host *host, const struct spec *spec, const struct point *p,
                     struct refusal *r) {
         static int (*const checks[])(struct admission *) = {
-                check_require, check_transport,  check_engine, check_congestion, check_limits,    check_file_sync,
-                check_message, check_file_space, check_queues, check_rings,      check_placement, check_memory,
+                check_require,   check_transport, check_engine,      check_congestion, check_limits,
+                check_file_sync, check_message,   check_queue_depth, check_file_space, check_queues,
+                check_rings,     check_placement, check_memory,
         };
         return run_checks(host, spec, p, r, checks, ELEMENTS(checks));
 }
@@ -321,13 +360,17 @@ int chunk_bytes_on(struct hostfs *h, const struct capacity_question *q, const st
         uint64_t most = c.largest_transfer, room = admission_queue_room(h, q->queues, spec, p);
         if (room > 0 && room < most) /* where there is none, check_queues() refuses */
                 most = room;
+        uint64_t buffer = queues_are_used(p) && !spec->options.msgq_depth ? spec->options.buffer_bytes : 0;
+        if (buffer > 0 && buffer < most)
+                most = buffer;
         *ret = p->message_size > most ? most : 0;
         return 0;
 }
 
 int admission_chunk_bytes(const struct admission_host *host, const struct spec *spec, const struct point *p,
                           uint64_t *ret) {
-        const struct capacity_question q = question(host->runtime_dir, host->queues, spec, p);
+        const struct transport_options options = options_for_point(&spec->options, p);
+        const struct capacity_question q = question(host->runtime_dir, host->queues, &options, p);
         struct hostfs h;
         int x = hostfs_init(&h, host->root);
         if (x == 0)

@@ -3,7 +3,7 @@
 #define IPCLAB_DAEMON_ADMISSION_H
 
 /*
- * Whether this host can do a point, asked when it is posted, so that nothing impossible is ever queued: limits of the
+ * Checks a posted point against this host, so that no impossible one is ever queued: limits of the
  * kernel and its settings (capacity.c reads them), CPUs and nodes (placement_resolve), privileges of the daemon.
  */
 
@@ -13,8 +13,8 @@
 #include "schema/refusal.h"
 #include "schema/spec/spec.h"
 
-/* What is read and tried once for all points of a submission: the host's settings, and rings that are set up to see
- * whether they can be. */
+/* Readings and probes that one submission needs once for all of its points: the host's settings, and rings that are set
+ * up to see whether they can be. */
 struct admission_session {
         struct hostfs h; /* keeps its readings */
         struct admission_probe {
@@ -32,16 +32,16 @@ void admission_session_deinit(struct admission_session *s);
 
 struct capacity_space;
 
-/* Whom and what a point is held against. */
+/* The host that a point is checked against. */
 struct admission_host {
         const char *root;                   /* "" or a captured tree */
-        const char *runtime_dir;            /* where runs have their files; NULL: not told, and then no limit */
-        const struct capacity_space *space; /* that transport file has there; NULL: the host is asked, which a captured
-                                             * tree is not */
+        const char *runtime_dir;            /* where runs have their files; NULL: not known, no limit */
+        const struct capacity_space *space; /* that transport file has there; NULL: read from the host, unless its tree
+                                             * is a captured one */
         const struct topology *topology;
-        const struct queue_host *queues;     /* what runs can have of queues; NULL: what the host has */
-        const struct agent_identity *agents; /* whom they run as; NULL: not told */
-        uint64_t memlock_bytes;              /* that their sends and rings may lock; 0: not told, and then no limit */
+        const struct queue_host *queues;     /* the limits of runs' queues; NULL: the host's */
+        const struct agent_identity *agents; /* the user of the agents; NULL: not known */
+        uint64_t memlock_bytes;              /* that their sends and rings may lock; 0: not known, no limit */
         struct admission_session *session;   /* of the same root; NULL: each point has one of its own */
 };
 
@@ -49,13 +49,13 @@ struct admission_host {
 int admission_check(const struct admission_host *host, const struct spec *spec, const struct point *p,
                     struct refusal *r);
 
-/* The part of it that may have changed since, for the moment before a run: whether there is the memory. */
+/* Checks the memory again, which may have changed since: called right before a run. */
 int admission_check_memory(const struct admission_host *host, const struct spec *spec, const struct point *p,
                            struct refusal *r);
 
-/* Bytes of the pieces that a point's messages go in: the largest that its mechanism takes here as it comes, and that
- * RLIMIT_MSGQUEUE has room for, where the spec asks for chunks and the message is longer; else 0. Asked again for each
- * run, as settings change. 0; -ENODATA when the limit cannot be read; -ENOMEM. */
+/* Bytes of the pieces that a point's messages are sent in: the largest that its mechanism takes here by default, and
+ * that RLIMIT_MSGQUEUE has room for, where the spec has `chunk` and the message is longer; else 0. Called again for
+ * each run, as settings change. 0; -ENODATA when the limit cannot be read; -ENOMEM. */
 int admission_chunk_bytes(const struct admission_host *host, const struct spec *spec, const struct point *p,
                           uint64_t *ret);
 
@@ -71,14 +71,14 @@ int admission_chunk_bytes(const struct admission_host *host, const struct spec *
  *                               "at_start": likewise or null, "message_limit": likewise or null, "reason"}}],
  *       "next": null}
  *
- * largest_transfer is what the mechanism takes in one piece; largest_message is what a spec may ask for, which for byte
- * streams is more, as they carry a message in many transfers, and for queues that a run has made larger when it needs
- * it, and for rings and files is what a stream of one thread has room for. `limit` ends both, but for such queues:
- * there it ends the message, and at_start the transfer; and but for messages that the spec itself ends, at 1 GiB: there
- * message_limit says so, and `limit` ends the transfer. engines, copy_modes, waits and options (of transport_options)
- * list what can be asked of the transport. kernel_allows is what the host says of io_uring; zero_copy, of tcp only,
- * whether its kernel has the operations that send without copying. A value above 2^53 - 1 (shmmax as it comes) is a
- * decimal string.
+ * largest_transfer is the most that the mechanism takes in one piece. largest_message is the most that a spec may
+ * request: more for byte streams, which carry a message in many transfers, and for queues that are made larger for a
+ * run that needs it; for rings and files it is the room of a stream of one thread. `limit` limits both, with two
+ * exceptions: for such queues it limits the message, and at_start the transfer; for messages that the spec itself
+ * limits, at 1 GiB, message_limit is set and `limit` limits the transfer. engines, copy_modes, waits and options (of
+ * transport_options) list the valid values for the transport. kernel_allows is whether the host permits io_uring;
+ * zero_copy, of tcp only, whether its kernel has the operations that send without copying. A value above 2^53 - 1 (the
+ * default of shmmax) is a decimal string.
  */
 int capacity_to_json(const struct admission_host *host, char **ret);
 

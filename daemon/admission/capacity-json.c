@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* GET /transports: what each transport is, whether this host has it, and its limits. */
+/* Writes GET /transports: each transport, whether this host has it, and its limits. */
 
 #include "daemon/admission/admission.h"
 #include "daemon/admission/capacity.h"
@@ -37,7 +37,7 @@ static const char *name_of_wait(unsigned v) {
         return wait_mode_name((enum wait_mode) v);
 }
 
-/* Of those transports alone that send without copying by io_uring. */
+/* Members of those transports only that send without copying by io_uring. */
 static void put_zerocopy(struct json_writer *w, const struct transport_term *term, const struct uring_answer *uring) {
         if (term->zero_copy != ZERO_COPY_NOTIFY)
                 return;
@@ -65,7 +65,7 @@ static void put_engines(struct json_writer *w, const struct transport_term *term
         json_object_end(w);
 }
 
-/* shmmax is 2^64 - 2^24 as it comes: what JSON readers would round travels as text (schema/json/json.h). */
+/* shmmax is 2^64 - 2^24 by default; a number that JSON readers would round is written as text (schema/json/json.h). */
 static void member_exact(struct json_writer *w, const char *key, uint64_t v) {
         if (v <= (uint64_t) JSON_INTEGER_MAX)
                 json_member_u64(w, key, v);
@@ -82,9 +82,9 @@ static void put_limit(struct json_writer *w, const char *key, const char *name, 
         json_object_end(w);
 }
 
-/* "limit" is the host's: what largest_message ends at, unless the spec itself ends that sooner: then "message_limit"
- * says so, and "limit" ends largest_transfer alone; where memory ends the message, it ends nothing else. "at_start" is
- * what a run finds before it is raised for longer messages. */
+/* "limit" is the host's limit of largest_message. Where the spec's own limit is lower, "message_limit" has that, and
+ * "limit" limits largest_transfer alone; where memory limits the message, it limits nothing else. "at_start" is the
+ * value before it is raised for a run with longer messages. */
 static void put_limits(struct json_writer *w, const struct capacity *c) {
         if (c->by_memory) {
                 put_limit(w, "limit", c->memory.limit, c->memory.bytes, c->memory.raise);
@@ -98,7 +98,7 @@ static void put_limits(struct json_writer *w, const struct capacity *c) {
         }
         if (c->largest_message == SPEC_MESSAGE_SIZE_MAX)
                 put_limit(w, "message_limit", "message_size of a spec", SPEC_MESSAGE_SIZE_MAX,
-                          "cannot be raised: no spec may ask for more");
+                          "cannot be raised: no spec may request more");
         else
                 json_member_null(w, "message_limit");
 }
@@ -168,7 +168,7 @@ static int put_items(struct json_writer *w, struct hostfs *h, const struct admis
 }
 
 int capacity_to_json(const struct admission_host *host, char **ret) {
-        _cleanup_(hostfs_deinit) struct hostfs h;
+        _cleanup_(hostfs_deinit) struct hostfs h = {};
         struct uring_answer uring = {.reason = NULL};
         struct json_writer w;
 

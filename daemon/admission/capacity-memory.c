@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How much memory there is to be had: of the host, and of each cgroup that the agents are in. Called by capacity.c and
+ * Reads how much memory is available: of the host, and of each cgroup that the agents are in. Called by capacity.c and
  * admission.c.
  *
  * Source: Documentation/admin-guide/cgroup-v2.rst (memory.max, memory.current, memory.stat), proc_meminfo(5),
@@ -25,7 +25,7 @@ bool capacity_cgroup(struct hostfs *h, char ret_path[CAPACITY_CGROUP_MAX]) {
                 return false;
         own = strchr(own, '/');
         size_t length = strcspn(own, "\n");
-        /* "/../": what is outside of what this namespace shows */
+        /* "/../": outside of this namespace's root */
         if (length >= CAPACITY_CGROUP_MAX || memmem(own, length, "/..", 3))
                 return false;
         if (length == 1)
@@ -75,7 +75,7 @@ static uint64_t reclaimable(struct hostfs *h, const char *group) {
         return stat_of(text, "inactive_file") + stat_of(text, "active_file") + stat_of(text, "slab_reclaimable");
 }
 
-/* What a group leaves of its own limit; UINT64_MAX: it has none, or no less than `least`. */
+/* The rest of a group's own limit; UINT64_MAX: it has none, or the rest is no less than `least`. */
 static uint64_t left_by(struct hostfs *h, const char *group, uint64_t least) {
         int64_t max = 0, current = 0;
         if (hostfs_i64(h, &max, CGROUP_FS "%s/memory.max", group) < 0 || max < 0 || /* "max" is no number */
@@ -89,7 +89,7 @@ static uint64_t left_by(struct hostfs *h, const char *group, uint64_t least) {
         return limit > used ? limit - used : 0;
 }
 
-/* There is room for 61 bytes of the path; of a longer one the end is told, which tells most. */
+/* There is room for 61 bytes of the path; a longer one is cut to its end, the part that identifies the group best. */
 static void name_limit(const char *group, char ret[CAPACITY_LIMIT_MAX]) {
         size_t length = strlen(group);
         if (length <= 61) {
@@ -103,7 +103,7 @@ static void name_limit(const char *group, char ret[CAPACITY_LIMIT_MAX]) {
         (void) snprintf(ret, CAPACITY_LIMIT_MAX, "memory.max of …%.58s less what is in use", group);
 }
 
-/* The host's; *m only then. */
+/* The host's memory; fills *m only on success. */
 static int host_memory(struct hostfs *h, struct capacity_memory *m) {
         int r = read_available(h, &m->bytes);
         if (r < 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether io_uring may be used, and has what is needed of it. Containers block it by seccomp, kernels by a setting, and
- * neither can be told from the other but by trying.
+ * Checks whether io_uring may be used and has the operations that are needed. Containers block it by seccomp, kernels
+ * by a setting, and only a trial set-up shows which.
  *
  * Source: io_uring_setup(2); io_uring_register(2), IORING_REGISTER_PROBE; Documentation/admin-guide/sysctl/kernel.rst,
  * io_uring_disabled.
@@ -19,7 +19,7 @@
 #define REASON_MAX 200
 #define PROBE_ENTRIES 2u
 
-/* 1: for one group, which agents may be in, and for the privileged, which they are not; 2: for nobody. */
+/* io_uring_disabled is 1: one group, which agents may be in, and privileged processes may use it; 2: no process may. */
 static bool disabled_by_setting(struct hostfs *h, const struct agent_identity *agents, char *ret_reason) {
         int64_t v = 0, group = -1;
         char gid[24] = "GID";
@@ -45,13 +45,13 @@ static bool disabled_by_setting(struct hostfs *h, const struct agent_identity *a
         return true;
 }
 
-/* A ring of our own to ask. NULL: it is there. */
+/* Sets up a ring to probe. NULL: *ring is valid; else the reason. */
 static const char *try_ring(struct hostfs *h, const struct agent_identity *agents, struct io_uring *ring,
                             char *ret_reason) {
         if (disabled_by_setting(h, agents, ret_reason))
                 return ret_reason;
         if (h->root_fd >= 0) {
-                (void) snprintf(ret_reason, REASON_MAX, "a captured tree cannot be asked for io_uring");
+                (void) snprintf(ret_reason, REASON_MAX, "a captured tree cannot be probed for io_uring");
                 return ret_reason;
         }
         int r = io_uring_queue_init(PROBE_ENTRIES, ring, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A reader per limit: where it stands, and how to raise it. Which limit a transport has is in its row
- * (schema/transport/table.h).
+ * Has one reader per limit, which gives its value and how to raise it. The transport's row (schema/transport/table.h)
+ * names its limit.
  *
  * Source: pipe(7), unix(7), tcp(7), shm_overview(7), mq_overview(7), msgget(2), shmget(2), tmpfs(5); net/core/sock.c
  * for datagrams.
@@ -34,9 +34,9 @@
 
 #define SHM_AS_IT_COMES "cannot be raised: a run's own IPC namespace has it as the kernel makes it"
 
-/* From here on a message has two slots and no more, and takes the more the longer it is. */
+/* From here on a message has just two slots, whose bytes grow with it. */
 #define TWO_SLOTS_FROM (4096 * KIB)
-#define STEP 64u /* what slots are made of, and pages, too: between two of these a message takes the same */
+#define STEP 64u /* the unit of slots, and of pages: messages between two multiples take the same */
 
 struct reading {
         struct hostfs *h;
@@ -84,36 +84,39 @@ static int read_pipe(const struct reading *g, struct capacity *c) {
         return 0;
 }
 
-/* setsockopt(SO_SNDBUF) doubles what it is given, up to this. */
+/* setsockopt(SO_SNDBUF) doubles the given value, up to this limit. */
 static int read_stream_socket(const struct reading *g, struct capacity *c) {
         uint64_t v = 0;
         int r = read_u64(g->h, &v, "/proc/sys/net/core/wmem_max");
         if (r < 0)
                 return unknown(c, g->h, r);
         decide(c, 2 * v, host_limits[HOST_WMEM_MAX].name, v,
-               "sysctl net.core.wmem_max=BYTES (SO_SNDBUF is twice what is asked)");
+               "sysctl net.core.wmem_max=BYTES (SO_SNDBUF becomes twice BYTES)");
         return 0;
 }
 
-/* The kernel doubles what SO_SNDBUF is given, and gives no less than this (SOCK_MIN_SNDBUF). */
-static uint64_t send_buffer(uint64_t asked) {
-        uint64_t buffer = asked > UINT64_MAX / 2 ? UINT64_MAX : 2 * asked;
+/* The kernel doubles the value of SO_SNDBUF and raises it to SOCK_MIN_SNDBUF at least. */
+static uint64_t send_buffer(uint64_t sndbuf) {
+        uint64_t buffer = sndbuf > UINT64_MAX / 2 ? UINT64_MAX : 2 * sndbuf;
         return buffer < SOCKET_BUFFER_MIN ? SOCKET_BUFFER_MIN : buffer;
 }
 
-/* A datagram fits a send buffer as large as the spec asks, else as large as the agent may ask for. */
+/* A datagram must fit the send buffer of the spec, else the largest that the agent may set. */
 static int read_datagram_socket(const struct reading *g, struct capacity *c) {
         uint64_t most = 0, page = (uint64_t) sysconf(_SC_PAGESIZE);
         uint64_t kernel = DATAGRAM_LINEAR_MAX + DATAGRAM_FRAGMENTS * page - DATAGRAM_TAIL;
-        uint64_t asked = g->q->options ? g->q->options->sndbuf : 0;
+        uint64_t requested = g->q->options ? g->q->options->sndbuf : 0;
         int r = read_u64(g->h, &most, "/proc/sys/net/core/wmem_max");
         if (r < 0)
                 return unknown(c, g->h, r);
-        uint64_t message = send_buffer(asked ? asked : most) - DATAGRAM_RESERVE;
+        uint64_t message = send_buffer(requested ? requested : most) - DATAGRAM_RESERVE;
         if (message > kernel)
                 decide(c, kernel, "kernel's largest socket buffer", kernel, "cannot be raised: fixed in the kernel");
-        else if (asked)
-                decide(c, message, "transport_options.sndbuf", asked, "a larger sndbuf (half of the message and 16)");
+        else if (requested)
+                decide(c, message,
+                       g->q->options->buffer_bytes == requested ? "transport_options.buffer_bytes"
+                                                                : "transport_options.sndbuf",
+                       requested, "a larger one (half of the message and 16)");
         else
                 decide(c, message, host_limits[HOST_WMEM_MAX].name, most,
                        "sysctl net.core.wmem_max=BYTES (half of the message and 16)");
@@ -137,7 +140,7 @@ static int read_tcp(const struct reading *g, struct capacity *c) {
         return 0;
 }
 
-/* A run in an IPC namespace of its own has the limits of that, which are the kernel's and not those set on the host. */
+/* A run in an IPC namespace of its own has the namespace's limits: the kernel's defaults, not the host's settings. */
 static int read_shm_sysv(const struct reading *g, struct capacity *c) {
         const struct queue_host *q = g->q->queues;
         bool own = q && !q->trouble[0] && q->shmmax && q->shmall;
@@ -157,9 +160,9 @@ static int read_shm_sysv(const struct reading *g, struct capacity *c) {
         return 0;
 }
 
-/* A setting that runs have in their own namespace: as it comes, and where they can have more, how much. */
+/* A setting of runs' own namespaces: its default, and the most that it can be raised to for a run. */
 static int read_queue_setting(const struct reading *g, enum queue_setting s, uint64_t *ret, uint64_t *ret_reach) {
-        int r = queues_as_they_come(g->h, g->q->queues, s, ret);
+        int r = queues_default(g->h, g->q->queues, s, ret);
         return r < 0 ? r : queues_reach(g->h, g->q->queues, s, ret_reach);
 }
 
@@ -176,7 +179,7 @@ static void decide_queue(const struct reading *g, struct capacity *c, enum queue
         decide(c, value, term->name, value, raise_queues(g, term->raise));
 }
 
-/* A run can have more: as far as `limit`, which is at limit_value, lets it. */
+/* The setting can be raised for a run, as far as `limit`, which is at limit_value, permits. */
 static void extend(struct capacity *c, uint64_t reach, const char *limit, uint64_t limit_value, const char *raise) {
         if (reach <= c->largest_transfer || (c->reach && c->reach <= reach))
                 return;
@@ -234,11 +237,11 @@ static int read_space(const struct reading *g, const char *folder, const char *l
                 return 0;
         }
         if (!folder) {
-                (void) snprintf(c->reason, sizeof(c->reason), "the runtime directory is not told");
+                (void) snprintf(c->reason, sizeof(c->reason), "the runtime directory is not known");
                 return 0;
         }
         if (g->h->root_fd >= 0) {
-                (void) snprintf(c->reason, sizeof(c->reason), "a captured tree does not tell the free space of %s",
+                (void) snprintf(c->reason, sizeof(c->reason), "a captured tree does not have the free space of %s",
                                 folder);
                 return 0;
         }
@@ -279,7 +282,7 @@ static int read_address_space(struct hostfs *h, uint64_t *ret) {
         return end == at ? -EBADMSG : 0;
 }
 
-/* What a message takes of what its slots lie in, by the arithmetic of the agents. */
+/* Bytes that the slots of a message take, by the arithmetic of the agents. */
 static uint64_t slots_of(enum transport t, uint64_t message) {
         const struct transport_options none = {0};
         const struct point p = {.workload = WORKLOAD_STREAM, .transport = t, .threads = 1, .message_size = message};
@@ -288,7 +291,7 @@ static uint64_t slots_of(enum transport t, uint64_t message) {
                                                           : file_layout_of(&p, page).bytes;
 }
 
-/* What of a message has to fit: its slots, the buffers of the ends, each with a thread's own, or both. */
+/* The parts of a message that have to fit: its slots, the buffers of the ends, each with a thread's own, or both. */
 struct share {
         bool slots;
         unsigned buffers;
@@ -310,7 +313,7 @@ static uint64_t largest_that_fits(enum transport t, uint64_t bytes, const struct
                 most = least + STEP;
         if (least == 0)
                 return 0;
-        while (most - least > 1) { /* the one fits, the other does not */
+        while (most - least > 1) { /* `least` fits, `most` does not */
                 uint64_t middle = least + (most - least) / 2;
                 if (fits(t, middle, bytes, share))
                         least = middle;
@@ -345,7 +348,7 @@ bool capacity_file_is_in_memory(const struct hostfs *h, const struct capacity_qu
 }
 
 /* Buffers of both ends lie in memory, and so do slots: admission.c counts those of a mapped file wherever it is, as its
- * pages are in use. Those of a plain file do so in a tmpfs. Memory that is not known ends nothing, there as here. */
+ * pages are in use. Those of a plain file do so in a tmpfs. Memory that is not known limits nothing, there as here. */
 static int end_by_memory(const struct reading *g, struct capacity *c) {
         const enum transport t = g->q->transport;
         struct share share = {.slots = transport_terms[t].carrier != CARRIER_FILE ||
@@ -355,7 +358,7 @@ static int end_by_memory(const struct reading *g, struct capacity *c) {
         int r = capacity_memory(g->h, &memory);
         if (r < 0)
                 return r == -ENOMEM ? r : 0;
-        uint64_t most = largest_that_fits(t, memory.bytes, &share);
+        uint64_t most = largest_that_fits(t, capacity_usable(&memory), &share);
         if (most >= c->largest_message)
                 return 0;
         c->largest_message = most;

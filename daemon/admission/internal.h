@@ -2,7 +2,7 @@
 #ifndef IPCLAB_DAEMON_ADMISSION_INTERNAL_H
 #define IPCLAB_DAEMON_ADMISSION_INTERNAL_H
 
-/* What the parts of admission share. Each check is 0, -EINVAL with the refusal filled, or -ENOMEM. */
+/* Shared by the parts of admission. Each check returns 0, -EINVAL with the refusal filled, or -ENOMEM. */
 
 #include "daemon/admission/admission.h"
 #include "daemon/admission/capacity.h"
@@ -24,24 +24,24 @@ struct admission {
         const struct topology *t;
         const struct spec *spec;
         const struct point *p;
-        struct transport_options options; /* of the spec's, those that mean something for the point */
+        struct transport_options options; /* those of the spec that apply to the point */
         struct refusal *r;
 };
 
 /* "WHY: VALUE needed, LIMIT is LIMIT_VALUE". */
 int admission_refuse(const struct admission *a, const char *pointer, const char *limit, uint64_t limit_value,
                      uint64_t value, const char *why);
-/* The same of a limit that has a row, with how it is raised. */
+/* The same for a limit that has a row, with how to raise it. */
 int admission_refuse_limit(const struct admission *a, const char *pointer, enum host_limit limit, uint64_t have,
                            uint64_t need, const char *why);
 /* admission_chunk_bytes() with the host's tree open. */
 int chunk_bytes_on(struct hostfs *h, const struct capacity_question *q, const struct spec *spec, const struct point *p,
                    uint64_t *ret);
-/* limits.c: the table of what a point needs against what the host has, as numbers. */
+/* limits.c: checks what a point needs against what the host has, as numbers. */
 int check_limits(struct admission *a);
 /* Threads and processes of all agents. */
 uint64_t admission_tasks(const struct point *p);
-/* What the kernel makes of a pipe's size. */
+/* The size of a pipe as the kernel rounds it. */
 uint64_t admission_pipe_bytes(uint64_t bytes);
 /* A number of /proc/sys; ADMISSION_UNLIMITED where there is none. */
 uint64_t admission_setting(struct admission *a, const char *path);
@@ -50,14 +50,14 @@ uint64_t admission_setting(struct admission *a, const char *path);
 int check_congestion(struct admission *a);
 int check_file_sync(struct admission *a);
 int check_file_space(struct admission *a);
-/* Of slots that hold messages (file-layout.h), what this end makes in memory, in bytes. */
+/* Bytes of the slots for messages (file-layout.h) that this end makes in memory. */
 uint64_t admission_slot_bytes(const struct admission *a, unsigned e);
 
 /* rings.c: bytes of shared memory that all rings take together; 0: the point has none, *ret is not filled. */
 uint64_t admission_ring_bytes(struct admission *a, struct ring_layout *ret);
 int check_rings(struct admission *a);
 
-/* message-queues.c: message queues against what a run can have in its IPC namespace. */
+/* message-queues.c: checks message queues against the limits of a run's IPC namespace. */
 int check_queues(struct admission *a);
 uint64_t admission_queue_bytes(struct admission *a); /* of all queues when they are full */
 /* Bytes of the longest messages that all queues of the point together may have by RLIMIT_MSGQUEUE, each as few of them

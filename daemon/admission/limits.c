@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a point needs against what the host has: a row for each limit that is one number. Called by admission.c. Limits
- * that take more than a number (placement, memory by node, file systems, message queues) have files of their own.
+ * Checks what a point needs against what the host has, with a row for each limit that is one number. Called by
+ * admission.c. Limits that take more than a number (placement, memory by node, file systems, message queues) have files
+ * of their own.
  *
  * Source: pipe(7), socket(7), tcp(7), ip(7), getrlimit(2), the kernel's round_pipe_size() and
  * mm_account_pinned_pages().
@@ -58,7 +59,7 @@ struct limit {
         uint64_t (*have)(struct admission *a, const char *source); /* ADMISSION_UNLIMITED: it does not limit */
         const char *source;                                        /* a path, or a line of /proc/self/limits */
         uint64_t (*need)(struct admission *a);                     /* 0: nothing */
-        const char *pointer; /* of the spec's field; NULL: whichever says how many threads or processes there are */
+        const char *pointer; /* of the spec's field; NULL: the field that gives the threads or processes */
         const char *why;
         uint64_t (*posted)(struct admission *a); /* what a refusal names, where `need` is rounded up; NULL: `need` */
 };
@@ -90,7 +91,7 @@ static uint64_t cgroup_pids_max(struct admission *a, const char *file) {
         return least;
 }
 
-/* 0 is no limit. */
+/* A value of 0 means no limit. */
 static uint64_t setting_or_none(struct admission *a, const char *path) {
         uint64_t v = admission_setting(a, path);
         return v ? v : ADMISSION_UNLIMITED;
@@ -143,6 +144,11 @@ static uint64_t need_descriptors(struct admission *a) {
         return point_descriptors(a->p);
 }
 
+static uint64_t need_own_descriptors(struct admission *a) {
+        (void) a;
+        return DESCRIPTORS_LEAST;
+}
+
 /* Each connection to the one port of the server needs a port of its own. */
 static uint64_t need_ports(struct admission *a) {
         bool connects = workload_has_transport(a->p->workload) && transport_terms[a->p->transport].has_listener;
@@ -188,6 +194,8 @@ static const struct limit limits[] = {
         {HOST_THREADS_MAX, admission_setting, "/proc/sys/kernel/threads-max", need_tasks, NULL, TOO_MANY_TASKS, NULL},
         {HOST_CGROUP_PIDS, cgroup_pids_max, "pids.max", need_tasks, NULL, TOO_MANY_TASKS, NULL},
         {HOST_NOFILE, hard_limit, "Max open files", need_descriptors, NULL, "too many descriptors for one agent", NULL},
+        {HOST_NOFILE, hard_limit, "Max open files", need_own_descriptors, "", "too few descriptors for the daemon",
+         NULL},
         {HOST_PORTS, ports, "/proc/sys/net/ipv4/ip_local_port_range", need_ports, "/threads",
          "too many connections for this host's ports", NULL},
         {HOST_MEMLOCK, memlock, NULL, need_locked_rings, "/threads",
@@ -201,7 +209,7 @@ static const struct limit limits[] = {
 int check_limits(struct admission *a) {
         for (size_t i = 0; i < ELEMENTS(limits); i++) {
                 const struct limit *l = &limits[i];
-                const char *pointer = l->pointer                               ? l->pointer
+                const char *pointer = l->pointer ? options_pointer(&a->spec->options, l->pointer)
                                       : workload_has_processes(a->p->workload) ? "/processes"
                                                                                : "/threads";
                 uint64_t need = l->need(a), have = need ? l->have(a, l->source) : ADMISSION_UNLIMITED;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Message queues against what a run can have: how deep, how many, and what all of them hold. How long a message may be
- * is with the other transports in capacity.c. Called by admission.c.
+ * Checks message queues against the limits of a run: their depth, their number and their total bytes. capacity.c checks
+ * the length of a message, with the other transports. Called by admission.c.
  *
  * Source: man 7 mq_overview, man 2 getrlimit (RLIMIT_MSGQUEUE), msgctl.
  */
@@ -12,7 +12,7 @@
 
 #include <inttypes.h>
 
-/* The pieces that messages go in; 0 where they go whole, and where nobody can tell. */
+/* Bytes of the pieces that messages are sent in; 0 where they are sent whole, or where that is not known. */
 static uint64_t chunk_bytes(struct admission *a) {
         const struct capacity_question q = {.transport = a->p->transport, .queues = a->queues};
         uint64_t bytes = 0;
@@ -24,18 +24,18 @@ static int settings_of(struct admission *a, uint64_t chunk, uint64_t ret[QUEUE_S
         int r = queues_plan(a->h, a->queues, a->spec, a->p, chunk, ret);
         for (unsigned s = 0; r == 0 && s < QUEUE_SETTINGS; s++)
                 if (ret[s] == 0 && queue_setting_terms[s].limit == transport_terms[a->p->transport].limit)
-                        r = queues_as_they_come(a->h, a->queues, (enum queue_setting) s, &ret[s]);
+                        r = queues_default(a->h, a->queues, (enum queue_setting) s, &ret[s]);
         return r;
 }
 
-/* Every setting that the point needs more of than a run can have. */
+/* Refuses the settings that the point needs higher than a run can get. */
 static int check_settings(struct admission *a, uint64_t chunk) {
         static const struct {
                 enum queue_setting setting;
                 const char *pointer, *why;
         } all[] = {
-                {QUEUE_MSGMNB, "/transport_options/msgq_depth", "a queue of so many messages is too long, in bytes"},
-                {QUEUE_MSG_MAX, "/transport_options/msgq_depth", "a queue of so many messages is too long"},
+                {QUEUE_MSGMNB, "/transport_options/msgq_depth", "the queue would hold too many bytes"},
+                {QUEUE_MSG_MAX, "/transport_options/msgq_depth", "the queue would hold too many messages"},
                 {QUEUE_MSGMNI, "/threads", "too many queues"},
                 {QUEUE_QUEUES_MAX, "/threads", "too many queues"},
         };
@@ -45,8 +45,8 @@ static int check_settings(struct admission *a, uint64_t chunk) {
         for (size_t i = 0; i < ELEMENTS(all); i++) {
                 enum queue_setting s = all[i].setting;
                 if (need[s] && queues_reach(a->h, a->queues, s, &most) == 0 && need[s] > most)
-                        return admission_refuse(a, all[i].pointer, host_limits[queue_setting_terms[s].id].name, most,
-                                                need[s], all[i].why);
+                        return admission_refuse(a, options_pointer(&a->spec->options, all[i].pointer),
+                                                host_limits[queue_setting_terms[s].id].name, most, need[s], all[i].why);
         }
         return 0;
 }
@@ -73,25 +73,30 @@ static int check_rlimit(struct admission *a, uint64_t chunk) {
                 return 0;
         (void) snprintf(why, sizeof(why), "the queues of all threads are too large, in bytes%s",
                         chunks_would_fit(a) ? " (chunk: true sends messages in pieces)" : "");
-        return admission_refuse_limit(a, a->options.msgq_depth ? "/transport_options/msgq_depth" : "/message_size",
-                                      HOST_MSGQUEUE, most, need, why);
+        bool requested = a->options.msgq_depth || a->options.buffer_bytes;
+        return admission_refuse_limit(
+                a, requested ? options_pointer(&a->spec->options, "/transport_options/msgq_depth") : "/message_size",
+                HOST_MSGQUEUE, most, need, why);
 }
 
 int check_queues(struct admission *a) {
         if (!queues_are_used(a->p))
                 return 0;
-        uint64_t chunk = chunk_bytes(a);
+        uint64_t chunk = chunk_bytes(a), piece = chunk ? chunk : a->p->message_size, bytes = a->options.buffer_bytes;
+        if (bytes && !a->options.msgq_depth && bytes < piece)
+                return admission_refuse(a, "/transport_options/buffer_bytes", "buffer_bytes", bytes, piece,
+                                        "a queue holds at least one message, in bytes");
         int x = check_settings(a, chunk);
         return x < 0 ? x : check_rlimit(a, chunk);
 }
 
-/* Messages that a queue holds at the least: queues_plan() makes those as shallow as they must be that may be. */
+/* The least depth of a queue: queues_plan() makes queues without a given depth as shallow as they must be. */
 static uint64_t least_depth(struct hostfs *h, const struct queue_host *host, const struct spec *spec) {
         uint64_t usual = 0, most = 0;
         if (spec->options.msgq_depth)
                 return spec->options.msgq_depth;
-        if (host->trouble[0] || host->settable || queues_as_they_come(h, host, QUEUE_MSG_DEFAULT, &usual) < 0 ||
-            queues_as_they_come(h, host, QUEUE_MSG_MAX, &most) < 0)
+        if (host->trouble[0] || host->settable || queues_default(h, host, QUEUE_MSG_DEFAULT, &usual) < 0 ||
+            queues_default(h, host, QUEUE_MSG_MAX, &most) < 0)
                 return 1;
         uint64_t depth = usual < most ? usual : most;
         return depth ? depth : 1;

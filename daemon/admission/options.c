@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
-/* tcp_allowed_congestion_control: what programs without CAP_NET_ADMIN may choose from, names between blanks. */
+/* tcp_allowed_congestion_control: names, between blanks, that programs without CAP_NET_ADMIN may choose from. */
 int check_congestion(struct admission *a) {
         const char *name = a->options.congestion;
         char line[400], copy[400], *rest = copy;
@@ -36,24 +36,24 @@ int check_congestion(struct admission *a) {
                             name, line);
 }
 
-/* What offset and length of an O_DIRECT transfer must be multiples of, on the file system of a file that is open so. */
+/* The alignment of offset and length of an O_DIRECT transfer on the file system of a file that is open with it. */
 static uint64_t direct_alignment(int fd) {
         struct statx x;
         if (statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &x) == 0 && x.stx_mask & STATX_DIOALIGN)
                 return x.stx_dio_offset_align;
-        /* kernels before 6.1 do not tell: the file system's block is always enough */
+        /* kernels before 6.1 do not report it: the file system's block is always enough */
         return statx(fd, "", AT_EMPTY_PATH, 0, &x) == 0 ? x.stx_blksize : 4096;
 }
 
-/* A file system in memory may take O_DIRECT, and takes every fsync(), and means nothing by them. */
+/* A file system in memory may accept O_DIRECT, and accepts every fsync(), without any effect. */
 static bool in_memory(const struct admission *a) {
         const struct capacity_question q = {
                 .transport = a->p->transport, .runtime_dir = a->runtime_dir, .space = a->space};
         return capacity_file_is_in_memory(a->h, &q);
 }
 
-/* As the agents make theirs, for file systems that know no file without a name. It may have been made even where it
- * could not be opened. */
+/* Makes a named file as the agents do, for file systems without O_TMPFILE. It may have been made even where it could
+ * not be opened. */
 static int open_named(const char *dir) {
         char path[PATH_MAX];
         if (snprintf(path, sizeof(path), "%s/direct.XXXXXX", dir) >= (int) sizeof(path))
@@ -63,7 +63,8 @@ static int open_named(const char *dir) {
         return fd < 0 ? -error : fd;
 }
 
-/* NFS, vfat and 9p have no O_TMPFILE, which tells nothing of O_DIRECT; before 3.11 the kernel took it for a folder. */
+/* NFS, vfat and 9p have no O_TMPFILE, which has nothing to do with O_DIRECT; before 3.11 the kernel took it for a
+ * folder. */
 static int open_direct(const char *dir) {
         int fd = open(dir, O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, 0600);
         if (fd >= 0)
@@ -77,14 +78,14 @@ static int refuse_sync(const struct admission *a, const char *why) {
                       file_sync_name(a->options.file_sync), a->runtime_dir, why);
 }
 
-/* Found by trying, as file systems tell it in no other way. */
+/* Opens a file to find out, as file systems report it in no other way. */
 static int check_direct(struct admission *a) {
         _cleanup_close_ int fd = open_direct(a->runtime_dir);
         if (fd == -EINVAL || fd == -EOPNOTSUPP)
                 return refuse(a->r, 422, "not-available", "/transport_options/file_sync",
                               "file_sync direct is not available: the file system of %s takes no O_DIRECT (%s)",
                               a->runtime_dir, strerrordesc_np(-fd));
-        if (fd < 0) /* whatever it is, it is not for this check to say */
+        if (fd < 0) /* another check reports other errors */
                 return 0;
         uint64_t unit = direct_alignment(fd);
         if (unit == 0)
@@ -104,7 +105,7 @@ int check_file_sync(struct admission *a) {
         return sync == FILE_SYNC_DIRECT ? check_direct(a) : 0;
 }
 
-/* What the runtime directory has left. false: nobody tells. */
+/* Free bytes of the runtime directory. false: not known. */
 static bool read_space(const struct admission *a, uint64_t *ret) {
         struct statvfs fs;
         if (a->space) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * How large queues a point needs, and what its run can have. Sets nothing: ipcns.c does. Called by capacity and
+ * Computes how large queues a point needs and its run can get. It sets nothing: ipcns.c does. Called by capacity and
  * admission when a spec is posted and by the runner before each run.
  *
  * Source: man 2 msgget, msgop; man 7 mq_overview; man 2 getrlimit (RLIMIT_MSGQUEUE); the kernel's ipc/ipc_sysctl.c,
@@ -37,7 +37,7 @@ static bool settable(const struct queue_host *host) {
         return host && !host->trouble[0] && host->settable;
 }
 
-int queues_as_they_come(struct hostfs *h, const struct queue_host *host, enum queue_setting s, uint64_t *ret) {
+int queues_default(struct hostfs *h, const struct queue_host *host, enum queue_setting s, uint64_t *ret) {
         int64_t v = 0;
         if (host && !host->trouble[0] && !host->settable) {
                 *ret = host->fresh[s];
@@ -53,7 +53,7 @@ int queues_as_they_come(struct hostfs *h, const struct queue_host *host, enum qu
 
 int queues_reach(struct hostfs *h, const struct queue_host *host, enum queue_setting s, uint64_t *ret) {
         uint64_t v = 0;
-        int r = queues_as_they_come(h, host, s, &v);
+        int r = queues_default(h, host, s, &v);
         if (r < 0)
                 return r;
         *ret = settable(host) && queue_setting_terms[s].most > v ? queue_setting_terms[s].most : v;
@@ -69,10 +69,10 @@ static uint64_t count_of(const struct point *p) {
 }
 
 void queues_need(const struct spec *spec, const struct point *p, uint64_t chunk_bytes, uint64_t ret[QUEUE_SETTINGS]) {
-        uint64_t depth = spec->options.msgq_depth, packet = packet_of(p, chunk_bytes);
         memset(ret, 0, sizeof(*ret) * QUEUE_SETTINGS);
         if (!queues_are_used(p))
                 return;
+        uint64_t packet = packet_of(p, chunk_bytes), depth = options_queue_depth(&spec->options, packet);
         if (transport_terms[p->transport].limit == LIMIT_MSGQ_SYSV) {
                 ret[QUEUE_MSGMAX] = packet;
                 ret[QUEUE_MSGMNB] = depth ? depth * packet : packet;
@@ -97,12 +97,12 @@ int queues_plan(struct hostfs *h, const struct queue_host *host, const struct sp
         uint64_t need[QUEUE_SETTINGS], plan[QUEUE_SETTINGS] = {0};
 
         queues_need(spec, p, chunk_bytes, need);
-        if (need[QUEUE_MSGMNB] && !spec->options.msgq_depth)
+        if (need[QUEUE_MSGMNB] && !options_queue_depth(&spec->options, packet_of(p, chunk_bytes)))
                 need[QUEUE_MSGMNB] *= SYSV_MESSAGES;
         for (unsigned s = 0; settable(host) && queues_are_used(p) && s < QUEUE_SETTINGS; s++) {
                 if (queue_setting_terms[s].limit != transport_terms[p->transport].limit)
                         continue;
-                int r = queues_as_they_come(h, host, (enum queue_setting) s, &plan[s]);
+                int r = queues_default(h, host, (enum queue_setting) s, &plan[s]);
                 if (r < 0)
                         return r;
                 if (need[s] > plan[s])
@@ -115,21 +115,22 @@ int queues_plan(struct hostfs *h, const struct queue_host *host, const struct sp
 }
 
 /* Messages that one POSIX queue holds. */
-static uint64_t posix_depth(const uint64_t settings[QUEUE_SETTINGS], const struct spec *spec) {
-        uint64_t usual = settings[QUEUE_MSG_DEFAULT], most = settings[QUEUE_MSG_MAX];
-        if (spec->options.msgq_depth)
-                return spec->options.msgq_depth;
+static uint64_t posix_depth(const uint64_t settings[QUEUE_SETTINGS], const struct spec *spec, uint64_t packet) {
+        uint64_t usual = settings[QUEUE_MSG_DEFAULT], most = settings[QUEUE_MSG_MAX],
+                 requested = options_queue_depth(&spec->options, packet);
+        if (requested)
+                return requested;
         return usual < most ? usual : most;
 }
 
 uint64_t queues_bytes(const uint64_t settings[QUEUE_SETTINGS], const struct spec *spec, const struct point *p,
                       uint64_t chunk_bytes) {
-        uint64_t packet = packet_of(p, chunk_bytes), depth = spec->options.msgq_depth;
         if (!queues_are_used(p))
                 return 0;
+        uint64_t packet = packet_of(p, chunk_bytes), depth = options_queue_depth(&spec->options, packet);
         if (transport_terms[p->transport].limit == LIMIT_MSGQ_SYSV)
                 return count_of(p) * (depth ? depth * packet : settings[QUEUE_MSGMNB]);
-        return count_of(p) * posix_depth(settings, spec) * packet;
+        return count_of(p) * posix_depth(settings, spec, packet) * packet;
 }
 
 uint64_t queues_rlimit_bytes(const uint64_t settings[QUEUE_SETTINGS], const struct spec *spec, const struct point *p,
@@ -137,5 +138,5 @@ uint64_t queues_rlimit_bytes(const uint64_t settings[QUEUE_SETTINGS], const stru
         if (!queues_are_used(p) || transport_terms[p->transport].limit != LIMIT_MSGQ_POSIX)
                 return 0;
         return queues_bytes(settings, spec, p, chunk_bytes) +
-               count_of(p) * posix_depth(settings, spec) * QUEUES_POSIX_OVERHEAD;
+               count_of(p) * posix_depth(settings, spec, packet_of(p, chunk_bytes)) * QUEUES_POSIX_OVERHEAD;
 }

@@ -3,11 +3,11 @@
 #define IPCLAB_DAEMON_QUEUES_H
 
 /*
- * The settings that message queues depend on. All of them are an IPC namespace's own: where the daemon may set those of
- * a run's namespace, a run has longer messages and queues than the host allows, and the host's settings stay alone.
+ * The settings that message queues depend on. All of them belong to an IPC namespace: where the daemon may set those of
+ * a run's namespace, a run has longer messages and queues than the host allows, and the host's settings do not change.
  *
- * Three values of each are told apart: what a run has as it comes (the host's value, where the daemon can give it),
- * what a run can have at most, and what it needs.
+ * Each has three values: the default of a run (the kernel's, or the host's where runs have no namespace of their own),
+ * the most that a run can get, and what it needs.
  */
 
 #include "daemon/host/hostfs.h"
@@ -25,7 +25,7 @@ enum queue_setting {
         QUEUE_MSGMAX,      /* bytes of a System V message */
         QUEUE_MSGMNB,      /* bytes of a System V queue */
         QUEUE_MSGMNI,      /* System V queues */
-        QUEUE_MSG_DEFAULT, /* messages of a POSIX queue, where nobody says */
+        QUEUE_MSG_DEFAULT, /* messages of a POSIX queue without a given depth */
         QUEUE_MSG_MAX,     /* messages of a POSIX queue */
         QUEUE_MSGSIZE_MAX, /* bytes of a POSIX message */
         QUEUE_QUEUES_MAX,  /* POSIX queues */
@@ -41,7 +41,7 @@ struct queue_setting_term {
 
 extern const struct queue_setting_term queue_setting_terms[QUEUE_SETTINGS];
 
-/* What runs can have on this machine; ipcns_probe() finds it out. */
+/* The limits of runs' queues on this machine, filled by ipcns_probe(). */
 struct queue_host {
         char trouble[200];              /* why runs have no IPC namespace of their own; "" when they have */
         bool settable;                  /* and the daemon may set what is in it */
@@ -54,15 +54,15 @@ struct queue_host {
 bool queues_are_used(const struct point *p);
 
 /* host NULL: nothing is known but the settings below h. 0; -errno of reading them. */
-int queues_as_they_come(struct hostfs *h, const struct queue_host *host, enum queue_setting s, uint64_t *ret);
-/* No less than as it comes. */
+int queues_default(struct hostfs *h, const struct queue_host *host, enum queue_setting s, uint64_t *ret);
+/* The most that a run can get; no less than the default. */
 int queues_reach(struct hostfs *h, const struct queue_host *host, enum queue_setting s, uint64_t *ret);
 
-/* What a point cannot do without; 0 for settings that do not matter to it. */
+/* The settings that a point needs; 0 for those that do not matter to it. */
 void queues_need(const struct spec *spec, const struct point *p, uint64_t chunk_bytes, uint64_t ret[QUEUE_SETTINGS]);
-/* What its namespace is to be set to: as it comes, and more where it is needed; where nobody says how many messages a
- * POSIX queue holds, no more than RLIMIT_MSGQUEUE has room for. All 0 where there is nothing to be set,
- * or no way to. 0; -errno. */
+/* The values to set in its namespace: the defaults, raised where it needs more; a POSIX queue without a given depth
+ * holds no more messages than RLIMIT_MSGQUEUE has room for. All 0 where nothing is to be set, or nothing can be. 0;
+ * -errno. */
 int queues_plan(struct hostfs *h, const struct queue_host *host, const struct spec *spec, const struct point *p,
                 uint64_t chunk_bytes, uint64_t ret[QUEUE_SETTINGS]);
 

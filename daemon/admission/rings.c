@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rings in shared memory: whether one holds a message at all, and whether what all of them take is to be had from what
- * they lie in. Called by admission.c; the arithmetic is that of the agents (schema/transport/ring-layout.h).
+ * Checks rings in shared memory: whether one holds a message at all, and whether the memory or file system that they
+ * lie in has room for all of them. Called by admission.c; the arithmetic is that of the agents
+ * (schema/transport/ring-layout.h).
  *
  * Source: shmget(2), memfd_create(2), can_do_hugetlb_shm() of fs/hugetlbfs/inode.c,
  * Documentation/admin-guide/mm/hugetlbpage.rst.
@@ -13,6 +14,10 @@
 
 #include <inttypes.h>
 #include <string.h>
+
+static const char *ring_pointer(const struct admission *a) {
+        return options_pointer(&a->spec->options, "/transport_options/ring_bytes");
+}
 
 static bool wants_huge(const struct admission *a) {
         return a->options.huge_pages == TOGGLE_ON;
@@ -72,8 +77,8 @@ static int check_huge_group(struct admission *a) {
                             have, host_limits[HOST_HUGETLB_GROUP].raise);
 }
 
-/* The ring that has no more than one message at a time; 0: the options can ask for none that small, or it is too large,
- * too. */
+/* Bytes of the ring that holds just one message at a time; 0: no options make one that small, or it is too large as
+ * well. */
 static uint64_t least_ring_that_fits(struct admission *a, const struct ring_layout *l, uint64_t have) {
         struct transport_options o = a->options;
         if (o.ring_bytes)
@@ -85,7 +90,7 @@ static uint64_t least_ring_that_fits(struct admission *a, const struct ring_layo
         return fits ? o.ring_bytes : 0;
 }
 
-/* What they lie in: free space of a file system, kernel.shmmax, memory. */
+/* Checks the space that rings lie in: free space of a file system, kernel.shmmax, memory. */
 static int check_carrier(struct admission *a, const struct ring_layout *l) {
         const struct capacity_question q = {
                 .transport = a->p->transport, .runtime_dir = a->runtime_dir, .queues = a->queues};
@@ -102,7 +107,7 @@ static int check_carrier(struct admission *a, const struct ring_layout *l) {
                                 ring_bytes);
         (void) snprintf(why, sizeof(why), "the rings of all threads, in bytes, do not fit (to have more: %.120s%s)",
                         c.raise, smaller);
-        return admission_refuse(a, a->options.ring_bytes ? "/transport_options/ring_bytes" : "/message_size", c.limit,
+        return admission_refuse(a, a->options.ring_bytes ? ring_pointer(a) : "/message_size", c.limit,
                                 c.largest_transfer, l->area_bytes, why);
 }
 
@@ -112,7 +117,7 @@ int check_rings(struct admission *a) {
         if (admission_ring_bytes(a, &l) == 0)
                 return 0;
         if (l.slots == 0)
-                return admission_refuse(a, "/transport_options/ring_bytes", "ring_bytes", a->options.ring_bytes,
+                return admission_refuse(a, ring_pointer(a), strrchr(ring_pointer(a), '/') + 1, a->options.ring_bytes,
                                         l.slot_bytes, "a ring holds at least one message with its state, in bytes");
         int x = wants_huge(a) ? check_huge_pages(a, &l) : 0;
         if (x == 0 && wants_huge(a))

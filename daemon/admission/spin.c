@@ -39,7 +39,7 @@ static bool may_use(const struct admission *a, const struct agent_placement *p, 
         return false;
 }
 
-/* Of the ends from `first` on, so many. */
+/* Checks n ends from `first` on. */
 static int check_room(struct admission *a, const struct agent_placement *first, unsigned n) {
         uint64_t cpus = 0, spinning = (uint64_t) n * a->p->threads;
         for (size_t c = 0; c < a->t->n_cpus; c++) {

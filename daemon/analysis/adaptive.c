@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
-/* See adaptive.h. Called by the scheduler after each block of an experiment that asked for enough. */
+/* See adaptive.h. Called by the scheduler after each block of an experiment with `until`. */
 
 #include "daemon/analysis/adaptive.h"
+#include "daemon/analysis/compare.h"
 #include "daemon/analysis/random.h"
 #include "schema/util.h"
 
@@ -23,23 +24,48 @@ static bool is_look(uint32_t blocks) {
         return blocks > 0 && adaptive_next_look(blocks - 1) == blocks;
 }
 
-/* Of the longer side: an interval is ± 2 % only if both of its ends are that near. */
+/* The longer side counts: an interval is ± 2 % only if both of its ends are that near. */
 double adaptive_row_width(const struct adaptive_row *row) {
         return fmax(row->high - row->estimate, row->estimate - row->low) / fabs(row->estimate);
 }
 
 bool adaptive_row_reached(const struct adaptive_row *row, double relative_half_width) {
-        return row->has_interval && adaptive_row_width(row) <= relative_half_width;
+        return row->decided || (row->has_interval && adaptive_row_width(row) <= relative_half_width);
 }
 
 uint32_t adaptive_row_needs(const struct adaptive_row *row, double relative_half_width, uint32_t blocks) {
         if (!row->has_interval)
                 return UINT32_MAX;
         double steps = adaptive_row_width(row) / relative_half_width, needs = ceil(blocks * fmax(1, steps * steps));
-        return needs < UINT32_MAX ? (uint32_t) needs : UINT32_MAX;
+        uint32_t blocks_narrow = needs < UINT32_MAX ? (uint32_t) needs : UINT32_MAX;
+        return row->runs_decide > 0 && row->runs_decide < blocks_narrow ? row->runs_decide : blocks_narrow;
 }
 
-/* As far as blocks_max and what the blocks so far took allow. */
+uint32_t adaptive_looks(uint32_t blocks_max) {
+        uint32_t n = 1;
+        for (size_t i = 0; i < ELEMENTS(looks); i++)
+                n += looks[i] < blocks_max;
+        return n;
+}
+
+int adaptive_compare(const struct compare_row *pairs, size_t n, uint32_t blocks_max, struct adaptive_row *ret,
+                     struct comparison *ret_comparisons) {
+        const struct compare_rule rule = {
+                .margin = COMPARE_MARGIN, .correction = MULTIPLE_HOLM, .looks = adaptive_looks(blocks_max)};
+        int r = compare_rows(pairs, n, &rule, ret_comparisons);
+        for (size_t i = 0; r == 0 && i < n; i++) {
+                const struct comparison *c = &ret_comparisons[i];
+                ret[i] = (struct adaptive_row){.estimate = c->ratio,
+                                               .has_interval = c->has_interval,
+                                               .low = c->low,
+                                               .high = c->high,
+                                               .decided = c->verdict != COMPARE_UNDECIDED,
+                                               .runs_decide = c->runs_needed};
+        }
+        return r;
+}
+
+/* The blocks that blocks_max and the budget permit, by the time of the blocks so far. */
 static void plan(uint32_t blocks, double seconds, const struct adaptive_limits *limits, struct adaptive_decision *d) {
         uint32_t next = adaptive_next_look(blocks);
         d->reason = ADAPTIVE_CONTINUE;
@@ -68,8 +94,8 @@ int adaptive_decide(const struct adaptive_row *rows, size_t n_rows, uint32_t blo
         for (size_t i = 0; i < n_rows; i++)
                 d.n_reached += adaptive_row_reached(&rows[i], limits->relative_half_width);
         plan(blocks, seconds, limits, &d);
-        bool looked = is_look(blocks) || d.reason != ADAPTIVE_CONTINUE; /* the last state is looked at in any case */
-        if (looked && blocks >= limits->blocks_least && n_rows > 0 && d.n_reached == n_rows) {
+        bool is_due = is_look(blocks) || d.reason != ADAPTIVE_CONTINUE; /* the last state is always examined */
+        if (is_due && blocks >= limits->blocks_least && n_rows > 0 && d.n_reached == n_rows) {
                 d.reason = ADAPTIVE_REACHED;
                 d.next_blocks = blocks;
         }

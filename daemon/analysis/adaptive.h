@@ -3,9 +3,10 @@
 #define IPCLAB_DAEMON_ANALYSIS_ADAPTIVE_H
 
 /*
- * `until`: repeat until every row is known well enough. What is added is whole blocks (every point once), and the rows
- * are looked at after 6, 9, 13, 19, 28, 41, 60, … of them only: whoever looks after every run stops when the interval
- * happens to be narrow, and it then covers less often than it says (92.4 % of 95; at these looks 94.9 to 95.6 %).
+ * `until`: repeat until every row is known well enough. Whole blocks (every point once) are added, and the rows are
+ * examined after 6, 9, 13, 19, 28, 41, 60, … of them only: a rule that examines them after every run stops when the
+ * interval happens to be narrow, which then covers less often than its level (92.4 % instead of 95 %; with these looks
+ * 94.9 to 95.6 %).
  */
 
 #include <stdbool.h>
@@ -26,6 +27,8 @@ struct adaptive_row {
         double estimate; /* != 0 */
         bool has_interval;
         double low, high;
+        bool decided;         /* a pair whose verdict is known, however wide its interval is */
+        uint32_t runs_decide; /* of an undecided pair: roughly how many blocks would decide it; 0: unknown */
 };
 
 enum adaptive_reason {
@@ -47,15 +50,27 @@ uint32_t adaptive_next_look(uint32_t blocks);
 /* How far the farther end of the interval is from the estimate, as a part of it; only where there is an interval. */
 double adaptive_row_width(const struct adaptive_row *row);
 
-/* Whether the row is as narrow as asked. */
+/* Whether the row's interval is as narrow as the limits require, or the pair's verdict is known. */
 bool adaptive_row_reached(const struct adaptive_row *row, double relative_half_width);
 
-/* How many blocks such a row would take in all: its interval narrows with the root of them. UINT32_MAX where there is
- * no interval to tell it from. */
+/* How many blocks the row would need in all: its interval narrows with the root of their number; a pair may be
+ * decided earlier. UINT32_MAX where it has no interval. */
 uint32_t adaptive_row_needs(const struct adaptive_row *row, double relative_half_width, uint32_t blocks);
 
-/* After `blocks` whole blocks, which took `seconds`. Rows are looked at only where a look is due; before that it says
- * how far to go. -EINVAL: a limit out of its range, or more blocks than ADAPTIVE_BLOCKS_MAX. */
+/* How many looks an experiment of at most `blocks_max` blocks can have: those of adaptive_next_look(), and one at its
+ * end. */
+uint32_t adaptive_looks(uint32_t blocks_max);
+
+/* Compares pairs of rows at one look of an experiment of at most `blocks_max` blocks: each look has its part of the
+ * error (compare.h), so that a verdict that ends the experiment is as rarely false as one that is taken once. `ret` has
+ * room for n rows, and `ret_comparisons` too. Errors as of compare_rows(). */
+struct compare_row;
+struct comparison;
+int adaptive_compare(const struct compare_row *pairs, size_t n, uint32_t blocks_max, struct adaptive_row *ret,
+                     struct comparison *ret_comparisons);
+
+/* Decides after `blocks` whole blocks, which took `seconds`. Rows are examined only where a look is due; before that
+ * the decision gives the next look. -EINVAL: a limit out of its range, or more blocks than ADAPTIVE_BLOCKS_MAX. */
 int adaptive_decide(const struct adaptive_row *rows, size_t n_rows, uint32_t blocks, double seconds,
                     const struct adaptive_limits *limits, struct adaptive_decision *ret);
 

@@ -29,7 +29,7 @@ const char *const advice_standing_names[STANDING_COUNT] = {
         [STANDING_OPEN] = "open", [STANDING_EXCLUDED] = "excluded",
 };
 
-#define FIT_SIZES_LEAST 4u /* of a fit whose error for a size that it was not shown is known */
+#define FIT_SIZES_LEAST 4u /* of a fit whose error for a size left out of it is known */
 
 /* A mechanism with its settings, at whatever sizes. */
 struct candidate {
@@ -78,7 +78,7 @@ static int list_candidates(struct work *w) {
         return 0;
 }
 
-/* ---- what is known of a candidate ---- */
+/* ---- the figures of a candidate ---- */
 
 static void take_row(const struct advice_row *row, struct advice_item *item) {
         item->experiment_id = row->experiment_id;
@@ -130,13 +130,12 @@ static int measure(const struct work *w, struct candidate *c) {
         return 0;
 }
 
-/* What a fit is of is a time that grows with the size. */
+/* A fit is made of a time that grows with the size. */
 static double as_time(enum advice_want want, double value, double size) {
         return want == WANT_THROUGHPUT ? size / value * 1e9 : value;
 }
 
-/* The candidate's runs of one experiment, at all sizes; whether these lie on both sides of the one that is asked for.
- */
+/* The candidate's runs of one experiment, at all sizes; whether these lie on both sides of the requested one. */
 static size_t gather(const struct work *w, const struct candidate *c, int64_t experiment_id, struct fit_point *ret,
                      bool *ret_inside) {
         bool below = false, above = false;
@@ -171,7 +170,7 @@ static void predict(const struct work *w, const struct fit *fit, struct advice_i
         item->left_out_error = fit->left_out_error;
 }
 
-/* By the newest experiment that has enough sizes around the one that is asked for. */
+/* Interpolates from the newest experiment that has enough sizes around the requested one. */
 static int interpolate(const struct work *w, struct candidate *c, struct fit_point *points) {
         for (size_t i = 0; i < w->n_rows; i++) {
                 struct fit fit;
@@ -196,7 +195,7 @@ static int interpolate(const struct work *w, struct candidate *c, struct fit_poi
         return 0;
 }
 
-/* A limit that is not kept, or not known to be. */
+/* Returns a limit that is exceeded, or not known to be met. */
 static int check_limits(const struct work *w, struct candidate *c) {
         for (enum advice_want want = 0; want < WANT_COUNT; want++) {
                 struct statistic s = {0};
@@ -208,8 +207,8 @@ static int check_limits(const struct work *w, struct candidate *c) {
                         return r;
                 double value = c->at ? s.median : c->item.value;
                 bool known = c->at ? s.n > 0 : want == w->q->want;
-                bool kept = advice_terms[want].less_is_better ? value <= limit : value >= limit;
-                if (known && kept)
+                bool met = advice_terms[want].less_is_better ? value <= limit : value >= limit;
+                if (known && met)
                         continue;
                 c->item.standing = STANDING_EXCLUDED;
                 c->item.reason = known ? "limit" : "limit-not-known";
@@ -280,7 +279,7 @@ static bool find_together(const struct work *w, const struct candidate *x, const
         return false;
 }
 
-/* Of a pair, which may not be comparable. */
+/* Judges a pair, which may not be comparable. */
 struct duel {
         size_t x, y;
         const struct findings_row *rows[2];

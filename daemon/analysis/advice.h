@@ -3,10 +3,10 @@
 #define IPCLAB_DAEMON_ANALYSIS_ADVICE_H
 
 /*
- * Which mechanism is best for a message size, by all that a host has measured: a ranking, and for each place in it how
+ * Finds the best mechanism for a message size, by all that a host has measured: a ranking, and for each place in it how
  * well it is known. Pure computation over rows of several experiments.
  *
- * Two mechanisms are told apart only by runs of one experiment that has both, in blocks or at least in one sitting:
+ * Two mechanisms are compared only by runs of one experiment that has both, in blocks or at least in one sitting:
  * figures of different sittings differ by the state of the machine as well (in 55 of 100 trials on a host that drifts).
  * All pairs of an answer share one Holm correction, as the best of many is one that was chosen for being best. A size
  * that was not measured is interpolated by the fitted time (fit.h) and never beats anything for certain.
@@ -21,7 +21,7 @@ struct advice_term {
         const char *name; /* "latency_p99" */
         enum figure figure;
         bool less_is_better;
-        const char *limit; /* "latency_p99_below_us": a mechanism that does not keep it is left out of the ranking */
+        const char *limit; /* "latency_p99_below_us": a mechanism that does not meet it is left out of the ranking */
         double limit_unit; /* of the limit, in the figure's */
         const char *words;
 };
@@ -54,7 +54,7 @@ enum advice_standing {
 extern const char *const advice_standing_names[STANDING_COUNT];
 
 struct advice_item {
-        struct point point; /* with the size that was asked for */
+        struct point point; /* with the requested size */
         const char *settings;
         enum advice_standing standing;
         const char *reason; /* static; NULL */
@@ -68,7 +68,7 @@ struct advice_item {
         int64_t experiment_id, measured_at;
         uint32_t n_runs;
         bool noisy, unsteady;
-        uint32_t runs_needed; /* of each, to decide; 0: not told */
+        uint32_t runs_needed; /* of each, to decide; 0: not known */
 };
 
 struct advice {

@@ -11,13 +11,12 @@
 #include <math.h>
 #include <string.h>
 
-#define EQUIVALENCE_LEVEL (1 - 2 * COMPARE_ERROR)
 #define RANK_EFFICIENCY                                                                                                \
         (3 / M_PI)      /* of Wilcoxon's tests beside the t test, for normal values; Lehmann, section 2.4              \
                          */
-#define SMALL_SAMPLE 2u /* runs more than the approximation says: see the table in test-compare.c */
+#define SMALL_SAMPLE 2u /* runs more than the approximation gives: see the table in test-compare.c */
 
-/* How far apart, in standard errors, a difference must be to be found with the power that is meant. */
+/* The difference, in standard errors, that is detected with COMPARE_POWER. */
 static double reach(double error) {
         return normal_quantile(1 - error / 2) + normal_quantile(COMPARE_POWER);
 }
@@ -91,7 +90,12 @@ static int shift_of(const struct logs *l, double level, struct rank_shift *ret) 
         return rank_sum_shift(l->candidate, l->n, l->baseline, l->m, level, ret);
 }
 
-static int compare_row(const struct compare_row *row, struct comparison *ret) {
+/* Of one of the answer's looks. */
+static double error_of(const struct compare_rule *rule) {
+        return COMPARE_ERROR / (rule->looks > 1 ? rule->looks : 1);
+}
+
+static int compare_row(const struct compare_row *row, const struct compare_rule *rule, struct comparison *ret) {
         _cleanup_(logs_deinit) struct logs logs = {0};
         struct rank_test test;
         struct rank_shift shift, narrow;
@@ -102,7 +106,7 @@ static int compare_row(const struct compare_row *row, struct comparison *ret) {
         if (r == 0)
                 r = shift_of(&logs, 1 - COMPARE_ERROR, &shift);
         if (r == 0)
-                r = shift_of(&logs, EQUIVALENCE_LEVEL, &narrow);
+                r = shift_of(&logs, 1 - 2 * error_of(rule), &narrow);
         if (r < 0)
                 return r;
         *ret = (struct comparison){
@@ -120,11 +124,14 @@ static int compare_row(const struct compare_row *row, struct comparison *ret) {
         return 0;
 }
 
-/* Either way decides: the difference is found, or the interval shrinks to within the margin. What remains to be gone is
- * told in standard errors, which shrink with the root of the runs. */
-static void plan_row(const struct compare_row *row, double margin, double error, size_t n_rows, struct comparison *c) {
+/* Two outcomes decide: the difference is detected, or the interval shrinks to within the margin. The distance to each
+ * is measured in standard errors, which shrink with the root of the runs. */
+static void plan_row(const struct compare_row *row, const struct compare_rule *rule, size_t n_rows,
+                     struct comparison *c) {
         size_t n = row->n_baseline < row->n_candidate ? row->n_baseline : row->n_candidate;
-        uint32_t least = compare_runs_least(row->paired, n_rows);
+        size_t n_tests = n_rows * (rule->looks > 1 ? rule->looks : 1);
+        double error = COMPARE_ERROR / (double) n_tests, margin = rule->margin;
+        uint32_t least = compare_runs_least(row->paired, n_tests);
         if (!c->has_interval) {
                 c->runs_needed = least;
                 return;
@@ -136,7 +143,7 @@ static void plan_row(const struct compare_row *row, double margin, double error,
         }
         double shift = log(c->ratio), room = shift > 0 ? log1p(margin) - shift : shift - log1p(-margin);
         double to_differ = fabs(shift) > 0 ? reach(error) * standard_error / fabs(shift) : INFINITY;
-        double to_agree = room > 0 ? reach(2 * COMPARE_ERROR) * standard_error / room : INFINITY;
+        double to_agree = room > 0 ? reach(2 * error_of(rule)) * standard_error / room : INFINITY;
         double steps = fmin(to_differ, to_agree);
         uint32_t more = (uint32_t) n + 1;
         c->runs_needed = runs_of((double) n * steps * steps, more > least ? more : least);
@@ -144,14 +151,14 @@ static void plan_row(const struct compare_row *row, double margin, double error,
 
 static void settle_row(const struct compare_row *row, const struct compare_rule *rule, size_t n_rows,
                        struct comparison *c) {
-        c->differs = c->p_adjusted <= COMPARE_ERROR;
+        c->differs = c->p_adjusted <= error_of(rule);
         if (c->has_equivalence && c->equivalence_low >= 1 - rule->margin && c->equivalence_high <= 1 + rule->margin) {
                 c->verdict = COMPARE_EQUIVALENT;
         } else if (c->differs && c->ratio != 1) {
                 c->verdict = (c->ratio < 1) == row->less_is_faster ? COMPARE_FASTER : COMPARE_SLOWER;
         } else {
                 c->verdict = COMPARE_UNDECIDED;
-                plan_row(row, rule->margin, COMPARE_ERROR / (double) n_rows, n_rows, c);
+                plan_row(row, rule, n_rows, c);
         }
 }
 
@@ -166,7 +173,7 @@ int compare_rows(const struct compare_row *rows, size_t n_rows, const struct com
         if (!all || !p)
                 return -ENOMEM;
         for (size_t i = 0; i < n_rows; i++) {
-                int r = compare_row(&rows[i], &all[i]);
+                int r = compare_row(&rows[i], rule, &all[i]);
                 if (r < 0)
                         return r;
                 p[i] = all[i].p;

@@ -9,10 +9,10 @@
  *
  * A row is
  *  - equivalent, where the 90 % interval of the ratio lies within 1 ± margin: two one-sided tests at 5 % (Schuirmann,
- *    J. Pharmacokin. Biopharm. 15 (1987)). This goes first: a difference that is certain and below the margin is one
- *    that nobody asked about. `differs` says that it is certain;
- *  - faster or slower, where the two-sided test says so at 5 % after the correction over all rows of the answer;
- *  - undecided otherwise, and then it is said what would have been seen and how many runs would decide.
+ *    J. Pharmacokin. Biopharm. 15 (1987)). This is decided first: a certain difference below the margin is of no
+ *    interest. `differs` is set where it is certain;
+ *  - faster or slower, where the two-sided test finds a difference at 5 % after the correction over all rows;
+ *  - undecided otherwise, with the difference that would have been seen and the runs that would decide.
  */
 
 #include <stdbool.h>
@@ -23,7 +23,7 @@
 
 #define COMPARE_MARGIN 0.03
 #define COMPARE_ERROR 0.05 /* of first kind, over the answer; one minus the level of a ratio's interval */
-#define COMPARE_POWER 0.95 /* with which "would have seen" and "would decide" are meant */
+#define COMPARE_POWER 0.95 /* of the test in "would have been seen" and "would decide" */
 #define COMPARE_RUNS_MAX UINT32_C(1000000)
 
 enum compare_verdict { COMPARE_UNDECIDED, COMPARE_FASTER, COMPARE_SLOWER, COMPARE_EQUIVALENT };
@@ -39,6 +39,8 @@ struct compare_row {
 struct compare_rule {
         double margin;                   /* of equivalence; 0 < margin < 1 */
         enum multiple_method correction; /* Holm; for maps Benjamini and Hochberg */
+        uint32_t looks; /* how often the answer may be taken before the first that decides ends it: each has that part
+                           of the error (Bonferroni); 0 as 1: once */
 };
 
 struct comparison {
@@ -46,10 +48,10 @@ struct comparison {
         double ratio;      /* candidate over baseline, Hodges and Lehmann's */
         bool has_interval; /* at 95 % or more; else there are too few runs and low, high and level are 0 */
         double low, high, level;
-        bool has_equivalence; /* the same at 90 % or more */
+        bool has_equivalence; /* the same at 90 % or more; at more where there are looks */
         double equivalence_low, equivalence_high, equivalence_level;
         double p, p_adjusted; /* two-sided */
-        bool differs;         /* p_adjusted <= COMPARE_ERROR, whatever the margin */
+        bool differs;         /* p_adjusted is at most the error, whatever the margin */
         /* undecided: */
         bool has_visible;     /* else no difference would have been seen by so few runs */
         double visible;       /* the smallest difference that would have been seen, 0.02 for 2 %; else 0 */
@@ -61,12 +63,12 @@ struct comparison {
 int compare_rows(const struct compare_row *rows, size_t n_rows, const struct compare_rule *rule,
                  struct comparison *ret);
 
-/* Runs a side that see a difference (0.05 for 5 %) with COMPARE_POWER where a run differs from the next by `variation`
- * (standard deviation over mean) and an answer has so many rows. From the normal approximation with the rank test's
- * efficiency of 3/π, held against simulation in the test. Both > 0. */
+/* Runs a side that detect a difference (0.05 for 5 %) with COMPARE_POWER where a run differs from the next by
+ * `variation` (standard deviation over mean) and an answer has so many rows. From the normal approximation with the
+ * rank test's efficiency of 3/π, checked by simulation in the test. Both > 0. */
 uint32_t compare_runs_for(double variation, double difference, bool paired, size_t n_rows);
 
-/* Below this many runs a side nothing can be seen at all in an answer of so many rows: the least p is too great. */
+/* With fewer runs a side no difference can be detected in an answer of so many rows: the least p is too great. */
 uint32_t compare_runs_least(bool paired, size_t n_rows);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* What cannot be said, why, and what would decide it. */
+/* Doubts: comparisons that decided nothing, the reasons, and the runs that would decide them. */
 
 #include "daemon/analysis/findings-internal.h"
 
@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define RUNS_WORTH_IT 1000u /* of each row: nobody makes more, and a spec may not ask for more */
+#define RUNS_WORTH_IT 1000u /* of each row: a spec may not request more */
 
 void doubt_rows(struct answer *a, enum axis_name axis, enum judged judged, const uint32_t *rows, size_t n,
                 const struct comparison *c) {
@@ -42,30 +42,30 @@ static void draw_overlap(struct answer *a, enum axis_name axis, enum judged judg
         d.f.reason = "overlap";
         d.f.runs_needed = doubt->runs_needed;
         phrase_axis_name(axis, name);
-        draft_say(&d, "Which %s has %s cannot be said of all of ", name, judged_terms[judged].better);
-        draft_say_subject(&d, AXIS_BIT(axis));
-        draft_say(&d, ": %zu rows are too close for their scatter", doubt->n);
+        draft_write(&d, "Which %s has %s cannot be said of all of ", name, judged_terms[judged].better);
+        draft_write_subject(&d, AXIS_BIT(axis));
+        draft_write(&d, ": %zu rows are too close for their scatter", doubt->n);
         if (doubt->visible > 0) {
                 phrase_share(doubt->visible, share);
                 if (doubt->visible < 1)
-                        draft_say(&d, "; a difference of %s would have been seen", share);
+                        draft_write(&d, "; a difference of %s would have been seen", share);
                 else
-                        draft_say(&d, "; only one of more than %.0f times would have been seen", doubt->visible + 1);
+                        draft_write(&d, "; only one of more than %.0f times would have been seen", doubt->visible + 1);
                 draft_figure(&d, "visible_difference", NULL, "ratio", doubt->visible);
         } else {
-                draft_say(&d, ", or have too few runs for the %zu comparisons of this answer", a->n_tests);
+                draft_write(&d, ", or have too few runs for the %zu comparisons of this answer", a->n_tests);
         }
         if (doubt->runs_needed > 0) {
                 if (doubt->runs_needed <= RUNS_WORTH_IT)
-                        draft_say(&d, ". About %u runs of each would decide", doubt->runs_needed);
+                        draft_write(&d, ". About %u runs of each would decide", doubt->runs_needed);
                 else
-                        draft_say(&d,
-                                  ". More than %u runs of each would be needed: a quieter machine or a longer window "
-                                  "decides sooner",
-                                  RUNS_WORTH_IT);
+                        draft_write(&d,
+                                    ". More than %u runs of each would be needed: a quieter machine or a longer window "
+                                    "decides sooner",
+                                    RUNS_WORTH_IT);
                 draft_figure(&d, "runs_needed", NULL, "runs", doubt->runs_needed);
         }
-        draft_say(&d, ".");
+        draft_write(&d, ".");
         draft_end(&d);
 }
 
@@ -127,14 +127,14 @@ static void draw_reason(struct answer *a, size_t which) {
                 return;
         draft_begin(&d, a, FINDING_UNDECIDED, AXIS_COUNT, rows, n);
         d.f.reason = reasons[which].reason;
-        draft_say(&d, "%zu of %zu rows ", n, n_all);
-        draft_say(&d, "%s", reasons[which].words);
+        draft_write(&d, "%zu of %zu rows ", n, n_all);
+        draft_write(&d, "%s", reasons[which].words);
         if (reasons[which].applies == lacks_runs) {
                 d.f.runs_needed = compare_runs_least(false, n_all);
-                draft_say(&d, "; %u runs of each would be enough for differences that are great", d.f.runs_needed);
+                draft_write(&d, "; %u runs of each would be enough for differences that are great", d.f.runs_needed);
                 draft_figure(&d, "runs_needed", NULL, "runs", d.f.runs_needed);
         }
-        draft_say(&d, ".");
+        draft_write(&d, ".");
         draft_end(&d);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* A finding in the making: its sentence, its figures, and what follows from its rows. */
+/* A draft of a finding: its sentence, its figures, and the members that follow from its rows. */
 
 #include "daemon/analysis/findings-internal.h"
 
@@ -42,7 +42,7 @@ void draft_begin(struct draft *d, struct answer *a, enum finding_kind kind, enum
                 d->f.confidence = CONFIDENCE_NONE;
 }
 
-void draft_say(struct draft *d, const char *format, ...) {
+void draft_write(struct draft *d, const char *format, ...) {
         va_list arguments;
         va_start(arguments, format);
         if (d->text && vfprintf(d->text, format, arguments) < 0)
@@ -50,13 +50,13 @@ void draft_say(struct draft *d, const char *format, ...) {
         va_end(arguments);
 }
 
-/* Whether a reader has to be told the axis' value: it is what people look for, or the experiment varies it. */
+/* Whether the sentence has to name the axis' value: for the main axes, and for those that the experiment varies. */
 static bool is_worth_saying(const struct draft *d, size_t axis) {
         bool always = axis == AXIS_WORKLOAD || axis == AXIS_TRANSPORT || axis == AXIS_MESSAGE_SIZE || axis == AXIS_CALL;
         return d->f.common & AXIS_BIT(axis) && (always || d->a->n_values[axis] > 1);
 }
 
-void draft_say_subject(struct draft *d, uint32_t varied) {
+void draft_write_subject(struct draft *d, uint32_t varied) {
         const char *joint = "";
         for (size_t i = 0; i < AXIS_COUNT; i++) {
                 char words[PHRASE_MAX];
@@ -65,14 +65,14 @@ void draft_say_subject(struct draft *d, uint32_t varied) {
                 phrase_axis((enum axis_name) i, &d->f.subject, words);
                 bool plain = i == AXIS_WORKLOAD || i == AXIS_TRANSPORT || i == AXIS_MESSAGE_SIZE ||
                              i == AXIS_PLACEMENT || i == AXIS_COPY_MODE || i == AXIS_CALL;
-                draft_say(d, "%s%s%s%s", i == AXIS_TRANSPORT && joint[0] ? " over " : joint,
-                          plain ? "" : axes[i].value.name, plain ? "" : " ", words);
+                draft_write(d, "%s%s%s%s", i == AXIS_TRANSPORT && joint[0] ? " over " : joint,
+                            plain ? "" : axes[i].value.name, plain ? "" : " ", words);
                 joint = ", ";
         }
 }
 
 /* The values of `axis` of the draft's rows for which `other` has a meaning, and the setting of the first of them. */
-static size_t say_holders(struct draft *d, size_t other) {
+static size_t write_holders(struct draft *d, size_t other) {
         size_t n = 0;
         for (size_t i = 0; i < d->f.n_rows; i++) {
                 char words[PHRASE_MAX];
@@ -80,13 +80,13 @@ static size_t say_holders(struct draft *d, size_t other) {
                 if (d->a->values[row][other] == 0)
                         continue;
                 phrase_axis(d->f.axis, &d->a->in->rows[row].point, words);
-                draft_say(d, "%s%s", n++ ? ", " : "", words);
+                draft_write(d, "%s%s", n++ ? ", " : "", words);
         }
         return n;
 }
 
-/* Whether to have the setting is another thing than to have no such setting. To assemble a message from fields always
- * is; to wait by blocking is what mechanisms without a choice do, too. */
+/* Whether a row with the setting differs from one without such a setting. Assembling a message from fields always
+ * differs; waiting by blocking does not, as mechanisms without a choice block, too. */
 static bool is_a_choice(size_t axis, const struct point *p) {
         const struct value *v = &axes[axis].value;
         if (axis == AXIS_FIELDS)
@@ -94,7 +94,48 @@ static bool is_a_choice(size_t axis, const struct point *p) {
         return !v->type->equal(v, axis_of(&axes[axis], p), v->standard);
 }
 
-void draft_say_unlike(struct draft *d) {
+/* Writes the buffers of different mechanisms; the size that one transport's own buffer grew to is no setting. */
+static const char *write_buffers(struct draft *d, const char *joint) {
+        const struct findings_row *first = d->f.n_rows ? &d->a->in->rows[d->f.rows[0]] : NULL;
+        bool unlike = false;
+        for (size_t i = 1; i < d->f.n_rows; i++) {
+                const struct findings_row *row = &d->a->in->rows[d->f.rows[i]];
+                unlike |= row->buffer_bytes > 0 && first->buffer_bytes > 0 &&
+                          row->point.transport != first->point.transport && row->buffer_bytes != first->buffer_bytes;
+        }
+        for (size_t i = 0, n_written = 0; unlike && i < d->f.n_rows; i++) {
+                const struct findings_row *row = &d->a->in->rows[d->f.rows[i]];
+                char words[PHRASE_MAX], size[PHRASE_MAX];
+                if (row->buffer_bytes == 0)
+                        continue;
+                phrase_axis(d->f.axis, &row->point, words);
+                phrase_value(row->buffer_bytes, "bytes", size);
+                draft_write(d, "%s%s%s of %s", n_written ? ", " : joint, n_written ? "" : "buffers, ", words, size);
+                n_written++;
+        }
+        return unlike ? "; " : joint;
+}
+
+/* Only rings have readers that wait for messages to gather. */
+static const char *write_gathering(struct draft *d, const char *joint) {
+        size_t n = 0;
+        for (size_t i = 0; i < d->f.n_rows; i++)
+                n += d->a->in->rows[d->f.rows[i]].gather_ns > 0;
+        if (n == 0 || n == d->f.n_rows)
+                return joint;
+        for (size_t i = 0, n_written = 0; i < d->f.n_rows; i++) {
+                const struct findings_row *row = &d->a->in->rows[d->f.rows[i]];
+                char words[PHRASE_MAX];
+                if (row->gather_ns == 0)
+                        continue;
+                phrase_axis(d->f.axis, &row->point, words);
+                draft_write(d, "%s%s", n_written++ ? ", " : joint, words);
+        }
+        draft_write(d, " let%s messages gather", n == 1 ? "s" : "");
+        return "; ";
+}
+
+void draft_write_unlike(struct draft *d) {
         const char *joint = " Their settings are unlike: ";
         for (size_t x = 0; x < AXIS_COUNT; x++) {
                 char words[PHRASE_MAX];
@@ -105,9 +146,9 @@ void draft_say_unlike(struct draft *d) {
                 if (holders == 0 || holders == d->f.n_rows || !is_a_choice(x, &d->a->in->rows[d->f.rows[first]].point))
                         continue;
                 phrase_axis((enum axis_name) x, &d->a->in->rows[d->f.rows[first]].point, words);
-                draft_say(d, "%s%s %s is of ", joint, axes[x].value.name, words);
-                (void) say_holders(d, x);
-                draft_say(d, " alone");
+                draft_write(d, "%s%s %s is of ", joint, axes[x].value.name, words);
+                (void) write_holders(d, x);
+                draft_write(d, " alone");
                 joint = "; ";
         }
         for (size_t i = 0; i < d->f.n_rows; i++) {
@@ -117,11 +158,12 @@ void draft_say_unlike(struct draft *d) {
                         continue;
                 phrase_axis(d->f.axis, &row->point, words);
                 phrase_value(row->chunk_bytes, "bytes", size);
-                draft_say(d, "%s%s sends a message in pieces of %s", joint, words, size);
+                draft_write(d, "%s%s sends a message in pieces of %s", joint, words, size);
                 joint = "; ";
         }
+        joint = write_gathering(d, write_buffers(d, joint));
         if (joint[0] == ';')
-                draft_say(d, ".");
+                draft_write(d, ".");
 }
 
 void draft_figure(struct draft *d, const char *name, const char *of, const char *unit, double value) {

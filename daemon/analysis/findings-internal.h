@@ -3,9 +3,9 @@
 #define IPCLAB_DAEMON_ANALYSIS_FINDINGS_INTERNAL_H
 
 /*
- * What the files of the findings share. Each kind is a function over groups of otherwise equal rows that is called
- * twice: first `collecting`, when it names the comparisons that it wants, then again to draw its conclusions from them,
- * when all have been made and corrected together.
+ * Shared by the files of the findings. Each kind is a function over groups of otherwise equal rows that is called
+ * twice: first `collecting`, when it registers the comparisons that it needs, then again to draw its conclusions from
+ * them, when all have been made and corrected together.
  */
 
 #include "daemon/analysis/compare.h"
@@ -14,7 +14,7 @@
 
 #include <stdio.h>
 
-/* What rows are judged by. */
+/* The figures that rows are judged by. */
 enum judged {
         JUDGED_THROUGHPUT,
         JUDGED_LATENCY_P50,
@@ -44,7 +44,7 @@ struct answer {
         const struct findings_input *in;
         uint16_t (*values)[AXIS_COUNT]; /* of each row, by number from 1; 0: the axis has no meaning for it */
         uint16_t n_values[AXIS_COUNT];
-        uint16_t standard[AXIS_COUNT]; /* the number that stands for "as it comes" */
+        uint16_t standard[AXIS_COUNT]; /* the number of the axis' default */
         uint32_t *rows;                /* those with runs enough */
         size_t n_rows;
         bool collecting;
@@ -76,7 +76,7 @@ size_t findings_fill_comparison(const struct findings_row *x, const struct findi
 /* False while collecting, and where a row has too few runs with that figure: *ret is undecided then. */
 bool answer_compare(struct answer *a, uint32_t baseline, uint32_t candidate, enum judged judged,
                     struct comparison *ret);
-/* Of a row's runs; n = 0 where none has the figure. */
+/* Summarizes a figure of a row's runs; n = 0 where none has it. */
 struct statistic answer_statistic(struct answer *a, uint32_t row, enum figure figure);
 bool judged_applies(enum judged judged, const struct point *p);
 static inline bool is_better(const struct comparison *c) {
@@ -86,7 +86,7 @@ static inline bool is_worse(const struct comparison *c) {
         return c->verdict == COMPARE_SLOWER;
 }
 
-/* A finding in the making: sentence through `text`, which is never NULL. */
+/* A finding that is being built; its sentence goes through `text`, which is never NULL. */
 struct draft {
         struct answer *a;
         struct finding f;
@@ -95,7 +95,13 @@ struct draft {
         char *text_data;
 };
 
-/* The enumerator, or JUDGED_COUNT: by what rows of this workload are ranked first. */
+/* Whether the values of an axis are things to choose among: sizes, numbers of threads and workloads have findings of
+ * their own, and the instances of a point are one thing. */
+static inline bool axis_is_a_choice(enum axis_name axis) {
+        return axis != AXIS_WORKLOAD && axis != AXIS_MESSAGE_SIZE && axis != AXIS_THREADS && axis != AXIS_INSTANCE;
+}
+
+/* The figure that ranks rows of this workload first; JUDGED_COUNT: none. */
 enum judged judged_first(const struct point *p);
 
 /* Rows from the best to the worst median, each with its comparison to the next. */
@@ -104,17 +110,17 @@ struct ranked {
         struct statistic statistic;
         struct comparison next; /* this one as the baseline; of the last it is empty */
 };
-/* Of those that have the figure in runs enough. malloc()ed; NULL where there are none, or after an error. */
+/* Ranks the rows that have the figure in runs enough. malloc()ed; NULL where there are none, or after an error. */
 struct ranked *answer_rank(struct answer *a, const uint32_t *rows, size_t n, enum judged judged, size_t *ret_n);
 
-/* Over these rows: subject, runs and confidence follow from them. `varied` as in answer_groups(). */
+/* Begins a draft about these rows: subject, runs and confidence follow from them. `varied` as in answer_groups(). */
 void draft_begin(struct draft *d, struct answer *a, enum finding_kind kind, enum axis_name axis, const uint32_t *rows,
                  size_t n);
-void draft_say(struct draft *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void draft_write(struct draft *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* "stream over pipe, 4 KiB, same-node" without the axes of `varied`. */
-void draft_say_subject(struct draft *d, uint32_t varied);
-/* What only some of the rows have set: " (fields 8 is a setting of tcp alone)". */
-void draft_say_unlike(struct draft *d);
+void draft_write_subject(struct draft *d, uint32_t varied);
+/* Writes the settings that only some of the rows have: " (fields 8 is a setting of tcp alone)". */
+void draft_write_unlike(struct draft *d);
 /* `of` may be NULL. */
 void draft_figure(struct draft *d, const char *name, const char *of, const char *unit, double value);
 void draft_interval(struct draft *d, double low, double high, double level); /* of the last figure */
@@ -129,6 +135,7 @@ void draw_sizes(struct answer *a); /* best size, knee, cliff */
 void draw_crossovers(struct answer *a);
 void draw_scalings(struct answer *a);
 void draw_costs(struct answer *a);
+void draw_floors(struct answer *a);
 void draw_doubts(struct answer *a); /* for all rows; the others add what their own comparisons left open */
 
 /* Otherwise equal rows whose comparison `c` decided nothing: they go into the doubt about that axis. */

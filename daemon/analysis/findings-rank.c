@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Rankings of an axis' values, and what a value costs or brings beside the usual one. */
+/* Rankings of an axis' values, and the cost or gain of a value beside the usual one. */
 
 #include "daemon/analysis/findings-internal.h"
 
@@ -13,39 +13,40 @@
 
 #define NAMED_MAX 12u /* values that a sentence names */
 
-/* Axes with a value that the others are a choice instead of: what the choice costs is asked for. */
+/* Axes with a usual value: the findings give the cost of the others beside it. */
 static bool has_usual(enum axis_name axis) {
         return axis == AXIS_PLACEMENT || axis == AXIS_COPY_MODE || axis == AXIS_ENGINE || axis == AXIS_WAIT;
 }
 
 /* ---- rankings ---- */
 
-static void say_value(struct draft *d, const struct ranked *r, enum judged judged) {
+static void write_value(struct draft *d, const struct ranked *r, enum judged judged) {
         char label[PHRASE_MAX], value[PHRASE_MAX];
         phrase_axis(d->f.axis, &d->a->in->rows[r->row].point, label);
         phrase_value(r->statistic.median, figure_terms[judged_terms[judged].figure].unit, value);
-        draft_say(d, "%s (%s)", label, value);
+        draft_write(d, "%s (%s)", label, value);
 }
 
 /* "shm-posix (5.1 GB/s), then pipe (2.1 GB/s) and fifo (2.09 GB/s), which cannot be told apart" */
-static void say_tiers(struct draft *d, const struct ranked *ranked, size_t n, enum judged judged) {
+static void write_tiers(struct draft *d, const struct ranked *ranked, size_t n, enum judged judged) {
         for (size_t begin = 0, end; begin < n && begin < NAMED_MAX; begin = end) {
                 bool alike = true;
                 for (end = begin + 1; end < n && !is_worse(&ranked[end - 1].next); end++)
                         alike = alike && ranked[end - 1].next.verdict == COMPARE_EQUIVALENT;
-                draft_say(d, begin ? ", then " : "");
+                draft_write(d, begin ? ", then " : "");
                 for (size_t i = begin; i < end && i < NAMED_MAX; i++) {
-                        draft_say(d, i == begin ? "" : i + 1 == end ? " and " : ", ");
-                        say_value(d, &ranked[i], judged);
+                        draft_write(d, i == begin ? "" : i + 1 == end ? " and " : ", ");
+                        write_value(d, &ranked[i], judged);
                 }
                 if (end - begin > 1 && end <= NAMED_MAX)
-                        draft_say(d, alike ? ", %s equal within 3 %%" : ", %s told apart",
-                                  end - begin == 2 ? (alike ? "which are" : "which cannot be")
-                                                   : (alike ? "each and its neighbour" : "where no neighbours can be"));
+                        draft_write(d, alike ? ", %s equal within 3 %%" : ", %s told apart",
+                                    end - begin == 2
+                                            ? (alike ? "which are" : "which cannot be")
+                                            : (alike ? "each and its neighbour" : "where no neighbours can be"));
         }
         if (n > NAMED_MAX)
-                draft_say(d, ", and %zu more", n - NAMED_MAX);
-        draft_say(d, ".");
+                draft_write(d, ", and %zu more", n - NAMED_MAX);
+        draft_write(d, ".");
 }
 
 static void draw_ranking(struct answer *a, enum axis_name axis, const struct ranked *ranked, size_t n,
@@ -56,11 +57,11 @@ static void draw_ranking(struct answer *a, enum axis_name axis, const struct ran
         for (size_t i = 0; rows && i < n; i++)
                 rows[i] = ranked[i].row;
         draft_begin(&d, a, FINDING_RANKING, axis, rows, rows ? n : 0);
-        draft_say_subject(&d, AXIS_BIT(axis));
+        draft_write_subject(&d, AXIS_BIT(axis));
         phrase_axis_name(axis, name);
-        draft_say(&d, ": %s by %s, best first: ", judged_terms[judged].words, name);
-        say_tiers(&d, ranked, n, judged);
-        draft_say_unlike(&d);
+        draft_write(&d, ": %s by %s, best first: ", judged_terms[judged].words, name);
+        write_tiers(&d, ranked, n, judged);
+        draft_write_unlike(&d);
         for (size_t i = 0; i < n; i++) {
                 char label[PHRASE_MAX];
                 phrase_axis(axis, &a->in->rows[ranked[i].row].point, label);
@@ -72,18 +73,18 @@ static void draw_ranking(struct answer *a, enum axis_name axis, const struct ran
 }
 
 static void rank_by(struct answer *a, enum axis_name axis, const uint32_t *rows, size_t n, enum judged judged) {
-        size_t kept = 0, decided = 0;
-        _cleanup_free_ struct ranked *ranked = answer_rank(a, rows, n, judged, &kept);
-        if (!ranked || a->collecting || kept < 2)
+        size_t n_ranked = 0, decided = 0;
+        _cleanup_free_ struct ranked *ranked = answer_rank(a, rows, n, judged, &n_ranked);
+        if (!ranked || a->collecting || n_ranked < 2)
                 return;
-        for (size_t i = 0; i + 1 < kept; i++) {
+        for (size_t i = 0; i + 1 < n_ranked; i++) {
                 decided += ranked[i].next.verdict != COMPARE_UNDECIDED;
                 if (ranked[i].next.verdict == COMPARE_UNDECIDED)
                         doubt_rows(a, axis, judged, (const uint32_t[]){ranked[i].row, ranked[i + 1].row}, 2,
                                    &ranked[i].next);
         }
         if (decided > 0)
-                draw_ranking(a, axis, ranked, kept, judged);
+                draw_ranking(a, axis, ranked, n_ranked, judged);
 }
 
 static void rank_group(struct answer *a, enum axis_name axis, const uint32_t *rows, size_t n) {
@@ -96,13 +97,13 @@ static void rank_group(struct answer *a, enum axis_name axis, const uint32_t *ro
 
 void draw_rankings(struct answer *a) {
         for (enum axis_name axis = 0; axis < AXIS_COUNT; axis++)
-                if (axis != AXIS_WORKLOAD && axis != AXIS_MESSAGE_SIZE && axis != AXIS_THREADS && a->n_values[axis] > 1)
+                if (axis_is_a_choice(axis) && a->n_values[axis] > 1)
                         answer_groups(a, 0, axis, rank_group);
 }
 
 /* ---- costs ---- */
 
-/* Of placements the usual one is two cores of a node; -1: the group has none. */
+/* The usual value; for placements two cores of a node. -1: the group has none. */
 static ssize_t find_usual(const struct answer *a, enum axis_name axis, const uint32_t *rows, size_t n) {
         const struct axis *x = &axes[axis];
         for (size_t i = 0; i < n; i++)
@@ -115,24 +116,24 @@ static ssize_t find_usual(const struct answer *a, enum axis_name axis, const uin
 }
 
 /* "brings 12 % more throughput [9 %, 15 %]"; "" and NULL for what was not decided. */
-static void say_effect(struct draft *d, const struct comparison *c, enum judged judged, const char *joint) {
+static void write_effect(struct draft *d, const struct comparison *c, enum judged judged, const char *joint) {
         const struct judged_term *term = &judged_terms[judged];
         char share[PHRASE_MAX], low[PHRASE_MAX], high[PHRASE_MAX];
         if (c->verdict == COMPARE_UNDECIDED)
                 return;
-        draft_say(d, "%s", joint);
+        draft_write(d, "%s", joint);
         if (c->verdict == COMPARE_EQUIVALENT) {
-                draft_say(d, "leaves %s equal within 3 %%", term->words);
+                draft_write(d, "leaves %s equal within 3 %%", term->words);
                 return;
         }
         phrase_share(fabs(c->ratio - 1), share);
         phrase_share(fabs(c->low - 1), low);
         phrase_share(fabs(c->high - 1), high);
-        draft_say(d, "%s %s %s", is_better(c) ? "brings" : "costs", share,
-                  c->ratio < 1 ? (term->less_is_better ? term->better : term->worse)
-                               : (term->less_is_better ? term->worse : term->better));
+        draft_write(d, "%s %s %s", is_better(c) ? "brings" : "costs", share,
+                    c->ratio < 1 ? (term->less_is_better ? term->better : term->worse)
+                                 : (term->less_is_better ? term->worse : term->better));
         if (c->has_interval)
-                draft_say(d, " [%s, %s]", c->ratio < 1 ? high : low, c->ratio < 1 ? low : high);
+                draft_write(d, " [%s, %s]", c->ratio < 1 ? high : low, c->ratio < 1 ? low : high);
 }
 
 static const char *mechanism(enum axis_name axis, const struct point *p) {
@@ -163,13 +164,13 @@ static void draw_cost(struct answer *a, enum axis_name axis, uint32_t usual, uin
         phrase_axis(axis, p, label);
         phrase_axis(axis, &a->in->rows[usual].point, usual_label);
         draft_begin(&d, a, FINDING_COST, axis, rows, 2);
-        draft_say(&d, "%s%s instead of %s ", label, mechanism(axis, p), usual_label);
-        say_effect(&d, &time, judged, "");
-        say_effect(&d, &cpu, JUDGED_CPU, time.verdict != COMPARE_UNDECIDED ? " and " : "");
-        draft_say(&d, " (");
-        draft_say_subject(&d, AXIS_BIT(axis));
-        draft_say(&d, ").");
-        draft_say_unlike(&d);
+        draft_write(&d, "%s%s instead of %s ", label, mechanism(axis, p), usual_label);
+        write_effect(&d, &time, judged, "");
+        write_effect(&d, &cpu, JUDGED_CPU, time.verdict != COMPARE_UNDECIDED ? " and " : "");
+        draft_write(&d, " (");
+        draft_write_subject(&d, AXIS_BIT(axis));
+        draft_write(&d, ").");
+        draft_write_unlike(&d);
         for (size_t i = 0; i < 2; i++) {
                 draft_statistic(&d, judged_terms[judged].figure, rows[i], i ? label : usual_label);
                 draft_statistic(&d, FIGURE_CPU_PER_MESSAGE, rows[i], i ? label : usual_label);

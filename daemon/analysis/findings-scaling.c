@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* What more threads bring: the peak, the collapse behind it, and the universal scalability law. */
+/* The effect of more threads: the peak, the collapse behind it, and the universal scalability law. */
 
 #include "daemon/analysis/findings-internal.h"
 
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #define THREADS_LEAST 3u
-#define FIT_RESIDUAL_MOST 0.2 /* of a law that is told */
+#define FIT_RESIDUAL_MOST 0.2 /* of a law that is reported */
 
 struct scaling {
         const uint32_t *rows; /* ascend by threads */
@@ -49,11 +49,11 @@ static void add_law(struct draft *d, const struct scaling *s) {
         if (!fit_law(d->a, s, &law))
                 return;
         phrase_share(law.residual, off);
-        draft_say(d, " The universal scalability law fits with σ = %.3g and κ = %.3g, off by %s", law.sigma, law.kappa,
-                  off);
+        draft_write(d, " The universal scalability law fits with σ = %.3g and κ = %.3g, off by %s", law.sigma,
+                    law.kappa, off);
         if (law.has_peak)
-                draft_say(d, "; its peak is at %.3g threads", law.peak_threads);
-        draft_say(d, ".");
+                draft_write(d, "; its peak is at %.3g threads", law.peak_threads);
+        draft_write(d, ".");
         draft_figure(d, "sigma", NULL, "1", law.sigma);
         draft_figure(d, "kappa", NULL, "1", law.kappa);
         if (law.has_peak)
@@ -61,32 +61,32 @@ static void add_law(struct draft *d, const struct scaling *s) {
         draft_figure(d, "residual", NULL, "ratio", law.residual);
 }
 
-static void say_at(struct draft *d, const char *joint, uint32_t row) {
+static void write_at(struct draft *d, const char *joint, uint32_t row) {
         char value[PHRASE_MAX];
         phrase_value(answer_statistic(d->a, row, FIGURE_THROUGHPUT).median, "bytes/s", value);
-        draft_say(d, "%s%s with %u", joint, value, threads_of(d->a, row));
+        draft_write(d, "%s%s with %u", joint, value, threads_of(d->a, row));
 }
 
 static void draw_scaling(struct answer *a, const struct scaling *s) {
         uint32_t first = s->rows[0], peak = s->rows[s->peak], last = s->rows[s->n - 1];
         struct draft d;
         draft_begin(&d, a, FINDING_SCALING, AXIS_THREADS, s->rows, s->n);
-        draft_say_subject(&d, AXIS_BIT(AXIS_THREADS));
-        draft_say(&d, ": throughput ");
+        draft_write_subject(&d, AXIS_BIT(AXIS_THREADS));
+        draft_write(&d, ": throughput ");
         if (s->rises) {
-                say_at(&d, "rises from ", first);
-                say_at(&d, threads_of(a, first) == 1 ? " thread to " : " threads to ", peak);
-                draft_say(&d, " threads (%.2g times)",
-                          answer_statistic(a, peak, FIGURE_THROUGHPUT).median /
-                                  answer_statistic(a, first, FIGURE_THROUGHPUT).median);
+                write_at(&d, "rises from ", first);
+                write_at(&d, threads_of(a, first) == 1 ? " thread to " : " threads to ", peak);
+                draft_write(&d, " threads (%.2g times)",
+                            answer_statistic(a, peak, FIGURE_THROUGHPUT).median /
+                                    answer_statistic(a, first, FIGURE_THROUGHPUT).median);
         }
         if (s->falls) {
-                say_at(&d, s->rises ? " and falls to " : "falls to ", last);
+                write_at(&d, s->rises ? " and falls to " : "falls to ", last);
                 if (!s->rises)
-                        say_at(&d, " threads from ", peak);
-                draft_say(&d, s->rises || threads_of(a, peak) > 1 ? " threads" : " thread");
+                        write_at(&d, " threads from ", peak);
+                draft_write(&d, s->rises || threads_of(a, peak) > 1 ? " threads" : " thread");
         }
-        draft_say(&d, s->falls ? "." : "; no fall behind it was found.");
+        draft_write(&d, s->falls ? "." : "; no fall behind it was found.");
         for (size_t i = 0; i < s->n; i++) {
                 char label[PHRASE_MAX];
                 phrase_axis(AXIS_THREADS, &a->in->rows[s->rows[i]].point, label);

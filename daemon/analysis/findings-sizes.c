@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* What the message size does: the best one, the knee, cliffs, and where one mechanism overtakes another. */
+/* The effect of the message size: the best one, the knee, cliffs, and where one mechanism overtakes another. */
 
 #include "daemon/analysis/findings-internal.h"
 
@@ -13,10 +13,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define BEST_WITHIN 0.05 /* of the best: the range that is told */
+#define BEST_WITHIN 0.05 /* of the best: the range that is reported */
 #define CLIFF 0.8        /* a step of the size that leaves at most this much of the throughput */
 #define FIT_SIZES_LEAST 4u
-#define FIT_RESIDUAL_MOST 0.2 /* of a law that is told */
+#define FIT_RESIDUAL_MOST 0.2 /* of a law that is reported */
 #define FIT_RESAMPLES 400u
 #define FIT_SEED UINT64_C(14)
 /* α and β each have 95 %; their quotient at its worst corners has this at least (Bonferroni). */
@@ -28,7 +28,7 @@ static const struct point *point_of(const struct answer *a, uint32_t row) {
 
 /* ---- best size ---- */
 
-/* rows ascend by size. How far the sizes around the best one reach that are within BEST_WITHIN of it. */
+/* Finds the range of sizes around the best one that are within BEST_WITHIN of it; rows ascend by size. */
 static void reach_of(struct answer *a, const uint32_t *rows, size_t n, const struct ranked *best, size_t *ret_from,
                      size_t *ret_to) {
         size_t at = 0;
@@ -42,34 +42,34 @@ static void reach_of(struct answer *a, const uint32_t *rows, size_t n, const str
                 ++*ret_to;
 }
 
-static void say_best(struct draft *d, const struct ranked *ranked, size_t n, size_t tier) {
+static void write_best(struct draft *d, const struct ranked *ranked, size_t n, size_t tier) {
         char size[PHRASE_MAX], value[PHRASE_MAX];
         phrase_axis(AXIS_MESSAGE_SIZE, point_of(d->a, ranked[0].row), size);
         phrase_value(ranked[0].statistic.median, "bytes/s", value);
-        draft_say_subject(d, AXIS_BIT(AXIS_MESSAGE_SIZE));
-        draft_say(d, ": throughput is greatest with messages of %s, %s", size, value);
+        draft_write_subject(d, AXIS_BIT(AXIS_MESSAGE_SIZE));
+        draft_write(d, ": throughput is greatest with messages of %s, %s", size, value);
         for (size_t i = 1; i < tier && i < n; i++) {
                 phrase_axis(AXIS_MESSAGE_SIZE, point_of(d->a, ranked[i].row), size);
-                draft_say(d, i == 1 ? " (%s" : ", %s", size);
+                draft_write(d, i == 1 ? " (%s" : ", %s", size);
         }
-        draft_say(d, tier > 1 ? " cannot be told from it)" : "");
+        draft_write(d, tier > 1 ? " cannot be told from it)" : "");
 }
 
-static void draw_best_size(struct answer *a, const uint32_t *rows, size_t n, const struct ranked *ranked, size_t kept,
-                           size_t tier) {
+static void draw_best_size(struct answer *a, const uint32_t *rows, size_t n, const struct ranked *ranked,
+                           size_t n_ranked, size_t tier) {
         char low[PHRASE_MAX], high[PHRASE_MAX], size[PHRASE_MAX];
         struct draft d;
         size_t from, to;
         reach_of(a, rows, n, &ranked[0], &from, &to);
         draft_begin(&d, a, FINDING_BEST_SIZE, AXIS_MESSAGE_SIZE, rows, n);
-        say_best(&d, ranked, kept, tier);
+        write_best(&d, ranked, n_ranked, tier);
         phrase_axis(AXIS_MESSAGE_SIZE, point_of(a, rows[from]), low);
         phrase_axis(AXIS_MESSAGE_SIZE, point_of(a, rows[to]), high);
         phrase_axis(AXIS_MESSAGE_SIZE, point_of(a, ranked[0].row), size);
         if (from == to)
-                draft_say(&d, "; no other size is within 5 %% of it.");
+                draft_write(&d, "; no other size is within 5 %% of it.");
         else
-                draft_say(&d, "; from %s to %s it is within 5 %% of that.", low, high);
+                draft_write(&d, "; from %s to %s it is within 5 %% of that.", low, high);
         draft_statistic(&d, FIGURE_THROUGHPUT, ranked[0].row, size);
         draft_figure(&d, "best_size", NULL, "bytes", (double) point_of(a, ranked[0].row)->message_size);
         draft_figure(&d, "range_from", NULL, "bytes", (double) point_of(a, rows[from])->message_size);
@@ -78,14 +78,14 @@ static void draw_best_size(struct answer *a, const uint32_t *rows, size_t n, con
 }
 
 static void best_size_group(struct answer *a, const uint32_t *rows, size_t n) {
-        size_t kept = 0, tier = 1;
-        _cleanup_free_ struct ranked *ranked = answer_rank(a, rows, n, JUDGED_THROUGHPUT, &kept);
-        if (!ranked || a->collecting || kept < 2 || kept < n)
+        size_t n_ranked = 0, tier = 1;
+        _cleanup_free_ struct ranked *ranked = answer_rank(a, rows, n, JUDGED_THROUGHPUT, &n_ranked);
+        if (!ranked || a->collecting || n_ranked < 2 || n_ranked < n)
                 return;
-        while (tier < kept && !is_worse(&ranked[tier - 1].next))
+        while (tier < n_ranked && !is_worse(&ranked[tier - 1].next))
                 tier++;
-        if (tier < kept)
-                draw_best_size(a, rows, n, ranked, kept, tier);
+        if (tier < n_ranked)
+                draw_best_size(a, rows, n, ranked, n_ranked, tier);
         else
                 doubt_rows(a, AXIS_MESSAGE_SIZE, JUDGED_THROUGHPUT, rows, n, &ranked[0].next);
 }
@@ -125,22 +125,22 @@ static void draw_knee(struct answer *a, const uint32_t *rows, size_t n, const st
         draft_begin(&d, a, FINDING_KNEE, AXIS_MESSAGE_SIZE, rows, n);
         phrase_value(p->alpha, "ns", alpha);
         phrase_value(p->beta * 1024, "ns", beta);
-        draft_say_subject(&d, AXIS_BIT(AXIS_MESSAGE_SIZE));
-        draft_say(&d, ": a message takes %s and %s for each KiB", alpha, beta);
+        draft_write_subject(&d, AXIS_BIT(AXIS_MESSAGE_SIZE));
+        draft_write(&d, ": a message takes %s and %s for each KiB", alpha, beta);
         phrase_value(p->size_low, "bytes", low);
         phrase_value(p->size_high, "bytes", high);
-        draft_say(&d, " (fitted from %s to %s)", low, high);
+        draft_write(&d, " (fitted from %s to %s)", low, high);
         phrase_value(p->knee, "bytes", knee);
         phrase_value(knee_low, "bytes", low);
         phrase_value(knee_high, "bytes", high);
         phrase_share(fit->residual, off);
-        draft_say(&d, ": at the knee, %s [%s, %s], half of the time is for the bytes. The fit is off by %s", knee, low,
-                  high, off);
+        draft_write(&d, ": at the knee, %s [%s, %s], half of the time is for the bytes. The fit is off by %s", knee,
+                    low, high, off);
         if (fit->has_left_out) {
                 phrase_share(fit->left_out_error, off);
-                draft_say(&d, ", and by %s at worst for a size that it was not shown", off);
+                draft_write(&d, ", and by %s at worst for a size that it was not shown", off);
         }
-        draft_say(&d, ".");
+        draft_write(&d, ".");
         draft_figure(&d, "knee", NULL, "bytes", p->knee);
         draft_interval(&d, knee_low, knee_high, KNEE_LEVEL);
         draft_figure(&d, "time_per_message", NULL, "ns", p->alpha);
@@ -175,9 +175,9 @@ static void knee_group(struct answer *a, const uint32_t *rows, size_t n) {
 
 /* ---- cliffs ---- */
 
-/* What ends between the two sizes: the smaller one still fits. A message has a buffer at either end. */
-static void say_standing(struct draft *d, const struct findings_limit *limits, size_t n, bool buffers, double below,
-                         double above, unsigned *n_said) {
+/* Writes the limits between the two sizes: the smaller one still fits. A message has a buffer at either end. */
+static void write_standing(struct draft *d, const struct findings_limit *limits, size_t n, bool buffers, double below,
+                           double above, unsigned *n_written) {
         for (size_t i = 0; i < n; i++) {
                 char size[PHRASE_MAX];
                 bool whole = below < limits[i].bytes && limits[i].bytes <= above;
@@ -185,7 +185,8 @@ static void say_standing(struct draft *d, const struct findings_limit *limits, s
                 if (!whole && !half)
                         continue;
                 phrase_value(limits[i].bytes, "bytes", size);
-                draft_say(d, "%s%s%s (%s)", (*n_said)++ ? " and " : "", whole ? "" : "half of ", limits[i].what, size);
+                draft_write(d, "%s%s%s (%s)", (*n_written)++ ? " and " : "", whole ? "" : "half of ", limits[i].what,
+                            size);
                 draft_figure(d, "stands_there", limits[i].what, "bytes", limits[i].bytes);
         }
 }
@@ -196,24 +197,24 @@ static void draw_cliff(struct answer *a, uint32_t below, uint32_t above, const s
         double small = (double) point_of(a, below)->message_size, large = (double) point_of(a, above)->message_size;
         char from[PHRASE_MAX], to[PHRASE_MAX], share[PHRASE_MAX], least[PHRASE_MAX], most[PHRASE_MAX];
         struct draft d;
-        unsigned n_said = 0;
+        unsigned n_written = 0;
         phrase_axis(AXIS_MESSAGE_SIZE, point_of(a, below), from);
         phrase_axis(AXIS_MESSAGE_SIZE, point_of(a, above), to);
         phrase_share(1 - c->ratio, share);
         phrase_share(1 - c->high, least);
         phrase_share(1 - c->low, most);
         draft_begin(&d, a, FINDING_CLIFF, AXIS_MESSAGE_SIZE, rows, 2);
-        draft_say_subject(&d, AXIS_BIT(AXIS_MESSAGE_SIZE));
-        draft_say(&d, ": from %s to %s it loses %s of its throughput", from, to, share);
+        draft_write_subject(&d, AXIS_BIT(AXIS_MESSAGE_SIZE));
+        draft_write(&d, ": from %s to %s it loses %s of its throughput", from, to, share);
         if (c->has_interval)
-                draft_say(&d, " [%s, %s]", least, most);
+                draft_write(&d, " [%s, %s]", least, most);
         draft_statistic(&d, FIGURE_THROUGHPUT, below, from);
         draft_statistic(&d, FIGURE_THROUGHPUT, above, to);
         draft_ratio(&d, "ratio", NULL, c);
-        draft_say(&d, "; between them lies ");
-        say_standing(&d, row->limits, row->n_limits, false, small, large, &n_said);
-        say_standing(&d, a->in->caches, a->in->n_caches, true, small, large, &n_said);
-        draft_say(&d, n_said ? "." : "no limit that is known.");
+        draft_write(&d, "; between them lies ");
+        write_standing(&d, row->limits, row->n_limits, false, small, large, &n_written);
+        write_standing(&d, a->in->caches, a->in->n_caches, true, small, large, &n_written);
+        draft_write(&d, n_written ? "." : "no limit that is known.");
         draft_end(&d);
 }
 
@@ -267,7 +268,7 @@ static size_t meet(struct answer *a, const uint32_t *x, size_t n_x, const uint32
         return n;
 }
 
-/* Where the straight line between two sizes' ratios, both on logarithms, is at 1. */
+/* The size at which the straight line between two sizes' ratios, both on logarithms, is at 1. */
 static double cross(const struct answer *a, const struct meeting *before, const struct meeting *after) {
         double from = log((double) point_of(a, before->rows[0])->message_size);
         double to = log((double) point_of(a, after->rows[0])->message_size);
@@ -294,10 +295,10 @@ static void draw_crossover(struct answer *a, enum axis_name axis, const struct m
         phrase_axis(AXIS_MESSAGE_SIZE, point_of(a, first->rows[0]), from);
         phrase_axis(AXIS_MESSAGE_SIZE, point_of(a, second->rows[0]), to);
         draft_begin(&d, a, FINDING_CROSSOVER, axis, rows, rows ? 2 * n : 0);
-        draft_say_subject(&d, AXIS_BIT(axis) | AXIS_BIT(AXIS_MESSAGE_SIZE));
-        draft_say(&d, ": %s overtakes %s in %s between %s and %s, at about %s.", names[1], names[0],
-                  judged_terms[judged].words, from, to, at);
-        draft_say_unlike(&d);
+        draft_write_subject(&d, AXIS_BIT(axis) | AXIS_BIT(AXIS_MESSAGE_SIZE));
+        draft_write(&d, ": %s overtakes %s in %s between %s and %s, at about %s.", names[1], names[0],
+                    judged_terms[judged].words, from, to, at);
+        draft_write_unlike(&d);
         draft_figure(&d, "crossover", NULL, "bytes", estimate);
         draft_interval(&d, (double) point_of(a, first->rows[0])->message_size,
                        (double) point_of(a, second->rows[0])->message_size, 1 - COMPARE_ERROR);
@@ -306,7 +307,7 @@ static void draw_crossover(struct answer *a, enum axis_name axis, const struct m
         draft_end(&d);
 }
 
-/* Both sides of a crossover are differences of their own; which pairs are looked at depends on signs alone. */
+/* Both sides of a crossover are differences of their own; the choice of pairs depends on signs alone. */
 static void pair_of_values(struct answer *a, enum axis_name axis, const uint32_t *x, size_t n_x, const uint32_t *y,
                            size_t n_y) {
         enum judged judged = judged_first(point_of(a, x[0]));
@@ -348,6 +349,6 @@ void draw_crossovers(struct answer *a) {
         if (a->n_values[AXIS_MESSAGE_SIZE] < 2)
                 return;
         for (enum axis_name axis = 0; axis < AXIS_COUNT; axis++)
-                if (axis != AXIS_WORKLOAD && axis != AXIS_MESSAGE_SIZE && axis != AXIS_THREADS && a->n_values[axis] > 1)
+                if (axis_is_a_choice(axis) && a->n_values[axis] > 1)
                         answer_groups(a, AXIS_BIT(AXIS_MESSAGE_SIZE), axis, crossover_group);
 }

@@ -15,9 +15,9 @@
 #include <string.h>
 
 const char *const finding_kind_names[FINDING_KINDS] = {
-        [FINDING_RANKING] = "ranking", [FINDING_BEST_SIZE] = "best-size", [FINDING_KNEE] = "knee",
-        [FINDING_CLIFF] = "cliff",     [FINDING_CROSSOVER] = "crossover", [FINDING_SCALING] = "scaling",
-        [FINDING_COST] = "cost",       [FINDING_UNDECIDED] = "undecided",
+        [FINDING_RANKING] = "ranking", [FINDING_BEST_SIZE] = "best-size",     [FINDING_KNEE] = "knee",
+        [FINDING_CLIFF] = "cliff",     [FINDING_CROSSOVER] = "crossover",     [FINDING_SCALING] = "scaling",
+        [FINDING_COST] = "cost",       [FINDING_NOISE_FLOOR] = "noise-floor", [FINDING_UNDECIDED] = "undecided",
 };
 
 const char *const finding_confidence_names[CONFIDENCE_COUNT] = {
@@ -44,8 +44,8 @@ bool judged_applies(enum judged judged, const struct point *p) {
 
 /* ---- groups ---- */
 
-/* Of more rows only those are numbered that have runs enough, as each new value is held against all before it: each CPU
- * of 128 with each are 16384 placements. */
+/* Beyond this number of rows only those with runs enough are numbered, as each new value is compared with all before
+ * it: each CPU of 128 with each are 16384 placements. */
 #define NUMBERED_ROWS_MAX 4096u
 
 /* The values of an axis by number, in the order in which they first appear. */
@@ -166,7 +166,8 @@ static size_t pair_up(const struct findings_row *x, const struct findings_row *y
                 const struct findings_run *u = &x->runs[i], *v = &y->runs[j];
                 i += u->block <= v->block;
                 j += v->block <= u->block;
-                if (u->block != v->block || !is_usable(u->values[figure]) || !is_usable(v->values[figure]))
+                if (u->block != v->block || u->block == 0 || !is_usable(u->values[figure]) ||
+                    !is_usable(v->values[figure]))
                         continue;
                 if (ret_x) {
                         ret_x[n] = u->values[figure];
@@ -246,7 +247,7 @@ bool answer_compare(struct answer *a, uint32_t baseline, uint32_t candidate, enu
         return t != NULL;
 }
 
-/* What several kinds want is compared once. */
+/* A comparison that several kinds need is made once. */
 static void settle_tests(struct answer *a) {
         size_t n = 0;
         if (a->n_tests == 0)
@@ -273,7 +274,7 @@ size_t findings_fill_comparison(const struct findings_row *x, const struct findi
         return n_x + ret->n_candidate;
 }
 
-/* Of all comparisons together, at most. */
+/* The values of all comparisons together, at most. */
 static size_t count_values(const struct answer *a) {
         size_t n = 0;
         for (size_t i = 0; i < a->n_tests; i++) {
@@ -337,21 +338,21 @@ static int best_first(const void *x, const void *y, void *userdata) {
 struct ranked *answer_rank(struct answer *a, const uint32_t *rows, size_t n, enum judged judged, size_t *ret_n) {
         enum figure figure = judged_terms[judged].figure;
         struct ranked *ranked = calloc(n, sizeof(*ranked));
-        size_t kept = 0;
+        size_t n_ranked = 0;
         if (!ranked && a->error == 0)
                 a->error = -ENOMEM;
         for (size_t i = 0; ranked && i < n; i++)
                 if (has_runs_enough(a, rows[i], figure))
-                        ranked[kept++] =
+                        ranked[n_ranked++] =
                                 (struct ranked){.row = rows[i], .statistic = answer_statistic(a, rows[i], figure)};
-        if (kept == 0 || a->error < 0) {
+        if (n_ranked == 0 || a->error < 0) {
                 free(ranked);
                 return NULL;
         }
-        qsort_r(ranked, kept, sizeof(*ranked), best_first, &judged);
-        for (size_t i = 0; i + 1 < kept; i++)
+        qsort_r(ranked, n_ranked, sizeof(*ranked), best_first, &judged);
+        for (size_t i = 0; i + 1 < n_ranked; i++)
                 (void) answer_compare(a, ranked[i].row, ranked[i + 1].row, judged, &ranked[i].next);
-        *ret_n = kept;
+        *ret_n = n_ranked;
         return ranked;
 }
 
@@ -363,6 +364,7 @@ static void draw_all(struct answer *a) {
         draw_crossovers(a);
         draw_scalings(a);
         draw_costs(a);
+        draw_floors(a);
         draw_doubts(a);
 }
 
@@ -391,7 +393,7 @@ static void answer_deinit(struct answer *a) {
 }
 
 int findings_draw(const struct findings_input *in, struct findings **ret) {
-        _cleanup_(answer_deinit) struct answer a;
+        _cleanup_(answer_deinit) struct answer a = {};
         int r = answer_init(&a, in);
         if (r < 0)
                 return r;

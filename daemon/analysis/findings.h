@@ -3,9 +3,9 @@
 #define IPCLAB_DAEMON_ANALYSIS_FINDINGS_H
 
 /*
- * What an experiment's runs let one conclude, each conclusion with its sentence, its figures and what it rests on; and
- * what cannot be concluded, with the reason and the runs that would decide. Pure computation: rows with their runs'
- * figures in, findings out. daemon/service/findings.c loads the rows, api/handle/ shows the findings.
+ * Conclusions from an experiment's runs, each with its sentence, its figures and the rows that it rests on; and doubts,
+ * each with the reason why nothing can be concluded and the runs that would decide. Pure computation: rows with their
+ * runs' figures in, findings out. daemon/service/findings.c loads the rows, api/handle/ shows the findings.
  *
  * A conclusion is drawn only from rows of at least FINDINGS_RUNS_LEAST runs, and every comparison of the answer is part
  * of one Holm correction (compare.h): the probability that a whole answer holds a single false difference is at most
@@ -31,11 +31,11 @@
 /* A run that is done. */
 struct findings_run {
         int64_t id;
-        uint32_t block;              /* runs of the same one are paired; ascending within a row */
+        uint32_t block;              /* runs of the same one are paired; ascending within a row; 0: of none */
         double values[FIGURE_COUNT]; /* NAN: it has none */
 };
 
-/* A size at which something of a row's mechanism or of the host ends. */
+/* A size that is a limit of a row's mechanism or of the host. */
 struct findings_limit {
         const char *what; /* "the pipe's capacity"; static */
         double bytes;
@@ -46,16 +46,18 @@ struct findings_row {
         const struct findings_run *runs;
         size_t n_runs;
         uint32_t n_planned;
-        bool noisy;         /* a run of it has a noise flag */
-        bool unsteady;      /* one was not steady */
-        bool open_loop;     /* its throughput is what was asked for, and its runs have none in `values` */
-        double chunk_bytes; /* the message goes in pieces of this size; 0: whole */
+        bool noisy;          /* a run of it has a noise flag */
+        bool unsteady;       /* one was not steady */
+        bool open_loop;      /* its throughput is the requested rate, and its runs have none in `values` */
+        double chunk_bytes;  /* the message goes in pieces of this size; 0: whole */
+        double buffer_bytes; /* of the mechanism; 0: not known */
+        double gather_ns;    /* that its reader lets messages gather for; 0: not at all */
         struct findings_limit limits[FINDINGS_LIMITS_MAX];
         size_t n_limits;
 };
 
 struct findings_input {
-        const struct findings_row *rows; /* in the points' order, of which findings name the numbers */
+        const struct findings_row *rows; /* in the points' order; findings name their numbers */
         size_t n_rows;
         const struct findings_limit *caches; /* of the host */
         size_t n_caches;
@@ -69,12 +71,13 @@ enum finding_kind {
         FINDING_CROSSOVER,
         FINDING_SCALING,
         FINDING_COST,
-        FINDING_UNDECIDED, /* what cannot be said */
+        FINDING_NOISE_FLOOR,
+        FINDING_UNDECIDED, /* a doubt: nothing can be concluded */
         FINDING_KINDS,
 };
 
 enum finding_confidence {
-        CONFIDENCE_NONE,    /* of what cannot be said */
+        CONFIDENCE_NONE,    /* of FINDING_UNDECIDED */
         CONFIDENCE_REDUCED, /* the tests hold, but a row it rests on is noisy or was not steady */
         CONFIDENCE_HIGH,
         CONFIDENCE_COUNT,
@@ -105,19 +108,19 @@ struct finding {
         size_t n_rows;
         uint32_t n_runs; /* of these rows */
         enum finding_confidence confidence;
-        uint32_t runs_needed; /* of each row, to decide; 0: not told */
+        uint32_t runs_needed; /* of each row, to decide; 0: not known */
 };
 
 struct findings {
         struct finding *items;
         size_t n;
-        size_t n_tests; /* comparisons, over all of which the correction is */
+        size_t n_tests; /* comparisons, which are corrected together */
 };
 
 /* -EINVAL: more than UINT16_MAX values of an axis; -ENOMEM. */
 int findings_draw(const struct findings_input *in, struct findings **ret);
 void findings_free(struct findings *f); /* NULL-safe */
-/* Of the memory that it holds. */
+/* Bytes of memory that it holds. */
 size_t findings_bytes(const struct findings *f);
 
 #endif

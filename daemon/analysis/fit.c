@@ -14,7 +14,7 @@
 #define RESIDUAL_FLOOR 1e-9L /* mean squares below its square are rounding: BIC has nothing to choose among them */
 #define RESAMPLES_MIN 100u
 
-/* What least squares need of a size's runs, each weighted by the square of one over its time. */
+/* The sums of a size's runs for least squares, each weighted by the square of one over its time. */
 struct sums {
         long double w, s, t, ss, st, n;
 };

@@ -12,8 +12,8 @@
  * piece. α + β × size is Hockney's law, "The communication challenge for MPP", Parallel Computing 20 (1994); its knee
  * α / β is the size at which half of the time is spent on bytes.
  *
- * Throughput over threads N = λ N / (1 + σ (N - 1) + κ N (N - 1)): the universal scalability law, σ for what is
- * serialised and κ for what every thread has to settle with every other. Source: Gunther, Guerrilla Capacity Planning
+ * Throughput over threads N = λ N / (1 + σ (N - 1) + κ N (N - 1)): the universal scalability law, σ for the
+ * serialised part and κ for the coherence between every two threads. Source: Gunther, Guerrilla Capacity Planning
  * (2007), ch. 4 to 6.
  */
 
@@ -48,8 +48,8 @@ struct fit {
         double bic;
         double residual; /* root of the mean squared relative residual */
         /* The worst relative error of a size that was left out of the fit and predicted by it, over all but the
-         * smallest and the largest: what a size that was never measured may be off by. Not known of fewer than four
-         * sizes. */
+         * smallest and the largest: the error to expect for a size that was never measured. Not known of fewer than
+         * four sizes. */
         bool has_left_out;
         double left_out_error;
 };

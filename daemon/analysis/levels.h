@@ -3,11 +3,11 @@
 #define IPCLAB_DAEMON_ANALYSIS_LEVELS_H
 
 /*
- * Where the scatter of a point comes from: from run to run, or from second to second within a run; and the plan that
- * follows, how many runs of how many seconds tell most in the same time. Where runs differ more than their seconds do,
- * a longer run says more about that run and nothing about the next. Source: Kalibera and Jones, "Rigorous Benchmarking
- * in Reasonable Time", ISMM 2013, sections 6 and 8 (two levels); Searle, Casella and McCulloch, Variance Components,
- * section 3.6 (unbiased estimates for runs of unlike length).
+ * Finds the source of a point's scatter: from run to run, or from second to second within a run; and from it the plan
+ * with the smallest error in the same time: how many runs of how many seconds. Where runs differ more than their
+ * seconds do, a longer run improves the estimate of that run and not of the next. Source: Kalibera and Jones, "Rigorous
+ * Benchmarking in Reasonable Time", ISMM 2013, sections 6 and 8 (two levels); Searle, Casella and McCulloch, Variance
+ * Components, section 3.6 (unbiased estimates for runs of unlike length).
  */
 
 #include <stddef.h>

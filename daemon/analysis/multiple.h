@@ -4,9 +4,9 @@
 
 /*
  * P values of many tests that one answer reports together. Holm's keep the probability of a single false alarm in the
- * whole answer below the level; Benjamini and Hochberg's keep the share of false ones among the alarms below it, which
- * is what a map of hundreds of cells is for. Sources: Holm, Scand. J. Statist. 6 (1979); Benjamini and Hochberg,
- * J. R. Statist. Soc. B 57 (1995). As R's p.adjust() with "holm" and "BH".
+ * whole answer below the level; Benjamini and Hochberg's keep the share of false ones among the alarms below it, for a
+ * map of hundreds of cells. Sources: Holm, Scand. J. Statist. 6 (1979); Benjamini and Hochberg,
+ * J. R. Statist. Soc. B 57 (1995). Same as R's p.adjust() with "holm" and "BH".
  */
 
 #include <stddef.h>

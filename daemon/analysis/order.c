@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* See order.h. Called for every figure of the results table, and by whatever else sorts or takes a median. */
+/* See order.h. Called for every figure of the results table, and by other code that sorts or takes a median. */
 
 #include "daemon/analysis/order.h"
 #include "daemon/analysis/rank.h"
@@ -81,7 +81,7 @@ static void put_variation(const double *values, size_t n, struct statistic *s) {
         s->variation = s->has_variation ? variation : 0;
 }
 
-/* As rank_signed_shift() has it, without its interval. */
+/* Computes the estimate of rank_signed_shift(), without its interval. */
 static int put_hodges_lehmann(const double *values, size_t n, struct statistic *s) {
         if (n > RANK_MAX)
                 return 0;

@@ -3,26 +3,26 @@
 #define IPCLAB_DAEMON_ANALYSIS_ORDER_H
 
 /*
- * Order statistics: quantiles, their intervals, and what a point's repetitions amount to. Nothing here assumes a
- * distribution, and a value that is shown is one that was measured.
+ * Order statistics: quantiles, their intervals, and the summary of a point's repetitions. Nothing here assumes a
+ * distribution, and every value that is shown was measured.
  *
  * The quantile p of n values is the smallest of them that at least the fraction p of all do not exceed, x(ceil(n p)):
  * the inverse of their distribution function, type 1 of Hyndman and Fan, "Sample Quantiles in Statistical Packages",
  * The American Statistician 50 (1996); R's quantile(type = 1), numpy's method="inverted_cdf". So the median of an even
  * number of runs is the lower of the two in the middle: the mean of two percentiles is the percentile of nothing.
  *
- * The interval of a quantile is [x(l), x(u)] with l and u from the binomial distribution, at most half of what the
- * level leaves beyond either end. Its true level is a property of n and p alone and is said beside it: 0.992 of the
- * median of 8 values where 0.95 was asked for. Source: Conover, Practical Nonparametric Statistics, ch. 3.2.
+ * The interval of a quantile is [x(l), x(u)] with l and u from the binomial distribution, at most half of
+ * 1 - level beyond either end. Its true level depends on n and p alone and is reported beside it: 0.992 for the median
+ * of 8 values at a requested 0.95. Source: Conover, Practical Nonparametric Statistics, ch. 3.2.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define ORDER_LEVEL 0.95 /* asked of the interval of a row of results */
+#define ORDER_LEVEL 0.95 /* of the interval of a row of results */
 
-/* Of a point's repetitions; n = 0: there is nothing to show, and all else is meaningless. */
+/* The summary of a point's repetitions; n = 0: there are none, and all else is meaningless. */
 struct statistic {
         uint32_t n;
         double median, min, max;
@@ -45,17 +45,17 @@ struct order_interval {
 /* Ascending. */
 void order_sort(double *values, size_t n);
 
-/* Of n >= 1 sorted values; 0 <= p <= 1. */
+/* The quantile p of n >= 1 sorted values; 0 <= p <= 1. */
 double order_quantile(const double *sorted, size_t n, double p);
 
-/* Of n >= 1 sorted values, which may be infinite: the mean of the two in the middle where n is even. For estimates that
- * a definition wants so (Hodges and Lehmann's) and ratios, never for figures of runs. */
+/* The median of n >= 1 sorted values, which may be infinite: the mean of the two in the middle where n is even. For
+ * estimates that are defined so (Hodges and Lehmann's) and ratios, never for figures of runs. */
 double order_middle(const double *sorted, size_t n);
 
 /* 0 < p < 1, 0 < level < 1. -EINVAL: n is 0, or p or the level is out of its range. */
 int order_interval(const double *sorted, size_t n, double p, double level, struct order_interval *ret);
 
-/* Of n values in any order, which are copied. -EINVAL: one is not finite; -ENOMEM. */
+/* Summarizes n values in any order, which are copied. -EINVAL: one is not finite; -ENOMEM. */
 int order_summarize(const double *values, size_t n, struct statistic *ret);
 
 #endif

@@ -15,7 +15,7 @@ void phrase_value(double value, const char *unit, char ret[static PHRASE_MAX]);
 void phrase_share(double share, char ret[static PHRASE_MAX]);
 /* "message size" */
 void phrase_axis_name(enum axis_name axis, char ret[static PHRASE_MAX]);
-/* What an axis has in a point: "4 KiB", "unix-stream", "cross-node", {"sender": …}. */
+/* The value of an axis in a point: "4 KiB", "unix-stream", "cross-node", {"sender": …}. */
 void phrase_axis(enum axis_name axis, const struct point *p, char ret[static PHRASE_MAX]);
 
 #endif

@@ -3,7 +3,7 @@
 #define IPCLAB_DAEMON_ANALYSIS_RANK_INTERNAL_H
 
 /*
- * Null distributions, of which rank.c takes tails. Ranks are integers: where there are ties, all are doubled. A tail of
+ * Null distributions, whose tails rank.c uses. Ranks are integers: where there are ties, all are doubled. A tail of
  * 1e-100 is as exact, to 1e-12 of itself, as one of a half.
  */
 

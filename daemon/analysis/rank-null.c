@@ -14,7 +14,7 @@ static uint64_t smaller(uint64_t a, uint64_t b) {
 /*
  * Ways in which U is 0 … u. They are the coefficients of the Gaussian binomial, the product over i of
  * (1 - q^(m+i)) / (1 - q^i), which is multiplied out factor by factor. The coefficients rise up to n m / 2 and those up
- * to u depend on none beyond: what is subtracted is never greater than what stays is to grow to.
+ * to u depend on none beyond: the subtracted part is never greater than the final value of the coefficient.
  */
 static void count_sums(size_t n, size_t m, uint64_t u, long double *ways) {
         ways[0] = 1;
@@ -70,13 +70,13 @@ int rank_sum_quantile(size_t n, size_t m, double tail, uint64_t *ret, double *re
 
 /*
  * A walk through the ranks that takes or leaves each. ways[k] counts the choices of k with each sum, from the smallest
- * sum of k on: a sum that would exceed the one asked for, even if the smallest ranks followed, is not followed, and so
+ * sum of k on: a sum that would exceed the requested one, even if the smallest ranks followed, is not followed, and so
  * all rows are as long. A count is 1e119 at most, and an addition adds no more than its own rounding.
  */
 struct walk {
         const uint32_t *ranks;
         size_t n_ranks, n;
-        uint64_t excess; /* of the sum asked for over the smallest one */
+        uint64_t excess; /* of the requested sum over the smallest one */
         double *ways;
 };
 
@@ -126,9 +126,12 @@ static void count_signed(const uint32_t *ranks, size_t n, uint64_t last, long do
         ways[0] = 1;
         for (uint64_t s = 1; s <= last; s++)
                 ways[s] = 0;
-        for (size_t i = 0; i < n; i++)
-                for (uint64_t s = last + 1; s-- > ranks[i];)
+        uint64_t reached = 0; /* no sum beyond it is possible yet */
+        for (size_t i = 0; i < n; i++) {
+                reached = reached + ranks[i] < last ? reached + ranks[i] : last;
+                for (uint64_t s = reached + 1; s-- > ranks[i];)
                         ways[s] += ways[s - ranks[i]];
+        }
 }
 
 static long double signs(size_t n) {

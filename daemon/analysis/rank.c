@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* See rank.h. Called by compare.c and adaptive.c, on logarithms where a ratio is asked for. */
+/* See rank.h. Called by compare.c and adaptive.c, on logarithms for a ratio. */
 
 #include "daemon/analysis/rank.h"
 #include "daemon/analysis/order.h"
@@ -69,8 +69,8 @@ static void mirror(uint32_t *doubled, size_t n) {
                 doubled[n / 2] = ends - doubled[n / 2];
 }
 
-/* Of the tied: `sum` is of the n of x among all n_all doubled ranks. Whichever side has fewer values is the shorter
- * walk, and its lower sums are the other's higher ones. */
+/* The tail for tied values: `sum` is of the n of x among all n_all doubled ranks. The side with fewer values is the
+ * shorter walk, and its lower sums are the other's higher ones. */
 static int tied_tail(uint32_t *doubled, size_t n_all, size_t n, uint64_t sum, bool *ret_mirrored,
                      struct rank_tail *ret) {
         bool mirrored = false;
@@ -145,7 +145,7 @@ int rank_signed_test(const double *differences, size_t n, struct rank_test *ret)
         return 0;
 }
 
-/* Between the q-th value from below and the q-th from above. */
+/* The interval between the q-th value from below and the q-th from above. */
 static struct rank_shift shift_between(double *values, size_t n, uint64_t q, double beyond) {
         order_sort(values, n);
         struct rank_shift shift = {.estimate = order_middle(values, n)};

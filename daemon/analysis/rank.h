@@ -13,12 +13,12 @@
  *
  * The interval of a shift lies between two order statistics of the differences (Moses) or of the Walsh averages
  * (Tukey), which the null distribution without ties chooses. Where values are tied it covers at least as often as its
- * level says. Source: Hollander, Wolfe and Chicken, Nonparametric Statistical Methods (3rd ed.),
+ * level. Source: Hollander, Wolfe and Chicken, Nonparametric Statistical Methods (3rd ed.),
  * ch. 3.2, 3.3, 4.2, 4.3.
  *
- * All functions: -EINVAL: a side is empty or a value not finite; -E2BIG: a side has more than RANK_MAX; -ENOMEM. What a
- * call takes grows with the product of the sides, and with ties with the square of that: two of 60 tied take 2 MB and
- * 10 ms, two of 200 tied 64 MB and a second or two at worst; without ties 640 kB and 0.1 s at most.
+ * All functions: -EINVAL: a side is empty or a value not finite; -E2BIG: a side has more than RANK_MAX; -ENOMEM. The
+ * cost of a call grows with the product of the sides, and with ties with the square of that: two of 60 tied take 2 MB
+ * and 10 ms, two of 200 tied 64 MB and a second or two at worst; without ties 640 kB and 0.1 s at most.
  */
 
 #include <stdbool.h>
@@ -45,12 +45,12 @@ struct rank_shift {
         double estimate;   /* Hodges and Lehmann's: the median of the differences, or of the Walsh averages */
         bool has_interval; /* else there are too few values for the level, and low, high and level are 0 */
         double low, high;
-        double level; /* the true one, at least as asked */
+        double level; /* the true one, at least the requested */
 };
 
 /* How much greater x is than y. 0 < level < 1, else -EINVAL. */
 int rank_sum_shift(const double *x, size_t n, const double *y, size_t m, double level, struct rank_shift *ret);
-/* About what the n differences lie. */
+/* The centre of the n differences. */
 int rank_signed_shift(const double *differences, size_t n, double level, struct rank_shift *ret);
 
 /* The smallest two-sided p that these tests can give without ties: that of n pairs, or of n and m values. */

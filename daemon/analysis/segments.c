@@ -14,7 +14,7 @@
 #define JUMP 4.0                            /* standard deviations of the steps: a change of the mean, not noise */
 #define MEDIAN_OF_NORMAL 0.6744897501960817 /* of the absolute value of a standard normal one */
 #define CORRELATION_LIMIT 0.99
-#define NOISE_FLOOR 1e-3 /* of the mean: changes among values that hardly scatter are not worth a word */
+#define NOISE_FLOOR 1e-3 /* of the mean: changes among values that hardly scatter are ignored */
 
 static int check_values(const double *values, size_t n, double least) {
         for (size_t i = 0; i < n; i++)
@@ -206,7 +206,7 @@ static void drop_short_runs(bool *standing, size_t n, bool kind) {
         }
 }
 
-/* Marks as standing what lies below the threshold for long enough, and returns how many values are left. */
+/* Marks as standing the values that lie below the threshold for long enough; returns how many others are left. */
 static size_t mark_standstills(const double *values, size_t n, double threshold, bool *standing) {
         for (size_t i = 0; i < n; i++)
                 standing[i] = values[i] < threshold;

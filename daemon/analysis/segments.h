@@ -3,9 +3,9 @@
 #define IPCLAB_DAEMON_ANALYSIS_SEGMENTS_H
 
 /*
- * Whether a run was steady, from counts of messages that its window's parts of equal length moved (ten a second): where
- * their mean changes, and what that amounts to. Change points are the exact minimum of squared deviations plus a
- * penalty for each change (PELT: Killick, Fearnhead and Eckley, JASA 107 (2012)). The penalty is
+ * Judges whether a run was steady from the counts of messages in its window's parts of equal length (ten a second):
+ * finds where their mean changes, and classifies the changes. Change points are the exact minimum of squared deviations
+ * plus a penalty for each change (PELT: Killick, Fearnhead and Eckley, JASA 107 (2012)). The penalty is
  *
  *     SEGMENTS_PENALTY × log n × variance × (1 + correlation) / (1 - correlation),
  *
@@ -23,7 +23,7 @@
 #define SEGMENTS_LEAST 5u             /* values in a segment: half a second */
 #define SEGMENTS_VALUES_MIN 30u       /* to be judged */
 #define SEGMENTS_VALUES_MAX 3000u     /* of more, neighbours are put together: the time grows with the square */
-#define SEGMENTS_CORRELATION_MAX 0.75 /* above it nobody can tell a change from the noise */
+#define SEGMENTS_CORRELATION_MAX 0.75 /* above it a change cannot be distinguished from noise */
 #define SEGMENTS_STANDSTILL 0.1
 #define SEGMENTS_STEADY_PART 3u /* the last segment is a steady state if it is at least this part of the window */
 #define SEGMENTS_MAX (SEGMENTS_VALUES_MAX / SEGMENTS_LEAST)

@@ -3,7 +3,7 @@
 #define IPCLAB_DAEMON_ANALYSIS_STUDIES_H
 
 /*
- * The five published lab studies that presets repeat: what each of them asked, what it published, and the answer of an
+ * The five published lab studies that presets repeat: the question of each, its published answer, and the answer of an
  * experiment of that preset. A question is a row of the table in studies.c. The published figures are those of the
  * studies' own machines: they stand beside the answer, and nothing is concluded from the difference.
  */
@@ -14,7 +14,7 @@ enum study_kind {
         STUDY_FIGURE,  /* the figure of one row */
         STUDY_PEAK,    /* the greatest of several rows' */
         STUDY_RATIO,   /* of the greatest of some rows over that of others */
-        STUDY_FINDING, /* what the findings say */
+        STUDY_FINDING, /* the sentences of the findings */
         STUDY_KINDS,
 };
 
@@ -26,7 +26,7 @@ struct study_answer {
         const char *unit;
         bool has_published;
         double published;
-        const char *published_words; /* what goes with it, or stands for it; NULL */
+        const char *published_words; /* words beside the figure, or in its place; NULL */
         bool has_figure;
         struct finding_figure figure; /* in `unit`; `of`: where the peak is */
         char *sentence;               /* of findings; NULL */
@@ -41,7 +41,8 @@ struct study {
         size_t n;
 };
 
-/* Of an experiment that was posted with this preset, or its -quick form. *ret is NULL where no study belongs to it
+/* Answers for an experiment that was posted with this preset, or its -quick form. *ret is NULL where no study belongs
+ * to it
  * (`preset` may be NULL). -ENOMEM. */
 int study_answer(const char *preset, const struct findings_input *in, const struct findings *findings,
                  struct study **ret);

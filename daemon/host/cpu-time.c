@@ -151,6 +151,10 @@ static int parse_schedstat(const char *text, const int *ids, size_t n, struct cp
         return any ? 0 : -EBADMSG;
 }
 
+bool cpu_time_softirqs_apart(const struct cpu_time *c) {
+        return c->irq_apart && c->source != CPU_TIME_CPUACCT;
+}
+
 static int read_source(struct cpu_time *c, uint64_t now_ns, const int *ids, size_t n, struct cpu_times *ret) {
         int r = c->source == CPU_TIME_IDLE ? 0 : read_all(c, c->source_fd);
         if (r == 0 && c->source == CPU_TIME_CPUACCT)
@@ -162,7 +166,7 @@ static int read_source(struct cpu_time *c, uint64_t now_ns, const int *ids, size
                         ret[i].run_ns = (int64_t) now_ns - ret[i].idle_ns;
                 if (c->source == CPU_TIME_IDLE || c->irq_apart)
                         ret[i].run_ns -= ret[i].steal_ns;
-                if (c->irq_apart)
+                if (cpu_time_softirqs_apart(c))
                         ret[i].run_ns -= ret[i].irq_ns + ret[i].softirq_ns;
         }
         return r;

@@ -3,7 +3,8 @@
 #define IPCLAB_DAEMON_CPU_TIME_H
 
 /*
- * How long each CPU has run tasks, from the most exact source that this kernel has, and what /proc/stat has beside it.
+ * Reads how long each CPU has run tasks, from the most exact source that this kernel has, and the other times of
+ * /proc/stat.
  * The files stay open, so that a reading every second costs two system calls for each. Called by run/watch.c.
  *
  *      cpuacct    cpuacct.usage_percpu of the root cgroup (v1): ns, charged as a task's own CPU time is
@@ -14,7 +15,9 @@
  *
  * All are of the same kind as a task's own CPU time: none is a sample by tick, as user and system of /proc/stat are.
  * The last two contain the time of interrupts. Where a task's own CPU time does not (IRQ_TIME_ACCOUNTING), interrupts
- * and softirqs, which /proc/stat then has exactly, are taken off.
+ * and softirqs of /proc/stat are taken off: they are exact there, but for ksoftirqd's time. That is the own CPU time of
+ * a task, and the kernel counts it among the softirqs, too, by the tick. So it is in cpuacct's figure, and in the other
+ * two only where interrupts are not taken off.
  *
  * Source: Documentation/admin-guide/cgroup-v1/cpuacct.rst, Documentation/scheduler/sched-stats.rst, man 5 proc_stat,
  * kernel/sched/cputime.c.
@@ -30,7 +33,7 @@ const char *cpu_time_source_name(enum cpu_time_source source); /* "cpuacct", "sc
 
 /* Of one CPU, since some moment before; only differences mean something. */
 struct cpu_times {
-        int64_t run_ns;                                /* tasks, of whomever */
+        int64_t run_ns;                                /* tasks of all processes */
         int64_t idle_ns, irq_ns, softirq_ns, steal_ns; /* in steps of 10 ms; idle with iowait */
         bool known;                                    /* false: the CPU was not listed, as one that is offline */
 };
@@ -49,6 +52,8 @@ struct cpu_time {
  * the folder of a captured tree. */
 int cpu_time_open(const char *root, struct cpu_time *ret);
 void cpu_time_close(struct cpu_time *c);
+/* Whether softirqs, and with them the time of ksoftirqd, are taken off run_ns. */
+bool cpu_time_softirqs_apart(const struct cpu_time *c);
 /* ret[i] is of CPU ids[i]; ids ascending. now_ns: CLOCK_MONOTONIC, just before. 0; -errno; -EBADMSG. */
 int cpu_time_read(struct cpu_time *c, uint64_t now_ns, const int *ids, size_t n, struct cpu_times *ret);
 

@@ -22,8 +22,8 @@
 /* Foreign work anywhere on the machine, in CPUs: half a CPU that streams memory already takes bandwidth away from a
  * socket. Not the load average, which still remembers the run before. */
 #define LOAD_CPUS 0.5
-/* What two readings at not quite one instant may miss of each other, and no more is carried into the next second. What
- * is credited late is another matter. */
+/* The most that two readings at not quite one instant may differ by; no more is carried into the next second, apart
+ * from time that is credited late. */
 #define CARRY_NS ((int64_t) (20 * NSEC_PER_MSEC))
 /* Each second is listed up to here, and those after it that are above CPU_SHARE. */
 #define LISTED_SECONDS 600u
@@ -46,7 +46,7 @@ const char *disturbance_flag(enum disturbance_kind kind) {
 }
 
 int disturbance_init(struct disturbance *d, const struct disturbance_run *run) {
-        *d = (struct disturbance){.run = *run, .throttled = -1, .retransmits = -1};
+        *d = (struct disturbance){.run = *run, .throttled = -1, .retransmits = -1, .ksoftirqd_ns = -1};
         d->carry_ns = calloc(run->n_cpus + 1, sizeof(int64_t));
         d->slowest_khz = malloc((run->n_cpus + 1) * sizeof(int64_t));
         d->fastest_khz = malloc((run->n_cpus + 1) * sizeof(int64_t));
@@ -82,6 +82,27 @@ static int64_t foreign(struct disturbance *d, int64_t *carry, int64_t ran, int64
         return ns > 0 ? ns : 0;
 }
 
+static void add_count(int64_t *sum, int64_t before, int64_t after) {
+        if (before >= 0 && after >= 0)
+                *sum = (*sum < 0 ? 0 : *sum) + grown(before, after);
+}
+
+/* The sum of the measured CPUs in all seconds: a reading that lacks one of them makes it unknown for good. */
+static void add_ksoftirqd(struct disturbance *d, const int64_t *before, const int64_t *after) {
+        if (d->n == 1)
+                d->ksoftirqd_ns = 0;
+        for (size_t i = 0; i < d->run.n_cpus && d->ksoftirqd_ns >= 0; i++)
+                if (d->run.cpus[i].measured)
+                        d->ksoftirqd_ns =
+                                before[i] >= 0 && after[i] >= 0 ? d->ksoftirqd_ns + grown(before[i], after[i]) : -1;
+}
+
+/* What ksoftirqd used of a measured CPU on behalf of the run, of the time that its tasks ran: nothing where softirqs
+ * are not the run's own, or where that time does not contain them. */
+static int64_t own_ksoftirqd(const struct disturbance *d, int64_t before, int64_t after) {
+        return d->run.network && !d->run.softirqs_apart && before >= 0 && after >= 0 ? grown(before, after) : 0;
+}
+
 static double most(double a, double b) {
         return a > b ? a : b;
 }
@@ -89,7 +110,7 @@ static double most(double a, double b) {
 static void judge_cpus(struct disturbance *d, const struct disturbance_reading *b, const struct disturbance_reading *a,
                        struct disturbance_second *s) {
         double interval = (double) s->interval_ns;
-        int64_t ran_all = 0, ran_measured = 0, softirq = 0, steal = 0, n = 0;
+        int64_t ran_all = 0, ran_measured = 0, softirq = 0, steal = 0, n = 0, softirqd_all = 0;
         s->cpu = -1;
         for (size_t i = 0; i < d->run.n_cpus; i++) {
                 const struct disturbance_cpu *cpu = &d->run.cpus[i];
@@ -108,9 +129,12 @@ static void judge_cpus(struct disturbance *d, const struct disturbance_reading *
                 ran_measured += ran;
                 softirq += grown(x->softirq_ns, y->softirq_ns);
                 steal += grown(x->steal_ns, y->steal_ns);
+                int64_t softirqd = own_ksoftirqd(d, b->ksoftirqd_ns[i], a->ksoftirqd_ns[i]);
+                softirqd_all += softirqd;
                 if (d->run.roams)
                         continue;
-                double share = (double) foreign(d, &d->carry_ns[i], ran, a->own_ns[i] - b->own_ns[i]) / interval;
+                int64_t own = a->own_ns[i] - b->own_ns[i] + softirqd;
+                double share = (double) foreign(d, &d->carry_ns[i], ran, own) / interval;
                 if (s->cpu >= 0 && share <= s->foreign)
                         continue;
                 s->cpu = cpu->id;
@@ -118,7 +142,7 @@ static void judge_cpus(struct disturbance *d, const struct disturbance_reading *
                 s->softirq = irq;
                 s->steal = (double) grown(x->steal_ns, y->steal_ns) / interval;
         }
-        int64_t own = a->own_total_ns - b->own_total_ns;
+        int64_t own = a->own_total_ns - b->own_total_ns + softirqd_all;
         d->foreign_total_ns += ran_all - own;
         if (!d->run.roams || n == 0)
                 return;
@@ -160,11 +184,6 @@ static void add_frequencies(struct disturbance *d, const struct disturbance_read
         }
 }
 
-static void add_count(int64_t *sum, int64_t before, int64_t after) {
-        if (before >= 0 && after >= 0)
-                *sum = (*sum < 0 ? 0 : *sum) + grown(before, after);
-}
-
 int disturbance_add(struct disturbance *d, const struct disturbance_reading *before,
                     const struct disturbance_reading *after) {
         if (d->n == d->size) {
@@ -179,6 +198,7 @@ int disturbance_add(struct disturbance *d, const struct disturbance_reading *bef
                 return 0;
         struct disturbance_second *s = &d->seconds[d->n++];
         *s = (struct disturbance_second){.begin_ns = before->at_ns, .interval_ns = after->at_ns - before->at_ns};
+        add_ksoftirqd(d, before->ksoftirqd_ns, after->ksoftirqd_ns);
         judge_cpus(d, before, after, s);
         judge_threads(d, before, after, s);
         if (d->run.daemon_measured)
@@ -291,7 +311,7 @@ static void put_worst(const struct disturbance *d, struct json_writer *w) {
         json_put_key(w, "worst");
         if (d->n == 0) {
                 json_put_null(w);
-                json_member_string(w, "worst_reason", "the window was over before a second reading");
+                json_member_string(w, "worst_reason", DISTURBANCE_NO_SECOND);
                 return;
         }
         for (size_t i = 1; i < d->n; i++)
@@ -338,6 +358,9 @@ void disturbance_put(const struct disturbance *d, struct json_writer *w) {
         if (d->retransmits < 0)
                 json_member_string(w, "retransmitted_segments_reason",
                                    "the agents' /proc/PID/net/snmp has no such count");
+        count_or_null(w, "ksoftirqd_ns", d->ksoftirqd_ns);
+        if (d->ksoftirqd_ns < 0)
+                json_member_string(w, "ksoftirqd_ns_reason", d->n ? DISTURBANCE_NO_KSOFTIRQD : DISTURBANCE_NO_SECOND);
         put_frequencies(d, w);
         put_threads_reason(d, w);
         json_member_u64(w, "seconds_total", d->n);

@@ -3,7 +3,7 @@
 #define IPCLAB_DAEMON_DISTURBANCE_H
 
 /*
- * What else used a run's CPUs in each second of its window, and what that is called: pure arithmetic on readings that
+ * Finds other use of a run's CPUs in each second of its window, and the flags for it: pure arithmetic on readings that
  * run/watch.c takes. Flags are labels on the result and never a reason to drop it; each threshold stands in the .c
  * with its reason.
  *
@@ -44,7 +44,7 @@ struct disturbance_cpu {
         bool sibling; /* not measured, and of the same core as one that is */
 };
 
-/* What the caller knows of the run before its window begins. */
+/* Properties of the run that the caller knows before its window begins. */
 struct disturbance_run {
         enum cpu_time_source source;
         const struct disturbance_cpu *cpus; /* all that are online, ascending; must outlive the object */
@@ -52,17 +52,19 @@ struct disturbance_run {
         size_t n_threads;     /* that are observed one by one; 0: none */
         bool roams;           /* threads may move among the measured CPUs, which are then judged together */
         bool shares_cpus;     /* the run's own threads displace each other: switches and delays are its own */
-        bool network;         /* softirqs are the run's own */
+        bool network;         /* softirqs, and what ksoftirqd uses, are the run's own */
+        bool softirqs_apart;  /* as cpu_time_softirqs_apart(): run_ns contains neither softirqs nor ksoftirqd */
         bool daemon_measured; /* the daemon may run on a measured CPU */
 };
 
-/* Counts since some moment before, all taken at about one time. A count that is not to be had is -1, at every reading.
+/* Counts since some moment before, all taken at about one time. A count that is not available is -1, at every reading.
  */
 struct disturbance_reading {
-        uint64_t at_ns;                  /* CLOCK_MONOTONIC */
-        struct cpu_times *cpus;          /* n_cpus */
-        int64_t *own_ns;                 /* n_cpus: the agents' CPU time on each; not where they roam */
-        int64_t *frequency_khz;          /* n_cpus */
+        uint64_t at_ns;         /* CLOCK_MONOTONIC */
+        struct cpu_times *cpus; /* n_cpus */
+        int64_t *own_ns;        /* n_cpus: the agents' CPU time on each; not where they roam */
+        int64_t *frequency_khz; /* n_cpus */
+        int64_t *ksoftirqd_ns;  /* n_cpus: CPU time of the thread that runs a CPU's softirqs when they are many */
         int64_t *involuntary, *delay_ns; /* n_threads */
         int64_t own_total_ns, daemon_ns;
         int64_t throttled;   /* periods in which a quota stopped the run's cgroup, or one above it */
@@ -86,7 +88,14 @@ struct disturbance {
         int64_t *slowest_khz, *fastest_khz; /* n_cpus; -1: not known */
         int64_t foreign_total_ns, interval_total_ns;
         int64_t throttled, retransmits; /* in the window; -1: not known */
+        int64_t ksoftirqd_ns;           /* on all measured CPUs, in all seconds; -1: not known of each */
 };
+
+/* Reasons of values that are not known. */
+#define DISTURBANCE_NO_SECOND "the window was over before a second reading"
+#define DISTURBANCE_NO_KSOFTIRQD                                                                                       \
+        "a thread ksoftirqd of a measured CPU could not be read in every second: the daemon's PID namespace does "     \
+        "not show it, or the daemon had no descriptor to spare"
 
 /* 0; -ENOMEM. */
 int disturbance_init(struct disturbance *d, const struct disturbance_run *run);

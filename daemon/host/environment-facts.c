@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the host is and how it is set: what should stay the same from one run to the next. Most of it is a row in a
- * table; a few facts need a look at several files.
+ * Facts and settings of the host (schema/facts.h), which should stay the same from one run to the next. Most of them
+ * are a row in a table; a few need several files.
  */
 
 #include "daemon/host/environment-internal.h"
 
+#include "schema/facts.h"
 #include "schema/util.h"
 
 #include <gnu/libc-version.h>
 #include <string.h>
 #include <systemd/sd-id128.h>
 
-#define FACTS_MAX 96
 #define TEXT_MAX 4096 /* a kernel's command line is at most 2 or 4 KiB */
 
 /* Names ipclab's own view of the machine id, which itself must not be shown (machine-id(5)). */
@@ -23,116 +23,102 @@ void environment_reason(const struct hostfs *h, int error, char *ret) {
                         error == -EBADMSG ? "not in the form that the kernel writes" : strerrordesc_np(-error));
 }
 
-static struct fact *add_fact(struct environment *e, const char *key) {
-        struct fact *f = &e->facts[e->n_facts++];
-        *f = (struct fact){.key = key};
+static struct fact *add_fact(struct environment *e, enum fact_name name) {
+        struct fact *f = &e->facts[name];
+        *f = (struct fact){.key = fact_rows[name].name, .is_number = fact_rows[name].form == FACT_NUMBER};
         return f;
 }
 
-static int add_text(struct environment *e, const char *key, const char *text) {
-        struct fact *f = add_fact(e, key);
+static int add_text(struct environment *e, enum fact_name name, const char *text) {
+        struct fact *f = add_fact(e, name);
         f->text = strdup(text);
         return f->text ? 0 : -ENOMEM;
 }
 
-static void add_reason(struct environment *e, const char *key, const char *reason) {
-        (void) snprintf(add_fact(e, key)->reason, sizeof(e->facts[0].reason), "%s", reason);
+static void add_reason(struct environment *e, enum fact_name name, const char *reason) {
+        (void) snprintf(add_fact(e, name)->reason, sizeof(e->facts[0].reason), "%s", reason);
 }
 
-static void add_unread(const struct hostfs *h, struct environment *e, const char *key, int error) {
-        struct fact *f = add_fact(e, key);
+static void add_unread(const struct hostfs *h, struct environment *e, enum fact_name name, int error) {
+        struct fact *f = add_fact(e, name);
         environment_reason(h, error, f->reason);
 }
 
-static int add_read(const struct hostfs *h, struct environment *e, const char *key, int r, const char *text) {
+static int add_read(const struct hostfs *h, struct environment *e, enum fact_name name, int r, const char *text) {
         if (r == 0)
-                return add_text(e, key, text);
-        add_unread(h, e, key, r);
+                return add_text(e, name, text);
+        add_unread(h, e, name, r);
         return 0;
 }
-
-enum kind { KIND_TEXT, KIND_NUMBER, KIND_CHOICE };
 
 static const struct {
-        const char *key, *path;
-        enum kind kind;
+        enum fact_name name;
+        const char *path;
 } files[] = {
-        {"hostname", "/proc/sys/kernel/hostname", KIND_TEXT},
-        {"kernel_release", "/proc/sys/kernel/osrelease", KIND_TEXT},
-        {"kernel_version", "/proc/sys/kernel/version", KIND_TEXT},
-        {"kernel_cmdline", "/proc/cmdline", KIND_TEXT},
-        {"boot_id", "/proc/sys/kernel/random/boot_id", KIND_TEXT},
-        {"clocksource", "/sys/devices/system/clocksource/clocksource0/current_clocksource", KIND_TEXT},
-        {"smt", "/sys/devices/system/cpu/smt/control", KIND_TEXT},
-        {"transparent_hugepage", "/sys/kernel/mm/transparent_hugepage/enabled", KIND_CHOICE},
-        {"transparent_hugepage_defrag", "/sys/kernel/mm/transparent_hugepage/defrag", KIND_CHOICE},
-        {"transparent_hugepage_shmem", "/sys/kernel/mm/transparent_hugepage/shmem_enabled", KIND_CHOICE},
-        {"cpuidle_driver", "/sys/devices/system/cpu/cpuidle/current_driver", KIND_TEXT},
-        {"sched_ext", "/sys/kernel/sched_ext/state", KIND_TEXT},
-        {"sched_ext_ops", "/sys/kernel/sched_ext/root/ops", KIND_TEXT},
-        {"sched_base_slice_ns", "/sys/kernel/debug/sched/base_slice_ns", KIND_NUMBER},
-        {"isolated_cpus", "/sys/devices/system/cpu/isolated", KIND_TEXT},
-        {"nohz_full_cpus", "/sys/devices/system/cpu/nohz_full", KIND_TEXT},
-        {"irq_default_affinity", "/proc/irq/default_smp_affinity", KIND_TEXT},
-        {"lsm", "/sys/kernel/security/lsm", KIND_TEXT},
-        {"numa_balancing", "/proc/sys/kernel/numa_balancing", KIND_NUMBER},
-        {"randomize_va_space", "/proc/sys/kernel/randomize_va_space", KIND_NUMBER},
-        {"swappiness", "/proc/sys/vm/swappiness", KIND_NUMBER},
-        {"overcommit_memory", "/proc/sys/vm/overcommit_memory", KIND_NUMBER},
-        {"zone_reclaim_mode", "/proc/sys/vm/zone_reclaim_mode", KIND_NUMBER},
-        {"nr_hugepages", "/proc/sys/vm/nr_hugepages", KIND_NUMBER},
-        {"nmi_watchdog", "/proc/sys/kernel/nmi_watchdog", KIND_NUMBER},
-        {"sched_autogroup_enabled", "/proc/sys/kernel/sched_autogroup_enabled", KIND_NUMBER},
-        {"perf_event_paranoid", "/proc/sys/kernel/perf_event_paranoid", KIND_NUMBER},
-        {"pipe_max_size", "/proc/sys/fs/pipe-max-size", KIND_NUMBER},
-        {"pipe_user_pages_soft", "/proc/sys/fs/pipe-user-pages-soft", KIND_NUMBER},
-        {"msgmax", "/proc/sys/kernel/msgmax", KIND_NUMBER},
-        {"msgmnb", "/proc/sys/kernel/msgmnb", KIND_NUMBER},
-        {"shmmax", "/proc/sys/kernel/shmmax", KIND_TEXT}, /* 2^64 - 2^24 by default: more than int64_t holds */
-        {"mqueue_msg_max", "/proc/sys/fs/mqueue/msg_max", KIND_NUMBER},
-        {"mqueue_msgsize_max", "/proc/sys/fs/mqueue/msgsize_max", KIND_NUMBER},
-        {"wmem_max", "/proc/sys/net/core/wmem_max", KIND_NUMBER},
-        {"wmem_default", "/proc/sys/net/core/wmem_default", KIND_NUMBER},
-        {"rmem_max", "/proc/sys/net/core/rmem_max", KIND_NUMBER},
-        {"rmem_default", "/proc/sys/net/core/rmem_default", KIND_NUMBER},
-        {"optmem_max", "/proc/sys/net/core/optmem_max", KIND_NUMBER},
-        {"tcp_wmem", "/proc/sys/net/ipv4/tcp_wmem", KIND_TEXT},
-        {"tcp_rmem", "/proc/sys/net/ipv4/tcp_rmem", KIND_TEXT},
-        {"tcp_congestion_control", "/proc/sys/net/ipv4/tcp_congestion_control", KIND_TEXT},
-        {"loopback_mtu", "/sys/class/net/lo/mtu", KIND_NUMBER},
-        {"io_uring_disabled", "/proc/sys/kernel/io_uring_disabled", KIND_NUMBER},
+        {FACT_HOSTNAME, "/proc/sys/kernel/hostname"},
+        {FACT_KERNEL_RELEASE, "/proc/sys/kernel/osrelease"},
+        {FACT_KERNEL_VERSION, "/proc/sys/kernel/version"},
+        {FACT_KERNEL_CMDLINE, "/proc/cmdline"},
+        {FACT_BOOT_ID, "/proc/sys/kernel/random/boot_id"},
+        {FACT_CLOCKSOURCE, "/sys/devices/system/clocksource/clocksource0/current_clocksource"},
+        {FACT_SMT, "/sys/devices/system/cpu/smt/control"},
+        {FACT_THP, "/sys/kernel/mm/transparent_hugepage/enabled"},
+        {FACT_THP_DEFRAG, "/sys/kernel/mm/transparent_hugepage/defrag"},
+        {FACT_THP_SHMEM, "/sys/kernel/mm/transparent_hugepage/shmem_enabled"},
+        {FACT_CPUIDLE_DRIVER, "/sys/devices/system/cpu/cpuidle/current_driver"},
+        {FACT_SCHED_EXT, "/sys/kernel/sched_ext/state"},
+        {FACT_SCHED_EXT_OPS, "/sys/kernel/sched_ext/root/ops"},
+        {FACT_SCHED_BASE_SLICE, "/sys/kernel/debug/sched/base_slice_ns"},
+        {FACT_ISOLATED_CPUS, "/sys/devices/system/cpu/isolated"},
+        {FACT_NOHZ_FULL_CPUS, "/sys/devices/system/cpu/nohz_full"},
+        {FACT_IRQ_DEFAULT_AFFINITY, "/proc/irq/default_smp_affinity"},
+        {FACT_LSM, "/sys/kernel/security/lsm"},
+        {FACT_NUMA_BALANCING, "/proc/sys/kernel/numa_balancing"},
+        {FACT_RANDOMIZE_VA_SPACE, "/proc/sys/kernel/randomize_va_space"},
+        {FACT_SWAPPINESS, "/proc/sys/vm/swappiness"},
+        {FACT_OVERCOMMIT_MEMORY, "/proc/sys/vm/overcommit_memory"},
+        {FACT_ZONE_RECLAIM_MODE, "/proc/sys/vm/zone_reclaim_mode"},
+        {FACT_NR_HUGEPAGES, "/proc/sys/vm/nr_hugepages"},
+        {FACT_NMI_WATCHDOG, "/proc/sys/kernel/nmi_watchdog"},
+        {FACT_SCHED_AUTOGROUP, "/proc/sys/kernel/sched_autogroup_enabled"},
+        {FACT_PERF_EVENT_PARANOID, "/proc/sys/kernel/perf_event_paranoid"},
+        {FACT_PIPE_MAX_SIZE, "/proc/sys/fs/pipe-max-size"},
+        {FACT_PIPE_USER_PAGES_SOFT, "/proc/sys/fs/pipe-user-pages-soft"},
+        {FACT_MSGMAX, "/proc/sys/kernel/msgmax"},
+        {FACT_MSGMNB, "/proc/sys/kernel/msgmnb"},
+        {FACT_SHMMAX, "/proc/sys/kernel/shmmax"},
+        {FACT_MQUEUE_MSG_MAX, "/proc/sys/fs/mqueue/msg_max"},
+        {FACT_MQUEUE_MSGSIZE_MAX, "/proc/sys/fs/mqueue/msgsize_max"},
+        {FACT_WMEM_MAX, "/proc/sys/net/core/wmem_max"},
+        {FACT_WMEM_DEFAULT, "/proc/sys/net/core/wmem_default"},
+        {FACT_RMEM_MAX, "/proc/sys/net/core/rmem_max"},
+        {FACT_RMEM_DEFAULT, "/proc/sys/net/core/rmem_default"},
+        {FACT_OPTMEM_MAX, "/proc/sys/net/core/optmem_max"},
+        {FACT_TCP_WMEM, "/proc/sys/net/ipv4/tcp_wmem"},
+        {FACT_TCP_RMEM, "/proc/sys/net/ipv4/tcp_rmem"},
+        {FACT_TCP_CONGESTION_CONTROL, "/proc/sys/net/ipv4/tcp_congestion_control"},
+        {FACT_LOOPBACK_MTU, "/sys/class/net/lo/mtu"},
+        {FACT_IO_URING_DISABLED, "/proc/sys/kernel/io_uring_disabled"},
 };
-
-/* "always [madvise] never": the one in brackets. */
-static int take_choice(char *line) {
-        char *open = strchr(line, '['), *close = open ? strchr(open, ']') : NULL;
-        if (!close)
-                return -EBADMSG;
-        *close = '\0';
-        memmove(line, open + 1, (size_t) (close - open));
-        return 0;
-}
 
 static int take_files(struct hostfs *h, struct environment *e) {
         char line[TEXT_MAX];
         for (size_t i = 0; i < ELEMENTS(files); i++) {
+                const enum fact_name name = files[i].name;
                 int r;
-                if (files[i].kind == KIND_NUMBER) {
-                        int64_t v = 0;
-                        r = hostfs_i64(h, &v, "%s", files[i].path);
-                        struct fact *f = add_fact(e, files[i].key);
-                        f->is_number = true;
-                        f->number = v;
+                if (fact_rows[name].form == FACT_NUMBER) {
+                        struct fact *f = add_fact(e, name);
+                        r = hostfs_i64(h, &f->number, "%s", files[i].path);
                         if (r < 0)
                                 environment_reason(h, r, f->reason);
                         continue;
                 }
                 r = hostfs_line(h, line, sizeof(line), "%s", files[i].path);
-                if (r == 0 && files[i].kind == KIND_CHOICE)
-                        r = take_choice(line);
+                if (r == 0 && fact_rows[name].form == FACT_CHOICE)
+                        r = hostfs_choice(line);
                 for (char *tab = r == 0 ? strchr(line, '\t') : NULL; tab; tab = strchr(tab, '\t'))
                         *tab = ' ';
-                r = add_read(h, e, files[i].key, r, line);
+                r = add_read(h, e, name, r, line);
                 if (r < 0)
                         return r;
         }
@@ -144,32 +130,32 @@ static int take_machine(bool this_machine, struct environment *e) {
         sd_id128_t id;
 
         if (!this_machine) {
-                add_reason(e, "machine", "a captured tree carries no machine id");
+                add_reason(e, FACT_MACHINE, "a captured tree carries no machine id");
                 return 0;
         }
         int r = sd_id128_get_machine_app_specific(MACHINE_APP, &id);
         if (r < 0) {
                 char reason[160];
                 (void) snprintf(reason, sizeof(reason), "cannot read the machine id: %s", strerrordesc_np(-r));
-                add_reason(e, "machine", reason);
+                add_reason(e, FACT_MACHINE, reason);
                 return 0;
         }
-        return add_text(e, "machine", sd_id128_to_string(id, text));
+        return add_text(e, FACT_MACHINE, sd_id128_to_string(id, text));
 }
 
-/* ARM has no model name: implementer and part say as much. */
+/* ARM has no model name: implementer and part identify the model. */
 static int take_cpu_model(const char *cpuinfo, struct environment *e) {
         char model[256], implementer[64], part[64];
 
         if (hostfs_field(cpuinfo, "model name", model, sizeof(model)) == 0 ||
             hostfs_field(cpuinfo, "cpu", model, sizeof(model)) == 0)
-                return add_text(e, "cpu_model", model);
+                return add_text(e, FACT_CPU_MODEL, model);
         if (hostfs_field(cpuinfo, "CPU implementer", implementer, sizeof(implementer)) == 0 &&
             hostfs_field(cpuinfo, "CPU part", part, sizeof(part)) == 0) {
                 (void) snprintf(model, sizeof(model), "implementer %s part %s", implementer, part);
-                return add_text(e, "cpu_model", model);
+                return add_text(e, FACT_CPU_MODEL, model);
         }
-        add_reason(e, "cpu_model", "/proc/cpuinfo names no model");
+        add_reason(e, FACT_CPU_MODEL, "/proc/cpuinfo names no model");
         return 0;
 }
 
@@ -179,37 +165,37 @@ static int take_virtualization(struct hostfs *h, const char *cpuinfo, struct env
         bool x86 = hostfs_field(cpuinfo, "flags", flags, sizeof(flags)) == 0;
 
         if (hostfs_line(h, text, sizeof(text), "/sys/hypervisor/type") == 0)
-                return add_text(e, "virtualization", text);
+                return add_text(e, FACT_VIRTUALIZATION, text);
         if (!x86) {
-                add_reason(e, "virtualization", "this architecture's /proc/cpuinfo does not say");
+                add_reason(e, FACT_VIRTUALIZATION, "this architecture's /proc/cpuinfo does not report it");
                 return 0;
         }
         if (!strstr(flags, "hypervisor"))
-                return add_text(e, "virtualization", "none");
+                return add_text(e, FACT_VIRTUALIZATION, "none");
         (void) hostfs_line(h, vendor, sizeof(vendor), "/sys/class/dmi/id/sys_vendor");
         (void) hostfs_line(h, product, sizeof(product), "/sys/class/dmi/id/product_name");
         (void) snprintf(text, sizeof(text), "%s%s%s", vendor, vendor[0] && product[0] ? " " : "", product);
-        return add_text(e, "virtualization", text[0] ? text : "hypervisor of unknown make");
+        return add_text(e, FACT_VIRTUALIZATION, text[0] ? text : "hypervisor of unknown make");
 }
 
 static int take_cpuinfo(struct hostfs *h, struct environment *e) {
-        static const char *const keys[] = {"cpu_model", "microcode", "virtualization"};
+        static const enum fact_name names[] = {FACT_CPU_MODEL, FACT_MICROCODE, FACT_VIRTUALIZATION};
         _cleanup_free_ char *text = NULL;
         char line[64];
 
         int r = hostfs_text(h, &text, "/proc/cpuinfo");
         if (r < 0) {
-                for (size_t i = 0; i < ELEMENTS(keys); i++)
-                        add_unread(h, e, keys[i], r);
+                for (size_t i = 0; i < ELEMENTS(names); i++)
+                        add_unread(h, e, names[i], r);
                 return 0;
         }
         r = take_cpu_model(text, e);
         if (r < 0)
                 return r;
         if (hostfs_field(text, "microcode", line, sizeof(line)) == 0)
-                r = add_text(e, "microcode", line);
+                r = add_text(e, FACT_MICROCODE, line);
         else
-                add_reason(e, "microcode", "/proc/cpuinfo names no microcode revision");
+                add_reason(e, FACT_MICROCODE, "/proc/cpuinfo names no microcode revision");
         return r < 0 ? r : take_virtualization(h, text, e);
 }
 
@@ -240,7 +226,8 @@ static int read_idle_states(struct hostfs *h, int cpu, const char *folder, char 
 }
 
 struct per_cpu {
-        const char *key, *file;
+        enum fact_name name;
+        const char *file;
         int (*read)(struct hostfs *h, int cpu, const char *file, char *ret, size_t size);
 };
 
@@ -275,16 +262,16 @@ static int take_per_cpu(struct hostfs *h, const struct topology *t, struct envir
         free(done);
         if (r == -ENOMEM)
                 return r;
-        return add_read(h, e, fact->key, error, groups == 1 ? first : text);
+        return add_read(h, e, fact->name, error, groups == 1 ? first : text);
 }
 
-/* Intel's switch says when turbo is off, the generic one when it is on. */
+/* Intel's switch is 1 when turbo is off, the generic one when it is on. */
 static int take_turbo(struct hostfs *h, struct environment *e) {
         int64_t v = 0;
         if (hostfs_i64(h, &v, "/sys/devices/system/cpu/intel_pstate/no_turbo") == 0)
-                return add_text(e, "turbo", v ? "off" : "on");
+                return add_text(e, FACT_TURBO, v ? "off" : "on");
         int r = hostfs_i64(h, &v, "/sys/devices/system/cpu/cpufreq/boost");
-        return add_read(h, e, "turbo", r, v ? "on" : "off");
+        return add_read(h, e, FACT_TURBO, r, v ? "on" : "off");
 }
 
 /* It can be changed on some kernels only, which then have it under another name. */
@@ -293,7 +280,7 @@ static int take_idle_governor(struct hostfs *h, struct environment *e) {
         int r = hostfs_line(h, line, sizeof(line), "/sys/devices/system/cpu/cpuidle/current_governor");
         if (r < 0)
                 r = hostfs_line(h, line, sizeof(line), "/sys/devices/system/cpu/cpuidle/current_governor_ro");
-        return add_read(h, e, "cpuidle_governor", r, line);
+        return add_read(h, e, FACT_CPUIDLE_GOVERNOR, r, line);
 }
 
 /* The value of the last KEY=VALUE of the kernel's command line. False: there is none. */
@@ -308,7 +295,7 @@ static bool find_parameter(const char *cmdline, const char *key, char *ret, size
         return found;
 }
 
-/* "none voluntary (full)" where debugfs can be read, else what the kernel's version and command line leave no doubt of.
+/* "none voluntary (full)" where debugfs can be read, else derived from the kernel's version and command line.
  * Source: kernel/sched/debug.c, init/version-timestamp.c. */
 static int take_preemption(struct hostfs *h, struct environment *e) {
         char line[TEXT_MAX], model[32];
@@ -316,28 +303,28 @@ static int take_preemption(struct hostfs *h, struct environment *e) {
                 char *open = strchr(line, '('), *close = open ? strchr(open, ')') : NULL;
                 if (close) {
                         *close = '\0';
-                        return add_text(e, "preemption", open + 1);
+                        return add_text(e, FACT_PREEMPTION, open + 1);
                 }
         }
         int r = hostfs_line(h, line, sizeof(line), "/proc/sys/kernel/version");
         if (r < 0) {
-                add_unread(h, e, "preemption", r);
+                add_unread(h, e, FACT_PREEMPTION, r);
                 return 0;
         }
         if (strstr(line, "PREEMPT_RT"))
-                return add_text(e, "preemption", "rt");
+                return add_text(e, FACT_PREEMPTION, "rt");
         if (strstr(line, "PREEMPT_DYNAMIC")) {
                 r = hostfs_line(h, line, sizeof(line), "/proc/cmdline");
                 if (r == 0 && find_parameter(line, "preempt", model, sizeof(model)))
-                        return add_text(e, "preemption", model);
-                add_reason(e, "preemption",
+                        return add_text(e, FACT_PREEMPTION, model);
+                add_reason(e, FACT_PREEMPTION,
                            "chosen at boot, and shown by /sys/kernel/debug/sched/preempt alone, which "
                            "cannot be read");
                 return 0;
         }
         if (strstr(line, "PREEMPT"))
-                return add_text(e, "preemption", "full");
-        add_reason(e, "preemption", "none or voluntary: the kernel's version has the same form with both");
+                return add_text(e, FACT_PREEMPTION, "full");
+        add_reason(e, FACT_PREEMPTION, "none or voluntary: the kernel's version has the same form with both");
         return 0;
 }
 
@@ -346,7 +333,7 @@ static int take_rcu_nocbs(struct hostfs *h, struct environment *e) {
         int r = hostfs_line(h, line, sizeof(line), "/proc/cmdline");
         if (r == 0)
                 (void) find_parameter(line, "rcu_nocbs", cpus, sizeof(cpus));
-        return add_read(h, e, "rcu_nocbs_cpus", r, cpus);
+        return add_read(h, e, FACT_RCU_NOCBS_CPUS, r, cpus);
 }
 
 /* The path behind "0::" (v2), or behind the line that has the controller "cpu" (v1), of /proc/self/cgroup. */
@@ -413,22 +400,22 @@ static int take_cpu_limit(struct hostfs *h, struct environment *e) {
         char group[256], limits[256] = "";
         int r = hostfs_text(h, &text, "/proc/self/cgroup");
         if (r < 0) {
-                add_unread(h, e, "cgroup_cpu_limit", r);
+                add_unread(h, e, FACT_CGROUP_CPU_LIMIT, r);
                 return 0;
         }
         for (size_t i = 0; i < ELEMENTS(places); i++)
                 if (find_group(text, places[i].v2, group, sizeof(group)) &&
                     read_limits(h, places[i].mount, group, places[i].v2, limits, sizeof(limits)) == 0)
-                        return add_text(e, "cgroup_cpu_limit", limits);
-        add_reason(e, "cgroup_cpu_limit",
+                        return add_text(e, FACT_CGROUP_CPU_LIMIT, limits);
+        add_reason(e, FACT_CGROUP_CPU_LIMIT,
                    "no cgroup of the daemon, nor one above it, has a CPU controller that can be read");
         return 0;
 }
 
 static int take_glibc(bool this_machine, struct environment *e) {
         if (this_machine)
-                return add_text(e, "glibc", gnu_get_libc_version());
-        add_reason(e, "glibc", "a captured tree carries no C library");
+                return add_text(e, FACT_GLIBC, gnu_get_libc_version());
+        add_reason(e, FACT_GLIBC, "a captured tree carries no C library");
         return 0;
 }
 
@@ -456,18 +443,18 @@ static int take_mitigations(struct hostfs *h, struct environment *e) {
 
 int environment_take_facts(struct hostfs *h, bool this_machine, const struct topology *t, struct environment *e) {
         static const struct per_cpu per_cpu[] = {
-                {"cpufreq_driver", "cpufreq/scaling_driver", read_cpu_file},
-                {"cpufreq_governor", "cpufreq/scaling_governor", read_cpu_file},
-                {"cpufreq_min_khz", "cpufreq/scaling_min_freq", read_cpu_file},
-                {"cpufreq_max_khz", "cpufreq/scaling_max_freq", read_cpu_file},
-                {"cpufreq_energy_preference", "cpufreq/energy_performance_preference", read_cpu_file},
-                {"cpuidle_states", "cpuidle", read_idle_states},
+                {FACT_CPUFREQ_DRIVER, "cpufreq/scaling_driver", read_cpu_file},
+                {FACT_CPUFREQ_GOVERNOR, "cpufreq/scaling_governor", read_cpu_file},
+                {FACT_CPUFREQ_MIN_KHZ, "cpufreq/scaling_min_freq", read_cpu_file},
+                {FACT_CPUFREQ_MAX_KHZ, "cpufreq/scaling_max_freq", read_cpu_file},
+                {FACT_CPUFREQ_ENERGY_PREFERENCE, "cpufreq/energy_performance_preference", read_cpu_file},
+                {FACT_CPUIDLE_STATES, "cpuidle", read_idle_states},
         };
-        _Static_assert(ELEMENTS(files) + ELEMENTS(per_cpu) + 16 <= FACTS_MAX, "facts do not fit");
 
-        e->facts = calloc(FACTS_MAX, sizeof(e->facts[0]));
+        e->facts = calloc(FACT_COUNT, sizeof(e->facts[0]));
         if (!e->facts)
                 return -ENOMEM;
+        e->n_facts = FACT_COUNT;
         int r = take_files(h, e);
         if (r == 0)
                 r = take_machine(this_machine, e);
@@ -490,17 +477,17 @@ int environment_take_facts(struct hostfs *h, bool this_machine, const struct top
         return r == 0 ? take_mitigations(h, e) : r;
 }
 
-/* The settings are the first facts of each snapshot, in one order. */
 int environment_observe(const char *root, struct environment *before) {
         _cleanup_(hostfs_deinit) struct hostfs h = {.root_fd = -1};
-        struct environment now = {.facts = calloc(FACTS_MAX, sizeof(struct fact))};
+        struct environment now = {.facts = calloc(FACT_COUNT, sizeof(struct fact))};
         int r = now.facts ? hostfs_init(&h, root) : -ENOMEM;
         if (r == 0)
                 r = take_files(&h, &now);
-        for (size_t i = 0; i < now.n_facts; i++) {
+        for (size_t i = 0; now.facts && i < ELEMENTS(files); i++) {
+                struct fact *was = &before->facts[files[i].name], *is = &now.facts[files[i].name];
                 if (r == 0)
-                        before->facts[i].changed |= !fact_equal(&before->facts[i], &now.facts[i]);
-                free(now.facts[i].text);
+                        was->changed |= !fact_equal(was, is);
+                free(is->text);
         }
         free(now.facts);
         return r;

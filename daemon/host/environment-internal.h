@@ -2,7 +2,7 @@
 #ifndef IPCLAB_DAEMON_ENVIRONMENT_INTERNAL_H
 #define IPCLAB_DAEMON_ENVIRONMENT_INTERNAL_H
 
-/* What a snapshot holds; shared by the files that take it, show it and compare two. */
+/* The members of a snapshot; shared by the files that take it, show it and compare two. */
 
 #include "daemon/host/environment.h"
 #include "daemon/host/hostfs.h"

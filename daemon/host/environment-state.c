@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the host is doing: counters since boot and readings of the moment. The difference of two snapshots is what
- * happened during a run (noise.c).
+ * The state of the host: counters since boot and readings of the moment. The difference of two snapshots is the
+ * activity during a run (noise.c).
  *
  * Source: proc_stat(5), proc_interrupts(5), Documentation/admin-guide/numastat.rst, .../thermal/ for throttling.
  */
@@ -30,7 +30,7 @@ static struct cpu_state *find_state(struct environment *e, int id) {
         return NULL;
 }
 
-/* USER_HZ is 100 wherever /proc is read by programs; asked all the same. */
+/* USER_HZ is 100 on all usual kernels; queried all the same. */
 static uint64_t tick_ns(void) {
         long hz = sysconf(_SC_CLK_TCK);
         return NSEC_PER_SEC / (uint64_t) (hz > 0 ? hz : 100);

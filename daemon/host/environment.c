@@ -30,7 +30,7 @@ void environment_free(struct environment *e) {
 }
 
 int environment_take(const char *root, const struct topology *t, struct environment **ret) {
-        _cleanup_(hostfs_deinit) struct hostfs h;
+        _cleanup_(hostfs_deinit) struct hostfs h = {};
 
         int r = hostfs_init(&h, root);
         if (r < 0) {

@@ -3,8 +3,8 @@
 #define IPCLAB_DAEMON_ENVIRONMENT_H
 
 /*
- * The host's fingerprint, taken before and after each run: what it is (kernel, CPU model, clock source, mitigations,
- * virtualisation), how it is set (governor, THP, NUMA balancing, limits), and what it is doing (load, steal,
+ * The host's fingerprint, taken before and after each run: its facts (kernel, CPU model, clock source, mitigations,
+ * virtualisation), its settings (governor, THP, NUMA balancing, limits), and its activity (load, steal,
  * interrupts, foreign CPU time, throttling). From the two together come the noise flags of the run: labels, never
  * deletions. Read below a settable root.
  */
@@ -14,14 +14,15 @@
 
 struct environment;
 
-/* root: "" or a captured tree. 0; -ENOMEM; -errno with the path in the log when what every kernel has cannot be read
+/* root: "" or a captured tree. 0; -ENOMEM; -errno with the path in the log when a file that every kernel has cannot be
+ * read
  * (/proc/stat, uptime, loadavg, meminfo). All else that is missing is null with its reason. */
 int environment_take(const char *root, const struct topology *t, struct environment **ret);
 void environment_free(struct environment *e);
 
-/* Reads again what is a setting of the whole machine (a line in a file of its own: THP, sysctls, clock source), and
- * remembers in `before` what is another now: environment_flags() then has it, even if it is put back. No event tells of
- * a change in sysfs: to be called every second. 0; -ENOMEM; -errno when the root cannot be opened. */
+/* Reads the settings of the whole machine again (a line in a file of its own: THP, sysctls, clock source), and marks in
+ * `before` those that have changed: environment_flags() then has them, even if they are restored. No event reports a
+ * change in sysfs, so this must be called every second. 0; -ENOMEM; -errno when the root cannot be opened. */
 int environment_observe(const char *root, struct environment *before);
 
 /* malloc()ed. Facts by name ("kernel_release", "cpu_model", "cpufreq_governor", "numa_balancing", "mitigations": {…}),
@@ -36,7 +37,7 @@ int environment_to_json(const struct environment *e, char **ret);
  *      environment-changed:KEY                         a fact that is another one afterwards, or that
  *                                                      environment_observe() saw as another; "cpus": one came or went
  *      placement:shared-cpus, placement:shared-cores, placement:memory-elsewhere
- *                                                      what placement_resolve() has to say (struct run_placement)
+ *                                                      flags of placement_resolve() (struct run_placement)
  *
  * Without pinning every CPU is a measured one.
  */
@@ -46,9 +47,12 @@ void environment_flags(const struct environment *before, const struct environmen
 
 /* A spec's preconditions: 0, or -EPERM with a sentence that names the setting, its value and how to set it; other errno
  * when the root cannot be opened. */
-#define ENVIRONMENT_DETAIL_MAX 300
 struct spec_require;
-int environment_check(const char *root, const struct spec_require *require,
-                      char *ret_detail /* [ENVIRONMENT_DETAIL_MAX] */);
+int environment_check(const char *root, const struct spec_require *require, char *ret_detail /* [DETAIL_MAX] */);
+/* The facts that a spec requires, against this snapshot and this build: 0, or -EPERM with a sentence as above. */
+struct build;
+struct spec;
+int environment_check_facts(const struct environment *e, const struct build *b, const struct spec *spec,
+                            char *ret_detail /* [DETAIL_MAX] */);
 
 #endif

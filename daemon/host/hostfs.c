@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reading the kernel's small files, on this machine or in a captured tree. Called by topology, environment and
- * capacity, which know what the files mean; this file knows how to get at them safely.
+ * capacity, which know what the files mean; this file reads them safely.
  */
 
 #include "daemon/host/hostfs.h"
@@ -104,7 +104,7 @@ static int open_file(struct hostfs *h) {
         return util_steal_fd(&fd);
 }
 
-/* Reads to the end; the files of /proc and /sys have no size to ask for beforehand. */
+/* Reads to the end, as the files of /proc and /sys report no size. */
 static int read_all(int fd, char **ret, size_t *ret_length) {
         _cleanup_free_ char *text = NULL;
         size_t length = 0, size = 0;
@@ -167,7 +167,7 @@ static int read_once(struct hostfs *h, char **ret) {
                 return -ENOMEM;
         }
         k->error = read_text(h, &k->text);
-        if (k->error == -ENOMEM) { /* of this moment, and not of the file */
+        if (k->error == -ENOMEM) { /* a transient error, not a property of the file */
                 reading_free(k);
                 return -ENOMEM;
         }
@@ -289,6 +289,15 @@ static int collect_names(DIR *dir, char ***ret, size_t *ret_n) {
         qsort(names, n, sizeof(names[0]), compare_names);
         *ret = names;
         *ret_n = n;
+        return 0;
+}
+
+int hostfs_choice(char *line) {
+        char *open = strchr(line, '['), *close = open ? strchr(open, ']') : NULL;
+        if (!close)
+                return -EBADMSG;
+        *close = '\0';
+        memmove(line, open + 1, (size_t) (close - open));
         return 0;
 }
 

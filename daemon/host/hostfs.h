@@ -36,7 +36,7 @@ void hostfs_deinit(struct hostfs *h);
 void hostfs_keep(struct hostfs *h);
 
 /* Each reads the file that the format names ("/sys/…"). 0; -ENOENT and other errno; -EFBIG above a limit; -EBADMSG when
- * the content is not of the kind asked for; -EINVAL for a path that is not absolute, too long or holds "..". */
+ * the content is not of the requested kind; -EINVAL for a path that is not absolute, too long or holds "..". */
 
 /* The whole file, NUL-terminated, malloc()ed; -EBADMSG when it holds a NUL byte. */
 int hostfs_text(struct hostfs *h, char **ret, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -45,6 +45,8 @@ int hostfs_line(struct hostfs *h, char *ret, size_t size, const char *format, ..
         __attribute__((format(printf, 4, 5)));
 /* One decimal number and nothing else; "max" is not one. */
 int hostfs_i64(struct hostfs *h, int64_t *ret, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* "always [madvise] never", a line that was read before: leaves the word in brackets. -EBADMSG: there is none. */
+int hostfs_choice(char *line);
 /* The names in a folder (which is the rest of the format), sorted, without those that begin with a dot; free each and
  * the array (hostfs_names_free()). At most HOSTFS_NAMES_MAX, else -EFBIG. */
 int hostfs_names(struct hostfs *h, char ***ret, size_t *ret_n, const char *format, ...)

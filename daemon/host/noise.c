@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the snapshots before and after a run show of what happened on the machine in between: what is counted since
- * boot, and settings that are not what they were. What took CPU time in which second of the window is observed while
- * the run lasts (disturbance.c). A flag is a label on the result and never a reason to drop it. Each threshold stands
- * below with its reason.
+ * Compares the snapshots before and after a run: counts since boot, and settings that have changed. Use of CPU time in
+ * each second of the window is observed during the run (disturbance.c). A flag is a label on the result and never a
+ * reason to drop it. Each threshold stands below with its reason.
  */
 
 #include "daemon/host/environment-internal.h"
@@ -13,7 +12,7 @@
 
 #include <string.h>
 
-/* Steal: below 1 % it is less than what repetitions differ by anyway. */
+/* Steal: below 1 % it is less than the usual difference of repetitions. */
 #define STEAL_SHARE 0.01
 /* Interrupts of devices a second on one CPU: at 1 to 5 µs each, with the cache lines they take, 1000 cost up to 0.5 %.
  * Timer ticks and IPIs do not count: they are there in every run, and a run's own wake-ups are IPIs. */

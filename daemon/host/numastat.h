@@ -21,7 +21,7 @@ struct numastat {
         uint64_t values[NUMASTAT_COUNTERS];
 };
 
-/* What cannot be read is not known. root: "" or a captured tree. */
+/* Reads the counters; those that cannot be read are not known. root: "" or a captured tree. */
 void numastat_take(const char *root, struct numastat *ret);
 void numastat_subtract(struct numastat *ret, const struct numastat *later, const struct numastat *earlier);
 /* "numa": {"of": "host", "numa_hit": 4711, …}; null with a reason for what this kernel does not count. */

@@ -531,7 +531,7 @@ static int read_all(struct hostfs *h, struct topology *t) {
 }
 
 int topology_read(const char *root, struct topology **ret) {
-        _cleanup_(hostfs_deinit) struct hostfs h;
+        _cleanup_(hostfs_deinit) struct hostfs h = {};
         _cleanup_(topology_freep) struct topology *t = NULL;
 
         int r = hostfs_init(&h, root);
@@ -601,7 +601,7 @@ static int same_nodes(struct hostfs *h, const struct topology *t, const struct a
 }
 
 int topology_has_changed(const char *root, const struct topology *t) {
-        _cleanup_(hostfs_deinit) struct hostfs h;
+        _cleanup_(hostfs_deinit) struct hostfs h = {};
         _cleanup_(topology_freep) struct topology *now = calloc(1, sizeof(*now));
         struct allowed allowed = {0};
 
@@ -650,7 +650,7 @@ static int refresh(struct hostfs *h, struct topology *t) {
 }
 
 int topology_to_json_now(const char *root, const struct topology *t, char **ret) {
-        _cleanup_(hostfs_deinit) struct hostfs h;
+        _cleanup_(hostfs_deinit) struct hostfs h = {};
         struct topology now = *t;
 
         int r = hostfs_init(&h, root);

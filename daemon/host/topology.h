@@ -69,7 +69,7 @@ int topology_has_changed(const char *root, const struct topology *t);
  * holds it. Only the owner calls it, and not while it holds it itself. On failure t is unchanged. As topology_read().
  */
 int topology_reread(const char *root, struct topology *t);
-/* Around every access by a thread other than the owner. Not recursive. */
+/* Every access by a thread other than the owner must be between these two. Not recursive. */
 void topology_hold(void);
 void topology_release(void);
 const struct topology_cpu *topology_find_cpu(const struct topology *t, int id);

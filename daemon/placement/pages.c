@@ -12,13 +12,13 @@
 
 #include "daemon/placement/verdict.h"
 
+#include "schema/detail.h"
 #include "schema/transport/ring-layout.h"
 #include "schema/util.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <string.h>
-
-enum kind { KIND_STACK, KIND_BUFFER, KIND_RING, KIND_OTHER };
-static const char *const kind_names[KIND_OTHER] = {"stack", "buffer", "ring"};
 
 /* Interleaving is judged from this many pages, or units of pages that the kernel places together, per node; */
 #define SPREAD_UNITS 4
@@ -27,28 +27,27 @@ static const char *const kind_names[KIND_OTHER] = {"stack", "buffer", "ring"};
 
 /* Pages under one policy, of all ranges. */
 struct spread {
-        int64_t total;
-        int64_t nodes[SPEC_NODES_MAX];
+        uint64_t total;
+        uint64_t nodes[SPEC_NODES_MAX];
 };
 
 struct memory {
         const struct verdict *v;
-        int64_t threads;
-        bool shown[KIND_OTHER][SPEC_THREADS_MAX];
+        uint32_t threads;
+        bool shown[PAGE_KIND_COUNT][SPEC_THREADS_MAX];
         struct spread spreads[2]; /* under `memory`; under `buffer`, where that is given */
 };
 
-/* The range under verification. */
+/* The pages under verification. */
 struct range {
-        const struct json *json;
+        const struct proof_pages *pages;
         const char *what;
-        enum kind kind;
         bool apart; /* the policy is that of buffers */
-        int64_t total, absent, counted;
+        uint64_t absent, counted;
 };
 
-static bool carries_messages(const char *what) {
-        return strcmp(what, "buffer") == 0 || strcmp(what, "ring") == 0 || strcmp(what, "page_cache") == 0;
+static bool carries_messages(enum page_kind kind) {
+        return kind == PAGES_BUFFER || kind == PAGES_RING || kind == PAGES_CACHE;
 }
 
 static enum memory_policy policy_of(const struct verdict *v, bool apart) {
@@ -63,145 +62,95 @@ static const struct node_set *nodes_promised(const struct verdict *v, bool apart
         return apart ? &v->given->buffer_nodes : &v->given->memory_nodes;
 }
 
-/* Node ids are keys, and so text. */
-static int node_from_key(const char *key, unsigned *ret) {
-        char *end = NULL;
-        errno = 0;
-        unsigned long id = strtoul(key, &end, 10);
-        if (errno || end == key || *end || key[0] < '0' || key[0] > '9' || id >= SPEC_NODES_MAX)
-                return -EINVAL;
-        *ret = (unsigned) id;
-        return 0;
-}
-
 static int check_unknown(const struct verdict *v, const struct range *r) {
-        const struct json *reason = json_get(r->json, "reason");
-        const char *text = NULL;
-        if (!reason || json_as_string(reason, &text) < 0 || !text[0])
-                return verdict_bad(v, "pages without nodes and without a reason");
-        if (policy_of(v, r->apart) != MEMORY_DEFAULT)
-                return verdict_fail(v, -EPERM, "the nodes of the pages of the %s are unknown: %.200s", r->what, text);
-        return 0;
-}
-
-static int count_nodes(struct memory *m, struct range *r, const struct json *nodes) {
-        const struct verdict *v = m->v;
-        const struct node_set *promised = nodes_promised(v, r->apart);
-        for (const struct json *node = json_first(nodes); node; node = json_next(node)) {
-                unsigned id = 0;
-                int64_t count = 0;
-                if (node_from_key(json_key(node), &id) < 0 || json_as_i64(node, &count) < 0 || count < 0)
-                        return verdict_bad(v, "pages by node");
-                r->counted += count;
-                m->spreads[r->apart].nodes[id] += count;
-                m->spreads[r->apart].total += count;
-                if (count > 0 && promised && !node_set_has(promised, id))
-                        return verdict_fail(v, -EPERM,
-                                            "%" PRId64 " of %" PRId64 " pages of the %s were on node %u, "
-                                            "which its policy does not include",
-                                            count, r->total, r->what, id);
-        }
-        return r->counted + r->absent == r->total ? 0 : verdict_bad(v, "pages by node do not add up to the total");
+        if (policy_of(v, r->apart) == MEMORY_DEFAULT)
+                return 0;
+        return detail_fail(v->detail, -EPERM, "the nodes of the pages of the %s are unknown: %s", r->what,
+                           strerrordesc_np((int) r->pages->error));
 }
 
 /* Every absent page has a reason. ENOENT (never touched, or swapped out) is no fault as long as other pages are
  * present; EFAULT (not mapped) is one, because the reported memory is then not the memory in use. */
-static int check_absent(const struct verdict *v, const struct range *r) {
-        int64_t sum = 0, unmapped = 0;
-        const struct json *errors = json_get(r->json, "absent_errors");
-        for (const struct json *e = errors ? json_first(errors) : NULL; e; e = json_next(e)) {
-                int64_t count = 0;
-                if (json_as_i64(e, &count) < 0 || count <= 0)
-                        return verdict_bad(v, "absent_errors");
-                sum += count;
-                unmapped = strcmp(json_key(e), "EFAULT") == 0 ? count : unmapped;
+static int count_pages(struct memory *m, struct range *r) {
+        const struct verdict *v = m->v;
+        const struct proof_count *counts = v->proof->of.counts;
+        const struct proof_list *nodes = &r->pages->nodes, *absent = &r->pages->absent;
+        const struct node_set *promised = nodes_promised(v, r->apart);
+        uint64_t total = r->pages->total, unmapped = 0;
+        for (size_t i = nodes->at; i < nodes->at + nodes->n; i++) {
+                if (counts[i].pages > total - r->counted)
+                        return verdict_bad(v, "pages by node do not add up to the total");
+                r->counted += counts[i].pages;
+                m->spreads[r->apart].nodes[counts[i].id] += counts[i].pages;
+                m->spreads[r->apart].total += counts[i].pages;
+                if (promised && !node_set_has(promised, (unsigned) counts[i].id))
+                        return detail_fail(v->detail, -EPERM,
+                                           "%" PRIu64 " of %" PRIu64 " pages of the %s were on node %" PRIu64 ", "
+                                           "which its policy does not include",
+                                           counts[i].pages, total, r->what, counts[i].id);
         }
-        if (sum != r->absent)
-                return verdict_bad(v, "absent_errors do not add up to absent");
+        for (size_t i = absent->at; i < absent->at + absent->n; i++) {
+                if (counts[i].pages > total - r->counted - r->absent)
+                        return verdict_bad(v, "pages by node do not add up to the total");
+                r->absent += counts[i].pages;
+                if (counts[i].id == EFAULT)
+                        unmapped = counts[i].pages;
+        }
+        if (r->counted + r->absent != total)
+                return verdict_bad(v, "pages by node do not add up to the total");
         if (policy_of(v, r->apart) == MEMORY_DEFAULT)
                 return 0;
         if (unmapped)
-                return verdict_fail(v, -EPERM, "%" PRId64 " of %" PRId64 " pages of the %s are not mapped (EFAULT)",
-                                    unmapped, r->total, r->what);
-        if (r->counted == 0 && strcmp(r->what, "page_cache") != 0) /* a file has pages once it is written */
-                return verdict_fail(v, -EPERM, "none of the %" PRId64 " pages of the %s is present", r->total, r->what);
+                return detail_fail(v->detail, -EPERM,
+                                   "%" PRIu64 " of %" PRIu64 " pages of the %s are not mapped (EFAULT)", unmapped,
+                                   total, r->what);
+        if (r->counted == 0 && r->pages->kind != PAGES_CACHE) /* a file has pages once it is written */
+                return detail_fail(v->detail, -EPERM, "none of the %" PRIu64 " pages of the %s is present", total,
+                                   r->what);
         return 0;
 }
 
 /* The readings between start and end. */
 static int check_stay(const struct verdict *v, const struct range *r) {
         const struct node_set *promised = nodes_promised(v, r->apart);
-        const struct json *seen = json_get(r->json, "nodes_seen");
-        int64_t moved = -1;
-
-        if (!seen || json_type(seen) != JSON_ARRAY)
-                return verdict_bad(v, "nodes_seen");
-        for (const struct json *node = json_first(seen); node; node = json_next(node)) {
-                int64_t id = -1;
-                if (json_as_i64(node, &id) < 0 || id < 0 || id >= SPEC_NODES_MAX)
-                        return verdict_bad(v, "nodes_seen");
-                if (promised && !node_set_has(promised, (unsigned) id))
-                        return verdict_fail(v, -EPERM,
-                                            "pages of the %s were meanwhile on node %" PRId64
-                                            ", which its policy does not include",
-                                            r->what, id);
-        }
-        if (verdict_number(r->json, "moved", &moved) < 0 || moved < 0 || moved > r->total)
+        const struct proof_list *seen = &r->pages->nodes_seen;
+        for (size_t i = seen->at; promised && i < seen->at + seen->n; i++)
+                if (!node_set_has(promised, v->proof->of.numbers[i]))
+                        return detail_fail(v->detail, -EPERM,
+                                           "pages of the %s were meanwhile on node %u"
+                                           ", which its policy does not include",
+                                           r->what, v->proof->of.numbers[i]);
+        if (r->pages->moved > r->pages->total)
                 return verdict_bad(v, "moved");
-        if (moved == 0)
+        if (r->pages->moved == 0)
                 return 0;
         if (policy_of(v, r->apart) != MEMORY_DEFAULT)
-                return verdict_fail(v, -EPERM, "%" PRId64 " of %" PRId64 " pages of the %s were moved to another node",
-                                    moved, r->total, r->what);
+                return detail_fail(v->detail, -EPERM,
+                                   "%" PRIu64 " of %" PRIu64 " pages of the %s were moved to another node",
+                                   r->pages->moved, r->pages->total, r->what);
         v->doubts->pages_moved = true;
         return 0;
 }
 
-static int check_counted(struct memory *m, struct range *r, const struct json *nodes) {
-        const struct verdict *v = m->v;
-        if (verdict_number(r->json, "total", &r->total) < 0 || r->total < 0 ||
-            verdict_number(r->json, "absent", &r->absent) < 0 || r->absent < 0)
-                return verdict_bad(v, "total and absent pages");
-        int e = count_nodes(m, r, nodes);
-        if (e == 0)
-                e = check_absent(v, r);
-        if (e == 0)
-                e = check_stay(v, r);
-        return e;
-}
-
-/* The range belongs to one thread, or to a number of threads together; it counts for each when that is all of them. */
-static int mark_shown(struct memory *m, const struct range *r) {
-        int64_t thread = -1, together = 0;
-        if (verdict_number(r->json, "thread", &thread) == 0) {
-                if (thread < 0 || thread >= m->threads || thread >= SPEC_THREADS_MAX)
-                        return verdict_bad(m->v, "the thread of pages");
-        } else if (verdict_number(r->json, "threads", &together) < 0 || together < 1 || together > m->threads) {
+/* The pages belong to one thread, or to a number of threads together; they count for each when that is all of them. */
+static int mark_shown(struct memory *m, const struct proof_pages *pages) {
+        bool *shown = m->shown[pages->kind];
+        if (pages->together ? pages->thread < 1 || pages->thread > m->threads : pages->thread >= m->threads)
                 return verdict_bad(m->v, "the thread of pages");
-        }
-        if (r->kind == KIND_OTHER)
-                return 0;
-        if (thread >= 0)
-                m->shown[r->kind][thread] = true;
-        for (int64_t i = 0; together == m->threads && i < m->threads && i < SPEC_THREADS_MAX; i++)
-                m->shown[r->kind][i] = true;
+        if (!pages->together)
+                shown[pages->thread] = true;
+        for (uint32_t i = 0; pages->together && pages->thread == m->threads && i < m->threads; i++)
+                shown[i] = true;
         return 0;
 }
 
-static int check_range(struct memory *m, const struct json *json) {
-        const struct json *what = json_get(json, "what"), *nodes = json_get(json, "nodes");
-        struct range r = {.json = json};
-        if (!what || json_as_string(what, &r.what) < 0 || !nodes)
-                return verdict_bad(m->v, "pages");
-        while (r.kind < KIND_OTHER && strcmp(r.what, kind_names[r.kind]) != 0)
-                r.kind++;
-        r.apart = m->v->given->buffer != MEMORY_DEFAULT && carries_messages(r.what);
-        int e = mark_shown(m, &r);
-        if (e < 0)
-                return e;
-        return json_type(nodes) == JSON_NULL     ? check_unknown(m->v, &r)
-               : json_type(nodes) == JSON_OBJECT ? check_counted(m, &r, nodes)
-                                                 : verdict_bad(m->v, "pages by node");
+static int check_range(struct memory *m, const struct proof_pages *pages) {
+        struct range r = {.pages = pages, .what = page_kind_name((enum page_kind) pages->kind)};
+        r.apart = m->v->given->buffer != MEMORY_DEFAULT && carries_messages((enum page_kind) pages->kind);
+        int e = mark_shown(m, pages);
+        if (e == 0)
+                e = pages->error ? check_unknown(m->v, &r) : count_pages(m, &r);
+        return e == 0 && !pages->error ? check_stay(m->v, &r) : e;
 }
 
 /* A ring belongs to its reader: in a stream to the second end, in a round trip each end has one. */
@@ -211,68 +160,61 @@ static bool owns_rings(const struct verdict *v) {
                (v->end == END_SECOND || v->point->workload == WORKLOAD_PINGPONG);
 }
 
-static bool is_required(const struct verdict *v, enum kind kind) {
-        bool apart = v->given->buffer != MEMORY_DEFAULT && carries_messages(kind_names[kind]);
+static bool is_required(const struct verdict *v, enum page_kind kind) {
+        bool apart = v->given->buffer != MEMORY_DEFAULT && carries_messages(kind);
         if (policy_of(v, apart) == MEMORY_DEFAULT)
                 return false;
         switch (kind) {
-        case KIND_BUFFER:
+        case PAGES_BUFFER:
                 return v->point->message_size > 0 ||
                        (v->point->workload == WORKLOAD_CONTEXT_SWITCH && v->point->working_set > 0);
-        case KIND_RING:
+        case PAGES_RING:
                 return owns_rings(v);
         default:
-                return true;
+                return kind == PAGES_STACK;
         }
 }
 
 static int check_shown(const struct memory *m) {
-        for (enum kind kind = 0; kind < KIND_OTHER; kind++)
-                for (int64_t i = 0; is_required(m->v, kind) && i < m->threads && i < SPEC_THREADS_MAX; i++)
+        for (enum page_kind kind = 0; kind < PAGE_KIND_COUNT; kind++)
+                for (uint32_t i = 0; is_required(m->v, kind) && i < m->threads; i++)
                         if (!m->shown[kind][i])
-                                return verdict_fail(m->v, -EPERM,
-                                                    "the proof lacks the pages of the %s of thread %" PRId64,
-                                                    kind_names[kind], i);
+                                return detail_fail(m->v->detail, -EPERM,
+                                                   "the proof lacks the pages of the %s of thread %" PRIu32,
+                                                   page_kind_name(kind), i);
         return 0;
 }
 
 /* Pages of an interleaved range may all be on its nodes and yet on one alone, when the others had no free memory. */
-static int check_spread(const struct memory *m, bool apart, int64_t together) {
+static int check_spread(const struct memory *m, bool apart) {
         const struct verdict *v = m->v;
         const struct node_set *nodes = nodes_promised(v, apart);
         const struct spread *s = &m->spreads[apart];
-        int64_t n = 0;
+        uint64_t n = 0;
         if (policy_of(v, apart) != MEMORY_INTERLEAVE)
                 return 0;
         for (unsigned id = 0; id < SPEC_NODES_MAX; id++)
                 n += node_set_has(nodes, id);
-        if (n == 0 || s->total / together < SPREAD_UNITS * n)
+        if (n == 0 || s->total / v->proof->placed_together < SPREAD_UNITS * n)
                 return 0;
         for (unsigned id = 0; id < SPEC_NODES_MAX; id++)
                 if (node_set_has(nodes, id) && s->nodes[id] < s->total / n / SPREAD_SHARE)
-                        return verdict_fail(v, -EPERM,
-                                            "%" PRId64 " of %" PRId64
-                                            " pages were on node %u, interleaved over %" PRId64 " nodes",
-                                            s->nodes[id], s->total, id, n);
+                        return detail_fail(v->detail, -EPERM,
+                                           "%" PRIu64 " of %" PRIu64 " pages were on node %u, interleaved over %" PRIu64
+                                           " nodes",
+                                           s->nodes[id], s->total, id, n);
         return 0;
 }
 
-int placement_check_pages(const struct verdict *v, const struct json *root, int64_t threads) {
-        const struct json *pages = json_get(root, "pages");
+int placement_check_pages(const struct verdict *v, uint32_t threads) {
         struct memory m = {.v = v, .threads = threads};
-        int64_t together = 0;
-
-        if (!pages || json_type(pages) != JSON_ARRAY)
-                return verdict_bad(v, "pages");
-        if (verdict_number(root, "pages_placed_together", &together) < 0 || together < 1)
-                return verdict_bad(v, "pages_placed_together");
-        for (const struct json *range = json_first(pages); range; range = json_next(range)) {
-                int r = check_range(&m, range);
+        for (size_t i = 0; i < v->proof->of.n_pages; i++) {
+                int r = check_range(&m, &v->proof->of.pages[i]);
                 if (r < 0)
                         return r;
         }
         int r = check_shown(&m);
         for (unsigned apart = 0; r == 0 && apart < ELEMENTS(m.spreads); apart++)
-                r = check_spread(&m, apart, together);
+                r = check_spread(&m, apart);
         return r;
 }

@@ -80,7 +80,7 @@ static size_t smaller(size_t a, size_t b) {
         return a < b ? a : b;
 }
 
-/* The first node that has at least so many CPUs and cores; with memory, or else without. */
+/* The first node with at least that number of CPUs and cores; one with memory is preferred. */
 static const struct topology_node *pick_node(const struct topology *t, size_t cpus, size_t cores) {
         for (int memory = 1; memory >= 0; memory--)
                 for (size_t i = 0; i < t->n_nodes; i++) {

@@ -57,17 +57,16 @@ int placement_expand_pairs(const struct topology *t, struct spec *spec, struct r
  * are of several nodes. malloc()ed. */
 int placement_to_json(const struct topology *t, const struct agent_placement *p, char **ret);
 
-/* Verifies an agent's proof (see struct message_ready) against its placement: 0 when it holds; -EPERM with a
- * sentence in ret_detail[300] when CPUs or pages were elsewhere ("thread 0 ran on CPU 3 instead of 1"), when pages were
- * moved, or when a memory policy was given and the proof lacks the nodes of the memory; -EBADMSG with the member at
- * fault; -ENOMEM. Pages under preferred and local may be on any node, as these policies promise none, but must stay
- * there; default promises nothing. Members of *doubts are set to true, never to false. */
-#define PLACEMENT_DETAIL_MAX 300
+/* Verifies an agent's proof (see proof_report_check(), which it must have passed) against its placement: 0 when it
+ * holds; -EPERM with a sentence in ret_detail[DETAIL_MAX] when CPUs or pages were elsewhere ("thread 0 ran on CPU 3
+ * instead of 1"), when pages were moved, or when a memory policy was given and the proof lacks the nodes of the memory;
+ * -EBADMSG with the member at fault; -ENOMEM. Pages under preferred and local may be on any node, as these policies
+ * promise none, but must stay there; default promises nothing. Members of *doubts are set to true, never to false. */
 struct placement_doubts {
         bool migrations_unknown; /* a thread was to stay on one CPU, and its kernel does not count migrations */
         bool pages_moved;        /* to another node, under the default policy, which permits it */
 };
 int placement_verify(const struct agent_placement *given, const struct point *point, enum end end,
-                     const struct json *proof, struct placement_doubts *doubts, char *ret_detail);
+                     const struct proof_report *proof, struct placement_doubts *doubts, char *ret_detail);
 
 #endif

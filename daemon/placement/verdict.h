@@ -5,25 +5,20 @@
 /* Private to verify.c (threads, policy) and pages.c (memory); see placement_verify(). */
 
 #include "daemon/placement/placement.h"
-#include "schema/json/json.h"
+#include "schema/protocol/proof-report.h"
 
 struct verdict {
         const struct agent_placement *given;
         const struct point *point;
         enum end end;
-        const struct json *started; /* the CPUs that the process was started with */
+        const struct proof_report *proof;
         char *detail;
         struct placement_doubts *doubts;
 };
 
-/* Writes the reason and returns `error`. */
-int verdict_fail(const struct verdict *v, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* The proof's member that is missing or malformed. -EBADMSG. */
+/* The proof's member that contradicts another. -EBADMSG. */
 int verdict_bad(const struct verdict *v, const char *what);
-/* 0; -EINVAL. */
-int verdict_number(const struct json *object, const char *key, int64_t *ret);
-
-/* Verifies "pages" in a proof of so many threads. 0; -EPERM; -EBADMSG. */
-int placement_check_pages(const struct verdict *v, const struct json *root, int64_t threads);
+/* Verifies the pages in a proof of `threads` threads. 0; -EPERM; -EBADMSG. */
+int placement_check_pages(const struct verdict *v, uint32_t threads);
 
 #endif

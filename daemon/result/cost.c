@@ -13,8 +13,11 @@
 #include <errno.h>
 
 static int overhead_of(const struct message_report *m, double *ret) {
-        const struct json *value = m->effective.value ? json_get(m->effective.value, "pipe_overhead_ns") : NULL;
-        return value && json_as_double(value, ret) == 0 ? 0 : -EBADMSG;
+        const struct effective_row *row = effective_find(m->effective, SETTING_PIPE_OVERHEAD_NS);
+        if (!row || row->kind != EFFECTIVE_REAL)
+                return -EBADMSG;
+        *ret = row->real;
+        return 0;
 }
 
 int result_cost_to_json(const struct point *p, const struct message_report *m, struct json_writer *w) {

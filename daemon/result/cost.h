@@ -3,22 +3,22 @@
 #define IPCLAB_DAEMON_RESULT_COST_H
 
 /*
- * What one call or one context switch costs: the figure of the workloads that move no data, from a report's exact count
- * and window.
+ * The cost of one call or one context switch: the figure of the workloads that move no data, from a report's exact
+ * count and window.
  */
 
 #include "schema/protocol/protocol.h"
 
 struct json_writer;
 
-/* Why a run, or all of a point, has no cost of its own. */
+/* The reason why a run, or all of a point, has no cost of its own. */
 #define RESULT_COST_REASON "of syscall and context-switch only"
-/* Why all of a point has no hops. */
+/* The reason why all of a point has no hops. */
 #define RESULT_HOP_REASON "of context-switch only"
 
 /* Members of a run's result under construction: "cost_ns" and "cost_of" ("call", "context switch"), both null for
  * workloads that move data, with "cost_ns_reason"; for a switch also "hop_ns", from which "pipe_overhead_ns" has been
- * subtracted. 0; -EBADMSG when the agent did not tell the overhead; -ENOMEM. */
+ * subtracted. 0; -EBADMSG when the agent did not report the overhead; -ENOMEM. */
 int result_cost_to_json(const struct point *p, const struct message_report *m, struct json_writer *w);
 
 #endif

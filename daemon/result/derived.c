@@ -35,13 +35,13 @@ static void set_unknown(struct derived_figure *f, const char *reason) {
         (void) snprintf(f->reason, sizeof(f->reason), "%s", reason);
 }
 
-/* What an end carried in its window, sent and received. */
+/* The load of an end in its window, sent and received. */
 struct load {
         double messages, bytes;
 };
 
-/* A round trip is one message here, as everywhere, and carries its bytes twice. Of two streams at once an end counts
- * what it received; what it sent, the other did: at that rate, as the windows may be of different lengths. */
+/* A round trip is one message here, as everywhere, and carries its bytes twice. With two streams at once an
+ * end counts the bytes it received; the bytes it sent follow from the other end's rate, as the windows may differ. */
 static struct load load_of(const struct point *p, const struct message_report *m, const struct message_report *other) {
         struct load load = {.messages = (double) m->messages, .bytes = (double) m->bytes};
         if (p->workload == WORKLOAD_PINGPONG)

@@ -3,10 +3,10 @@
 #define IPCLAB_DAEMON_RESULT_DERIVED_H
 
 /*
- * What a message and a byte cost in CPU time, cycles, cache misses and the like: an agent's counters divided by what
- * the same agent sent and received in the same window. Who only sends or only receives has one of the two. The bytes of
- * a pingpong count both ways, as its CPU time is for both, and its messages are round trips. Of two streams at once an
- * end's load is what it received and what the other received from it.
+ * The cost of a message and of a byte in CPU time, cycles, cache misses and the like: an agent's counters divided by
+ * the messages and bytes that the same agent sent and received in the same window. An agent that only sends or only
+ * receives has one of the two. The bytes of a pingpong count both ways, as its CPU time is for both, and its messages
+ * are round trips. With two streams at once the load of an end is what it received and what the other received from it.
  */
 
 #include "schema/protocol/protocol.h"
@@ -37,12 +37,12 @@ struct result_derived {
         struct derived_figure figures[DERIVED_COUNT];
 };
 
-/* From one agent's report; `other` is its peer's, which is read with direction both only and may be NULL where there is
- * no peer. */
+/* Derives them from one agent's report; `other` is its peer's, which is read with direction both only and may be NULL
+ * where there is no peer. */
 void result_derive(const struct point *p, const struct message_report *m, const struct message_report *other,
                    struct result_derived *ret);
-/* Both agents together, unknown when either is: what the two spent on a message, or a byte, that one sent and the other
- * received. */
+/* Adds the other agent's, unknown when either is: the cost for both of a message, or a byte, that one sent and the
+ * other received. */
 void result_derived_add(struct result_derived *into, const struct result_derived *other);
 /* Members of an object under construction: "cpu_ns_per_message", "cycles_per_byte", "llc_misses_per_message" and so on;
  * null where unknown, with NAME_reason beside. */

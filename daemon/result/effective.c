@@ -1,111 +1,116 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Which of what the agents say belongs beside the figures, and whose word is taken. Called by result.c and
- * service-results.c. */
+/* Selects the settings that stand beside the figures, and the end whose report counts for each. Called by result.c and
+ * daemon/service/results.c. */
 
 #include "daemon/result/effective.h"
 
 #include "schema/json/json.h"
+#include "schema/json/view.h"
 #include "schema/util.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* Known to the daemon, not said by an end. */
+/* Known to the daemon, not reported by an end. */
 #define CPU "cpu"
 #define ROUND_TRIP "round_trip"
 #define RATE "rate"
 #define THREADS "threads"
 
-enum teller { SENDER, RECEIVER, DAEMON };
+enum reporter { SENDER, RECEIVER, DAEMON };
 
-/* Both ends say most of it; a buffer is told by the end that fills or empties it. */
+/* Rows of the table below. */
+#define REPORTED_WITH(by, upper, other)                                                                                \
+        { .setting = SETTING_##upper, .reporter = by, .reported_with = SETTING_##other }
+#define REPORTED(by, upper) REPORTED_WITH(by, upper, upper)
+#define KNOWN(member)                                                                                                  \
+        { .setting = SETTING_COUNT, .reporter = DAEMON, .reported_with = SETTING_COUNT, .name = member }
+
+/* Both ends report most settings; a buffer counts as reported by the end that fills or empties it. */
 static const struct {
-        const char *name;
-        enum teller teller;    /* asked first */
-        const char *told_with; /* whoever tells this tells both, one of which may be absent; NULL: it stands alone */
+        enum setting setting;
+        enum reporter reporter;     /* whose value counts first */
+        enum setting reported_with; /* marks an end that reports this setting, which itself may be absent */
+        const char *name;           /* of a setting that the daemon knows; NULL: an agent's, by setting_terms */
 } settings[] = {
-        {"chunk_bytes", SENDER, NULL},
-        {"chunks_per_message", SENDER, NULL},
-        {"send_method", SENDER, NULL},
-        {"fields", SENDER, NULL},
-        {"receive_method", RECEIVER, NULL},
-        {"pipe_size", SENDER, NULL},
-        {"pipe_size_max", SENDER, "pipe_size"},
-        {"sndbuf_bytes", SENDER, NULL},
-        {"sndbuf_bytes_max", SENDER, "sndbuf_bytes"},
-        {"rcvbuf_bytes", RECEIVER, NULL},
-        {"rcvbuf_bytes_max", RECEIVER, "rcvbuf_bytes"},
-        {"busy_poll_us", RECEIVER, NULL},
-        {"nodelay", SENDER, NULL},
-        {"congestion", SENDER, NULL},
-        {"segment_bytes", SENDER, NULL},
-        {"queue_bytes", SENDER, NULL},
-        {"queue_messages", SENDER, NULL},
-        {"queue_message_bytes", SENDER, NULL},
-        {"ring_bytes", SENDER, NULL},
-        {"ring_messages", SENDER, NULL},
-        {"ring_slot_bytes", SENDER, NULL},
-        {"gather_ns", RECEIVER, NULL},
-        {"page_bytes", SENDER, NULL},
-        {"huge_pages", SENDER, NULL},
-        {"file_sync", SENDER, NULL},
-        {"file_system", SENDER, NULL},
-        {"file_bytes", SENDER, NULL},
-        {"slots", SENDER, NULL},
-        {"direct_alignment_bytes", SENDER, NULL},
-        {"clocksource", SENDER, NULL},
-        {CPU, DAEMON, NULL},
-        {ROUND_TRIP, DAEMON, NULL},
-        {RATE, DAEMON, NULL},
-        {THREADS, DAEMON, NULL},
+        REPORTED(SENDER, CHUNK_BYTES),
+        REPORTED(SENDER, CHUNKS_PER_MESSAGE),
+        REPORTED(SENDER, SEND_METHOD),
+        REPORTED(SENDER, FIELDS),
+        REPORTED(RECEIVER, RECEIVE_METHOD),
+        REPORTED(RECEIVER, STAMP),
+        REPORTED(SENDER, FRESH),
+        REPORTED(SENDER, SOURCE_BYTES),
+        REPORTED(SENDER, BUFFER_BYTES),
+        REPORTED(SENDER, PIPE_SIZE),
+        REPORTED_WITH(SENDER, PIPE_SIZE_MAX, PIPE_SIZE),
+        REPORTED(SENDER, SNDBUF_BYTES),
+        REPORTED_WITH(SENDER, SNDBUF_BYTES_MAX, SNDBUF_BYTES),
+        REPORTED(RECEIVER, RCVBUF_BYTES),
+        REPORTED_WITH(RECEIVER, RCVBUF_BYTES_MAX, RCVBUF_BYTES),
+        REPORTED(RECEIVER, BUSY_POLL_US),
+        REPORTED(SENDER, NODELAY),
+        REPORTED(SENDER, CONGESTION),
+        REPORTED(SENDER, SEGMENT_BYTES),
+        REPORTED(SENDER, QUEUE_BYTES),
+        REPORTED(SENDER, QUEUE_MESSAGES),
+        REPORTED(SENDER, QUEUE_MESSAGE_BYTES),
+        REPORTED(SENDER, RING_BYTES),
+        REPORTED(SENDER, RING_MESSAGES),
+        REPORTED(SENDER, RING_SLOT_BYTES),
+        REPORTED(RECEIVER, GATHER_NS),
+        REPORTED(SENDER, PAGE_BYTES),
+        REPORTED(SENDER, HUGE_PAGES),
+        REPORTED(SENDER, FILE_SYNC),
+        REPORTED(SENDER, FILE_SYSTEM),
+        REPORTED(SENDER, FILE_BYTES),
+        REPORTED(SENDER, SLOTS),
+        REPORTED(SENDER, DIRECT_ALIGNMENT_BYTES),
+        REPORTED(SENDER, CLOCKSOURCE),
+        KNOWN(CPU),
+        KNOWN(ROUND_TRIP),
+        KNOWN(RATE),
+        KNOWN(THREADS),
 };
 _Static_assert(ELEMENTS(settings) == EFFECTIVE_COUNT, "one list of values per setting");
 
 const char *effective_name(size_t i) {
-        return i < ELEMENTS(settings) ? settings[i].name : NULL;
-}
-
-static int put_value(struct json_writer *w, const char *name, const struct json *value) {
-        _cleanup_free_ char *text = json_print(value);
-        if (!text)
-                return -ENOMEM;
-        json_member_raw(w, name, text);
-        return 0;
+        if (i >= ELEMENTS(settings))
+                return NULL;
+        return settings[i].name ? settings[i].name : setting_terms[settings[i].setting].name;
 }
 
 static enum end other(enum end end) {
         return end == END_FIRST ? END_SECOND : END_FIRST;
 }
 
-/* With the reason beside a null. */
-static int put_setting(struct json_writer *w, size_t i, const struct json *const ends[END_COUNT], enum end sender) {
-        const char *asked = settings[i].told_with ? settings[i].told_with : settings[i].name;
-        enum end teller = settings[i].teller == SENDER ? sender : other(sender);
-        const struct json *end = ends[teller];
-        if (!end || !json_get(end, asked))
-                end = ends[other(teller)];
-        const struct json *value = end ? json_get(end, settings[i].name) : NULL;
+/* Writes the setting, and the reason beside a null. */
+static void put_setting(struct json_writer *w, size_t i, const struct effective *const ends[END_COUNT],
+                        enum end sender) {
+        enum end reporter = settings[i].reporter == SENDER ? sender : other(sender);
+        const struct effective *end = ends[reporter];
+        if (!effective_find(end, settings[i].reported_with))
+                end = ends[other(reporter)];
+        const struct effective_row *value = effective_find(end, settings[i].setting);
         if (!value)
-                return 0;
-        char key[64];
-        (void) snprintf(key, sizeof(key), "%s_reason", settings[i].name);
-        const struct json *reason = json_get(end, key);
-        int r = put_value(w, settings[i].name, value);
-        return r == 0 && reason ? put_value(w, key, reason) : r;
+                return;
+        effective_put_row(value, w);
+        const struct effective_row *reason = effective_find_reason(end, settings[i].setting);
+        if (reason)
+                effective_put_row(reason, w);
 }
 
-int result_effective_to_json(const struct message_report *const reports[END_COUNT], enum end sender,
-                             const struct effective_known *known, struct json_writer *w) {
-        const struct json *ends[END_COUNT] = {NULL};
-        int r = 0;
+void result_effective_to_json(const struct message_report *const reports[END_COUNT], enum end sender,
+                              const struct effective_known *known, struct json_writer *w) {
+        const struct effective *ends[END_COUNT] = {NULL};
         for (int end = 0; end < END_COUNT; end++)
-                ends[end] = reports[end] ? reports[end]->effective.value : NULL;
+                ends[end] = reports[end] ? reports[end]->effective : NULL;
         json_put_key(w, "effective");
         json_object_begin(w);
-        for (size_t i = 0; r == 0 && i < ELEMENTS(settings); i++)
-                if (settings[i].teller != DAEMON)
-                        r = put_setting(w, i, ends, sender);
+        for (size_t i = 0; i < ELEMENTS(settings); i++)
+                if (settings[i].reporter != DAEMON)
+                        put_setting(w, i, ends, sender);
         if (known->cpu)
                 json_member_i64(w, CPU, *known->cpu);
         if (known->round_trip)
@@ -115,13 +120,25 @@ int result_effective_to_json(const struct message_report *const reports[END_COUN
         if (known->threads_json)
                 json_member_raw(w, THREADS, known->threads_json);
         json_object_end(w);
-        return r;
 }
 
-static int add(struct effective_values *v, size_t i, const struct json *value) {
-        _cleanup_free_ char *text = json_print(value);
+/* The text as json_print() has it, so that equal values are equal text. */
+static int print_part(const struct json_part *part, char **ret) {
+        struct json *value = NULL;
+        int r = json_parse(part->text, part->length, &value, NULL);
+        char *text = r == 0 ? json_print(value) : NULL;
+        json_free(value);
         if (!text)
-                return -ENOMEM;
+                return r == 0 || r == -ENOMEM ? -ENOMEM : -EBADMSG;
+        *ret = text;
+        return 0;
+}
+
+static int add(struct effective_values *v, size_t i, const struct json_part *value) {
+        _cleanup_free_ char *text = NULL;
+        int r = print_part(value, &text);
+        if (r < 0)
+                return r;
         for (size_t k = 0; k < v->of[i].n; k++)
                 if (strcmp(v->of[i].texts[k], text) == 0)
                         return 0;
@@ -133,13 +150,11 @@ static int add(struct effective_values *v, size_t i, const struct json *value) {
         return 0;
 }
 
-int effective_values_add(struct effective_values *v, const struct json *result) {
-        const struct json *effective = json_type(result) == JSON_OBJECT ? json_get(result, "effective") : NULL;
+int effective_values_add(struct effective_values *v, const struct json_part *result) {
+        const struct json_part *effective = json_part_get(result, "effective");
         int r = 0;
-        if (!effective || json_type(effective) != JSON_OBJECT)
-                return 0;
         for (size_t i = 0; r == 0 && i < ELEMENTS(settings); i++) {
-                const struct json *value = json_get(effective, settings[i].name);
+                const struct json_part *value = json_part_get(effective, effective_name(i));
                 if (value)
                         r = add(v, i, value);
         }
@@ -153,7 +168,7 @@ int effective_values_print(const struct effective_values *v, char **ret) {
         for (size_t i = 0; i < ELEMENTS(settings); i++) {
                 if (v->of[i].n == 0)
                         continue;
-                json_put_key(&w, settings[i].name);
+                json_put_key(&w, effective_name(i));
                 if (v->of[i].n > 1)
                         json_array_begin(&w);
                 for (size_t k = 0; k < v->of[i].n; k++)

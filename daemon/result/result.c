@@ -17,14 +17,15 @@
 #include <string.h>
 
 #define ENDS_DIFFER 0.03  /* throughput of the two ends */
-#define RATE_REACHED 0.97 /* of the one that was asked for */
+#define RATE_REACHED 0.97 /* of the requested one */
+#define NEAR_QUANTA 10    /* latencies of no more are near the clock's quantum */
 
 static bool streams(const struct result *r, enum data_direction direction) {
         const struct point *p = r->order->point;
         return point_has_direction(p->workload, p->transport) && p->direction == direction;
 }
 
-/* Whether this end's count and window make the figure: who receives, or the only one. */
+/* Whether this end's count and window make the figure: a receiver's do, or those of the only end. */
 static bool is_measured(const struct result *r, enum end end) {
         if (!r->roles[END_SECOND])
                 return end == END_FIRST;
@@ -33,8 +34,8 @@ static bool is_measured(const struct result *r, enum end end) {
         return end == (streams(r, DIRECTION_UP) ? END_FIRST : END_SECOND);
 }
 
-/* Who sends, and has the copy mode; who serves, where both send; who initiates, or the only one. Its counters are told
- * where one end has to stand for both, as in a table of results. */
+/* The end that sends, and has the copy mode; where both send, the server; else the initiator, or the only one. Its
+ * counters are shown where one end has to stand for both, as in a table of results. */
 static enum end sender(const struct result *r) {
         return streams(r, DIRECTION_UP) ? END_SECOND : END_FIRST;
 }
@@ -116,6 +117,10 @@ static void put_latency(struct json_writer *w, const char *key, const struct lat
         json_object_end(w);
 }
 
+static bool is_stamped(const struct run_order *o) {
+        return point_is_stamped(o->point, o->spec->stamp, spec_point_rate(o->spec, o->point));
+}
+
 static const char *latency_kind(enum workload w) {
         switch (w) {
         case WORKLOAD_PINGPONG:
@@ -129,13 +134,12 @@ static const char *latency_kind(enum workload w) {
         }
 }
 
-/* Why there is none. A message of tcp carries the time of its sending where it is long enough (schema/spec/spec.h). */
-static const char *no_latency(const struct point *p) {
-        static const char too_short[] =
-                "a message shorter than " UTIL_TEXT(SPEC_STAMPED_MIN) " bytes does not carry the time of its sending";
-        if (!transport_terms[p->transport].stamps || p->workload != WORKLOAD_STREAM)
-                return "a closed-loop stream has no latency of its own; pingpong measures it";
-        return p->message_size < SPEC_STAMPED_MIN ? too_short : "no stamped message arrived in the window";
+/* The reason why there is none. */
+static const char *no_latency(const struct run_order *o) {
+        const char *reason = spec_latency_missing(o->spec, o->point);
+        if (reason)
+                return reason;
+        return is_stamped(o) ? "no stamped message arrived in the window" : "no message was timed in the window";
 }
 
 /* Half of a round trip; NULL for s: there is none. In an open loop it has the wait before its sending in it. */
@@ -159,22 +163,87 @@ static void put_latencies(const struct result *r, struct json_writer *w) {
                 put_latency(w, "latency_ns", &s, latency_kind(r->order->point->workload), 1);
         } else {
                 json_member_null(w, "latency_ns");
-                json_member_string(w, "latency_reason", no_latency(r->order->point));
+                json_member_string(w, "latency_reason", no_latency(r->order));
         }
         put_one_way(r->order, timed ? &s : NULL, w);
 }
 
-/* What its round trips are timed from, as agent/loop/loops.h has it: those of two kinds are not alike. NULL: it has
- * none. */
+/* Whether its times begin at one end and end at the other. */
+static bool is_one_way(const struct run_order *o) {
+        return o->point->workload == WORKLOAD_STREAM && !spec_latency_missing(o->spec, o->point);
+}
+
+static void put_clock_offset(const struct result *r, struct json_writer *w) {
+        const struct probe_offset *offset = &r->clock_offset;
+        const char *reason = probe_absence_reason((enum probe_absence) offset->absence);
+        if (!is_one_way(r->order))
+                reason = "no time begins at one end and ends at the other";
+        if (reason) {
+                json_member_null(w, "offset_ns");
+                json_member_string(w, "offset_ns_reason", reason);
+                return;
+        }
+        json_put_key(w, "offset_ns");
+        json_object_begin(w);
+        json_member_i64(w, "low", offset->low_ns);
+        json_member_i64(w, "high", offset->high_ns);
+        json_object_end(w);
+}
+
+static void put_clock(const struct result *r, struct json_writer *w) {
+        json_put_key(w, "clock");
+        json_object_begin(w);
+        for (int end = 0; end < END_COUNT; end++) {
+                if (!r->roles[end])
+                        continue;
+                json_put_key(w, r->roles[end]);
+                json_object_begin(w);
+                json_member_u64(w, "cost_ns", r->reports[end]->clock.cost_ns);
+                json_member_u64(w, "quantum_ns", r->reports[end]->clock.quantum_ns);
+                json_object_end(w);
+        }
+        put_clock_offset(r, w);
+        json_object_end(w);
+}
+
+/* Each end reads the clock once for each message that is stamped: one that it sends, or one that it receives. */
+static void put_stamp_cost(const struct result *r, struct json_writer *w) {
+        const struct run_order *o = r->order;
+        uint64_t messages = r->latency ? histogram_total(r->latency) : 0, cost_ns = 0, window_ns = UINT64_MAX;
+        for (int end = 0; end < END_COUNT; end++) {
+                const struct message_report *m = r->reports[end];
+                if (!r->roles[end])
+                        continue;
+                cost_ns = m->clock.cost_ns > cost_ns ? m->clock.cost_ns : cost_ns;
+                window_ns = m->window_ns < window_ns ? m->window_ns : window_ns;
+        }
+        if (!is_stamped(o) || cost_ns == 0) {
+                json_member_null(w, "stamp_cost");
+                json_member_string(w, "stamp_cost_reason",
+                                   is_stamped(o) ? "the agents did not measure the clock"
+                                                 : "no message carries a time");
+                return;
+        }
+        json_put_key(w, "stamp_cost");
+        json_object_begin(w);
+        json_member_u64(w, "messages", messages);
+        json_member_u64(w, "clock_cost_ns", cost_ns);
+        json_member_double(w, "window_share",
+                           (double) messages * (double) cost_ns / ((double) window_ns * o->point->threads));
+        json_object_end(w);
+}
+
+/* The moment that its round trips are timed from, as agent/loop/loops.h has it: those of two kinds are not comparable.
+ * NULL: it has none. */
 static const char *round_trip(const struct run_order *o) {
         if (o->point->workload != WORKLOAD_PINGPONG)
                 return NULL;
         if (spec_point_rate(o->spec, o->point) > 0)
                 return "due";
-        return o->spec->verify == VERIFY_CHECKSUM ? "before-sending" : "handed-over";
+        return o->spec->verify == VERIFY_CHECKSUM || o->spec->fresh ? "before-sending" : "handed-over";
 }
 
-/* What was done with the bytes, where any came. */
+/* The receiver's treatment of the bytes, where any came. */
 static void put_verify(const struct result *r, struct json_writer *w) {
         if (workload_has_transport(r->order->point->workload)) {
                 json_member_string(w, "verify", verify_name(r->order->spec->verify));
@@ -217,7 +286,25 @@ static void put_both_ways(const struct result *r, struct json_writer *w, uint64_
         json_member_string(w, "both_ways_bytes_per_second_reason", RESULT_BOTH_WAYS_REASON);
 }
 
-/* What was received; at both ends, over the longer of their windows, which began together, where both receive. */
+/* What ksoftirqd used in the seconds that were observed, as if it had gone on so for the whole window. */
+static void put_ksoftirqd(const struct result *r, uint64_t messages, uint64_t window_ns, struct json_writer *w) {
+        const struct disturbance *d = r->beside;
+        const char *why = !d                          ? "the machine was not observed beside the run"
+                          : !d->run.network           ? "the run's messages raise no softirqs: those of tcp do"
+                          : d->interval_total_ns <= 0 ? DISTURBANCE_NO_SECOND
+                          : d->ksoftirqd_ns < 0       ? DISTURBANCE_NO_KSOFTIRQD
+                          : messages == 0             ? "no message came"
+                                                      : NULL;
+        if (why) {
+                json_member_null(w, "ksoftirqd_ns_per_message");
+                json_member_string(w, "ksoftirqd_ns_per_message_reason", why);
+        } else
+                json_member_double(w, "ksoftirqd_ns_per_message",
+                                   (double) d->ksoftirqd_ns / (double) d->interval_total_ns * (double) window_ns /
+                                           (double) messages);
+}
+
+/* The received bytes; where both ends receive, of both, over the longer of their windows, which began together. */
 static void put_figures(const struct result *r, struct json_writer *w) {
         uint64_t messages = 0, bytes = 0, window_ns = 0;
         const char *by = NULL;
@@ -237,6 +324,7 @@ static void put_figures(const struct result *r, struct json_writer *w) {
         json_member_u64(w, "bytes", bytes);
         json_member_u64(w, "window_ns", window_ns);
         json_member_string(w, "measured_by", by);
+        put_ksoftirqd(r, messages, window_ns, w);
 }
 
 static void put_threads(const struct result *r, enum end end, struct json_writer *w) {
@@ -272,10 +360,10 @@ static void put_counters(const struct result *r, struct json_writer *w) {
         json_object_end(w);
 }
 
-/* How many threads of each end moved anything: what was asked for is in the point, and one may have starved. *ret stays
- * NULL where nobody knows. */
+/* The number of threads of each end that moved any message: fewer than the point's where one got no CPU. *ret stays
+ * NULL where that is not known. */
 static int threads_used(const struct result *r, char **ret) {
-        _cleanup_(json_writer_deinit) struct json_writer w;
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         bool known = false;
         json_writer_init(&w);
         json_object_begin(&w);
@@ -292,7 +380,7 @@ static int threads_used(const struct result *r, char **ret) {
         return known ? json_writer_steal(&w, ret, NULL) : 0;
 }
 
-/* Of each end, and of all ends together. */
+/* Derives the figures of each end, and of all ends together. */
 static void derive(const struct result *r, struct result_derived ret[END_COUNT], struct result_derived *ret_all) {
         for (int end = 0; end < END_COUNT; end++) {
                 if (!r->roles[end])
@@ -306,18 +394,18 @@ static void derive(const struct result *r, struct result_derived ret[END_COUNT],
         }
 }
 
-/* A context switch is on one CPU, and its point does not say which. */
+/* A context switch is on one CPU, which its point does not name. */
 static const int32_t *switched_on(const struct run_order *o) {
         const struct agent_placement *given = o->placement ? &o->placement->ends[END_FIRST] : NULL;
         return o->point->workload == WORKLOAD_CONTEXT_SWITCH && given && given->n_cpus == 1 ? given->cpus : NULL;
 }
 
-static int put_effective(const struct result *r, const char *threads, struct json_writer *w) {
+static void put_effective(const struct result *r, const char *threads, struct json_writer *w) {
         const struct effective_known known = {.cpu = switched_on(r->order),
                                               .round_trip = round_trip(r->order),
                                               .rate = spec_point_rate(r->order->spec, r->order->point),
                                               .threads_json = threads};
-        return result_effective_to_json(r->reports, sender(r), &known, w);
+        result_effective_to_json(r->reports, sender(r), &known, w);
 }
 
 int result_to_json(const struct result *r, char **ret) {
@@ -339,6 +427,8 @@ int result_to_json(const struct result *r, char **ret) {
         put_figures(r, &w);
         int e = result_cost_to_json(r->order->point, r->reports[END_FIRST], &w);
         put_latencies(r, &w);
+        put_stamp_cost(r, &w);
+        put_clock(r, &w);
         json_member_string(&w, "loop", spec_point_rate(spec, r->order->point) > 0 ? "open" : "closed");
         put_verify(r, &w);
         steadiness_put(&r->steadiness, r->roles, r->beside, &w);
@@ -350,8 +440,7 @@ int result_to_json(const struct result *r, char **ret) {
         put_counters(r, &w);
         numastat_put(&r->numa, &w);
         json_member_raw(&w, "noise", r->noise_json);
-        if (e == 0)
-                e = put_effective(r, threads, &w);
+        put_effective(r, threads, &w);
         json_object_end(&w);
         if (e == 0)
                 e = json_writer_steal(&w, ret, NULL);
@@ -364,24 +453,11 @@ static void add_flag(struct run_verdict *v, const char *flag) {
                 v->flags[v->n_flags++] = flag;
 }
 
-/* A number that an end says was in force; 0 for anything else. */
-static int64_t number_in_force(const struct message_report *m, const char *key) {
-        const struct json *value = m->effective.value ? json_get(m->effective.value, key) : NULL;
-        int64_t number;
-        return value && json_as_i64(value, &number) == 0 ? number : 0;
-}
-
-/* What the sending end could copy at most (agent/transport/ring/area.c), in bytes per second; 0 where it did not say.
- */
-static double copy_ceiling(const struct message_report *m) {
-        return (double) number_in_force(m, "memcpy_bytes_per_second");
-}
-
 /* A user with more pages in pipes than fs.pipe-user-pages-soft gets small ones from there on: threads that are not
  * alike are in one figure. */
 static bool has_unlike_pipes(const struct result *r) {
         for (int end = 0; end < END_COUNT; end++)
-                if (r->roles[end] && number_in_force(r->reports[end], "pipe_size_max") > 0)
+                if (r->roles[end] && effective_number(r->reports[end]->effective, SETTING_PIPE_SIZE_MAX) > 0)
                         return true;
         return false;
 }
@@ -408,7 +484,8 @@ static bool is_above_copy_ceiling(const struct result *r) {
         if (!r->roles[END_SECOND])
                 return false;
         for (int end = 0; end < END_COUNT; end++) {
-                double ceiling = r->roles[end] ? copy_ceiling(r->reports[end]) : 0;
+                const struct effective *e = r->roles[end] ? r->reports[end]->effective : NULL;
+                double ceiling = (double) effective_number(e, SETTING_MEMCPY_BYTES_PER_SECOND); /* of the sending end */
                 if (ceiling > 0 && per_second(m->bytes, m->window_ns) > ceiling)
                         return true;
         }
@@ -426,6 +503,20 @@ static bool has_reached_rate(const struct result *r) {
                         return false;
         }
         return true;
+}
+
+/* Of times of single messages, not of means: half of them at least are so short that a step of the clock is a tenth or
+ * more of each. */
+static bool is_near_quantum(const struct result *r) {
+        struct latency_summary s;
+        uint64_t quantum_ns = 0;
+        if (!workload_has_transport(r->order->point->workload) || !r->latency ||
+            histogram_summarize(r->latency, &s) < 0)
+                return false;
+        for (int end = 0; end < END_COUNT; end++)
+                if (r->roles[end] && r->reports[end]->clock.quantum_ns > quantum_ns)
+                        quantum_ns = r->reports[end]->clock.quantum_ns;
+        return s.p50 <= NEAR_QUANTA * quantum_ns;
 }
 
 void result_flags(const struct result *r, struct run_verdict *v) {
@@ -447,6 +538,8 @@ void result_flags(const struct result *r, struct run_verdict *v) {
                 add_flag(v, "counters:multiplexed");
         if (r->latency && histogram_is_at_limit(r->latency))
                 add_flag(v, "latency_above_limit");
+        if (is_near_quantum(r))
+                add_flag(v, "latency_near_clock_quantum");
         if (steadiness_is_lost(&r->steadiness))
                 add_flag(v, "no_steady_state");
 }

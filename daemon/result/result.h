@@ -3,7 +3,7 @@
 #define IPCLAB_DAEMON_RESULT_H
 
 /*
- * What a run amounts to: figures of both ends' reports, the merged latency histogram, the second-by-second series, and
+ * The result of a run: figures of both ends' reports, the merged latency histogram, the second-by-second series, and
  * the flags that follow from them.
  */
 
@@ -11,9 +11,9 @@
 #include "daemon/result/steadiness.h"
 #include "daemon/run/runner.h"
 
-/* Why a run, or all of a point, has no figure of both ways, nor of one of them. */
+/* The reason why a run, or all of a point, has no figure of both ways, nor of one of them. */
 #define RESULT_BOTH_WAYS_REASON "of pingpong only"
-/* Why round trips have none of one way. */
+/* The reason why round trips have none of one way. */
 #define RESULT_ONE_WAY_REASON                                                                                          \
         "none in an open loop: latency_ns counts from when a message was due, and what it waited for its sending has " \
         "no way back"
@@ -28,9 +28,10 @@ struct result {
         uint64_t begin_ns; /* of the window, CLOCK_MONOTONIC; 0: no part of it has come */
         int64_t begun_ms;  /* the same by the wall clock, since the epoch */
         struct steadiness steadiness;
-        const struct disturbance *beside; /* what happened in each second; NULL: not observed */
-        struct numastat numa;             /* what the kernel counted meanwhile */
-        char *noise_json;                 /* what else used the CPUs (run/watch.h); NULL: not observed */
+        const struct disturbance *beside; /* disturbances of each second; NULL: not observed */
+        struct numastat numa;             /* the kernel's counts during the window */
+        struct probe_offset clock_offset; /* of the probe before the warm-up; of runs with two ends */
+        char *noise_json;                 /* other use of the CPUs (run/watch.h); NULL: not observed */
 };
 
 /* Parts of one end's seconds, by which steadiness is judged. 0 or -ENOMEM. */
@@ -39,10 +40,10 @@ int result_add_parts(struct result *r, enum end end, const struct message_parts 
 int result_add_sample(struct result *r, const struct message_sample *s);
 /* When all samples have come, and before what follows: whether the run was steady. 0 or -ENOMEM. */
 int result_judge(struct result *r);
-/* Whether the two reports can both be true; -EBADMSG with a sentence in ret_detail[300] when not. */
+/* Whether the two reports can both be true; -EBADMSG with a sentence in ret_detail[DETAIL_MAX] when not. */
 int result_check(const struct result *r, char *ret_detail);
-/* The run's "result" object; malloc()ed. 0; -EBADMSG when a report lacks what a figure
- * is made of; -ENOMEM. */
+/* The run's "result" object; malloc()ed. 0; -EBADMSG when a report lacks the values
+ * for a figure; -ENOMEM. */
 int result_to_json(const struct result *r, char **ret);
 /* Flags to a verdict. */
 void result_flags(const struct result *r, struct run_verdict *v);

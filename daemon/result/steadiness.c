@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define TENTH_NS (NSEC_PER_SEC / 10)
+#define LATE_NS (2 * TENTH_NS) /* parts are a tenth of a second long */
 #define SERIES_MAX (1 + END_COUNT)
 _Static_assert(SEGMENTS_VALUES_MIN == 30, "3 seconds are judged");
 
@@ -32,10 +33,21 @@ static int reserve(struct steadiness_end *e, size_t n) {
         return 0;
 }
 
-/* A part that was late, as its agent was stopped, is spread over all the tenths that it lasted. */
+static int add_late(struct steadiness_end *e, uint64_t begin, const struct message_part *part) {
+        struct late_part *late = reallocarray(e->late, e->n_late + 1, sizeof(*late));
+        if (!late)
+                return -ENOMEM;
+        e->late = late;
+        late[e->n_late++] = (struct late_part){begin, part->interval_ns, part->messages};
+        return 0;
+}
+
+/* A part that was late, as its agent was stopped, is spread over all the tenths that it lasted; see follow_peer(). */
 static int add_part(struct steadiness_end *e, const struct message_part *part) {
         uint64_t begin = e->end_ns - e->begin_ns, end = begin + part->interval_ns;
         int r = reserve(e, (end + TENTH_NS - 1) / TENTH_NS);
+        if (r == 0 && part->interval_ns >= LATE_NS)
+                r = add_late(e, begin, part);
         if (r < 0)
                 return r;
         for (uint64_t i = begin / TENTH_NS; i * TENTH_NS < end; i++) {
@@ -65,6 +77,36 @@ static size_t whole_tenths(const struct steadiness_end *e) {
         return n < e->n ? n : e->n;
 }
 
+/* Messages of an end between two times (CLOCK_MONOTONIC), by its tenths. */
+static double messages_between(const struct steadiness_end *e, uint64_t from_ns, uint64_t to_ns) {
+        double sum = 0;
+        for (size_t i = 0; i < e->n; i++) {
+                uint64_t begin = e->begin_ns + i * TENTH_NS, end = begin + TENTH_NS;
+                uint64_t low = from_ns > begin ? from_ns : begin, high = to_ns < end ? to_ns : end;
+                if (low < high)
+                        sum += e->messages[i] * (double) (high - low) / (double) TENTH_NS;
+        }
+        return sum;
+}
+
+/* Spread evenly, the messages of a part that lasted for the whole of a stop would hide it: they came before it and
+ * after it. When they came is known where the peer was not stopped, as what one end sends the other receives: its
+ * counts give the shape, and the part the number. values: the end's tenths, n of them. */
+static void follow_peer(const struct steadiness_end *e, const struct steadiness_end *peer, double *values, size_t n) {
+        for (size_t k = 0; k < e->n_late; k++) {
+                const struct late_part *part = &e->late[k];
+                uint64_t end = part->begin_ns + part->interval_ns;
+                double all = messages_between(peer, e->begin_ns + part->begin_ns, e->begin_ns + end);
+                for (size_t i = part->begin_ns / TENTH_NS; all > 0 && i < n && i * TENTH_NS < end; i++) {
+                        uint64_t from = i * TENTH_NS > part->begin_ns ? i * TENTH_NS : part->begin_ns;
+                        uint64_t to = (i + 1) * TENTH_NS < end ? (i + 1) * TENTH_NS : end;
+                        double share = messages_between(peer, e->begin_ns + from, e->begin_ns + to) / all;
+                        double even = (double) (to - from) / (double) part->interval_ns;
+                        values[i] = fmax(0, values[i] + (share - even) * (double) part->messages);
+                }
+        }
+}
+
 static int judge_messages(struct steadiness *s, const bool measured[END_COUNT]) {
         struct steadiness_series *series = &s->series[s->n++];
         size_t n = SIZE_MAX, ends = 0;
@@ -75,24 +117,30 @@ static int judge_messages(struct steadiness *s, const bool measured[END_COUNT]) 
                         series->begin_ns = s->ends[i].begin_ns;
                 }
         n = ends ? n : 0;
-        _cleanup_free_ double *values = calloc(n > 0 ? n : 1, sizeof(*values));
-        if (!values)
+        size_t room = n > 0 ? n : 1;
+        _cleanup_free_ double *values = calloc(room, sizeof(*values)), *one = calloc(room, sizeof(*one));
+        if (!values || !one)
                 return -ENOMEM;
-        for (int end = 0; end < END_COUNT; end++)
-                for (size_t i = 0; measured[end] && i < n; i++)
-                        values[i] += s->ends[end].messages[i] * (double) NSEC_PER_SEC / (double) TENTH_NS;
+        for (int end = 0; end < END_COUNT; end++) {
+                if (!measured[end] || n == 0)
+                        continue;
+                memcpy(one, s->ends[end].messages, n * sizeof(*one));
+                follow_peer(&s->ends[end], &s->ends[END_COUNT - 1 - end], one, n);
+                for (size_t i = 0; i < n; i++)
+                        values[i] += one[i] * (double) NSEC_PER_SEC / (double) TENTH_NS;
+        }
         return segments_judge(values, n, STEADINESS_TOLERANCE, &series->segments);
 }
 
-/* A tenth of a second in which nothing was timed has the median of the one before: that nothing came is in the
- * messages. */
+/* A tenth of a second in which nothing was timed has the median of the one before: the count of messages shows
+ * that none came. */
 static int judge_latency(struct steadiness *s, enum end end) {
         const struct steadiness_end *e = &s->ends[end];
         size_t n = whole_tenths(e), known = 0;
         double last = 0;
         for (size_t i = n; i-- > 0;)
                 if (e->p50_ns[i] > 0) {
-                        last = e->p50_ns[i]; /* the first, in the end */
+                        last = e->p50_ns[i]; /* the first one after the loop */
                         known++;
                 }
         if (known == 0)
@@ -234,6 +282,7 @@ void steadiness_deinit(struct steadiness *s) {
         for (int i = 0; i < END_COUNT; i++) {
                 free(s->ends[i].messages);
                 free(s->ends[i].p50_ns);
+                free(s->ends[i].late);
         }
         free(s->series);
         *s = (struct steadiness){.n = 0};

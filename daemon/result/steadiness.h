@@ -4,7 +4,8 @@
 
 /*
  * Whether a run was steady: the parts of its ends' seconds (schema/protocol), put on a grid of tenths of a second and
- * judged by daemon/analysis/segments.h. The messages of the ends whose counts make the figures are one series, the
+ * judged by daemon/analysis/segments.h. When the messages of a part came that was late, as its agent did not run, is
+ * taken from the other end's counts. The messages of the ends whose counts make the figures are one series, the
  * medians of each end's latencies another; a run is as steady as the worst of them.
  */
 
@@ -15,12 +16,19 @@
 /* Segments whose means differ by no more are alike. */
 #define STEADINESS_TOLERANCE 0.10
 
-/* Of one end, on its own grid, which begins with its window. */
+/* A part that ended late, in nanoseconds since the end's window began. */
+struct late_part {
+        uint64_t begin_ns, interval_ns, messages;
+};
+
+/* The parts of one end, on its own grid, which begins with its window. */
 struct steadiness_end {
         uint64_t begin_ns, end_ns; /* CLOCK_MONOTONIC */
         double *messages;          /* in each tenth of a second */
         double *p50_ns;            /* in the middle of each; 0: none */
         size_t n, size;            /* tenths that have begun */
+        struct late_part *late;    /* those of its parts that took two tenths or more */
+        size_t n_late;
 };
 
 /* A series that was judged. */
@@ -45,7 +53,7 @@ int steadiness_judge(struct steadiness *s, const bool measured[END_COUNT]);
 /* After it. Whether a series is known not to be flat; else, whether all are known to be. */
 bool steadiness_is_lost(const struct steadiness *s);
 bool steadiness_is_known(const struct steadiness *s);
-/* The members "steady", "steady_reason" and "steadiness" of a result. `beside`: what else happened in each second;
+/* The members "steady", "steady_reason" and "steadiness" of a result. `beside`: disturbances of each second;
  * NULL: not observed. */
 void steadiness_put(const struct steadiness *s, const char *const roles[END_COUNT], const struct disturbance *beside,
                     struct json_writer *w);

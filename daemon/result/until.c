@@ -4,10 +4,9 @@
 
 #include "daemon/result/until.h"
 
-#include "daemon/analysis/adaptive.h"
 #include "daemon/analysis/order.h"
 #include "daemon/result/figure.h"
-#include "schema/json/json.h"
+#include "daemon/result/until-internal.h"
 #include "schema/util.h"
 
 #include <errno.h>
@@ -15,31 +14,26 @@
 #include <string.h>
 
 #define POINTS_PER_PAGE 32u
-#define INTERVAL_RUNS_MIN 6 /* order.h */
-/* Rows that are listed as not reached, the widest of them; how many there are is said beside them. */
-#define LISTED_MAX 64u
-
-struct row {
-        char *point_json;
-        uint32_t runs; /* that have the figure */
-        struct adaptive_row known;
-};
 
 struct table {
         struct row *rows;
         size_t n, size;
-        bool barren; /* all runs of a row have failed: no further block would help it */
+        bool has_failed_row; /* all runs of a row have failed: no further block would help it */
 };
 
 static void table_deinit(struct table *t) {
-        for (size_t i = 0; i < t->n; i++)
+        for (size_t i = 0; i < t->n; i++) {
                 free(t->rows[i].point_json);
+                free(t->rows[i].values);
+                free(t->rows[i].blocks);
+        }
         free(t->rows);
 }
 
 static int summarize_point(struct point_record *p, enum figure figure, struct row *ret, bool *ret_done) {
         _cleanup_free_ double *values = reallocarray(NULL, p->n_runs + 1, sizeof(*values));
-        if (!values)
+        _cleanup_free_ uint32_t *blocks = reallocarray(NULL, p->n_runs + 1, sizeof(*blocks));
+        if (!values || !blocks)
                 return -ENOMEM;
         size_t n = 0;
         bool done = false;
@@ -51,6 +45,7 @@ static int summarize_point(struct point_record *p, enum figure figure, struct ro
                                 : -ENODATA;
                 if (r < 0 && r != -ENODATA)
                         return r;
+                blocks[n] = run->block;
                 n += r == 0;
         }
         struct statistic s;
@@ -60,6 +55,8 @@ static int summarize_point(struct point_record *p, enum figure figure, struct ro
         *ret_done = done;
         *ret = (struct row){.point_json = util_steal(&p->point_json),
                             .runs = (uint32_t) n,
+                            .values = util_steal(&values),
+                            .blocks = util_steal(&blocks),
                             .known = {.estimate = s.median,
                                       .has_interval = n > 0 && s.has_ci95 && s.median != 0,
                                       .low = s.ci95_low,
@@ -78,7 +75,7 @@ static int add_page(struct table *t, struct point_record *page, size_t n, enum f
                 if (r < 0)
                         return r;
                 t->n++;
-                t->barren |= !done;
+                t->has_failed_row |= !done;
         }
         return 0;
 }
@@ -107,14 +104,11 @@ static int by_width(const void *a, const void *b) {
         return x->known.has_interval && wide != other ? (wide < other ? 1 : -1) : 0;
 }
 
-static void put_row(struct json_writer *w, const struct row *row, double relative_ci, uint32_t blocks) {
-        uint32_t needed = adaptive_row_needs(&row->known, relative_ci, blocks);
-        json_object_begin(w);
-        json_member_raw(w, "point", row->point_json);
-        json_member_u64(w, "runs", row->runs);
+void until_put_width(struct json_writer *w, const struct adaptive_row *known, double relative_ci, uint32_t blocks) {
+        uint32_t needed = adaptive_row_needs(known, relative_ci, blocks);
         json_put_key(w, "relative_ci");
-        if (row->known.has_interval)
-                json_put_double(w, adaptive_row_width(&row->known));
+        if (known->has_interval)
+                json_put_double(w, adaptive_row_width(known));
         else
                 json_put_null(w);
         json_put_key(w, "repetitions_needed");
@@ -122,6 +116,13 @@ static void put_row(struct json_writer *w, const struct row *row, double relativ
                 json_put_u64(w, needed);
         else
                 json_put_null(w);
+}
+
+static void put_row(struct json_writer *w, const struct row *row, double relative_ci, uint32_t blocks) {
+        json_object_begin(w);
+        json_member_raw(w, "point", row->point_json);
+        json_member_u64(w, "runs", row->runs);
+        until_put_width(w, &row->known, relative_ci, blocks);
         if (!row->known.has_interval)
                 json_member_string(
                         w, "reason",
@@ -146,8 +147,9 @@ static void put_rows(struct json_writer *w, struct table *t, double relative_ci,
         json_array_end(w);
 }
 
-/* Those before, of the text that was stored, and this one. */
-static int put_looks(struct json_writer *w, const char *before, uint32_t blocks, size_t n_reached) {
+/* Writes the earlier decisions, from the stored text, and this one. */
+static int put_looks(struct json_writer *w, const char *before, uint32_t blocks, const char *reached,
+                     size_t n_reached) {
         struct json *root;
         int r = json_parse(before, strlen(before), &root, NULL);
         if (r < 0)
@@ -169,7 +171,7 @@ static int put_looks(struct json_writer *w, const char *before, uint32_t blocks,
         json_free(root);
         json_object_begin(w);
         json_member_u64(w, "repetitions", blocks);
-        json_member_u64(w, "rows_reached", n_reached);
+        json_member_u64(w, reached, n_reached);
         json_object_end(w);
         json_array_end(w);
         return r;
@@ -201,8 +203,8 @@ int until_begin(const struct spec *spec, double block_seconds, uint32_t *ret_blo
         if (until->budget_seconds > 0 && block_seconds * blocks > until->budget_seconds)
                 blocks = (uint32_t) (until->budget_seconds / block_seconds);
         if (blocks < 1)
-                blocks = 1; /* whoever asks for an experiment gets a figure */
-        _cleanup_(json_writer_deinit) struct json_writer w;
+                blocks = 1; /* an experiment has one block at least, so that it has a figure */
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_writer_init(&w);
         json_object_begin(&w);
         put_goal(&w, "running", until);
@@ -210,6 +212,8 @@ int until_begin(const struct spec *spec, double block_seconds, uint32_t *ret_blo
         json_member_null(&w, "rows");
         json_member_null(&w, "rows_reached");
         json_member_raw(&w, "rows_not_reached", "[]");
+        if (until->compare.given)
+                until_put_pairs(&w, spec, NULL, NULL, 0);
         json_object_end(&w);
         int r = json_writer_steal(&w, ret_json, NULL);
         if (r == 0)
@@ -217,51 +221,84 @@ int until_begin(const struct spec *spec, double block_seconds, uint32_t *ret_blo
         return r;
 }
 
-static int decide(const struct table *t, const struct experiment_record *e, const struct spec *spec,
-                  struct adaptive_decision *ret, const char **ret_state) {
+/* What decides: the pairs where the spec compares, else the rows. */
+static int take_known(const struct table *t, const struct spec *spec, const struct pairs *p, struct adaptive_row **ret,
+                      size_t *ret_n) {
+        size_t n = spec->until.compare.given ? p->n : t->n;
+        struct adaptive_row *known = reallocarray(NULL, n + 1, sizeof(*known));
+        if (!known)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++)
+                known[i] = spec->until.compare.given ? p->items[i].known : t->rows[i].known;
+        *ret = known;
+        *ret_n = n;
+        return 0;
+}
+
+static int decide(const struct table *t, const struct pairs *p, const struct experiment_record *e,
+                  const struct spec *spec, struct adaptive_decision *ret, const char **ret_state) {
         static const char *const states[] = {
                 [ADAPTIVE_CONTINUE] = "running",
                 [ADAPTIVE_REACHED] = "reached",
                 [ADAPTIVE_MAX] = "max_repetitions",
                 [ADAPTIVE_BUDGET] = "budget",
         };
-        _cleanup_free_ struct adaptive_row *rows = reallocarray(NULL, t->n, sizeof(*rows));
-        if (!rows)
-                return -ENOMEM;
-        for (size_t i = 0; i < t->n; i++)
-                rows[i] = t->rows[i].known;
+        if (t->n == 0)
+                return -EBADMSG; /* an experiment has a point */
+        _cleanup_free_ struct adaptive_row *known = NULL;
+        size_t n = 0;
+        int r = take_known(t, spec, p, &known, &n);
+        if (r < 0)
+                return r;
         uint32_t blocks = e->runs_total / (uint32_t) t->n;
         const struct adaptive_limits limits = limits_of(&spec->until);
-        int r = adaptive_decide(rows, t->n, blocks, (double) e->measured_ms / 1e3, &limits, ret);
+        r = adaptive_decide(known, n, blocks, (double) e->measured_ms / 1e3, &limits, ret);
         if (r < 0)
                 return r == -EINVAL ? -EBADMSG : r;
-        if (t->barren && ret->reason == ADAPTIVE_CONTINUE)
+        if (t->has_failed_row && ret->reason == ADAPTIVE_CONTINUE)
                 ret->next_blocks = blocks;
-        *ret_state = t->barren && ret->reason == ADAPTIVE_CONTINUE ? "failed" : states[ret->reason];
+        *ret_state = t->has_failed_row && ret->reason == ADAPTIVE_CONTINUE ? "failed" : states[ret->reason];
         return 0;
+}
+
+static int put_decision(struct json_writer *w, const struct experiment_record *e, const struct spec *spec,
+                        struct table *t, struct pairs *p, const char *state, size_t n_reached) {
+        uint32_t blocks = e->runs_total / (uint32_t) t->n;
+        bool compares = spec->until.compare.given;
+        json_object_begin(w);
+        put_goal(w, state, &spec->until);
+        int r = put_looks(w, e->until_json, blocks, compares ? "pairs_reached" : "rows_reached", n_reached);
+        if (compares) {
+                json_member_u64(w, "rows", t->n);
+                json_member_null(w, "rows_reached");
+                json_member_raw(w, "rows_not_reached", "[]");
+                until_put_pairs(w, spec, t->rows, p, blocks);
+        } else {
+                put_rows(w, t, spec->until.relative_ci, blocks);
+        }
+        json_object_end(w);
+        return r;
 }
 
 int until_decide(struct store *store, const struct experiment_record *e, const struct spec *spec,
                  struct until_decision *ret) {
         _cleanup_(table_deinit) struct table t = {0};
+        _cleanup_(until_pairs_deinit) struct pairs p = {0};
         struct adaptive_decision d;
         const char *state = NULL;
         int r = read_table(store, e->id, until_figure(spec->until.figure), &t);
         if (r == 0 && (t.n == 0 || !e->until_json))
                 r = -EBADMSG;
+        if (r == 0 && spec->until.compare.given)
+                r = until_pairs(t.rows, t.n, spec, &p);
         if (r == 0)
-                r = decide(&t, e, spec, &d, &state);
+                r = decide(&t, &p, e, spec, &d, &state);
         if (r < 0 || t.n == 0)
                 return r < 0 ? r : -EBADMSG;
-        uint32_t blocks = e->runs_total / (uint32_t) t.n;
-        struct until_decision decision = {.more = d.next_blocks - blocks};
-        _cleanup_(json_writer_deinit) struct json_writer w;
+        struct until_decision decision = {.more = d.next_blocks - e->runs_total / (uint32_t) t.n};
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_writer_init(&w);
-        json_object_begin(&w);
-        put_goal(&w, state, &spec->until);
-        r = put_looks(&w, e->until_json, blocks, d.n_reached);
-        put_rows(&w, &t, spec->until.relative_ci, blocks);
-        json_object_end(&w);
+        r = put_decision(&w, e, spec, &t, &p, state, d.n_reached);
         if (r == 0)
                 r = json_writer_steal(&w, &decision.json, NULL);
         if (r == 0)

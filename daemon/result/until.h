@@ -4,13 +4,13 @@
 
 /*
  * Experiments that repeat their blocks until the figure of every row is known well enough (`until` of a spec): how many
- * blocks they begin with, and after these whether more are needed. A decision follows from what is stored alone, so
- * that one that a crash prevented is taken again. What was decided is JSON (component Until of api/openapi).
+ * blocks they begin with, and after these whether more are needed. A decision follows from stored data alone, so
+ * that one that a crash prevented is taken again. The decision is JSON (component Until of api/openapi).
  */
 
 #include "daemon/store/store.h"
 
-/* Of a submission, where a block is planned to take `block_seconds`. 0 or -ENOMEM. */
+/* The blocks and the state of a new submission, whose block is planned to take `block_seconds`. 0 or -ENOMEM. */
 int until_begin(const struct spec *spec, double block_seconds, uint32_t *ret_blocks, char **ret_json);
 
 struct until_decision {
@@ -18,8 +18,8 @@ struct until_decision {
         char *json;    /* malloc()ed */
 };
 
-/* After all of the experiment's runs have ended. 0; -EBADMSG: what is stored makes no sense; other negative errnos of
- * the store. */
+/* Decides after all of the experiment's runs have ended. 0; -EBADMSG: the stored data are inconsistent; other negative
+ * errnos of the store. */
 int until_decide(struct store *store, const struct experiment_record *e, const struct spec *spec,
                  struct until_decision *ret);
 

@@ -25,7 +25,7 @@ int affinity_set(pid_t tid, const struct affinity *a) {
         return syscall(SYS_sched_setaffinity, tid, sizeof(a->bits), a->bits) < 0 ? -errno : 0;
 }
 
-int affinity_home(struct affinity *ret) {
+int affinity_initial(struct affinity *ret) {
         struct affinity now, all, most;
         int r = affinity_get(0, &now);
         if (r < 0)

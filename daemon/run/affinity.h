@@ -18,10 +18,10 @@ struct affinity {
 /* Where a thread may run (tid 0: the caller). 0 or negative errno. */
 int affinity_get(pid_t tid, struct affinity *ret);
 int affinity_set(pid_t tid, const struct affinity *a);
-/* Where this thread is at home: every CPU there ever is, which the kernel cuts down to what the cpuset has online,
- * unless somebody has confined it further (taskset(1), CPUAffinity=): then where it is. So a CPU that comes back, or is
- * added to the cpuset, is used again. Moves the thread for a moment. 0 or negative errno. */
-int affinity_home(struct affinity *ret);
+/* The initial affinity of this thread: every possible CPU, which the kernel cuts down to what the cpuset has online,
+ * unless it has been confined further (taskset(1), CPUAffinity=): then its present affinity. So a CPU that comes back,
+ * or is added to the cpuset, is used again. Moves the thread for a moment. 0 or negative errno. */
+int affinity_initial(struct affinity *ret);
 /* 0; -ERANGE when a CPU is negative or beyond AFFINITY_CPUS. */
 int affinity_from_list(const int32_t *cpus, size_t n, struct affinity *ret);
 

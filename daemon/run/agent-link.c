@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * One agent, watched. The control socket is read packet by packet against a state machine; a timer holds the deadline
- * of the next message; the pidfd tells the end. Whatever comes first is put into words once, and after that the agent
- * is not listened to.
+ * One agent, watched. A state machine checks each packet of the control socket; a timer holds the deadline of the next
+ * message; the pidfd signals the exit. The first failure is reported once, and after it no more messages are received
+ * from the agent.
  */
 
 #include "daemon/run/agent-link.h"
 
 #include "daemon/log.h"
+#include "schema/detail.h"
 #include "schema/measure/perf-pass.h"
 #include "schema/standstill.h"
 #include "schema/transport/file-layout.h"
@@ -32,8 +33,8 @@
 #define READY_THREAD_NS (10 * NSEC_PER_MSEC)
 #define SILENCE_BEYOND_INTERVAL_NS (1500 * NSEC_PER_MSEC)
 #define SILENCE_PER_THREAD_NS (5 * NSEC_PER_MSEC) /* the leader's turn among a thousand spinning threads is far */
-#define LEAVE_WITHIN_NS (5 * NSEC_PER_SEC) /* it has measured all that it was to: a slow end is no reason to fail */
-#define EXIT_AFTER_HANGUP_NS NSEC_PER_SEC
+#define LEAVE_WITHIN_NS (5 * NSEC_PER_SEC)        /* its measurement is complete: a slow exit is no reason to fail */
+#define EXIT_AFTER_CLOSE_NS NSEC_PER_SEC
 #define FREE_WITHIN_MS 5000
 #define TIMER_ACCURACY_US 10000
 #define PACKETS_PER_DISPATCH 32u
@@ -44,7 +45,7 @@ static void describe_moment(const struct agent_link *l, uint64_t at, char *ret, 
         uint64_t window = l->start_ns + l->setup->warmup_ns;
         switch (l->state) {
         case AGENT_STARTED:
-                (void) snprintf(ret, size, "before it said hello");
+                (void) snprintf(ret, size, "before it sent hello");
                 break;
         case AGENT_SETTING_UP:
                 (void) snprintf(ret, size, "while it set up");
@@ -110,8 +111,8 @@ static void append(char *words, size_t size, const char *format, ...) {
         va_end(ap);
 }
 
-/* A kernel without CONFIG_PROC_CHILDREN does not tell of the forked ones. */
-void agent_link_tell_stopped(const struct agent_link *l, bool itself, char *words, size_t size) {
+/* A kernel without CONFIG_PROC_CHILDREN does not list the forked children. */
+void agent_link_append_stopped(const struct agent_link *l, bool itself, char *words, size_t size) {
         char path[64];
         int child;
         if (l->has_ended)
@@ -127,7 +128,7 @@ void agent_link_tell_stopped(const struct agent_link *l, bool itself, char *word
                 }
 }
 
-static void stop_listening(struct agent_link *l) {
+static void stop_receiving(struct agent_link *l) {
         l->control_source = sd_event_source_disable_unref(l->control_source);
         l->deadline_ns = UINT64_MAX;
         if (l->timer)
@@ -146,11 +147,11 @@ static void fail(struct agent_link *l, enum agent_failure failure, const char *f
         (void) vsnprintf(words + n, sizeof(words) - (size_t) n, format, ap);
         va_end(ap);
         l->state = AGENT_FAILED;
-        stop_listening(l);
+        stop_receiving(l);
         l->ops->failed(l->userdata, l, failure, words);
 }
 
-/* The timer is not moved with every message: when it rings it looks whether the deadline has moved. */
+/* The timer is not moved with every message: when it fires, its handler checks whether the deadline has moved. */
 static int set_deadline(struct agent_link *l, uint64_t deadline_ns) {
         l->deadline_ns = deadline_ns;
         if (deadline_ns == UINT64_MAX)
@@ -192,11 +193,11 @@ static uint64_t ready_allowed(const struct message_setup *s) {
 static void deadline_passed(struct agent_link *l) {
         char process[64], moment[64];
         describe_process(l, process, sizeof(process));
-        describe_moment(l, l->heard_ns, moment, sizeof(moment));
-        double silent = (double) (util_now_ns() - l->heard_ns) / 1e9;
+        describe_moment(l, l->received_ns, moment, sizeof(moment));
+        double silent = (double) (util_now_ns() - l->received_ns) / 1e9;
         if (l->state == AGENT_LEAVING)
                 fail(l, AGENT_WENT_SILENT, "did not exit within %.1f s of its report (%s)", silent, process);
-        else if (l->hung_up)
+        else if (l->control_closed)
                 fail(l, AGENT_WENT_SILENT, "closed its control socket %s and lives on (%s)", moment, process);
         else if (l->state == AGENT_RUNNING)
                 fail(l, AGENT_WENT_SILENT, "went silent for %.1f s %s (%s)", silent, moment, process);
@@ -204,14 +205,14 @@ static void deadline_passed(struct agent_link *l) {
                 fail(l, AGENT_WENT_SILENT, "was silent for %.1f s %s (%s)", silent, moment, process);
 }
 
-static void out_of_turn(struct agent_link *l, const struct message *m) {
+static void refuse_unexpected(struct agent_link *l, const struct message *m) {
         static const char *const expected[] = {
-                [AGENT_STARTED] = "hello",    [AGENT_SETTING_UP] = "count or ready",
-                [AGENT_READY] = "nothing",    [AGENT_RUNNING] = "alive, parts, sample, thread or report",
+                [AGENT_STARTED] = "hello",    [AGENT_SETTING_UP] = "count, probe or ready",
+                [AGENT_READY] = "nothing",    [AGENT_RUNNING] = "alive, parts, sample, thread, probe or report",
                 [AGENT_REPORTED] = "nothing", [AGENT_LEAVING] = "nothing",
                 [AGENT_FAILED] = "nothing"};
-        fail(l, AGENT_BROKE_PROTOCOL, "spoke out of turn: it sent \"%s\" where %s was expected",
-             message_type_name(m->type), expected[l->state]);
+        fail(l, AGENT_BROKE_PROTOCOL, "sent \"%s\" where %s was expected", message_type_name(m->type),
+             expected[l->state]);
 }
 
 static void take_hello(struct agent_link *l, const struct message *m) {
@@ -222,24 +223,54 @@ static void take_hello(struct agent_link *l, const struct message *m) {
         struct message setup = {.type = MESSAGE_SETUP, .setup = *l->setup};
         int r = message_send(l->control_fd, &setup, 0);
         if (r < 0) {
-                fail(l, AGENT_BROKE_PROTOCOL, "cannot be told what to do: %s", strerrordesc_np(-r));
+                fail(l, AGENT_BROKE_PROTOCOL, "cannot be sent its set-up: %s", strerrordesc_np(-r));
                 return;
         }
         l->state = AGENT_SETTING_UP;
-        deadline_or_fail(l, l->heard_ns + ready_allowed(l->setup));
+        deadline_or_fail(l, l->received_ns + ready_allowed(l->setup));
 }
 
 /* Opening takes some milliseconds at the most, and nothing is measured yet. */
 static void take_count(struct agent_link *l, const struct message *m) {
         if (l->n_counted == l->setup->point.threads) {
-                fail(l, AGENT_BROKE_PROTOCOL, "asks for the counters of more than its %" PRIu32 " threads",
+                fail(l, AGENT_BROKE_PROTOCOL, "requests the counters of more than its %" PRIu32 " threads",
                      l->setup->point.threads);
                 return;
         }
         l->n_counted++;
         int r = perf_pass_answer(l->control_fd, &perf_source_kernel, l->pid, m->count.tid);
-        if (r < 0 && r != -ECONNRESET) /* who has hung up is dealt with as such */
+        if (r < 0 && r != -ECONNRESET) /* a closed socket is handled when it is read */
                 fail(l, AGENT_BROKE_PROTOCOL, "cannot be given its counters: %s", strerrordesc_np(-r));
+}
+
+/* One before it is ready and one before it reports, and none where none were ordered. */
+static void take_probe(struct agent_link *l, const struct message *m) {
+        uint32_t due = l->state == AGENT_SETTING_UP ? PROBE_BEFORE : PROBE_AFTER;
+        if (!l->setup->probes || l->n_probes != due) {
+                fail(l, AGENT_BROKE_PROTOCOL,
+                     "sent a probe where none was due: it was to take %u, and has sent %" PRIu32,
+                     l->setup->probes ? (unsigned) PROBE_TIMES : 0, l->n_probes);
+                return;
+        }
+        l->probes[l->n_probes++] = m->probe;
+}
+
+/* False, and the link has failed: its probe has not come. */
+static bool has_probed(struct agent_link *l, uint32_t due) {
+        if (!l->setup->probes || l->n_probes == due)
+                return true;
+        fail(l, AGENT_BROKE_PROTOCOL, "sent %" PRIu32 " of %" PRIu32 " probes", l->n_probes, due);
+        return false;
+}
+
+static void take_ready(struct agent_link *l, struct message *m) {
+        if (!has_probed(l, PROBE_BEFORE + 1))
+                return;
+        l->ready = *m;
+        *m = (struct message){.type = MESSAGE_HELLO};
+        l->state = AGENT_READY;
+        (void) set_deadline(l, UINT64_MAX);
+        l->ops->ready(l->userdata, l);
 }
 
 /* They lie end to end, from the window's begin to now. */
@@ -249,10 +280,10 @@ static void take_parts(struct agent_link *l, const struct message_parts *p) {
                 end_ns += p->list[i].interval_ns; /* the decoder has seen to it that this fits */
                 messages += p->list[i].messages;
         }
-        if (p->begin_ns < window || (l->parts_end_ns && p->begin_ns != l->parts_end_ns) || end_ns > l->heard_ns) {
+        if (p->begin_ns < window || (l->parts_end_ns && p->begin_ns != l->parts_end_ns) || end_ns > l->received_ns) {
                 fail(l, AGENT_BROKE_PROTOCOL,
                      "sent impossible parts: %" PRIu64 " … %" PRIu64 " ns, after %" PRIu64 " and before %" PRIu64,
-                     p->begin_ns, end_ns, l->parts_end_ns ? l->parts_end_ns : window, l->heard_ns);
+                     p->begin_ns, end_ns, l->parts_end_ns ? l->parts_end_ns : window, l->received_ns);
                 return;
         }
         l->parts_end_ns = end_ns;
@@ -263,9 +294,9 @@ static void take_parts(struct agent_link *l, const struct message_parts *p) {
 static void take_sample(struct agent_link *l, struct message *m) {
         struct message_sample *s = &m->sample;
         uint64_t window = l->start_ns + l->setup->warmup_ns;
-        uint64_t elapsed = l->heard_ns > window ? (l->heard_ns - window) / NSEC_PER_SEC : 0;
+        uint64_t elapsed = l->received_ns > window ? (l->received_ns - window) / NSEC_PER_SEC : 0;
         if (s->thread >= l->setup->point.threads || s->second < l->next_second[s->thread] || s->second > elapsed ||
-            s->interval_ns == 0 || s->begin_ns < window || s->begin_ns > l->heard_ns) {
+            s->interval_ns == 0 || s->begin_ns < window || s->begin_ns > l->received_ns) {
                 fail(l, AGENT_BROKE_PROTOCOL,
                      "sent an impossible sample: thread %" PRIu32 " of %" PRIu32 ", second %" PRIu32 " after %" PRIu64
                      " s of the window, interval %" PRIu64 " ns, %" PRId64 " ns after its begin",
@@ -290,7 +321,7 @@ static void take_thread(struct agent_link *l, struct message *m) {
 }
 
 static void take_running(struct agent_link *l, struct message *m) {
-        deadline_or_fail(l, l->heard_ns + silence_allowed(l));
+        deadline_or_fail(l, l->received_ns + silence_allowed(l));
         if (l->state != AGENT_RUNNING || m->type == MESSAGE_ALIVE)
                 return;
         if (m->type == MESSAGE_PARTS) {
@@ -305,6 +336,12 @@ static void take_running(struct agent_link *l, struct message *m) {
                 take_thread(l, m);
                 return;
         }
+        if (m->type == MESSAGE_PROBE) {
+                take_probe(l, m);
+                return;
+        }
+        if (!has_probed(l, PROBE_AFTER + 1))
+                return;
         if (l->n_threads < l->setup->point.threads) {
                 fail(l, AGENT_BROKE_PROTOCOL, "reports without the totals of thread %" PRIu32, l->n_threads);
                 return;
@@ -318,28 +355,26 @@ static void take_running(struct agent_link *l, struct message *m) {
 
 /* May take parts of the message over. */
 static void take(struct agent_link *l, struct message *m) {
-        l->heard_ns = util_now_ns();
+        l->received_ns = util_now_ns();
         if (m->type == MESSAGE_ERROR)
-                fail(l, m->error.fault == FAULT_PEER ? AGENT_BLAMED_PEER : AGENT_SAID_SO, "gave up: %s",
+                fail(l, m->error.fault == FAULT_PEER ? AGENT_BLAMED_PEER : AGENT_REPORTED_ERROR, "gave up: %s",
                      m->error.detail);
         else if (l->state == AGENT_STARTED && m->type == MESSAGE_HELLO)
                 take_hello(l, m);
-        else if (l->state == AGENT_SETTING_UP && m->type == MESSAGE_READY) {
-                l->ready = *m;
-                *m = (struct message){.type = MESSAGE_HELLO};
-                l->state = AGENT_READY;
-                (void) set_deadline(l, UINT64_MAX);
-                l->ops->ready(l->userdata, l);
-        } else if (l->state == AGENT_SETTING_UP && m->type == MESSAGE_COUNT)
+        else if (l->state == AGENT_SETTING_UP && m->type == MESSAGE_READY)
+                take_ready(l, m);
+        else if (l->state == AGENT_SETTING_UP && m->type == MESSAGE_PROBE)
+                take_probe(l, m);
+        else if (l->state == AGENT_SETTING_UP && m->type == MESSAGE_COUNT)
                 take_count(l, m);
         else if (l->state == AGENT_SETTING_UP && m->type == MESSAGE_ALIVE)
                 return; /* does not move the deadline of ready */
         else if (l->state == AGENT_RUNNING &&
                  (m->type == MESSAGE_ALIVE || m->type == MESSAGE_PARTS || m->type == MESSAGE_SAMPLE ||
-                  m->type == MESSAGE_THREAD || m->type == MESSAGE_REPORT))
+                  m->type == MESSAGE_THREAD || m->type == MESSAGE_PROBE || m->type == MESSAGE_REPORT))
                 take_running(l, m);
         else
-                out_of_turn(l, m);
+                refuse_unexpected(l, m);
 }
 
 /* A sample per thread and second, twice as many for late ones, and some for everything else. */
@@ -348,14 +383,14 @@ static uint64_t packets_allowed(const struct agent_link *l) {
         return 256 + seconds * (2 * (uint64_t) l->setup->point.threads + 8);
 }
 
-static void hang_up(struct agent_link *l) {
-        l->hung_up = true;
+static void note_closed_control(struct agent_link *l) {
+        l->control_closed = true;
         l->control_source = sd_event_source_disable_unref(l->control_source);
         if (l->state != AGENT_LEAVING)
-                deadline_or_fail(l, util_now_ns() + EXIT_AFTER_HANGUP_NS);
+                deadline_or_fail(l, util_now_ns() + EXIT_AFTER_CLOSE_NS);
 }
 
-/* Whoever got hold of the agent's end could report figures in its name. */
+/* A process that got hold of the agent's end could report figures in its name. */
 static bool is_from_agent(struct agent_link *l, const struct ucred *sender) {
         if (sender->pid == l->pid)
                 return true;
@@ -366,18 +401,18 @@ static bool is_from_agent(struct agent_link *l, const struct ucred *sender) {
 
 /* false: nothing more to read for now. */
 static bool receive_one(struct agent_link *l) {
-        char detail[200] = "";
+        char detail[DETAIL_MAX] = "";
         struct ucred sender;
         struct message m;
         int r = message_receive_from(l->control_fd, &m, &sender, detail);
         if (r == -EAGAIN || r == -ETIMEDOUT)
                 return false;
         if (r == -ECONNRESET) {
-                hang_up(l);
+                note_closed_control(l);
                 return false;
         }
         if (r < 0 && r != -EBADMSG) {
-                fail(l, AGENT_BROKE_PROTOCOL, "cannot be received from: %s", strerrordesc_np(-r));
+                fail(l, AGENT_BROKE_PROTOCOL, "has a control socket that cannot be read: %s", strerrordesc_np(-r));
                 return false;
         }
         if (!is_from_agent(l, &sender)) {
@@ -404,11 +439,11 @@ static void receive_some(struct agent_link *l) {
                 ;
 }
 
-/* Where the machine stood still, or the daemon was held up, the agent gets some time more. */
+/* Extends the deadline where the machine stood still or the daemon was delayed. */
 static bool extend_deadline(struct agent_link *l, uint64_t now_ns) {
         if (!standstill_between(l->deadline_ns, now_ns))
                 return false;
-        log_warning("the deadline of %s (pid %d) was looked at %.1f s late: the daemon was held up, or the machine "
+        log_warning("the deadline of %s (pid %d) was checked %.1f s late: the daemon was delayed, or the machine "
                     "stood still",
                     l->role, l->pid, (double) (now_ns - l->deadline_ns) / 1e9);
         deadline_or_fail(l, now_ns + SILENCE_BEYOND_INTERVAL_NS);
@@ -419,7 +454,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         struct agent_link *l = userdata;
         (void) source;
         (void) usec;
-        /* The daemon may be the one that was late: what lies in the socket was said in time. */
+        /* The daemon may be the late one: what lies in the socket was sent in time. */
         uint64_t now_ns = util_now_ns();
         if (now_ns >= l->deadline_ns)
                 receive_some(l);
@@ -476,9 +511,9 @@ static int on_process(sd_event_source *source, int fd, uint32_t events, void *us
         (void) source;
         (void) fd;
         (void) events;
-        receive_some(l); /* what it said before it went tells more than how it went */
+        receive_some(l); /* its last messages explain more than its exit status */
         int r = reap(l);
-        if (r == -EAGAIN) /* a tracer hears of it first; another edge follows */
+        if (r == -EAGAIN) /* a tracer is notified first; another edge follows */
                 return 0;
         if (r < 0) {
                 log_error("cannot reap pid %d: %s", l->pid, strerrordesc_np(-r));
@@ -493,7 +528,7 @@ static int on_process(sd_event_source *source, int fd, uint32_t events, void *us
                 describe_moment(l, util_now_ns(), moment, sizeof(moment));
                 fail(l, AGENT_DIED, "%s %s", end, moment);
         }
-        stop_listening(l);
+        stop_receiving(l);
         l->ops->ended(l->userdata, l);
         return 0;
 }
@@ -537,7 +572,7 @@ int agent_link_new(struct agent_link **ret, const struct agent_link_options *o) 
         l->userdata = o->userdata;
         l->control_fd = o->control_fd;
         l->pidfd = o->process.pidfd;
-        l->spawned_ns = l->heard_ns = util_now_ns();
+        l->spawned_ns = l->received_ns = util_now_ns();
         l->next_second = calloc(o->setup->point.threads, sizeof(*l->next_second));
         l->threads = calloc(o->setup->point.threads, sizeof(*l->threads));
         int r = l->next_second && l->threads ? watch(l) : -ENOMEM;
@@ -557,7 +592,7 @@ void agent_link_free(struct agent_link *l) {
         if (!l->has_ended) {
                 struct pollfd p = {.fd = l->pidfd, .events = POLLIN};
                 (void) syscall(SYS_pidfd_send_signal, l->pidfd, SIGKILL, NULL, 0);
-                (void) poll(&p, 1, FREE_WITHIN_MS); /* what not even SIGKILL ends must not hold the daemon */
+                (void) poll(&p, 1, FREE_WITHIN_MS); /* a process that survives SIGKILL must not block the daemon */
                 (void) reap(l);
         }
         sd_event_source_disable_unref(l->control_source);
@@ -579,7 +614,7 @@ int agent_link_start(struct agent_link *l, uint64_t start_ns) {
         if (r < 0)
                 return r;
         l->start_ns = start_ns;
-        l->heard_ns = start_ns;
+        l->received_ns = start_ns;
         l->state = AGENT_RUNNING;
         return set_deadline(l, start_ns + silence_allowed(l));
 }
@@ -590,13 +625,13 @@ void agent_link_dismiss(struct agent_link *l) {
         if (l->state == AGENT_FAILED || l->has_ended)
                 return;
         l->state = AGENT_LEAVING;
-        l->heard_ns = util_now_ns();
-        deadline_or_fail(l, l->heard_ns + LEAVE_WITHIN_NS + bytes_allowed(l->setup));
+        l->received_ns = util_now_ns();
+        deadline_or_fail(l, l->received_ns + LEAVE_WITHIN_NS + bytes_allowed(l->setup));
 }
 
 void agent_link_kill(struct agent_link *l) {
         l->state = AGENT_FAILED;
-        stop_listening(l);
+        stop_receiving(l);
         if (!l->has_ended && syscall(SYS_pidfd_send_signal, l->pidfd, SIGKILL, NULL, 0) < 0 && errno != ESRCH)
                 log_error("cannot kill %s (pid %d): %s", l->role, l->pid, strerrordesc_np(errno));
 }

@@ -3,9 +3,9 @@
 #define IPCLAB_DAEMON_AGENT_LINK_H
 
 /*
- * The daemon's end of one agent: its control socket and its process, watched together. Holds the agent to the
- * protocol (schema/protocol/protocol.h), to its deadlines and to its word; says in a sentence what went wrong. It
- * decides nothing about the run: that is the runner's.
+ * The daemon's end of one agent: its control socket and its process, watched together. It checks that the agent keeps
+ * to the protocol (schema/protocol/protocol.h), to its deadlines and to its earlier messages, and reports a failure as
+ * one sentence. The runner decides about the run.
  */
 
 #include "daemon/run/spawn.h"
@@ -16,24 +16,24 @@
 
 enum agent_state {
         AGENT_STARTED,    /* hello is expected */
-        AGENT_SETTING_UP, /* ready is expected */
-        AGENT_READY,      /* nothing is expected until it is started */
-        AGENT_RUNNING,    /* alive, samples, in the end a report */
+        AGENT_SETTING_UP, /* ready is expected, behind a probe where the set-up orders them */
+        AGENT_READY,      /* nothing is expected before the start */
+        AGENT_RUNNING,    /* alive, samples, and at last a report */
         AGENT_REPORTED,   /* nothing more */
-        AGENT_LEAVING,    /* it was told to go and should exit 0 */
-        AGENT_FAILED,     /* not listened to any more */
+        AGENT_LEAVING,    /* its control socket is closed; it should exit 0 */
+        AGENT_FAILED,     /* nothing is received from it any more */
 };
 
-/* How much a failure tells. What an agent says may be a consequence of what became of the other one; what it says of
- * the other one is. */
-enum agent_failure { AGENT_BLAMED_PEER, AGENT_SAID_SO, AGENT_WENT_SILENT, AGENT_BROKE_PROTOCOL, AGENT_DIED };
+/* The kinds of failure, by how much each explains. An error that an agent reports may be a consequence of its peer's
+ * failure; an error that blames the peer is one. */
+enum agent_failure { AGENT_BLAMED_PEER, AGENT_REPORTED_ERROR, AGENT_WENT_SILENT, AGENT_BROKE_PROTOCOL, AGENT_DIED };
 
 struct agent_link;
 
 struct agent_link_ops {
         void (*ready)(void *userdata, struct agent_link *l);
         void (*parts)(void *userdata, struct agent_link *l, const struct message_parts *parts);
-        /* Taking the encoded latency over means leaving NULL in its place. */
+        /* A callback that takes the encoded latency over leaves NULL in its place. */
         void (*sample)(void *userdata, struct agent_link *l, struct message_sample *sample);
         void (*reported)(void *userdata, struct agent_link *l);
         void (*failed)(void *userdata, struct agent_link *l, enum agent_failure failure, const char *words);
@@ -60,6 +60,8 @@ struct agent_link {
         int exit_status;              /* status or signal */
         uint64_t cpu_ns;              /* user and system time, all threads */
         struct message ready, report; /* type MESSAGE_READY, MESSAGE_REPORT once they have come, else MESSAGE_HELLO */
+        struct probe probes[PROBE_TIMES]; /* the n_probes first */
+        uint32_t n_probes;
         uint64_t sampled_messages, sampled_bytes;
         uint64_t parts_messages;        /* of the samples' parts */
         struct message_thread *threads; /* of the point's threads, the n_threads first */
@@ -72,13 +74,14 @@ struct agent_link {
         void *userdata;
         int control_fd, pidfd;
         sd_event_source *control_source, *process_source, *timer;
-        uint64_t spawned_ns, start_ns, heard_ns;
+        uint64_t spawned_ns, start_ns;
+        uint64_t received_ns;  /* the last message; at first the spawn, then the start or the dismissal */
         uint64_t parts_end_ns; /* of the last part; 0: none has come */
         uint64_t deadline_ns;  /* of the next message, UINT64_MAX: none */
         uint64_t packets;
         uint32_t *next_second; /* per thread */
-        uint32_t n_counted;    /* threads whose counters were asked for */
-        bool hung_up;
+        uint32_t n_counted;    /* threads that have requested their counters */
+        bool control_closed;   /* by the agent */
 };
 
 /* The two ends of a control socket, both closed by exec; to be made before the agent is started. The kernel attaches
@@ -95,10 +98,10 @@ void agent_link_free(struct agent_link *l);
 int agent_link_start(struct agent_link *l, uint64_t start_ns);
 /* REPORTED -> LEAVING: closes the control socket. */
 void agent_link_dismiss(struct agent_link *l);
-/* SIGKILL, and no more listening; `ended` follows. */
+/* Sends SIGKILL and receives no more messages; `ended` follows. */
 void agent_link_kill(struct agent_link *l);
-/* Appends to the words of a failure what others may wait for: "; ROLE (pid 12) is stopped", if that is wanted of the
- * agent itself, and "; process 13 of ROLE (pid 12) is stopped" of the first such that its main thread has forked. */
-void agent_link_tell_stopped(const struct agent_link *l, bool itself, char *words, size_t size);
+/* Appends stopped processes, which others may be waiting for, to the words of a failure: "; ROLE (pid 12) is stopped"
+ * if `itself`, and "; process 13 of ROLE (pid 12) is stopped" for the first such child of its main thread. */
+void agent_link_append_stopped(const struct agent_link *l, bool itself, char *words, size_t size);
 
 #endif

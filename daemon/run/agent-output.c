@@ -2,7 +2,7 @@
 
 /*
  * The standard error of one agent, or of two that were one program. Owns the reading end of the pipe and its event
- * source. Nothing of what is read is trusted, and each look at it takes a bounded time.
+ * source. The text is not trusted, and each dispatch takes a bounded time.
  */
 
 #include "daemon/run/agent-output.h"
@@ -65,7 +65,7 @@ static void take(struct agent_output *o, const char *bytes, size_t n) {
         o->bytes += n;
 }
 
-/* false: there is nothing more to be had. */
+/* false: nothing more can be read. */
 static bool read_some(struct agent_output *o) {
         char buffer[4096];
         for (size_t got = 0; got < BYTES_AT_ONCE;) {

@@ -3,7 +3,7 @@
 #define IPCLAB_DAEMON_AGENT_OUTPUT_H
 
 /*
- * What an agent writes to its standard error: a pipe that the daemon reads, so that no agent has the daemon's log. Each
+ * The standard error of an agent: a pipe that the daemon reads, so that no agent has the daemon's log. Each
  * line goes to the log with the run and the role before it, cut at 400 bytes, with everything but printable ASCII as
  * \xNN; at most 100 lines of an agent, and after 256 KiB its pipe is not read any more.
  */

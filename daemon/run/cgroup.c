@@ -10,18 +10,17 @@
 #include "daemon/run/cgroup.h"
 
 #include "daemon/log.h"
+#include "schema/detail.h"
 #include "schema/util.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#define DETAIL_MAX 300u
 #define EMPTY_WITHIN_NS (2 * NSEC_PER_SEC)
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
@@ -34,15 +33,6 @@ struct cgroup_run {
         int tree_fd, fd; /* tree_fd is the tree's */
         char name[NAME_MAX + 1];
 };
-
-static int fail(char *detail, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
-static int fail(char *detail, int error, const char *format, ...) {
-        va_list ap;
-        va_start(ap, format);
-        (void) vsnprintf(detail, DETAIL_MAX, format, ap);
-        va_end(ap);
-        return error;
-}
 
 /* \040 and its like, as mountinfo writes blanks. In place. */
 static void unescape(char *s) {
@@ -110,9 +100,9 @@ static int find_own(char **ret, char *detail) {
         if (r == 0)
                 r = read_text("/proc/self/cgroup", &self);
         if (r < 0 || !mountinfo || !self)
-                return fail(detail, r, "cannot read /proc/self/mountinfo and cgroup: %s", strerrordesc_np(-r));
+                return detail_fail(detail, r, "cannot read /proc/self/mountinfo and cgroup: %s", strerrordesc_np(-r));
         r = cgroup_find(mountinfo, self, ret);
-        return r == -ENOENT ? fail(detail, r, "no cgroup v2 hierarchy is mounted here") : r;
+        return r == -ENOENT ? detail_fail(detail, r, "no cgroup v2 hierarchy is mounted here") : r;
 }
 
 static int kill_group(int fd) {
@@ -171,7 +161,7 @@ static bool is_own(const struct cgroup_tree *t, const char *name) {
         return strncmp(name, "run-", 4) == 0 && dot && strcmp(dot + 1, t->owner) == 0;
 }
 
-/* What a dead daemon left: its runs' agents may still be alive. */
+/* Removes the cgroups that a dead daemon left, whose agents may still be alive. */
 static void remove_leftovers(struct cgroup_tree *t) {
         int copy = openat(t->fd, ".", DIR_FLAGS);
         DIR *dir = copy < 0 ? NULL : fdopendir(copy);
@@ -195,18 +185,18 @@ static int probe(const struct cgroup_tree *t, const char *own, char *detail) {
         char name[NAME_MAX + 1];
         run_name(t, 0, name);
         if (mkdirat(t->fd, name, 0755) < 0 && errno != EEXIST)
-                return fail(detail, -errno, "may not make cgroups in %.200s: %s", own, strerrordesc_np(errno));
+                return detail_fail(detail, -errno, "may not make cgroups in %.200s: %s", own, strerrordesc_np(errno));
         _cleanup_close_ int fd = openat(t->fd, name, DIR_FLAGS);
         int r = fd < 0 || faccessat(fd, "cgroup.kill", W_OK, AT_EACCESS) < 0 ? -errno : 0;
         if (unlinkat(t->fd, name, AT_REMOVEDIR) < 0 && r == 0)
                 r = -errno;
-        return r < 0 ? fail(detail, r, "cgroups in %.200s cannot be killed: %s", own, strerrordesc_np(-r)) : 0;
+        return r < 0 ? detail_fail(detail, r, "cgroups in %.200s cannot be killed: %s", own, strerrordesc_np(-r)) : 0;
 }
 
 static int open_tree(struct cgroup_tree *t, const char *own, char *detail) {
         t->fd = open(own, DIR_FLAGS);
         if (t->fd < 0)
-                return fail(detail, -errno, "cannot open own cgroup %.200s: %s", own, strerrordesc_np(errno));
+                return detail_fail(detail, -errno, "cannot open own cgroup %.200s: %s", own, strerrordesc_np(errno));
         return probe(t, own, detail);
 }
 

@@ -4,7 +4,7 @@
 
 /*
  * A cgroup (v2) per run, so that a run ends as a whole, with whatever it forked: run-ID.OWNER in the daemon's own
- * cgroup. OWNER tells the daemons of one machine apart.
+ * cgroup. OWNER distinguishes the daemons of one machine.
  */
 
 #include <stdint.h>
@@ -12,8 +12,8 @@
 struct cgroup_tree; /* where runs' cgroups are made */
 struct cgroup_run;
 
-/* Finds the daemon's cgroup; what a dead daemon with the same owner's name (no dots) left in it is killed and removed.
- * 0, or a negative errno with the reason in ret_detail[300]. */
+/* Finds the daemon's cgroup; kills and removes what a dead daemon of the same owner's name (no dots) left in it.
+ * 0, or a negative errno with the reason in ret_detail[DETAIL_MAX]. */
 int cgroup_tree_new(struct cgroup_tree **ret, const char *owner, char *ret_detail);
 void cgroup_tree_free(struct cgroup_tree *t); /* NULL-safe */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The daemon's threads, moved out of a run's way and back: main loop, HTTP threads, whatever a library made. Owns no
- * state; the scheduler knows where the daemon came from. */
+/* Moves the daemon's threads out of a run's way and back: main loop, HTTP threads, those of libraries. Owns no state;
+ * the scheduler has the initial affinity. */
 
 #include "daemon/run/housekeeping.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Makes an IPC namespace by a helper process that is born in it: the daemon itself never leaves its own namespaces. The
- * helper sets what is to be set, since the settings below /proc/sys are those of whoever opens them, says how it went,
- * and waits until the daemon has opened its /proc/PID/ns files.
+ * Makes an IPC namespace by a helper process that is cloned into it: the daemon itself never leaves its own namespaces.
+ * The helper writes the settings, since /proc/sys shows each process those of its own namespace, reports the result and
+ * waits until the daemon has opened its /proc/PID/ns files.
  *
  * Source: man 7 ipc_namespaces, user_namespaces. From Linux 6.9 on the root of a user namespace may set what is in the
  * IPC namespaces that it owns; before, only root may.
@@ -13,6 +13,7 @@
 
 #include "daemon/run/process.h"
 #include "daemon/run/spawn.h"
+#include "schema/detail.h"
 #include "schema/util.h"
 
 #include <fcntl.h>
@@ -24,14 +25,13 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-#define DETAIL_MAX 200u
 #define NUMBER_MAX 24u
 #define ANSWER_MS 5000
 
-/* What the helper finds in its memory, as it was when it was born. */
+/* The helper's orders, which it reads from its copy of the daemon's memory. */
 struct task {
         char paths[QUEUE_SETTINGS][64];
-        char texts[QUEUE_SETTINGS][NUMBER_MAX]; /* "": left alone */
+        char texts[QUEUE_SETTINGS][NUMBER_MAX]; /* "": not written */
 };
 
 struct answer {
@@ -44,7 +44,7 @@ struct answer {
 struct helper {
         pid_t pid;
         int pidfd;
-        int hold;   /* writing end of a pipe: a byte is its start; the helper goes when it is closed */
+        int hold;   /* writing end of a pipe: a byte starts the helper, which exits when the end is closed */
         int answer; /* reading end of another */
 };
 
@@ -99,7 +99,7 @@ static _Noreturn void helper_main(const struct task *t, const int hold[2], const
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         (void) close(hold[1]);
         (void) close(report[0]);
-        if (read(hold[0], &byte, 1) != 1) /* it is who it shall be by now */
+        if (read(hold[0], &byte, 1) != 1) /* its user and group are mapped by now */
                 _exit(1);
         carry_out(t, &a);
         if (write(report[1], &a, sizeof(a)) != (ssize_t) sizeof(a))
@@ -135,14 +135,14 @@ static int helper_start(uint64_t namespaces, const struct task *t, struct helper
         return 0;
 }
 
-/* As an agent is ended: one that not even SIGKILL ends, in the kernel or held by a tracer, must not hold the daemon. */
+/* Ends it like an agent: a process that survives SIGKILL (in the kernel, or traced) must not block the daemon. */
 static void helper_stop(struct helper *h) {
         util_close(h->hold);
         util_close(h->answer);
         spawn_abort(&(struct spawned){.pid = h->pid, .pidfd = h->pidfd});
 }
 
-static int helper_ask(const struct helper *h, struct answer *ret) {
+static int helper_run(const struct helper *h, struct answer *ret) {
         struct pollfd p = {.fd = h->answer, .events = POLLIN};
         if (write(h->hold, "", 1) != 1)
                 return -errno;
@@ -194,7 +194,7 @@ static int use_helper(const struct helper *h, bool user, struct answer *answer, 
                 return -errno;
         int r = user ? map_root(proc) : 0;
         if (r == 0)
-                r = helper_ask(h, answer);
+                r = helper_run(h, answer);
         return r < 0 ? r : open_namespaces(proc, user, ret);
 }
 
@@ -212,18 +212,18 @@ static int make_somehow(const uint64_t *settings, struct answer *answer, struct 
         struct task t;
         plan_task(settings, &t);
         int r = make(false, &t, answer, ret);
-        if (r == -EPERM && geteuid() != 0) { /* who is root changes users, of which a user namespace has one */
+        if (r == -EPERM && geteuid() != 0) { /* root changes users, and a user namespace has only one */
                 r = make(true, &t, answer, ret);
                 if (r < 0)
                         (void) snprintf(ret_detail, DETAIL_MAX,
-                                        "needs CAP_SYS_ADMIN, and a user namespace is not to be had either: %s",
+                                        "needs CAP_SYS_ADMIN, and a user namespace cannot be made either: %s",
                                         strerrordesc_np(-r));
         } else if (r < 0)
                 (void) snprintf(ret_detail, DETAIL_MAX, "cannot make an IPC namespace: %s", strerrordesc_np(-r));
         return r;
 }
 
-static int say_unset(const struct answer *a, char *ret_detail) {
+static int describe_unset(const struct answer *a, char *ret_detail) {
         (void) snprintf(ret_detail, DETAIL_MAX, "cannot set %s in an IPC namespace: %s",
                         host_limits[queue_setting_terms[a->failed].id].name, strerrordesc_np(a->error));
         return -a->error;
@@ -237,7 +237,7 @@ int ipcns_new(const uint64_t settings[QUEUE_SETTINGS], struct ipcns *ret, char *
                 return r;
         if (a.failed >= 0) {
                 ipcns_close(&made);
-                return say_unset(&a, ret_detail);
+                return describe_unset(&a, ret_detail);
         }
         *ret = made;
         return 0;

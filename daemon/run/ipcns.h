@@ -20,12 +20,12 @@ struct ipcns {
 #define IPCNS_NONE ((struct ipcns){.ipc_fd = -1, .user_fd = -1})
 
 /* Makes one; where the daemon may not, inside a user namespace whose root is this user. settings: what to set in it, 0
- * = as it comes; NULL: all as it comes. 0, or a negative errno with the reason in ret_detail[200]. */
+ * = kernel default; NULL: all defaults. 0, or a negative errno with the reason in ret_detail[DETAIL_MAX]. */
 int ipcns_new(const uint64_t settings[QUEUE_SETTINGS], struct ipcns *ret, char *ret_detail);
 void ipcns_close(struct ipcns *ns);
 
-/* Tries what runs can have here, in namespaces that are gone again afterwards. Whatever cannot be had is said in *ret.
- */
+/* Probes what runs can get on this host, in namespaces that are gone again afterwards. *ret has the reasons for what is
+ * missing. */
 void ipcns_probe(struct queue_host *ret);
 
 #endif

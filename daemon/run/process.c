@@ -39,7 +39,7 @@ int process_join(int cgroup_fd) {
         int fd = openat(cgroup_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
         if (fd < 0)
                 return errno;
-        int e = write(fd, "0", 1) == 1 ? 0 : errno; /* 0 is whoever writes it */
+        int e = write(fd, "0", 1) == 1 ? 0 : errno; /* 0 stands for the writing process */
         (void) close(fd);
         return e;
 }

@@ -3,8 +3,8 @@
 #define IPCLAB_DAEMON_PROCESS_H
 
 /*
- * clone3(2), and clone(2) where a filter forbids the former: systemd's RestrictNamespaces= and many containers answer
- * it with ENOSYS, as they cannot look into its arguments.
+ * clone3(2), and clone(2) where a filter forbids the former: systemd's RestrictNamespaces= and many containers refuse
+ * it with ENOSYS, as a filter cannot read its arguments.
  */
 
 #include <stdint.h>

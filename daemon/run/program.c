@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The agent's program: looked at, copied, sealed. Owns nothing. Called by main, once. */
+/* Checks, copies and seals the agent's program. Owns nothing. Called by main, once. */
 
 #include "daemon/run/program.h"
 
@@ -17,7 +17,7 @@
 #define MFD_EXEC 0x0010U
 #endif
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
-#define MODE 0111 /* not even its owner, who may be the agents' user, reads it: what is readable is dumpable */
+#define MODE 0111 /* not even its owner, who may be the agents' user, reads it: a readable program is dumpable */
 
 static int make_memory(void) {
         const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
@@ -59,7 +59,7 @@ int program_copy(int fd, int *ret_fd) {
 }
 
 static int check(const char *path, const struct stat *st) {
-        if (S_ISLNK(st->st_mode)) { /* whoever may change the link would choose what we start */
+        if (S_ISLNK(st->st_mode)) { /* a user who may change the link would choose the program */
                 log_error("the agent %s is a symbolic link, which is not followed: name the program itself", path);
                 return -ELOOP;
         }

@@ -52,8 +52,8 @@ struct rundir_root {
         int left_error;
 };
 
-/* The last component shall be no link: whoever may change it would choose where we remove. Those above may be, as
- * /var/run is one. */
+/* The last component must not be a link: a user who may change it would choose where files are removed. Those above may
+ * be, as /var/run is one. */
 static int open_runtime_dir(const char *path) {
         size_t length = strlen(path);
         while (length > 1 && path[length - 1] == '/') /* a slash at the end would have a link followed */
@@ -132,7 +132,7 @@ static int doom(struct rundir_root *root, const char *name) {
         return r;
 }
 
-/* Out of the way, at once, and to the remover. */
+/* Renames the directory at once and queues it for the remover. */
 static int move_aside(struct rundir_root *root, const char *name) {
         char aside[NAME_BYTES];
         for (unsigned i = 0; i < NAMES_TRIED; i++) {
@@ -145,7 +145,7 @@ static int move_aside(struct rundir_root *root, const char *name) {
         return -EEXIST;
 }
 
-/* What a dead daemon left. */
+/* Queues the directories that a dead daemon left. */
 static int move_all_aside(struct rundir_root *root) {
         int fd = tree_open_below(root->fd, ".", O_RDONLY | O_DIRECTORY);
         DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -189,7 +189,7 @@ static int open_root(struct rundir_root *root, const char *runtime_dir) {
                 return -errno;
         if (st.st_uid != geteuid())
                 return -EPERM;
-        if (flock(fd, LOCK_EX | LOCK_NB) < 0) /* what lies in it may be in use: by another daemon */
+        if (flock(fd, LOCK_EX | LOCK_NB) < 0) /* another daemon may be using it */
                 return errno == EWOULDBLOCK ? -EBUSY : -errno;
         if ((st.st_mode & 07777) != 0700 && fchmod(fd, 0700) < 0)
                 return -errno;
@@ -208,7 +208,7 @@ static int init_lock(struct rundir_root *root) {
         return e == 0 ? -pthread_mutex_init(&root->lock, NULL) : -e;
 }
 
-/* What the remover has not done by then is left to the next start. */
+/* The next start removes what the remover has not by then. */
 static void stop_remover(struct rundir_root *root) {
         if (!root->has_remover)
                 return;

@@ -14,15 +14,16 @@
 
 struct rundir_root; /* RUNTIME_DIR/runs */
 
-/* Makes RUNTIME_DIR/runs as needed. What a dead daemon left in it is moved aside and removed in the background; what of
- * it cannot be removed is no reason to fail. 0; -EBUSY while another daemon uses it; negative errno; logged. */
+/* Makes RUNTIME_DIR/runs as needed. Directories that a dead daemon left in it are moved aside and removed in the
+ * background; a failed removal is not an error. 0; -EBUSY while another daemon uses it; negative
+ * errno; logged. */
 int rundir_root_new(struct rundir_root **ret, const char *runtime_dir);
 /* Waits for removals for some seconds, then removes RUNTIME_DIR/runs itself if it is empty. NULL-safe. */
 void rundir_root_free(struct rundir_root *root);
 
 /* A new, empty directory of this user, mode 0700, and an O_PATH descriptor of it. (uid_t) -1: the daemon's own. */
 int rundir_new(struct rundir_root *root, int64_t run_id, uid_t uid, gid_t gid, int *ret_fd);
-/* Its name is free when this returns; what is in it, however much that is, is removed in the background. 0 or negative
+/* Its name is free when this returns; its content, however large, is removed in the background. 0 or negative
  * errno, logged. */
 int rundir_remove(struct rundir_root *root, int64_t run_id);
 

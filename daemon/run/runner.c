@@ -11,6 +11,7 @@
 
 #include "daemon/run/runner.h"
 
+#include "daemon/admission/queues.h"
 #include "daemon/host/hostfs.h"
 #include "daemon/log.h"
 #include "daemon/result/result.h"
@@ -20,6 +21,7 @@
 #include "daemon/run/ipcns.h"
 #include "daemon/run/rundir.h"
 #include "daemon/run/watch.h"
+#include "schema/detail.h"
 #include "schema/json/json.h"
 #include "schema/transport/file-layout.h"
 #include "schema/transport/ring-layout.h"
@@ -37,10 +39,10 @@
 #define START_IN_NS (20 * NSEC_PER_MSEC)
 #define STALL_NS (5 * NSEC_PER_SEC) /* and the message's time */
 #define DEVICE_NS (10 * NSEC_PER_SEC)
-#define DRAIN_NS (30 * NSEC_PER_SEC) /* what is under way moves on; an end where nothing moves says so itself, soon */
+#define DRAIN_NS (30 * NSEC_PER_SEC) /* for messages that still move; an agent reports a stall itself, sooner */
 #define SLOWEST_BYTES_PER_NS 0.05    /* a transport that moves less than 50 MB/s of large messages has stalled */
-#define HEARSAY_NS (200 * NSEC_PER_MSEC)
-#define BLAME_NS NSEC_PER_SEC /* of an agent that speaks of its peer, which may yet speak for itself */
+#define DEFER_ERROR_NS (200 * NSEC_PER_MSEC)
+#define DEFER_BLAME_NS NSEC_PER_SEC /* for an error that blames the peer, which may yet report its own */
 #define KILL_WITHIN_NS (2 * NSEC_PER_SEC)
 #define REMOVE_WITHIN_NS (10 * NSEC_PER_SEC)
 #define REMOVE_LOOK_NS (5 * NSEC_PER_MSEC)
@@ -63,16 +65,16 @@ struct runner {
         struct ipcns ipcns;
         struct agent_output *outputs[END_COUNT];
         int run_dir_fd;
-        char cgroup_reason[300], ipcns_reason[200];
+        char cgroup_reason[DETAIL_MAX], ipcns_reason[DETAIL_MAX];
         struct result result;
         struct numastat numa_before;
-        struct watch *watch; /* NULL: the machine cannot be observed, which the log says */
+        struct watch *watch; /* NULL: the machine cannot be observed; logged */
 
         bool has_verdict;
         enum state verdict;
         char error[ERROR_MAX];
-        char hearsay[ERROR_MAX]; /* an agent's own words, kept while a better explanation may come */
-        bool blames;             /* they are about its peer */
+        char deferred_error[ERROR_MAX]; /* reported by an agent; held while a better explanation may come */
+        bool blames;                    /* deferred_error blames the agent's peer */
         char *result_json;
         struct run_verdict flags;       /* flags only */
         struct placement_doubts doubts; /* by the proofs */
@@ -178,22 +180,33 @@ static void put_isolation(const struct runner *r, struct json_writer *w) {
                 json_member_string(w, "ipc_namespace_reason", r->ipcns_reason);
         json_member_string(w, "capabilities", "none");
         json_member_bool(w, "no_new_privileges", true);
-        /* inherited from a service manager or a container: each system call then costs a look at it */
+        /* inherited from a service manager or a container: the filter then runs in each system call */
         json_member_bool(w, "seccomp_filter", prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == SECCOMP_MODE_FILTER);
         json_object_end(w);
 }
 
+static void put_proof(struct json_writer *w, const char *key, const struct proof_report *proof) {
+        json_put_key(w, key);
+        if (proof)
+                proof_report_put(proof, w);
+        else
+                json_put_null(w);
+}
+
 static void put_proofs(const struct agent_link *l, struct json_writer *w) {
         bool ready = l->ready.type == MESSAGE_READY, report = l->report.type == MESSAGE_REPORT;
-        const char *at_start = ready ? l->ready.ready.proof.text : NULL;
-        json_member_raw(w, "proof", report ? l->report.report.proof.text : NULL);
+        const struct effective *effective = report  ? l->report.report.effective
+                                            : ready ? l->ready.ready.effective
+                                                    : NULL;
+        put_proof(w, "proof", report ? l->report.report.proof : NULL);
         if (!report)
                 json_member_string(w, "proof_reason", "the agent did not live to its report");
-        json_member_raw(w, "proof_at_start", at_start);
-        json_member_raw(w, "effective",
-                        report  ? l->report.report.effective.text
-                        : ready ? l->ready.ready.effective.text
-                                : NULL);
+        put_proof(w, "proof_at_start", ready ? l->ready.ready.proof : NULL);
+        json_put_key(w, "effective");
+        if (effective)
+                effective_put(effective, w);
+        else
+                json_put_null(w);
 }
 
 static void put_agent(const struct runner *r, const struct agent_link *l, struct json_writer *w) {
@@ -228,12 +241,36 @@ static int agents_to_json(const struct runner *r, char **ret) {
         return e;
 }
 
+/* Takes the probes that all ends have sent. */
+static int collect_probes(const struct runner *r, struct run_probes **ret) {
+        struct run_probes p = {0};
+        for (size_t time = 0; time < PROBE_TIMES; time++) {
+                const struct probe *probes[END_COUNT] = {NULL};
+                for (unsigned i = 0; i < r->n_agents; i++) {
+                        if (!r->links[i] || r->links[i]->n_probes <= time)
+                                goto end;
+                        probes[i] = &r->links[i]->probes[time];
+                        p.roles[i] = r->result.roles[i];
+                }
+                probe_sitting_init(&p.at[time], probes, r->n_agents);
+        }
+end:
+        if (!p.at[PROBE_BEFORE].known)
+                return 0;
+        struct run_probes *made = malloc(sizeof(*made));
+        if (!made)
+                return -ENOMEM;
+        *made = p;
+        *ret = made;
+        return 0;
+}
+
 static int on_settle(sd_event_source *source, void *userdata) {
         struct runner *r = userdata;
         struct run_verdict v = r->flags;
         (void) source;
         clean_up(r);
-        /* The next run is not measured beside the removal of what this one has left; nor does it wait for ever. */
+        /* The next run is not measured beside the removal of this one's files, but does not wait for it for ever. */
         if (r->removed_until_ns == 0)
                 r->removed_until_ns = util_now_ns() + REMOVE_WITHIN_NS;
         if (!rundir_settle(r->host->rundirs, 0) && util_now_ns() < r->removed_until_ns) {
@@ -241,7 +278,7 @@ static int on_settle(sd_event_source *source, void *userdata) {
                 return 0;
         }
         v.state = r->verdict;
-        if (agents_to_json(r, &v.agents_json) < 0) {
+        if (agents_to_json(r, &v.agents_json) < 0 || collect_probes(r, &v.probes) < 0) {
                 v.state = STATE_FAILED;
                 (void) snprintf(r->error, sizeof(r->error), "out of memory");
         }
@@ -253,9 +290,9 @@ static int on_settle(sd_event_source *source, void *userdata) {
 
 /* --- the agents' words --- */
 
-static bool violated(struct runner *r, const struct agent_link *l, const struct message_object *proof) {
-        char detail[300] = "";
-        int e = placement_verify(&r->order->placement->ends[end_of(r, l)], r->order->point, end_of(r, l), proof->value,
+static bool violated(struct runner *r, const struct agent_link *l, const struct proof_report *proof) {
+        char detail[DETAIL_MAX] = "";
+        int e = placement_verify(&r->order->placement->ends[end_of(r, l)], r->order->point, end_of(r, l), proof,
                                  &r->doubts, detail);
         if (e == 0)
                 return false;
@@ -277,7 +314,7 @@ static void plan_deadline(struct runner *r, uint64_t start_ns) {
         set_timer(r, deadline);
 }
 
-/* A run is as good as it is where nobody can observe what is beside it: its result has no "noise" then. */
+/* Starts the observation of the machine. A run that cannot be observed goes on, without "noise" in its result. */
 static void observe(struct runner *r) {
         const struct watch_order order = {
                 .event = r->host->event,
@@ -309,7 +346,7 @@ static int conclude_watch(struct runner *r) {
 
 static void on_ready(void *userdata, struct agent_link *l) {
         struct runner *r = userdata;
-        if (violated(r, l, &l->ready.ready.proof))
+        if (violated(r, l, l->ready.ready.proof))
                 return;
         for (unsigned i = 0; i < r->n_agents; i++)
                 if (r->links[i]->state != AGENT_READY)
@@ -380,7 +417,7 @@ static bool samples_incomplete(struct runner *r, const struct agent_link *l) {
         return true;
 }
 
-/* And each thread has its part of it. */
+/* Compares the totals of the threads with the report, too. */
 static bool threads_incomplete(struct runner *r, const struct agent_link *l) {
         const struct message_report *m = &l->report.report;
         uint64_t messages = 0, bytes = 0;
@@ -399,8 +436,8 @@ static bool threads_incomplete(struct runner *r, const struct agent_link *l) {
 
 static void on_reported(void *userdata, struct agent_link *l) {
         struct runner *r = userdata;
-        char detail[300];
-        if (violated(r, l, &l->report.report.proof) || samples_incomplete(r, l) || threads_incomplete(r, l))
+        char detail[DETAIL_MAX];
+        if (violated(r, l, l->report.report.proof) || samples_incomplete(r, l) || threads_incomplete(r, l))
                 return;
         r->result.reports[end_of(r, l)] = &l->report.report;
         r->result.threads[end_of(r, l)] = l->threads;
@@ -414,6 +451,9 @@ static void on_reported(void *userdata, struct agent_link *l) {
         struct numastat after;
         numastat_take(r->host->root ? r->host->root : "", &after);
         numastat_subtract(&r->result.numa, &after, &r->numa_before);
+        const struct agent_link *first = r->links[END_FIRST];
+        r->result.clock_offset =
+                first->n_probes > 0 ? first->probes[PROBE_BEFORE].offset : (struct probe_offset){.absence = PROBE_LATE};
         int e = conclude_watch(r);
         if (e == 0)
                 e = result_judge(&r->result);
@@ -434,23 +474,24 @@ static void on_reported(void *userdata, struct agent_link *l) {
                 agent_link_dismiss(r->links[i]);
 }
 
-/* What an agent says ("the other end is gone") may be the consequence of what the daemon is about to see itself. */
+/* An error that an agent reports ("the other end is gone") may be the consequence of a failure that the daemon is about
+ * to detect itself, so it is deferred. */
 static void on_failed(void *userdata, struct agent_link *l, enum agent_failure failure, const char *words) {
         struct runner *r = userdata;
         bool blames = failure == AGENT_BLAMED_PEER, silent = failure == AGENT_WENT_SILENT;
-        char said[ERROR_MAX];
-        (void) snprintf(said, sizeof(said), "%s", words);
+        char error[ERROR_MAX];
+        (void) snprintf(error, sizeof(error), "%s", words);
         for (unsigned i = 0; (blames || silent) && i < r->n_agents; i++)
-                agent_link_tell_stopped(r->links[i], r->links[i] != l, said, sizeof(said));
-        if (!blames && failure != AGENT_SAID_SO) {
-                fail(r, "%s", said);
+                agent_link_append_stopped(r->links[i], r->links[i] != l, error, sizeof(error));
+        if (!blames && failure != AGENT_REPORTED_ERROR) {
+                fail(r, "%s", error);
                 return;
         }
-        if (r->has_verdict || (r->hearsay[0] && (blames || !r->blames)))
+        if (r->has_verdict || (r->deferred_error[0] && (blames || !r->blames)))
                 return;
         r->blames = blames;
-        (void) snprintf(r->hearsay, sizeof(r->hearsay), "%s", said);
-        set_timer(r, util_now_ns() + (blames ? BLAME_NS : HEARSAY_NS));
+        (void) snprintf(r->deferred_error, sizeof(r->deferred_error), "%s", error);
+        set_timer(r, util_now_ns() + (blames ? DEFER_BLAME_NS : DEFER_ERROR_NS));
 }
 
 static void on_ended(void *userdata, struct agent_link *l) {
@@ -458,8 +499,8 @@ static void on_ended(void *userdata, struct agent_link *l) {
         (void) l;
         if (!all_ended(r))
                 return;
-        if (r->hearsay[0])
-                fail(r, "%s", r->hearsay);
+        if (r->deferred_error[0])
+                fail(r, "%s", r->deferred_error);
         if (r->state == RUNNER_LEAVING)
                 set_verdict(r, STATE_DONE, NULL);
         settle_if_over(r);
@@ -483,9 +524,9 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
                         if (r->links[i] && !r->links[i]->has_ended)
                                 log_error("%s (pid %d) of run %" PRId64 " was killed and is still there",
                                           r->links[i]->role, r->links[i]->pid, r->order->run_id);
-                set_timer(r, util_now_ns() + KILL_WITHIN_NS); /* no next run beside it: wait, and say so again */
-        } else if (r->hearsay[0])
-                fail(r, "%s", r->hearsay);
+                set_timer(r, util_now_ns() + KILL_WITHIN_NS); /* no next run starts beside it: wait, and log it again */
+        } else if (r->deferred_error[0])
+                fail(r, "%s", r->deferred_error);
         else if (util_now_ns() >= r->started_ns + r->order->timeout_ns)
                 fail(r, "the run took longer than the limit run_timeout, %.0f s", (double) r->order->timeout_ns / 1e9);
         else
@@ -498,7 +539,10 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
 
 static void plan_setup(struct runner *r, enum end end) {
         const struct run_order *o = r->order;
-        const struct transport_options options = options_for_point(&o->spec->options, o->point);
+        struct transport_options options = options_for_point(&o->spec->options, o->point);
+        if (queues_are_used(o->point))
+                options.msgq_depth =
+                        options_queue_depth(&options, o->chunk_bytes ? o->chunk_bytes : o->point->message_size);
         uint64_t total = window_end_messages(&o->spec->end, o->point);
         r->setups[end] = (struct message_setup){
                 .end = end,
@@ -515,12 +559,15 @@ static void plan_setup(struct runner *r, enum end end) {
                 .chunk_bytes = o->chunk_bytes,
                 .options = options,
                 .placement = o->placement->ends[end],
+                .probes = true,
+                .fresh = o->spec->fresh,
+                .stamp = o->spec->stamp,
         };
 }
 
-/* What cannot be had is not a reason to fail; it is told with the result, and once in the log. */
+/* A run without isolation does not fail: the reason stands in its result, and once in the log. */
 static void make_isolation(struct runner *r) {
-        static bool told_ipcns, told_cgroup;
+        static bool logged_ipcns, logged_cgroup;
         if (!r->host->cgroups)
                 (void) snprintf(r->cgroup_reason, sizeof(r->cgroup_reason), "%s", r->host->cgroup_reason);
         else {
@@ -529,19 +576,19 @@ static void make_isolation(struct runner *r) {
                         (void) snprintf(r->cgroup_reason, sizeof(r->cgroup_reason), "cannot make the run's cgroup: %s",
                                         strerrordesc_np(-e));
         }
-        if (r->cgroup_reason[0] && !told_cgroup) {
+        if (r->cgroup_reason[0] && !logged_cgroup) {
                 log_notice("runs have no cgroup of their own: %s", r->cgroup_reason);
-                told_cgroup = true;
+                logged_cgroup = true;
         }
-        if (ipcns_new(r->order->queue_settings, &r->ipcns, r->ipcns_reason) < 0 && !told_ipcns) {
+        if (ipcns_new(r->order->queue_settings, &r->ipcns, r->ipcns_reason) < 0 && !logged_ipcns) {
                 log_notice("runs have no IPC namespace of their own: %s", r->ipcns_reason);
-                told_ipcns = true;
+                logged_ipcns = true;
         }
 }
 
 /* 0: this kernel has none. */
 static uint64_t huge_page_bytes(void) {
-        _cleanup_(hostfs_deinit) struct hostfs h;
+        _cleanup_(hostfs_deinit) struct hostfs h = {};
         _cleanup_free_ char *text = NULL;
         char line[64];
         if (hostfs_init(&h, NULL) < 0 || hostfs_text(&h, &text, "/proc/meminfo") < 0 ||
@@ -550,17 +597,17 @@ static uint64_t huge_page_bytes(void) {
         return strtoull(line, NULL, 10) * 1024;
 }
 
-/* What the longest file of an agent's own takes, shared memory that has a name or a descriptor among them. */
+/* The bytes of the longest file that an agent makes, including shared memory with a name or a descriptor. */
 static uint64_t largest_file(const struct run_order *order) {
         const struct point *p = order->point;
-        const struct transport_options *o = &order->spec->options;
+        const struct transport_options o = options_for_point(&order->spec->options, p);
         uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE), bytes = 0;
         if (workload_has_transport(p->workload) && transport_terms[p->transport].carrier == CARRIER_FILE)
                 bytes = file_layout_of(p, page).bytes;
         else if (workload_has_transport(p->workload) && transport_terms[p->transport].carrier == CARRIER_MEMFD)
                 bytes = file_layout_of(p, page).stride;
         else if (workload_has_transport(p->workload) && transport_terms[p->transport].carrier == CARRIER_RING)
-                bytes = ring_layout_of(p, o, o->huge_pages == TOGGLE_ON ? huge_page_bytes() : page).area_bytes;
+                bytes = ring_layout_of(p, &o, o.huge_pages == TOGGLE_ON ? huge_page_bytes() : page).area_bytes;
         return bytes + FILE_SPARE_BYTES;
 }
 
@@ -594,7 +641,7 @@ static int spawn_somewhere(struct runner *r, struct spawn_request *q, struct spa
         return spawn_agent(q, ret, error);
 }
 
-/* What an agent is spawned with, and the daemon's end of its control socket. */
+/* The request to spawn an agent, and the daemon's end of its control socket. */
 struct launch {
         struct spawn_request request;
         struct agent_link_options link;
@@ -608,14 +655,14 @@ static void launch_deinit(struct launch *l) {
 }
 
 /* Two agents that are started as one program, and have one standard error. */
-static bool are_twins(const struct runner *r) {
+static bool are_forked(const struct runner *r) {
         return r->n_agents > 1 && transport_terms[r->order->point->transport].by_descent;
 }
 
 static int make_output(struct runner *r, enum end end, int *ret_write_fd) {
         char who[48];
         const char *const *roles = r->result.roles;
-        if (are_twins(r))
+        if (are_forked(r))
                 (void) snprintf(who, sizeof(who), "%s or %s", roles[END_FIRST], roles[END_SECOND]);
         else
                 (void) snprintf(who, sizeof(who), "%s", roles[end]);
@@ -653,7 +700,7 @@ static int launch(struct runner *r, struct launch *l) {
         return e;
 }
 
-/* The process runs. It is the link's from here on, or it is ended. */
+/* Hands the running process to a new link; on failure it is ended. */
 static int watch(struct runner *r, enum end end, struct launch *l) {
         int e = agent_link_new(&r->links[end], &l->link);
         if (e < 0) {
@@ -666,40 +713,40 @@ static int watch(struct runner *r, enum end end, struct launch *l) {
 }
 
 static int start_agent(struct runner *r, enum end end, int peer_fd) {
-        _cleanup_(launch_deinit) struct launch l;
+        _cleanup_(launch_deinit) struct launch l = {};
         int e = prepare_launch(r, end, peer_fd, &l);
         if (e == 0)
                 e = launch(r, &l);
         return e == 0 ? watch(r, end, &l) : e;
 }
 
-/* Both agents at once, from one program that has what they share. */
-static void start_twins(struct runner *r, const int peers[2]) {
+/* Starts both agents from one program, which makes their shared memory and forks the second. */
+static void start_forked(struct runner *r, const int peers[2]) {
         _cleanup_(launch_deinit) struct launch first = {.link = {.control_fd = -1}, .theirs = -1, .output = -1};
         _cleanup_(launch_deinit) struct launch second = {.link = {.control_fd = -1}, .theirs = -1, .output = -1};
-        const struct transport_options *o = &r->order->spec->options;
+        const struct transport_options o = options_for_point(&r->order->spec->options, r->order->point);
         if (prepare_launch(r, END_FIRST, peers[0], &first) < 0 || prepare_launch(r, END_SECOND, peers[1], &second) < 0)
                 return;
-        bool huge = o->huge_pages == TOGGLE_ON;
+        bool huge = o.huge_pages == TOGGLE_ON;
         uint64_t page = huge ? huge_page_bytes() : (uint64_t) sysconf(_SC_PAGESIZE);
         if (page == 0) {
                 fail(r, "huge_pages: this kernel has none");
                 return;
         }
-        struct spawn_twin twin = {
+        struct spawn_forked forked = {
                 .role = second.link.role,
                 .control_fd = second.theirs,
                 .peer_fd = peers[1],
                 .affinity = second.request.affinity,
                 .memory = second.request.memory,
                 .memory_nodes = second.request.memory_nodes,
-                .shared_bytes = ring_layout_of(r->order->point, o, page).area_bytes,
+                .shared_bytes = ring_layout_of(r->order->point, &o, page).area_bytes,
                 .huge_pages = huge,
         };
-        first.request.twin = &twin;
+        first.request.forked = &forked;
         if (launch(r, &first) < 0)
                 return;
-        second.link.process = twin.process;
+        second.link.process = forked.process;
         (void) watch(r, END_FIRST, &first);
         (void) watch(r, END_SECOND, &second);
 }
@@ -710,8 +757,8 @@ static void start_agents(struct runner *r) {
                 fail(r, "cannot connect the agents: %s", strerrordesc_np(errno));
                 return;
         }
-        if (are_twins(r))
-                start_twins(r, peers);
+        if (are_forked(r))
+                start_forked(r, peers);
         else
                 for (unsigned i = 0; i < r->n_agents; i++)
                         if (start_agent(r, (enum end) i, peers[i]) < 0)
@@ -725,7 +772,7 @@ static void start(struct runner *r) {
         const struct agent_identity *id = &r->host->identity;
         uint64_t planned = o->spec->warmup_ns + o->spec->end.duration_ns;
         if (planned > o->timeout_ns) {
-                fail(r, "the spec asks for %.0f s, the limit run_timeout is %.0f s", (double) planned / 1e9,
+                fail(r, "the spec takes %.0f s, the limit run_timeout is %.0f s", (double) planned / 1e9,
                      (double) o->timeout_ns / 1e9);
                 return;
         }
@@ -797,5 +844,6 @@ void run_verdict_deinit(struct run_verdict *v) {
         free(v->error);
         free(v->agents_json);
         free(v->result_json);
+        free(v->probes);
         *v = (struct run_verdict){0};
 }

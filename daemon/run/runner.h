@@ -4,13 +4,16 @@
 
 /*
  * One run, from its agents' start to the last trace of them removed. The scheduler makes one at a time, gets its
- * samples and in the end a verdict; the store and the queue are not the runner's business.
+ * samples and its verdict. The runner knows neither the store nor the queue.
  */
 
 #include "daemon/admission/queues.h"
+#include "daemon/host/build.h"
 #include "daemon/placement/placement.h"
+#include "daemon/result/probes.h"
 #include "daemon/run/spawn.h"
 #include "daemon/store/records.h"
+#include "schema/detail.h"
 
 #include <systemd/sd-event.h>
 
@@ -19,30 +22,31 @@ struct environment;
 struct rundir_root;
 struct runner;
 
-/* What runs need of the machine: made once by main, lent to every run. */
+/* The resources of the machine that runs need: made once by main, lent to every run. */
 struct runner_host {
         sd_event *event;
         int program_fd; /* the agent */
         struct agent_identity identity;
-        struct cgroup_tree *cgroups; /* NULL: none to be had */
-        char cgroup_reason[300];     /* why not */
+        struct cgroup_tree *cgroups;    /* NULL: not available */
+        char cgroup_reason[DETAIL_MAX]; /* why not */
         struct rundir_root *rundirs;
-        struct affinity affinity;  /* where the daemon is at home, and an agent that was not told: affinity_home() */
+        struct affinity affinity;  /* initial CPUs of the daemon and of unpinned agents: affinity_initial() */
         struct topology *topology; /* read again by the scheduler alone, between runs */
-        struct queue_host queues;  /* what runs can have of message queues */
+        struct queue_host queues;  /* the limits of runs' message queues */
         const char *root;          /* "" or a captured tree; NULL: "" */
+        struct build build;
 };
 
-/* What is to be run. Everything pointed to must outlive the runner. */
+/* The run to execute. Everything pointed to must outlive the runner. */
 struct run_order {
         int64_t experiment_id, run_id;
         const struct spec *spec;
         const struct point *point;
         const struct run_placement *placement;
         uint64_t chunk_bytes;                    /* messages go in pieces of so many; 0 = whole */
-        uint64_t queue_settings[QUEUE_SETTINGS]; /* of the run's IPC namespace; 0: as it comes */
+        uint64_t queue_settings[QUEUE_SETTINGS]; /* of the run's IPC namespace; 0: kernel default */
         uint64_t timeout_ns;
-        struct environment *environment; /* before the run; its settings are observed meanwhile. NULL: they are not */
+        struct environment *environment; /* before the run; its settings are observed during it. NULL: not observed */
 };
 
 #define RUN_FLAGS_MAX 32u
@@ -53,12 +57,13 @@ struct run_verdict {
         char *agents_json, *result_json;
         const char *flags[RUN_FLAGS_MAX]; /* static */
         size_t n_flags;
+        struct run_probes *probes; /* NULL: no probe has come, not even before the warm-up */
 };
 
 void run_verdict_deinit(struct run_verdict *v);
 
 struct runner_ops {
-        /* The sample is taken over. */
+        /* Takes the sample over. */
         void (*sample)(void *userdata, struct sample_record *sample);
         /* The last call, from the event loop: nothing of the run is left. The verdict is taken over; the runner may be
          * freed. */
@@ -70,7 +75,7 @@ int runner_new(struct runner **ret, const struct runner_host *host, const struct
                const struct runner_ops *ops, void *userdata);
 /* Ends it as cancelled or interrupted; ops->ended follows. `words` go to the run's error, NULL for none. */
 void runner_stop(struct runner *r, enum state as, const char *words);
-/* Whatever is still alive is killed. NULL-safe. */
+/* Kills agents that are still alive. NULL-safe. */
 void runner_free(struct runner *r);
 
 #endif

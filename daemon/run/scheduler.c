@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The queue's motor. Owns the current run: its records, the parsed spec and point, placement, environment snapshots and
- * the samples that wait to be stored. The store decides what is next; the runner does it; whatever the store refuses is
- * tried again with growing pauses, and no next run starts before the last one is written down.
+ * The scheduler. It owns the current run: its records, the parsed spec and point, placement, environment snapshots and
+ * the samples that wait to be stored. The store selects the next run and the runner executes it. A write that the store
+ * refuses is tried again with growing pauses, and no next run starts before the last one is stored.
  *
  *      IDLE -> (started) RUNNING -> (verdict) FINISHING -> (stored) IDLE
  */
@@ -13,10 +13,13 @@
 #include "daemon/admission/admission.h"
 #include "daemon/host/environment.h"
 #include "daemon/log.h"
+#include "daemon/result/probes.h"
+#include "daemon/result/search.h"
 #include "daemon/result/until.h"
 #include "daemon/run/housekeeping.h"
 #include "daemon/run/sequence.h"
 #include "daemon/tune/tuning.h"
+#include "schema/detail.h"
 #include "schema/json/json.h"
 #include "schema/util.h"
 
@@ -31,7 +34,7 @@
 #define RETRY_FIRST_NS NSEC_PER_SEC
 #define RETRY_LONGEST_NS (30 * NSEC_PER_SEC)
 #define SETTLE_LONGEST_NS (60 * NSEC_PER_SEC)
-/* Of some milliseconds each; more samples than most runs leave. */
+/* Each step takes some milliseconds; together they remove more samples than most runs leave. */
 #define TIDY_STEPS 8u
 #define WORDS_MAX 900u
 
@@ -40,7 +43,8 @@ enum scheduler_state { SCHEDULER_IDLE, SCHEDULER_RUNNING, SCHEDULER_FINISHING };
 struct current {
         struct run_record run;
         struct experiment_record experiment;
-        const struct spec *spec; /* the scheduler's */
+        const struct spec *spec; /* the scheduler's, or searched */
+        struct spec searched;    /* the same with the run's rate; it owns nothing */
         struct point point;
         struct run_placement placement;
         uint64_t chunk_bytes, queue_settings[QUEUE_SETTINGS];
@@ -50,9 +54,9 @@ struct current {
         bool moved;      /* the daemon is out of the run's way */
         uint64_t cpu_ns; /* the daemon's own when the run began */
 
-        /* what is to be stored */
+        /* the outcome, to be stored */
         enum state state;
-        char *error, *flags_json, *agents_json, *result_json, *environment_json;
+        char *error, *flags_json, *agents_json, *result_json, *environment_json, *probes_json;
 };
 
 struct scheduler {
@@ -60,7 +64,7 @@ struct scheduler {
         struct service *service;
         enum scheduler_state state;
         bool stopping;
-        bool recovered;    /* what an earlier daemon left behind is in the queue again */
+        bool recovered;    /* runs that an earlier daemon left are in the queue again */
         struct spec *spec; /* of the experiment whose run was the last to begin */
         int64_t spec_of;   /* its id, which is never reused */
         struct current c;
@@ -68,7 +72,7 @@ struct scheduler {
         size_t n_batch;
         sd_event_source *look, *flush, *retry, *settle;
         uint64_t pause_ns, settle_pause_ns;
-        char owed[TUNING_DETAIL_MAX]; /* why a setting of the host is not put back; "": nothing is owed */
+        char pending_restore[TUNING_DETAIL_MAX]; /* why a setting of the host is not restored; "": all are */
 };
 
 static void look(struct scheduler *s);
@@ -82,12 +86,17 @@ static uint64_t own_cpu_ns(void) {
                ((uint64_t) u.ru_utime.tv_usec + (uint64_t) u.ru_stime.tv_usec) * NSEC_PER_USEC;
 }
 
+static void doing(struct scheduler *s, enum service_operation operation) {
+        if (s->service)
+                service_doing(s->service, operation);
+}
+
 static void changed(struct scheduler *s) {
         if (s->service)
                 service_changed(s->service, s->c.run.experiment_id);
 }
 
-static void tell_status(struct scheduler *s) {
+static void publish_status(struct scheduler *s) {
         bool busy = s->state != SCHEDULER_IDLE;
         if (s->service)
                 service_set_status(s->service, busy ? s->c.run.experiment_id : 0, busy ? s->c.run.id : 0,
@@ -118,10 +127,10 @@ static void retry_later(struct scheduler *s, const char *what, int error) {
         arm(s->retry, util_now_ns() + s->pause_ns);
 }
 
-/* Puts back what earlier runs have changed of the host. What cannot be put back now is tried again with growing pauses
- * though no run comes, and /health says so meanwhile. */
+/* Restores the settings of the host that earlier runs have changed. A restore that fails is tried again with growing
+ * pauses, even when no run comes, and /health reports it until it succeeds. */
 static int settle(struct scheduler *s) {
-        int e = tuning_restore(s->o.store, s->o.root, s->owed); /* has logged it */
+        int e = tuning_restore(s->o.store, s->o.root, s->pending_restore); /* has logged it */
         if (e < 0) {
                 s->settle_pause_ns = s->settle_pause_ns ? 2 * s->settle_pause_ns : RETRY_FIRST_NS;
                 if (s->settle_pause_ns > SETTLE_LONGEST_NS)
@@ -129,10 +138,10 @@ static int settle(struct scheduler *s) {
                 arm(s->settle, util_now_ns() + s->settle_pause_ns);
         } else {
                 s->settle_pause_ns = 0;
-                s->owed[0] = '\0';
+                s->pending_restore[0] = '\0';
         }
         if (s->service)
-                service_set_owed(s->service, s->owed);
+                service_set_pending_restore(s->service, s->pending_restore);
         return e;
 }
 
@@ -140,7 +149,7 @@ static int on_settle(sd_event_source *source, uint64_t usec, void *userdata) {
         struct scheduler *s = userdata;
         (void) source;
         (void) usec;
-        if (s->state != SCHEDULER_RUNNING) /* nothing changes under a run; its end settles */
+        if (s->state != SCHEDULER_RUNNING) /* no setting changes during a run; its end settles */
                 (void) settle(s);
         return 0;
 }
@@ -156,6 +165,7 @@ static void current_deinit(struct current *c) {
         free(c->agents_json);
         free(c->result_json);
         free(c->environment_json);
+        free(c->probes_json);
         *c = (struct current){0};
 }
 
@@ -171,6 +181,7 @@ static void drop_batch(struct scheduler *s) {
 static int flush(struct scheduler *s) {
         if (s->n_batch == 0)
                 return 0;
+        doing(s, OPERATION_SAMPLES);
         int e = store_add_samples(s->o.store, s->batch, s->n_batch);
         drop_batch(s);
         if (e < 0)
@@ -228,27 +239,61 @@ static int environment_document(struct scheduler *s, const struct environment *a
                                    s->c.placement.n_daemon_cpus ? "the daemon's threads could not be moved"
                                                                 : "nothing is pinned, or there is no other CPU");
         json_object_end(&w);
+        json_put_key(&w, "build");
+        build_put(&s->o.host->build, &w);
         json_object_end(&w);
         e = json_writer_steal(&w, ret, NULL);
         json_writer_deinit(&w);
         return e;
 }
 
+/* The run whose probes this one's are compared with. A stored one that cannot be read counts as none. */
+static int find_reference(struct scheduler *s, const struct run_probes *p, struct probe_reference *ret) {
+        char cpus[PROBE_CPUS_MAX];
+        _cleanup_free_ char *text = NULL;
+        int64_t id = 0;
+        if (!run_probes_cpus(p, cpus))
+                return 0;
+        int e = store_first_probes(s->o.store, s->c.run.experiment_id, s->c.run.id, cpus, &id, &text);
+        if (e == 0)
+                e = probe_sitting_parse(text, &ret->before);
+        if (e == 0)
+                ret->run_id = id;
+        if (e == -EBADMSG)
+                log_warning("the probes of run %" PRId64 " cannot be read: run %" PRId64 " is compared with none", id,
+                            s->c.run.id);
+        return e == -ENOENT || e == -EBADMSG ? 0 : e;
+}
+
+static int judge_probes(struct scheduler *s, const struct run_probes *p, bool *ret_changed) {
+        struct probe_reference reference = {0};
+        if (!p)
+                return 0;
+        int e = find_reference(s, p, &reference);
+        return e < 0 ? e : run_probes_judge(p, &reference, &s->c.probes_json, ret_changed);
+}
+
 static int flags_list(struct scheduler *s, const struct run_verdict *v, const struct environment *after, char **ret) {
+        bool changed = false;
+        int e = judge_probes(s, v->probes, &changed);
+        if (e < 0)
+                return e;
         struct json_writer w;
         json_writer_init(&w);
         json_array_begin(&w);
         for (size_t i = 0; i < v->n_flags; i++)
                 json_put_string(&w, v->flags[i]);
+        if (changed)
+                json_put_string(&w, "machine_state_changed");
         if (s->c.before && after)
                 environment_flags(s->c.before, after, &s->c.placement, &w);
         json_array_end(&w);
-        int e = json_writer_steal(&w, ret, NULL);
+        e = json_writer_steal(&w, ret, NULL);
         json_writer_deinit(&w);
         return e;
 }
 
-/* The texts of the outcome; a run of which not even these can be had is no good. */
+/* The texts of the outcome; a run that cannot even get these has failed. */
 static void write_outcome(struct scheduler *s, const struct run_verdict *v) {
         struct environment *after = NULL;
         uint64_t cpu_ns = own_cpu_ns() - s->c.cpu_ns;
@@ -261,7 +306,7 @@ static void write_outcome(struct scheduler *s, const struct run_verdict *v) {
         if (e < 0 && s->c.state == STATE_DONE) {
                 s->c.state = STATE_FAILED;
                 free(s->c.error);
-                if (asprintf(&s->c.error, "the environment after the run cannot be told: %s", strerrordesc_np(-e)) < 0)
+                if (asprintf(&s->c.error, "the environment after the run cannot be read: %s", strerrordesc_np(-e)) < 0)
                         s->c.error = NULL;
         }
 }
@@ -277,6 +322,7 @@ static void move_back(struct scheduler *s) {
 static void on_ended(void *userdata, struct run_verdict *v) {
         struct scheduler *s = userdata;
         int e = flush(s);
+        doing(s, OPERATION_RUN_END);
         s->c.state = v->state;
         s->c.error = util_steal(&v->error);
         s->c.agents_json = util_steal(&v->agents_json);
@@ -317,10 +363,14 @@ static void log_outcome(const struct scheduler *s) {
                          state_name(c->state));
 }
 
-/* With a queue that is never empty there is no other time for it: the service's housekeeping begins when nothing has
- * run for a while. */
+/* Tidies between runs, since the service's housekeeping begins only when nothing has run for a while, and the queue may
+ * never be empty. */
 static void tidy_between_runs(struct scheduler *s) {
-        int e = 1;
+        int e = store_extend_more(s->o.store, 0);
+        if (e < 0)
+                log_warning("runs of an extension are not added: %s; tried again after the next run",
+                            strerrordesc_np(-e));
+        e = 1;
         for (unsigned i = 0; i < TIDY_STEPS && e > 0; i++)
                 e = store_tidy_forgotten(s->o.store);
         if (e < 0)
@@ -335,12 +385,13 @@ static void store_outcome(struct scheduler *s) {
                                 .flags_json = c->flags_json,
                                 .agents_json = c->agents_json,
                                 .result_json = c->result_json,
-                                .environment_json = c->environment_json};
+                                .environment_json = c->environment_json,
+                                .probes_json = c->probes_json};
         int e = c->state == STATE_INTERRUPTED ? store_interrupt_run(s->o.store, c->run.id)
                                               : store_finish_run(s->o.store, c->run.id, &o);
         if (e < 0 && e != -ENOENT && !s->stopping) {
                 if (s->service)
-                        service_measured(s->service); /* what that removes may be the room that is missing */
+                        service_measured(s->service); /* its removals may free the space that is missing */
                 retry_later(s, "the run's outcome cannot be stored", e);
                 return;
         }
@@ -351,7 +402,7 @@ static void store_outcome(struct scheduler *s) {
         s->pause_ns = 0;
         s->state = SCHEDULER_IDLE;
         current_deinit(&s->c);
-        tell_status(s);
+        publish_status(s);
         if (s->stopping) {
                 s->o.stopped(s->o.userdata);
                 return;
@@ -389,13 +440,18 @@ static int read_order(struct scheduler *s, char *words) {
         c->spec = read_spec(s, &c->experiment, words);
         if (!c->spec)
                 return -EINVAL;
+        if (c->run.rate > 0) {
+                c->searched = *c->spec;
+                c->searched.rate = (double) c->run.rate;
+                c->spec = &c->searched;
+        }
         e = point_from_json(c->run.point_json, strlen(c->run.point_json), &c->point);
         if (e < 0)
                 (void) snprintf(words, WORDS_MAX, "this version of ipclab cannot run the stored point");
         return e;
 }
 
-/* What the run's messages go in, and how large its queues are to be. 0; negative errno with words. */
+/* The chunk size of the run's messages and the settings of its queues. 0; negative errno with words. */
 static int plan_messages(struct scheduler *s, const struct admission_host *host, char *words) {
         struct current *c = &s->c;
         struct hostfs h;
@@ -407,33 +463,29 @@ static int plan_messages(struct scheduler *s, const struct admission_host *host,
                 hostfs_deinit(&h);
         }
         if (e < 0)
-                (void) snprintf(words, WORDS_MAX, "the longest message that %s takes here cannot be told: %s",
+                (void) snprintf(words, WORDS_MAX, "the longest message that %s takes here cannot be determined: %s",
                                 transport_name(c->point.transport), strerrordesc_np(-e));
         return e;
 }
 
-static bool depends_on_settings(const struct current *c) {
-        return c->spec->tune.numa_balancing != TOGGLE_UNSET || c->spec->require.numa_balancing != TOGGLE_UNSET ||
-               c->point.placement.require.numa_balancing != TOGGLE_UNSET;
-}
-
-/* The host's settings as the run wants them. One that is not put back yet stands beside the results of runs that do not
- * name it (environment). */
+/* Applies the host settings of the run. A setting that is not restored yet is named in the environment of runs that do
+ * not set it. */
 static int tune(struct scheduler *s, char *words) {
         struct current *c = &s->c;
         int e = settle(s);
-        if (e < 0 && depends_on_settings(c)) {
+        if (e < 0 && spec_depends_on_host(c->spec, &c->point)) {
                 (void) snprintf(words, WORDS_MAX,
                                 "the run depends on a setting of the host that an earlier one has "
                                 "changed: %s",
-                                s->owed);
+                                s->pending_restore);
                 return e;
         }
         return tuning_apply(s->o.store, s->o.root, s->o.host_tuning, &c->spec->tune, c->run.id, words);
 }
 
-/* CPUs come and go while a daemon lives. It may have been cut down to those that there were when it last came home, and
- * would take that for what it is allowed: so home first. */
+/* CPUs come and go while a daemon lives. The kernel may have cut its affinity down to the CPUs that were online when it
+ * last moved, and a topology read now would take those for all that it is allowed: so it returns to its initial
+ * affinity first. */
 static int read_machine(struct scheduler *s) {
         struct topology *t = s->o.host->topology;
         int e = topology_has_changed(s->o.root, t);
@@ -455,13 +507,13 @@ static int look_at_machine(struct scheduler *s, char *words) {
         return e;
 }
 
-/* Where, and in what surroundings. */
+/* The placement and the environment of the run. */
 static int prepare(struct scheduler *s, char *words) {
         struct current *c = &s->c;
         const struct admission_host host = {
                 .root = s->o.root, .topology = s->o.host->topology, .queues = &s->o.host->queues};
         struct refusal r = {0};
-        char detail[300] = "";
+        char detail[DETAIL_MAX] = "";
         int e = read_order(s, words);
         if (e == 0)
                 e = look_at_machine(s, words);
@@ -492,8 +544,12 @@ static int prepare(struct scheduler *s, char *words) {
                 return e;
         e = environment_take(s->o.root, s->o.host->topology, &c->before);
         if (e < 0)
-                (void) snprintf(words, WORDS_MAX, "the environment before the run cannot be told: %s",
+                (void) snprintf(words, WORDS_MAX, "the environment before the run cannot be read: %s",
                                 strerrordesc_np(-e));
+        else if (environment_check_facts(c->before, &s->o.host->build, c->spec, detail) < 0) {
+                (void) snprintf(words, WORDS_MAX, "%s", detail);
+                e = -EPERM;
+        }
         return e;
 }
 
@@ -517,7 +573,7 @@ static void begin(struct scheduler *s) {
         s->state = SCHEDULER_RUNNING;
         c->cpu_ns = own_cpu_ns();
         changed(s);
-        tell_status(s);
+        publish_status(s);
         if (prepare(s, words) < 0) {
                 finish_failed(s, words);
                 return;
@@ -562,28 +618,57 @@ static int add_blocks(struct scheduler *s, const struct experiment_record *e, co
         return r;
 }
 
-/* What cannot be decided because of what is stored ends the experiment; what the store refuses is tried again. */
+static int add_rates(struct scheduler *s, const struct experiment_record *e, const struct spec *spec,
+                     const struct search_decision *d) {
+        _cleanup_free_ uint32_t *points = NULL;
+        /* the number of runs serves as that of the blocks before, so that each step has orders of its own */
+        int r = sequence_make(spec->order, e->seed, d->n, e->runs_total, spec->repetitions, &points);
+        return r < 0 ? r
+                     : store_extend_experiment(s->o.store, e->id,
+                                               &(struct extension){.order = points,
+                                                                   .n_points = d->n,
+                                                                   .first_repetition = 1,
+                                                                   .repetitions = spec->repetitions,
+                                                                   .in_blocks = spec->order == ORDER_BLOCKS,
+                                                                   .rates = d->rates,
+                                                                   .until_json = d->json},
+                                               &(struct request_record){0});
+}
+
+static int decide_search(struct scheduler *s, const struct experiment_record *e, const struct spec *spec) {
+        struct search_decision d = {0};
+        int r = search_decide(s->o.store, e, spec, &d);
+        if (r == 0)
+                r = d.n > 0 ? add_rates(s, e, spec, &d) : store_conclude_experiment(s->o.store, e->id, d.json);
+        search_decision_deinit(&d);
+        return r;
+}
+
+static int decide_until(struct scheduler *s, const struct experiment_record *e, const struct spec *spec) {
+        struct until_decision d = {0};
+        int r = until_decide(s->o.store, e, spec, &d);
+        if (r == 0)
+                r = d.more > 0 ? add_blocks(s, e, spec, &d) : store_conclude_experiment(s->o.store, e->id, d.json);
+        free(d.json);
+        return r;
+}
+
+/* A decision that fails on stored data ends the experiment; one that the store refuses is tried again. */
 static int decide(struct scheduler *s, const struct experiment_record *e) {
         char words[WORDS_MAX] = "what is stored of it makes no sense";
-        struct until_decision d = {0};
+        doing(s, OPERATION_DECIDE);
         const struct spec *spec = read_spec(s, e, words);
-        int r = spec ? until_decide(s->o.store, e, spec, &d) : -EBADMSG;
-        if (r < 0 && r != -EBADMSG)
-                return r;
-        if (r < 0)
-                log_error("whether experiment %" PRId64 " needs more repetitions cannot be decided: %s", e->id, words);
-        if (r == 0 && d.more > 0) {
-                log_info("experiment %" PRId64 " gets %" PRIu32 " more repetitions", e->id, d.more);
-                r = add_blocks(s, e, spec, &d);
-        } else
-                r = store_conclude_experiment(s->o.store, e->id, d.json);
-        free(d.json);
+        int r = !spec ? -EBADMSG : e->searches ? decide_search(s, e, spec) : decide_until(s, e, spec);
+        if (r == -EBADMSG) {
+                log_error("whether experiment %" PRId64 " needs more runs cannot be decided: %s", e->id, words);
+                r = store_conclude_experiment(s->o.store, e->id, NULL);
+        }
         if (r == 0 && s->service)
                 service_changed(s->service, e->id);
         return r;
 }
 
-/* 0: none is left to decide about. */
+/* 0: no experiment is left to decide about. */
 static int decide_all(struct scheduler *s) {
         struct experiment_record e;
         int r;
@@ -596,7 +681,7 @@ static int decide_all(struct scheduler *s) {
         return r == -ENOENT ? 0 : r;
 }
 
-/* Where that cannot be written, on a full disk or to a damaged page, nothing runs; what is stored can be read. */
+/* Where that cannot be written, on a full disk or to a damaged page, nothing runs; stored results stay readable. */
 static int recover(struct scheduler *s) {
         struct recovery recovery = {0};
         int e = s->recovered ? 0 : store_recover(s->o.store, &recovery);
@@ -615,6 +700,7 @@ static int recover(struct scheduler *s) {
 static void look(struct scheduler *s) {
         if (s->state != SCHEDULER_IDLE || s->stopping || recover(s) < 0)
                 return;
+        doing(s, OPERATION_RUN_START);
         int e = decide_all(s);
         if (e < 0) {
                 retry_later(s, "whether an experiment needs more repetitions cannot be decided", e);
@@ -643,9 +729,9 @@ static int on_look(sd_event_source *source, void *userdata) {
         return 0;
 }
 
-/* A new source for each look: sd-event serves who has waited longest, and takes a defer source to wait since it was
- * made and not since it was last switched on. The same one again and again would leave nobody else a turn while one run
- * fails after the other. */
+/* Makes a new source for each look: sd-event dispatches the source that has waited longest, and counts a defer source's
+ * wait from when it was made, not from when it was last enabled. One source that is enabled again and again would
+ * starve the others while one run fails after the other. */
 static int look_soon(struct scheduler *s) {
         if (sd_event_source_get_enabled(s->look, NULL) > 0)
                 return 0;
@@ -703,7 +789,7 @@ int scheduler_new(struct scheduler **ret, const struct scheduler_options *o) {
 void scheduler_set_service(struct scheduler *s, struct service *service) {
         s->service = service;
         if (service)
-                service_set_owed(service, s->owed);
+                service_set_pending_restore(service, s->pending_restore);
 }
 
 void scheduler_free(struct scheduler *s) {
@@ -722,7 +808,7 @@ void scheduler_free(struct scheduler *s) {
 void scheduler_kick(struct scheduler *s) {
         int e = look_soon(s);
         if (e < 0)
-                log_error("the queue cannot be looked at: %s", strerrordesc_np(-e));
+                log_error("the queue cannot be read: %s", strerrordesc_np(-e));
 }
 
 int scheduler_look_at_machine(struct scheduler *s) {
@@ -741,7 +827,7 @@ void scheduler_stop(struct scheduler *s) {
         if (s->state == SCHEDULER_RUNNING)
                 runner_stop(s->c.runner, STATE_INTERRUPTED, NULL);
         else if (s->state == SCHEDULER_FINISHING)
-                store_outcome(s); /* once more, now or never */
+                store_outcome(s); /* the last attempt */
         else
                 s->o.stopped(s->o.userdata);
 }

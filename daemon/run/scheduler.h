@@ -3,7 +3,7 @@
 #define IPCLAB_DAEMON_SCHEDULER_H
 
 /*
- * One run after the other: takes the next from the store, has it run, writes down what came of it. On the main thread.
+ * Executes one run after the other: takes the next from the store, runs it and stores its outcome. Main thread only.
  */
 
 #include "daemon/run/runner.h"
@@ -24,22 +24,21 @@ struct scheduler_options {
         void *userdata;
 };
 
-/* Also settles with the store what an earlier daemon left running. 0 or negative errno. */
+/* Also ends in the store the runs that an earlier daemon left running. 0 or negative errno. */
 int scheduler_new(struct scheduler **ret, const struct scheduler_options *o);
 /* The service is made with the scheduler's hooks, so it comes second. NULL takes it away again. */
 void scheduler_set_service(struct scheduler *s, struct service *service);
 /* NULL-safe. */
 void scheduler_free(struct scheduler *s);
 
-/* There may be something to do. */
+/* To be called when the queue may have a new run. */
 void scheduler_kick(struct scheduler *s);
-/* Reads the topology again if the machine has changed, as before each run: for who is about to tell of it, or to hold
- * something against it. Nothing while a run is under way, whose picture stays. 0; negative errno with the path in the
- * log. */
+/* Reads the topology again if the machine has changed, as before each run; for callers that are about to report it or
+ * to check a spec against it. Does nothing during a run, whose topology stays. 0; negative errno, path logged. */
 int scheduler_look_at_machine(struct scheduler *s);
 /* Ends this run as cancelled, if it is the one that runs. */
 void scheduler_cancel_run(struct scheduler *s, int64_t run_id);
-/* No new runs; the running one is interrupted. o->stopped follows. */
+/* Starts no new runs; the running one is interrupted. o->stopped follows. */
 void scheduler_stop(struct scheduler *s);
 
 #endif

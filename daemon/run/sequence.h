@@ -2,8 +2,8 @@
 #ifndef IPCLAB_DAEMON_RUN_SEQUENCE_H
 #define IPCLAB_DAEMON_RUN_SEQUENCE_H
 
-/* Which point each run of an experiment is of, in the order in which they run; for its submission and for what is added
- * to it later. */
+/* The point of each run of an experiment, in the order in which the runs are executed; for its submission and for later
+ * extensions. */
 
 #include "schema/terms.h"
 

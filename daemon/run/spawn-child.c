@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * What an agent goes through before it is an agent. Only system calls, in an order that matters: limits and namespaces
- * need the privilege that the next steps give up; the parent-death signal is cleared by a change of user, which may
- * make the process dumpable, too: both are set after it; the program is executed last, by descriptor.
+ * The steps of the child between clone and exec. They are system calls only, in an order that matters: limits and
+ * namespaces need the privilege that the next steps give up; the parent-death signal is cleared by a change of user,
+ * which may make the process dumpable, too: both are set after it; the program is executed last, by descriptor.
  *
  * Source: man 7 capabilities, man 2 prctl (PR_SET_PDEATHSIG), close_range, execveat, set_mempolicy.
  */
@@ -24,11 +24,11 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-/* Where the child keeps what only it needs, right above the agent's descriptors and its twin's. */
+/* The child's own descriptors lie right above those of the agent and of its forked peer. */
 #define REPORT_FD 9
 #define PROGRAM_FD 10
 #define FIRST_FREE_FD 11
-#define SAFE_FD 64 /* below: about to be overwritten */
+#define SAFE_FD 16 /* below: about to be overwritten */
 
 #define AGENT_FILES 65536u /* 1024 threads with a channel both ways, and room */
 
@@ -60,16 +60,16 @@ const char *spawn_step_name(int step) {
 /* 0 or errno, as all steps below. */
 static int place_descriptors(const struct spawn_child *c, int *report) {
         const struct spawn_request *r = c->request;
-        const struct spawn_twin *twin = r->twin;
+        const struct spawn_forked *forked = r->forked;
         const int from[] = {c->null_fd,
                             c->null_fd,
                             r->stderr_fd,
                             r->control_fd,
                             r->peer_fd,
                             r->run_dir_fd,
-                            twin ? twin->control_fd : -1,
-                            twin ? twin->peer_fd : -1,
-                            twin ? c->twin_fd : -1,
+                            forked ? forked->control_fd : -1,
+                            forked ? forked->peer_fd : -1,
+                            forked ? c->forked_fd : -1,
                             c->report_fd,
                             r->program_fd,
                             r->ipc_ns_fd,
@@ -106,7 +106,7 @@ static int reset_signals(void) {
         return setsid() < 0 ? errno : 0;
 }
 
-/* As much as is wanted where the daemon may raise the hard limit, else up to the hard limit. */
+/* Raises a limit to the wanted value where the daemon may raise the hard limit, else up to the hard limit. */
 static int raise_limit(int resource, rlim_t want) {
         struct rlimit limit, raised = {want, want};
         if (setrlimit(resource, &raised) == 0)
@@ -117,8 +117,8 @@ static int raise_limit(int resource, rlim_t want) {
         return setrlimit(resource, &limit) < 0 ? errno : 0;
 }
 
-/* When memory is short an agent goes before the daemon does: its run fails, and the queue goes on. Everybody may raise
- * it; without /proc it stays. Source: proc_pid_oom_score_adj(5). */
+/* When memory is short the kernel kills an agent before the daemon: its run fails, and the queue goes on. Any process
+ * may raise its score; without /proc it stays. Source: proc_pid_oom_score_adj(5). */
 static void raise_oom_score(void) {
         static const char most[] = "1000";
         int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -139,31 +139,16 @@ static int set_limits(const struct spawn_request *r) {
                 e = errno;
         if (e == 0 && r->file_bytes && setrlimit(RLIMIT_FSIZE, &file) < 0)
                 e = errno;
-        /* For the thread that speaks with the daemon; agent/main.c takes it from the others. A daemon that may not
-         * give it has agents that do without. The right to take it ends here. */
+        /* The priority is for the thread that serves the control socket; agent/main.c lowers it for the others. Agents
+         * of a daemon that may not raise it run without. No agent can raise it again after this step. */
         (void) setpriority(PRIO_PROCESS, 0, PRIO_MIN);
         if (e == 0 && setrlimit(RLIMIT_NICE, &none) < 0)
                 e = errno;
         return e;
 }
 
-static int kernel_policy(enum memory_policy p) {
-        switch (p) {
-        case MEMORY_BIND:
-                return MPOL_BIND;
-        case MEMORY_PREFERRED:
-                return MPOL_PREFERRED;
-        case MEMORY_INTERLEAVE:
-                return MPOL_INTERLEAVE;
-        case MEMORY_LOCAL:
-                return MPOL_LOCAL;
-        default:
-                return MPOL_DEFAULT;
-        }
-}
-
 static int set_memory_policy(const struct spawn_request *r) {
-        int policy = kernel_policy(r->memory);
+        int policy = (int) r->memory; /* numbered as the kernel's modes */
         if (!r->numa && policy == MPOL_DEFAULT)
                 return 0;
         bool nodes = policy != MPOL_DEFAULT && policy != MPOL_LOCAL;
@@ -175,7 +160,7 @@ static int enter_namespace(int fd, int type) {
         return fd >= 0 && setns(fd, type) < 0 ? errno : 0;
 }
 
-/* Needs CAP_SETPCAP; who lacks it has nothing to bound, since no_new_privs keeps file capabilities from adding any. */
+/* Needs CAP_SETPCAP. A process without it has nothing to bound, since with no_new_privs file capabilities add none. */
 static int drop_bounding_set(void) {
         for (unsigned long cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
                 if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0 && errno != EPERM)
@@ -183,15 +168,32 @@ static int drop_bounding_set(void) {
         return 0;
 }
 
+/* Of a process without ambient capabilities: exec gives those of the bounding and inheritable sets to root, which an
+ * agent is in a user namespace of its run, and none to others. Source: capabilities(7). */
+static bool exec_drops_capabilities(void) {
+        struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+        struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+        int bound = 0;
+        if (getuid() != 0 && geteuid() != 0)
+                return true;
+        if (syscall(SYS_capget, &header, data) < 0 || data[0].inheritable || data[1].inheritable)
+                return false;
+        for (unsigned long cap = 0; bound == 0; cap++)
+                bound = prctl(PR_CAPBSET_READ, cap, 0, 0, 0);
+        return bound < 0; /* beyond the last */
+}
+
 static int drop_capabilities(void) {
         struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
         struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
         if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
                 return errno;
-        return syscall(SYS_capset, &header, none) < 0 ? errno : 0;
+        if (syscall(SYS_capset, &header, none) == 0)
+                return 0;
+        return errno == EPERM && exec_drops_capabilities() ? 0 : errno; /* a service may be forbidden the call */
 }
 
-/* The daemon may have died before the signal was asked for. */
+/* The daemon may have died before the signal was requested. */
 static int tie_to_parent(pid_t parent) {
         if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
                 return errno;
@@ -225,8 +227,8 @@ static int give_up_privilege(const struct spawn_child *c, int *step) {
         *step = STEP_CAPABILITY_BOUND;
         if ((e = drop_bounding_set()) != 0 || (e = change_user(&r->identity, step)) != 0)
                 return e;
-        /* A change of user makes it what fs.suid_dumpable is. Until exec this is the daemon's memory, in a process that
-         * others of the agents' user could look into; what exec makes of it is up to the program (program.h). */
+        /* A change of user sets the dumpable flag to fs.suid_dumpable. Until exec this process has the daemon's memory,
+         * which other processes of the agents' user could read; exec sets the flag again (program.h). */
         *step = STEP_NOT_DUMPABLE;
         if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
                 return errno;
@@ -267,13 +269,13 @@ static int prepare(const struct spawn_child *c, int *step, int *report) {
 _Noreturn void spawn_child_main(const struct spawn_child *c) {
         char name[] = "ipclab-agent", locale[] = "LC_ALL=C.UTF-8";
         /* exec does not write to its arguments; the types are older than const */
-        const struct spawn_twin *twin = c->request->twin;
+        const struct spawn_forked *forked = c->request->forked;
         char huge[] = "huge";
         char *const arguments[] = {name,
                                    (char *) (uintptr_t) c->request->role,
-                                   twin ? (char *) (uintptr_t) twin->role : NULL,
+                                   forked ? (char *) (uintptr_t) forked->role : NULL,
                                    (char *) (uintptr_t) c->shared_bytes,
-                                   twin && twin->huge_pages ? huge : NULL,
+                                   forked && forked->huge_pages ? huge : NULL,
                                    NULL};
         char *const environment[] = {locale, NULL};
         int report = c->report_fd, step = STEP_DESCRIPTORS;

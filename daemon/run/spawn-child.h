@@ -11,9 +11,9 @@ struct spawn_child {
         pid_t parent;
         int report_fd; /* takes a struct spawn_failure; closed by exec */
         int null_fd;
-        int twin_fd;           /* becomes AGENT_TWIN_REPORT_FD; -1: no twin */
-        char shared_bytes[24]; /* as text, for the twin's argument */
-        int cgroup_fd;         /* to be joined; -1: it is there already */
+        int forked_fd;         /* becomes AGENT_FORKED_REPORT_FD; -1: no forked peer */
+        char shared_bytes[24]; /* as text, for the argument of the forked peer */
+        int cgroup_fd;         /* the child must join it; -1: it is in it already */
 };
 
 enum spawn_step {

@@ -93,7 +93,7 @@ bool agent_identity_is_in(const struct agent_identity *agents, gid_t group) {
         for (int i = 0; i < n; i++)
                 if (groups[i] == group)
                         return true;
-        return n < 0; /* too many to tell: the agent will */
+        return n < 0; /* too many groups to read: the agent's own attempt decides */
 }
 
 static int set_error(struct spawn_error *e, const char *step, int error) {
@@ -102,18 +102,18 @@ static int set_error(struct spawn_error *e, const char *step, int error) {
         return -error;
 }
 
-/* --- what is to be ended --- */
+/* --- killed children --- */
 
 struct doomed {
         idtype_t type;
         pid_t pid;
 };
 
-/* Killed children that were still there when their time was up. They are looked for at the next start. */
+/* Killed children that had not ended within REAP_WITHIN_NS. The next start tries to reap them again. */
 static struct doomed leftovers[LEFTOVERS_MAX];
 static size_t n_leftovers;
 
-/* Whether nothing is left of it. */
+/* Whether no process of it is left. */
 static bool reap(const struct doomed *d) {
         for (;;) {
                 siginfo_t info = {0};
@@ -133,8 +133,8 @@ static void reap_leftovers(void) {
                         leftovers[i] = leftovers[--n_leftovers];
 }
 
-/* They have been killed. What not even that ends at once, in the kernel or held by a tracer, must not hold the daemon;
- * the run's cgroup is killed once more. */
+/* The processes have been killed. One that does not end at once (in the kernel, or held by a tracer) must not block the
+ * daemon; the run's cgroup is killed once more. */
 static void reap_or_leave(const struct doomed *d) {
         uint64_t deadline = util_now_ns() + REAP_WITHIN_NS;
         while (!reap(d)) {
@@ -180,9 +180,9 @@ static int wait_exec(int fd, struct spawn_error *e) {
         return -ECANCELED;
 }
 
-/* --- the twin --- */
+/* --- the forked peer --- */
 
-static int receive_born(int fd, struct twin_born *ret, int *ret_pidfd) {
+static int receive_born(int fd, struct forked_report *ret, int *ret_pidfd) {
         union {
                 struct cmsghdr header;
                 char space[CMSG_SPACE(sizeof(int))];
@@ -203,8 +203,8 @@ static int receive_born(int fd, struct twin_born *ret, int *ret_pidfd) {
         return 0;
 }
 
-/* The program's word is not taken for it: the descriptor must be of a child of this process, and of no other one. */
-static int check_born(const struct twin_born *born, int pidfd, pid_t first) {
+/* The message is not trusted: its descriptor must be that of a child of this process, and of no other one. */
+static int check_born(const struct forked_report *born, int pidfd, pid_t first) {
         siginfo_t info = {0};
         if (pidfd < 0 || born->pid <= 0 || born->pid == first)
                 return -EBADMSG;
@@ -216,18 +216,19 @@ static int check_born(const struct twin_born *born, int pidfd, pid_t first) {
 }
 
 static int send_place(int fd, const struct spawn_request *r) {
-        const struct spawn_twin *twin = r->twin;
-        struct twin_place place = {.set_memory = r->numa || twin->memory != MEMORY_DEFAULT,
-                                   .memory = (uint32_t) twin->memory,
-                                   .memory_nodes = twin->memory_nodes};
-        static_assert(sizeof(place.cpus) == sizeof(twin->affinity.bits), "one bit per CPU, as many as the kernel has");
-        memcpy(place.cpus, twin->affinity.bits, sizeof(place.cpus));
+        const struct spawn_forked *forked = r->forked;
+        struct forked_placement place = {.set_memory = r->numa || forked->memory != MEMORY_DEFAULT,
+                                         .memory = (uint32_t) forked->memory,
+                                         .memory_nodes = forked->memory_nodes};
+        static_assert(sizeof(place.cpus) == sizeof(forked->affinity.bits),
+                      "one bit per CPU, as many as the kernel has");
+        memcpy(place.cpus, forked->affinity.bits, sizeof(place.cpus));
         return send(fd, &place, sizeof(place), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
-/* The twin is born, known and told where to go. On failure it is the caller's to end both. */
-static int meet_twin(const struct spawn_request *r, pid_t first, int fd, struct spawn_error *e) {
-        struct twin_born born = {0};
+/* Receives the pid of the forked peer, checks it and sends its placement. On failure the caller ends both agents. */
+static int meet_forked(const struct spawn_request *r, pid_t first, int fd, struct spawn_error *e) {
+        struct forked_report born = {0};
         int pidfd = -1;
         int x = receive_born(fd, &born, &pidfd);
         if (x == 0 && born.error) {
@@ -244,18 +245,18 @@ static int meet_twin(const struct spawn_request *r, pid_t first, int fd, struct 
                 util_close(pidfd);
                 return set_error(e, "start the second agent", -x);
         }
-        r->twin->process = (struct spawned){.pid = born.pid, .pidfd = pidfd};
+        r->forked->process = (struct spawned){.pid = born.pid, .pidfd = pidfd};
         return 0;
 }
 
-/* The first leads a session of its own, so it and a twin that nobody knows of yet are one process group. */
+/* The first agent leads a session of its own, so it and a forked peer without a known pid are one process group. */
 static void abort_group(struct spawned *s) {
         (void) kill(-s->pid, SIGKILL);
         reap_or_leave(&(struct doomed){P_PGID, s->pid});
         s->pidfd = util_close(s->pidfd);
 }
 
-/* All signals wait until the child has reset its own: nothing of the daemon's runs in it. */
+/* All signals are blocked until the child has reset its own handlers: no handler of the daemon runs in it. */
 static int clone_child(struct spawn_child *child, int cgroup_fd, struct spawned *ret) {
         sigset_t all, old;
         int pidfd = -1;
@@ -273,39 +274,39 @@ static int clone_child(struct spawn_child *child, int cgroup_fd, struct spawned 
 }
 
 int spawn_agent(const struct spawn_request *request, struct spawned *ret, struct spawn_error *ret_error) {
-        struct spawn_child child = {.request = request, .parent = getpid(), .twin_fd = -1};
+        struct spawn_child child = {.request = request, .parent = getpid(), .forked_fd = -1};
         struct spawned s = {.pidfd = -1};
         reap_leftovers();
-        int report[2], twin[2] = {-1, -1};
+        int report[2], forked[2] = {-1, -1};
         _cleanup_close_ int null = open("/dev/null", O_RDWR | O_CLOEXEC);
         if (null < 0)
                 return set_error(ret_error, "open /dev/null", errno);
         if (pipe2(report, O_CLOEXEC) < 0)
                 return set_error(ret_error, "pipe", errno);
-        if (request->twin && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, twin) < 0) {
+        if (request->forked && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, forked) < 0) {
                 int error = errno;
                 util_close(report[0]);
                 util_close(report[1]);
                 return set_error(ret_error, "socketpair", error);
         }
-        _cleanup_close_ int meeting = twin[0];
+        _cleanup_close_ int meeting = forked[0];
         child.null_fd = null;
         child.report_fd = report[1];
-        child.twin_fd = twin[1];
-        if (request->twin)
+        child.forked_fd = forked[1];
+        if (request->forked)
                 (void) snprintf(child.shared_bytes, sizeof(child.shared_bytes), "%" PRIu64,
-                                request->twin->shared_bytes);
+                                request->forked->shared_bytes);
         int r = clone_child(&child, request->cgroup_fd, &s);
         util_close(report[1]);
-        util_close(twin[1]);
+        util_close(forked[1]);
         if (r < 0) {
                 util_close(report[0]);
                 return set_error(ret_error, "clone", -r);
         }
         r = wait_exec(report[0], ret_error);
         util_close(report[0]);
-        if (r == 0 && request->twin) {
-                r = meet_twin(request, s.pid, meeting, ret_error);
+        if (r == 0 && request->forked) {
+                r = meet_forked(request, s.pid, meeting, ret_error);
                 if (r < 0)
                         abort_group(&s);
         } else if (r < 0)

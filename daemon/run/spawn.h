@@ -13,20 +13,20 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Whom agents run as. Not `change` means: as the daemon, which is no more than a user itself. */
+/* The user that agents run as. Without `change` they run as the daemon, which is no more than a user itself. */
 struct agent_identity {
         bool change;
         uid_t uid;
         gid_t gid;
         char name[33];
-        char trouble[160]; /* why no agent can have it; "": they can */
+        char trouble[160]; /* why no agent can run as this user; "": agents can */
 };
 
 /* The user `name` when this process is root; "nobody" with a notice in the log when there is no such user. 0; -ENOENT
  * when there is neither. */
 int agent_identity_find(const char *name, struct agent_identity *ret);
 
-/* Whether agents are in a group: who changes to them takes no other groups along (spawn-child.c). */
+/* Whether agents are in a group; an agent that changes its user has no supplementary groups (spawn-child.c). */
 bool agent_identity_is_in(const struct agent_identity *agents, gid_t group);
 
 struct spawned {
@@ -34,9 +34,9 @@ struct spawned {
         int pidfd;
 };
 
-/* The second of two agents that share memory by descent; schema/protocol/protocol.h tells how it comes to be. It
- * inherits all that is not here from the first. */
-struct spawn_twin {
+/* The forked peer: the second of two agents that share memory by descent. schema/protocol/protocol.h describes how the
+ * first agent forks it. It inherits everything that is not listed here from the first. */
+struct spawn_forked {
         const char *role;
         int control_fd, peer_fd;
         struct affinity affinity;
@@ -59,8 +59,8 @@ struct spawn_request {
         struct affinity affinity;
         enum memory_policy memory;
         struct node_set memory_nodes;
-        bool numa;               /* false: a kernel without memory policies; the policy is not set */
-        struct spawn_twin *twin; /* NULL: the agent starts alone */
+        bool numa;                   /* false: a kernel without memory policies; the policy is not set */
+        struct spawn_forked *forked; /* NULL: the agent starts alone */
 };
 
 struct spawn_error {
@@ -72,11 +72,11 @@ struct spawn_error {
  * *ret_error (it has been reaped); another negative errno from the parent's side, with step. */
 int spawn_agent(const struct spawn_request *request, struct spawned *ret, struct spawn_error *ret_error);
 
-/* Kills and reaps; what is still there after a second is logged, left, and reaped at a later start. */
+/* Kills and reaps; a process that is still there after a second is logged, left, and reaped at a later start. */
 void spawn_abort(struct spawned *s);
 
-/* What agents can have of a resource limit (RLIMIT_*) that they are given all there is of: tried, and put back; to be
- * called while there is one thread. UINT64_MAX: no limit. */
+/* The most that agents can get of a resource limit (RLIMIT_*) that is raised for them as far as it goes. Tries the
+ * limit and restores it, so it must be called while there is one thread. UINT64_MAX: no limit. */
 uint64_t spawn_most(int resource);
 
 #endif

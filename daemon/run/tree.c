@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-/* What openat2(2) does below, by hand: systemd's RestrictSUIDSGID= answers that with ENOSYS. */
+/* Does the work of the openat2(2) below by hand: under systemd's RestrictSUIDSGID= that fails with ENOSYS. */
 static int open_below_by_hand(int dir, const char *name, int flags) {
         struct stat above, st;
         if (strchr(name, '/') || strcmp(name, "..") == 0)
@@ -94,7 +94,7 @@ static int bring_up(struct emptying *e, int dir, const char *name) {
         return -errno;
 }
 
-/* What remove_directory() is for directories of the first level, and bring_up() for those below them. */
+/* Handles one directory: remove_directory() those of the first level, bring_up() those below them. */
 typedef int (*directory_handler)(struct emptying *e, int dir, const char *name);
 
 static int remove_entry(struct emptying *e, int dir, const char *name, directory_handler handle) {

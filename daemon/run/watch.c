@@ -5,7 +5,7 @@
  * begins; from then on a reading is a pread() for each file and a clock_gettime() for each process. Settings alone are
  * opened anew, some 40 small files. Together that is less than a millisecond of CPU time in each second.
  *
- *      the machine      CPU times (host/cpu-time.h), frequency of the measured CPUs
+ *      the machine      CPU times (host/cpu-time.h); of the measured CPUs the frequency, and ksoftirqd's CPU time
  *      the agents       CPU time of each process by its clock, which has the threads that have ended, too; of each
  *                       thread its CPU time, its wait for a CPU and its involuntary switches
  *      settings         of the whole machine, which may be changed and put back (host/environment.h)
@@ -17,14 +17,17 @@
 
 #include "daemon/run/watch.h"
 
+#include "daemon/host/hostfs.h"
 #include "daemon/log.h"
 #include "daemon/run/affinity.h"
+#include "schema/limits.h"
 #include "schema/util.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #define THREADS_MAX 128u  /* of all agents together: two files each */
@@ -57,6 +60,7 @@ struct watch {
         int *ids;
         size_t n_cpus;
         int *frequency_fds; /* n_cpus; -1 */
+        int *ksoftirqd_fds; /* likewise: schedstat of the CPU's thread */
         struct watched_process processes[PROCESSES_MAX];
         size_t n_processes;
         struct watched_thread threads[THREADS_MAX];
@@ -64,6 +68,7 @@ struct watch {
         int group_fds[GROUPS_MAX];
         size_t n_groups;
         int snmp_fd;
+        uint64_t files_max; /* a descriptor from here on is one that others may need */
         struct disturbance_reading readings[2];
         unsigned latest; /* of the two */
         bool has_reading;
@@ -74,7 +79,7 @@ struct watch {
         sd_event_source *timer;
 };
 
-/* --- what is opened --- */
+/* --- open files --- */
 
 static int open_file(int dir, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static int open_file(int dir, const char *format, ...) {
@@ -125,7 +130,8 @@ static int list_cpus(struct watch *w) {
         w->cpus = calloc(t->n_cpus, sizeof(*w->cpus));
         w->ids = calloc(t->n_cpus, sizeof(*w->ids));
         w->frequency_fds = calloc(t->n_cpus, sizeof(*w->frequency_fds));
-        if (!w->cpus || !w->ids || !w->frequency_fds)
+        w->ksoftirqd_fds = calloc(t->n_cpus, sizeof(*w->ksoftirqd_fds));
+        if (!w->cpus || !w->ids || !w->frequency_fds || !w->ksoftirqd_fds)
                 return -ENOMEM;
         for (size_t i = 0; i < t->n_cpus; i++) {
                 const struct topology_cpu *cpu = &t->cpus[i];
@@ -137,6 +143,7 @@ static int list_cpus(struct watch *w) {
                         measured
                                 ? open_file(AT_FDCWD, "/sys/devices/system/cpu/cpu%d/cpufreq/scaling_cur_freq", cpu->id)
                                 : -1;
+                w->ksoftirqd_fds[w->n_cpus] = -1;
                 w->cpus[w->n_cpus++] = (struct disturbance_cpu){
                         .id = cpu->id,
                         .measured = measured,
@@ -144,6 +151,53 @@ static int list_cpus(struct watch *w) {
                 };
         }
         return 0;
+}
+
+/* "ksoftirqd/3": the index of CPU 3, if it is a measured one; else -1. */
+static ptrdiff_t softirqs_of(const struct watch *w, const char *name) {
+        static const char prefix[] = "ksoftirqd/";
+        if (strncmp(name, prefix, strlen(prefix)) != 0)
+                return -1;
+        long id = strtol(name + strlen(prefix), NULL, 10);
+        for (size_t i = 0; i < w->n_cpus; i++)
+                if (w->cpus[i].measured && w->cpus[i].id == id)
+                        return (ptrdiff_t) i;
+        return -1;
+}
+
+static bool has_each_ksoftirqd(const struct watch *w) {
+        for (size_t i = 0; i < w->n_cpus; i++)
+                if (w->cpus[i].measured && w->ksoftirqd_fds[i] < 0)
+                        return false;
+        return true;
+}
+
+/* The kernel's threads are kthreadd's children, which is process 2 of the host and of no other PID namespace. Where one
+ * cannot be found or opened, all stay unknown: the sum of some would pass as that of all. */
+static int find_ksoftirqd(struct watch *w) {
+        _cleanup_(hostfs_deinit) struct hostfs h = {.root_fd = -1};
+        _cleanup_free_ char *children = NULL;
+        char name[64];
+        int r = hostfs_init(&h, "");
+        if (r == 0 && hostfs_line(&h, name, sizeof(name), "/proc/2/comm") == 0 && strcmp(name, "kthreadd") == 0)
+                r = hostfs_text(&h, &children, "/proc/2/task/2/children");
+        for (char *at = children, *stop; at && *at; at = stop) {
+                long pid = strtol(at, &stop, 10);
+                if (stop == at)
+                        break;
+                stop += strspn(stop, " \n");
+                if (hostfs_line(&h, name, sizeof(name), "/proc/%ld/comm", pid) < 0)
+                        continue;
+                ptrdiff_t i = softirqs_of(w, name);
+                if (i < 0)
+                        continue;
+                int fd = open_file(AT_FDCWD, "/proc/%ld/schedstat", pid);
+                w->ksoftirqd_fds[i] = fd >= 0 && (uint64_t) fd < w->files_max ? fd : util_close(fd);
+        }
+        const bool whole = has_each_ksoftirqd(w);
+        for (size_t i = 0; i < w->n_cpus && !whole; i++)
+                w->ksoftirqd_fds[i] = util_close(w->ksoftirqd_fds[i]);
+        return r == -ENOMEM ? r : 0;
 }
 
 static ptrdiff_t only_cpu(const struct watch *w, pid_t tid) {
@@ -168,7 +222,7 @@ static void add_process(struct watch *w, pid_t pid, enum end end) {
                 w->processes[w->n_processes++] = p;
 }
 
-/* What a workload has forked is the run's own. */
+/* Processes that a workload has forked belong to the run. */
 static void add_children(struct watch *w, pid_t pid, pid_t tid, enum end end) {
         char text[4096];
         _cleanup_close_ int fd = open_file(AT_FDCWD, "/proc/%d/task/%d/children", pid, tid);
@@ -191,7 +245,7 @@ static void close_threads(struct watch *w) {
         w->n_threads = 0;
 }
 
-/* False when there are more threads than are observed one by one. */
+/* False when there are more threads than are observed one by one, or than there are descriptors to spare for. */
 static bool add_threads(struct watch *w, size_t process) {
         char path[64];
         const struct watched_process *p = &w->processes[process];
@@ -212,7 +266,7 @@ static bool add_threads(struct watch *w, size_t process) {
                                            .schedstat_fd = open_file(dirfd(tasks), "%d/schedstat", tid),
                                            .status_fd = open_file(dirfd(tasks), "%d/status", tid)};
                 w->threads[w->n_threads++] = t;
-                fits = t.schedstat_fd >= 0 && t.status_fd >= 0;
+                fits = t.schedstat_fd >= 0 && t.status_fd >= 0 && (uint64_t) t.status_fd < w->files_max;
         }
         if (tasks)
                 closedir(tasks);
@@ -332,6 +386,9 @@ static int take(struct watch *w, struct disturbance_reading *to) {
         to->daemon_ns = clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &daemon) == 0
                                 ? (int64_t) daemon.tv_sec * (int64_t) NSEC_PER_SEC + daemon.tv_nsec
                                 : 0;
+        for (size_t i = 0; i < w->n_cpus; i++)
+                to->ksoftirqd_ns[i] =
+                        read_file(w->ksoftirqd_fds[i], text, sizeof(text)) > 0 ? strtoll(text, NULL, 10) : -1;
         return cpu_time_read(&w->time, util_now_ns(), w->ids, w->n_cpus, to->cpus);
 }
 
@@ -414,9 +471,10 @@ static int make_readings(struct watch *w) {
                 r->cpus = calloc(w->n_cpus, sizeof(*r->cpus));
                 r->own_ns = calloc(w->n_cpus, sizeof(*r->own_ns));
                 r->frequency_khz = calloc(w->n_cpus, sizeof(*r->frequency_khz));
+                r->ksoftirqd_ns = calloc(w->n_cpus, sizeof(*r->ksoftirqd_ns));
                 r->involuntary = calloc(w->n_threads + 1, sizeof(*r->involuntary));
                 r->delay_ns = calloc(w->n_threads + 1, sizeof(*r->delay_ns));
-                if (!r->cpus || !r->own_ns || !r->frequency_khz || !r->involuntary || !r->delay_ns)
+                if (!r->cpus || !r->own_ns || !r->frequency_khz || !r->ksoftirqd_ns || !r->involuntary || !r->delay_ns)
                         return -ENOMEM;
         }
         return 0;
@@ -430,6 +488,9 @@ static int prepare(struct watch *w) {
         if (r < 0)
                 return r;
         find_threads(w);
+        r = find_ksoftirqd(w);
+        if (r < 0)
+                return r;
         open_groups(w);
         w->snmp_fd = open_file(AT_FDCWD, "/proc/%d/net/snmp", w->order.pids[END_FIRST]);
         const struct disturbance_run run = {
@@ -441,10 +502,20 @@ static int prepare(struct watch *w) {
                 .shares_cpus = w->order.placement->shares_cpus || point->workload == WORKLOAD_CONTEXT_SWITCH,
                 .network = workload_has_transport(point->workload) &&
                            transport_terms[point->transport].carrier == CARRIER_TCP,
+                .softirqs_apart = cpu_time_softirqs_apart(&w->time),
                 .daemon_measured = daemon_is_measured(w),
         };
         r = disturbance_init(&w->disturbance, &run);
         return r == 0 ? make_readings(w) : r;
+}
+
+/* The kernel gives the lowest number that is free. */
+static int spare_files(struct watch *w) {
+        struct rlimit limit;
+        if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+                return -errno;
+        w->files_max = DESCRIPTORS_OF_DAEMON + descriptors_of_threads(limit.rlim_cur);
+        return 0;
 }
 
 int watch_new(struct watch **ret, const struct watch_order *order) {
@@ -453,7 +524,9 @@ int watch_new(struct watch **ret, const struct watch_order *order) {
                 return -ENOMEM;
         w->order = *order;
         w->time.source_fd = w->time.stat_fd = w->snmp_fd = -1;
-        int r = prepare(w);
+        int r = spare_files(w);
+        if (r == 0)
+                r = prepare(w);
         if (r == 0)
                 r = sd_event_add_time(order->event, &w->timer, CLOCK_MONOTONIC, UINT64_MAX, 1000, on_timer, w);
         if (r >= 0)
@@ -512,18 +585,22 @@ void watch_free(struct watch *w) {
         disturbance_deinit(&w->disturbance);
         for (size_t i = 0; i < w->n_groups; i++)
                 util_close(w->group_fds[i]);
-        for (size_t i = 0; i < w->n_cpus; i++)
+        for (size_t i = 0; i < w->n_cpus; i++) {
                 util_close(w->frequency_fds[i]);
+                util_close(w->ksoftirqd_fds[i]);
+        }
         util_close(w->snmp_fd);
         for (size_t i = 0; i < ELEMENTS(w->readings); i++) {
                 free(w->readings[i].cpus);
                 free(w->readings[i].own_ns);
                 free(w->readings[i].frequency_khz);
+                free(w->readings[i].ksoftirqd_ns);
                 free(w->readings[i].involuntary);
                 free(w->readings[i].delay_ns);
         }
         free(w->cpus);
         free(w->ids);
         free(w->frequency_fds);
+        free(w->ksoftirqd_fds);
         free(w);
 }

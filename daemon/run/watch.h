@@ -16,7 +16,7 @@
 
 struct watch;
 
-/* Of the agents, which are ready and wait for the start. */
+/* The run to observe; its agents are ready and wait for the start. */
 struct watch_order {
         sd_event *event;
         const struct topology *topology;
@@ -36,7 +36,7 @@ int watch_start(struct watch *w, uint64_t begin_ns, uint64_t duration_ns);
 void watch_end(struct watch *w);
 /* After watch_end(). A JSON object, malloc()ed, and the flags that it gives, static, at most max. 0; -ENOMEM. */
 int watch_result(const struct watch *w, char **ret_json, const char **flags, size_t max, size_t *ret_n);
-/* What it has found so far; it lives as long as the watch. */
+/* The disturbances found so far; they live as long as the watch. */
 const struct disturbance *watch_disturbance(const struct watch *w);
 void watch_free(struct watch *w); /* NULL-safe */
 

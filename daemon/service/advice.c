@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Advice: gathers what the stored experiments know of a question, has it ranked by daemon/analysis/advice.h, and writes
- * the spec that would settle what stays open. Only experiments whose runs had the environment that is in force now are
- * used, and only those with a closed loop on a host as it is.
+ * Advice: gathers the figures of the stored experiments that belong to a question, has them ranked by
+ * daemon/analysis/advice.h, and writes the spec that would settle what stays open. Only experiments whose runs had the
+ * environment that is in force now are used, and only those with a closed loop on a host as it is. Of another host,
+ * whose experiments came as bundles, it is the environment of the newest.
  */
 
 #include "daemon/analysis/phrase.h"
@@ -92,6 +93,7 @@ static int take_evidence(const struct advice_question *q, const struct evidence 
                                                     .measured_at = e->measured_at,
                                                     .settings = settings,
                                                     .row = *row};
+                axis_clear(&axes[AXIS_INSTANCE], &g->rows[g->n].row.point); /* two of one thing are no two mechanisms */
                 g->rows[g->n++].row.runs = runs;
                 used = true;
         }
@@ -107,7 +109,7 @@ static int take_experiment(struct service *s, const struct experiment_change *x,
         int error = evidence_get(s, x->id, x->change, &e, &item, r);
         if (error == -ENOENT) /* forgotten meanwhile */
                 return 0;
-        if (error == -EBADMSG) { /* one damaged experiment does not take the others' figures away */
+        if (error == -EBADMSG) { /* one damaged experiment does not hide the others' figures */
                 a->unreadable++;
                 return 0;
         }
@@ -139,17 +141,45 @@ static int environment_now(struct service *s, char **ret, struct refusal *r) {
         return error < 0 ? service_fail(s, r, error, "reading the environment", 0) : 0;
 }
 
-static int list_measured(struct service *s, struct experiment_change **ret, size_t *ret_n, struct refusal *r) {
+static int list_measured(struct service *s, const char *host, struct experiment_change **ret, size_t *ret_n,
+                         struct refusal *r) {
         struct reader *reader;
         int error = service_reader_get(s, &reader, r);
         if (error < 0)
                 return error;
-        error = store_measured(reader->store, ret, ret_n);
+        error = store_measured(reader->store, host, ret, ret_n);
         service_reader_put(s, reader);
-        return error < 0 ? service_fail(s, r, error, "listing what was measured", 0) : 0;
+        if (error < 0)
+                return service_fail(s, r, error, "listing what was measured", 0);
+        if (host && *ret_n == 0)
+                return refuse(r, 404, "not-found", "",
+                              "No experiment of a host \"%s\" with a run that is done was taken in.", host);
+        return 0;
 }
 
-/* ---- what would settle it ---- */
+/* That of the newest experiment which has one; "" where none has one: no environment is empty. */
+static int environment_of_newest(struct service *s, const struct experiment_change *list, size_t n, char **ret,
+                                 struct refusal *r) {
+        char *found = NULL;
+        for (size_t i = 0; i < n && !found; i++) {
+                const struct evidence *e;
+                struct cache_item *item;
+                int error = evidence_get(s, list[i].id, list[i].change, &e, &item, r);
+                if (error == -ENOENT || error == -EBADMSG)
+                        continue;
+                if (error < 0)
+                        return error;
+                bool known = e->environment != NULL;
+                found = known ? strdup(e->environment) : NULL;
+                cache_release(&s->cache, item);
+                if (known && !found)
+                        return service_fail(s, r, -ENOMEM, "the environment", 0);
+        }
+        *ret = found ? found : strdup("");
+        return *ret ? 0 : service_fail(s, r, -ENOMEM, "the environment", 0);
+}
+
+/* ---- the spec that would settle it ---- */
 
 /* The mechanisms that the spec is about: the best, and those that may be better, with the same settings. */
 static size_t list_contenders(const struct advice *a, const struct advice_item *ret[SETTLE_MECHANISMS_MAX]) {
@@ -166,7 +196,7 @@ static size_t list_contenders(const struct advice *a, const struct advice_item *
                 ret[n++] = item;
                 n_open += open;
         }
-        /* of a single one that was measured too seldom there is more to know, too */
+        /* a single mechanism with too few runs is measured again, too */
         bool alone = a->n - a->n_excluded == 1 && best && best->n_runs < FINDINGS_RUNS_LEAST;
         return n_open > 0 || alone ? n : 0;
 }
@@ -201,7 +231,7 @@ static void member_axis(struct json_writer *w, const struct axis *a, const struc
                 json_array_end(w);
 }
 
-/* Where nothing is known: every transport, as it comes. */
+/* Where nothing is known: every transport, with default options. */
 static void members_of_all(struct json_writer *w, const struct advice_question *q) {
         json_member_string(w, "workload", workload_words.name(q->workload));
         json_put_key(w, "transport");
@@ -228,7 +258,7 @@ static int members_of_settings(struct json_writer *w, const char *settings) {
         return r;
 }
 
-/* Of the experiment: all of the question, as service_settle() knows the question by it. */
+/* The experiment's name holds the whole question: service_settle() recognizes the question by it. */
 static void name_question(const struct advice_question *q, char ret[static SPEC_NAME_MAX + 1]) {
         int used = snprintf(ret, SPEC_NAME_MAX + 1, "Advice: %s, %s, %" PRIu64 " B, %u, %s", advice_terms[q->want].name,
                             workload_words.name(q->workload), q->message_size, q->threads,
@@ -270,7 +300,7 @@ static int write_settling(struct advice_record *a) {
 
 /* ---- in words ---- */
 
-static void say_mechanism(FILE *f, const struct point *p) {
+static void write_mechanism(FILE *f, const struct point *p) {
         char words[PHRASE_MAX];
         phrase_axis(AXIS_TRANSPORT, p, words);
         (void) fputs(words, f);
@@ -284,7 +314,7 @@ static void say_mechanism(FILE *f, const struct point *p) {
         }
 }
 
-static void say_best(FILE *f, const struct advice_record *a, const struct advice_item *best) {
+static void write_best(FILE *f, const struct advice_record *a, const struct advice_item *best) {
         const struct advice_term *term = &advice_terms[a->question.want];
         const char *unit = figure_terms[term->figure].unit;
         char value[PHRASE_MAX], low[PHRASE_MAX], high[PHRASE_MAX];
@@ -297,7 +327,7 @@ static void say_best(FILE *f, const struct advice_record *a, const struct advice
         phrase_value(best->value, unit, value);
         phrase_value(best->low, unit, low);
         phrase_value(best->high, unit, high);
-        say_mechanism(f, &best->point);
+        write_mechanism(f, &best->point);
         (void) fprintf(f, " has the %s %s that was measured, %s", term->less_is_better ? "lowest" : "greatest",
                        term->words, value);
         if (best->has_interval)
@@ -306,7 +336,7 @@ static void say_best(FILE *f, const struct advice_record *a, const struct advice
                        worse == 1 ? "is" : "are", equal, equal == 1 ? "is" : "are", open, open == 1 ? "is" : "are");
 }
 
-static int say(struct advice_record *a) {
+static int write_sentence(struct advice_record *a) {
         const struct advice_question *q = &a->question;
         char size[PHRASE_MAX];
         size_t length = 0, i = 0;
@@ -314,14 +344,17 @@ static int say(struct advice_record *a) {
         if (!f)
                 return -ENOMEM;
         phrase_axis(AXIS_MESSAGE_SIZE, &(struct point){.message_size = q->message_size}, size);
+        if (a->host)
+                (void) fprintf(f, "Host %s, ", a->host);
         (void) fprintf(f, "%s, %s, %u %s, %s: ", workload_words.name(q->workload), size, q->threads,
                        q->threads == 1 ? "thread" : "threads", placement_kind_name(q->placement));
         while (i < a->advice.n && a->advice.items[i].standing != STANDING_BEST)
                 i++;
         if (i < a->advice.n)
-                say_best(f, a, &a->advice.items[i]);
+                write_best(f, a, &a->advice.items[i]);
         else if (a->advice.n == 0)
-                (void) fprintf(f, "nothing is known of it under the environment that is in force now.");
+                (void) fprintf(f, "nothing is known of it under the environment %s.",
+                               a->host ? "of its newest experiment" : "that is in force now");
         else if (a->advice.n_excluded == a->advice.n)
                 (void) fprintf(f, "nothing that was measured is known to keep the limits.");
         else
@@ -333,7 +366,7 @@ static int say(struct advice_record *a) {
         return fclose(f) != 0 || failed ? -ENOMEM : 0;
 }
 
-/* ---- what is remembered ---- */
+/* ---- the cache ---- */
 
 static void record_free(void *payload) {
         struct advice_record *a = payload;
@@ -344,20 +377,13 @@ static void record_free(void *payload) {
         free(a->sentence);
         free(a->settle_json);
         free(a->environment);
+        free(a->host);
         free(a);
 }
 
 void service_advice_release(struct service *s, struct advice_record *a) {
         if (a)
                 cache_release(&s->cache, a->item);
-}
-
-/* Source: Fowler, Noll and Vo, FNV-1a of 64 bits. */
-static uint64_t hash(uint64_t h, const void *data, size_t n) {
-        const unsigned char *bytes = data;
-        for (size_t i = 0; i < n; i++)
-                h = (h ^ bytes[i]) * UINT64_C(1099511628211);
-        return h;
 }
 
 static bool is_same_question(const struct advice_question *x, const struct advice_question *y) {
@@ -368,26 +394,30 @@ static bool is_same_question(const struct advice_question *x, const struct advic
         return same;
 }
 
-/* By the question, and all experiments with their changes. The record's own question and environment are held against
- * these, as two may have one hash. */
-static void make_key(const struct advice_question *q, const char *environment, const struct experiment_change *list,
-                     size_t n, int64_t *ret_id, int64_t *ret_change) {
-        uint64_t id = UINT64_C(14695981039346656037), change = id;
+/* The key is a hash of the question and of all experiments with their changes. The record's own question and
+ * environment are compared too, as two may have one hash. */
+static void make_key(const struct advice_question *q, const char *host, const char *environment,
+                     const struct experiment_change *list, size_t n, int64_t *ret_id, int64_t *ret_change) {
+        uint64_t id = CACHE_HASH_BEGIN, change = id;
         const uint64_t parts[] = {q->workload, q->message_size, q->placement, q->threads, q->want};
-        id = hash(id, parts, sizeof(parts));
+        id = cache_hash(id, parts, sizeof(parts));
+        if (host)
+                id = cache_hash(id, host, strlen(host));
         for (size_t i = 0; i < WANT_COUNT; i++)
                 if (!isnan(q->limits[i]))
-                        id = hash(hash(id, &i, sizeof(i)), &q->limits[i], sizeof(q->limits[i]));
-        change = hash(change, environment, strlen(environment));
+                        id = cache_hash(cache_hash(id, &i, sizeof(i)), &q->limits[i], sizeof(q->limits[i]));
+        change = cache_hash(change, environment, strlen(environment));
         for (size_t i = 0; i < n; i++)
-                change = hash(hash(change, &list[i].id, sizeof(list->id)), &list[i].change, sizeof(list->change));
+                change = cache_hash(cache_hash(change, &list[i].id, sizeof(list->id)), &list[i].change,
+                                    sizeof(list->change));
         *ret_id = (int64_t) id;
         *ret_change = (int64_t) change;
 }
 
 static size_t record_bytes(const struct advice_record *a) {
         size_t bytes = sizeof(*a) + a->advice.n * sizeof(*a->advice.items) + strlen(a->sentence) +
-                       strlen(a->environment) + (a->settle_json ? strlen(a->settle_json) : 0);
+                       strlen(a->environment) + (a->settle_json ? strlen(a->settle_json) : 0) +
+                       (a->host ? strlen(a->host) : 0);
         for (size_t i = 0; i < a->n_texts; i++)
                 bytes += strlen(a->texts[i]) + 1 + sizeof(char *);
         return bytes;
@@ -402,15 +432,15 @@ static int make_record(struct service *s, struct advice_record *a, const struct 
         if (error < 0)
                 return error;
         error = advice_draw(&a->question, g.rows, g.n, &a->advice);
-        if (error == 0)
+        if (error == 0 && !a->host) /* nothing can be queued there */
                 error = write_settling(a);
         if (error == 0)
-                error = say(a);
+                error = write_sentence(a);
         return error < 0 ? service_fail(s, r, error, "ranking what is known", 0) : 0;
 }
 
 /* Takes the environment over. */
-static int remember(struct service *s, const struct advice_question *q, char *environment,
+static int remember(struct service *s, const struct advice_question *q, const char *host, char *environment,
                     const struct experiment_change *list, size_t n, const struct cache_item *key,
                     struct advice_record **ret, struct refusal *r) {
         struct advice_record *a = calloc(1, sizeof(*a));
@@ -420,7 +450,8 @@ static int remember(struct service *s, const struct advice_question *q, char *en
         }
         a->question = *q;
         a->environment = environment;
-        int error = make_record(s, a, list, n, r);
+        a->host = host ? strdup(host) : NULL;
+        int error = host && !a->host ? service_fail(s, r, -ENOMEM, "the advice", 0) : make_record(s, a, list, n, r);
         if (error == 0) {
                 struct cache_item item = *key;
                 item.payload = a;
@@ -438,25 +469,31 @@ static int remember(struct service *s, const struct advice_question *q, char *en
         return 0;
 }
 
-int service_advice(struct service *s, const struct advice_question *q, struct advice_record **ret, struct refusal *r) {
+static bool is_same_host(const char *x, const char *y) {
+        return x && y ? strcmp(x, y) == 0 : x == y;
+}
+
+int service_advice(struct service *s, const struct advice_question *q, const char *host, struct advice_record **ret,
+                   struct refusal *r) {
         _cleanup_free_ struct experiment_change *list = NULL;
         _cleanup_free_ char *environment = NULL;
         struct cache_item key = {.kind = CACHE_ADVICE};
         size_t n = 0;
-        int error = environment_now(s, &environment, r);
+        int error = list_measured(s, host, &list, &n, r);
         if (error == 0)
-                error = list_measured(s, &list, &n, r);
+                error = host ? environment_of_newest(s, list, n, &environment, r) : environment_now(s, &environment, r);
         if (error < 0)
                 return error;
-        make_key(q, environment, list, n, &key.id, &key.change);
+        make_key(q, host, environment, list, n, &key.id, &key.change);
         struct cache_item *item = cache_get(&s->cache, CACHE_ADVICE, key.id, key.change);
         struct advice_record *found = item ? item->payload : NULL;
-        if (found && is_same_question(&found->question, q) && strcmp(found->environment, environment) == 0) {
+        if (found && is_same_question(&found->question, q) && is_same_host(found->host, host) &&
+            strcmp(found->environment, environment) == 0) {
                 *ret = found;
                 return 0;
         }
         cache_release(&s->cache, item);
-        return remember(s, q, util_steal(&environment), list, n, &key, ret, r);
+        return remember(s, q, host, util_steal(&environment), list, n, &key, ret, r);
 }
 
 /* ---- to settle it ---- */
@@ -509,7 +546,7 @@ int service_settle(struct service *s, const struct advice_question *q, const cha
                 return 0;
         }
         if (error == 0)
-                error = service_advice(s, q, &advice, r);
+                error = service_advice(s, q, NULL, &advice, r);
         if (error < 0)
                 return error;
         error = advice->settle_json

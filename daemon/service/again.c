@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * More of an experiment that there is: `extend` adds repetitions, `retry` queues what did not succeed. Both are
+ * More runs of an existing experiment: `extend` adds repetitions, `retry` queues runs that did not succeed. Both are
  * committed on the main thread before they are answered, as a submission is.
  */
 
@@ -15,13 +15,14 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* A call's payload. */
+/* A call's payload. Both go in portions. */
 struct again {
         int64_t id;
-        const char *field;    /* that says how many: "blocks" or "repetitions"; static, NULL of a retry */
+        const char *field;    /* that gives the number: "blocks" or "repetitions"; static, NULL for a retry */
         uint32_t repetitions; /* to add */
         char *key;            /* NULL: none */
-        char text[80];        /* what is asked, whatever the body's words */
+        char text[80];        /* the request in one form, for the key's comparison */
+        bool begun;           /* a portion is stored */
         bool replayed;        /* result */
 };
 
@@ -77,6 +78,9 @@ static int check_state(int64_t id, const struct experiment_extent *e, struct ref
         if (e->cancelling || e->state == STATE_CANCELLED)
                 return refuse(r, 409, "not-extensible", "",
                               "experiment %" PRId64 " was cancelled: retry what was cancelled first", id);
+        if (e->searches)
+                return refuse(r, 409, "not-extensible", "",
+                              "experiment %" PRId64 " searches, and its rates are its own", id);
         if (e->state == STATE_FAILED)
                 return refuse(r, 409, "not-extensible", "", "experiment %" PRId64 " failed: retry what failed first",
                               id);
@@ -95,7 +99,9 @@ static int check_limit(const struct again *a, const char *limit, uint64_t n, uns
                             limit, most_text);
 }
 
-static int extend(struct service *s, const struct again *a, const struct experiment_extent *e, struct refusal *r) {
+/* Stores the extension with its first portion. */
+static int begin_extension(struct service *s, const struct again *a, const struct experiment_extent *e,
+                           struct refusal *r) {
         uint64_t repetitions = (uint64_t) e->repetitions + a->repetitions;
         unsigned most = SPEC_REPETITIONS_MAX;
         _cleanup_free_ uint32_t *points = NULL;
@@ -124,30 +130,49 @@ static int extend(struct service *s, const struct again *a, const struct experim
         spec_free(spec);
         x.order = points;
         if (error == 0)
-                error = store_extend_experiment(s->store, a->id, &x, &(struct request_record){a->key, a->text});
-        return error < 0 ? service_fail(s, r, error, "extending the experiment", 0) : 0;
+                error = store_extend_some(s->store, a->id, &x, &(struct request_record){a->key, a->text});
+        return error < 0 ? service_fail(s, r, error, "extending the experiment", 0) : error;
 }
 
-static int retry(struct service *s, const struct again *a, const struct experiment_extent *e, struct refusal *r) {
-        if (e->cancelling && e->state == STATE_RUNNING) {
+/* An extension that was begun before is whole before another one begins. Should a portion fail, housekeeping adds the
+ * rest. */
+static int extend(struct service *s, struct again *a, const struct experiment_extent *e, struct refusal *r) {
+        int error = store_extend_more(s->store, a->id);
+        if (error < 0) {
+                service_arm_tidy(s);
+                return service_fail(s, r, error, "extending the experiment", 0);
+        }
+        if (error > 0 || a->begun)
+                return error;
+        error = begin_extension(s, a, e, r);
+        a->begun = error > 0;
+        return error;
+}
+
+/* Queues a portion. The experiment waits or runs from the first portion on; runs that are not queued yet stay as they
+ * were. A cancellation meanwhile ends the retry. */
+static int retry(struct service *s, struct again *a, const struct experiment_extent *e, struct refusal *r) {
+        if (e->cancelling && (a->begun || e->state == STATE_RUNNING)) {
                 (void) refuse(r, 409, "running", "",
                               "experiment %" PRId64 " is being cancelled: a run of it still ends", a->id);
                 return -EBUSY;
         }
-        int error = store_retry_experiment(s->store, a->id, &(struct request_record){a->key, a->text});
+        int error = store_retry_some(s->store, a->id, a->begun, &(struct request_record){a->key, a->text});
         if (error == -ENODATA) {
                 (void) refuse(r, 409, "nothing-to-retry", "",
                               "experiment %" PRId64 " has no run that failed, was cancelled or was interrupted", a->id);
                 return error;
         }
-        return error < 0 ? service_fail(s, r, error, "queueing the runs again", 0) : 0;
+        a->begun = error > 0;
+        return error < 0 ? service_fail(s, r, error, "queueing the runs again", 0) : error;
 }
 
 /* Main thread. */
 static int commit_again(struct service *s, void *payload, struct refusal *r) {
         struct again *a = payload;
         int64_t known = 0;
-        int error = a->key ? idempotency_find(s, s->store, a->key, a->text, &known, r) : 0;
+        bool is_own = a->field && a->begun; /* an extension's key is remembered with its first portion */
+        int error = a->key && !is_own ? idempotency_find(s, s->store, a->key, a->text, &known, r) : 0;
         a->replayed = known > 0;
         if (error < 0 || a->replayed)
                 return error;
@@ -155,14 +180,18 @@ static int commit_again(struct service *s, void *payload, struct refusal *r) {
         error = store_read_extent(s->store, a->id, &e);
         if (error < 0)
                 return service_fail(s, r, error, "experiment", a->id);
-        error = a->field ? extend(s, a, &e, r) : retry(s, a, &e, r);
+        if (e.imported)
+                error = refuse(r, 409, "imported", "", "experiment %" PRId64 " is of another host: it is read-only",
+                               a->id);
+        else
+                error = a->field ? extend(s, a, &e, r) : retry(s, a, &e, r);
         experiment_extent_deinit(&e);
         if (error < 0)
                 return error;
         service_changed(s, a->id);
         if (s->hooks.submitted)
                 s->hooks.submitted(s->hooks.userdata);
-        return 0;
+        return error;
 }
 
 static int again_new(struct service *s, int64_t id, const char *key, struct again **ret, struct refusal *r) {
@@ -181,7 +210,7 @@ static int again_new(struct service *s, int64_t id, const char *key, struct agai
 }
 
 static int call_again(struct service *s, struct again **a, bool *ret_replayed, struct refusal *r) {
-        static const struct call_type type = {commit_again, again_free};
+        static const struct call_type type = {OPERATION_AGAIN, commit_again, again_free};
         int error = service_call(s, &type, (void **) a, r);
         if (error == 0)
                 *ret_replayed = (*a)->replayed;

@@ -44,7 +44,7 @@ static int run_pin(struct service *s, void *payload, struct refusal *r) {
 }
 
 static int call_pin(struct service *s, const char *name, int64_t experiment_id, struct refusal *r) {
-        static const struct call_type type = {run_pin, free};
+        static const struct call_type type = {OPERATION_BASELINE, run_pin, free};
         _cleanup_free_ struct pin *pin = calloc(1, sizeof(*pin));
         if (!pin)
                 return service_fail(s, r, -ENOMEM, "the call", 0);
@@ -53,7 +53,7 @@ static int call_pin(struct service *s, const char *name, int64_t experiment_id, 
         return service_call(s, &type, (void **) &pin, r);
 }
 
-/* Only figures that are there, and that change no more, can be held against. */
+/* Only an experiment that has figures, and does not change any more, can be a baseline. */
 static int require_finished(struct service *s, int64_t id, struct refusal *r) {
         struct experiment_record e;
         int error = service_experiment(s, id, &e, r);
@@ -68,7 +68,7 @@ static int require_finished(struct service *s, int64_t id, struct refusal *r) {
                               "experiment %" PRId64 " is %s: it can be pinned when it has finished", id, state);
         if (done == 0)
                 return refuse(r, 409, "no-results", "/experiment",
-                              "experiment %" PRId64 " has no done run that later ones could be held against", id);
+                              "experiment %" PRId64 " has no done run that later ones could be compared with", id);
         return 0;
 }
 

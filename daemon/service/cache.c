@@ -12,17 +12,24 @@ void cache_init(struct cache *c) {
         (void) pthread_mutex_init(&c->lock, NULL); /* with default attributes it cannot fail on Linux */
 }
 
+uint64_t cache_hash(uint64_t h, const void *data, size_t n) {
+        const unsigned char *bytes = data;
+        for (size_t i = 0; i < n; i++)
+                h = (h ^ bytes[i]) * UINT64_C(1099511628211);
+        return h;
+}
+
 static void item_free(struct cache_item *item) {
         item->free_payload(item->payload);
         free(item);
 }
 
-/* Locked. Whoever uses it still frees it. */
+/* The caller holds the lock. An item that is still in use is freed by its last user. */
 static void drop(struct cache *c, struct cache_item **at) {
         struct cache_item *item = *at;
         *at = item->older;
         c->bytes -= item->bytes;
-        item->kept = false;
+        item->cached = false;
         if (item->users == 0)
                 item_free(item);
 }
@@ -58,20 +65,20 @@ int cache_add(struct cache *c, const struct cache_item *item, struct cache_item 
                 return -ENOMEM;
         *copy = *item;
         copy->users = 1;
-        copy->kept = item->bytes <= CACHE_BUDGET_BYTES;
+        copy->cached = item->bytes <= CACHE_BUDGET_BYTES;
         pthread_mutex_lock(&c->lock);
-        while (copy->kept && c->bytes + copy->bytes > CACHE_BUDGET_BYTES) {
+        while (copy->cached && c->bytes + copy->bytes > CACHE_BUDGET_BYTES) {
                 struct cache_item **at = &c->newest;
                 while ((*at)->older)
                         at = &(*at)->older;
                 drop(c, at);
         }
-        copy->older = copy->kept ? c->newest : NULL;
-        if (copy->kept) {
+        copy->older = copy->cached ? c->newest : NULL;
+        if (copy->cached) {
                 c->newest = copy;
                 c->bytes += copy->bytes;
         }
-        *ret = copy; /* before others can get at it */
+        *ret = copy; /* before another thread can find it */
         pthread_mutex_unlock(&c->lock);
         return 0;
 }
@@ -80,7 +87,7 @@ void cache_release(struct cache *c, struct cache_item *item) {
         if (!item)
                 return;
         pthread_mutex_lock(&c->lock);
-        bool last = --item->users == 0 && !item->kept;
+        bool last = --item->users == 0 && !item->cached;
         pthread_mutex_unlock(&c->lock);
         if (last)
                 item_free(item);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Holds finished experiments against the baselines of their spec. A thread of its own, of the lowest priority, as the
- * comparison of thousands of runs would hold up the main loop; it reads like any client, and what it found hops to the
- * main thread to be stored. What is to be done stands in the database: a check that a stop or a crash prevented is made
- * after the next start. There is no thread as long as nothing is pinned.
+ * Compares finished experiments with the baselines of their spec, in a thread of its own of the lowest priority, as the
+ * comparison of thousands of runs would block the main loop. It reads like any client, and its results hop to the main
+ * thread to be stored. The database has the checks that are due: one that a stop or a crash prevented is made after the
+ * next start. There is no thread as long as nothing is pinned.
  */
 
 #include "daemon/log.h"
@@ -21,7 +21,7 @@
 #define CHECKER_NICE 19
 #define RATIOS_AT_A_TIME 500u /* some milliseconds of the main thread */
 
-/* What the main thread is to store; owns all text but the ratios', which are the answer's. */
+/* The records for the main thread to store; owns all text but the ratios', which are the answer's. */
 struct outcome {
         struct pending_check pending;
         struct new_check check;
@@ -38,7 +38,7 @@ static void outcome_free(void *payload) {
         if (!o)
                 return;
         free(o->pending.name);
-        comparison_answer_free(o->answer);
+        comparison_answer_release(o->answer);
         free(o->ratios);
         free(o->figures);
         free(o->error);
@@ -108,7 +108,7 @@ static int take_answer(struct outcome *o) {
         return r < 0 ? r : take_ratios(o);
 }
 
-/* What cannot be compared is a result, too: it would be tried for ever else. */
+/* A comparison that fails is stored as a result, too: it would be tried for ever otherwise. */
 static int take_refusal(struct outcome *o, const struct refusal *r) {
         o->error = strdup(r->detail);
         o->differences_json = strdup("[]");
@@ -167,7 +167,7 @@ static int find_pending(struct service *s, struct pending_check *ret, struct ref
 
 /* 0: there may be more; -ENODATA: there is nothing to do; another negative errno with *r. */
 static int check_one(struct service *s, struct refusal *r) {
-        static const struct call_type type = {run_store, outcome_free};
+        static const struct call_type type = {OPERATION_BASELINE, run_store, outcome_free};
         _cleanup_(outcome_freep) struct outcome *o = calloc(1, sizeof(*o));
         if (!o)
                 return service_fail(s, r, -ENOMEM, "a check", 0);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The comparison: what was asked is checked, both sides are read (study.c), points are matched, the runs of each pair
- * become tests, and all tests of the answer are corrected together. Called from the api's threads.
+ * The comparison: the query is checked, both sides are read (study.c), points are matched, the runs of each pair become
+ * tests, and all tests of the answer are corrected together. Called from the api's threads.
  */
 
+#include "daemon/result/figure.h"
 #include "daemon/service/difference.h"
 #include "daemon/service/study.h"
 #include "schema/json/json.h"
+#include "schema/json/view.h"
 #include "schema/spec/axes.h"
 #include "schema/util.h"
 
@@ -36,7 +38,7 @@ struct pairs_of_points {
         size_t n, size;
 };
 
-/* What a comparison is made of. */
+/* The parts of a comparison. */
 struct work {
         struct service *service;
         const struct comparison_query *query;
@@ -80,7 +82,7 @@ static bool has_value(const struct axis *a, const struct compared_point *p, cons
                a->value.type->equal(&a->value, axis_of(a, p->point), axis_of(a, value));
 }
 
-/* A word need not be quoted: what is no JSON is one. */
+/* A word need not be quoted: a value that is no JSON is taken as a word. */
 static int read_value(struct work *w, enum comparison_side side, struct refusal *r) {
         const char *text = w->query->values[side];
         const struct axis *a = w->axis;
@@ -215,7 +217,7 @@ static int load_sides(struct work *w, struct refusal *r) {
         return error < 0 ? fail(w, r, error) : 0;
 }
 
-/* ---- what differs ---- */
+/* ---- differences ---- */
 
 static int refuse_unlike(const struct work *w, struct refusal *r) {
         const struct difference_list *list = &w->answer->environment;
@@ -233,7 +235,7 @@ static int refuse_unlike(const struct work *w, struct refusal *r) {
                       w->ids[SIDE_BASELINE], w->ids[SIDE_CANDIDATE], text);
 }
 
-/* Within one experiment: of its first and its last run. Both values were measured there, side by side. */
+/* Within one experiment, compares its first and its last run: both values were measured there, side by side. */
 static int differ_within(struct work *w, struct refusal *r) {
         _cleanup_free_ char *last = NULL;
         const struct compared *st = &w->studies[SIDE_BASELINE];
@@ -244,10 +246,40 @@ static int differ_within(struct work *w, struct refusal *r) {
         return error < 0 ? fail(w, r, error) : 0;
 }
 
+/* "this host", or another host's label; where it has none, each bundle is of a host of its own. */
+static int host_of(const struct compared *c, char **ret) {
+        _cleanup_(json_view_deinit) struct json_view imported = {0};
+        _cleanup_free_ char *host = NULL, *digest = NULL;
+        if (!c->e.imported_json) {
+                *ret = strdup("this host");
+                return *ret ? 0 : -ENOMEM;
+        }
+        int r = json_view_read(&imported, c->e.imported_json);
+        if (r < 0)
+                return r;
+        r = json_part_string(json_part_get(imported.parts, "host"), &host);
+        if (r == -EINVAL) /* it has no label */
+                r = json_part_string(json_part_get(imported.parts, "sha256"), &digest);
+        if (r < 0)
+                return r == -EINVAL ? -EBADMSG : r;
+        r = host ? asprintf(ret, "other host %s", host) : asprintf(ret, "other host, bundle %.12s", digest);
+        return r < 0 ? -ENOMEM : 0;
+}
+
+static int differ_in_host(const struct compared *b, const struct compared *c, struct difference_list *list) {
+        _cleanup_free_ char *baseline = NULL, *candidate = NULL;
+        int r = host_of(b, &baseline);
+        if (r == 0)
+                r = host_of(c, &candidate);
+        return r < 0 ? r : difference_texts("host", baseline, candidate, true, list);
+}
+
 static int differ_between(struct work *w, struct refusal *r) {
         const struct compared *b = &w->studies[SIDE_BASELINE], *c = &w->studies[SIDE_CANDIDATE];
         struct comparison_answer *a = w->answer;
         int error = difference_environments(b->environment_json, c->environment_json, &a->environment);
+        if (error == 0)
+                error = differ_in_host(b, c, &a->environment);
         if (error == 0)
                 error = difference_texts("ipclab_version", b->e.version, c->e.version, true, &a->environment);
         if (error == 0)
@@ -269,16 +301,10 @@ static int take_differences(struct work *w, struct refusal *r) {
 
 /* ---- rows ---- */
 
-static bool points_match(const struct compared_point *a, const struct compared_point *b, const struct axis *except) {
+static bool are_a_pair(const struct compared_point *a, const struct compared_point *b, const struct axis *except) {
         if (!except)
                 return a->hash == b->hash && strcmp(a->point_json, b->point_json) == 0;
-        for (size_t i = 0; i < AXIS_COUNT; i++) {
-                const struct axis *x = &axes[i];
-                if (x != except && axis_applies(x, a->point) && axis_applies(x, b->point) &&
-                    !x->value.type->equal(&x->value, axis_of(x, a->point), axis_of(x, b->point)))
-                        return false;
-        }
-        return true;
+        return points_match(a->point, b->point, (enum axis_name)(except - axes));
 }
 
 static int take_points(const struct compared_point *p, struct comparison_points *ret) {
@@ -437,7 +463,7 @@ static int match_points(struct work *w, struct refusal *r) {
         struct side *b = &w->sides[SIDE_BASELINE], *c = &w->sides[SIDE_CANDIDATE];
         for (size_t i = 0; i < b->n; i++)
                 for (size_t k = 0; k < c->n; k++) {
-                        if (!points_match(b->points[i], c->points[k], w->axis))
+                        if (!are_a_pair(b->points[i], c->points[k], w->axis))
                                 continue;
                         b->matched[i] = c->matched[k] = true;
                         if (w->pairs.n == ROWS_MAX)
@@ -572,16 +598,151 @@ static int compare_alone(struct service *s, const struct comparison_query *q, st
         return error;
 }
 
-/* Thousands of runs take megabytes and seconds. */
-int service_compare(struct service *s, const struct comparison_query *q, struct comparison_answer **ret,
-                    struct refusal *r) {
+/* ---- from the cache ---- */
+
+/* The query as the cache's key, without the experiments' changes. */
+static int print_question(const struct comparison_query *q, const int64_t ids[SIDE_COUNT], char **ret) {
+        struct json_writer w;
+        json_writer_init(&w);
+        json_array_begin(&w);
+        for (size_t side = 0; side < SIDE_COUNT; side++) {
+                json_put_i64(&w, ids[side]);
+                if (q->axis)
+                        json_put_string(&w, q->values[side]);
+        }
+        if (q->axis)
+                json_put_string(&w, q->axis);
+        json_put_double(&w, q->margin);
+        json_put_bool(&w, q->force);
+        json_array_end(&w);
+        int r = json_writer_steal(&w, ret, NULL);
+        json_writer_deinit(&w);
+        return r;
+}
+
+struct comparison_key {
+        char *question; /* NULL: the answer has no place in the cache, or there is none */
+        int64_t changes[SIDE_COUNT];
+        struct cache_item item;
+};
+
+/* Reports no errors: the reading of the sides reports them. */
+static int make_key(struct service *s, const struct comparison_query *q, struct comparison_key *ret) {
+        struct refusal ignored = {0};
+        struct comparison_key key = {.item = {.kind = CACHE_COMPARISON, .free_payload = comparison_answer_free}};
+        int64_t ids[SIDE_COUNT] = {q->experiments[SIDE_BASELINE], q->experiments[SIDE_CANDIDATE]};
+        struct baseline_record b;
+        *ret = key;
+        if (q->baseline && service_baseline(s, q->baseline, &b, &ignored) < 0)
+                return 0;
+        if (q->baseline) {
+                ids[SIDE_BASELINE] = b.experiment_id;
+                baseline_record_deinit(&b);
+        }
+        for (size_t side = 0; side < SIDE_COUNT; side++) {
+                struct experiment_record e;
+                if (service_experiment(s, ids[side], &e, &ignored) < 0)
+                        return 0;
+                bool finished = e.state != STATE_QUEUED && e.state != STATE_RUNNING;
+                key.changes[side] = e.change;
+                experiment_record_deinit(&e);
+                if (!finished)
+                        return 0;
+        }
+        int r = print_question(q, ids, &key.question);
+        if (r < 0)
+                return r;
+        key.item.id = (int64_t) cache_hash(CACHE_HASH_BEGIN, key.question, strlen(key.question));
+        key.item.change = (int64_t) cache_hash(CACHE_HASH_BEGIN, key.changes, sizeof(key.changes));
+        *ret = key;
+        return 0;
+}
+
+/* Two questions may have one hash. */
+static struct comparison_answer *find_answer(struct service *s, const struct comparison_key *key) {
+        if (!key->question)
+                return NULL;
+        struct cache_item *item = cache_get(&s->cache, key->item.kind, key->item.id, key->item.change);
+        struct comparison_answer *a = item ? item->payload : NULL;
+        if (a && strcmp(a->question, key->question) == 0 && memcmp(a->changes, key->changes, sizeof(a->changes)) == 0)
+                return a;
+        cache_release(&s->cache, item);
+        return NULL;
+}
+
+static int compare_anew(struct service *s, const struct comparison_query *q, struct comparison_key *key,
+                        struct comparison_answer **ret, struct refusal *r) {
+        struct comparison_answer *a = NULL;
+        int error = compare_alone(s, q, &a, r);
+        if (error == 0 && key->question) {
+                a->question = util_steal(&key->question);
+                memcpy(a->changes, key->changes, sizeof(a->changes));
+                a->cache = &s->cache;
+                key->item.payload = a;
+                key->item.bytes = comparison_answer_bytes(a);
+                error = cache_add(&s->cache, &key->item, &a->item);
+                if (error < 0) {
+                        comparison_answer_free(a);
+                        return service_fail(s, r, error, "keeping the comparison", 0);
+                }
+        }
+        if (error == 0)
+                *ret = a;
+        return error;
+}
+
+/* Waits until no other comparison is under way. 0; negative errno with *r filled. */
+static int begin_turn(struct service *s, struct refusal *r) {
         uint64_t deadline = util_now_ns() + s->deadline_ns;
         struct timespec at = {.tv_sec = (time_t) (deadline / NSEC_PER_SEC),
                               .tv_nsec = (long) (deadline % NSEC_PER_SEC)};
-        int error = pthread_mutex_clocklock(&s->comparing, CLOCK_MONOTONIC, &at);
-        if (error != 0)
-                return service_unavailable(r, -error, "another comparison is under way: try again");
-        error = compare_alone(s, q, ret, r);
-        pthread_mutex_unlock(&s->comparing);
+        int error = 0;
+        pthread_mutex_lock(&s->lock);
+        while (s->comparing && !s->stopping && error != ETIMEDOUT)
+                error = pthread_cond_timedwait(&s->comparison_over, &s->lock, &at);
+        bool stopping = s->stopping, mine = !stopping && !s->comparing;
+        if (mine)
+                s->comparing = true;
+        pthread_mutex_unlock(&s->lock);
+        if (mine)
+                return 0;
+        return stopping ? service_unavailable(r, -ESHUTDOWN, "the daemon is stopping")
+                        : service_unavailable(r, -ETIMEDOUT, "another comparison is under way: try again");
+}
+
+static void end_turn(struct service *s) {
+        pthread_mutex_lock(&s->lock);
+        s->comparing = false;
+        pthread_cond_signal(&s->comparison_over);
+        pthread_mutex_unlock(&s->lock);
+}
+
+/* Thousands of runs take megabytes and seconds, so comparisons take turns; one that waited may find the answer. */
+static int compare_in_turn(struct service *s, const struct comparison_query *q, struct comparison_key *key,
+                           struct comparison_answer **ret, struct refusal *r) {
+        int error = begin_turn(s, r);
+        if (error < 0)
+                return error;
+        struct comparison_answer *a = find_answer(s, key);
+        if (!a)
+                error = compare_anew(s, q, key, &a, r);
+        end_turn(s);
+        if (error == 0)
+                *ret = a;
+        return error;
+}
+
+int service_compare(struct service *s, const struct comparison_query *q, struct comparison_answer **ret,
+                    struct refusal *r) {
+        struct comparison_key key = {0};
+        int error = make_key(s, q, &key);
+        if (error < 0)
+                return service_fail(s, r, error, "comparing the runs", 0);
+        struct comparison_answer *a = find_answer(s, &key);
+        if (!a)
+                error = compare_in_turn(s, q, &key, &a, r);
+        free(key.question);
+        if (error == 0)
+                *ret = a;
         return error;
 }

@@ -3,11 +3,11 @@
 #define IPCLAB_DAEMON_SERVICE_COMPARE_H
 
 /*
- * Two experiments, or two values of an axis within one, held against each other: row by row the ratio of each figure
- * with its interval and a verdict (daemon/analysis/compare.h), and first of all what differs in the environments and in
- * what was asked. A row is a pair of points. Two experiments are matched by equal points. Two values of an axis are
- * matched by points that are equal in all other axes; an axis that has a meaning for one of the two only (`wait` of
- * shared memory beside a pipe) does not separate them, so that one point may stand in several rows.
+ * Compares two experiments, or two values of an axis within one: row by row the ratio of each figure with its interval
+ * and a verdict (daemon/analysis/compare.h), after the differences of their environments and of their settings. A row
+ * is a pair of points. Two experiments are matched by equal points. Two values of an axis are matched by points that
+ * are equal in all other axes; an axis that has a meaning for one of the two only (`wait` of shared memory beside a
+ * pipe) does not separate them, so that one point may stand in several rows.
  *
  * All done runs take part, noisy ones too, as in the table of results; failed ones do not. Text is malloc()ed and the
  * answer's.
@@ -16,13 +16,15 @@
 #include "daemon/analysis/compare.h"
 #include "schema/figures.h"
 
+struct cache;
+struct cache_item;
 struct refusal;
 struct service;
 
 enum comparison_side { SIDE_BASELINE, SIDE_CANDIDATE, SIDE_COUNT };
 
-/* Runs a side that take part, the first by position: as many as `until` runs at most. What an exact test of tied values
- * takes grows with the fourth power of them, to seconds for 200; percentiles are tied, as histograms have buckets. */
+/* Runs of a side that take part, the first by position: as many as `until` runs at most. An exact test of tied
+ * values takes a time that grows with their fourth power, to seconds for 200; percentiles are tied, by histograms. */
 #define COMPARISON_RUNS_MAX 60u
 
 struct comparison_query {
@@ -75,7 +77,7 @@ struct comparison_answer {
         struct comparison_experiment experiments[SIDE_COUNT];
         char *axis;                                   /* NULL: two experiments */
         char *values[SIDE_COUNT];                     /* JSON; NULL likewise */
-        struct difference_list environment, settings; /* of the host; of what was asked, axes left out */
+        struct difference_list environment, settings; /* of the host; of the specs, without axes */
         bool alike, forced; /* nothing in the environments is unlike; it is, and it was forced */
         double margin;
         uint32_t verdicts[COMPARE_EQUIVALENT + 1]; /* how many figures */
@@ -85,6 +87,11 @@ struct comparison_answer {
         struct comparison_row *rows;
         size_t n_rows;
         struct comparison *comparisons; /* of all figures, n_tests */
+        /* The service's: */
+        char *question;              /* the cache's key; NULL: it is not in the cache, as the rest of these */
+        int64_t changes[SIDE_COUNT]; /* of the experiments */
+        struct cache *cache;
+        struct cache_item *item;
 };
 
 /* The figures that are compared, in the order of the table. */
@@ -95,13 +102,15 @@ struct comparison_figures {
 void comparison_figures(struct comparison_figures *ret);
 const char *comparison_verdict(enum compare_verdict v);
 
-/* One at a time: 503 after the service's deadline. 0, or a negative errno with *r: 404; 409 across unlike environments;
- * 422: an unknown axis, a value that the experiment does not have, the same value twice, nothing in common. From any
- * thread. */
+/* Answers from the cache where both experiments have finished, or computes, one comparison at a time: 503 after the
+ * service's deadline. 0, or a negative errno with *r: 404; 409 across unlike environments; 422: an unknown axis, a
+ * value that the experiment does not have, the same value twice, nothing in common. From any thread. The answer is
+ * shared and does not change; the caller must release it. */
 int service_compare(struct service *s, const struct comparison_query *q, struct comparison_answer **ret,
                     struct refusal *r);
-/* What the answer holds in memory, within a few kilobytes. */
+/* Memory of the answer, within a few kilobytes. */
 size_t comparison_answer_bytes(const struct comparison_answer *a);
-void comparison_answer_free(struct comparison_answer *a); /* NULL-safe */
+void comparison_answer_release(struct comparison_answer *a); /* NULL-safe */
+void comparison_answer_free(void *answer);                   /* the service's, where it is in no cache; NULL-safe */
 
 #endif

@@ -2,6 +2,7 @@
 
 /* The answer of a comparison as data: its words, its figures, its end. */
 
+#include "daemon/service/cache.h"
 #include "daemon/service/difference.h"
 #include "schema/util.h"
 
@@ -36,7 +37,8 @@ size_t comparison_answer_bytes(const struct comparison_answer *a) {
         return bytes;
 }
 
-void comparison_answer_free(struct comparison_answer *a) {
+void comparison_answer_free(void *payload) {
+        struct comparison_answer *a = payload;
         if (!a)
                 return;
         for (size_t side = 0; side < SIDE_COUNT; side++) {
@@ -54,7 +56,15 @@ void comparison_answer_free(struct comparison_answer *a) {
         free(a->rows);
         free(a->comparisons);
         free(a->axis);
+        free(a->question);
         difference_list_deinit(&a->environment);
         difference_list_deinit(&a->settings);
         free(a);
+}
+
+void comparison_answer_release(struct comparison_answer *a) {
+        if (a && a->item)
+                cache_release(a->cache, a->item);
+        else
+                comparison_answer_free(a);
 }

@@ -12,13 +12,13 @@
 #include <errno.h>
 #include <string.h>
 
-/* Of an environment: what is read anew each time. */
+/* Members of an environment that differ from reading to reading. */
 static const char *const passing[] = {
         "uptime_seconds", "load", "memory_available_bytes", "memory_free_bytes", "cpus", "nodes", "vmstat", "reasons",
 };
 /* The same kernel with the same settings is alike after a restart; a few kilobytes more or less are the firmware's. */
 static const char *const harmless[] = {"boot_id", "memory_total_bytes"};
-/* Of a spec, beside its axes. */
+/* Members of a spec, beside its axes, that are not compared. */
 static const char *const incidental[] = {"name", "seed", "repetitions", "order", "until", "skip_impossible"};
 
 static bool is_one_of(const char *name, const char *const *names, size_t n) {

@@ -2,17 +2,18 @@
 #ifndef IPCLAB_DAEMON_SERVICE_DIFFERENCE_H
 #define IPCLAB_DAEMON_SERVICE_DIFFERENCE_H
 
-/* What differs between two environments, and between two specs: the headline of a comparison. */
+/* Lists the differences between two environments, and between two specs: the headline of a comparison. */
 
 #include "daemon/service/compare.h"
 
 /* Each appends to *list, which stays the caller's in any case. 0; -EBADMSG: one is no JSON object; -ENOMEM. */
 
-/* Of runs, as they are stored ({"before": …}), or NULL. The state of a moment (load, counters) is left out. A fact that
- * one side does not know, or that does not change what is measured (the boot), is listed and is not unlike. */
+/* Compares environments of runs as they are stored ({"before": …}), or NULL. The state of a moment (load, counters) is
+ * left out. A fact that one side does not know, or that does not change what is measured (the boot), is listed and is
+ * not unlike. */
 int difference_environments(const char *baseline, const char *candidate, struct difference_list *list);
-/* Of stored specs: settings of the whole experiment. Axes are matched by point, and a name, the seed and the number of
- * repetitions say nothing of what is measured. Nothing here is unlike: it may be what is to be compared. */
+/* Compares stored specs: settings of the whole experiment. Axes are matched by point; a name, the seed and the number
+ * of repetitions do not change what is measured. No difference is unlike: it may be the subject of the comparison. */
 int difference_specs(const char *baseline, const char *candidate, struct difference_list *list);
 /* One text of each side. */
 int difference_texts(const char *key, const char *baseline, const char *candidate, bool unlike,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * What the service tells about this build, this host and itself: presets, transports, topology, environment, health.
+ * Documents about this build, this host and the service: presets, transports, topology, environment, health.
  */
 
 #include "daemon/admission/admission.h"
@@ -18,7 +18,7 @@
 #include <sys/statvfs.h>
 
 static int put_preset(struct json_writer *w, const struct preset *p) {
-        static const char *const members[] = {"title", "description", "spec"};
+        static const char *const members[] = {"title", "description", "question", "expected", "spec"};
         struct json *tree;
         int r = json_parse(p->json, p->length, &tree, NULL);
         if (r < 0)
@@ -94,7 +94,7 @@ static void set_problem(struct service_health *h, const char *problem) {
                 snprintf(h->problem, sizeof(h->problem), "%s", problem);
 }
 
-/* Main thread: it answers at all, and its connection is in order. */
+/* Checks that the main thread answers, and that its connection works. */
 static int check_writer(struct service *s, void *payload, struct refusal *r) {
         (void) payload;
         int64_t change;
@@ -103,7 +103,7 @@ static int check_writer(struct service *s, void *payload, struct refusal *r) {
 }
 
 static void check_main_thread(struct service *s, struct service_health *h) {
-        static const struct call_type type = {check_writer, free};
+        static const struct call_type type = {OPERATION_OTHER, check_writer, free};
         struct refusal why = {0};
         void *payload = NULL;
         if (service_call(s, &type, &payload, &why) < 0)
@@ -117,6 +117,8 @@ static void check_reader(struct service *s, struct service_health *h) {
         int error = service_reader_get(s, &reader, &why);
         if (error == 0) {
                 error = store_totals(reader->store, &totals);
+                if (error == 0)
+                        error = store_exported(reader->store, &h->exported_change);
                 service_reader_put(s, reader);
                 if (error < 0)
                         (void) service_fail(s, &why, error, "reading the database", 0);
@@ -189,7 +191,7 @@ static int own_rss(uint64_t *ret) {
 }
 
 int service_health(struct service *s, struct service_health *ret, struct refusal *r) {
-        struct service_health h = {.ok = true, .version = IPCLAB_VERSION};
+        struct service_health h = {.ok = true, .version = IPCLAB_VERSION, .exported_change = -1};
         h.uptime_seconds = (int64_t) ((util_now_ns() - s->started_ns) / NSEC_PER_SEC);
         check_integrity(s, &h); /* first: it is the cause of what fails below */
         check_main_thread(s, &h);
@@ -200,14 +202,15 @@ int service_health(struct service *s, struct service_health *ret, struct refusal
         if (s->hooks.rundirs) /* it costs space, and hinders no run: no problem */
                 (void) rundir_left(s->hooks.rundirs, h.leftover, sizeof(h.leftover));
 
-        h.loop_longest_ns = s->loop_longest_ns;
+        for (size_t i = 0; i < OPERATION_COUNT; i++)
+                h.holds[i] = (struct service_hold){s->holds[i].longest_ns, s->holds[i].longest_cpu_ns};
         h.loop_slow = s->loop_slow;
         pthread_mutex_lock(&s->lock);
         h.running_experiment = s->status.experiment_id;
         h.running_run = s->status.run_id;
         h.running_since = s->status.started_at_ms;
-        if (s->owed[0])
-                set_problem(&h, s->owed);
+        if (s->pending_restore[0])
+                set_problem(&h, s->pending_restore);
         pthread_mutex_unlock(&s->lock);
 
         struct timespec cpu;

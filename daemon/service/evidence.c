@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 
-/* From stored points and the results of their runs to rows of figures. */
+/* Makes rows of figures from stored points and the results of their runs. */
 
 #include "daemon/service/evidence.h"
 
 #include "daemon/log.h"
 #include "daemon/result/figure.h"
 #include "schema/json/json.h"
+#include "schema/json/view.h"
 #include "schema/util.h"
 
 #include <errno.h>
@@ -15,7 +16,7 @@
 
 #define POINTS_PER_PAGE 32u
 
-/* Settings in force at which something ends; by their names in a result's "effective". */
+/* Settings in force that limit a transfer, by their names in a result's "effective". */
 static const struct {
         const char *name, *what;
 } limits[] = {
@@ -53,8 +54,8 @@ static const char *const facts[] = {
         "loopback_mtu",
 };
 
-/* Members of a spec that are no axes and tell on the figures. */
-static const char *const settings[] = {"verify", "chunk", "transport_options"};
+/* Members of a spec that are no axes and affect the figures. */
+static const char *const settings[] = {"verify", "chunk", "fresh", "stamp", "transport_options"};
 
 int environment_print(const struct json *environment, char **ret) {
         struct json_writer w;
@@ -86,54 +87,50 @@ static void evidence_deinit(struct evidence *e) {
         *e = (struct evidence){0};
 }
 
-static bool number_member(const struct json *object, const char *name, double *ret) {
-        const struct json *value = object && json_type(object) == JSON_OBJECT ? json_get(object, name) : NULL;
-        return value && json_as_double(value, ret) == 0;
-}
-
-static void take_settings(const struct json *result, struct findings_row *row) {
-        const struct json *effective = json_type(result) == JSON_OBJECT ? json_get(result, "effective") : NULL;
-        const struct json *steady = json_type(result) == JSON_OBJECT ? json_get(result, "steady") : NULL;
-        const struct json *loop = json_type(result) == JSON_OBJECT ? json_get(result, "loop") : NULL;
-        const char *word;
-        bool is_steady;
-        if (loop && json_as_string(loop, &word) == 0 && strcmp(word, "open") == 0)
+static void take_settings(const struct json_part *result, struct findings_row *row) {
+        const struct json_part *effective = json_part_get(result, "effective");
+        bool steady;
+        if (json_part_is(json_part_get(result, "loop"), "open"))
                 row->open_loop = true;
-        if (steady && json_as_bool(steady, &is_steady) == 0 && !is_steady)
+        if (json_part_bool(json_part_get(result, "steady"), &steady) && !steady)
                 row->unsteady = true;
-        (void) number_member(effective, "chunk_bytes", &row->chunk_bytes); /* absent: the message goes whole */
-        if (row->n_limits > 0)                                             /* a run before this one had them */
+        /* absent: the message goes whole */
+        (void) json_part_double(json_part_get(effective, "chunk_bytes"), &row->chunk_bytes);
+        (void) json_part_double(json_part_get(effective, "buffer_bytes"), &row->buffer_bytes);
+        (void) json_part_double(json_part_get(effective, "gather_ns"), &row->gather_ns);
+        if (row->n_limits > 0) /* a run before this one had them */
                 return;
         for (size_t i = 0; i < ELEMENTS(limits); i++) {
                 struct findings_limit limit = {.what = limits[i].what};
-                if (number_member(effective, limits[i].name, &limit.bytes))
+                if (json_part_double(json_part_get(effective, limits[i].name), &limit.bytes))
                         row->limits[row->n_limits++] = limit;
         }
 }
 
-/* Flags of disturbances: those of results that cannot be, or of a placement, are other matters. */
+/* Flags of disturbances, without those of impossible results or of a placement. */
 static bool has_noise(const char *flags_json) {
         return flags_json && strstr(flags_json, "\"noisy:") != NULL;
 }
 
-static int take_run(const struct point_run *stored, struct findings_row *row, struct findings_run *ret) {
-        struct json *result = NULL;
-        struct json_error error;
-        int r = json_parse(stored->result_json, strlen(stored->result_json), &result, &error);
+static int take_run(const struct point_run *stored, struct json_view *view, struct findings_row *row,
+                    struct findings_run *ret) {
+        const struct json_part *objects[FIGURES_GROUPS];
+        int r = json_view_read(view, stored->result_json);
         if (r < 0) {
                 if (r != -ENOMEM)
-                        log_error("a stored result is not JSON: %s", error.detail);
-                return r == -ENOMEM ? r : -EBADMSG;
+                        log_error("a stored result is not JSON");
+                return r;
         }
-        *ret = (struct findings_run){.id = stored->id, .block = stored->repetition};
+        *ret = (struct findings_run){.id = stored->id, .block = stored->block};
+        figure_objects(view->parts, objects);
         for (enum figure f = 0; f < FIGURE_COUNT; f++)
-                if (!result_figure(f, result, &ret->values[f]))
+                if (!json_part_double(json_part_get(objects[figure_terms[f].group], figure_terms[f].name),
+                                      &ret->values[f]))
                         ret->values[f] = NAN;
-        take_settings(result, row);
+        take_settings(view->parts, row);
         if (row->open_loop)
                 ret->values[FIGURE_THROUGHPUT] = ret->values[FIGURE_MESSAGES] = ret->values[FIGURE_BOTH_WAYS] = NAN;
         row->noisy |= has_noise(stored->flags_json);
-        json_free(result);
         return 0;
 }
 
@@ -144,6 +141,7 @@ static int compare_blocks(const void *x, const void *y) {
 
 /* A point of another version, which this one cannot read, keeps its place among the rows, without runs. */
 static int take_point(const struct point_record *stored, struct findings_row *row, struct findings_run **ret) {
+        _cleanup_(json_view_deinit) struct json_view view = {0};
         struct findings_run *runs = reallocarray(NULL, stored->n_runs + 1, sizeof(*runs));
         int r = runs ? point_from_json(stored->point_json, strlen(stored->point_json), &row->point) : -ENOMEM;
         bool known = r == 0;
@@ -151,7 +149,7 @@ static int take_point(const struct point_record *stored, struct findings_row *ro
         r = r == -EINVAL ? 0 : r;
         for (size_t i = 0; known && r == 0 && i < stored->n_runs; i++)
                 if (stored->runs[i].state == STATE_DONE && stored->runs[i].result_json) {
-                        r = take_run(&stored->runs[i], row, &runs[row->n_runs]);
+                        r = take_run(&stored->runs[i], &view, row, &runs[row->n_runs]);
                         row->n_runs += r == 0;
                 }
         if (r < 0) {
@@ -182,6 +180,15 @@ static int take_page(const struct point_record *page, size_t n, struct evidence 
         return 0;
 }
 
+/* Counts the points of a page before the rates of a search, which stand after all others. The rates of a point differ
+ * in nothing that is an axis, so that findings and advice rest on its closed loop alone. */
+static size_t count_points(const struct point_record *page, size_t n) {
+        size_t k = 0;
+        while (k < n && page[k].rate == 0)
+                k++;
+        return k;
+}
+
 static int load_rows(struct service *s, int64_t experiment_id, struct evidence *e, struct refusal *r) {
         for (;;) {
                 struct point_record *page = NULL;
@@ -194,11 +201,12 @@ static int load_rows(struct service *s, int64_t experiment_id, struct evidence *
                 service_reader_put(s, reader);
                 if (error < 0)
                         return service_fail(s, r, error, "experiment", experiment_id);
-                error = n > 0 ? take_page(page, n, e) : 0;
+                size_t taken = count_points(page, n);
+                error = taken > 0 ? take_page(page, taken, e) : 0;
                 store_points_free(page, n);
                 if (error < 0)
                         return service_fail(s, r, error, "reading the runs' results", 0);
-                if (n == 0)
+                if (n == 0 || taken < n)
                         return 0;
         }
 }

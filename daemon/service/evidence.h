@@ -13,12 +13,12 @@ struct evidence {
         size_t n_rows;
         int64_t measured_at; /* end of its last run that is done, ms since the epoch; 0: none is */
         char *environment;   /* of its runs, as environment_print() has it; NULL: unknown, or it changed meanwhile */
-        char *settings;      /* what of the spec is no axis and tells on the figures, as members of a spec */
+        char *settings;      /* members of the spec that are no axes and affect the figures */
         bool closed_loop;    /* and nothing of the host was set for its runs */
 };
 
-/* Of an experiment as of that change: from the cache, or loaded. To be given back with cache_release(&s->cache, item).
- * 404 in *r when there is no such experiment. */
+/* Gets the evidence of an experiment as of that change, from the cache or loaded; the caller must release it with
+ * cache_release(&s->cache, item). 404 in *r when there is no such experiment. */
 int evidence_get(struct service *s, int64_t experiment_id, int64_t change, const struct evidence **ret,
                  struct cache_item **ret_item, struct refusal *r);
 

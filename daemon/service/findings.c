@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * What an experiment's runs let one conclude: loads the figures of its runs for daemon/analysis/findings.h, and keeps
- * what was drawn from them until the experiment changes. To parse ten thousand results takes most of a second; to look
- * the findings up again takes the time of reading the experiment's record.
+ * Findings of an experiment: loads the figures of its runs for daemon/analysis/findings.h, and caches the findings
+ * until the experiment changes. To parse ten thousand results takes most of a second; to look the findings up again
+ * takes the time of reading the experiment's record.
  */
 
 #include "daemon/service/evidence.h"
@@ -45,7 +45,7 @@ static size_t list_caches(const struct topology *t, struct findings_limit ret[FI
         return n;
 }
 
-/* Of a posted spec; "" where it names none. */
+/* The preset of a posted spec; "" where it names none. */
 static void read_preset(const char *spec_json, char *ret, size_t size) {
         struct json *spec = NULL;
         const char *name = "";
@@ -74,7 +74,7 @@ static int draw(struct service *s, const struct experiment_record *e, const stru
         return study_answer(preset, &in, ret->findings, &ret->study);
 }
 
-/* From the experiment's figures, which may be at hand already. */
+/* Makes the findings from the experiment's figures, which may be in the cache already. */
 static int make_record(struct service *s, const struct experiment_record *e, struct findings_record **ret,
                        struct refusal *r) {
         const struct evidence *evidence;

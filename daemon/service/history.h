@@ -3,9 +3,9 @@
 #define IPCLAB_DAEMON_SERVICE_HISTORY_H
 
 /*
- * A baseline over time. Every later experiment of the same spec is held against it when it has finished, across unlike
- * environments too (which is what a baseline is kept for, and the check says so); what came of it is stored. Over the
- * ratios of each figure of each point change points are sought: the experiments from which on the level is another.
+ * A baseline over time. Every later experiment of the same spec is compared with it when it has finished, across unlike
+ * environments too (the purpose of a baseline; the check reports them), and the outcome is stored. The ratios of each
+ * figure of each point are searched for change points: the experiments from which on the level is another.
  */
 
 #include "daemon/analysis/segments.h"

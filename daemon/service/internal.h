@@ -3,7 +3,7 @@
 #define IPCLAB_DAEMON_SERVICE_INTERNAL_H
 
 /*
- * What the files of the service share: the queue of calls that hop to the main thread, the pool of reading
+ * Shared by the files of the service: the queue of calls that hop to the main thread, the pool of reading
  * connections, and how an errno becomes an answer.
  */
 
@@ -16,11 +16,12 @@
 #define SERVICE_DEADLINE_NS (UINT64_C(5) * 1000000000)
 #define SERVICE_READERS 4u
 #define SERVICE_LOOP_SLOW_NS (UINT64_C(50) * 1000000) /* a source that takes longer is counted */
-#define SERVICE_DISK_RESERVE (UINT64_C(64) << 20)     /* less free than this is a problem to be told of */
+#define SERVICE_DISK_RESERVE (UINT64_C(64) << 20)     /* less free than this is reported as a problem */
 
-/* A change that a thread asks of the main thread. `run` works on the payload there; an error fills *r. 1: it has done a
- * portion, and is called again when the main loop has seen to its other sources. */
+/* A change that another thread sends to the main thread. `run` works on the payload there; an error fills *r. It
+ * returns 1 after a portion, and is called again when the main loop has dispatched its other sources. */
 struct call_type {
+        enum service_operation operation;
         int (*run)(struct service *s, void *payload, struct refusal *r);
         void (*free)(void *payload);
 };
@@ -30,7 +31,8 @@ struct call {
         const struct call_type *type;
         void *payload;
         enum { CALL_QUEUED, CALL_RUNNING, CALL_DONE } state;
-        bool abandoned; /* nobody waits any more: the main thread frees it */
+        bool begun;     /* a portion of it is done */
+        bool abandoned; /* no thread waits any more: the main thread frees it */
         int error;
         struct refusal refusal;
         pthread_cond_t done;
@@ -49,7 +51,7 @@ struct subscription {
         struct subscription *next;
 };
 
-#define SERVICE_OWED_MAX 400u
+#define SERVICE_RESTORE_MAX 400u
 
 struct service_status {
         int64_t experiment_id, run_id, started_at_ms;
@@ -66,9 +68,13 @@ struct service {
 
         /* main thread only */
         sd_event_source *calls_source, *tidy_source;
-        _Atomic uint64_t loop_longest_ns, loop_slow; /* of the main loop's sources; written by the main thread */
-        bool measuring;                              /* housekeeping waits */
-        bool has_baselines;                          /* there may be some: later experiments are held against them */
+        enum service_operation doing;
+        struct {
+                _Atomic uint64_t longest_ns, longest_cpu_ns; /* written by the main thread */
+        } holds[OPERATION_COUNT];
+        _Atomic uint64_t loop_slow;
+        bool measuring;     /* housekeeping waits */
+        bool has_baselines; /* there may be some: later experiments are compared with them */
         bool has_checker;
         pthread_t checker;
 
@@ -78,13 +84,14 @@ struct service {
         struct call *first_call, **last_call;
         struct reader readers[SERVICE_READERS];
         pthread_cond_t reader_free;
+        bool comparing; /* a comparison is under way */
+        pthread_cond_t comparison_over;
         pthread_cond_t checker_wanted;
         bool checks_due;
         struct service_status status;
-        char owed[SERVICE_OWED_MAX]; /* what the host is owed; "": nothing */
+        char pending_restore[SERVICE_RESTORE_MAX]; /* why a setting of the host is not restored; "": all are */
 
         struct cache cache;
-        pthread_mutex_t comparing; /* held by the comparison that is under way */
 
         pthread_mutex_t subscriptions_lock;
         struct subscription *subscriptions;
@@ -94,11 +101,11 @@ struct service {
  * main thread at work on it. */
 int service_call(struct service *s, const struct call_type *type, void **payload, struct refusal *r);
 
-/* Has the topology read again if the machine has changed and no run is under way. Before topology_hold(): the main
- * thread waits for those that hold it. */
+/* Has the topology read again if the machine has changed and no run is under way. To be called before topology_hold():
+ * the main thread waits for those that hold it. */
 int service_look_at_machine(struct service *s, struct refusal *r);
 
-/* A reading connection of one's own until service_reader_put(): not to be held while anybody else is waited for. */
+/* Lends a reading connection until service_reader_put(); the caller must not wait for others while it holds one. */
 int service_reader_get(struct service *s, struct reader **ret, struct refusal *r);
 void service_reader_put(struct service *s, struct reader *reader);
 
@@ -109,6 +116,9 @@ int service_unavailable(struct refusal *r, int error, const char *detail);
 
 /* Main thread: 409 for an experiment that is not deleted as baselines pin it, which are named. Returns -EEXIST. */
 int service_refuse_pinned(struct service *s, int64_t experiment_id, struct refusal *r);
+
+/* Main thread: 409 for an experiment that is not deleted as it was not exported. Returns -EPERM. */
+int service_refuse_unexported(struct service *s, int64_t experiment_id, struct refusal *r);
 
 /* Main thread: an experiment may have finished, or a baseline is new. service_join_checker(): after service_stop(). */
 void service_check_baselines(struct service *s);

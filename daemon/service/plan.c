@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * What a submission would become, without storing it: the points, the runs, how long they take, what is left out, and
- * what earlier runs of this host tell about how many repetitions are enough.
+ * Describes what a submission would become, without storing it: the points, the runs, their duration, the skipped
+ * points, and how many repetitions are enough by earlier runs of this host.
  */
 
 #include "daemon/analysis/compare.h"
@@ -109,6 +109,8 @@ static int put_plan(struct json_writer *w, struct store *store, const struct sub
         const struct point_list *list = &sub->points;
         const struct spec_until *until = &sub->spec->until;
         uint32_t most = until->relative_ci > 0 ? until->max_repetitions : sub->repetitions;
+        if (sub->spec->search.latency_p99_below_us > 0)
+                most *= 1 + SPEC_SEARCH_RATES_MAX;
         double block = submission_block_seconds(sub), longest = block * most;
         if (until->budget_seconds > 0 && longest > until->budget_seconds)
                 longest = fmax(until->budget_seconds, block * sub->repetitions);
@@ -129,17 +131,20 @@ static int put_plan(struct json_writer *w, struct store *store, const struct sub
         return r;
 }
 
-int service_plan(struct service *s, const char *body, size_t length, char **ret, struct refusal *r) {
+int service_plan(struct service *s, const char *body, size_t length, const char *idempotency_key, char **ret,
+                 struct refusal *r) {
         _cleanup_(submission_freep) struct submission *sub = NULL;
         struct reader *reader;
-        int error = submission_new(s, body, length, NULL, &sub, r);
+        int error = idempotency_key ? idempotency_check(idempotency_key, r) : 0;
+        if (error == 0)
+                error = submission_new(s, body, length, NULL, &sub, r);
         if (error == 0)
                 error = submission_prepare(s, sub, r);
         if (error == 0)
                 error = service_reader_get(s, &reader, r);
         if (error < 0)
                 return error;
-        _cleanup_(json_writer_deinit) struct json_writer w;
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_writer_init(&w);
         error = put_plan(&w, reader->store, sub);
         service_reader_put(s, reader);

@@ -52,7 +52,7 @@ int service_last_change(struct service *s, int64_t *ret, struct refusal *r) {
         return error < 0 ? service_fail(s, r, error, "reading the newest change", 0) : 0;
 }
 
-/* Of a list the first record that cannot be read is what the client needs the name of. */
+/* Names the first record of a list that cannot be read, for the client. */
 static int fail_at_experiment(struct service *s, const struct experiment_query *q, int64_t before, int error,
                               struct refusal *r) {
         struct experiment_query rest = {.filter = q->filter, .before_id = before, .limit = 1};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The results table: for each point the statistics over its done runs. Computed when it is asked for, from what the
- * runs reported, so that a better statistic later applies to old experiments too.
+ * The results table: for each point the statistics over its done runs. It is computed on request, from what the
+ * runs reported, so that a better statistic later applies to old experiments too. The rows of experiments that have
+ * finished stay in the cache, page by page.
  */
 
 #include "daemon/analysis/order.h"
@@ -14,17 +15,21 @@
 #include "daemon/service/internal.h"
 #include "schema/figures.h"
 #include "schema/json/json.h"
+#include "schema/json/view.h"
 #include "schema/util.h"
 
 #include <errno.h>
 #include <string.h>
 
 #define POINTS_PER_PAGE 32u
+#define ROWS_PER_ITEM 8u
+/* Limit for one experiment: a row has some 6 kB, and the rows of ten thousand points would evict everything else. */
+#define ITEMS_MAX 32u
 
-/* Of figures that runs of another version did not have. */
-#define UNTOLD "the runs do not tell it"
+/* The reason for figures that runs of another version did not have. */
+#define NOT_REPORTED "the runs do not report it"
 
-/* What runs say in words. The last that says one is believed: what is asked of a point is the same for all of them. */
+/* Members of results that are words. The last run that has one counts: the runs of a point have the same settings. */
 enum word { LOOP, VERIFY, VERIFY_REASON, LATENCY_REASON, ONE_WAY_REASON, STEADY_REASON, COUNTED_BY, WORD_COUNT };
 static const char *const words[WORD_COUNT] = {
         [LOOP] = "loop",
@@ -41,8 +46,8 @@ struct columns {
         double *values[FIGURE_COUNT];
         size_t n[FIGURE_COUNT];
         size_t n_runs, n_steady, n_unsteady;
-        char *reasons[FIGURE_COUNT]; /* why the last run that has none has none; NULL: it does not say */
-        char *words[WORD_COUNT];     /* NULL: no run says it */
+        char *reasons[FIGURE_COUNT]; /* of the last run without the figure; NULL: it gives none */
+        char *words[WORD_COUNT];     /* NULL: no run has it */
         struct effective_values effective;
 };
 
@@ -65,49 +70,61 @@ static int columns_init(struct columns *c, size_t n_runs) {
         return 0;
 }
 
-static const char *known_latency_kind(const struct json *result) {
-        const struct json *kind = result_member(result_member(result, "latency_ns"), "kind");
-        const char *name;
-        if (!kind || json_as_string(kind, &name) < 0)
-                return NULL;
+static const char *known_latency_kind(const struct json_part *result) {
+        const struct json_part *kind = json_part_get(json_part_get(result, "latency_ns"), "kind");
         for (const char *const *i = figure_groups[FIGURES_LATENCY].kinds; *i; i++)
-                if (strcmp(name, *i) == 0)
+                if (json_part_is(kind, *i))
                         return *i;
         return NULL;
 }
 
+static void replace_text(char **saved, char *text) {
+        free(*saved);
+        *saved = text;
+}
+
+/* Replaces *saved by the member, if the object has it and it is a string. */
+static int save_word(char **saved, const struct json_part *object, const char *name) {
+        char *word;
+        int r = json_part_string(json_part_get(object, name), &word);
+        if (r == 0)
+                replace_text(saved, word);
+        return r == -EINVAL ? 0 : r;
+}
+
 /* Reasons stand beside a figure as NAME_reason. */
-static const char *reason_for(enum figure f, const struct json *object, const struct json *result) {
+static int save_reason(enum figure f, const struct json_part *object, const struct json_part *result, char **saved) {
         char name[64];
-        if (!object && figure_groups[figure_terms[f].group].end == FIGURE_OF_OTHER && result_word(result, "counted_by"))
-                return "the run has one agent";
-        (void) snprintf(name, sizeof(name), "%s_reason", figure_terms[f].name);
-        return result_word(object, name);
-}
-
-static int keep(char **kept, const char *text) {
-        char *copy = strdup(text);
-        if (!copy)
-                return -ENOMEM;
-        free(*kept);
-        *kept = copy;
-        return 0;
-}
-
-static int collect_figure(const struct json *result, enum figure i, struct columns *c) {
-        double v;
-        if (result_figure(i, result, &v)) {
-                c->values[i][c->n[i]++] = v;
+        if (!object && figure_groups[figure_terms[f].group].end == FIGURE_OF_OTHER &&
+            json_part_get(result, "counted_by")) {
+                char *reason = strdup("the run has one agent");
+                if (!reason)
+                        return -ENOMEM;
+                replace_text(saved, reason);
                 return 0;
         }
-        const char *reason = reason_for(i, figure_object(i, result), result);
-        return reason ? keep(&c->reasons[i], reason) : 0;
+        (void) snprintf(name, sizeof(name), "%s_reason", figure_terms[f].name);
+        return save_word(saved, object, name);
 }
 
-static void collect_steady(const struct json *result, struct columns *c) {
-        const struct json *member = result_member(result, "steady");
+static int collect_figures(const struct json_part *result, struct columns *c) {
+        const struct json_part *objects[FIGURES_GROUPS];
+        int r = 0;
+        figure_objects(result, objects);
+        for (enum figure f = 0; r == 0 && f < FIGURE_COUNT; f++) {
+                const struct json_part *object = objects[figure_terms[f].group];
+                double v;
+                if (json_part_double(json_part_get(object, figure_terms[f].name), &v))
+                        c->values[f][c->n[f]++] = v;
+                else
+                        r = save_reason(f, object, result, &c->reasons[f]);
+        }
+        return r;
+}
+
+static void collect_steady(const struct json_part *result, struct columns *c) {
         bool steady;
-        if (!member || json_as_bool(member, &steady) < 0)
+        if (!json_part_bool(json_part_get(result, "steady"), &steady))
                 return;
         if (steady)
                 c->n_steady++;
@@ -115,36 +132,30 @@ static void collect_steady(const struct json *result, struct columns *c) {
                 c->n_unsteady++;
 }
 
-/* One that is not is enough, and one that nobody can tell is too many. */
+/* false if any run is not steady; true only if it is known of all; else NULL. */
 static const char *steady_of(const struct columns *c) {
         if (c->n_unsteady > 0)
                 return "false";
         return c->n_runs > 0 && c->n_steady == c->n_runs ? "true" : NULL;
 }
 
-static int collect_run(const char *result_json, struct columns *c, const char **latency_kind) {
-        struct json *result;
-        struct json_error error;
-        int r = json_parse(result_json, strlen(result_json), &result, &error);
+static int collect_run(const char *result_json, struct json_view *view, struct columns *c, const char **latency_kind) {
+        int r = json_view_read(view, result_json);
         if (r < 0) {
                 if (r != -ENOMEM)
-                        log_error("a stored result is not JSON: %s", error.detail);
-                return r == -ENOMEM ? r : -EBADMSG;
+                        log_error("a stored result is not JSON");
+                return r;
         }
+        const struct json_part *result = view->parts;
         c->n_runs++;
         collect_steady(result, c);
-        for (size_t i = 0; r == 0 && i < FIGURE_COUNT; i++)
-                r = collect_figure(result, (enum figure) i, c);
-        for (size_t i = 0; r == 0 && i < WORD_COUNT; i++) {
-                const char *word = result_word(result, words[i]);
-                if (word)
-                        r = keep(&c->words[i], word);
-        }
+        r = collect_figures(result, c);
+        for (size_t i = 0; r == 0 && i < WORD_COUNT; i++)
+                r = save_word(&c->words[i], result, words[i]);
         if (r == 0)
                 r = effective_values_add(&c->effective, result);
         if (!*latency_kind)
                 *latency_kind = known_latency_kind(result);
-        json_free(result);
         return r;
 }
 
@@ -223,11 +234,11 @@ static int unite_flags(const struct point_record *p, struct result_record *row) 
         return flag_set_print(&flags, row);
 }
 
-/* Of a figure that no run has: what the last run says, else what is known of all that say nothing. */
+/* The reason for a figure that no run has: the last run's, else the figure's common one. */
 static const char *reason_of(const struct columns *c, enum figure f) {
         if (c->reasons[f])
                 return c->reasons[f];
-        return figure_terms[f].absent ? figure_terms[f].absent : UNTOLD;
+        return figure_terms[f].absent ? figure_terms[f].absent : NOT_REPORTED;
 }
 
 /* Whether a row's object has one reason for all of its figures. */
@@ -242,7 +253,7 @@ static const char *one_way_reason(const struct columns *c, const struct result_r
         return round_trips && result_loop_is_open(c->words[LOOP]) ? RESULT_ONE_WAY_REASON : RESULT_BOTH_WAYS_REASON;
 }
 
-/* Of all figures that are null although there are runs. */
+/* Writes the reasons of all figures that are null although there are runs. */
 static int print_reasons(const struct columns *c, const struct result_record *row, char **ret) {
         struct json_writer w;
         json_writer_init(&w);
@@ -254,11 +265,18 @@ static int print_reasons(const struct columns *c, const struct result_record *ro
                         json_member_string(&w, name, reason_of(c, (enum figure) i));
                 }
         if (c->n_runs > 0 && (!row->latency_kind || row->figures[FIGURE_LATENCY_P50].n == 0))
-                json_member_string(&w, "latency_ns", c->words[LATENCY_REASON] ? c->words[LATENCY_REASON] : UNTOLD);
+                json_member_string(&w, "latency_ns",
+                                   c->words[LATENCY_REASON] ? c->words[LATENCY_REASON] : NOT_REPORTED);
         if (c->n_runs > 0 && row->figures[FIGURE_ONE_WAY_P50].n == 0)
                 json_member_string(&w, figure_groups[FIGURES_ONE_WAY].in_row, one_way_reason(c, row));
         if (c->n_runs > 0 && !row->steady)
-                json_member_string(&w, "steady", c->words[STEADY_REASON] ? c->words[STEADY_REASON] : UNTOLD);
+                json_member_string(&w, "steady", c->words[STEADY_REASON] ? c->words[STEADY_REASON] : NOT_REPORTED);
+        if (c->n_runs > 0 && !row->serial.known)
+                json_member_string(
+                        &w, "autocorrelation",
+                        c->n[row->serial_figure] < SERIAL_RUNS_LEAST
+                                ? "fewer than " UTIL_TEXT(SERIAL_RUNS_LEAST) " runs: too few to estimate it from"
+                                : "all runs have the same figure");
         if (!c->words[VERIFY] && c->words[VERIFY_REASON])
                 json_member_string(&w, "verify", c->words[VERIFY_REASON]);
         json_object_end(&w);
@@ -267,15 +285,29 @@ static int print_reasons(const struct columns *c, const struct result_record *ro
         return r;
 }
 
+/* The figure by which rows of this kind are compared first. */
+static enum figure first_figure(const struct columns *c, const struct result_record *row) {
+        bool timed = row->latency_kind && c->n[FIGURE_LATENCY_P50] > 0;
+        if (c->n[FIGURE_COST] > 0)
+                return FIGURE_COST;
+        return timed && (strcmp(row->latency_kind, "rtt") == 0 || result_loop_is_open(c->words[LOOP]))
+                       ? FIGURE_LATENCY_P50
+                       : FIGURE_THROUGHPUT;
+}
+
 static int fill_statistics(const struct point_record *p, struct result_record *row) {
         _cleanup_(columns_deinit) struct columns c = {0};
+        _cleanup_(json_view_deinit) struct json_view view = {0};
         int r = columns_init(&c, p->n_runs);
         for (size_t i = 0; r == 0 && i < p->n_runs; i++)
                 if (p->runs[i].state == STATE_DONE && p->runs[i].result_json)
-                        r = collect_run(p->runs[i].result_json, &c, &row->latency_kind);
+                        r = collect_run(p->runs[i].result_json, &view, &c, &row->latency_kind);
         for (size_t i = 0; r == 0 && i < FIGURE_COUNT; i++)
                 r = order_summarize(c.values[i], c.n[i], &row->figures[i]);
         row->steady = steady_of(&c);
+        row->serial_figure = first_figure(&c, row);
+        if (r == 0)
+                r = serial_judge(c.values[row->serial_figure], c.n[row->serial_figure], &row->serial);
         if (r == 0)
                 r = print_reasons(&c, row, &row->reasons_json);
         if (r == 0)
@@ -287,7 +319,8 @@ static int fill_statistics(const struct point_record *p, struct result_record *r
 }
 
 static int make_row(struct point_record *p, struct result_record *ret) {
-        struct result_record row = {.point_json = util_steal(&p->point_json), .runs_planned = (uint32_t) p->n_runs};
+        struct result_record row = {
+                .point_json = util_steal(&p->point_json), .rate = p->rate, .runs_planned = (uint32_t) p->n_runs};
         row.run_ids = reallocarray(NULL, p->n_runs ? p->n_runs : 1, sizeof(*row.run_ids));
         if (!row.run_ids) {
                 result_record_deinit(&row);
@@ -314,39 +347,142 @@ static int make_row(struct point_record *p, struct result_record *ret) {
         return 0;
 }
 
-static int visit_point(struct service *s, struct point_record *p,
-                       int (*visit)(void *userdata, const struct result_record *row), void *userdata,
-                       struct refusal *r) {
-        _cleanup_(result_record_deinit) struct result_record row = {0};
-        int error = make_row(p, &row);
-        return error < 0 ? service_fail(s, r, error, "summing the runs up", 0) : visit(userdata, &row);
+static int read_points(struct service *s, int64_t experiment_id, uint32_t from, uint32_t limit,
+                       struct point_record **ret, size_t *ret_n, struct refusal *r) {
+        struct reader *reader;
+        int error = service_reader_get(s, &reader, r);
+        if (error < 0)
+                return error;
+        error = store_points(reader->store, experiment_id, from, limit, ret, ret_n);
+        service_reader_put(s, reader);
+        return error < 0 ? service_fail(s, r, error, "experiment", experiment_id) : 0;
 }
 
 const char *service_effective_name(size_t i) {
         return effective_name(i);
 }
 
-int service_results(struct service *s, int64_t experiment_id, uint32_t from, uint32_t limit,
-                    int (*visit)(void *userdata, const struct result_record *row), void *userdata, struct refusal *r) {
-        for (uint32_t left = limit; left > 0;) {
-                uint32_t some = left < POINTS_PER_PAGE ? left : POINTS_PER_PAGE;
+/* ---- rows that stay in the cache ---- */
+
+struct rows {
+        struct result_record items[ROWS_PER_ITEM];
+        uint32_t n;
+};
+
+static void rows_free(void *payload) {
+        struct rows *rows = payload;
+        for (uint32_t i = 0; i < rows->n; i++)
+                result_record_deinit(&rows->items[i]);
+        free(rows);
+}
+
+static size_t rows_bytes(const struct rows *rows) {
+        size_t bytes = sizeof(*rows);
+        for (uint32_t i = 0; i < rows->n; i++) {
+                const struct result_record *row = &rows->items[i];
+                const char *const texts[] = {row->point_json, row->loop,           row->verify,
+                                             row->counted_by, row->reasons_json,   row->flags_json,
+                                             row->error,      row->flag_runs_json, row->effective_json};
+                bytes += row->runs_planned * sizeof(*row->run_ids);
+                for (size_t k = 0; k < ELEMENTS(texts); k++)
+                        bytes += texts[k] ? strlen(texts[k]) + 1 : 0;
+        }
+        return bytes;
+}
+
+static int make_rows(struct service *s, int64_t experiment_id, uint32_t from, struct rows *rows, struct refusal *r) {
+        while (rows->n < ROWS_PER_ITEM) {
                 struct point_record *page = NULL;
                 size_t n = 0;
-                struct reader *reader;
-                int error = service_reader_get(s, &reader, r);
+                int error = read_points(s, experiment_id, from + rows->n, ROWS_PER_ITEM - rows->n, &page, &n, r);
                 if (error < 0)
                         return error;
-                error = store_points(reader->store, experiment_id, from, some, &page, &n);
-                service_reader_put(s, reader);
-                if (error < 0)
-                        return service_fail(s, r, error, "experiment", experiment_id);
-                for (size_t i = 0; error == 0 && i < n; i++)
-                        error = visit_point(s, &page[i], visit, userdata, r);
+                for (size_t i = 0; error == 0 && i < n; i++) {
+                        error = make_row(&page[i], &rows->items[rows->n]);
+                        rows->n += error == 0;
+                }
                 store_points_free(page, n);
-                if (error != 0 || n == 0)
-                        return error;
-                from += (uint32_t) n;
-                left -= (uint32_t) n;
+                if (error < 0)
+                        return service_fail(s, r, error, "summing the runs up", 0);
+                if (n == 0)
+                        return 0;
         }
         return 0;
+}
+
+/* The rows of the points from `number` times ROWS_PER_ITEM on. */
+static int get_rows(struct service *s, const struct experiment_record *e, uint32_t number, struct cache_item **ret,
+                    struct refusal *r) {
+        struct cache_item item = {.kind = CACHE_RESULTS,
+                                  .id = e->id * ITEMS_MAX + number,
+                                  .change = e->change,
+                                  .free_payload = rows_free};
+        *ret = cache_get(&s->cache, item.kind, item.id, item.change);
+        if (*ret)
+                return 0;
+        struct rows *rows = calloc(1, sizeof(*rows));
+        int error = rows ? make_rows(s, e->id, number * ROWS_PER_ITEM, rows, r)
+                         : service_fail(s, r, -ENOMEM, "summing the runs up", 0);
+        if (error == 0) {
+                item.payload = rows;
+                item.bytes = rows_bytes(rows);
+                error = cache_add(&s->cache, &item, ret);
+                if (error < 0)
+                        (void) service_fail(s, r, error, "summing the runs up", 0);
+        }
+        if (error < 0 && rows)
+                rows_free(rows);
+        return error;
+}
+
+/* ---- the table ---- */
+
+/* The request of a reader of the table. */
+struct visitor {
+        int (*visit)(void *userdata, const struct result_record *row);
+        void *userdata;
+};
+
+/* *ret_n: how many rows were visited without an end; 0: there are none. */
+static int visit_cached(struct service *s, const struct experiment_record *e, uint32_t from, uint32_t limit,
+                        const struct visitor *v, uint32_t *ret_n, struct refusal *r) {
+        struct cache_item *item;
+        int error = get_rows(s, e, from / ROWS_PER_ITEM, &item, r);
+        if (error < 0)
+                return error;
+        const struct rows *rows = item->payload;
+        *ret_n = 0;
+        for (uint32_t i = from % ROWS_PER_ITEM; error == 0 && i < rows->n && *ret_n < limit; i++, ++*ret_n)
+                error = v->visit(v->userdata, &rows->items[i]);
+        cache_release(&s->cache, item);
+        return error;
+}
+
+static int visit_stored(struct service *s, const struct experiment_record *e, uint32_t from, uint32_t limit,
+                        const struct visitor *v, uint32_t *ret_n, struct refusal *r) {
+        struct point_record *page = NULL;
+        size_t n = 0;
+        int error = read_points(s, e->id, from, limit < POINTS_PER_PAGE ? limit : POINTS_PER_PAGE, &page, &n, r);
+        if (error < 0)
+                return error;
+        for (size_t i = 0; error == 0 && i < n; i++) {
+                _cleanup_(result_record_deinit) struct result_record row = {0};
+                error = make_row(&page[i], &row);
+                error = error < 0 ? service_fail(s, r, error, "summing the runs up", 0) : v->visit(v->userdata, &row);
+        }
+        store_points_free(page, n);
+        *ret_n = (uint32_t) n;
+        return error;
+}
+
+int service_results(struct service *s, int64_t experiment_id, uint32_t from, uint32_t limit,
+                    int (*visit)(void *userdata, const struct result_record *row), void *userdata, struct refusal *r) {
+        const struct visitor v = {visit, userdata};
+        _cleanup_(experiment_record_deinit) struct experiment_record e = {0};
+        int error = service_experiment(s, experiment_id, &e, r);
+        bool finished = e.state != STATE_QUEUED && e.state != STATE_RUNNING;
+        for (uint32_t n = 1; error == 0 && limit > 0 && n > 0; from += n, limit -= n)
+                error = finished && from < ITEMS_MAX * ROWS_PER_ITEM ? visit_cached(s, &e, from, limit, &v, &n, r)
+                                                                     : visit_stored(s, &e, from, limit, &v, &n, r);
+        return error;
 }

@@ -2,8 +2,8 @@
 
 /*
  * The service's machinery: calls that hop from the api's threads to the main thread, reading connections, subscribers,
- * and the database's housekeeping while nothing is measured. What the calls do is in service-submit.c (changes),
- * service-read.c, service-results.c and service-documents.c.
+ * and the database's housekeeping while nothing is measured. The calls themselves are in submit.c (changes), read.c,
+ * results.c and documents.c.
  */
 
 #include "daemon/log.h"
@@ -16,7 +16,7 @@
 #include <sys/eventfd.h>
 #include <sys/statvfs.h>
 
-#define CALLS_PER_WAKE 16
+#define CALLS_NS (10 * NSEC_PER_MSEC) /* no further call begins that long after a wake */
 #define TIDY_AFTER_NS (2 * NSEC_PER_SEC)
 #define TIDY_STEP_NS (50 * NSEC_PER_MSEC)
 
@@ -47,8 +47,8 @@ static int fail_damaged(struct service *s, struct refusal *r, const char *what, 
         if (i.damaged_page > 0)
                 (void) snprintf(page, sizeof(page), "page %" PRIu32, i.damaged_page);
         if (i.damaged == 0)
-                (void) refuse(r, 500, "damaged", "", "%s%s: the database %s is damaged; the daemon's log says more",
-                              what, name, i.path);
+                (void) refuse(r, 500, "damaged", "",
+                              "%s%s: the database %s is damaged; the daemon's log has the details", what, name, i.path);
         else
                 (void) refuse(r, 500, "damaged", "",
                               "%s%s: the database %s is damaged: %s does not match its checksum (%" PRIu32
@@ -75,7 +75,7 @@ int service_fail(struct service *s, struct refusal *r, int error, const char *wh
         case -ENOMEM:
                 return service_unavailable(r, error, "the daemon has no memory left for this");
         default:
-                (void) refuse(r, 500, "internal-error", "", "%s: %s; the daemon's log says more", what,
+                (void) refuse(r, 500, "internal-error", "", "%s: %s; the daemon's log has the details", what,
                               strerrordesc_np(-error));
         }
         return error;
@@ -110,7 +110,7 @@ static void call_free(struct call *c) {
         free(c);
 }
 
-/* Locked. */
+/* The caller holds the lock. */
 static void unlink_call(struct service *s, struct call *c) {
         struct call **p = &s->first_call;
         while (*p != c)
@@ -120,7 +120,7 @@ static void unlink_call(struct service *s, struct call *c) {
                 s->last_call = p;
 }
 
-/* Locked. Returns -ETIMEDOUT with the call taken back or abandoned, else 0: it is done. */
+/* The caller holds the lock. -ETIMEDOUT: the call was taken back or abandoned; 0: it is done. */
 static int wait_for_call(struct service *s, struct call *c) {
         uint64_t deadline = util_now_ns() + s->deadline_ns;
         struct timespec at = {.tv_sec = (time_t) (deadline / NSEC_PER_SEC),
@@ -128,7 +128,7 @@ static int wait_for_call(struct service *s, struct call *c) {
         while (c->state != CALL_DONE) {
                 if (pthread_cond_timedwait(&c->done, &s->lock, &at) != ETIMEDOUT || c->state == CALL_DONE)
                         continue;
-                if (c->state == CALL_QUEUED)
+                if (c->state == CALL_QUEUED && !c->begun)
                         unlink_call(s, c);
                 else
                         c->abandoned = true;
@@ -212,12 +212,14 @@ static void finish_call(struct service *s, struct call *c) {
         }
 }
 
-/* For its next portion, behind the others. One that nobody waits for ends here: its portions are taken back. */
+/* Queues the call for its next portion, behind the others. An abandoned call ends here: housekeeping takes the portions
+ * of a submission back and adds those that an extension lacks. */
 static bool call_again(struct service *s, struct call *c) {
         pthread_mutex_lock(&s->lock);
         bool again = !c->abandoned && !s->stopping;
         if (again) {
                 c->state = CALL_QUEUED;
+                c->begun = true;
                 c->next = NULL;
                 *s->last_call = c;
                 s->last_call = &c->next;
@@ -225,7 +227,7 @@ static bool call_again(struct service *s, struct call *c) {
         pthread_mutex_unlock(&s->lock);
         if (again)
                 return true;
-        service_arm_tidy(s); /* removes what was stored */
+        service_arm_tidy(s);
         c->error = service_unavailable(&c->refusal, -ETIMEDOUT, "the daemon did not get to the end of it");
         return false;
 }
@@ -241,16 +243,18 @@ static int on_calls(sd_event_source *source, int fd, uint32_t events, void *user
         uint64_t n;
         if (read(fd, &n, sizeof(n)) < 0 && errno != EAGAIN && errno != EINTR)
                 return -errno;
-        /* a few at a time: each commit waits for the disk, and the running agents want to be heard too */
-        for (unsigned i = 0; i < CALLS_PER_WAKE; i++) {
+        /* a few at a time: each commit waits for the disk, and messages of the running agents wait meanwhile */
+        uint64_t begin = util_now_ns();
+        do {
                 struct call *c = take_call(s);
                 if (!c)
                         return 0;
+                service_doing(s, c->type->operation);
                 c->error = c->type->run(s, c->payload, &c->refusal);
                 if (c->error > 0 && call_again(s, c))
                         break;
                 finish_call(s, c);
-        }
+        } while (util_now_ns() - begin < CALLS_NS);
         return wake_calls(fd);
 }
 
@@ -261,18 +265,18 @@ static int run_look(struct service *s, void *payload, struct refusal *r) {
         int error = s->hooks.look_at_machine(s->hooks.userdata);
         if (error < 0)
                 (void) refuse(r, 500, "internal-error", "",
-                              "the machine's CPUs and nodes cannot be read again: %s; the daemon's log says more",
+                              "the machine's CPUs and nodes cannot be read again: %s; the daemon's log has the details",
                               strerrordesc_np(-error));
         return error;
 }
 
 int service_look_at_machine(struct service *s, struct refusal *r) {
-        static const struct call_type type = {run_look, free};
+        static const struct call_type type = {OPERATION_LOOK, run_look, free};
         void *payload = NULL;
         if (!s->hooks.look_at_machine)
                 return 0;
         int error = service_call(s, &type, &payload, r);
-        if (error == -ETIMEDOUT) /* a look that comes late changes nothing of the caller's */
+        if (error == -ETIMEDOUT) /* a late reading changes nothing for the caller */
                 return service_unavailable(r, error, "the daemon did not answer in time; nothing was changed");
         return error;
 }
@@ -304,7 +308,7 @@ int service_reader_get(struct service *s, struct reader **ret, struct refusal *r
         error = found->store ? 0 : store_open_reader(&found->store, s->dir);
         if (error < 0) {
                 service_reader_put(s, found);
-                if (error == -ENOENT) /* of what was asked for, nothing is known */
+                if (error == -ENOENT) /* the requested record is not stored */
                         return service_unavailable(r, error, "the database is gone from its directory");
                 return service_fail(s, r, error, "opening the database", 0);
         }
@@ -370,11 +374,39 @@ void service_set_status(struct service *s, int64_t experiment_id, int64_t run_id
         service_check_baselines(s);
 }
 
-void service_dispatched(struct service *s, uint64_t ns) {
-        if (ns > s->loop_longest_ns)
-                s->loop_longest_ns = ns;
+static const char *const operation_names[OPERATION_COUNT] = {
+        [OPERATION_OTHER] = "other",
+        [OPERATION_SUBMIT] = "submit",
+        [OPERATION_CANCEL] = "cancel",
+        [OPERATION_DELETE] = "delete",
+        [OPERATION_AGAIN] = "extend or retry",
+        [OPERATION_BASELINE] = "baseline",
+        [OPERATION_IMPORT] = "import",
+        [OPERATION_EXPORTED] = "acknowledge an export",
+        [OPERATION_LOOK] = "look at the machine",
+        [OPERATION_DECIDE] = "decide on repetitions",
+        [OPERATION_RUN_START] = "run start",
+        [OPERATION_RUN_END] = "run end",
+        [OPERATION_SAMPLES] = "samples",
+        [OPERATION_HOUSEKEEPING] = "housekeeping",
+};
+
+const char *service_operation_name(enum service_operation operation) {
+        return operation_names[operation];
+}
+
+void service_doing(struct service *s, enum service_operation operation) {
+        s->doing = operation;
+}
+
+void service_dispatched(struct service *s, uint64_t ns, uint64_t cpu_ns) {
+        if (ns > s->holds[s->doing].longest_ns)
+                s->holds[s->doing].longest_ns = ns;
+        if (cpu_ns > s->holds[s->doing].longest_cpu_ns)
+                s->holds[s->doing].longest_cpu_ns = cpu_ns;
         if (ns > SERVICE_LOOP_SLOW_NS)
                 s->loop_slow++;
+        s->doing = OPERATION_OTHER;
 }
 
 void service_measured(struct service *s) {
@@ -382,9 +414,9 @@ void service_measured(struct service *s) {
         service_arm_tidy(s);
 }
 
-void service_set_owed(struct service *s, const char *words) {
+void service_set_pending_restore(struct service *s, const char *words) {
         pthread_mutex_lock(&s->lock);
-        (void) snprintf(s->owed, sizeof(s->owed), "%s", words);
+        (void) snprintf(s->pending_restore, sizeof(s->pending_restore), "%s", words);
         pthread_mutex_unlock(&s->lock);
 }
 
@@ -406,7 +438,12 @@ static int on_tidy(sd_event_source *source, uint64_t usec, void *userdata) {
         struct service *s = userdata;
         if (s->measuring) /* the run's end arms it again */
                 return 0;
-        int r = store_tidy(s->store);
+        service_doing(s, OPERATION_HOUSEKEEPING);
+        int r = store_extend_more(s->store, 0);
+        if (r > 0 && s->hooks.submitted)
+                s->hooks.submitted(s->hooks.userdata);
+        if (r == 0)
+                r = store_tidy(s->store);
         if (r < 0)
                 log_warning("the database's housekeeping failed: %s; tried again when there is occasion",
                             strerrordesc_np(-r));
@@ -435,6 +472,8 @@ static int init_locks(struct service *s) {
         r = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
         if (r == 0)
                 r = pthread_cond_init(&s->reader_free, &attributes);
+        if (r == 0) /* on Linux it allocates nothing, so the first has nothing to free */
+                r = pthread_cond_init(&s->comparison_over, &attributes);
         (void) pthread_condattr_destroy(&attributes);
         if (r != 0)
                 return -r;
@@ -442,13 +481,12 @@ static int init_locks(struct service *s) {
         (void) pthread_mutex_init(&s->lock, NULL);
         (void) pthread_mutex_init(&s->subscriptions_lock, NULL);
         cache_init(&s->cache);
-        (void) pthread_mutex_init(&s->comparing, NULL);
         (void) pthread_cond_init(&s->checker_wanted, NULL);
         return 0;
 }
 
-/* Whether any were pinned before, and what was not held against them since. One that cannot be read is no reason not to
- * start: the checker then says so. */
+/* Finds out whether baselines are pinned, and starts the checks that are due. A store that cannot be read does not
+ * prevent the start: the checker reports it. */
 static void find_baselines(struct service *s) {
         struct baseline_record *list = NULL;
         size_t n = 0;
@@ -498,15 +536,14 @@ struct admission_host service_admission_host(const struct service *s) {
 void service_stop(struct service *s) {
         pthread_mutex_lock(&s->lock);
         s->stopping = true;
-        for (struct call *c; (c = s->first_call);) {
-                unlink_call(s, c);
-                c->state = CALL_DONE;
-                c->error = service_unavailable(&c->refusal, -ESHUTDOWN, "the daemon is stopping");
-                pthread_cond_signal(&c->done);
-        }
         pthread_cond_broadcast(&s->reader_free);
+        pthread_cond_broadcast(&s->comparison_over);
         pthread_cond_signal(&s->checker_wanted);
         pthread_mutex_unlock(&s->lock);
+        for (struct call *c; (c = take_call(s));) {
+                c->error = service_unavailable(&c->refusal, -ESHUTDOWN, "the daemon is stopping");
+                finish_call(s, c);
+        }
 }
 
 void service_free(struct service *s) {
@@ -520,11 +557,11 @@ void service_free(struct service *s) {
         for (unsigned i = 0; i < SERVICE_READERS; i++)
                 store_close(s->readers[i].store);
         (void) pthread_cond_destroy(&s->reader_free);
+        (void) pthread_cond_destroy(&s->comparison_over);
         (void) pthread_cond_destroy(&s->checker_wanted);
         (void) pthread_mutex_destroy(&s->lock);
         (void) pthread_mutex_destroy(&s->subscriptions_lock);
         cache_deinit(&s->cache);
-        (void) pthread_mutex_destroy(&s->comparing);
         free(s->root);
         free(s->runtime_dir);
         free(s->dir);

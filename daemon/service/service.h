@@ -8,8 +8,7 @@
  *
  * Changes are carried out on the daemon's main thread; the caller waits for the answer until the deadline, and then
  * gets 503 (the change may still happen: that is what Idempotency-Key is for). Reads use a read-only connection of
- * their own to the same database, so a long export never holds the runner up. What is read back to the client was
- * committed before.
+ * their own to the same database, so a long export never blocks the runner. Clients read only committed data.
  *
  * Functions return 0, or a negative errno with *r filled for the client (status, code, detail).
  */
@@ -32,8 +31,10 @@ struct service;
  * 200 visible ASCII characters) had been seen with the same body: the id is the first one's. With another body: 422. */
 int service_submit(struct service *s, const char *body, size_t length, const char *idempotency_key, int64_t *ret_id,
                    bool *ret_created, struct refusal *r);
-/* The same without storing anything: what it would be, as JSON, malloc()ed (component Plan of api/openapi). */
-int service_plan(struct service *s, const char *body, size_t length, char **ret, struct refusal *r);
+/* The same without storing anything, a well-formed idempotency key neither: the plan as JSON, malloc()ed (component
+ * Plan of api/openapi). */
+int service_plan(struct service *s, const char *body, size_t length, const char *idempotency_key, char **ret,
+                 struct refusal *r);
 /* More repetitions of an experiment that is queued, running or done; body: {"blocks": N} or {"repetitions": N}. And its
  * failed, cancelled and interrupted runs once more. 404, 409, 422; *ret_replayed: the key was seen with the same
  * request, and nothing was done. */
@@ -41,8 +42,14 @@ int service_extend(struct service *s, int64_t id, const char *body, size_t lengt
                    bool *ret_replayed, struct refusal *r);
 int service_retry(struct service *s, int64_t id, const char *idempotency_key, bool *ret_replayed, struct refusal *r);
 int service_cancel(struct service *s, int64_t id, struct refusal *r); /* 404; 409 when it is finished */
-int service_delete(struct service *s, int64_t id, struct refusal *r); /* 404; 409 while it runs, or a
-                                                                                 baseline pins it */
+/* 404; 409 while it runs, a baseline pins it, or it has to be exported first. */
+int service_delete(struct service *s, int64_t id, struct refusal *r);
+
+/* An exporter has stored everything up to that change elsewhere. A repetition, or a lower one, changes nothing. `store`
+ * is a UUID. 409: it is another store's; 422: the store has no such change. */
+int service_acknowledge_export(struct service *s, const char *store, int64_t change, struct refusal *r);
+/* The change up to which everything was exported; -1: nothing was. */
+int service_exported(struct service *s, int64_t *ret, struct refusal *r);
 
 /* One record; 404 in *r when there is none. */
 int service_experiment(struct service *s, int64_t id, struct experiment_record *ret, struct refusal *r);
@@ -58,7 +65,7 @@ struct experiment_query {
 int service_experiments(struct service *s, const struct experiment_query *q,
                         int (*visit)(void *userdata, const struct experiment_record *e), void *userdata,
                         struct refusal *r);
-/* Where that list ends: the id of its last experiment, 0 when it is empty, and whether there are more below it. Reads
+/* The end of that list: the id of its last experiment, 0 when it is empty, and whether there are more below it. Reads
  * no specification. */
 int service_experiments_end(struct service *s, const struct experiment_query *q, int64_t *ret_last, bool *ret_more,
                             struct refusal *r);
@@ -81,10 +88,10 @@ int service_results(struct service *s, int64_t experiment_id, uint32_t from, uin
 int service_pin_baseline(struct service *s, const char *name, int64_t experiment_id, struct refusal *r);
 int service_remove_baseline(struct service *s, const char *name, struct refusal *r); /* 404 */
 int service_baseline(struct service *s, const char *name, struct baseline_record *ret, struct refusal *r);
-/* By name; the caller frees each and the array. */
+/* Sorted by name; the caller frees each and the array. */
 int service_baselines(struct service *s, struct baseline_record **ret, size_t *ret_n, struct refusal *r);
 
-/* What the runs of an experiment let one conclude, as far as they are done. Shared and unchanging: to be given back. */
+/* The findings of an experiment's runs, as far as they are done; shared, unchanging. The caller must release them. */
 struct findings_record {
         int64_t experiment_id;
         struct findings *findings;
@@ -94,15 +101,16 @@ struct findings_record {
 int service_findings(struct service *s, int64_t experiment_id, struct findings_record **ret, struct refusal *r);
 void service_findings_release(struct service *s, struct findings_record *record); /* NULL-safe */
 
-/* The ranking that this host's stored runs support, of those under the environment that is in force now. Shared and
- * unchanging: to be given back. */
+/* The ranking that this host's stored runs support, of those under the environment that is in force now; or that of
+ * another host's, of those under the environment of its newest. Shared and unchanging; the caller must release it. */
 struct advice_record {
         struct advice_question question;
+        char *host; /* the label of the other host; NULL: this one */
         struct advice advice;
-        char **texts; /* what the items' settings point to */
+        char **texts; /* own the text of the items' settings */
         size_t n_texts;
         char *sentence;
-        char *settle_json;    /* a spec whose runs would settle what is open; NULL: nothing is */
+        char *settle_json; /* a spec whose runs would settle the open items; NULL: none is open, or of another host */
         uint32_t experiments; /* that were used; the others were left out: */
         uint32_t other_environment;
         uint32_t unlike;     /* with an open loop, or on a host that was set for them */
@@ -110,12 +118,38 @@ struct advice_record {
         char *environment;   /* the service's, as is `item` */
         struct cache_item *item;
 };
-int service_advice(struct service *s, const struct advice_question *q, struct advice_record **ret, struct refusal *r);
+/* 404: no experiment with a run that is done was taken in of a host with this label. */
+int service_advice(struct service *s, const struct advice_question *q, const char *host, struct advice_record **ret,
+                   struct refusal *r);
 void service_advice_release(struct service *s, struct advice_record *a); /* NULL-safe */
 /* Submits the spec that would settle the question; 409 when nothing is open. A key that was used with the same question
  * gives the first experiment, whatever was measured since; with anything else: 422. */
 int service_settle(struct service *s, const struct advice_question *q, const char *idempotency_key, int64_t *ret_id,
                    bool *ret_created, struct refusal *r);
+
+/* Takes an experiment of another host in, a portion at a time: no read returns it before service_import_end(). What is
+ * stored is not checked here beyond what the store's tables demand. One that is freed without an end leaves nothing.
+ * After an error *i may be NULL. */
+struct import;
+/* Takes e's members over. */
+int service_import_begin(struct service *s, struct experiment_record *e, struct import **ret, struct refusal *r);
+/* At most SERVICE_IMPORT_RUNS of them, by position, behind those before; takes their members over. They are stored in
+ * one transaction of the main thread, so a portion ends with the run that takes their JSON to SERVICE_IMPORT_BYTES. */
+#define SERVICE_IMPORT_RUNS 32u
+#define SERVICE_IMPORT_BYTES ((size_t) 256 << 10)
+int service_import_runs(struct import **i, struct imported_run *runs, size_t n, struct refusal *r);
+/* The file is stored in parts of this many bytes; one that was taken in before migration 0022 is a single part of up to
+ * 16 MiB. *ret_created is false where the same bundle was taken in meanwhile: the id is that one's. */
+#define SERVICE_BUNDLE_PART ((size_t) 256 << 10)
+int service_import_end(struct import **i, const struct bundle_file *file, int64_t *ret_id, bool *ret_created,
+                       struct refusal *r);
+void service_import_free(struct import *i); /* NULL-safe */
+/* The experiment that came as the bundle with this digest; 0: there is none. */
+int service_find_bundle(struct service *s, const char *sha256, int64_t *ret_id, struct refusal *r);
+/* A part of the file that an experiment came as, malloc()ed, numbered from 0, and whether it is the last. 404: there is
+ * no such part, as after a deletion. */
+int service_bundle_part(struct service *s, int64_t id, uint32_t part, uint8_t **ret, size_t *ret_length, bool *ret_last,
+                        struct refusal *r);
 
 /* Everything that changed after a sequence number, oldest first, at most `limit` records: the event stream. Exactly one
  * of the four is non-NULL per call. experiment_id 0: every experiment, the runs that have been started, and deletions
@@ -128,7 +162,7 @@ int service_changes(struct service *s, int64_t experiment_id, int64_t after_chan
 int service_last_change(struct service *s, int64_t *ret, struct refusal *r);
 
 /* `wake` is called, on the daemon's main thread and soon after the commit, whenever something changed (experiment_id
- * 0: anywhere). It must only wake somebody. After service_unsubscribe() returns it is not called any more. */
+ * 0: anywhere). It must only wake a thread. After service_unsubscribe() returns it is not called any more. */
 struct subscription;
 int service_subscribe(struct service *s, int64_t experiment_id, void (*wake)(void *userdata), void *userdata,
                       struct subscription **ret);
@@ -141,6 +175,27 @@ int service_transports_json(struct service *s, char **ret, struct refusal *r);
 int service_topology_json(struct service *s, char **ret, struct refusal *r);
 int service_environment_json(struct service *s, char **ret, struct refusal *r);
 
+/* Operations of the main loop that may take long. */
+enum service_operation {
+        OPERATION_OTHER,
+        OPERATION_SUBMIT,
+        OPERATION_CANCEL,
+        OPERATION_DELETE,
+        OPERATION_AGAIN, /* extend and retry */
+        OPERATION_BASELINE,
+        OPERATION_IMPORT,
+        OPERATION_EXPORTED,
+        OPERATION_LOOK,   /* at the machine */
+        OPERATION_DECIDE, /* whether an experiment needs more repetitions */
+        OPERATION_RUN_START,
+        OPERATION_RUN_END,
+        OPERATION_SAMPLES,
+        OPERATION_HOUSEKEEPING,
+        OPERATION_COUNT,
+};
+
+const char *service_operation_name(enum service_operation operation);
+
 struct service_health {
         bool ok;
         const char *version; /* static */
@@ -150,12 +205,16 @@ struct service_health {
         int64_t running_experiment, running_run; /* 0: idle */
         int64_t running_since;                   /* ms since the epoch; 0: idle */
         uint32_t experiments_queued;
-        uint64_t runs_done, runs_failed;        /* ever, of what is still stored */
-        uint64_t samples, database_bytes;       /* stored */
-        uint64_t cpu_ns, rss_bytes;             /* of the daemon */
-        uint64_t loop_longest_ns;               /* that one source held the main loop */
+        uint64_t runs_done, runs_failed;  /* ever, of what is still stored */
+        uint64_t samples, database_bytes; /* stored */
+        uint64_t cpu_ns, rss_bytes;       /* of the daemon */
+        struct service_hold {
+                uint64_t longest_ns,
+                        longest_cpu_ns; /* that one event held the main loop, and of its thread's CPU time */
+        } holds[OPERATION_COUNT];
         uint64_t loop_slow;                     /* how often one held it for more than 50 ms */
         char store[40];                         /* UUID of the database */
+        int64_t exported_change;                /* up to which everything was exported; -1: nothing was, or unknown */
         uint32_t damaged_pages;                 /* that did not match their checksum, since the start */
         uint32_t pages_checked, pages_to_check; /* after an unclean end; equal: there is no check under way */
 };

@@ -5,7 +5,6 @@
 #include "daemon/service/study.h"
 
 #include "daemon/result/figure.h"
-#include "schema/json/json.h"
 #include "schema/util.h"
 
 #include <errno.h>
@@ -34,36 +33,19 @@ static uint64_t hash_text(const char *text) {
         return h;
 }
 
-/* The only place that knows which runs are compared with each other: those of one block, which has every point once.
- * The runs of an experiment that does not say so were shuffled freely, and are in none: 0. */
-static uint32_t block_of(bool in_blocks, const struct figures_run *run) {
-        return in_blocks ? run->repetition : 0;
-}
-
-static int read_order(const char *merged_json, bool *ret_in_blocks) {
-        struct json *spec;
-        int r = json_parse(merged_json, strlen(merged_json), &spec, NULL);
-        if (r < 0)
-                return r == -ENOMEM ? r : -EBADMSG;
-        const char *order = result_word(spec, "order");
-        *ret_in_blocks = order && strcmp(order, "blocks") == 0;
-        json_free(spec);
-        return 0;
-}
-
-static void take_run(const struct figures_run *run, const struct comparison_figures *figures, bool in_blocks,
+static void take_run(const struct figures_run *run, const struct comparison_figures *figures,
                      struct compared_point *p) {
         p->runs_failed += run->state == STATE_FAILED;
         if (run->state != STATE_DONE)
                 return;
         for (size_t i = 0; i < figures->n; i++)
                 p->values[(size_t) p->runs * figures->n + i] = run->values[figures->of[i]];
-        p->blocks[p->runs++] = block_of(in_blocks, run);
+        p->blocks[p->runs++] = run->block;
         p->runs_noisy += run->noisy;
 }
 
-/* What it holds is freed with the study, after an error too. */
-static int take_point(struct figures_point *from, bool with_point, bool in_blocks, struct compared_point *p) {
+/* Its memory is freed with the study, after an error too. */
+static int take_point(struct figures_point *from, bool with_point, struct compared_point *p) {
         struct comparison_figures figures;
         comparison_figures(&figures);
         size_t n = from->n_runs ? from->n_runs : 1;
@@ -75,7 +57,7 @@ static int take_point(struct figures_point *from, bool with_point, bool in_block
         p->hash = hash_text(p->point_json);
         p->n_figures = figures.n;
         for (size_t i = 0; i < from->n_runs; i++)
-                take_run(&from->runs[i], &figures, in_blocks, p);
+                take_run(&from->runs[i], &figures, p);
         if (!with_point)
                 return 0;
         _cleanup_free_ struct point *point = malloc(sizeof(*point));
@@ -87,7 +69,7 @@ static int take_point(struct figures_point *from, bool with_point, bool in_block
         return r == -ENOMEM ? r : 0;
 }
 
-static int take_page(struct compared *st, struct figures_point *page, size_t n, bool with_points, bool in_blocks) {
+static int take_page(struct compared *st, struct figures_point *page, size_t n, bool with_points) {
         struct compared_point *points = reallocarray(st->points, st->n + n, sizeof(*points));
         if (!points)
                 return -ENOMEM;
@@ -95,11 +77,11 @@ static int take_page(struct compared *st, struct figures_point *page, size_t n, 
         memset(points + st->n, 0, n * sizeof(*points));
         int r = 0;
         for (size_t i = 0; r == 0 && i < n; i++)
-                r = take_point(&page[i], with_points, in_blocks, &points[st->n++]);
+                r = take_point(&page[i], with_points, &points[st->n++]);
         return r;
 }
 
-static int load_points(struct service *s, struct compared *st, bool with_points, bool in_blocks, struct refusal *r) {
+static int load_points(struct service *s, struct compared *st, bool with_points, struct refusal *r) {
         for (;;) {
                 struct figures_point *page = NULL;
                 size_t n = 0;
@@ -111,7 +93,7 @@ static int load_points(struct service *s, struct compared *st, bool with_points,
                 service_reader_put(s, reader);
                 if (error < 0)
                         return service_fail(s, r, error, "experiment", st->e.id);
-                error = n > 0 ? take_page(st, page, n, with_points, in_blocks) : 0;
+                error = n > 0 ? take_page(st, page, n, with_points) : 0;
                 store_figures_free(page, n);
                 if (error < 0)
                         return service_fail(s, r, error, "reading the runs", 0);
@@ -140,15 +122,10 @@ int compared_last_environment(struct service *s, int64_t experiment_id, char **r
 
 int compared_load(struct service *s, int64_t experiment_id, bool with_points, struct compared *ret, struct refusal *r) {
         struct compared st = {0};
-        bool in_blocks;
         int error = service_experiment(s, experiment_id, &st.e, r);
         if (error < 0)
                 return error;
-        error = read_order(st.e.merged_json, &in_blocks);
-        if (error < 0)
-                (void) service_fail(s, r, error, "reading the spec", 0);
-        if (error == 0)
-                error = load_points(s, &st, with_points, in_blocks, r);
+        error = load_points(s, &st, with_points, r);
         if (error == 0)
                 error = load_environment(s, experiment_id, false, &st.environment_json, r);
         if (error < 0) {

@@ -10,7 +10,7 @@
 struct compared_point {
         char *point_json;
         uint64_t hash;       /* of its text */
-        struct point *point; /* where points were asked for; NULL: a version with other axes wrote it, and its text is
+        struct point *point; /* if requested; NULL: a version with other axes wrote it, and its text is
                                 all that is known */
         uint32_t runs, runs_failed, runs_noisy;
         double *values; /* runs × n_figures (comparison_figures()), by position; NaN: the run has no such figure */

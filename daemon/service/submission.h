@@ -2,12 +2,12 @@
 #ifndef IPCLAB_DAEMON_SERVICE_SUBMISSION_H
 #define IPCLAB_DAEMON_SERVICE_SUBMISSION_H
 
-/* A posted experiment on its way to the store: what submit.c commits, and plan.c only describes. */
+/* A posted experiment on its way to the store: submit.c commits it, plan.c only describes it. */
 
 #include "daemon/service/internal.h"
 
 struct submission {
-        char *body; /* as posted: what is found wrong with it is named by its place there */
+        char *body; /* as posted: an error names its place in it */
         size_t length;
         char *compact; /* the same without white space between its tokens: what is stored, and compared */
         char *key, *skipped_json;
@@ -39,7 +39,7 @@ static inline void submission_freep(struct submission **p) {
         submission_free(*p);
 }
 
-/* Whether so many more experiments and runs may wait: the limits of ipclabd.conf. 0; -errno with *r, 429 or 507. */
+/* Checks whether so many more experiments and runs may wait (limits of ipclabd.conf). 0; -errno with *r, 429 or 507. */
 int submission_check_room(struct service *s, struct store *store, unsigned experiments, uint64_t runs,
                           struct refusal *r);
 

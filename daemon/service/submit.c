@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The service's changes: submit, cancel, forget. All that can be found wrong with a submission is found on the
- * caller's thread; only a look at the machine, before, and the commit hop to the main thread.
+ * The service's changes: submit, cancel, forget. All checks of a submission run on the
+ * caller's thread; only a reading of the machine, before them, and the commit hop to the main thread.
  */
 
 #include "daemon/admission/admission.h"
 #include "daemon/placement/placement.h"
+#include "daemon/result/search.h"
 #include "daemon/result/until.h"
 #include "daemon/run/sequence.h"
 #include "daemon/service/submission.h"
@@ -21,7 +22,7 @@
 
 #define KEY_MAX 200u
 #define RUN_OVERHEAD_NS (NSEC_PER_SEC / 2) /* around the window, generously: the first done run corrects it */
-/* A window of messages has no length: what each takes, until the first run has ended, and no more than this in all. */
+/* A window of messages has no known length until the first run has ended: an estimate per message, and a cap in all. */
 #define COUNTED_WINDOW_NS (5 * NSEC_PER_SEC)
 #define MESSAGE_NS 1000.0
 #define BYTE_NS 1.0
@@ -127,21 +128,21 @@ static int find_first_by_reader(struct service *s, struct submission *sub, struc
 
 /* Room */
 
-static int refuse_room(struct refusal *r, int status, const char *limit, uint64_t most, uint64_t asked,
+static int refuse_room(struct refusal *r, int status, const char *limit, uint64_t most, uint64_t needed,
                        const char *what) {
-        char most_text[24], asked_text[24];
+        char most_text[24], needed_text[24];
         (void) snprintf(most_text, sizeof(most_text), "%" PRIu64, most);
-        (void) snprintf(asked_text, sizeof(asked_text), "%" PRIu64, asked);
-        int error = refuse_limit(r, "", limit, most_text, asked_text,
+        (void) snprintf(needed_text, sizeof(needed_text), "%" PRIu64, needed);
+        int error = refuse_limit(r, "", limit, most_text, needed_text,
                                  "with this experiment there would be %s %s, and %s is %s (to raise it: %s = N in "
                                  "ipclabd.conf)",
-                                 asked_text, what, limit, most_text, limit);
+                                 needed_text, what, limit, most_text, limit);
         (void) snprintf(r->code, sizeof(r->code), "%s", status == 507 ? "insufficient-storage" : "queue-full");
         r->status = status;
         return error;
 }
 
-/* Whether n runs more may wait. The queue empties by itself: 429; the database does not: 507. */
+/* Checks whether n runs more may wait. A full queue empties by itself: 429; a full database does not: 507. */
 int submission_check_room(struct service *s, struct store *store, unsigned experiments, uint64_t runs,
                           struct refusal *r) {
         const struct service_hooks *most = &s->hooks;
@@ -161,7 +162,7 @@ int submission_check_room(struct service *s, struct store *store, unsigned exper
         return 0;
 }
 
-/* Before the points are looked at, which takes a while if they are many. */
+/* Checks this before the points are examined, which takes a while if they are many. */
 static int check_room_by_reader(struct service *s, uint64_t n, struct refusal *r) {
         struct reader *reader;
         int error = service_reader_get(s, &reader, r);
@@ -185,25 +186,25 @@ static int write_skipped(struct json_writer *w, const struct point *point, const
         return 0;
 }
 
-/* To the front of the list, where those are that are kept. */
-static void keep_point(struct point_list *list, size_t i, size_t *kept) {
+/* Moves the point to the front of the list, behind the others that are admitted. */
+static void admit_point(struct point_list *list, size_t i, size_t *admitted) {
         struct point point = list->points[i];
-        list->points[i] = list->points[*kept];
-        point.placement.otherwise = false; /* it is what is done now */
-        list->points[(*kept)++] = point;
+        list->points[i] = list->points[*admitted];
+        point.placement.otherwise = false; /* it is the placement to use now */
+        list->points[(*admitted)++] = point;
 }
 
-/* Of the points to be tried first, or else of those for otherwise. */
+/* Admits the points that are tried first, or those with a fallback placement (`otherwise`). */
 static int admit_some(struct service *s, struct submission *sub, const struct admission_host *host, bool otherwise,
-                      size_t *kept, struct refusal *reason, struct json_writer *w, struct refusal *r) {
+                      size_t *admitted, struct refusal *reason, struct json_writer *w, struct refusal *r) {
         struct point_list *list = &sub->points;
-        for (size_t i = *kept; i < list->n_points; i++) {
+        for (size_t i = *admitted; i < list->n_points; i++) {
                 struct refusal *why = sub->spec->skip_impossible ? reason : r;
                 if (list->points[i].placement.otherwise != otherwise)
                         continue;
                 int error = admission_check(host, sub->spec, &list->points[i], why);
                 if (error == 0)
-                        keep_point(list, i, kept);
+                        admit_point(list, i, admitted);
                 else if (error != -EINVAL)
                         return service_fail(s, r, error, "looking at this host's limits", 0);
                 else if (!sub->spec->skip_impossible)
@@ -214,30 +215,30 @@ static int admit_some(struct service *s, struct submission *sub, const struct ad
         return 0;
 }
 
-/* Keeps the points that this host can do; the others go to the list of the skipped, or refuse the whole. */
+/* Admits the points that this host can run; the others are listed as skipped, or refuse the whole submission. */
 static int admit_points(struct service *s, struct submission *sub, struct json_writer *w, struct refusal *r) {
         struct point_list *list = &sub->points;
         struct admission_host host = service_admission_host(s);
         struct admission_session session;
         struct refusal reason = {0};
-        size_t kept = 0;
+        size_t admitted = 0;
         int error = admission_session_init(&session, host.root);
         if (error < 0)
                 return service_fail(s, r, error, "looking at this host's limits", 0);
         host.session = &session;
-        error = admit_some(s, sub, &host, false, &kept, &reason, w, r);
-        if (error == 0 && kept == 0)
-                error = admit_some(s, sub, &host, true, &kept, &reason, w, r);
+        error = admit_some(s, sub, &host, false, &admitted, &reason, w, r);
+        if (error == 0 && admitted == 0)
+                error = admit_some(s, sub, &host, true, &admitted, &reason, w, r);
         admission_session_deinit(&session);
         if (error < 0)
                 return error;
-        if (kept == 0) {
+        if (admitted == 0) {
                 const char *first = reason.detail[0]  ? reason.detail
                                     : list->n_skipped ? list->skipped[0].reason
                                                       : "the spec spans none";
                 return refuse(r, 422, "no-points", "", "no point is left to run; one reason: %s", first);
         }
-        list->n_points = kept;
+        list->n_points = admitted;
         return 0;
 }
 
@@ -297,6 +298,8 @@ static int choose_order(struct service *s, struct submission *sub, struct refusa
         int error = 0;
         if (sub->spec->until.relative_ci > 0)
                 error = until_begin(sub->spec, submission_block_seconds(sub), &sub->repetitions, &sub->until_json);
+        if (sub->spec->search.latency_p99_below_us > 0)
+                error = search_begin(sub->spec, &sub->until_json);
         if (error == 0)
                 error = sequence_make(sub->spec->order, sub->seed, sub->points.n_points, 0, sub->repetitions,
                                       &sub->order);
@@ -309,7 +312,7 @@ static int choose_order(struct service *s, struct submission *sub, struct refusa
 static int commit_submission(struct service *s, void *payload, struct refusal *r) {
         struct submission *sub = payload;
         if (sub->key) {
-                /* again: two may have come at once */
+                /* checked again: two may have come at once */
                 int error = idempotency_find(s, s->store, sub->key, text_of(sub), &sub->id, r);
                 if (error < 0 || sub->id > 0)
                         return error;
@@ -347,20 +350,20 @@ static int commit_submission(struct service *s, void *payload, struct refusal *r
         return 0;
 }
 
-/* Not even as long as the limit may be measured: to start and to end a run takes time as well. The runner looks again,
- * as what is stored already may come from a daemon that allowed more. */
+/* A window as long as the limit is refused too, as starting and ending a run takes time as well. The runner checks
+ * again, as a stored experiment may come from a daemon with a higher limit. */
 static int check_run_timeout(const struct service *s, const struct spec *spec, struct refusal *r) {
-        uint64_t most = s->hooks.run_timeout_ns, asked = spec->warmup_ns + spec->end.duration_ns;
-        char most_text[32], asked_text[32];
-        if (most == 0 || asked < most)
+        uint64_t most = s->hooks.run_timeout_ns, planned = spec->warmup_ns + spec->end.duration_ns;
+        char most_text[32], planned_text[32];
+        if (most == 0 || planned < most)
                 return 0;
         (void) snprintf(most_text, sizeof(most_text), "%.9g", (double) most / 1e9);
-        (void) snprintf(asked_text, sizeof(asked_text), "%.9g", (double) asked / 1e9);
+        (void) snprintf(planned_text, sizeof(planned_text), "%.9g", (double) planned / 1e9);
         return refuse_limit(r, spec->end.duration_ns ? "/duration_seconds" : "/warmup_seconds", "run_timeout",
-                            most_text, asked_text,
+                            most_text, planned_text,
                             "warm-up and window take %s seconds, and a whole run may take no longer than run_timeout, "
                             "which is %s (to raise it: run_timeout = SECONDS in ipclabd.conf)",
-                            asked_text, most_text);
+                            planned_text, most_text);
 }
 
 static int read_spec(struct service *s, struct submission *sub, struct refusal *r) {
@@ -385,7 +388,7 @@ static int span_points(struct service *s, struct submission *sub, struct refusal
         return error < 0 ? error : choose_points(s, sub, r);
 }
 
-/* What is wrong with the host and not with the experiment. */
+/* Problems of the host, not of the experiment. */
 static int check_agents(const struct service *s, struct refusal *r) {
         const struct agent_identity *agents = s->hooks.agents;
         if (!agents || !agents->trouble[0])
@@ -401,7 +404,7 @@ int submission_prepare(struct service *s, struct submission *sub, struct refusal
                 error = service_look_at_machine(s, r);
         if (error < 0)
                 return error;
-        topology_hold(); /* all points are held against the same machine */
+        topology_hold(); /* all points are checked against the same machine */
         error = span_points(s, sub, r);
         topology_release();
         return error < 0 ? error : choose_order(s, sub, r);
@@ -429,7 +432,7 @@ int submission_new(struct service *s, const char *body, size_t length, const cha
 
 int service_submit(struct service *s, const char *body, size_t length, const char *idempotency_key, int64_t *ret_id,
                    bool *ret_created, struct refusal *r) {
-        static const struct call_type type = {commit_submission, submission_free};
+        static const struct call_type type = {OPERATION_SUBMIT, commit_submission, submission_free};
         _cleanup_(submission_freep) struct submission *sub = NULL;
         int error = idempotency_key ? idempotency_check(idempotency_key, r) : 0;
         if (error == 0)
@@ -475,6 +478,8 @@ static int run_delete(struct service *s, void *payload, struct refusal *r) {
         }
         if (error == -EEXIST)
                 return service_refuse_pinned(s, id, r);
+        if (error == -EPERM)
+                return service_refuse_unexported(s, id, r);
         if (error < 0)
                 return service_fail(s, r, error, "experiment", id);
         service_changed(s, id);
@@ -491,11 +496,11 @@ static int call_with_id(struct service *s, const struct call_type *type, int64_t
 }
 
 int service_cancel(struct service *s, int64_t id, struct refusal *r) {
-        static const struct call_type type = {run_cancel, free};
+        static const struct call_type type = {OPERATION_CANCEL, run_cancel, free};
         return call_with_id(s, &type, id, r);
 }
 
 int service_delete(struct service *s, int64_t id, struct refusal *r) {
-        static const struct call_type type = {run_delete, free};
+        static const struct call_type type = {OPERATION_DELETE, run_delete, free};
         return call_with_id(s, &type, id, r);
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Experiments that get more to do: further repetitions, or runs that did not succeed once more. One that had ended goes
- * to the end of the queue; one that waits or runs keeps its place.
+ * Experiments that get more runs: further repetitions, or another attempt of runs that did not succeed. One that had
+ * ended goes to the end of the queue; one that waits or runs keeps its place.
  */
 
 #include "daemon/store/internal.h"
 #include "schema/util.h"
 
 #include <errno.h>
+#include <string.h>
 
 static int remember_request(struct db *db, int64_t experiment_id, const struct request_record *request) {
         int64_t id;
@@ -35,8 +36,9 @@ int store_read_extent(struct store *s, int64_t id, struct experiment_extent *ret
         _cleanup_query_ struct db_query q = {0};
         int r = db_select(s->db, &q,
                           "SELECT state, seed, runs_total, cancel_requested_at IS NOT NULL, merged, "
-                          "(SELECT count(*) FROM points WHERE experiment_id = experiments.id) "
-                          "FROM experiments WHERE id = ? AND " SHOWN("id"),
+                          "(SELECT count(*) FROM points WHERE experiment_id = experiments.id), searches, "
+                          /* imported: not measured here */
+                          "NOT " OWN("experiments.id") " FROM experiments WHERE id = ? AND " SHOWN("id"),
                           DB_INT(id));
         if (r == 0)
                 r = db_step(&q);
@@ -46,6 +48,8 @@ int store_read_extent(struct store *s, int64_t id, struct experiment_extent *ret
                 .seed = (uint64_t) db_column_i64(&q, 1),
                 .cancelling = db_column_i64(&q, 3) != 0,
                 .n_points = db_column_u32(&q, 5),
+                .searches = db_column_i64(&q, 6) != 0,
+                .imported = db_column_i64(&q, 7) != 0,
         };
         uint32_t runs = db_column_u32(&q, 2);
         r = store_row_state(&q, 0, &e.state);
@@ -68,18 +72,6 @@ void experiment_extent_deinit(struct experiment_extent *e) {
         *e = (struct experiment_extent){0};
 }
 
-static int insert_runs(struct db *db, int64_t experiment_id, int64_t first_change, const int64_t *point_ids,
-                       const struct extension *x) {
-        size_t first_position = x->n_points * (x->first_repetition - 1);
-        int r = 0;
-        for (size_t i = 0; r == 0 && i < x->n_points * x->repetitions; i++)
-                r = x->order[i] >= x->n_points
-                            ? -EINVAL
-                            : store_insert_run(db, experiment_id, first_change + (int64_t) i, point_ids[x->order[i]],
-                                               x->first_repetition + i / x->n_points, x->in_blocks, first_position + i);
-        return r;
-}
-
 static int read_point_ids(struct db *db, int64_t experiment_id, size_t n_points, int64_t *ids) {
         size_t n = 0;
         _cleanup_query_ struct db_query q = {0};
@@ -96,6 +88,70 @@ static int read_point_ids(struct db *db, int64_t experiment_id, size_t n_points,
         return r == 0 && n != n_points ? -EBADMSG : r;
 }
 
+/* The points of a search's rates, with the JSON of those whose rates they are. */
+static int insert_rates(struct db *db, int64_t experiment_id, const struct extension *x, int64_t *ids) {
+        for (size_t i = 0; i < x->n_points; i++) {
+                int r = db_run(db,
+                               "INSERT INTO points (experiment_id, ordinal, point, rate) SELECT experiment_id, "
+                               "(SELECT max(ordinal) + 1 FROM points WHERE experiment_id = ?1), point, ?3 "
+                               "FROM points WHERE experiment_id = ?1 AND ordinal = ?2",
+                               DB_INT(experiment_id), DB_INT(x->rates[i].ordinal), DB_INT(x->rates[i].rate));
+                if (r == 0 && db_changed_rows(db) != 1)
+                        r = -EINVAL;
+                if (r < 0)
+                        return r;
+                ids[i] = db_last_id(db);
+        }
+        return 0;
+}
+
+/* Where the runs of an extension are, and from which change number on: the first of them. */
+struct place {
+        int64_t experiment_id, change;
+        size_t position, block;
+};
+
+static struct place place_of(int64_t experiment_id, int64_t change, const struct extension *x) {
+        return (struct place){experiment_id, change, x->n_points * (x->first_repetition - 1), x->first_repetition};
+}
+
+/* Inserts its runs from number `from` on, `n` of them. */
+static int insert_runs(struct db *db, const struct place *p, const int64_t *point_ids, const struct extension *x,
+                       size_t from, size_t n) {
+        int r = 0;
+        for (size_t i = from; r == 0 && i < from + n; i++) {
+                size_t k = i / x->n_points;
+                r = x->order[i] >= x->n_points
+                            ? -EINVAL
+                            : store_insert_run(db, p->experiment_id, p->change + (int64_t) (i - from),
+                                               point_ids[x->order[i]], x->first_repetition + k,
+                                               x->in_blocks ? p->block + k : 0, p->position + i);
+        }
+        return r;
+}
+
+/* The runs of points that are added come after all others, in blocks of their own. */
+static int insert_added(struct db *db, int64_t id, int64_t change, int64_t *point_ids, const struct extension *x) {
+        struct place p = place_of(id, change, x);
+        int64_t position = (int64_t) p.position, block = (int64_t) p.block;
+        int r = x->rates ? insert_rates(db, id, x, point_ids) : read_point_ids(db, id, x->n_points, point_ids);
+        if (r == 0 && x->rates)
+                r = db_get(db, &position, "SELECT runs_total FROM experiments WHERE id = ?", DB_INT(id));
+        if (r == 0 && x->rates)
+                r = db_get(db, &block, "SELECT COALESCE(max(block), 0) + 1 FROM runs WHERE experiment_id = ?",
+                           DB_INT(id));
+        p.position = (size_t) position;
+        p.block = (size_t) block;
+        return r < 0 ? r : insert_runs(db, &p, point_ids, x, 0, x->n_points * x->repetitions);
+}
+
+/* The experiment has more runs from now on, of which `change` is to be the newest change. */
+static int count_added(struct db *db, int64_t id, const struct extension *x, int64_t change) {
+        int r = db_run(db, "UPDATE experiments SET runs_total = runs_total + ? WHERE id = ?",
+                       DB_INT((uint64_t) x->n_points * x->repetitions), DB_INT(id));
+        return r < 0 ? r : queue_again(db, id, change, x->until_json);
+}
+
 int store_extend_experiment(struct store *s, int64_t id, const struct extension *x,
                             const struct request_record *request) {
         uint64_t n_runs = (uint64_t) x->n_points * x->repetitions;
@@ -106,23 +162,181 @@ int store_extend_experiment(struct store *s, int64_t id, const struct extension 
         _cleanup_transaction_ struct db_transaction t = {0};
         int r = db_begin_write(s->db, &t);
         if (r == 0)
-                r = read_point_ids(s->db, id, x->n_points, point_ids);
-        if (r == 0)
                 r = store_reserve_changes(s->db, n_runs + 1, &change);
         if (r == 0)
-                r = insert_runs(s->db, id, change, point_ids, x);
+                r = insert_added(s->db, id, change, point_ids, x);
         if (r == 0)
-                r = db_run(s->db, "UPDATE experiments SET runs_total = runs_total + ? WHERE id = ?", DB_INT(n_runs),
-                           DB_INT(id));
-        if (r == 0)
-                r = queue_again(s->db, id, change + (int64_t) n_runs, x->until_json);
+                r = count_added(s->db, id, x, change + (int64_t) n_runs);
         if (r == 0)
                 r = remember_request(s->db, id, request);
         return r < 0 ? r : db_commit(&t);
 }
 
-int store_retry_experiment(struct store *s, int64_t id, const struct request_record *request) {
+/* ---- in portions ---- */
+
+static bool order_is_valid(const struct extension *x) {
+        bool valid = true;
+        for (size_t i = 0; i < x->n_points * x->repetitions; i++)
+                valid &= x->order[i] < x->n_points;
+        return valid;
+}
+
+/* Inserts a portion of the runs that are still to be inserted; *ret_n counts them. */
+static int insert_portion(struct db *db, int64_t id, const struct extension *x, size_t inserted, size_t *ret_n) {
+        size_t left = x->n_points * x->repetitions - inserted, n = left < STORE_STEP_ROWS ? left : STORE_STEP_ROWS;
+        _cleanup_free_ int64_t *point_ids = calloc(x->n_points + 1, sizeof(*point_ids));
+        int64_t change;
+        if (!point_ids)
+                return -ENOMEM;
+        int r = read_point_ids(db, id, x->n_points, point_ids);
+        if (r == 0)
+                r = store_reserve_changes(db, n, &change);
+        if (r < 0)
+                return r;
+        const struct place p = place_of(id, change, x);
+        r = insert_runs(db, &p, point_ids, x, inserted, n);
+        if (r == 0)
+                *ret_n = n;
+        return r;
+}
+
+int store_extend_some(struct store *s, int64_t id, const struct extension *x, const struct request_record *request) {
+        size_t n_runs = x->n_points * x->repetitions, n = 0;
+        int64_t change;
+        if (x->rates || !order_is_valid(x))
+                return -EINVAL;
+        _cleanup_transaction_ struct db_transaction t = {0};
+        int r = db_begin_write(s->db, &t);
+        if (r == 0)
+                r = insert_portion(s->db, id, x, 0, &n);
+        if (r == 0)
+                r = store_reserve_changes(s->db, 1, &change);
+        if (r == 0)
+                r = count_added(s->db, id, x, change);
+        if (r == 0 && n < n_runs)
+                r = db_run(s->db,
+                           "INSERT INTO extensions (experiment_id, first_repetition, in_blocks, points, inserted, "
+                           "sequence) VALUES (?, ?, ?, ?, ?, ?)",
+                           DB_INT(id), DB_INT(x->first_repetition), DB_INT(x->in_blocks), DB_INT(x->n_points),
+                           DB_INT(n), DB_BLOB(x->order, n_runs * sizeof(*x->order)));
+        if (r == 0)
+                r = remember_request(s->db, id, request);
+        if (r == 0)
+                r = db_commit(&t);
+        return r < 0 ? r : n < n_runs;
+}
+
+/* An extension under way. */
+struct pending {
+        int64_t id;
+        uint32_t *order;
+        struct extension x;
+        size_t inserted;
+};
+
+static void pending_deinit(struct pending *p) {
+        free(p->order);
+}
+
+/* Of the experiment, or (0) of any. -ENOENT: there is none. */
+static int read_pending(struct db *db, int64_t id, struct pending *ret) {
+        _cleanup_query_ struct db_query q = {0};
+        size_t bytes;
+        int r = db_select(db, &q,
+                          "SELECT experiment_id, first_repetition, in_blocks, points, inserted, sequence "
+                          "FROM extensions WHERE ?1 IN (0, experiment_id) LIMIT 1",
+                          DB_INT(id));
+        if (r == 0)
+                r = db_step(&q);
+        if (r <= 0)
+                return r < 0 ? r : -ENOENT;
+        struct pending p = {.id = db_column_i64(&q, 0), .inserted = db_column_u32(&q, 4)};
+        p.x = (struct extension){.first_repetition = db_column_u32(&q, 1),
+                                 .in_blocks = db_column_i64(&q, 2) != 0,
+                                 .n_points = db_column_u32(&q, 3)};
+        const void *order = db_column_blob(&q, 5, &bytes);
+        size_t row = p.x.n_points * sizeof(*p.order);
+        if (q.error < 0)
+                return q.error;
+        if (!order || row == 0 || bytes % row != 0 || p.inserted >= bytes / sizeof(*p.order))
+                return -EBADMSG;
+        p.order = malloc(bytes);
+        if (!p.order)
+                return -ENOMEM;
+        memcpy(p.order, order, bytes);
+        p.x.order = p.order;
+        p.x.repetitions = (uint32_t) (bytes / row);
+        *ret = p;
+        return 0;
+}
+
+int store_continue_extension(struct db *db, int64_t id) {
+        _cleanup_(pending_deinit) struct pending p = {0};
+        size_t n = 0;
+        int r = read_pending(db, id, &p);
+        if (r < 0)
+                return r == -ENOENT ? 0 : r;
+        r = insert_portion(db, p.id, &p.x, p.inserted, &n);
+        if (r < 0)
+                return r;
+        if (p.inserted + n == p.x.n_points * p.x.repetitions)
+                r = db_run(db, "DELETE FROM extensions WHERE experiment_id = ?", DB_INT(p.id));
+        else
+                r = db_run(db, "UPDATE extensions SET inserted = ? WHERE experiment_id = ?", DB_INT(p.inserted + n),
+                           DB_INT(p.id));
+        return r < 0 ? r : 1;
+}
+
+int store_extend_more(struct store *s, int64_t id) {
+        _cleanup_transaction_ struct db_transaction t = {0};
+        int64_t one;
+        int r = db_get(s->db, &one, "SELECT 1 FROM extensions WHERE ?1 IN (0, experiment_id) LIMIT 1", DB_INT(id));
+        if (r < 0)
+                return r == -ENOENT ? 0 : r;
+        r = db_begin_write(s->db, &t);
+        if (r < 0)
+                return r;
+        int added = store_continue_extension(s->db, id);
+        if (added <= 0)
+                return added;
+        r = db_commit(&t);
+        return r < 0 ? r : added;
+}
+
+struct retried {
+        uint64_t failed, cancelled, interrupted;
+};
+
+/* Queues runs of one state, as many as `most`. */
+static int queue_state(struct db *db, int64_t id, enum state state, int64_t change, uint64_t most, uint64_t *ret_n) {
+        int r = db_run(
+                db,
+                "UPDATE runs SET state = 'queued', change = ? + position, started_at = NULL, finished_at = NULL, "
+                "error = NULL, flags = '[]', result = NULL, agents = '[]', environment = NULL WHERE id IN "
+                "(SELECT id FROM runs WHERE experiment_id = ? AND state = ? ORDER BY position LIMIT ?)",
+                DB_INT(change), DB_INT(id), DB_TEXT(state_name(state)), DB_INT(most));
+        if (r == 0)
+                *ret_n = db_changed_rows(db);
+        return r;
+}
+
+static int queue_runs(struct db *db, int64_t id, int64_t change, struct retried *ret) {
+        struct retried n = {0};
+        int r = queue_state(db, id, STATE_FAILED, change, STORE_STEP_ROWS, &n.failed);
+        if (r == 0)
+                r = queue_state(db, id, STATE_CANCELLED, change, STORE_STEP_ROWS - n.failed, &n.cancelled);
+        if (r == 0)
+                r = queue_state(db, id, STATE_INTERRUPTED, change, STORE_STEP_ROWS - n.failed - n.cancelled,
+                                &n.interrupted);
+        if (r == 0)
+                *ret = n;
+        return r;
+}
+
+int store_retry_some(struct store *s, int64_t id, bool begun, const struct request_record *request) {
         int64_t change, total;
+        struct retried n;
+        bool more = false;
         _cleanup_transaction_ struct db_transaction t = {0};
         int r = db_begin_write(s->db, &t);
         if (r == 0)
@@ -130,22 +344,24 @@ int store_retry_experiment(struct store *s, int64_t id, const struct request_rec
         if (r == 0)
                 r = store_reserve_changes(s->db, (uint64_t) total + 1, &change);
         if (r == 0)
+                r = queue_runs(s->db, id, change, &n);
+        if (r == 0) {
+                uint64_t all = n.failed + n.cancelled + n.interrupted;
+                more = all == STORE_STEP_ROWS;
+                if (all == 0 && !begun)
+                        return -ENODATA;
                 r = db_run(s->db,
-                           "UPDATE runs SET state = 'queued', change = ? + position, started_at = NULL, "
-                           "finished_at = NULL, error = NULL, flags = '[]', result = NULL, agents = '[]', "
-                           "environment = NULL WHERE experiment_id = ? AND state IN ('failed', 'cancelled', "
-                           "'interrupted')",
-                           DB_INT(change), DB_INT(id));
-        if (r == 0 && db_changed_rows(s->db) == 0)
-                return -ENODATA;
-        if (r == 0)
-                r = db_run(s->db, "UPDATE experiments SET runs_failed = 0, runs_cancelled = 0 WHERE id = ?",
-                           DB_INT(id));
+                           "UPDATE experiments SET runs_failed = CASE WHEN ?1 THEN runs_failed - ? ELSE 0 END, "
+                           "runs_cancelled = CASE WHEN ?1 THEN runs_cancelled - ? ELSE 0 END WHERE id = ?",
+                           DB_INT(more), DB_INT(n.failed), DB_INT(n.cancelled), DB_INT(id));
+        }
         if (r == 0)
                 r = queue_again(s->db, id, change + total, NULL);
-        if (r == 0)
+        if (r == 0 && !more)
                 r = remember_request(s->db, id, request);
-        return r < 0 ? r : db_commit(&t);
+        if (r == 0)
+                r = db_commit(&t);
+        return r < 0 ? r : more;
 }
 
 int store_undecided(struct store *s, struct experiment_record *ret) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Baselines in the store: names for experiments that later ones are held against. */
+/* Baselines in the store: names for experiments that later ones are compared with. */
 
 #include "daemon/store/internal.h"
 #include "schema/util.h"
@@ -12,7 +12,7 @@ int store_pin_baseline(struct store *s, const char *name, int64_t experiment_id)
         int r = db_begin_write(s->db, &t);
         if (r == 0)
                 r = store_require_experiment(s->db, experiment_id);
-        if (r == 0) /* what was held against another one */
+        if (r == 0) /* the checks against another one */
                 r = db_run(s->db,
                            "DELETE FROM baseline_checks WHERE name = ?1 AND EXISTS (SELECT 1 FROM baselines b "
                            "WHERE b.name = ?1 AND b.experiment_id <> ?2)",

@@ -20,7 +20,7 @@ struct change_key {
         int64_t id, change;
 };
 
-/* The stream of all experiments leaves out runs that have never begun, of which there may be thousands. A run that was
+/* The stream of all experiments leaves out runs that have never begun, possibly thousands. A run that was
  * interrupted by a stop in its first attempt has attempt 0 again, also while it waits for its next one. */
 #define BEGUN "(attempt > 0 OR begun)"
 
@@ -198,7 +198,7 @@ static int read_point_runs(struct db *db, int64_t point_id, bool done_only, stru
         size_t size = 0;
         _cleanup_query_ struct db_query q = {0};
         int r = db_select(db, &q,
-                          "SELECT state, result, flags, error, repetition, id FROM runs WHERE point_id = ? "
+                          "SELECT state, result, flags, error, COALESCE(block, 0), id FROM runs WHERE point_id = ? "
                           "AND (state = 'done' OR NOT ?) ORDER BY position",
                           DB_INT(point_id), DB_INT(done_only));
         while (r == 0 && (r = db_step(&q)) > 0) {
@@ -210,7 +210,7 @@ static int read_point_runs(struct db *db, int64_t point_id, bool done_only, stru
                         .result_json = db_column_text(&q, 1),
                         .flags_json = db_column_text(&q, 2),
                         .error = db_column_text(&q, 3),
-                        .repetition = db_column_u32(&q, 4),
+                        .block = db_column_u32(&q, 4),
                         .id = db_column_i64(&q, 5),
                 };
                 *bytes += (run->result_json ? strlen(run->result_json) : 0) + (run->error ? strlen(run->error) : 0);
@@ -219,25 +219,21 @@ static int read_point_runs(struct db *db, int64_t point_id, bool done_only, stru
         return r < 0 ? r : q.error;
 }
 
-int store_points(struct store *s, int64_t experiment_id, uint32_t from_ordinal, uint32_t limit,
-                 struct point_record **ret, size_t *ret_n) {
+static int read_points(struct store *s, int64_t experiment_id, uint32_t from_ordinal, uint32_t limit,
+                       struct point_record **ret, size_t *ret_n) {
         struct point_record *items = NULL;
         size_t n = 0, size = 0, bytes = 0;
-        _cleanup_transaction_ struct db_transaction t = {0};
         _cleanup_query_ struct db_query q = {0};
-        int r = db_begin_read(s->db, &t);
-        if (r == 0)
-                r = store_require_experiment(s->db, experiment_id);
-        if (r == 0)
-                r = db_select(s->db, &q,
-                              "SELECT id, point FROM points WHERE experiment_id = ? AND ordinal >= ? "
-                              "ORDER BY ordinal LIMIT ?",
-                              DB_INT(experiment_id), DB_INT(from_ordinal), DB_INT(limit));
+        int r = db_select(s->db, &q,
+                          "SELECT id, point, rate FROM points WHERE experiment_id = ? AND ordinal >= ? "
+                          "ORDER BY ordinal LIMIT ?",
+                          DB_INT(experiment_id), DB_INT(from_ordinal), DB_INT(limit));
         while (r == 0 && bytes < STORE_PAGE_BYTES && (r = db_step(&q)) > 0) {
                 r = store_grow((void **) &items, &size, n, sizeof(*items));
                 if (r < 0)
                         break;
-                items[n++] = (struct point_record){.point_json = db_column_text(&q, 1)};
+                items[n++] = (struct point_record){.point_json = db_column_text(&q, 1),
+                                                   .rate = (uint64_t) db_column_i64(&q, 2)};
                 r = read_point_runs(s->db, db_column_i64(&q, 0), false, &items[n - 1], &bytes);
         }
         if (r == 0)
@@ -251,22 +247,49 @@ int store_points(struct store *s, int64_t experiment_id, uint32_t from_ordinal, 
         return 0;
 }
 
+int store_points(struct store *s, int64_t experiment_id, uint32_t from_ordinal, uint32_t limit,
+                 struct point_record **ret, size_t *ret_n) {
+        _cleanup_transaction_ struct db_transaction t = {0};
+        int r = db_begin_read(s->db, &t);
+        if (r == 0)
+                r = store_require_experiment(s->db, experiment_id);
+        return r < 0 ? r : read_points(s, experiment_id, from_ordinal, limit, ret, ret_n);
+}
+
+int store_import_points(struct store *s, int64_t experiment_id, uint32_t from_ordinal, uint32_t limit,
+                        struct point_record **ret, size_t *ret_n) {
+        _cleanup_transaction_ struct db_transaction t = {0};
+        int r = db_begin_read(s->db, &t);
+        return r < 0 ? r : read_points(s, experiment_id, from_ordinal, limit, ret, ret_n);
+}
+
 /* The writer of merged specs has one order of members, so that equal objects are equal text. */
-#define SAME(field) "AND json_extract(merged, '$." field "') IS json_extract(?2, '$." field "') "
+#define MEASURED_HERE SHOWN("experiment_id") " AND " OWN("experiment_id")
+#define SAME(field) " AND json_extract(merged, '$." field "') IS json_extract(?2, '$." field "')"
+#define MEASURED_ALIKE                                                                                                 \
+        SAME("duration_seconds")                                                                                       \
+        SAME("messages")                                                                                               \
+        SAME("bytes")                                                                                                  \
+        SAME("warmup_seconds")                                                                                         \
+        SAME("rate")                                                                                                   \
+        SAME("verify")                                                                                                 \
+        SAME("chunk")                                                                                                  \
+        SAME("fresh")                                                                                                  \
+        SAME("stamp")                                                                                                  \
+        SAME("transport_options")                                                                                      \
+        SAME("tune")
 
 static int find_earlier(struct db *db, const char *point_json, const char *merged_json, uint32_t least,
                         int64_t *ret_experiment, int64_t *ret_point) {
         _cleanup_query_ struct db_query q = {0};
-        int r = db_select(db, &q,
-                          "SELECT experiment_id, points.id FROM points "
-                          "JOIN experiments ON experiments.id = experiment_id WHERE point = ?1 AND " SHOWN(
-                                  "experiment_id") " "
-                                                   "AND (SELECT count(*) FROM runs WHERE point_id = points.id AND "
-                                                   "state = 'done') >= ?3 " SAME("duration_seconds") SAME("messages")
-                                                           SAME("bytes") SAME("warmup_seconds") SAME("rate") SAME(
-                                                                   "verify") SAME("chunk") SAME("transport_options")
-                                                                   SAME("tune") "ORDER BY experiment_id DESC LIMIT 1",
-                          DB_TEXT(point_json), DB_TEXT(merged_json), DB_INT(least));
+        int r = db_select(
+                db, &q,
+                "SELECT experiment_id, points.id FROM points "
+                "JOIN experiments ON experiments.id = experiment_id "
+                "WHERE point = ?1 AND points.rate IS NULL AND " MEASURED_HERE
+                " AND (SELECT count(*) FROM runs WHERE point_id = points.id AND state = 'done') >= ?3" MEASURED_ALIKE
+                " ORDER BY experiment_id DESC LIMIT 1",
+                DB_TEXT(point_json), DB_TEXT(merged_json), DB_INT(least));
         if (r == 0)
                 r = db_step(&q);
         if (r <= 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Baselines over time in the store: which experiments are still to be held against them, and what came of it. */
+/* Baselines over time in the store: the experiments that are still to be compared with them, and the outcomes. */
 
 #include "daemon/store/internal.h"
 #include "schema/util.h"
@@ -8,14 +8,16 @@
 #include <errno.h>
 #include <string.h>
 
-/* From the few baselines to the few of their spec: the planner would rather look through all that have finished. */
+/* CROSS JOIN goes from the few baselines to the few of their spec; the planner would scan all finished experiments. */
 int store_pending_check(struct store *s, struct pending_check *ret) {
         _cleanup_query_ struct db_query q = {0};
         int r = db_select_all(
                 s->db, &q,
                 "SELECT b.name, b.experiment_id, e.id, e.finished_at FROM baselines b "
                 "CROSS JOIN experiments p ON p.id = b.experiment_id "
-                "CROSS JOIN experiments e ON e.measures = p.measures AND e.id > p.id "
+                "CROSS JOIN experiments e ON length(e.measures) = length(p.measures) "
+                "AND substr(e.measures, 1, 100) = substr(p.measures, 1, 100) AND e.measures = p.measures "
+                "AND e.id > p.id "
                 "AND +e.state IN ('done', 'failed') AND " SHOWN(
                         "e.id") " "
                                 "LEFT JOIN baseline_checks c ON c.name = b.name AND c.experiment_id = e.id "

@@ -45,6 +45,10 @@ struct db {
         struct db_statement *statements; /* every statement ever prepared: as many as there are texts in the store */
 };
 
+static const char rollback[] = "ROLLBACK";
+
+static struct db_statement *prepare(struct db *db, const char *sql, int *ret_error);
+
 static int error_from_code(struct db *db, int code) {
         if (code == SQLITE_IOERR_DATA) /* of pages.c */
                 return -EBADMSG;
@@ -112,7 +116,7 @@ static int database_file(struct db *db, sqlite3_file **ret) {
         return code == SQLITE_OK ? 0 : fail(db, code, "SQLITE_FCNTL_FILE_POINTER");
 }
 
-/* Else the checksums would lie over its content. */
+/* Refuses a database without room for the trailer, whose content the checksums would overwrite. */
 static int require_trailer(struct db *db) {
         sqlite3_file *file;
         unsigned bytes;
@@ -222,6 +226,10 @@ int db_open(struct db **ret, const char *path, enum db_mode mode) {
                 r = configure_handle(db);
         if (r == 0)
                 r = mode == DB_WRITER ? configure_writer(db) : configure_reader(db);
+        /* A transaction that failed for lack of memory is ended without more of it: else it would stay open, and take
+         * in what is acknowledged later. */
+        if (r == 0)
+                (void) prepare(db, rollback, &r);
         if (r < 0)
                 return r;
         *ret = util_steal(&db);
@@ -630,7 +638,7 @@ void db_transaction_end(struct db_transaction *t) {
         if (!t->db)
                 return;
         /* some errors (a full disk, no memory) have rolled it back already */
-        if (!sqlite3_get_autocommit(t->db->handle) && db_run_values(t->db, "ROLLBACK", NULL, 0) < 0)
+        if (!sqlite3_get_autocommit(t->db->handle) && db_run_values(t->db, rollback, NULL, 0) < 0)
                 log_error("database: a transaction could not be rolled back");
         t->db = NULL;
 }

@@ -27,9 +27,9 @@ enum db_mode {
 int db_open(struct db **ret, const char *path, enum db_mode mode);
 void db_close(struct db *db); /* NULL-safe; the writer checkpoints */
 
-/* Of the writer, once the database has its tables: from here on db_check_files(), and every db_commit() before it
- * commits, compares the database and its log with the files that have their names: -ESTALE when one was removed or
- * replaced. What is committed to a file without a name is lost with the process. */
+/* To be called by the writer once the database has its tables. From then on db_check_files(), and every db_commit()
+ * before it commits, compares the database and its log with the files that have their names: -ESTALE when one was
+ * removed or replaced. Commits to a file without a name are lost with the process. */
 int db_watch_files(struct db *db);
 int db_check_files(const struct db *db);
 
@@ -39,8 +39,7 @@ int db_scrub(struct db *db, uint32_t from, uint32_t n, uint32_t *ret_next, uint3
 /* Called after each commit of this connection. */
 void db_on_commit(struct db *db, void (*committed)(void *userdata), void *userdata);
 
-/* A database whose pages have no checksums becomes one whose pages have them: a copy takes its place in one step.
- * Nobody may have it open. */
+/* Gives the pages of a database checksums: a copy takes its place in one step. No process may have it open. */
 int db_convert(const char *path);
 /* One consistent copy of a database that others may be using, as the new file `to`: -EEXIST when there is one. */
 int db_backup(const char *path, const char *to);

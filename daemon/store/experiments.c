@@ -18,25 +18,25 @@ static int insert_experiment(struct db *db, const struct new_experiment *e, int6
                              int64_t *ret_id) {
         int r = db_run(db,
                        "INSERT INTO experiments (change, turn, state, seed, estimate_ns, created_at, runs_total, "
-                       "idempotency_key, version, name, skipped, merged, spec, until, measures) "
-                       "VALUES (?1, ?1, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?10, ?, ?, CASE WHEN json_valid(?10) THEN "
+                       "idempotency_key, version, name, skipped, merged, spec, until, searches, measures) "
+                       "VALUES (?1, ?1, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?10, ?, ?, ?, CASE WHEN json_valid(?10) THEN "
                        "json_remove(?10, '$.name', '$.seed', '$.repetitions') END)",
                        DB_INT(change), DB_INT(e->seed), DB_INT(e->estimate_ns), DB_INT(util_now_ms()), DB_INT(n_runs),
                        DB_TEXT(e->idempotency_key), DB_TEXT(IPCLAB_VERSION), DB_TEXT(e->spec->name),
                        DB_TEXT(e->skipped_json), DB_TEXT(e->spec->merged_json), DB_TEXT(e->spec_json),
-                       DB_TEXT(e->until_json));
+                       DB_TEXT(e->until_json), DB_INT(e->spec->search.latency_p99_below_us > 0));
         if (r == 0)
                 *ret_id = db_last_id(db);
         return r;
 }
 
 int store_insert_run(struct db *db, int64_t experiment_id, int64_t change, int64_t point_id, size_t repetition,
-                     bool in_blocks, size_t position) {
+                     size_t block, size_t position) {
         return db_run(db,
                       "INSERT INTO runs (change, experiment_id, point_id, repetition, block, position, state) "
                       "VALUES (?, ?, ?, ?, ?, ?, 'queued')",
                       DB_INT(change), DB_INT(experiment_id), DB_INT(point_id), DB_INT(repetition),
-                      in_blocks ? DB_INT(repetition) : DB_NULL(), DB_INT(position));
+                      block > 0 ? DB_INT(block) : DB_NULL(), DB_INT(position));
 }
 
 /* Among the submissions a constraint finds it. */
@@ -61,13 +61,14 @@ static int insert_run(struct db *db, const struct new_experiment *e, struct stor
         size_t n_points = e->points->n_points, i = a->n_runs;
         if (e->order[i] >= n_points)
                 return -EINVAL;
-        int r = store_insert_run(db, a->id, a->change + 1 + (int64_t) i, a->point_ids[e->order[i]], i / n_points + 1,
-                                 e->spec->order == ORDER_BLOCKS, i);
+        size_t repetition = i / n_points + 1;
+        int r = store_insert_run(db, a->id, a->change + 1 + (int64_t) i, a->point_ids[e->order[i]], repetition,
+                                 e->spec->order == ORDER_BLOCKS ? repetition : 0, i);
         a->n_runs += r == 0;
         return r;
 }
 
-/* As many rows as a step may have; 1: there are more. */
+/* Inserts as many rows as a step may have; 1: there are more. */
 static int insert_rows(struct db *db, const struct new_experiment *e, struct store_adding *a) {
         uint64_t total = (uint64_t) e->points->n_points * e->repetitions;
         int r = 0;
@@ -76,13 +77,13 @@ static int insert_rows(struct db *db, const struct new_experiment *e, struct sto
         return r < 0 ? r : a->n_runs < total;
 }
 
-/* Until it is whole it is one of the forgotten, as which a crash leaves it. */
+/* An experiment is among the forgotten until it is whole, so that a crash leaves it to be removed. */
 static int begin_adding(struct store *s, const struct new_experiment *e, struct store_adding *a) {
         uint64_t n_runs = (uint64_t) e->points->n_points * e->repetitions;
         a->in_portions = e->points->n_points + n_runs > STORE_STEP_ROWS;
         struct new_experiment first = *e;
         if (a->in_portions)
-                first.idempotency_key = NULL; /* nobody may find it by it yet */
+                first.idempotency_key = NULL; /* the key must not find it yet */
         int r = store_reserve_changes(s->db, n_runs + 1, &a->change);
         if (r == 0)
                 r = insert_experiment(s->db, &first, a->change, n_runs, &a->id);
@@ -91,7 +92,7 @@ static int begin_adding(struct store *s, const struct new_experiment *e, struct 
         return r;
 }
 
-/* With a change of its own: there may have been others since it was begun, which streams have sent. */
+/* Takes a new change number: streams may have sent others since it was begun. */
 static int end_adding(struct store *s, const struct new_experiment *e, const struct store_adding *a) {
         int64_t change;
         int r = store_reserve_changes(s->db, 1, &change);
@@ -111,7 +112,7 @@ void store_adding_deinit(struct store_adding *a) {
 }
 
 static int add_some(struct store *s, const struct new_experiment *e, struct store_adding *a) {
-        struct store_adding next = *a; /* what is rolled back is not counted */
+        struct store_adding next = *a; /* counts only if the transaction commits */
         _cleanup_transaction_ struct db_transaction t = {0};
         int more = 0, r = db_begin_write(s->db, &t);
         if (r == 0 && !next.id)
@@ -244,7 +245,12 @@ int store_cancel_experiment(struct store *s, int64_t id, int64_t *ret_running_ru
         int64_t now = util_now_ms(), running = 0;
         _cleanup_transaction_ struct db_transaction t = {0};
         struct cancellable c;
-        int more, r = db_begin_write(s->db, &t);
+        int more, r = store_extend_more(s, id); /* what is cancelled is whole */
+        if (r > 0)
+                *ret_running_run = 0;
+        if (r != 0)
+                return r;
+        r = db_begin_write(s->db, &t);
         if (r == 0)
                 r = read_cancellable(s->db, id, &c);
         if (r < 0)
@@ -279,7 +285,9 @@ static int delete_once(struct store *s, int64_t id) {
         r = db_get(s->db, &one, "SELECT 1 FROM baselines WHERE experiment_id = ? LIMIT 1", DB_INT(id));
         if (r != -ENOENT)
                 return r < 0 ? r : -EEXIST;
-        r = store_reserve_changes(s->db, 1, &change);
+        r = store_require_exported(s, id);
+        if (r == 0)
+                r = store_reserve_changes(s->db, 1, &change);
         if (r == 0)
                 r = db_run(s->db, "INSERT INTO forgotten (experiment_id) VALUES (?)", DB_INT(id));
         if (r == 0)
@@ -289,6 +297,10 @@ static int delete_once(struct store *s, int64_t id) {
                 r = db_run(s->db, "UPDATE experiments SET idempotency_key = NULL WHERE id = ?", DB_INT(id));
         if (r == 0)
                 r = db_run(s->db, "DELETE FROM requests WHERE experiment_id = ?", DB_INT(id));
+        if (r == 0) /* its bundle may be taken in again */
+                r = db_run(s->db, "DELETE FROM bundles WHERE experiment_id = ?", DB_INT(id));
+        if (r == 0)
+                r = db_run(s->db, "DELETE FROM extensions WHERE experiment_id = ?", DB_INT(id));
         return r < 0 ? r : db_commit(&t);
 }
 
@@ -420,6 +432,8 @@ int store_row_experiment(struct db_query *q, const struct backlog *b, struct exp
                 .measured_ms = db_column_i64(q, 17),
                 .until_json = db_column_text(q, 18),
                 .flags_json = db_column_text(q, 19),
+                .searches = db_column_i64(q, 20) != 0,
+                .imported_json = db_column_text(q, 21),
         };
         int r = store_row_state(q, 2, &e.state);
         if (r == 0)
@@ -500,13 +514,18 @@ int store_experiments_end(struct store *s, const struct experiment_filter *f, in
         return 0;
 }
 
-int store_measured(struct store *s, struct experiment_change **ret, size_t *ret_n) {
+int store_measured(struct store *s, const char *host, struct experiment_change **ret, size_t *ret_n) {
         struct experiment_change *items = NULL;
         size_t n = 0, size = 0;
         _cleanup_query_ struct db_query q = {0};
-        int r = db_select_all(
-                s->db, &q,
-                "SELECT id, change FROM experiments WHERE runs_done > 0 AND " SHOWN("id") " ORDER BY id DESC");
+        int r = host ? db_select(s->db, &q,
+                                 "SELECT id, change FROM experiments WHERE runs_done > 0 AND " SHOWN(
+                                         "id") " AND id IN (SELECT experiment_id FROM bundles WHERE host = ?) "
+                                               "ORDER BY finished_at DESC, id DESC",
+                                 DB_TEXT(host))
+                     : db_select_all(s->db, &q,
+                                     "SELECT id, change FROM experiments WHERE runs_done > 0 AND " SHOWN(
+                                             "id") " AND " OWN("id") " ORDER BY id DESC");
         while (r == 0 && (r = db_step(&q)) > 0) {
                 r = store_grow((void **) &items, &size, n, sizeof(*items));
                 if (r == 0)

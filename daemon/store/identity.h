@@ -3,7 +3,7 @@
 #define IPCLAB_DAEMON_STORE_IDENTITY_H
 
 /*
- * What the state directory knows of its database: a small text file beside it, ipclab.identity, with the store's UUID
+ * The identity of the state directory's database: a small text file beside it, ipclab.identity, with the store's UUID
  * and the highest numbers that were handed out. It is rewritten in place after each commit, without a sync: it may be
  * behind the database, and is never ahead of it. A database that is behind its identity has lost something that was
  * acknowledged.

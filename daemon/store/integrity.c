@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Whether the database is the one that the directory had, all of it, and as it was written: the identity beside it, the
- * check of every page after an unclean end, and what an operator calls (ipclabd --adopt, --backup, --check).
+ * Verifies that the database is the one that the directory had, all of it, and as it was written: the identity beside
+ * it, the check of every page after an unclean end, and the operator's commands (ipclabd --adopt, --backup, --check).
  */
 
 #include "daemon/store/integrity.h"

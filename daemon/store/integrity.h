@@ -6,9 +6,9 @@
 
 #include "daemon/store/internal.h"
 
-/* Around the opening of a writer: the first refuses a directory whose database is missing, and gives an older database
- * its checksums; the second compares the database with the identity, and takes note of it from here on. -EUCLEAN, with
- * the way out in the log. */
+/* Called before and after the opening of a writer: the first refuses a directory whose database is missing, and gives
+ * an older database its checksums; the second compares the database with the identity, and updates it from then on.
+ * -EUCLEAN, with the remedy in the log. */
 int integrity_before_open(struct store *s);
 int integrity_after_open(struct store *s);
 void integrity_close(struct store *s); /* once the database is closed */

@@ -15,6 +15,7 @@ struct store {
         char *path;
         int lock_fd;              /* -1 for a reader */
         _Atomic unsigned adding;  /* experiments that are stored in part */
+        bool keep_until_exported; /* no experiment is deleted before */
         struct identity identity; /* as it was noted; of a writer */
         int identity_fd;          /* -1: not noted any more, or a reader */
         /* The check after an unclean end: the next page, 0 when all were compared; and how many there are. */
@@ -29,19 +30,36 @@ int store_migrate(struct db *db, const struct migration *list, size_t n);
 int store_reserve_changes(struct db *db, uint64_t n, int64_t *ret_first);
 int store_count_samples(struct db *db, int64_t difference);
 
-/* Of an experiment that is to be decided about when its runs have ended: whether it gets more. */
+/* Condition on an experiment that may get more runs once its runs have ended. */
 #define UNDECIDED "(until IS NOT NULL AND json_extract(until, '$.state') = 'running')"
 
-/* Of an experiment's id: it was not deleted. What was is removed a portion at a time, and no read may return it. */
+/* Condition on an experiment's id: it was measured here. */
+#define OWN(id) id " NOT IN (SELECT experiment_id FROM bundles)"
+
+/* Condition on an experiment's id: it was not deleted. Deleted ones are removed a portion at a time, and no read may
+ * return them. */
 #define SHOWN(id) id " NOT IN (SELECT experiment_id FROM forgotten)"
+
+/* experiments_queued, runs_done, runs_failed, samples: one row, for which no table is read from end to end. */
+#define STORE_TOTALS_SQL                                                                                               \
+        "SELECT (SELECT value FROM counters WHERE name = 'experiments_queued'), "                                      \
+        "(SELECT value FROM counters WHERE name = 'runs_done'), "                                                      \
+        "(SELECT value FROM counters WHERE name = 'runs_failed'), "                                                    \
+        "(SELECT value FROM counters WHERE name = 'samples')"
 
 /* A step of store_cancel_experiment(), in the transaction under way. 1: there are more. */
 int store_cancel_some(struct db *db, int64_t id, int64_t runs_total, int64_t now);
+/* Inserts a portion of the runs of an extension under way, in the transaction under way: of this experiment, or (0) of
+ * any. 1: it did; 0: there is no such extension. */
+int store_continue_extension(struct db *db, int64_t id);
 /* Ends the experiment when none of its runs is queued or running, and it gets no more. */
 int store_settle_experiment(struct db *db, int64_t id, int64_t now_ms);
 int store_require_experiment(struct db *db, int64_t id); /* 0 or -ENOENT */
+/* -EPERM: experiments are kept until they are exported, and this one has changed since. */
+int store_require_exported(struct store *s, int64_t id);
+/* Queued. block 0: it is of none. */
 int store_insert_run(struct db *db, int64_t experiment_id, int64_t change, int64_t point_id, size_t repetition,
-                     bool in_blocks, size_t position); /* queued */
+                     size_t block, size_t position);
 
 /* The queued and running experiments, in the order in which they run. */
 struct backlog {
@@ -60,13 +78,15 @@ void backlog_deinit(struct backlog *b);
         "id, change, state, seed, created_at, started_at, finished_at, runs_total, runs_done, runs_failed, "           \
         "runs_cancelled, version, name, error, skipped, merged, spec, measured_ms, until, "                            \
         "(SELECT json_group_array('slower_than_baseline:' || c.name) FROM baseline_checks c "                          \
-        "WHERE c.experiment_id = experiments.id AND c.slower > 0)"
+        "WHERE c.experiment_id = experiments.id AND c.slower > 0), searches, "                                         \
+        "(SELECT json_object('host', host, 'sha256', sha256, 'taken_at', taken_at) FROM bundles "                      \
+        "WHERE bundles.experiment_id = experiments.id)"
 int store_row_experiment(struct db_query *q, const struct backlog *b, struct experiment_record *ret);
 
 #define RUN_COLUMNS                                                                                                    \
         "runs.id, runs.change, runs.experiment_id, runs.repetition, runs.position, runs.state, runs.attempt, "         \
         "runs.started_at, runs.finished_at, runs.error, runs.flags, runs.result, runs.agents, runs.environment, "      \
-        "points.point, runs.block"
+        "points.point, runs.block, points.rate, runs.probes"
 #define RUN_TABLES "runs JOIN points ON points.id = runs.point_id"
 int store_row_run(struct db_query *q, struct run_record *ret);
 

@@ -25,7 +25,7 @@
 #define WAL_FRAME (WAL_FRAME_HEADER + (sqlite3_int64) PAGES_SIZE)
 #define HEADER_RESERVED 20 /* in the database's header: bytes at the end of each page that SQLite leaves alone */
 
-/* What was found damaged */
+/* Damage found */
 
 static struct {
         pthread_mutex_t lock;
@@ -220,7 +220,7 @@ static int checked_sync(sqlite3_file *f, int flags) {
         return code;
 }
 
-/* What follows is the real file's. */
+/* The methods below call those of the real file. */
 
 static int checked_truncate(sqlite3_file *f, sqlite3_int64 size) {
         return real_of(f)->pMethods->xTruncate(real_of(f), size);

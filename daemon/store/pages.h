@@ -11,7 +11,7 @@
  * free lists alike. The write-ahead log: SQLite writes a running checksum with each frame, but compares it only when it
  * recovers; here it is compared at every read of a frame that has been synced.
  *
- * What does not match is SQLITE_IOERR_DATA to SQLite, -EBADMSG to the store, and is noted here for /health.
+ * A mismatch is SQLITE_IOERR_DATA to SQLite and -EBADMSG to the store, and is noted here for /health.
  */
 
 #include <stdbool.h>
@@ -26,7 +26,7 @@ struct sqlite3_file;
 /* Registers the VFS; any number of times, from any thread. 0 or a negative errno. */
 int pages_register(void);
 
-/* What was found damaged in the database at this path, or in its log, since the process began. */
+/* Damage found in the database at this path, or in its log, since the process began. */
 struct pages_damage {
         uint32_t n;    /* different pages and frames, up to PAGES_DAMAGE_MAX */
         uint32_t page; /* the first of them, from 1; 0: it was a frame of the log */
@@ -34,8 +34,8 @@ struct pages_damage {
 #define PAGES_DAMAGE_MAX 1024u
 void pages_damage(const char *path, struct pages_damage *ret);
 
-/* What the first 100 bytes of the file say. Only before this process opens the database: whoever closes a descriptor of
- * a file drops the process's locks on it (fcntl(2)), and SQLite's with them. */
+/* The kind of a database by the first 100 bytes of its file. To be called only before this process opens the database:
+ * closing a descriptor of a file drops the process's locks on it (fcntl(2)), and SQLite's with them. */
 enum pages_kind {
         PAGES_NONE,    /* no file, or an empty one */
         PAGES_CHECKED, /* its pages have trailers */
@@ -43,9 +43,9 @@ enum pages_kind {
 };
 int pages_kind(const char *path, enum pages_kind *ret);
 
-/* Of a database that this VFS has opened: */
+/* For a database that this VFS has opened: */
 int pages_reserved(struct sqlite3_file *file, unsigned *ret); /* at the end of each page, as its header has it */
-/* Compares `n` pages from page `from` on (from 1) with their checksums, noting what does not match: no checkpoint may
+/* Compares `n` pages from page `from` on (from 1) with their checksums, noting mismatches: no checkpoint may
  * be under way. A page of zeros has never been written. *ret_next: where to go on, 0 at the end of the file. */
 int pages_scrub(struct sqlite3_file *file, uint32_t from, uint32_t n, uint32_t *ret_next, uint32_t *ret_total);
 

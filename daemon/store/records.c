@@ -38,6 +38,7 @@ void experiment_record_deinit(struct experiment_record *r) {
         free(r->until_json);
         free(r->flags_json);
         free(r->version);
+        free(r->imported_json);
         memset(r, 0, sizeof(*r));
 }
 
@@ -48,6 +49,7 @@ void run_record_deinit(struct run_record *r) {
         free(r->agents_json);
         free(r->result_json);
         free(r->environment_json);
+        free(r->probes_json);
         memset(r, 0, sizeof(*r));
 }
 
@@ -71,4 +73,11 @@ void result_record_deinit(struct result_record *r) {
         free(r->counted_by);
         free(r->error);
         memset(r, 0, sizeof(*r));
+}
+
+void imported_run_deinit(struct imported_run *r) {
+        run_record_deinit(&r->run);
+        free(r->role);
+        free(r->latency);
+        *r = (struct imported_run){0};
 }

@@ -10,6 +10,7 @@
  */
 
 #include "daemon/analysis/order.h"
+#include "daemon/analysis/serial.h"
 #include "schema/figures.h"
 #include "schema/measure/histogram.h"
 
@@ -44,8 +45,10 @@ struct experiment_record {
         int64_t created_at, started_at, finished_at;
         uint32_t runs_total, runs_done, runs_failed, runs_cancelled;
         int64_t measured_ms;    /* length of the done runs together */
-        char *until_json;       /* object; NULL: it has the repetitions that its spec says */
+        bool searches;          /* for a rate; until_json then has its progress */
+        char *until_json;       /* object; NULL: it has the repetitions of its spec */
         char *flags_json;       /* list: "slower_than_baseline:NAME" */
+        char *imported_json;    /* {"host", "sha256", "taken_at"}, of another host's; NULL: it is this host's own */
         int64_t eta_seconds;    /* -1: null (finished) */
         int64_t queue_position; /* 1 = next to start; 0: null (not waiting) */
 };
@@ -57,6 +60,7 @@ struct run_record {
         char *point_json;
         uint32_t repetition; /* from 1 */
         uint32_t block;      /* from 1; 0: it is of none */
+        uint64_t rate;       /* messages per second, of a search; 0: the spec's */
         uint32_t position;   /* in the order in which they run, from 0 */
         enum state state;
         uint32_t attempt;
@@ -65,6 +69,7 @@ struct run_record {
         char *agents_json; /* list */
         char *result_json; /* object or NULL */
         char *environment_json;
+        char *probes_json; /* object or NULL */
         int64_t started_at, finished_at;
 };
 
@@ -73,7 +78,7 @@ struct sample_record {
         int64_t experiment_id, run_id;
         char *agent; /* role */
         uint32_t thread, second;
-        uint64_t begin_ns; /* CLOCK_MONOTONIC of its boot; 0: of an earlier version, which did not keep it */
+        uint64_t begin_ns; /* CLOCK_MONOTONIC of its boot; 0: of an earlier version, which did not store it */
         uint64_t interval_ns, messages, bytes;
         char *counters_json; /* object or NULL */
         /* To be stored: as the agent encoded it (HdrHistogram V2), with the exact sum beside it; NULL: none. */
@@ -81,6 +86,24 @@ struct sample_record {
         size_t latency_length;
         uint64_t latency_sum_ns;
         struct histogram *latency; /* as it was read from the store; NULL: none */
+};
+
+/* A run of another host. */
+struct imported_run {
+        struct run_record run; /* with its point; ids and change are not used */
+        uint32_t ordinal;      /* of its point, in the rows' order */
+        char *role;            /* of the agent whose counts stand for the window */
+        uint64_t window_ns, messages, bytes;
+        struct histogram *latency; /* of the window; NULL: none */
+};
+void imported_run_deinit(struct imported_run *r);
+
+/* The file that an experiment of another host came as. */
+struct bundle_file {
+        char sha256[65];  /* of the JSON, in hex */
+        const char *host; /* a label; NULL: none */
+        const void *data; /* gzip */
+        size_t length;
 };
 
 /* An experiment that was deleted. */
@@ -91,13 +114,16 @@ struct deletion_record {
 /* A row per point of /results. */
 struct result_record {
         char *point_json;
+        uint64_t rate; /* messages per second, of a search; 0: the spec's */
         uint32_t runs; /* that are done, from which the statistics are made */
         uint32_t runs_planned, runs_failed;
         int64_t *run_ids;         /* of the done ones */
         const char *latency_kind; /* "rtt", "one_way", "call", "switch" or NULL; static */
         /* Of each run's own figure; n = 0 where no run has one. */
         struct statistic figures[FIGURE_COUNT];
-        char *loop;           /* "open" or "closed", as the runs say; NULL where none does */
+        enum figure serial_figure; /* the one that the row is ranked by: its runs, in their order in time */
+        struct serial serial;
+        char *loop;           /* "open" or "closed", from the runs; NULL where none has it */
         const char *steady;   /* "true", "false" (of one run at least), or NULL: of one it is not known; static */
         char *verify;         /* "none", "touch" or "checksum", likewise */
         char *counted_by;     /* role of the agent whose counters the figures have, from the runs' results; NULL without
@@ -109,7 +135,7 @@ struct result_record {
         char *error;          /* of the last failed run, or NULL */
 };
 
-/* A name for an experiment that later ones are held against. */
+/* A name for an experiment that later ones are compared with. */
 #define BASELINE_NAME_MAX 64u
 struct baseline_record {
         char *name;
@@ -119,7 +145,7 @@ struct baseline_record {
 };
 void baseline_record_deinit(struct baseline_record *b);
 
-/* A later experiment of a baseline's spec, as it was held against it. */
+/* The comparison of a later experiment of a baseline's spec with it. */
 struct check_record {
         int64_t experiment_id;
         char *experiment_name; /* NULL: it has none */

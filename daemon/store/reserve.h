@@ -3,8 +3,8 @@
 #define IPCLAB_DAEMON_STORE_RESERVE_H
 
 /*
- * Room on the disk that is kept for when it is full: a file of RESERVE_BYTES beside the database. To delete an
- * experiment, and to start, takes some room itself; it is had by giving this up.
+ * Space on the disk that is reserved for when it is full: a file of RESERVE_BYTES beside the database. Deleting an
+ * experiment, and starting, need some space themselves; the removal of this file frees it.
  */
 
 #include <stdbool.h>

@@ -31,6 +31,8 @@ int store_row_run(struct db_query *q, struct run_record *ret) {
                 .environment_json = db_column_text(q, 13),
                 .point_json = db_column_text(q, 14),
                 .block = db_column_u32(q, 15),
+                .rate = (uint64_t) db_column_i64(q, 16),
+                .probes_json = db_column_text(q, 17),
         };
         int r = store_row_state(q, 5, &run.state);
         if (r == 0)
@@ -64,12 +66,35 @@ void store_runs_free(struct run_record *runs, size_t n) {
 }
 
 size_t store_run_bytes(const struct run_record *run) {
-        const char *const texts[] = {run->point_json,  run->error,       run->flags_json,
-                                     run->agents_json, run->result_json, run->environment_json};
+        const char *const texts[] = {run->point_json,  run->error,       run->flags_json,      run->agents_json,
+                                     run->result_json, run->probes_json, run->environment_json};
         size_t bytes = 0;
         for (size_t i = 0; i < ELEMENTS(texts); i++)
                 bytes += texts[i] ? strlen(texts[i]) : 0;
         return bytes;
+}
+
+int store_first_probes(struct store *s, int64_t experiment_id, int64_t run_id, const char *cpus, int64_t *ret_id,
+                       char **ret_json) {
+        _cleanup_query_ struct db_query q = {0};
+        int r = db_select(s->db, &q,
+                          "SELECT id, probes FROM runs WHERE experiment_id = ? AND state = 'done' AND id != ? AND "
+                          "probes ->> '$.cpus' = ? ORDER BY position LIMIT 1",
+                          DB_INT(experiment_id), DB_INT(run_id), DB_TEXT(cpus));
+        if (r < 0)
+                return r;
+        r = db_step(&q);
+        if (r <= 0)
+                return r < 0 ? r : -ENOENT;
+        int64_t id = db_column_i64(&q, 0);
+        char *text = db_column_text(&q, 1);
+        if (q.error < 0) {
+                free(text);
+                return q.error;
+        }
+        *ret_id = id;
+        *ret_json = text;
+        return 0;
 }
 
 static int environment_of(struct db *db, int64_t experiment_id, bool last, char **ret, int64_t *ret_at) {
@@ -220,11 +245,12 @@ int store_finish_run(struct store *s, int64_t run_id, const struct run_outcome *
         if (r == 0)
                 r = db_get(s->db, &experiment_id,
                            "UPDATE runs SET state = ?, change = ?, finished_at = ?, error = ?, "
-                           "flags = COALESCE(?, '[]'), agents = COALESCE(?, '[]'), result = ?, environment = ? "
+                           "flags = COALESCE(?, '[]'), agents = COALESCE(?, '[]'), result = ?, environment = ?, "
+                           "probes = ? "
                            "WHERE id = ? AND state = 'running' RETURNING experiment_id",
                            DB_TEXT(state_name(o->state)), DB_INT(change), DB_INT(now), DB_TEXT(o->error),
                            DB_TEXT(o->flags_json), DB_TEXT(o->agents_json), DB_TEXT(o->result_json),
-                           DB_TEXT(o->environment_json), DB_INT(run_id));
+                           DB_TEXT(o->environment_json), DB_TEXT(o->probes_json), DB_INT(run_id));
         if (r == 0)
                 r = count_ended_run(s->db, experiment_id, o->state, change + 1, length_ms, now);
         return r < 0 ? r : db_commit(&t);
@@ -325,7 +351,7 @@ static int requeue_experiments(struct db *db) {
         return r == -ENOENT ? 0 : r;
 }
 
-/* What was being cancelled a portion at a time. */
+/* Ends the cancellations that were under way, a portion at a time. */
 static int finish_cancelling(struct db *db) {
         int64_t id, total, last = 0;
         int r;
@@ -359,7 +385,11 @@ static int recover_once(struct store *s, struct recovery *ret) {
         }
         if (r != -ENOENT)
                 return r;
-        r = finish_cancelling(s->db);
+        do
+                r = store_continue_extension(s->db, 0);
+        while (r > 0);
+        if (r == 0)
+                r = finish_cancelling(s->db);
         if (r == 0)
                 r = requeue_experiments(s->db);
         if (r == 0)

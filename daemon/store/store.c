@@ -21,6 +21,7 @@
 /* Rows that a step removes, at most: a run has entries in six indexes. */
 #define TIDY_ROWS 2000
 #define TIDY_RUNS 500
+#define TIDY_PARTS 16   /* 4 MiB of a bundle's file; up to 16 MiB each from before migration 0022 */
 #define TIDY_PAGES 1024 /* 4 MiB: fewer free pages stay for new rows */
 
 static void store_closep(struct store **s) {
@@ -254,13 +255,9 @@ static uint64_t file_bytes(const char *path, const char *suffix) {
 
 static int read_totals(struct db *db, struct store_totals *ret) {
         _cleanup_query_ struct db_query q = {0};
-        int r = db_select_all(db, &q,
-                              "SELECT COALESCE(SUM(state = 'queued'), 0), COALESCE(SUM(runs_done), 0), "
-                              "COALESCE(SUM(runs_failed), 0), (SELECT value FROM counters WHERE name = 'samples') "
-                              "FROM experiments WHERE " SHOWN("id"));
-        if (r < 0)
-                return r;
-        r = db_step(&q);
+        int r = db_select_all(db, &q, STORE_TOTALS_SQL);
+        if (r == 0)
+                r = db_step(&q);
         if (r < 0)
                 return r;
         ret->experiments_queued = db_column_u32(&q, 0);
@@ -300,7 +297,7 @@ int store_totals(struct store *s, struct store_totals *ret) {
 
 /* Housekeeping */
 
-/* From the ground up: what a row refers to goes after it. */
+/* The order of removal: a row goes before the rows that it refers to. */
 static const struct {
         const char *sql;
         unsigned most;
@@ -310,6 +307,8 @@ static const struct {
          true},
         {"DELETE FROM runs WHERE id IN (SELECT id FROM runs WHERE experiment_id = ? LIMIT ?)", TIDY_RUNS, false},
         {"DELETE FROM points WHERE id IN (SELECT id FROM points WHERE experiment_id = ? LIMIT ?)", TIDY_ROWS, false},
+        {"DELETE FROM bundle_parts WHERE rowid IN (SELECT rowid FROM bundle_parts WHERE experiment_id = ? LIMIT ?)",
+         TIDY_PARTS, false},
         {"DELETE FROM experiments WHERE id IN (SELECT id FROM experiments WHERE id = ? LIMIT ?)", 1, false},
         {"DELETE FROM forgotten WHERE experiment_id IN (SELECT experiment_id FROM forgotten WHERE experiment_id = ? "
          "LIMIT ?)",

@@ -35,7 +35,7 @@ int store_backup(const char *dir, const char *to);
  * it. 0 also when there is something: *ret_faults counts. */
 int store_verify(const char *dir, void (*report)(const char *fault), unsigned *ret_faults);
 
-/* Whether what is stored can be trusted. */
+/* The integrity of the stored data. */
 struct store_integrity {
         uint32_t damaged;                       /* pages, and frames of the log, that did not match their checksum */
         uint32_t damaged_page;                  /* the first of them, from 1; 0: it is a frame of the log */
@@ -62,8 +62,8 @@ struct new_experiment {
 };
 int store_add_experiment(struct store *s, const struct new_experiment *e, int64_t *ret_id);
 /* The same a portion at a time, of STORE_STEP_ROWS rows, each in a transaction: 1: there is more, and no read returns
- * it yet; 0: it is acknowledged, as a->id. `e` must be the same at each call. What is given up in between, or by a
- * crash, is removed by store_tidy(). */
+ * it yet; 0: it is acknowledged, as a->id. `e` must be the same at each call. store_tidy() removes a submission
+ * that is abandoned in between, or by a crash. */
 #define STORE_STEP_ROWS 500u
 struct store_adding {
         int64_t id;
@@ -80,9 +80,11 @@ void store_adding_deinit(struct store_adding *a); /* a zeroed one is fine; from 
  * -ENOENT when the key is new. A key goes with its experiment. */
 int store_find_idempotency(struct store *s, const char *key, int64_t *ret_id, char **ret_spec_json);
 
-/* More of an experiment that there is. */
+/* More runs of an existing experiment. */
 struct experiment_extent {
         enum state state;
+        bool searches;   /* its repetitions are those of each rate */
+        bool imported;   /* of another host */
         bool cancelling; /* it was cancelled, and a run of it may still be under way */
         uint64_t seed;
         uint32_t n_points, repetitions; /* planned of each point, done or not */
@@ -90,29 +92,62 @@ struct experiment_extent {
 };
 int store_read_extent(struct store *s, int64_t id, struct experiment_extent *ret); /* -ENOENT */
 void experiment_extent_deinit(struct experiment_extent *e);
-/* An Idempotency-Key, as those of submissions, and what was asked for under it. key NULL: none was given. */
+/* An Idempotency-Key, as those of submissions, and the request that used it. key NULL: none was given. */
 struct request_record {
         const char *key, *text;
 };
-/* Runs after those that there are: order as of new_experiment, their first repetition being first_repetition. An
+/* A rate of the point with this ordinal, which gets a row of its own. */
+struct searched_rate {
+        uint32_t ordinal;
+        uint64_t rate; /* messages per second */
+};
+/* Runs behind the existing ones: order as of new_experiment, their first repetition being first_repetition. An
  * experiment that had ended is queued again, behind the others. -EEXIST: the key is taken. */
 struct extension {
         const uint32_t *order;
         size_t n_points;
         uint32_t first_repetition, repetitions;
         bool in_blocks;
-        const char *until_json; /* what was decided; NULL: that is to be decided again, where it is at all */
+        const struct searched_rate *rates; /* n_points of them, which are added with their first runs; NULL: none is */
+        const char *until_json;            /* the decision; NULL: it is to be taken again, if at all */
 };
 int store_extend_experiment(struct store *s, int64_t id, const struct extension *x,
                             const struct request_record *request);
-/* An experiment whose runs have all ended and of which it is to be decided (result/until.h) whether it gets more; the
- * first of the queue. -ENOENT: there is none. */
-int store_undecided(struct store *s, struct experiment_record *ret);
-/* It gets no more, and ends. until_json NULL: nothing could be decided. */
-int store_conclude_experiment(struct store *s, int64_t id, const char *until_json);
-/* Failed, cancelled and interrupted runs are queued again, as above; their attempts are counted on. -ENODATA: there is
+/* The same a portion at a time, of STORE_STEP_ROWS runs, each in a transaction; not of a search. With the first one the
+ * extension is on disk: the experiment waits or runs, its runs_total has all, and the request is remembered. 1: the
+ * rest is added by calls of store_extend_more(), until it returns 0; by store_recover() after a crash. */
+int store_extend_some(struct store *s, int64_t id, const struct extension *x, const struct request_record *request);
+/* Adds a portion of an extension of this experiment, or (0) of any. 1: it did; 0: none is under way. */
+int store_extend_more(struct store *s, int64_t id);
+/* The first experiment of the queue whose runs have all ended and that may get more (result/until.h). -ENOENT: there is
  * none. */
-int store_retry_experiment(struct store *s, int64_t id, const struct request_record *request);
+int store_undecided(struct store *s, struct experiment_record *ret);
+/* Ends an experiment that gets no more runs. until_json NULL: nothing could be decided. */
+int store_conclude_experiment(struct store *s, int64_t id, const char *until_json);
+/* Failed, cancelled and interrupted runs are queued again, as above, STORE_STEP_ROWS of them in a call, each a
+ * transaction; their attempts are counted on. 1: there may be more, and the request is not remembered yet. `begun`: the
+ * call before returned 1. -ENODATA: there is none, and it was not begun. */
+int store_retry_some(struct store *s, int64_t id, bool begun, const struct request_record *request);
+
+/* Experiments of other hosts. One is stored a portion at a time, and no read returns it before store_end_import().
+ * store_tidy() removes one that is abandoned in between, or by a crash. */
+struct importing {
+        struct store *store;
+        int64_t id;
+};
+/* The experiment as it ended, without its runs. */
+int store_begin_import(struct store *s, const struct experiment_record *e, struct importing *ret);
+/* By position, which goes on; points are added with their first runs. A transaction. */
+int store_import_runs(struct importing *i, const struct imported_run *runs, size_t n);
+/* The file, a part at a time from 0 on; a transaction. */
+int store_import_part(struct importing *i, uint32_t part, const void *data, size_t length);
+/* search_json: what a search has found; NULL: the experiment is no search. -EEXIST: the bundle is there already. */
+int store_end_import(struct importing *i, const struct bundle_file *file, const char *search_json);
+void store_import_deinit(struct importing *i);                               /* a zeroed one is fine; from any thread */
+int store_find_bundle(struct store *s, const char *sha256, int64_t *ret_id); /* -ENOENT */
+/* A part of the file as it came, malloc()ed, and whether it is the last. -ENOENT: it has no such part, the experiment
+ * is this host's own, or there is none. */
+int store_bundle_part(struct store *s, int64_t id, uint32_t part, uint8_t **ret, size_t *ret_length, bool *ret_last);
 
 /* The first experiment's next queued run (by position), or -ENOENT: nothing to do. */
 int store_next_run(struct store *s, struct run_record *ret_run, struct experiment_record *ret_experiment);
@@ -124,9 +159,13 @@ int store_start_run(struct store *s, int64_t run_id);
 struct run_outcome {
         enum state state;
         const char *error;
-        const char *flags_json, *agents_json, *result_json, *environment_json;
+        const char *flags_json, *agents_json, *result_json, *environment_json, *probes_json;
 };
 int store_finish_run(struct store *s, int64_t run_id, const struct run_outcome *o);
+/* The probes of the experiment's first done run, but for this one, on these CPUs ("[0,1]", of their JSON). -ENOENT:
+ * there is none. *ret_json is free()d. */
+int store_first_probes(struct store *s, int64_t experiment_id, int64_t run_id, const char *cpus, int64_t *ret_id,
+                       char **ret_json);
 /* running -> interrupted, for a shutdown: store_recover() of the next start queues it again. The attempt does not
  * count. */
 int store_interrupt_run(struct store *s, int64_t run_id);
@@ -144,29 +183,40 @@ int store_recover(struct store *s, struct recovery *ret);
  * them than the STORE_STEP_ROWS of this call: none of them starts, and the caller calls again. -EALREADY when the
  * experiment has ended. */
 int store_cancel_experiment(struct store *s, int64_t id, int64_t *ret_running_run);
-/* -EBUSY while running; -EEXIST while a baseline pins it. No read returns it any more; its rows are removed later, by
- * store_tidy(). */
+/* -EBUSY while running; -EEXIST while a baseline pins it; -EPERM while it has to be exported. No read returns it any
+ * more; its rows are removed later, by store_tidy(). */
 int store_delete_experiment(struct store *s, int64_t id);
+
+/* From then on an experiment is deleted only when everything of it was exported. Off in a store that was just opened.
+ */
+void store_keep_until_exported(struct store *s, bool keep);
+/* The change up to which everything was exported; -1: nothing was. */
+int store_exported(struct store *s, int64_t *ret);
+/* Sets it; a lower one than is there changes nothing. -ERANGE: it is beyond *ret_newest, the newest change. */
+int store_acknowledge_export(struct store *s, int64_t change, int64_t *ret_newest);
+/* The newest change of an experiment and its runs, beside the change up to which the store was exported. -ENOENT. */
+int store_export_of(struct store *s, int64_t id, int64_t *ret_newest, int64_t *ret_exported);
 
 /* A baseline is pinned to another experiment when it is there already. -ENOENT: there is no such experiment, or name.
  */
 int store_pin_baseline(struct store *s, const char *name, int64_t experiment_id);
 int store_remove_baseline(struct store *s, const char *name);
 int store_baseline(struct store *s, const char *name, struct baseline_record *ret);
-/* By name; those of one experiment, or (0) all. */
+/* Sorted by name; those of one experiment, or (0) all. */
 int store_baselines(struct store *s, int64_t experiment_id, struct baseline_record **ret, size_t *ret_n);
 void store_baselines_free(struct baseline_record *baselines, size_t n);
 
-/* An experiment that has finished and is to be held against a baseline: a later one of the same spec, which was not
- * held against it since. -ENOENT: there is none. */
+/* A finished experiment that is to be compared with a baseline: a later one of the same spec, which was not compared
+ * with it since. -ENOENT: there is none. */
 struct pending_check {
         char *name; /* of the baseline; malloc()ed */
         int64_t baseline_id, experiment_id, finished_at;
 };
 int store_pending_check(struct store *s, struct pending_check *ret);
 
-/* What came of it, in portions: each is a transaction on the main thread, and a large experiment has 100 000 ratios. It
- * counts when it has ended. -ENOENT: the baseline or the experiment is gone meanwhile, or is another one. */
+/* Stores the outcome in portions: each is a transaction on the main thread, and a large experiment has 100 000 ratios.
+ * The check counts when the last one is stored. -ENOENT: the baseline or the experiment is gone meanwhile, or is
+ * another one. */
 struct new_ratio {
         const char *figure, *point_json, *verdict;
         double ratio, low, high;
@@ -202,7 +252,8 @@ struct tuning_record {
         char *boot_id; /* NULL: unknown, in a record of a version without this column */
 };
 int store_add_tuning(struct store *s, const struct tuning_record *record);
-int store_first_tuning(struct store *s, struct tuning_record *ret); /* -ENOENT: the journal is empty */
+/* The record whose name comes next after this one ("": the first); -ENOENT: there is none. */
+int store_next_tuning(struct store *s, const char *after, struct tuning_record *ret);
 int store_remove_tuning(struct store *s, const char *name);
 void tuning_record_deinit(struct tuning_record *r);
 
@@ -213,9 +264,11 @@ int store_run(struct store *s, int64_t id, struct run_record *ret);
 
 /* Pages: arrays that the functions below free. An experiment or run that does not exist is -ENOENT. A page ends at
  * `limit` records, or with the record whose text takes it to STORE_PAGE_BYTES: a specification may have a megabyte, and
- * a run of a thousand threads several. An empty page is the end of the list; a short one need not be. A record that is
- * damaged ends the page before it, and is -EBADMSG where it would be the first. */
-#define STORE_PAGE_BYTES (256u * 1024u)
+ * a run of a thousand threads several. That is as much as a portion of a body has (FEED_PORTION), which one page then
+ * fills: a larger one would be read and held for nothing, a smaller one makes more queries. An empty page is the end of
+ * the list; a short one need not be. A record that is damaged ends the page before it, and is -EBADMSG where it would
+ * be the first. */
+#define STORE_PAGE_BYTES (32u * 1024u)
 int store_experiments(struct store *s, const struct experiment_filter *f, int64_t before_id, uint32_t limit,
                       int64_t now_ms, struct experiment_record **ret, size_t *ret_n);
 int store_runs(struct store *s, int64_t experiment_id, uint32_t from_position, uint32_t limit, struct run_record **ret,
@@ -233,37 +286,42 @@ void store_samples_free(struct sample_record *samples, size_t n);
 /* A point with the results of its runs, from which a row of /results is made. */
 struct point_run {
         int64_t id;
-        uint32_t repetition; /* from 1 */
+        uint32_t block; /* 0: of none, as those of a shuffled order */
         enum state state;
         char *result_json, *flags_json, *error;
 };
 struct point_record {
         char *point_json;
+        uint64_t rate;          /* of a search; 0: the spec's */
         struct point_run *runs; /* by position */
         size_t n_runs;
 };
 int store_points(struct store *s, int64_t experiment_id, uint32_t from_ordinal, uint32_t limit,
                  struct point_record **ret, size_t *ret_n);
-/* Every experiment that has a run that is done, newest first; malloc()ed. */
+/* The same of an experiment that is being taken in. */
+int store_import_points(struct store *s, int64_t experiment_id, uint32_t from_ordinal, uint32_t limit,
+                        struct point_record **ret, size_t *ret_n);
+/* Every experiment of this host (NULL), or of the other host with this label, that has a run that is done; malloc()ed.
+ * The one that ended last comes first: bundles of a host may have come in any order. */
 struct experiment_change {
         int64_t id, change;
 };
-int store_measured(struct store *s, struct experiment_change **ret, size_t *ret_n);
+int store_measured(struct store *s, const char *host, struct experiment_change **ret, size_t *ret_n);
 /* The environments of an experiment's first and last run that is done (malloc()ed, NULL where there is none), and when
  * that last one ended. */
 int store_environments(struct store *s, int64_t experiment_id, char **ret_first, char **ret_last, int64_t *ret_at);
 void store_points_free(struct point_record *points, size_t n);
 /* The done runs of the same point in the newest experiment that has at least `least` of them and was measured in the
- * same way: window, warm-up, rate, verify, chunk, transport_options and tune are those of merged_json. -ENOENT: there
- * is none. */
+ * same way: window, warm-up, rate, verify, chunk, fresh, stamp, transport_options and tune are those of merged_json.
+ * -ENOENT: there is none. */
 int store_earlier_runs(struct store *s, const char *point_json, const char *merged_json, uint32_t least,
                        int64_t *ret_experiment, struct point_record *ret);
 void point_record_deinit(struct point_record *p);
-/* The same without what else a result has: the figures that are compared (figures.h). Points by ordinal, `limit` of
- * them at most; an empty page is their end. */
+/* The same with only those members of a result that are compared (figures.h). Points by ordinal, `limit` of
+ * them at most; an empty page is their end. The rates of a search are left out. */
 struct figures_run {
         enum state state;
-        uint32_t repetition;         /* from 1 */
+        uint32_t block;              /* 0: of none */
         bool noisy;                  /* has a flag noisy:… */
         double values[FIGURE_COUNT]; /* NaN: it has none, or the figure is not compared */
 };
@@ -293,7 +351,7 @@ int store_changes(struct store *s, int64_t experiment_id, int64_t after_change, 
 void store_changes_free(struct change_record *changes, size_t n);
 int store_last_change(struct store *s, int64_t *ret);
 
-/* What waits, and the bytes of the database and its log. */
+/* The number of waiting experiments and runs, and the bytes of the database and its log. */
 struct store_backlog {
         uint64_t experiments, runs, bytes;
 };

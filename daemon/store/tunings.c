@@ -19,10 +19,12 @@ int store_add_tuning(struct store *s, const struct tuning_record *record) {
         return r < 0 ? r : db_commit(&t);
 }
 
-int store_first_tuning(struct store *s, struct tuning_record *ret) {
+int store_next_tuning(struct store *s, const char *after, struct tuning_record *ret) {
         _cleanup_query_ struct db_query q = {0};
-        int r = db_select_all(s->db, &q,
-                              "SELECT name, run_id, original, wanted, boot_id FROM tunings ORDER BY name LIMIT 1");
+        int r = db_select(s->db, &q,
+                          "SELECT name, run_id, original, wanted, boot_id FROM tunings WHERE name > ? "
+                          "ORDER BY name LIMIT 1",
+                          DB_TEXT(after));
         if (r == 0)
                 r = db_step(&q);
         if (r <= 0)

@@ -14,26 +14,45 @@
 /* The protocol with ipclab-tune, beside "NAME=VALUE" and "ok". */
 #define SETTING_RESTORE "restore "
 #define SETTING_NO_UNDO_RECORD "there is no undo record"
-#define SETTING_VALUE_MAX 32u
-#define SETTING_DETAIL_MAX 300u
+#define SETTING_WORD_MAX 32u    /* bytes of what one file has */
+#define SETTING_VALUE_MAX 4096u /* of a setting that is many files: each word with its CPUs */
+#define SETTING_OFFERED_MAX 64u
+#define SETTING_LIST_MAX 256u
 
 /* "kernel.numa_balancing" of "numa_balancing"; NULL: not one that may be changed. */
 const char *setting_title(const char *name);
+/* The sentence about a host that lacks it. */
+const char *setting_absent(const char *name);
+/* Whether a setting may be set to this word; and whether this is a value that setting_read() can have returned. */
 bool setting_allows(const char *name, const char *value);
+bool setting_allows_saved(const char *name, const char *value);
 
 /* root: "" or a captured tree, where the files are plain ones. 0; -EINVAL for a name or value that is not in the table;
- * -errno. setting_write() reads the value back: -EIO when the kernel has taken another. */
+ * -ENOENT: the host has no such setting; -EFBIG: its CPUs differ too much, or one file's word does not fit
+ * SETTING_WORD_MAX; -errno. */
 int setting_read(const char *root, const char *name, char *ret /* [SETTING_VALUE_MAX] */);
+/* Sets every file of the setting to one word, and reads it back: -EIO when the kernel has taken another. */
 int setting_write(const char *root, const char *name, const char *value);
+/* Undoes setting_write(…, wanted): `original` is what setting_read() had before it. Files with another word than
+ * `wanted` were set by somebody else, and stay. */
+int setting_revert(const char *root, const char *name, const char *original, const char *wanted);
+/* 1: setting_revert() would change a file; 0: there is nothing to undo; -errno. */
+int setting_pending(const char *root, const char *name, const char *original, const char *wanted);
+/* The CPUs that are offline, so that setting_revert() does not reach them, among those that `original` has a value for:
+ * 0 with a list of them; -ENOENT: there are none; -errno. */
+int setting_out_of_reach(const char *root, const char *name, const char *original, char *ret /* [SETTING_LIST_MAX] */);
+/* Whether this host knows the word. 0; -ENOENT with the words that it knows; -errno. */
+int setting_offers(const char *root, const char *name, const char *value, char *ret_offered /* [_OFFERED_MAX] */);
 
 /* Whether setting_change() can work at all. 0; -EACCES with the reason. */
 int setting_may_change(const char *root, const char *name, char *ret_detail);
 /* Writes the setting itself, or through ipclab-tune where it has not the privilege. 0; -errno with the reason in
- * ret_detail[SETTING_DETAIL_MAX]. Takes at most five seconds. */
+ * ret_detail[DETAIL_MAX]. Takes at most five seconds. */
 int setting_change(const char *root, const char *name, const char *value, char *ret_detail);
-/* Undoes setting_change(), whatever the configuration is by then: ipclab-tune restores the value that it has saved, and
- * does not receive one. As setting_change() in all else; -ESTALE: ipclab-tune has no undo record. */
-int setting_restore(const char *root, const char *name, const char *original, char *ret_detail);
+/* Undoes setting_change() as setting_revert() does, whatever the configuration is by then: ipclab-tune restores the
+ * value that it has saved, and does not receive one. As setting_change() in all else; -ESTALE: ipclab-tune has no undo
+ * record. */
+int setting_restore(const char *root, const char *name, const char *original, const char *wanted, char *ret_detail);
 
 /* Sends a request to the ipclab-tune behind this socket, and a second time when the connection ends without a reply. 0
  * for "ok"; -ESTALE for SETTING_NO_UNDO_RECORD; -errno with the reason in ret_detail. */

@@ -7,32 +7,88 @@
 #include "daemon/host/hostfs.h"
 #include "daemon/log.h"
 #include "daemon/tune/setting.h"
+#include "schema/detail.h"
 #include "schema/util.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#define NUMA_BALANCING "numa_balancing"
 #define BOOT_ID_MAX 64u
 
-static const char *wanted_value(const struct spec_tune *tune) {
-        return tune->numa_balancing == TOGGLE_ON ? "1" : "0";
+struct change {
+        const char *name, *value; /* of a setting */
+};
+
+/* What a member of `tune` sets. */
+static const struct tunable {
+        const char *name;     /* of the member, and of the setting */
+        size_t offset;        /* in struct spec_tune */
+        const char *on, *off; /* what the setting has for a toggle; NULL: the member is the word itself */
+} tunables[] = {
+        {"numa_balancing", offsetof(struct spec_tune, numa_balancing), "1", "0"},
+        {"governor", offsetof(struct spec_tune, governor), NULL, NULL},
+        {"idle_states", offsetof(struct spec_tune, idle_states), "0", "1"}, /* of the files "disable" */
+        {"transparent_hugepage", offsetof(struct spec_tune, thp), NULL, NULL},
+        {"transparent_hugepage_shmem", offsetof(struct spec_tune, thp_shmem), NULL, NULL},
+};
+
+static size_t list_changes(const struct spec_tune *tune, struct change ret[static ELEMENTS(tunables)]) {
+        size_t n = 0;
+        for (size_t i = 0; i < ELEMENTS(tunables); i++) {
+                const struct tunable *t = &tunables[i];
+                const char *value = (const char *) tune + t->offset;
+                if (t->on) {
+                        enum toggle toggle;
+                        memcpy(&toggle, value, sizeof(toggle));
+                        value = toggle == TOGGLE_UNSET ? "" : toggle == TOGGLE_ON ? t->on : t->off;
+                }
+                if (value[0])
+                        ret[n++] = (struct change){t->name, value};
+        }
+        return n;
+}
+
+static int check_change(const char *root, bool host_tuning, const struct change *c, struct refusal *r) {
+        char detail[DETAIL_MAX], now[SETTING_VALUE_MAX], pointer[64], offered[SETTING_OFFERED_MAX] = "";
+        (void) snprintf(pointer, sizeof(pointer), "/tune/%s", c->name);
+        if (!host_tuning)
+                return refuse_limit(r, pointer, "host_tuning", "false", "true",
+                                    "tune changes settings of the host, which this ipclabd may not do: set "
+                                    "host_tuning = true in its configuration");
+        int e = setting_read(root, c->name, now);
+        if (e == -EFBIG)
+                return refuse_limit(r, pointer, setting_title(c->name), "saved", c->value,
+                                    "%s cannot be saved: its value is too long, or differs between too many CPUs",
+                                    setting_title(c->name));
+        if (e == -ENOENT)
+                return refuse_limit(r, pointer, setting_title(c->name), "none", c->value, "%s",
+                                    setting_absent(c->name));
+        if (e < 0)
+                return refuse(r, 422, "not-available", pointer, "%s cannot be read: %s", setting_title(c->name),
+                              strerrordesc_np(-e));
+        if (!setting_allows_saved(c->name, now))
+                return refuse_limit(r, pointer, setting_title(c->name), now, c->value,
+                                    "%s is %s, to which it could not be restored", setting_title(c->name), now);
+        e = setting_offers(root, c->name, c->value, offered);
+        if (e == -ENOENT)
+                return refuse_limit(r, pointer, setting_title(c->name), offered, c->value,
+                                    "%s of this host has the values %s, not %s", setting_title(c->name), offered,
+                                    c->value);
+        if (e < 0)
+                return refuse(r, 422, "not-available", pointer, "the values of %s cannot be read: %s",
+                              setting_title(c->name), strerrordesc_np(-e));
+        if (setting_may_change(root, c->name, detail) < 0)
+                return refuse_limit(r, pointer, "privilege", "none", "root", "%s", detail);
+        return 0;
 }
 
 int tuning_check(const char *root, bool host_tuning, const struct spec_tune *tune, struct refusal *r) {
-        char detail[SETTING_DETAIL_MAX], now[SETTING_VALUE_MAX];
-        if (tune->numa_balancing == TOGGLE_UNSET)
-                return 0;
-        if (!host_tuning)
-                return refuse_limit(r, "/tune/" NUMA_BALANCING, "host_tuning", "false", "true",
-                                    "tune changes settings of the host, which this ipclabd may not do: set "
-                                    "host_tuning = true in its configuration");
-        if (setting_read(root, NUMA_BALANCING, now) < 0)
-                return refuse_limit(r, "/tune/" NUMA_BALANCING, "kernel.numa_balancing", "none", wanted_value(tune),
-                                    "this kernel has no automatic NUMA balancing to be switched");
-        if (setting_may_change(root, NUMA_BALANCING, detail) < 0)
-                return refuse_limit(r, "/tune/" NUMA_BALANCING, "privilege", "none", "root", "%s", detail);
-        return 0;
+        struct change changes[ELEMENTS(tunables)];
+        size_t n = list_changes(tune, changes);
+        int e = 0;
+        for (size_t i = 0; e == 0 && i < n; i++)
+                e = check_change(root, host_tuning, &changes[i], r);
+        return e;
 }
 
 static int read_boot_id(const char *root, char *ret) {
@@ -45,25 +101,18 @@ static int read_boot_id(const char *root, char *ret) {
         return r;
 }
 
-static bool is_in_force(const char *now, const char *wanted) {
+static bool is_in_force(const struct change *c, const char *now) {
         /* 2 switches balancing on as well, for tiered memory */
-        return strcmp(now, wanted) == 0 || (wanted[0] == '1' && now[0] >= '1');
+        return strcmp(now, c->value) == 0 ||
+               (strcmp(c->name, "numa_balancing") == 0 && c->value[0] == '1' && now[0] >= '1');
 }
 
-int tuning_apply(struct store *store, const char *root, bool host_tuning, const struct spec_tune *tune, int64_t run_id,
-                 char *ret_detail) {
-        char now[SETTING_VALUE_MAX], detail[SETTING_DETAIL_MAX], name[] = NUMA_BALANCING, value[2], boot[BOOT_ID_MAX];
-        struct refusal refusal = {0};
-        if (tune->numa_balancing == TOGGLE_UNSET)
-                return 0;
-        /* the configuration may have changed since the submission */
-        if (tuning_check(root, host_tuning, tune, &refusal) < 0) {
-                (void) snprintf(ret_detail, TUNING_DETAIL_MAX, "%.390s", refusal.detail);
-                return -EPERM;
-        }
-        (void) snprintf(value, sizeof(value), "%s", wanted_value(tune));
+static int apply(struct store *store, const char *root, const struct change *c, int64_t run_id, char *ret_detail) {
+        char now[SETTING_VALUE_MAX], detail[DETAIL_MAX], name[64], value[SETTING_WORD_MAX], boot[BOOT_ID_MAX];
+        (void) snprintf(name, sizeof(name), "%s", c->name);
+        (void) snprintf(value, sizeof(value), "%s", c->value);
         int r = setting_read(root, name, now);
-        if (r == 0 && is_in_force(now, value))
+        if (r == 0 && is_in_force(c, now))
                 return 0;
         if (r == 0)
                 r = read_boot_id(root, boot);
@@ -85,24 +134,42 @@ int tuning_apply(struct store *store, const char *root, bool host_tuning, const 
         return r;
 }
 
+int tuning_apply(struct store *store, const char *root, bool host_tuning, const struct spec_tune *tune, int64_t run_id,
+                 char *ret_detail) {
+        struct change changes[ELEMENTS(tunables)];
+        struct refusal refusal = {0};
+        size_t n = list_changes(tune, changes);
+        int r = 0;
+        /* the configuration may have changed since the submission */
+        if (tuning_check(root, host_tuning, tune, &refusal) < 0) {
+                (void) snprintf(ret_detail, TUNING_DETAIL_MAX, "%s", refusal.detail);
+                return -EPERM;
+        }
+        for (size_t i = 0; r == 0 && i < n; i++)
+                r = apply(store, root, &changes[i], run_id, ret_detail);
+        return r;
+}
+
 static void log_restored(const struct tuning_record *record, const char *now) {
         log_info("%s is %s, as before run %" PRId64, setting_title(record->name), now, record->run_id);
 }
 
-/* Restores the saved value and reads it again. */
+/* Restores the saved value and looks at it again. */
 static int restore_saved(const char *root, const struct tuning_record *record, char *detail) {
         char now[SETTING_VALUE_MAX];
         const char *title = setting_title(record->name);
-        int r = setting_restore(root, record->name, record->original, detail);
+        int r = setting_restore(root, record->name, record->original, record->wanted, detail);
         if (r == -ESTALE) {
                 log_notice("%s is %s, for which ipclab-tune has no undo record: it stays", title, record->wanted);
                 return 0;
         }
         if (r < 0)
                 return r;
-        r = setting_read(root, record->name, now);
-        if (r < 0 || strcmp(now, record->wanted) == 0) {
-                (void) snprintf(detail, SETTING_DETAIL_MAX, "it was written, and %s",
+        r = setting_pending(root, record->name, record->original, record->wanted);
+        if (r == 0)
+                r = setting_read(root, record->name, now);
+        if (r != 0) {
+                (void) snprintf(detail, DETAIL_MAX, "it was written, and %s",
                                 r < 0 ? "cannot be read" : "has not changed");
                 return r < 0 ? r : -EIO;
         }
@@ -110,29 +177,44 @@ static int restore_saved(const char *root, const struct tuning_record *record, c
         return 0;
 }
 
+/* A CPU that is offline takes no value. It may have the run's when it is back, and no record is left by then. */
+static void log_out_of_reach(const char *root, const struct tuning_record *record) {
+        char list[SETTING_LIST_MAX];
+        int r = setting_out_of_reach(root, record->name, record->original, list);
+        if (r == 0)
+                log_notice("%s of the CPUs %s is not restored to %s, as they are offline: it may be %s, of run %" PRId64
+                           ", when they are back",
+                           setting_title(record->name), list, record->original, record->wanted, record->run_id);
+        else if (r != -ENOENT)
+                log_notice("whether %s has been restored on all CPUs is not known: %s", setting_title(record->name),
+                           strerrordesc_np(-r));
+}
+
 static int restore_of_this_boot(const char *root, const struct tuning_record *record, char *detail) {
         char now[SETTING_VALUE_MAX];
         int r = setting_read(root, record->name, now);
+        if (r == 0)
+                r = setting_pending(root, record->name, record->original, record->wanted);
         if (r < 0) {
-                (void) snprintf(detail, SETTING_DETAIL_MAX, "it cannot be read: %s", strerrordesc_np(-r));
+                (void) snprintf(detail, DETAIL_MAX, "it cannot be read: %s", strerrordesc_np(-r));
                 return r;
         }
-        if (strcmp(now, record->original) == 0) { /* never changed, or restored by a helper whose reply came too late */
-                log_restored(record, now);
-                return 0;
-        }
-        if (strcmp(now, record->wanted) == 0)
+        if (r > 0)
                 return restore_saved(root, record, detail);
-        log_notice("%s is %s, and was set to %s by run %" PRId64 ": it was changed since and stays",
-                   setting_title(record->name), now, record->wanted, record->run_id);
+        if (strcmp(now, record->original) == 0) /* never changed, or restored by a helper whose reply came too late */
+                log_restored(record, now);
+        else
+                log_notice("%s is %s, and was set to %s by run %" PRId64 ": it was changed since and stays",
+                           setting_title(record->name), now, record->wanted, record->run_id);
         return 0;
 }
 
 /* 0 when the record can be removed. */
 static int restore(const char *root, const struct tuning_record *record, char *ret_detail) {
-        char boot[BOOT_ID_MAX], detail[SETTING_DETAIL_MAX] = "";
+        char boot[BOOT_ID_MAX], detail[DETAIL_MAX] = "";
         const char *title = setting_title(record->name);
-        if (!title || !setting_allows(record->name, record->original)) {
+        if (!title || !setting_allows_saved(record->name, record->original) ||
+            !setting_allows(record->name, record->wanted)) {
                 log_error("the journal has the setting %s = %s, which this version does not know: it is not restored",
                           record->name, record->original);
                 return 0;
@@ -144,8 +226,11 @@ static int restore(const char *root, const struct tuning_record *record, char *r
         else if (record->boot_id && strcmp(record->boot_id, boot) != 0)
                 log_info("%s was changed by run %" PRId64 " before this boot: there is nothing to restore", title,
                          record->run_id);
-        else
+        else {
                 r = restore_of_this_boot(root, record, detail);
+                if (r == 0)
+                        log_out_of_reach(root, record);
+        }
         if (r < 0) {
                 (void) snprintf(ret_detail, TUNING_DETAIL_MAX, "%s cannot be restored to %s: %s", title,
                                 record->original, detail);
@@ -154,26 +239,46 @@ static int restore(const char *root, const struct tuning_record *record, char *r
         return r;
 }
 
+static int settle_record(struct store *store, const char *root, const struct tuning_record *record, char *ret_detail) {
+        int r = restore(root, record, ret_detail);
+        if (r < 0)
+                return r;
+        r = store_remove_tuning(store, record->name);
+        if (r < 0) {
+                (void) snprintf(ret_detail, TUNING_DETAIL_MAX,
+                                "%s is restored, but its undo record cannot be removed: %s", record->name,
+                                strerrordesc_np(-r));
+                log_error("%s", ret_detail);
+        }
+        return r;
+}
+
 int tuning_restore(struct store *store, const char *root, char *ret_detail) {
+        struct tuning_record record = {0};
+        int first = 0;
         for (;;) {
-                struct tuning_record record = {0};
-                int r = store_first_tuning(store, &record);
-                if (r == -ENOENT)
-                        return 0;
-                if (r < 0)
-                        (void) snprintf(ret_detail, TUNING_DETAIL_MAX, "the undo journal cannot be read: %s",
-                                        strerrordesc_np(-r));
-                else
-                        r = restore(root, &record, ret_detail);
-                if (r == 0) {
-                        r = store_remove_tuning(store, record.name);
-                        if (r < 0)
-                                (void) snprintf(ret_detail, TUNING_DETAIL_MAX,
-                                                "%s is restored, but its undo record cannot be removed: %s",
-                                                record.name, strerrordesc_np(-r));
-                }
+                struct tuning_record next = {0};
+                char detail[TUNING_DETAIL_MAX] = "";
+                int r = store_next_tuning(store, record.name ? record.name : "", &next);
                 tuning_record_deinit(&record);
-                if (r < 0)
-                        return r;
+                if (r == -ENOENT)
+                        return first;
+                bool readable = r == 0;
+                if (readable) {
+                        record = next;
+                        r = settle_record(store, root, &record, detail);
+                } else {
+                        (void) snprintf(detail, sizeof(detail), "the undo journal cannot be read: %s",
+                                        strerrordesc_np(-r));
+                        log_error("%s", detail);
+                }
+                if (r < 0 && first == 0) {
+                        first = r;
+                        memcpy(ret_detail, detail, sizeof(detail));
+                }
+                if (!readable || r == -ETIMEDOUT) { /* the next request would hang as well */
+                        tuning_record_deinit(&record);
+                        return first;
+                }
         }
 }

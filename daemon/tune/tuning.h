@@ -10,10 +10,11 @@
  */
 
 #include "daemon/store/store.h"
+#include "schema/detail.h"
 #include "schema/refusal.h"
 #include "schema/spec/spec.h"
 
-#define TUNING_DETAIL_MAX 400u
+#define TUNING_DETAIL_MAX (DETAIL_MAX + 128u)
 
 /* Whether this daemon may and can change the settings of a spec; any thread. 0; -EINVAL with *r. */
 int tuning_check(const char *root, bool host_tuning, const struct spec_tune *tune, struct refusal *r);
@@ -23,7 +24,8 @@ int tuning_check(const char *root, bool host_tuning, const struct spec_tune *tun
 int tuning_apply(struct store *store, const char *root, bool host_tuning, const struct spec_tune *tune, int64_t run_id,
                  char *ret_detail);
 /* Restores all settings in the journal. A setting that somebody else has changed meanwhile is left as it is. 0; -errno
- * of one that could not be restored, logged and with the reason in ret_detail[TUNING_DETAIL_MAX]: its record stays. */
+ * of the first that could not be restored, with its reason in ret_detail[TUNING_DETAIL_MAX]: its record stays. All that
+ * could not be restored are logged. After an ipclab-tune that does not reply (-ETIMEDOUT) no other is tried. */
 int tuning_restore(struct store *store, const char *root, char *ret_detail);
 
 #endif

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 
 struct undo_record {
-        char saved[SETTING_VALUE_MAX], wanted[SETTING_VALUE_MAX];
+        char saved[SETTING_VALUE_MAX], wanted[SETTING_WORD_MAX];
 };
 
 int undo_open(const char *path) {
@@ -36,7 +36,6 @@ static int lock(int dir_fd) {
 
 static int record_read(int dir_fd, const char *name, struct undo_record *ret) {
         char line[2 * SETTING_VALUE_MAX];
-        struct undo_record u = {0};
         _cleanup_close_ int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0)
                 return -errno;
@@ -44,9 +43,15 @@ static int record_read(int dir_fd, const char *name, struct undo_record *ret) {
         if (n < 0)
                 return -errno;
         line[n] = '\0';
-        if (sscanf(line, "%31s %31s", u.saved, u.wanted) != 2 || !setting_allows(name, u.saved))
+        line[strcspn(line, "\n")] = '\0';
+        char *wanted = strchr(line, ' ');
+        if (!wanted || (size_t) (wanted - line) >= sizeof(ret->saved) || strlen(wanted + 1) >= sizeof(ret->wanted))
                 return -EBADMSG;
-        *ret = u;
+        *wanted++ = '\0';
+        if (!setting_allows_saved(name, line) || !setting_allows(name, wanted))
+                return -EBADMSG;
+        memcpy(ret->saved, line, strlen(line) + 1);
+        memcpy(ret->wanted, wanted, strlen(wanted) + 1);
         return 0;
 }
 
@@ -74,6 +79,8 @@ int undo_change(const char *root, int dir_fd, const char *name, const char *valu
         int r = setting_read(root, name, now);
         if (r < 0 || strcmp(now, value) == 0)
                 return r;
+        if (!setting_allows_saved(name, now))
+                return -EBADMSG; /* record_read() would refuse it */
         r = record_read(dir_fd, name, &u);
         if (r < 0 && r != -ENOENT)
                 return r;
@@ -86,7 +93,6 @@ int undo_change(const char *root, int dir_fd, const char *name, const char *valu
 
 int undo_restore(const char *root, int dir_fd, const char *name) {
         struct undo_record u = {0};
-        char now[SETTING_VALUE_MAX];
         if (!setting_title(name))
                 return -EINVAL;
         _cleanup_close_ int lock_fd = lock(dir_fd);
@@ -95,9 +101,7 @@ int undo_restore(const char *root, int dir_fd, const char *name) {
         int r = record_read(dir_fd, name, &u);
         if (r < 0)
                 return r;
-        r = setting_read(root, name, now);
-        if (r == 0 && strcmp(now, u.wanted) == 0)
-                r = setting_write(root, name, u.saved);
+        r = setting_revert(root, name, u.saved, u.wanted);
         if (r < 0)
                 return r == -ENOENT ? -ENXIO : r; /* -ENOENT is for a record that is missing, not the setting */
         return unlinkat(dir_fd, name, 0) < 0 ? -errno : 0;

@@ -17,7 +17,8 @@ int undo_open(const char *path);
 /* Both hold the directory's lock meanwhile. root: "" or a captured tree, see setting.h. */
 
 /* Writes the undo record, then sets the value. A setting that is changed twice keeps the first saved value, unless
- * somebody else has changed it in between. 0; -EINVAL for what is not in the table; -errno. */
+ * somebody else has changed it in between. 0; -EINVAL for what is not in the table; -EBADMSG for a damaged record, or
+ * when the setting has a value to which it could not be restored; -errno. */
 int undo_change(const char *root, int dir_fd, const char *name, const char *value);
 /* Restores the saved value and removes the record. A value other than the one that was set was set by somebody else,
  * and stays. 0; -ENOENT: there is no record; -errno, and the record stays. */

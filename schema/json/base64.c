@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Base64 for what JSON cannot carry as it is. Called by histogram.c and protocol.c. */
+/* Base64 for binary data in JSON. Called by histogram.c and protocol.c. */
 
 #include "schema/json/base64.h"
 

@@ -20,8 +20,8 @@
 
 struct level {
         bool is_array;
-        size_t index;           /* of the element at hand, in an array */
-        size_t key, key_length; /* of the member at hand, as the text has it, with its quotes; length 0: no key yet */
+        size_t index;           /* of the current element, in an array */
+        size_t key, key_length; /* of the current member, as in the text, with its quotes; length 0: no key yet */
 };
 
 struct check {
@@ -32,7 +32,7 @@ struct check {
         struct json_error *error;
 };
 
-/* Where the check stands; it ends early at a key that cannot be decoded. */
+/* Writes the JSON Pointer of the current token; it ends early at a key that cannot be decoded. */
 static void point(const struct check *c, char pointer[JSON_POINTER_MAX]) {
         pointer[0] = '\0';
         for (size_t i = 0; i < c->depth; i++) {
@@ -61,13 +61,13 @@ __attribute__((format(printf, 2, 3))) static int fault(struct check *c, const ch
         return -EINVAL;
 }
 
-/* The byte at hand, or -1 at the end. */
+/* The current byte, or -1 at the end. */
 static int peek(const struct check *c) {
         return c->at < c->length ? (unsigned char) c->text[c->at] : -1;
 }
 
-/* The length of an escape, whose backslash is at hand; 0 where \u is without its digits or stands for a NUL. Of the
- * other letters cJSON refuses those that JSON does not know, and of surrogates what is no pair. */
+/* The length of the escape that begins here with a backslash; 0 where \u is without its digits or stands for a NUL.
+ * cJSON itself refuses other letters that JSON does not have, and unpaired surrogates. */
 static size_t escape_length(const struct check *c) {
         char digits[5] = "";
         if (c->at + 1 >= c->length || c->text[c->at + 1] != 'u')
@@ -224,7 +224,7 @@ int json_check_stopped(const char *text, size_t length, size_t at, struct json_e
         return fault(&c, "the object is malformed near byte %zu; its form is {\"key\": value, ...}", at);
 }
 
-/* The keys of the object at hand, and the way to it. */
+/* The keys of the current object, and its JSON Pointer. */
 struct keys {
         const char **names;
         size_t size;

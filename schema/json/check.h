@@ -2,8 +2,8 @@
 #ifndef IPCLAB_SCHEMA_JSON_CHECK_H
 #define IPCLAB_SCHEMA_JSON_CHECK_H
 
-/* What cJSON accepts and json_parse() must not: looked for in the text before cJSON parses it, and in its tree after.
- */
+/* The checks for what cJSON accepts and json_parse() must not: of the text before cJSON parses it, and of its tree
+ * after. */
 
 #include "schema/json/json.h"
 

@@ -7,9 +7,9 @@
  *
  * Reading is strict (RFC 8259 and more): valid UTF-8, no duplicate keys, no trailing bytes, at most
  * JSON_DEPTH_MAX levels, integers only within +-(2^53 - 1) so that none is rounded. The tree behind `struct json`
- * is cJSON's; json.c is the only file that knows that. Larger integers travel as decimal strings.
+ * is cJSON's; json.c is the only file that uses it. Larger integers are sent as decimal strings.
  *
- * Writing is a sticky-error builder with exact 64-bit integers: call freely, look at the result once, in
+ * Writing is a sticky-error builder with exact 64-bit integers: call without checks, and check the result once, in
  * json_writer_steal().
  */
 
@@ -44,10 +44,6 @@ const struct json *json_first(const struct json *container); /* first child or N
 const struct json *json_next(const struct json *child);
 const char *json_key(const struct json *child); /* member name inside its object, else NULL */
 size_t json_length(const struct json *container);
-
-/* The text of a member of the object that `text` is, without making a tree of it: for one small member of a large
- * document. The text must have passed json_parse() once. False when there is no such member. */
-bool json_find_member(const char *text, const char *key, const char **ret, size_t *ret_length);
 
 /* Values. Return 0, or -EINVAL (wrong type), -ERANGE (does not fit); *ret is written only on success. */
 int json_as_string(const struct json *value, const char **ret);

@@ -2,7 +2,7 @@
 
 /*
  * Writing JSON: a growing text, commas placed by the writer, integers exact to 64 bits. The first error sticks and
- * makes all later calls no-ops, so that callers look once, at the end.
+ * makes all later calls no-ops, so that callers check once, at the end.
  */
 
 #include "schema/json/json.h"
@@ -61,7 +61,7 @@ static void put_text(struct json_writer *w, const char *s) {
         put(w, s, strlen(s));
 }
 
-/* What stands in front of every value and key. */
+/* Writes the separator in front of a value or key. */
 static void separate(struct json_writer *w) {
         if (w->comma)
                 put(w, ",", 1);

@@ -56,7 +56,7 @@ static void put_cpu_time(struct json_writer *w, const struct usage *u) {
         json_member_u64(w, "system_ns", u->cpu_ns - user_ns);
 }
 
-/* Of who sends without copying, also in a second without a send: notifications of those before it may have come. */
+/* Members of senders without copying, also in a second without a send: notifications of earlier ones may have come. */
 static void put_zerocopy(struct json_writer *w, const struct usage *u) {
         if (!u->zerocopy && !u->zerocopy_sends && !u->zerocopy_completions && !u->zerocopy_copied && !u->enobufs)
                 return;

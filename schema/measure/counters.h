@@ -3,7 +3,7 @@
 #define IPCLAB_SCHEMA_COUNTERS_H
 
 /*
- * What threads did and cost in some time, beside their messages: the kernel's accounts and the hardware's events
+ * Counters of threads over an interval, beside their messages: the kernel's accounts and the hardware's events
  * (perf.h). The agent counts and sends these structs; the daemon calculates with them and makes the JSON.
  */
 
@@ -24,12 +24,12 @@ struct usage {
         uint64_t cpu_ns;                   /* exact */
         uint64_t user_ticks, system_ticks; /* how the kernel divides it, in clock ticks */
         uint64_t migrations;
-        uint64_t ring_ns;     /* in the kernel's threads for its rings, or for anybody's where that cannot be told */
+        uint64_t ring_ns;     /* in the kernel's threads for its rings, or for all rings where these are not known */
         int migrations_error; /* errno; 0 = known */
         bool zerocopy;        /* the mode is such that the kernel notifies */
-        bool parts_unseen;    /* the engine completes a message by itself, and does not tell in how many parts */
+        bool parts_unseen;    /* the engine completes a message by itself, and does not report in how many parts */
 };
-#define USAGE_COUNT_MAX (UINT64_C(1) << 60) /* more is none of these: a thousand threads in a day stay below it */
+#define USAGE_COUNT_MAX (UINT64_C(1) << 60) /* upper bound of each: a thousand threads in a day stay below it */
 
 struct counters_totals {
         struct usage usage;
@@ -41,7 +41,7 @@ void usage_add(struct usage *into, const struct usage *later, const struct usage
 
 /* Members of a counters object under construction: integers; context_switches = voluntary_switches +
  * involuntary_switches, page_faults = minor_faults + major_faults, task_clock_ns = cpu_ns = user_ns + system_ns;
- * zerocopy_… and enobufs only of who sends so. What cannot be told is null, with the reason in NAME_reason. */
+ * zerocopy_… and enobufs only of senders without copying. An unknown member is null, with NAME_reason beside it. */
 void usage_to_json(const struct usage *u, struct json_writer *w);
 
 /* The "counters" object of a sample, a thread or a run, as the next value of one under construction. */

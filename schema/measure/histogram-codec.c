@@ -104,7 +104,7 @@ int histogram_encode(const struct histogram *h, uint8_t **ret, size_t *ret_lengt
         return 0;
 }
 
-/* One count that came in; the sum is kept exact or refused, so that nothing wraps around later. */
+/* Adds one decoded count; a sum that would overflow is refused. */
 static int take_count(struct histogram *h, uint32_t index, uint64_t count, uint64_t *total) {
         uint64_t sum;
         if (index > histogram_index(HISTOGRAM_HIGHEST_NS))
@@ -173,4 +173,27 @@ int histogram_export(const struct histogram *h, char **ret) {
         (void) put32(packed, COOKIE_COMPRESSED);
         (void) put32(packed + 4, (uint32_t) packed_length);
         return base64_encode(packed, 8 + packed_length, ret);
+}
+
+int histogram_import(const char *text, struct histogram *ret) {
+        _cleanup_free_ uint8_t *packed = NULL;
+        _cleanup_free_ uint8_t *plain = NULL;
+        size_t length = 0;
+
+        int r = base64_decode(text, &packed, &length);
+        if (r < 0)
+                return r;
+        if (length < 8 || get32(packed) != COOKIE_COMPRESSED || get32(packed + 4) != length - 8)
+                return -EBADMSG;
+        uLongf plain_length = HEADER_SIZE + HISTOGRAM_COUNTS * VARINT_MAX;
+        uLong packed_length = length - 8;
+        plain = malloc(plain_length);
+        if (!plain)
+                return -ENOMEM;
+        int code = uncompress2(plain, &plain_length, packed + 8, &packed_length);
+        if (code == Z_MEM_ERROR)
+                return -ENOMEM;
+        if (code != Z_OK || packed_length != length - 8)
+                return -EBADMSG;
+        return histogram_decode(plain, plain_length, ret);
 }

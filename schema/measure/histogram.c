@@ -99,3 +99,12 @@ int histogram_summarize(const struct histogram *h, struct latency_summary *ret) 
         };
         return 0;
 }
+
+bool histogram_may_sum(const struct histogram *h, uint64_t sum_ns) {
+        unsigned __int128 least = 0, most = 0;
+        for (uint32_t i = 0; i < HISTOGRAM_COUNTS; i++) {
+                least += (unsigned __int128) h->counts[i] * histogram_bucket_lowest(i);
+                most += (unsigned __int128) h->counts[i] * histogram_bucket_highest(i);
+        }
+        return least <= sum_ns && (sum_ns <= most || histogram_is_at_limit(h));
+}

@@ -5,7 +5,7 @@
 /*
  * Latency histogram: log-linear, HdrHistogram's layout with lowest value 1 ns, highest 100 s and two significant
  * digits (256 sub-buckets, 128 per further octave), so a value is known to 1/128 (0.79 %) at worst. Counts only ever
- * grow: the agent's worker records, its leader takes snapshots and subtracts the one before, and nobody locks. It
+ * grow: the agent's worker records, its leader takes snapshots and subtracts the one before, and no lock is needed. It
  * stands in schema/ because agent and daemon must agree on it bit by bit.
  *
  * Source: HdrHistogram's documented bucket layout and V2 encoding (ZigZag LEB128 counts, negative = run of zeros).
@@ -29,7 +29,7 @@ struct histogram {
         uint64_t sum_ns; /* exact, for the mean */
 };
 
-/* Bucket of a value; values above the highest go to the highest's bucket, and histogram_is_at_limit() tells of them.
+/* Bucket of a value; values above the highest go to the highest's bucket, and histogram_is_at_limit() reports them.
  * Hot: inline. */
 static inline uint32_t histogram_index(uint64_t ns) {
         if (ns > HISTOGRAM_HIGHEST_NS)
@@ -77,5 +77,10 @@ int histogram_encode(const struct histogram *h, uint8_t **ret, size_t *ret_lengt
 int histogram_decode(const uint8_t *data, size_t length, struct histogram *ret);
 /* The log format's form: V2 compressed (zlib) and base64, as HdrHistogram's tools read it. NUL-terminated. */
 int histogram_export(const struct histogram *h, char **ret);
+/* The inverse, of any text: -EBADMSG where it is not what histogram_export() makes of this layout; -ENOMEM. sum_ns is
+ * estimated from the bucket middles. */
+int histogram_import(const char *text, struct histogram *ret);
+/* Whether values with these counts may have that sum: each is in its bucket, or above the highest. */
+bool histogram_may_sum(const struct histogram *h, uint64_t sum_ns);
 
 #endif

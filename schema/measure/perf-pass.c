@@ -14,7 +14,7 @@
 
 #include <signal.h>
 
-/* Less came than was sent: there was no room for the rest in this process. */
+/* Fewer descriptors were received than sent: this process had no room for the rest. */
 static int take_rights(const struct message_counting *c, const struct message_rights *rights,
                        struct perf_handles *ret) {
         size_t taken = 0;
@@ -29,7 +29,7 @@ static int take_rights(const struct message_counting *c, const struct message_ri
         return taken == rights->n ? 0 : -EBADMSG;
 }
 
-int perf_pass_ask(int fd, pid_t tid, uint64_t deadline_ns, struct perf_handles *ret) {
+int perf_pass_request(int fd, pid_t tid, uint64_t deadline_ns, struct perf_handles *ret) {
         struct message m = {.type = MESSAGE_COUNT, .count = {.tid = tid}};
         struct message_rights rights;
         struct perf_handles handles;
@@ -52,7 +52,7 @@ static bool is_thread_of(pid_t pid, pid_t tid) {
         return tgkill(pid, tid, 0) == 0;
 }
 
-/* The thread may have ended, and another process have its id, between the look and the opening: what was opened is the
+/* The thread may have ended, and another process have its id, between the check and the opening: what was opened is the
  * agent's only if it is so afterwards, too. */
 static void open_checked(const struct perf_source *source, pid_t pid, pid_t tid, struct perf_handles *ret) {
         if (!is_thread_of(pid, tid)) {

@@ -93,7 +93,7 @@ static void none_open(void *userdata, pid_t tid, struct perf_handles *ret) {
         perf_handles_fill(ret, -ECANCELED);
 }
 
-/* What has not been opened is neither read nor closed. */
+/* A handle that is not open is neither read nor closed. */
 const struct perf_source perf_source_none = {.open = none_open};
 
 void perf_set_init(struct perf_set *set, const struct perf_source *source, pid_t tid) {
@@ -179,7 +179,7 @@ const char *perf_reason(int error) {
         case EACCES:
         case EPERM:
                 return "not allowed to ipclabd: kernel.perf_event_paranoid has to be 1 at most, or 2 for its service, "
-                       "which has CAP_PERFMON (Debian 12's 3 asks for CAP_SYS_ADMIN); or a seccomp filter forbids it";
+                       "which has CAP_PERFMON (Debian 12's 3 requires CAP_SYS_ADMIN); or a seccomp filter forbids it";
         case ESRCH:
                 return "refused by ipclabd: the thread is none of this agent's, or has ended";
         case ETIMEDOUT:

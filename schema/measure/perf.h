@@ -4,23 +4,22 @@
 
 /*
  * Hardware counters of one thread, by perf_event_open(2). perf.c is the only file that knows that call. Events are
- * opened twice, for user and for kernel mode, so that the two are known apart; what the machine or its settings do not
- * give stays null with the reason beside it. An event that the kernel multiplexed is scaled by enabled/running time,
- * and the fraction is told. Where CPUs have cores of several types, a generic event is of one of them: a thread that
- * stayed on the others has none, one that was on both has what was counted on the first, scaled. What the kernel does
- * for a thread in threads of its own (io_uring's workers, softirqs that hit another CPU) is not counted; whoever learns
- * of such work discards the rest of it, too.
+ * opened twice, for user and for kernel mode, so that the two are known apart; an event that the machine or its
+ * settings do not provide is null with the reason beside it. An event that the kernel multiplexed is scaled by
+ * enabled/running time, and the fraction is reported. Where CPUs have cores of several types, a generic event is of one
+ * of them: a thread that stayed on the others has none, one that was on both has what was counted on the first, scaled.
+ * What the kernel does for a thread in threads of its own (io_uring's workers, softirqs that hit another CPU) is not
+ * counted; a caller that detects such work discards the other counts, too.
  *
- * Opening takes a privilege that a process under measurement does not have, reading takes none: the daemon opens, by
- * what it may itself, and the agent reads the descriptors that it is given (perf-pass.h).
+ * Opening takes a privilege that a process under measurement does not have, reading takes none: the daemon opens, with
+ * its own privileges, and the agent reads the descriptors that it receives (perf-pass.h).
  *
  * The kernel's software events are left alone: as long as a thread has one, each of its context switches takes it off
  * and puts it on again (15 % of a round trip between two processes on one CPU), while the same figures stand in /proc
- * for nothing (agent/measure/usage.h). Hardware counters cost that much too, which cannot be helped where they are
- * wanted.
+ * at no cost (agent/measure/usage.h). Hardware counters have the same cost.
  *
- * Opened for each worker's thread before the loop, read at each snapshot and subtracted (agent/measure/counters.h): a
- * read costs the measured thread the interrupt with which the kernel asks its CPU for the count.
+ * The events are opened for each worker's thread before the loop, read at each snapshot and subtracted
+ * (agent/measure/counters.h): a read costs the measured thread the interrupt by which the kernel reads its CPU's count.
  *
  * Source: man 2 perf_event_open.
  */
@@ -50,19 +49,19 @@ struct perf_handles {
         int of[PERF_EVENT_COUNT][PERF_MODE_COUNT];
 };
 
-/* As read(2) gives it with both times. */
+/* As read(2) returns it with both times. */
 struct perf_reading {
         uint64_t value, enabled_ns, running_ns;
 };
 
-/* Where events come from: the kernel, the daemon, or a recording in a test. open starts what can be had. */
+/* Where events come from: the kernel, the daemon, or a recording in a test. open() starts those that it could open. */
 struct perf_source {
         void (*open)(void *userdata, pid_t tid, struct perf_handles *ret);
         int (*read)(void *userdata, int handle, struct perf_reading *ret);
         void (*close)(void *userdata, int handle);
         void *userdata;
 };
-/* By the caller's own privilege. Its read and close are for descriptors that came from elsewhere too. */
+/* Opens with the caller's own privileges. Its read and close also take descriptors that were received. */
 extern const struct perf_source perf_source_kernel;
 /* Has nothing: where counting would change what is measured. */
 extern const struct perf_source perf_source_none;
@@ -82,7 +81,7 @@ struct perf_snapshot {
 void perf_handles_fill(struct perf_handles *handles, int error);
 void perf_handles_close(struct perf_handles *handles, const struct perf_source *source, int error);
 
-/* What cannot be had is remembered with its errno. Cannot fail as a whole. The source outlives the set. */
+/* Remembers the errno of each event that could not be opened; cannot fail as a whole. The source outlives the set. */
 void perf_set_init(struct perf_set *set, const struct perf_source *source, pid_t tid);
 void perf_set_deinit(struct perf_set *set);
 void perf_set_read(const struct perf_set *set, struct perf_snapshot *ret);

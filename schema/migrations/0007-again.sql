@@ -1,5 +1,5 @@
--- The place in the queue, a number of the sequence of changes: an experiment that is queued again goes to its end. An id
--- is never above the number of changes that there were.
+-- The place in the queue, a number of the sequence of changes: an experiment that is queued again goes to its end. An
+-- id is never above the number of changes that there were.
 ALTER TABLE experiments ADD COLUMN turn INTEGER NOT NULL DEFAULT 0;
 UPDATE experiments SET turn = id;
 -- What was done to an experiment under an Idempotency-Key after it had been submitted under another one, or none.

@@ -6,8 +6,8 @@
  * the way out.
  */
 
+#include "schema/detail.h"
 #include "schema/json/base64.h"
-#include "schema/json/json.h"
 #include "schema/json/utf8.h"
 #include "schema/protocol/protocol.h"
 #include "schema/protocol/wire.h"
@@ -17,8 +17,6 @@
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
-
-#define DETAIL_MAX 200u
 
 /* A packet being taken apart: the first fault stays. */
 struct reader {
@@ -157,19 +155,73 @@ static void take_cpus(struct reader *r, const struct wire_field *f, void *ret) {
                         return fault(r, "%s has an entry that is no CPU: %" PRId32, f->name, cpus[i]);
 }
 
-static void take_object(struct reader *r, const struct wire_field *f, struct message_object *ret) {
+/* *ret is a pointer to rows of this size. */
+static void take_array(struct reader *r, const struct wire_field *f, void *ret, size_t *ret_n, size_t size) {
         size_t length = 0;
         const uint8_t *data = take_sized(r, f->name, &length);
-        if (!data)
+        if (!data || length == 0)
                 return;
-        int e = json_parse((const char *) data, length, &ret->value, NULL);
-        if (e == -ENOMEM)
+        if (length % size != 0)
+                return fault(r, "%s has rows of %zu bytes, which are not those of %zu each", f->name, length, size);
+        void *array = malloc(length);
+        if (!array)
                 return exhaust(r);
-        if (e < 0 || json_type(ret->value) != JSON_OBJECT)
-                return fault(r, "%s is not a JSON object", f->name);
-        ret->text = strndup((const char *) data, length);
-        if (!ret->text)
-                exhaust(r);
+        memcpy(array, data, length);
+        memcpy(ret, &array, sizeof(array));
+        *ret_n = length / size;
+}
+
+static void take_proof(struct reader *r, const struct wire_field *f, struct proof_report **ret) {
+        char detail[DETAIL_MAX];
+        struct proof_report *p = calloc(1, sizeof(*p));
+        if (!p)
+                return exhaust(r);
+        *ret = p; /* freed with the message from here on */
+        struct proof_arrays *of = &p->of;
+        (void) take(r, f->name, p, offsetof(struct proof_report, of));
+        take_array(r, f, &of->pages, &of->n_pages, sizeof(*of->pages));
+        take_array(r, f, &of->threads, &of->n_threads, sizeof(*of->threads));
+        take_array(r, f, &of->groups, &of->n_groups, sizeof(*of->groups));
+        take_array(r, f, &of->sizes, &of->n_sizes, sizeof(*of->sizes));
+        take_array(r, f, &of->counts, &of->n_counts, sizeof(*of->counts));
+        take_array(r, f, &of->numbers, &of->n_numbers, sizeof(*of->numbers));
+        if (r->error == 0 && proof_report_check(p, detail) < 0)
+                fault(r, "%s: %s", f->name, detail);
+}
+
+static void take_row(struct reader *r, const struct wire_field *f, struct effective_row *ret) {
+        const struct wire_field text = {.name = f->name, .most = sizeof(ret->text)};
+        uint8_t head[3];
+        if (!take(r, f->name, head, sizeof(head)))
+                return;
+        ret->setting = head[0];
+        ret->group = head[1];
+        ret->kind = head[2];
+        if (ret->kind == EFFECTIVE_TEXT || ret->kind == EFFECTIVE_REASON)
+                take_chars(r, &text, ret->text);
+        else if (ret->kind == EFFECTIVE_REAL)
+                (void) take(r, f->name, &ret->real, sizeof(ret->real));
+        else if (ret->kind != EFFECTIVE_NULL)
+                (void) take(r, f->name, &ret->number, sizeof(ret->number));
+}
+
+static void take_effective(struct reader *r, const struct wire_field *f, struct effective **ret) {
+        uint32_t n;
+        if (!take(r, f->name, &n, sizeof(n)))
+                return;
+        if (n > EFFECTIVE_ROWS_MAX)
+                return fault(r, "%s has %" PRIu32 " rows, at most %u are allowed", f->name, n, EFFECTIVE_ROWS_MAX);
+        struct effective *e = effective_new();
+        if (!e)
+                return exhaust(r);
+        *ret = e; /* freed with the message from here on */
+        while (r->error == 0 && e->n < n) {
+                struct effective_row *row = &e->rows[e->n++];
+                take_row(r, f, row);
+                if (r->error == 0 && effective_check(e) < 0)
+                        fault(r, "%s has a row that does not belong there: setting %u, group %u, kind %u", f->name,
+                              (unsigned) row->setting, (unsigned) row->group, (unsigned) row->kind);
+        }
 }
 
 /* A count that is known has no error, and a fraction of the time; one that is not has nothing but the error. */
@@ -226,6 +278,19 @@ static void take_parts(struct reader *r, const struct wire_field *f, struct mess
         }
 }
 
+static void take_series(struct reader *r, const struct wire_field *f, struct probe_series *ret) {
+        if (!take(r, f->name, &ret->absence, sizeof(ret->absence)) ||
+            !take(r, f->name, ret->round_ns, sizeof(ret->round_ns)))
+                return;
+        if (ret->absence >= PROBE_ABSENCE_COUNT)
+                return fault(r, "%s is absent for a reason %" PRIu32 " that is unknown here", f->name, ret->absence);
+        for (size_t i = 0; i < PROBE_ROUNDS; i++) {
+                uint64_t ns = ret->round_ns[i];
+                if (ret->absence == PROBE_TAKEN ? ns == 0 || ns > PROBE_ROUND_MAX_NS : ns != 0)
+                        return fault(r, "%s has a round of %" PRIu64 " ns", f->name, ns);
+        }
+}
+
 static void take_field(struct reader *r, const struct wire_field *f, struct message *m) {
         void *member = (char *) m + f->offset;
         switch (f->kind) {
@@ -244,18 +309,22 @@ static void take_field(struct reader *r, const struct wire_field *f, struct mess
                 return take_chars(r, f, member);
         case WIRE_CPUS:
                 return take_cpus(r, f, member);
-        case WIRE_OBJECT:
-                return take_object(r, f, member);
+        case WIRE_PROOF:
+                return take_proof(r, f, member);
+        case WIRE_EFFECTIVE:
+                return take_effective(r, f, member);
         case WIRE_COUNT:
                 return take_count(r, f, member);
         case WIRE_LATENCY:
                 return take_latency(r, &m->sample);
         case WIRE_PARTS:
                 return take_parts(r, f, &m->parts);
+        case WIRE_SERIES:
+                return take_series(r, f, member);
         }
 }
 
-/* What fields must be to each other. */
+/* Checks that relate several fields. */
 static void check_setup(struct reader *r, const struct message_setup *s) {
         const struct point *p = &s->point;
         char detail[DETAIL_MAX / 2];

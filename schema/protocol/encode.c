@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* From a message to a packet, by the rows of wire.c. */
+/* Encodes a message as a packet, by the rows of wire.c. */
 
 #include "schema/protocol/wire.h"
 #include "schema/util.h"
@@ -62,6 +62,39 @@ static void put_count(struct packet *p, const struct perf_count *c) {
         put(p, &c->error, sizeof(c->error));
 }
 
+static void put_series(struct packet *p, const struct probe_series *s) {
+        put(p, &s->absence, sizeof(s->absence));
+        put(p, s->round_ns, sizeof(s->round_ns));
+}
+
+static void put_proof(struct packet *p, const struct proof_report *proof) {
+        const struct proof_arrays *of = &proof->of;
+        put(p, proof, offsetof(struct proof_report, of));
+        put_sized(p, of->pages, of->n_pages * sizeof(*of->pages));
+        put_sized(p, of->threads, of->n_threads * sizeof(*of->threads));
+        put_sized(p, of->groups, of->n_groups * sizeof(*of->groups));
+        put_sized(p, of->sizes, of->n_sizes * sizeof(*of->sizes));
+        put_sized(p, of->counts, of->n_counts * sizeof(*of->counts));
+        put_sized(p, of->numbers, of->n_numbers * sizeof(*of->numbers));
+}
+
+static void put_effective(struct packet *p, const struct effective *e) {
+        uint32_t n = (uint32_t) e->n;
+        put(p, &n, sizeof(n));
+        for (size_t i = 0; i < e->n; i++) {
+                const struct effective_row *row = &e->rows[i];
+                const uint8_t head[] = {(uint8_t) row->setting, (uint8_t) row->group, (uint8_t) row->kind};
+                put(p, head, sizeof(head));
+                if (row->kind == EFFECTIVE_TEXT || row->kind == EFFECTIVE_REASON)
+                        put_text(p, row->text);
+                else if (row->kind == EFFECTIVE_REAL)
+                        put(p, &row->real, sizeof(row->real));
+                else if (row->kind != EFFECTIVE_NULL)
+                        put(p, &row->number, sizeof(row->number));
+        }
+}
+_Static_assert(SETTING_COUNT <= UINT8_MAX, "a setting is a byte");
+
 static void put_field(struct packet *p, const struct wire_field *f, const struct message *m) {
         const void *member = (const char *) m + f->offset;
         const void *pointer;
@@ -90,8 +123,13 @@ static void put_field(struct packet *p, const struct wire_field *f, const struct
                 memcpy(&n, (const char *) member + sizeof(pointer), sizeof(n));
                 put_sized(p, pointer, n * sizeof(int32_t));
                 return;
-        case WIRE_OBJECT:
-                put_text(p, ((const struct message_object *) member)->text);
+        case WIRE_PROOF:
+                memcpy(&pointer, member, sizeof(pointer));
+                put_proof(p, pointer);
+                return;
+        case WIRE_EFFECTIVE:
+                memcpy(&pointer, member, sizeof(pointer));
+                put_effective(p, pointer);
                 return;
         case WIRE_COUNT:
                 put_count(p, member);
@@ -101,6 +139,9 @@ static void put_field(struct packet *p, const struct wire_field *f, const struct
                 return;
         case WIRE_PARTS:
                 put_sized(p, m->parts.list, m->parts.n * sizeof(m->parts.list[0]));
+                return;
+        case WIRE_SERIES:
+                put_series(p, member);
                 return;
         }
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* Waits until the socket can be read or written, or the deadline has come. */
+/* Waits until the socket can be read or written, or the deadline has passed. */
 static int wait_for(int fd, short events, uint64_t deadline_ns) {
         for (;;) {
                 uint64_t now = util_now_ns();
@@ -22,7 +22,7 @@ static int wait_for(int fd, short events, uint64_t deadline_ns) {
                 struct pollfd p = {.fd = fd, .events = events};
                 int n = ppoll(&p, 1, &timeout, NULL);
                 if (n > 0)
-                        return 0; /* errors too: the call that follows says which */
+                        return 0; /* errors too: the call that follows returns them */
                 if (n < 0 && errno != EINTR)
                         return -errno;
         }
@@ -78,10 +78,10 @@ int message_send_with(int fd, const struct message *m, const struct message_righ
         }
 }
 
-/* What comes beside a packet: descriptors, or who sent it. One of the two, or neither, is wanted. */
+/* Ancillary data of a packet: descriptors, or the sender's credentials. The caller wants one of the two, or neither. */
 struct beside {
         struct message_rights *rights;
-        struct ucred *sender; /* stays as it is where the kernel gave none: the socket lacks SO_PASSCRED */
+        struct ucred *sender; /* unchanged where the kernel sent none: the socket lacks SO_PASSCRED */
 };
 
 union sender_space {
@@ -89,7 +89,7 @@ union sender_space {
         char space[CMSG_SPACE(sizeof(struct ucred))];
 };
 
-/* Where there is no room for them the kernel drops descriptors. */
+/* The kernel drops descriptors that it has no room for. */
 static ssize_t receive_packet(int fd, uint8_t *data, const struct beside *beside) {
         union {
                 union rights_space rights;

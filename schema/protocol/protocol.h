@@ -4,7 +4,7 @@
 
 /*
  * The messages between ipclabd and ipclab-agent: one binary packet each, over a SOCK_SEQPACKET pair. Their layout is
- * wire.h's, a row for each field. Nothing of a packet is believed: another version or type, a field out of its range, a
+ * wire.h's, a row for each field. The decoder checks every field: another version or type, a field out of its range, a
  * length beyond the packet's end, or bytes behind the last field are -EBADMSG, and end the run.
  *
  *      agent                     daemon
@@ -12,22 +12,27 @@
  *                      <-        setup
  *      count …         ->                    a thread that is to have counters, each after the answer to the last
  *                      <-        counting …  with the descriptors that are to be read
+ *      probe           ->                    where the set-up orders them: the one before the warm-up
  *      ready           ->                    placement checked, transport set up
  *                      <-        start       both are ready: the barrier
  *      alive …         ->                    at least once a second while no sample is due
  *      parts           ->                    a second of all threads in ten parts, as soon as it is over
  *      sample …        ->                    the same second of each thread
  *      thread …        ->                    the whole window of each thread, in their order
+ *      probe           ->                    the one after the window
  *      report          ->                    the window is over, both ends have agreed on the message count
  *                      <-        (closes)    the agent exits 0
- *      error           ->                    at any time: the agent gives up, and says why and whose fault it is
+ *      error           ->                    at any time: the agent fails, with the reason and which end's fault it is
  *
- * An agent is started with the descriptors below and no arguments but its role. It needs no path: whatever it names
- * lies in RUN_DIR_FD. The daemon looks at the sender of each packet: only the agent itself may send.
+ * An agent is started with the descriptors below and no arguments but its role. It needs no path: every name that it
+ * makes lies in RUN_DIR_FD. The daemon checks the sender of each packet: only the agent itself may send.
  */
 
 #include "schema/measure/counters.h"
 #include "schema/measure/histogram.h"
+#include "schema/measure/probe.h"
+#include "schema/protocol/effective.h"
+#include "schema/protocol/proof-report.h"
 #include "schema/spec/spec.h"
 
 #include <stdbool.h>
@@ -35,9 +40,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-struct json;
-
-#define PROTOCOL_VERSION 5
+#define PROTOCOL_VERSION 9
 #define PROTOCOL_PACKET_MAX (128u * 1024u)
 
 /* Descriptors that an agent inherits. */
@@ -49,24 +52,25 @@ struct json;
 
 /*
  * Two agents that share memory by descent (mmap-anonymous) begin as one program, started with both roles and the number
- * of bytes to share: `ipclab-agent ROLE TWIN-ROLE BYTES [huge]`. It maps them, clones its twin as a child of its own
- * parent, and is the first agent from then on. The twin has these descriptors, and takes them to the places above:
+ * of bytes to share: `ipclab-agent ROLE PEER-ROLE BYTES [huge]`. It maps them, forks its peer as a child of its own
+ * parent, and is the first agent from then on. The forked peer inherits these descriptors, and moves them to the
+ * numbers above:
  *
- *      program                   daemon
- *      twin_born       ->                    with the twin's pidfd, or why there is none
- *                      <-        twin_place  where the twin shall be, before it touches anything
+ *      program                     daemon
+ *      forked_report   ->                            with the forked peer's pidfd, or the errno of the failed step
+ *                      <-          forked_placement  of the peer, which applies it before it touches any memory
  */
-#define AGENT_TWIN_CONTROL_FD 6
-#define AGENT_TWIN_PEER_FD 7
-#define AGENT_TWIN_REPORT_FD 8 /* SOCK_SEQPACKET: the two packets above; closed by both after them */
+#define AGENT_FORKED_CONTROL_FD 6
+#define AGENT_FORKED_PEER_FD 7
+#define AGENT_FORKED_REPORT_FD 8 /* SOCK_SEQPACKET: the two packets above; closed by both after them */
 
-struct twin_born {
+struct forked_report {
         int32_t pid;
-        int32_t error; /* errno; 0: born */
+        int32_t error; /* errno; 0: forked */
         char step[24]; /* "mmap", "clone" */
 };
 
-struct twin_place {
+struct forked_placement {
         uint64_t cpus[SPEC_CPUS_MAX / 64];
         uint32_t set_memory; /* 0: a kernel without memory policies */
         uint32_t memory;     /* enum memory_policy */
@@ -78,6 +82,7 @@ enum message_type {
         MESSAGE_SETUP,
         MESSAGE_COUNT,
         MESSAGE_COUNTING,
+        MESSAGE_PROBE,
         MESSAGE_READY,
         MESSAGE_START,
         MESSAGE_ALIVE,
@@ -92,7 +97,7 @@ struct message_hello {
         int32_t pid;
 };
 
-/* Where this agent runs, resolved: the daemon has set the same before exec, the agent verifies it. */
+/* Where this agent runs, resolved: the daemon has set the same before exec, and the agent verifies it. */
 struct agent_placement {
         int32_t *cpus; /* CPU of thread i is cpus[i % n_cpus]; n_cpus 0: not pinned (placement default) */
         size_t n_cpus;
@@ -119,9 +124,12 @@ struct message_setup {
         uint64_t chunk_bytes; /* messages go in pieces of so many bytes, the last one shorter; 0 = whole */
         struct transport_options options;
         struct agent_placement placement;
+        bool probes; /* calibration probes are to be taken: before ready, and before the report */
+        bool fresh;  /* each message is written anew before it is sent */
+        bool stamp;  /* messages of a closed-loop stream carry the time of their sending, where the transport can */
 };
 
-/* A thread of the agent's own process. What can be counted of it is not the agent's to choose. */
+/* A thread of the agent's own process. The daemon alone chooses the events that are counted of it. */
 struct message_count {
         int32_t tid;
 };
@@ -131,50 +139,16 @@ struct message_counting {
         int errors[PERF_EVENT_COUNT][PERF_MODE_COUNT];
 };
 
-/* A JSON object of the agent's own: the sender's as text, the receiver's also parsed, once, when it came. */
-struct message_object {
-        char *text;
-        struct json *value; /* NULL at the sender */
-};
-
-/* What these objects are.
- *
- * proof, taken after set-up (ready) and again at the end (report); "affinity" on top is what the process was started
- * with, "policy" a memory_policy word, "policy_nodes" its nodes (none for default and local):
- *      {"affinity": [0], "leader": {"tid": 4712, "affinity": [1], "cpu": 1}, "policy": "bind", "policy_nodes": [0],
- *       "threads": [{"thread": 0, "tid": 4711, "affinity": [0], "cpu": 0, "node": 0, "cpus_seen": [0],
- *                    "migrations": 0}],
- *       "threads_total": 1, "pages_placed_together": 1,
- *       "pages": [{"what": "buffer", "thread": 0, "total": 16, "nodes": {"0": 15}, "absent": 1,
- *                  "absent_errors": {"ENOENT": 1}, "nodes_seen": [0], "moved": 0}]}
- *
- *      threads      each thread, or the first of them, and behind the agent's own the processes that a workload forked
- *      threads_together  all others, those together that may be on the same CPUs: [{"threads": [64, 65], "affinity":
- *                   [0, 1], "cpus": [0, 1], "nodes": [0], "cpus_seen": [0, 1], "migrations": 3}], the lists those of
- *                   all of them, migrations their sum. threads_total counts all that there are.
- *      migrations   since the thread was ready; null with migrations_reason on a kernel that does not tell
- *      what         "buffer", "stack", "ring", "semaphores", "page_cache"
- *      nodes        pages by node (move_pages(2)); null with reason on a kernel that does not tell. With very many
- *                   threads each kind is told of at once, with "threads", how many, in the place of "thread". "ranges"
- *                   where a thread has several pieces of memory of a kind.
- *      nodes_seen   all nodes that any look, now or before, has found a page on
- *      moved        pages that were found on another node than at first
- *      page_sizes   by the mappings that hold each kind of memory in this process, how many bytes are mapped in pages
- * of which size: [{"what": "ring", "mappings": 1, "bytes": {"4096": 8192, "2097152": 4194304}}]. "ring" is there at
- * both ends, whoever owns it, "page_cache" at none. Null with page_sizes_reason. pages_placed_together  of a huge page,
- * where the kernel may place such; else 1
- *
- * effective, what was in force: {"pipe_size": 65536, "clock_cost_ns": 24, …}; units in the names.
- */
 struct message_ready {
-        struct message_object proof, effective;
+        struct proof_report *proof;  /* malloc()ed: placement after set-up */
+        struct effective *effective; /* malloc()ed: what is in force */
 };
 
 struct message_start {
         uint64_t start_ns; /* CLOCK_MONOTONIC: warm-up begins for both ends at this instant */
 };
 
-/* Of a run; PHASE_SETUP is in no message. */
+/* The phases of a run; no message has PHASE_SETUP. */
 enum phase { PHASE_SETUP, PHASE_WARMUP, PHASE_WINDOW, PHASE_DRAINING, PHASE_COUNT };
 
 struct message_alive {
@@ -191,7 +165,7 @@ struct message_part {
 #define MESSAGE_PARTS_PER_SAMPLE 10u
 #define MESSAGE_PARTS_MAX (2 * MESSAGE_PARTS_PER_SAMPLE)
 
-/* What a run's steadiness is judged by. One part begins where the last one ended, also across packets. */
+/* The series by which a run's steadiness is judged. One part begins where the last one ended, also across packets. */
 struct message_parts {
         uint64_t begin_ns; /* CLOCK_MONOTONIC, of the first */
         uint32_t n;
@@ -207,8 +181,8 @@ struct message_sample {
         uint64_t bytes;
         struct counters_totals counters;
         struct histogram *latency; /* NULL where the workload has none */
-        /* What it travels as, with the exact sum behind it: HdrHistogram's V2 encoding. The decoder leaves it here, to
-         * be passed on as it is; a sender may leave it NULL. */
+        /* The histogram as it is sent, HdrHistogram's V2 encoding with the exact sum behind it. The decoder leaves it
+         * here, to be stored as it is; a sender may leave it NULL. */
         uint8_t *latency_v2;
         size_t latency_length;
 };
@@ -221,18 +195,25 @@ struct message_thread {
         struct counters_totals counters;
 };
 
+/* The clock that messages are timed by, as thread 0 read it on its own CPU before the warm-up. */
+struct clock_facts {
+        uint64_t cost_ns;    /* of one reading; 0: not measured */
+        uint64_t quantum_ns; /* the step in which it advances; 1: a few nanoseconds or less; 0: not measured */
+};
+
 /* Totals of the window, all threads. */
 struct message_report {
         uint64_t window_ns; /* this end's own window */
         uint64_t messages;
         uint64_t bytes;
-        struct message_object proof;     /* placement at the end */
-        struct message_object effective; /* what was really in force: sizes, modes, clock cost */
+        struct proof_report *proof;  /* malloc()ed: placement at the end */
+        struct effective *effective; /* malloc()ed: what was really in force */
         struct counters_totals counters;
+        struct clock_facts clock;
 };
 
-/* "own", "peer". What an agent says of its peer is what it saw of it: the peer may tell the cause itself, or be found
- * dead, and that is better to know. */
+/* "own", "peer". FAULT_PEER is only what the agent observed of its peer: the peer's own error message or exit status
+ * names the cause, and takes precedence. */
 enum fault { FAULT_OWN, FAULT_PEER };
 
 struct message_error {
@@ -248,6 +229,7 @@ struct message {
                 struct message_setup setup;
                 struct message_count count;
                 struct message_counting counting;
+                struct probe probe;
                 struct message_ready ready;
                 struct message_start start;
                 struct message_alive alive;
@@ -264,27 +246,28 @@ const char *phase_name(enum phase phase);              /* "set-up", "warmup", "w
 
 /* malloc()ed packet. 0; -ENOMEM; -EMSGSIZE above PROTOCOL_PACKET_MAX; -EINVAL for an unknown type. */
 int message_encode(const struct message *m, uint8_t **ret, size_t *ret_length);
-/* 0 and a message for message_deinit(); -EBADMSG with a sentence in ret_detail (may be NULL, 200 bytes); -ENOMEM. */
+/* 0 and a message for message_deinit(); -EBADMSG with a sentence in ret_detail[DETAIL_MAX] (may be NULL); -ENOMEM. */
 int message_decode(const uint8_t *data, size_t length, struct message *ret, char *ret_detail);
 void message_deinit(struct message *m);
 
 /* One packet over the socket, with a deadline on CLOCK_MONOTONIC (0 = do not wait). 0; -ETIMEDOUT, -EAGAIN;
- * -ECONNRESET when the other side is gone; -EBADMSG; errno. */
+ * -ECONNRESET when the other side has closed the socket; -EBADMSG; errno. */
 int message_send(int fd, const struct message *m, uint64_t deadline_ns);
 int message_receive(int fd, struct message *ret, uint64_t deadline_ns, char *ret_detail);
 
-/* Descriptors beside a message: copies, which are the receiver's to close. */
+/* Descriptors beside a message: copies, which the receiver closes. */
 struct message_rights {
         int fds[PERF_HANDLES_MAX];
         size_t n;
 };
 int message_send_with(int fd, const struct message *m, const struct message_rights *rights, uint64_t deadline_ns);
-/* None are left on failure. Fewer come than were sent when there is no room in the table of descriptors. */
+/* None are left open on failure. Fewer arrive than were sent when the table of descriptors is full. */
 int message_receive_with(int fd, struct message *ret, struct message_rights *rights, uint64_t deadline_ns,
                          char *ret_detail);
 void message_rights_close(struct message_rights *rights);
-/* Without waiting, and with who sent the packet, as the kernel states it: the socket must have SO_PASSCRED set before
- * the sender exists. pid 0: unknown. -EBADMSG sets *ret_sender, too. Source: man 7 unix (SCM_CREDENTIALS). */
+/* Receives without waiting, together with the sender's credentials as the kernel attests them: the socket must have
+ * SO_PASSCRED set before the sender exists. pid 0: unknown. -EBADMSG sets *ret_sender, too. Source: man 7 unix
+ * (SCM_CREDENTIALS). */
 int message_receive_from(int fd, struct message *ret, struct ucred *ret_sender, char *ret_detail);
 
 #endif

@@ -4,13 +4,12 @@
 
 #include "schema/protocol/wire.h"
 
-#include "schema/json/json.h"
 #include "schema/util.h"
 
 #include <string.h>
 
 #define AT(member) offsetof(struct message, member)
-/* 0, if the member has so many bytes; else the row does not compile. */
+/* 0 if the member has the stated size; else the row does not compile. */
 #define SIZED(member, bytes) (0 * sizeof(char[sizeof(((struct message *) NULL)->member) == (bytes) ? 1 : -1]))
 #define U32(member, least, most)                                                                                       \
         { #member, WIRE_U32, AT(member) + SIZED(member, 4), least, most }
@@ -66,6 +65,11 @@ static const struct wire_field setup[] = {
         ENUM(setup.placement.buffer, MEMORY_COUNT),
         KIND(NODES, setup.placement.buffer_nodes),
         U32(setup.options.gather, 0, TOGGLE_OFF),
+        KIND(BOOL, setup.probes),
+        U32(setup.point.queue_depth, 0, SPEC_QUEUE_DEPTH_MAX),
+        KIND(BOOL, setup.stamp),
+        ENUM(setup.point.source, SOURCE_COUNT),
+        KIND(BOOL, setup.fresh),
 };
 _Static_assert(offsetof(struct agent_placement, n_cpus) == offsetof(struct agent_placement, cpus) + sizeof(int32_t *) &&
                        offsetof(struct agent_placement, n_leader_cpus) ==
@@ -82,7 +86,23 @@ static const struct wire_field counting[] = {
 };
 _Static_assert(ELEMENTS(counting) == PERF_HANDLES_MAX, "a row per event and mode");
 
-static const struct wire_field ready[] = {KIND(OBJECT, ready.proof), KIND(OBJECT, ready.effective)};
+static const struct wire_field probe[] = {
+        U32(probe.cpu, 0, INT32_MAX),
+        U32(probe.moved, 0, 1),
+        U64(probe.work_ns),
+        U64(probe.cpu_ns),
+        U64(probe.cost_ns),
+        KIND(SERIES, probe.series[PROBE_GETPID]),
+        KIND(SERIES, probe.series[PROBE_MEMCPY]),
+        KIND(SERIES, probe.series[PROBE_HAND_OVER]),
+        KIND(SERIES, probe.series[PROBE_WAKE_UP]),
+        U32(probe.offset.absence, 0, PROBE_ABSENCE_COUNT - 1),
+        U64(probe.offset.low_ns),
+        U64(probe.offset.high_ns),
+};
+_Static_assert(PROBE_KIND_COUNT == 4, "a row per kind");
+
+static const struct wire_field ready[] = {KIND(PROOF, ready.proof), KIND(EFFECTIVE, ready.effective)};
 
 static const struct wire_field start[] = {U64(start.start_ns)};
 
@@ -130,8 +150,14 @@ static const struct wire_field thread[] = {
 };
 
 static const struct wire_field report[] = {
-        U64(report.window_ns),      U64(report.messages),           U64(report.bytes),
-        KIND(OBJECT, report.proof), KIND(OBJECT, report.effective), COUNTERS(report.counters),
+        U64(report.window_ns),
+        U64(report.messages),
+        U64(report.bytes),
+        KIND(PROOF, report.proof),
+        KIND(EFFECTIVE, report.effective),
+        COUNTERS(report.counters),
+        U64(report.clock.cost_ns),
+        U64(report.clock.quantum_ns),
 };
 
 static const struct wire_field error[] = {
@@ -143,9 +169,10 @@ static const struct wire_field error[] = {
 #define LAYOUT(type, name) [type] = {#name, name, ELEMENTS(name)}
 static const struct wire_layout layouts[] = {
         LAYOUT(MESSAGE_HELLO, hello),       LAYOUT(MESSAGE_SETUP, setup),   LAYOUT(MESSAGE_COUNT, count),
-        LAYOUT(MESSAGE_COUNTING, counting), LAYOUT(MESSAGE_READY, ready),   LAYOUT(MESSAGE_START, start),
-        LAYOUT(MESSAGE_ALIVE, alive),       LAYOUT(MESSAGE_PARTS, parts),   LAYOUT(MESSAGE_SAMPLE, sample),
-        LAYOUT(MESSAGE_THREAD, thread),     LAYOUT(MESSAGE_REPORT, report), LAYOUT(MESSAGE_ERROR, error),
+        LAYOUT(MESSAGE_COUNTING, counting), LAYOUT(MESSAGE_PROBE, probe),   LAYOUT(MESSAGE_READY, ready),
+        LAYOUT(MESSAGE_START, start),       LAYOUT(MESSAGE_ALIVE, alive),   LAYOUT(MESSAGE_PARTS, parts),
+        LAYOUT(MESSAGE_SAMPLE, sample),     LAYOUT(MESSAGE_THREAD, thread), LAYOUT(MESSAGE_REPORT, report),
+        LAYOUT(MESSAGE_ERROR, error),
 };
 
 const struct wire_layout *wire_layout_of(enum message_type type) {
@@ -172,11 +199,10 @@ void message_deinit(struct message *m) {
                 void *member = (char *) m + f->offset;
                 if (f->kind == WIRE_CPUS)
                         free(*(int32_t **) member);
-                if (f->kind == WIRE_OBJECT) {
-                        struct message_object *object = member;
-                        free(object->text);
-                        json_free(object->value);
-                }
+                if (f->kind == WIRE_EFFECTIVE)
+                        free(*(struct effective **) member);
+                if (f->kind == WIRE_PROOF)
+                        proof_report_free(*(struct proof_report **) member);
                 if (f->kind == WIRE_LATENCY) {
                         free(m->sample.latency);
                         free(m->sample.latency_v2);

@@ -26,24 +26,27 @@ struct wire_header {
 };
 
 enum wire_kind {
-        WIRE_U32,     /* also enums and int32_t that are never negative */
-        WIRE_U64,     /* at most `most` */
-        WIRE_BOOL,    /* a byte, 0 or 1 */
-        WIRE_RATE,    /* double, 0 … SPEC_RATE_MAX */
-        WIRE_NODES,   /* struct node_set, whole */
-        WIRE_CHARS,   /* char[most], UTF-8 with a length below that */
-        WIRE_CPUS,    /* int32_t * and, right behind it, size_t: CPU numbers, at most `most` */
-        WIRE_OBJECT,  /* struct message_object */
-        WIRE_COUNT,   /* struct perf_count: known (a byte), value, fraction, error */
-        WIRE_LATENCY, /* of struct message_sample; length 0: none */
-        WIRE_PARTS,   /* of struct message_parts: at most `most`, at least one */
+        WIRE_U32,       /* also enums and int32_t that are never negative */
+        WIRE_U64,       /* at most `most` */
+        WIRE_BOOL,      /* a byte, 0 or 1 */
+        WIRE_RATE,      /* double, 0 … SPEC_RATE_MAX */
+        WIRE_NODES,     /* struct node_set, whole */
+        WIRE_CHARS,     /* char[most], UTF-8 with a length below that */
+        WIRE_CPUS,      /* int32_t * and, right behind it, size_t: CPU numbers, at most `most` */
+        WIRE_PROOF,     /* struct proof_report *: what stands before its arrays, then each array with its length */
+        WIRE_EFFECTIVE, /* struct effective *: the number of rows, each with setting, group, kind (a byte each), value
+                         */
+        WIRE_COUNT,     /* struct perf_count: known (a byte), value, fraction, error */
+        WIRE_LATENCY,   /* of struct message_sample; length 0: none */
+        WIRE_PARTS,     /* of struct message_parts: at most `most`, at least one */
+        WIRE_SERIES,    /* struct probe_series, whole */
 };
 
 struct wire_field {
         const char *name;
         enum wire_kind kind;
         size_t offset;        /* in struct message */
-        uint64_t least, most; /* of WIRE_U32 and WIRE_U64; else as the kind says */
+        uint64_t least, most; /* of WIRE_U32 and WIRE_U64; else the kind's own */
 };
 
 struct wire_layout {

@@ -6,10 +6,14 @@
 
 #include "schema/spec/axes.h"
 
+#include "schema/json/json.h"
 #include "schema/spec/parser.h"
 #include "schema/util.h"
 
+#include <inttypes.h>
 #include <string.h>
+
+#define VALUE_TEXT_MAX 16u
 
 static bool moves(const struct point *p) {
         return workload_has_transport(p->workload);
@@ -40,12 +44,22 @@ static bool has_direction(const struct point *p) {
         return point_has_direction(p->workload, p->transport);
 }
 
+/* An axis where io_uring moves a stream: else a message is under way at a time. */
+static bool has_queue(const struct point *p) {
+        return p->workload == WORKLOAD_STREAM && transport_terms[p->transport].has_queue &&
+               p->engine == ENGINE_IO_URING;
+}
+
 static bool is_syscall(const struct point *p) {
         return p->workload == WORKLOAD_SYSCALL;
 }
 
 static bool has_processes(const struct point *p) {
         return workload_has_processes(p->workload);
+}
+
+static bool stands_twice(const struct point *p) {
+        return p->instance > 0;
 }
 
 #define TYPE_OF(member) __typeof__(((struct point *) NULL)->member)
@@ -81,6 +95,7 @@ const struct axis axes[AXIS_COUNT] = {
         [AXIS_ENGINE] = {{"engine", "What issues the operations; for transports that are file descriptors",
                           WORD(engine, engine_words)},
                          .applies = has_engine,
+                         .decides = true,
                          .strict = true},
         [AXIS_WAIT] = {{"wait", "How an end waits for its peer; for shared memory", WORD(wait, wait_mode_words)},
                        .applies = has_wait,
@@ -94,6 +109,19 @@ const struct axis axes[AXIS_COUNT] = {
                              WORD(direction, direction_words)},
                             .applies = has_direction,
                             .strict = true},
+        [AXIS_QUEUE_DEPTH] = {{"queue_depth",
+                               "Messages of a stream that each end has under way at once, linked so that they stay in "
+                               "order, with engine io_uring; for pipes, Unix sockets and tcp",
+                               NUMBER(queue_depth, 1, SPEC_QUEUE_DEPTH_MAX, 1)},
+                              .applies = has_queue,
+                              .later = true,
+                              .strict = true},
+        [AXIS_SOURCE] = {{"source",
+                          "A sender's bytes: of one message's memory (hot), or of twice the last cache (cold)",
+                          WORD(source, source_words)},
+                         .applies = moves,
+                         .later = true,
+                         .strict = true},
         [AXIS_CALL] = {{"call", "What workload syscall calls", WORD(call, system_call_words)}, .applies = is_syscall},
         [AXIS_PROCESSES] = {{"processes", "Processes that workload context-switch hands the CPU round",
                              NUMBER(processes, SPEC_PROCESSES_MIN, SPEC_PROCESSES_MAX, SPEC_PROCESSES_MIN)},
@@ -104,6 +132,15 @@ const struct axis axes[AXIS_COUNT] = {
                               .applies = has_processes},
         [AXIS_PLACEMENT] = {.value = {"placement", "The CPU and the memory node of each agent",
                                       VALUE(value_placement, struct point, placement), .standard = &placement_default}},
+        [AXIS_INSTANCE] = {{"instance",
+                            "Which of two equal points it is, in an experiment whose points stand twice: their "
+                            "difference is what the machine makes of one thing measured twice",
+                            VALUE(value_number, struct point, instance), .least = 1, .most = SPEC_INSTANCES,
+                            .standard = &(const uint32_t){0}},
+                           .field = "points",
+                           .applies = stands_twice,
+                           .decides = true,
+                           .later = true},
 };
 
 void axis_set(const struct axis *a, const struct spec *s, size_t i, struct point *p) {
@@ -118,8 +155,45 @@ void axis_clear(const struct axis *a, struct point *p) {
                 value_drop(&a->value, p);
 }
 
+void axes_put_enum(struct json_writer *w) {
+        json_put_key(w, "enum");
+        json_array_begin(w);
+        for (size_t i = 0; i < AXIS_COUNT; i++)
+                json_put_string(w, axes[i].value.name);
+        json_array_end(w);
+}
+
+bool points_match(const struct point *a, const struct point *b, enum axis_name except) {
+        for (size_t i = 0; i < AXIS_COUNT; i++) {
+                const struct axis *x = &axes[i];
+                if (i != except && axis_applies(x, a) && axis_applies(x, b) &&
+                    !x->value.type->equal(&x->value, axis_of(x, a), axis_of(x, b)))
+                        return false;
+        }
+        return true;
+}
+
+bool points_are_compared(const struct spec_compare *c, const struct point *a, const struct point *b) {
+        const struct axis *x = &axes[c->axis];
+        return axis_applies(x, a) && axis_applies(x, b) &&
+               x->value.type->equal(&x->value, axis_of(x, a), axis_of(x, &c->baseline)) &&
+               !x->value.type->equal(&x->value, axis_of(x, b), axis_of(x, &c->baseline)) && points_match(a, b, c->axis);
+}
+
+static const char *axis_value_text(const struct axis *a, const struct point *p, char ret[VALUE_TEXT_MAX]) {
+        uint32_t number;
+        memcpy(&number, axis_of(a, p),
+               sizeof(number)); /* a word's index, or a number: no strict axis has a wider one */
+        if (a->value.words)
+                return a->value.words->name(number);
+        (void) snprintf(ret, VALUE_TEXT_MAX, "%" PRIu32, number);
+        return ret;
+}
+
 static int duplicate(struct parser *p, const char *pointer, const struct axis *a, size_t first) {
-        return refuse(p->r, 422, "duplicate-value", pointer, "%s: this value stands in the list already, at index %zu",
+        return refuse(p->r, 422, "duplicate-value", pointer,
+                      "%s: this value stands in the list already, at index %zu; \"points\": \"twice\" measures every "
+                      "point twice",
                       a->value.name, first);
 }
 
@@ -192,46 +266,52 @@ void parser_list_names(char list[PARSER_NAMES_MAX], const struct vocabulary *wor
         }
 }
 
-/* Where a value that no point of the experiment can have has a meaning. */
+/* Refuses a value that no point of the experiment can have, naming the workloads, transports or engines that can. */
 static int meaningless(struct parser *p, const struct axis *a, size_t index) {
-        unsigned by_workload = 0, by_transport = 0;
-        char pointer[JSON_POINTER_MAX], workloads[PARSER_NAMES_MAX], transports[PARSER_NAMES_MAX];
+        unsigned by_workload = 0, by_transport = 0, by_engine = 0;
+        char pointer[JSON_POINTER_MAX], workloads[PARSER_NAMES_MAX], transports[PARSER_NAMES_MAX],
+                value[VALUE_TEXT_MAX];
         struct point q = {.workload = WORKLOAD_STREAM};
 
         axis_set(a, p->spec, index, &q);
-        for (unsigned w = 0; w < WORKLOAD_COUNT; w++)
-                for (unsigned t = 0; t < TRANSPORT_COUNT; t++) {
-                        q.workload = (enum workload) w;
-                        q.transport = (enum transport) t;
-                        if (a->applies(&q) && (!a->possible || a->possible(&q))) {
-                                by_workload |= 1u << w;
-                                by_transport |= 1u << t;
-                        }
-                }
+        for (unsigned i = 0; i < WORKLOAD_COUNT * TRANSPORT_COUNT * ENGINE_COUNT; i++) {
+                struct point at = q;
+                at.workload = (enum workload)(i / TRANSPORT_COUNT / ENGINE_COUNT);
+                at.transport = (enum transport)(i / ENGINE_COUNT % TRANSPORT_COUNT);
+                if (a != &axes[AXIS_ENGINE])
+                        at.engine = (enum engine)(i % ENGINE_COUNT);
+                if (!a->applies(&at) || (a->possible && !a->possible(&at)))
+                        continue;
+                by_workload |= 1u << at.workload;
+                by_transport |= 1u << at.transport;
+                by_engine |= 1u << at.engine;
+        }
         parser_list_names(workloads, &workload_words, by_workload);
         parser_list_names(transports, &transport_words, by_transport);
         json_pointer_key(pointer, "", a->value.name);
         if (json_type(parser_get(p, a->value.name)) == JSON_ARRAY)
                 json_pointer_index(pointer, pointer, index);
+        bool io_uring_only = a != &axes[AXIS_ENGINE] && by_engine == 1u << ENGINE_IO_URING;
         return refuse(p->r, 422, "wrong-combination", pointer,
-                      "%s %s is for %s over %s, and no point of this experiment is one", a->value.name,
-                      a->value.words->name(*(const unsigned *) axis_of(a, &q)), workloads, transports);
+                      "%s %s is for %s over %s%s, and no point of this experiment is one", a->value.name,
+                      axis_value_text(a, &q, value), workloads, transports,
+                      io_uring_only ? " with engine io_uring" : "");
 }
 
-/* A posted value that no point of the spec can have is refused, unless it is the standard one, which asks for nothing.
- * What only the preset has gives way. */
+/* Refuses a posted value that no point of the spec can have, unless it is the default. Such a value of the preset is
+ * dropped. */
 static int check_meaning(struct parser *p, const struct axis *a) {
-        const struct axis_list *workloads = &p->spec->axes[AXIS_WORKLOAD], *transports = &p->spec->axes[AXIS_TRANSPORT];
+        const struct axis_list *transports = &p->spec->axes[AXIS_TRANSPORT], *engines = &p->spec->axes[AXIS_ENGINE];
         struct axis_list *list = &p->spec->axes[a - axes];
         struct point q = {.workload = WORKLOAD_STREAM};
 
-        for (size_t w = 0; w < workloads->n; w++)
-                for (size_t t = 0; t < transports->n; t++) {
-                        axis_set(&axes[AXIS_WORKLOAD], p->spec, w, &q);
-                        axis_set(&axes[AXIS_TRANSPORT], p->spec, t, &q);
-                        if (a->applies(&q))
-                                return 0;
-                }
+        for (size_t i = 0; i < p->spec->axes[AXIS_WORKLOAD].n * transports->n * engines->n; i++) {
+                axis_set(&axes[AXIS_WORKLOAD], p->spec, i / engines->n / transports->n, &q);
+                axis_set(&axes[AXIS_TRANSPORT], p->spec, i / engines->n % transports->n, &q);
+                axis_set(&axes[AXIS_ENGINE], p->spec, i % engines->n, &q);
+                if (a->applies(&q))
+                        return 0;
+        }
         for (size_t i = 0; parser_is_posted(p, a->value.name) && i < list->n; i++) {
                 axis_set(a, p->spec, i, &q);
                 if (!a->value.type->equal(&a->value, axis_of(a, &q), a->value.standard))

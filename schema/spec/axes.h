@@ -13,11 +13,16 @@
 
 struct axis {
         struct value value; /* of struct point; it has a standard value */
-        /* Whether the axis has a meaning for a point of which the axes before it are filled in; NULL: for all. */
+        /* The field of a spec that decides whether points differ in this axis; NULL: the field of the axis' name, which
+         * lists its values. */
+        const char *field;
+        /* Whether the axis has a meaning for a point whose earlier axes are filled in; NULL: for all. With `field`: for
+         * a point that has its own value of the axis, too. */
         bool (*applies)(const struct point *p);
         /* Whether a point to which the axis applies can have the value that it has; NULL: any. */
         bool (*possible)(const struct point *p);
-        bool decides;       /* `applies` of a later axis reads this one */
+        bool decides;       /* `applies` of this axis or a later one reads it */
+        bool later;         /* points were stored before there was the axis: they have its standard value */
         bool strict;        /* a posted value that is not the standard one must have a meaning for some point */
         const void *absent; /* what a point has to which the axis does not apply; NULL: zeroes */
 };
@@ -28,6 +33,15 @@ static inline bool axis_applies(const struct axis *a, const struct point *p) {
         return !a->applies || a->applies(p);
 }
 
+/* Whether a point whose earlier axes are filled in is to be given a value of the axis. */
+static inline bool axis_is_settable(const struct axis *a, const struct point *p) {
+        return a->field || axis_applies(a, p);
+}
+
+static inline const char *axis_field(const struct axis *a) {
+        return a->field ? a->field : a->value.name;
+}
+
 /* The axis' value in a point. */
 static inline const void *axis_of(const struct axis *a, const struct point *p) {
         return (const char *) p + a->value.offset;
@@ -36,5 +50,9 @@ static inline const void *axis_of(const struct axis *a, const struct point *p) {
 /* Value i of a spec's list into the point; and what it has where the axis does not apply. */
 void axis_set(const struct axis *a, const struct spec *s, size_t i, struct point *p);
 void axis_clear(const struct axis *a, struct point *p);
+
+struct json_writer;
+/* Member "enum" of a JSON Schema under construction: the names of all axes. */
+void axes_put_enum(struct json_writer *w);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef IPCLAB_SCHEMA_SPEC_INTERNAL_H
 #define IPCLAB_SCHEMA_SPEC_INTERNAL_H
 
-/* What the files of schema/spec and schema/protocol share, and nobody else. */
+/* Declarations that only the files of schema/spec and schema/protocol share. */
 
 #include "schema/json/json.h"
 #include "schema/spec/spec.h"
@@ -11,9 +11,9 @@
 extern const struct value_type value_placement;
 extern const struct placement placement_default; /* each end at -1 */
 bool placement_equal(const struct placement *a, const struct placement *b);
-/* Whichever roles they name. */
+/* Compares the ends alone, not the roles that they are named by. */
 bool placement_same(const struct placement *a, const struct placement *b);
-/* A word or an object per role. 0; -EINVAL with *r filled. Whether the roles fit a workload is not asked here. */
+/* A word or an object per role. 0; -EINVAL with *r filled. It does not check that the roles fit a workload. */
 int placement_parse(const struct json *value, const char *pointer, struct placement *ret, struct refusal *r);
 /* Whether it stands for many: all-node-pairs, all-cpu-pairs. */
 bool placement_is_pairs(const struct placement *p);
@@ -28,18 +28,26 @@ void placement_put(struct json_writer *w, const struct placement *p, enum role_p
 int spec_to_json(const struct spec *spec, char **ret);
 
 extern const struct value_table option_values; /* of struct transport_options */
-/* Whether each that is given has a value that a spec may give. 0; -EINVAL with a sentence. (Words are the caller's to
- * check.) */
+/* Checks that each given option is within a spec's range. 0; -EINVAL with a sentence. (The caller checks words.) */
 int options_check_ranges(const struct transport_options *t, char *ret_detail, size_t size);
 
 extern const struct value_table require_values; /* of struct spec_require */
 extern const struct value_table tune_values;    /* of struct spec_tune */
 extern const struct value_table until_values;   /* of struct spec_until */
+extern const struct value_table search_values;  /* of struct spec_search: members of search.rate */
+
+/* An experiment's `require`, which may ask for every row of schema/facts.h beside require_values. 0; -EINVAL with *r;
+ * -ENOMEM. */
+int require_read(const struct json *v, struct spec *spec, struct refusal *r);
+/* The member "require", where anything is required. */
+void require_write(struct json_writer *w, const struct spec *spec);
+/* The properties of its JSON Schema that require_values has no row for. */
+void require_describe(struct json_writer *w);
 
 /* The bits of the transports that the spec's points have, 1u << enum transport; 0: none moves messages. */
 unsigned spec_transports(const struct spec *s);
 
-/* Of `n` names the one that `word` was probably meant to be, or NULL when none is close. */
+/* The one of `n` names that `word` was probably meant to be, or NULL when none is close. */
 const char *suggest(const char *word, const char *const *names, size_t n);
 
 /* The members of a point, inside an object that is open; and back: -EINVAL unless the object has exactly these. */

@@ -15,38 +15,56 @@
 
 static const struct option {
         struct value value;
+        bool sizes_buffer; /* in bytes: buffer_bytes stands for it where it is not given */
 } options[OPTION_COUNT] = {
 #define NUMBER(member, low, high) VALUE(value_number, struct transport_options, member), .least = (low), .most = (high)
 #define OTHER(type_of_value, member) VALUE(type_of_value, struct transport_options, member)
-        [OPTION_PIPE_SIZE] = {{"pipe_size", "Bytes of a pipe's buffer (F_SETPIPE_SZ), for pipe and fifo",
-                               NUMBER(pipe_size, 4096, 1u << 30)}},
-        [OPTION_MSGQ_DEPTH] = {{"msgq_depth", "Messages that a queue holds, for msgq-sysv and msgq-posix",
-                                NUMBER(msgq_depth, 1, 65536)}},
-        [OPTION_RING_BYTES] = {{"ring_bytes", "Bytes of the ring in shared memory",
-                                OTHER(value_power_of_two, ring_bytes), .least = RING_BYTES_MIN,
-                                .most = RING_BYTES_MAX}},
-        [OPTION_HUGE_PAGES] = {{"huge_pages", "Shared memory on huge pages, for shm-posix, shm-sysv and mmap-anonymous",
-                                OTHER(value_toggle, huge_pages), .standard = &(const enum toggle){TOGGLE_OFF}}},
-        [OPTION_GATHER] = {{"gather",
-                            "Whether the reader of a stream's ring that has caught up lets messages gather for some "
-                            "microseconds before it looks again, whatever \"wait\" is",
-                            OTHER(value_toggle, gather), .standard = &(const enum toggle){TOGGLE_ON}}},
-        [OPTION_FILE_SYNC] = {{"file_sync",
-                               "How a message in a plain file reaches its reader: through the page cache, past it "
-                               "(O_DIRECT), or after "
-                               "fsync; the latter two not where the runtime directory is in memory",
-                               OTHER(value_word, file_sync), .words = &file_sync_words,
-                               .standard = &(const enum file_sync){FILE_SYNC_PAGE_CACHE}}},
-        [OPTION_SNDBUF] = {{"sndbuf", "Bytes for SO_SNDBUF, for sockets; the kernel doubles it",
-                            NUMBER(sndbuf, 4096, (1u << 30) - 1)}},
-        [OPTION_RCVBUF] = {{"rcvbuf", "Bytes for SO_RCVBUF, for tcp; the kernel doubles it",
-                            NUMBER(rcvbuf, 4096, (1u << 30) - 1)}},
-        [OPTION_NODELAY] = {{"nodelay", "TCP_NODELAY", OTHER(value_toggle, nodelay),
-                             .standard = &(const enum toggle){TOGGLE_ON}}},
-        [OPTION_BUSY_POLL] = {{"busy_poll", "Microseconds for SO_BUSY_POLL, for tcp", NUMBER(busy_poll, 1, 1000000)}},
-        [OPTION_CONGESTION] = {{"congestion", "TCP_CONGESTION", OTHER(value_name, congestion), .least = 1,
-                                .most = SPEC_CONGESTION_MAX}},
-        [OPTION_MEMFD] = {{"memfd",
+        [OPTION_BUFFER_BYTES] =
+                {.value = {"buffer_bytes",
+                           "Bytes of the buffer of every transport that has one, a power of two: of a pipe, of "
+                           "a socket's send buffer and tcp's receive buffer (which the kernel doubles for its "
+                           "own needs), of a ring, of a message queue in whole messages; pipe_size, sndbuf, "
+                           "rcvbuf, ring_bytes and msgq_depth go before it",
+                           OTHER(value_power_of_two, buffer_bytes), .least = SPEC_BUFFER_MIN, .most = SPEC_BUFFER_MAX}},
+        [OPTION_PIPE_SIZE] = {.value = {"pipe_size", "Bytes of a pipe's buffer (F_SETPIPE_SZ), for pipe and fifo",
+                                        NUMBER(pipe_size, 4096, 1u << 30)},
+                              .sizes_buffer = true},
+        [OPTION_MSGQ_DEPTH] = {.value = {"msgq_depth", "Messages that a queue holds, for msgq-sysv and msgq-posix",
+                                         NUMBER(msgq_depth, 1, 65536)}},
+        [OPTION_RING_BYTES] = {.value = {"ring_bytes", "Bytes of the ring in shared memory",
+                                         OTHER(value_power_of_two, ring_bytes), .least = RING_BYTES_MIN,
+                                         .most = RING_BYTES_MAX},
+                               .sizes_buffer = true},
+        [OPTION_HUGE_PAGES] = {.value = {"huge_pages",
+                                         "Shared memory on huge pages, for shm-posix, shm-sysv and mmap-anonymous",
+                                         OTHER(value_toggle, huge_pages),
+                                         .standard = &(const enum toggle){TOGGLE_OFF}}},
+        [OPTION_GATHER] =
+                {.value = {"gather",
+                           "Whether the reader of a stream's ring that has caught up lets messages gather for some "
+                           "microseconds before it looks again, whatever \"wait\" is",
+                           OTHER(value_toggle, gather), .standard = &(const enum toggle){TOGGLE_ON}}},
+        [OPTION_FILE_SYNC] =
+                {.value = {"file_sync",
+                           "How a message in a plain file reaches its reader: through the page cache, past it "
+                           "(O_DIRECT), or after "
+                           "fsync; the latter two not where the runtime directory is in memory",
+                           OTHER(value_word, file_sync), .words = &file_sync_words,
+                           .standard = &(const enum file_sync){FILE_SYNC_PAGE_CACHE}}},
+        [OPTION_SNDBUF] = {.value = {"sndbuf", "Bytes for SO_SNDBUF, for sockets; the kernel doubles it",
+                                     NUMBER(sndbuf, 4096, (1u << 30) - 1)},
+                           .sizes_buffer = true},
+        [OPTION_RCVBUF] = {.value = {"rcvbuf", "Bytes for SO_RCVBUF, for tcp; the kernel doubles it",
+                                     NUMBER(rcvbuf, 4096, (1u << 30) - 1)},
+                           .sizes_buffer = true},
+        [OPTION_NODELAY] = {.value = {"nodelay", "TCP_NODELAY", OTHER(value_toggle, nodelay),
+                                      .standard = &(const enum toggle){TOGGLE_ON}}},
+        [OPTION_BUSY_POLL] = {.value = {"busy_poll", "Microseconds for SO_BUSY_POLL, for tcp",
+                                        NUMBER(busy_poll, 1, 1000000)}},
+        [OPTION_CONGESTION] = {.value = {"congestion", "TCP_CONGESTION", OTHER(value_name, congestion), .least = 1,
+                                         .most = SPEC_CONGESTION_MAX}},
+        [OPTION_MEMFD] =
+                {.value = {"memfd",
                            "Where transport memfd takes a message's memory from: made for it, or out of a pool",
                            OTHER(value_word, memfd), .words = &memfd_source_words,
                            .standard = &(const enum memfd_source){MEMFD_FRESH}}},
@@ -54,7 +72,7 @@ static const struct option {
 
 const struct value_table option_values = {options, ELEMENTS(options), sizeof(options[0])};
 
-/* By its row: a number's range, a name's characters. */
+/* Checks a value by its row: a number's range, a name's characters. */
 static int check_range(const struct value *v, const void *member, char *detail, size_t size) {
         uint64_t number = 0;
         if (v->type == &value_name && strspn(member, "abcdefghijklmnopqrstuvwxyz0123456789_-") != strlen(member)) {
@@ -92,7 +110,7 @@ static int refuse_option(struct parser *p, const struct option *o, const char *p
                       "%s is for %s, and no transport of this experiment is one", o->value.name, names);
 }
 
-/* Of those that the spec names: whether a transport of it has a use for each. */
+/* Checks that for each option that the spec names one of its transports has a use. */
 int options_check(struct parser *p, const struct json *v) {
         unsigned transports = spec_transports(p->spec), meant = 0;
         for (unsigned t = 0; t < TRANSPORT_COUNT; t++)
@@ -116,7 +134,17 @@ struct transport_options options_for_point(const struct transport_options *t, co
         for (size_t i = 0; i < ELEMENTS(options); i++)
                 if (!workload_has_transport(p->workload) || !(transport_terms[p->transport].options & 1u << i))
                         value_drop(&options[i].value, &ret);
+                else if (ret.buffer_bytes && options[i].sizes_buffer && !value_is_given(&options[i].value, &ret))
+                        *(uint64_t *) (void *) ((char *) &ret + options[i].value.offset) = ret.buffer_bytes;
         return ret;
+}
+
+const char *options_pointer(const struct transport_options *t, const char *pointer) {
+        static const char where[] = "/transport_options/";
+        if (!t->buffer_bytes || strncmp(pointer, where, sizeof(where) - 1) != 0)
+                return pointer;
+        const struct value *v = value_find(&option_values, pointer + sizeof(where) - 1);
+        return !v || value_is_given(v, t) ? pointer : "/transport_options/buffer_bytes";
 }
 
 void transport_option_names_put(struct json_writer *w, enum transport t) {

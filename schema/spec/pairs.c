@@ -25,7 +25,8 @@ static int append(struct list *l, size_t others, const struct placement *p, size
                         char pointer[JSON_POINTER_MAX];
                         json_pointer_index(pointer, "/placement", index);
                         return refuse(r, 422, "duplicate-value", pointer,
-                                      "this placement stands among the pairs of nodes or CPUs already");
+                                      "this placement stands among the pairs of nodes or CPUs already; \"points\": "
+                                      "\"twice\" measures every point twice");
                 }
         }
         l->items[l->n++] = *p;

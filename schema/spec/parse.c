@@ -124,7 +124,43 @@ static int take_order(struct parser *p, const struct json *v) {
         return r;
 }
 
-/* After repetitions and order: whichever of repetitions and until is posted overrides what the preset has of both. */
+/* After the axes, of which this field makes one. */
+static int take_points(struct parser *p, const struct json *v) {
+        unsigned word = 0;
+        int r = read_word(v, "/points", "points", &spec_instances_words, &word, p->r);
+        if (r < 0 || word != INSTANCES_TWICE)
+                return r;
+        uint32_t *instances = calloc(SPEC_INSTANCES, sizeof(*instances));
+        if (!instances)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < SPEC_INSTANCES; i++)
+                instances[i] = i + 1;
+        free(p->spec->axes[AXIS_INSTANCE].values);
+        p->spec->axes[AXIS_INSTANCE] = (struct axis_list){.values = instances, .n = SPEC_INSTANCES};
+        return 0;
+}
+
+/* The experiment has the baseline's value, and another one. */
+static int check_compare(struct parser *p, const struct spec_compare *c) {
+        const struct axis *a = &axes[c->axis];
+        const struct axis_list *list = &p->spec->axes[c->axis];
+        bool found = false;
+        for (size_t i = 0; i < list->n; i++) {
+                struct point q = {.workload = WORKLOAD_STREAM};
+                axis_set(a, p->spec, i, &q);
+                found |= a->value.type->equal(&a->value, axis_of(a, &q), axis_of(a, &c->baseline));
+        }
+        if (list->n < 2)
+                return refuse(p->r, 422, "wrong-combination", "/until/compare/axis",
+                              "the experiment has one %s, and nothing to compare it with", a->value.name);
+        if (!found)
+                return refuse(p->r, 422, "wrong-combination", "/until/compare/baseline",
+                              "the baseline is none of the experiment's values of %s", a->value.name);
+        return 0;
+}
+
+/* After repetitions, order and points: whichever of repetitions and until is posted overrides what the preset has of
+ * both. */
 static int take_until(struct parser *p, const struct json *v) {
         struct spec_until until = {0};
         int r = values_read(&until_values, v, "/until", &until, p->r);
@@ -138,9 +174,48 @@ static int take_until(struct parser *p, const struct json *v) {
         if (p->spec->order != ORDER_BLOCKS)
                 return refuse(p->r, 422, "wrong-combination", "/order", "until adds whole blocks, and order is %s",
                               spec_order_name(p->spec->order));
+        r = until.compare.given ? check_compare(p, &until.compare) : 0;
+        if (r < 0)
+                return r;
         values_fill(&until_values, &until);
         p->spec->until = until;
         p->spec->repetitions = 1;
+        return 0;
+}
+
+/* Called after the axes, the window's end, repetitions, order, until and rate, some of which exclude a search. */
+static int take_search(struct parser *p, const struct json *v) {
+        static const char *const names[] = {"rate"};
+        struct spec *s = p->spec;
+        if (json_type(v) != JSON_OBJECT)
+                return refuse_type(v, "/search", "an object", p->r);
+        for (const struct json *m = json_first(v); m; m = json_next(m))
+                if (strcmp(json_key(m), names[0]) != 0)
+                        return refuse_member(m, "/search", names, ELEMENTS(names), p->r);
+        if (!json_get(v, "rate"))
+                return refuse(p->r, 422, "missing-field", "/search", "search needs a rate");
+        int r = values_read(&search_values, json_get(v, "rate"), "/search/rate", &s->search, p->r);
+        if (r < 0)
+                return r;
+        if (!(s->search.latency_p99_below_us > 0))
+                return refuse(p->r, 422, "missing-field", "/search/rate",
+                              "the limit is not given: latency_p99_below_us");
+        if (parser_is_posted(p, "rate"))
+                return refuse(p->r, 422, "wrong-combination", "/rate", "search looks for the rate, and rate gives it");
+        if (s->until.relative_ci > 0)
+                return refuse(p->r, 422, "wrong-combination", "/search", "until and search do not go together");
+        if (s->order != ORDER_BLOCKS)
+                return refuse(p->r, 422, "wrong-combination", "/order", "search adds whole blocks, and order is %s",
+                              spec_order_name(s->order));
+        if (s->end.messages || s->end.bytes)
+                return refuse(p->r, 422, "wrong-combination",
+                              parser_is_posted(p, "messages") ? "/messages"
+                              : parser_is_posted(p, "bytes")  ? "/bytes"
+                                                              : "/search",
+                              "search measures each rate for duration_seconds");
+        s->rate = 0; /* a preset's rate is dropped */
+        if (!parser_get(p, "repetitions"))
+                s->repetitions = SPEC_SEARCH_REPETITIONS;
         return 0;
 }
 
@@ -158,6 +233,24 @@ static int take_chunk(struct parser *p, const struct json *v) {
                 return 0;
         return refuse(p->r, 422, "wrong-combination", "/chunk",
                       "chunk is for datagrams and message queues, and no transport of this experiment is one");
+}
+
+static int take_fresh(struct parser *p, const struct json *v) {
+        if (json_as_bool(v, &p->spec->fresh) < 0)
+                return refuse_type(v, "/fresh", "true or false", p->r);
+        if (!p->spec->fresh || spec_transports(p->spec) != 0)
+                return 0;
+        p->spec->fresh = false;
+        if (!parser_is_posted(p, "fresh"))
+                return 0;
+        return refuse(p->r, 422, "wrong-combination", "/fresh",
+                      "fresh is of messages, and no workload of this experiment sends any");
+}
+
+static int take_stamp(struct parser *p, const struct json *v) {
+        if (json_as_bool(v, &p->spec->stamp) < 0)
+                return refuse_type(v, "/stamp", "true or false", p->r);
+        return 0;
 }
 
 static int take_rate(struct parser *p, const struct json *v) {
@@ -191,7 +284,7 @@ static int take_seed(struct parser *p, const struct json *v) {
 }
 
 static int take_require(struct parser *p, const struct json *v) {
-        return values_read(&require_values, v, "/require", &p->spec->require, p->r);
+        return require_read(v, p->spec, p->r);
 }
 
 static int take_tune(struct parser *p, const struct json *v) {
@@ -217,9 +310,13 @@ static const struct field {
         {"warmup_seconds", take_warmup},
         {"repetitions", take_repetitions},
         {"order", take_order},
+        {"points", take_points},
         {"until", take_until},
         {"rate", take_rate},
+        {"search", take_search},
         {"chunk", take_chunk},
+        {"fresh", take_fresh},
+        {"stamp", take_stamp},
         {"seed", take_seed},
         {"require", take_require},
         {"tune", take_tune},
@@ -231,7 +328,8 @@ static int check_names(struct parser *p) {
         size_t n = 0;
 
         for (size_t i = 0; i < AXIS_COUNT; i++)
-                names[n++] = axes[i].value.name;
+                if (!axes[i].field)
+                        names[n++] = axes[i].value.name;
         for (size_t i = 0; i < ELEMENTS(fields); i++)
                 names[n++] = fields[i].name;
         names[n++] = "preset";
@@ -267,6 +365,33 @@ static int find_preset(struct parser *p, struct json **ret_document) {
         return 0;
 }
 
+/* After the axes and the rate. A preset's stamp is dropped where it has no meaning. */
+static int check_stamp(struct parser *p) {
+        struct spec *s = p->spec;
+        const struct axis_list *workloads = &s->axes[AXIS_WORKLOAD], *transports = &s->axes[AXIS_TRANSPORT],
+                               *directions = &s->axes[AXIS_DIRECTION];
+        struct point q = {.message_size = SPEC_STAMPED_MIN};
+
+        if (!s->stamp)
+                return 0;
+        for (size_t i = 0; i < workloads->n * transports->n * directions->n; i++) {
+                axis_set(&axes[AXIS_WORKLOAD], s, i / directions->n / transports->n, &q);
+                axis_set(&axes[AXIS_TRANSPORT], s, i / directions->n % transports->n, &q);
+                axis_set(&axes[AXIS_DIRECTION], s, i % directions->n, &q);
+                if (point_is_stamped(&q, true, s->rate))
+                        return 0;
+        }
+        s->stamp = false;
+        if (!parser_is_posted(p, "stamp"))
+                return 0;
+        if (s->rate > 0)
+                return refuse(p->r, 422, "wrong-combination", "/stamp",
+                              "with a rate, latency counts from the schedule, and no message of this experiment "
+                              "carries a time: leave stamp out");
+        return refuse(p->r, 422, "wrong-combination", "/stamp",
+                      "stamp is for streams over tcp, and no point of this experiment is one");
+}
+
 static int take_all(struct parser *p) {
         int r = check_names(p);
         if (r == 0)
@@ -283,6 +408,8 @@ static int take_all(struct parser *p) {
         if (!e->duration_ns && !e->messages && !e->bytes)
                 e->duration_ns = 5 * NSEC_PER_SEC;
         r = parser_meanings(p);
+        if (r == 0)
+                r = check_stamp(p);
         return r < 0 || p->stored ? r : spec_to_json(p->spec, &p->spec->merged_json);
 }
 
@@ -296,7 +423,7 @@ static int parse_body(const struct json *root, bool stored, struct spec **ret, s
         spec->verify = VERIFY_TOUCH;
         spec->warmup_ns = NSEC_PER_SEC;
         spec->repetitions = 1;
-        spec->order = stored ? ORDER_SHUFFLED : ORDER_BLOCKS; /* which was the only one before there was a choice */
+        spec->order = ORDER_BLOCKS;
         int x = json_type(root) == JSON_OBJECT ? find_preset(&p, &document) : refuse_type(root, "", "an object", r);
         if (x == 0)
                 x = take_all(&p);
@@ -345,6 +472,11 @@ void spec_free(struct spec *s) {
         free(s->preset);
         for (size_t i = 0; i < AXIS_COUNT; i++)
                 free(s->axes[i].values);
+        for (size_t i = 0; i < s->n_facts; i++) {
+                free(s->facts[i].name);
+                free(s->facts[i].text);
+        }
+        free(s->facts);
         free(s->merged_json);
         free(s);
 }

@@ -2,7 +2,8 @@
 #ifndef IPCLAB_SCHEMA_SPEC_PARSER_H
 #define IPCLAB_SCHEMA_SPEC_PARSER_H
 
-/* What the parts of the spec parser share: parse.c leads, axes.c reads the fields that may be lists. */
+/* Declarations that the parts of the spec parser share: parse.c is the entry, axes.c reads the fields that may be
+ * lists. */
 
 #include "schema/spec/internal.h"
 
@@ -10,13 +11,13 @@ struct parser {
         struct spec *spec;
         const struct json *body;   /* what was posted */
         const struct json *preset; /* the spec inside the preset it names, or NULL */
-        bool stored;               /* the body is no person's words, but what an earlier parse came to */
+        bool stored;               /* the body is the merged_json of an earlier parse, not a request */
         struct refusal *r;
 };
 
 /* A field's value: the posted one, else the preset's, else NULL. */
 const struct json *parser_get(const struct parser *p, const char *field);
-/* Whether a person's body itself says it. What the preset alone says gives way where the body leaves it without a
+/* Whether the posted body itself has the field. A preset's field is dropped where the body leaves it without a
  * meaning. */
 bool parser_is_posted(const struct parser *p, const char *field);
 
@@ -24,10 +25,10 @@ bool parser_is_posted(const struct parser *p, const char *field);
 /* "pipe, fifo and tcp": the words that the bits stand for. */
 void parser_list_names(char list[PARSER_NAMES_MAX], const struct vocabulary *words, unsigned bits);
 
-/* The transport_options that are given against the experiment's transports. 0 or -EINVAL. */
+/* Checks the given transport_options against the experiment's transports. 0 or -EINVAL. */
 int options_check(struct parser *p, const struct json *v);
 
-/* All axes with their defaults; then whether a point can have the values that are posted. 0, -EINVAL, -ENOMEM. */
+/* Reads all axes, with their defaults; then checks that a point can have the posted values. 0, -EINVAL, -ENOMEM. */
 int parser_axes(struct parser *p);
 int parser_meanings(struct parser *p);
 

@@ -111,7 +111,7 @@ static int take_memory(const struct json *v, const char *pointer, enum memory_po
         return check_nodes(*ret_policy, n, pointer, r);
 }
 
-/* Where the pages of an end's messages shall be: {"node": 1} for short, or as a memory policy. */
+/* Reads the placement of the pages of an end's messages: {"node": 1} for short, or a memory policy. */
 static int take_buffer(const struct json *v, const char *pointer, struct end_placement *ret, struct refusal *r) {
         const struct json *node = json_type(v) == JSON_OBJECT ? json_get(v, "node") : NULL;
         char here[JSON_POINTER_MAX];
@@ -162,7 +162,7 @@ static int parse_word(const struct json *v, const char *pointer, struct placemen
         return x;
 }
 
-/* A role's word says which end it is, and which pair of words the placement uses. */
+/* A role's word determines the end, and the pair of words that the placement uses. */
 static int find_role(const char *word, enum role_pair *ret_pair, enum end *ret_end) {
         if (role_from_name(word, ret_end) < 0)
                 return -EINVAL;
@@ -300,7 +300,7 @@ bool placement_fits(const struct placement *p, enum workload w, enum transport t
 
 static void put_ends(struct json_writer *w, const struct placement *p, enum role_pair roles) {
         bool none = end_is_empty(&p->ends[END_FIRST]) && end_is_empty(&p->ends[END_SECOND]);
-        for (unsigned i = 0; i < END_COUNT; i++) /* an end that says nothing is left out, unless neither says a thing */
+        for (unsigned i = 0; i < END_COUNT; i++) /* an empty end is left out, unless both are empty */
                 if (!end_is_empty(&p->ends[i]) || (none && i == END_FIRST)) {
                         json_put_key(w, role_pair_name(roles, (enum end) i));
                         put_end(w, &p->ends[i]);

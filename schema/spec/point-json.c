@@ -52,11 +52,15 @@ int point_take(const struct json *object, bool with_placement, struct point *ret
                 const struct value *v = &axes[i].value;
                 if (i == AXIS_PLACEMENT && !with_placement)
                         continue;
-                if (!axis_applies(&axes[i], &p)) {
+                if (!axis_is_settable(&axes[i], &p)) {
                         axis_clear(&axes[i], &p);
                         continue;
                 }
                 const struct json *member = json_get(object, v->name);
+                if (!member && axes[i].later) {
+                        memcpy((char *) &p + v->offset, v->standard, v->size);
+                        continue;
+                }
                 if (!member || v->type->read(v, member, "", (char *) &p + v->offset, &r) < 0)
                         return -EINVAL;
                 taken++;

@@ -35,6 +35,40 @@ static int check_values(const struct point *p, struct refusal *r) {
         return 0;
 }
 
+/* Why several messages cannot be under way at once; NULL: they can. */
+static const char *no_queue(const struct spec *s, const struct point *p) {
+        if (p->copy_mode == COPY_ZERO)
+                return "copy_mode zero-copy, whose sends have a queue of their own";
+        if (p->direction == DIRECTION_BOTH)
+                return "direction both, where an end waits for neither of its directions alone";
+        if (spec_point_rate(s, p) > 0 || s->search.latency_p99_below_us > 0)
+                return "a rate, as the messages of an open loop are sent one by one, when each is due";
+        return NULL;
+}
+
+static int check_queue(const struct spec *s, const struct point *p, struct refusal *r) {
+        const char *why = point_is_queued(p) ? no_queue(s, p) : NULL;
+        if (!why)
+                return 0;
+        return refuse(r, 422, "impossible-combination", "/queue_depth",
+                      "queue_depth %" PRIu32 " is not possible with %s", p->queue_depth, why);
+}
+
+/* Why messages cannot come from a cold source; NULL: they can. */
+static const char *no_cold_source(const struct point *p) {
+        if (p->copy_mode == COPY_ZERO)
+                return "copy_mode zero-copy, whose messages take turns in memory that the kernel still reads";
+        if (point_is_queued(p))
+                return "a queue_depth above 1, whose messages have memory of their own";
+        return NULL;
+}
+
+static int check_source(const struct point *p, struct refusal *r) {
+        const char *why = p->source == SOURCE_COLD ? no_cold_source(p) : NULL;
+        return why ? refuse(r, 422, "impossible-combination", "/source", "source cold is not possible with %s", why)
+                   : 0;
+}
+
 /* How many bytes end a window without messages? And a thread that has none to move measures nothing. */
 static int check_end(const struct spec *s, const struct point *p, struct refusal *r) {
         if (!workload_has_transport(p->workload) && s->end.bytes)
@@ -53,7 +87,7 @@ static int check_end(const struct spec *s, const struct point *p, struct refusal
 
 /* 0, or -EINVAL with *r (status, code, pointer, sentence) for a point that the mechanism cannot do. */
 static int point_check(const struct spec *s, const struct point *p, struct refusal *r) {
-        if (check_values(p, r) < 0 || check_end(s, p, r) < 0)
+        if (check_values(p, r) < 0 || check_queue(s, p, r) < 0 || check_source(p, r) < 0 || check_end(s, p, r) < 0)
                 return -EINVAL;
         if (!placement_fits(&p->placement, p->workload, p->transport))
                 return refuse(r, 422, "impossible-combination", "/placement",
@@ -65,15 +99,15 @@ static int point_check(const struct spec *s, const struct point *p, struct refus
         return 0;
 }
 
-/* Combinations of the axes from `axis` on, of which p has those before. No overflow: at most three lists of
- * SPEC_LIST_MAX values are open in a point, the others are of few words or numbers. */
+/* The number of combinations of the axes from `axis` on; p has the values of those before. No overflow: at most four
+ * lists of SPEC_LIST_MAX values are open in a point, the others are of few words or numbers. */
 static uint64_t count(const struct spec *s, struct point *p, size_t axis) {
         const struct axis *a = &axes[axis];
         uint64_t n = 0;
 
         if (axis == AXIS_COUNT)
                 return 1;
-        if (!axis_applies(a, p)) {
+        if (!axis_is_settable(a, p)) {
                 axis_clear(a, p);
                 return count(s, p, axis + 1);
         }
@@ -86,21 +120,22 @@ static uint64_t count(const struct spec *s, struct point *p, size_t axis) {
         return n;
 }
 
-/* The axes from `axis` on that a point applies them to, of which p has those before. */
+/* The axes from `axis` on that have a meaning for a point; p has the values of those before. */
 static unsigned met(const struct spec *s, struct point *p, size_t axis) {
         const struct axis *a = &axes[axis];
         unsigned bits = 0;
 
         if (axis == AXIS_COUNT)
                 return 0;
-        if (!axis_applies(a, p)) {
+        if (!axis_is_settable(a, p)) {
                 axis_clear(a, p);
                 return met(s, p, axis + 1);
         }
         for (size_t i = 0; i < (a->decides ? s->axes[axis].n : 1); i++) {
                 axis_set(a, s, i, p);
-                if (!a->possible || a->possible(p))
-                        bits |= 1u << axis | met(s, p, axis + 1);
+                if (a->possible && !a->possible(p))
+                        continue;
+                bits |= (axis_applies(a, p) ? 1u << axis : 0) | met(s, p, axis + 1);
         }
         return bits;
 }
@@ -128,14 +163,14 @@ static bool is_of_a_pair(const struct point *p) {
         return p->placement.roles == ROLES_ANY && workload_agents(p->workload) == 1;
 }
 
-/* Each combination of the axes from `axis` on, of which p has those before. */
+/* Adds each combination of the axes from `axis` on; p has the values of those before. */
 static int span(const struct spec *s, struct point *p, size_t axis, struct point_list *list, struct refusal *r) {
         const struct axis *a = &axes[axis];
         int x = 0;
 
         if (axis == AXIS_COUNT)
                 return is_of_a_pair(p) && !placement_make_single(&p->placement) ? 0 : add(s, p, list, r);
-        if (!axis_applies(a, p)) {
+        if (!axis_is_settable(a, p)) {
                 axis_clear(a, p);
                 return span(s, p, axis + 1, list, r);
         }
@@ -161,7 +196,8 @@ static int check_runs(const struct spec *s, size_t n_points, struct refusal *r) 
         if (s->until.relative_ci > 0)
                 return check_count("runs", "/until/max_repetitions", (uint64_t) n_points * s->until.max_repetitions,
                                    SPEC_RUNS_MAX, r);
-        return check_count("runs", "/repetitions", (uint64_t) n_points * s->repetitions, SPEC_RUNS_MAX, r);
+        uint64_t rates = s->search.latency_p99_below_us > 0 ? 1 + SPEC_SEARCH_RATES_MAX : 1; /* and the closed loop */
+        return check_count("runs", "/repetitions", n_points * rates * s->repetitions, SPEC_RUNS_MAX, r);
 }
 
 /* A row without the figure would never be known well enough. */
@@ -176,6 +212,29 @@ static int check_until(const struct spec *s, const struct point_list *list, stru
                                       moves ? transport_name(p->transport) : "",
                                       until_figure_words.name(s->until.figure), why);
         }
+        return 0;
+}
+
+/* Whether there is a pair to compare. */
+static int check_compare(const struct spec *s, const struct point_list *list, struct refusal *r) {
+        const struct spec_compare *c = &s->until.compare;
+        for (size_t i = 0; c->given && i < list->n_points; i++)
+                for (size_t k = 0; k < list->n_points; k++)
+                        if (points_are_compared(c, &list->points[i], &list->points[k]))
+                                return 0;
+        return c->given ? refuse(r, 422, "wrong-combination", "/until/compare",
+                                 "no two points of the experiment differ in their %s alone, one of them the baseline",
+                                 axes[c->axis].value.name)
+                        : 0;
+}
+
+/* Only messages have a rate. */
+static int check_search(const struct spec *s, const struct point_list *list, struct refusal *r) {
+        for (size_t i = 0; s->search.latency_p99_below_us > 0 && i < list->n_points; i++)
+                if (!workload_has_transport(list->points[i].workload))
+                        return refuse(r, 422, "wrong-combination", "/search",
+                                      "search looks for a rate of messages, and workload %s sends none",
+                                      workload_name(list->points[i].workload));
         return 0;
 }
 
@@ -207,6 +266,10 @@ int spec_points(const struct spec *s, struct point_list *ret, struct refusal *r)
                 x = check_runs(s, list.n_points, r);
         if (x == 0)
                 x = check_until(s, &list, r);
+        if (x == 0)
+                x = check_compare(s, &list, r);
+        if (x == 0)
+                x = check_search(s, &list, r);
         if (x < 0) {
                 point_list_deinit(&list);
                 return x;

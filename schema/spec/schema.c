@@ -31,20 +31,24 @@ static const struct value placement_word = {
 static const struct object {
         const char *name, *description;
         const struct value_table *table;
-        bool shared; /* among the definitions, as more than one place refers to it */
+        bool shared; /* among the definitions, too: a placement has one without `more` */
+        void (*more)(struct json_writer *w);
 } objects[] = {
-        {"require", "Preconditions: a host that does not meet them fails the run", &require_values, true},
+        {"require",
+         "Preconditions: a host that does not meet them fails the run. A whole experiment may also require any fact or "
+         "setting of the environment, as GET /environment shows it, and the build that measures",
+         &require_values, true, require_describe},
         {"tune",
          "Settings of the host to change for the runs and to put back after them, where its configuration allows",
-         &tune_values, false},
+         &tune_values, false, NULL},
         {"until",
-         "In place of repetitions: blocks are repeated until every point's figure is known so well. It is looked at "
-         "after 6, "
-         "9, 13, 19, 28, 41, 60, 88, 129 and 200 blocks; the experiment's \"until\" says what was reached",
-         &until_values, false},
+         "In place of repetitions: blocks are repeated until every point's figure, or with compare every pair's ratio, "
+         "is known so well. It is evaluated after 6, 9, 13, 19, 28, 41, 60, 88, 129 and 200 blocks; the experiment's "
+         "\"until\" has what was reached",
+         &until_values, false, NULL},
         {"transport_options",
          "Settings of the mechanism; each is for some transports, at least one of which must be among the experiment's",
-         &option_values, false},
+         &option_values, false, NULL},
 };
 
 static void put_reference(struct json_writer *w, const char *name) {
@@ -79,27 +83,20 @@ static void put_axis(struct json_writer *w, const struct value *v) {
         json_object_end(w);
 }
 
-static void put_object(struct json_writer *w, const struct object *o) {
+static void put_object(struct json_writer *w, const struct object *o, void (*more)(struct json_writer *w)) {
         json_put_key(w, o->name);
         json_object_begin(w);
         json_member_string(w, "description", o->description);
-        values_describe(o->table, w);
+        values_describe(o->table, more, w);
         json_object_end(w);
 }
 
 static void put_properties(struct json_writer *w) {
         for (size_t i = 0; i < AXIS_COUNT; i++)
-                put_axis(w, &axes[i].value);
-        for (size_t i = 0; i < ELEMENTS(objects); i++) {
-                if (!objects[i].shared) {
-                        put_object(w, &objects[i]);
-                        continue;
-                }
-                json_put_key(w, objects[i].name);
-                json_object_begin(w);
-                put_reference(w, objects[i].name);
-                json_object_end(w);
-        }
+                if (!axes[i].field)
+                        put_axis(w, &axes[i].value);
+        for (size_t i = 0; i < ELEMENTS(objects); i++)
+                put_object(w, &objects[i], objects[i].more);
 }
 
 /* Without a description of its type, a value is defined in the frame. */
@@ -118,7 +115,7 @@ static void put_definitions(struct json_writer *w) {
                 put_definition(w, &axes[i].value);
         for (size_t i = 0; i < ELEMENTS(objects); i++)
                 if (objects[i].shared)
-                        put_object(w, &objects[i]);
+                        put_object(w, &objects[i], NULL);
         put_definition(w, &placement_word);
 }
 
@@ -148,7 +145,7 @@ int spec_schema(char **ret) {
         if (r < 0)
                 return r; /* only for want of memory: the build has checked the text */
 
-        _cleanup_(json_writer_deinit) struct json_writer w;
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_writer_init(&w);
         json_object_begin(&w);
         for (const struct json *m = json_first(frame); r == 0 && m; m = json_next(m))
@@ -164,12 +161,12 @@ int spec_schema(char **ret) {
 }
 
 int point_schema(char **ret) {
-        _cleanup_(json_writer_deinit) struct json_writer w;
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_writer_init(&w);
         json_object_begin(&w);
         json_member_string(&w, "description",
                            "One combination of the axes' values: the fields that mean something for its workload and "
-                           "transport.");
+                           "transport. instance is of experiments whose points stand twice.");
         json_member_string(&w, "type", "object");
         json_put_key(&w, "properties");
         json_object_begin(&w);

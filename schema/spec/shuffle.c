@@ -49,9 +49,9 @@ void spec_shuffle(uint64_t seed, size_t n_points, uint32_t repetitions, uint32_t
                         order[i] = (uint32_t) i;
                 for (size_t i = n_points; i > 1; i--) {
                         size_t j = below(s, i);
-                        uint32_t kept = order[i - 1];
+                        uint32_t last = order[i - 1];
                         order[i - 1] = order[j];
-                        order[j] = kept;
+                        order[j] = last;
                 }
         }
 }

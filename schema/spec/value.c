@@ -44,7 +44,7 @@ int read_integer(const struct json *json, const char *pointer, const char *what,
         bool low = x == 0 && (number < 0 || (uint64_t) number < least);
         if (x == 0)
                 snprintf(value, sizeof(value), "%" PRId64, number);
-        else { /* beyond what is exact: the sign tells the side */
+        else { /* too large to be exact: the sign alone decides the side */
                 (void) json_as_double(json, &real);
                 low = real < 0;
                 snprintf(value, sizeof(value), "%g", real);
@@ -297,8 +297,7 @@ void values_fill(const struct value_table *t, void *holder) {
         }
 }
 
-void values_write(const struct value_table *t, struct json_writer *w, const void *holder) {
-        json_object_begin(w);
+void values_put(const struct value_table *t, struct json_writer *w, const void *holder) {
         for (size_t i = 0; i < t->n; i++) {
                 const struct value *v = value_at(t, i);
                 if (!value_is_given(v, holder))
@@ -306,6 +305,11 @@ void values_write(const struct value_table *t, struct json_writer *w, const void
                 json_put_key(w, v->name);
                 v->type->write(v, w, (const char *) holder + v->offset);
         }
+}
+
+void values_write(const struct value_table *t, struct json_writer *w, const void *holder) {
+        json_object_begin(w);
+        values_put(t, w, holder);
         json_object_end(w);
 }
 
@@ -325,7 +329,7 @@ bool values_equal(const struct value_table *t, const void *a, const void *b) {
         return true;
 }
 
-void values_describe(const struct value_table *t, struct json_writer *w) {
+void values_describe(const struct value_table *t, void (*more)(struct json_writer *w), struct json_writer *w) {
         json_member_string(w, "type", "object");
         json_member_bool(w, "additionalProperties", false);
         json_put_key(w, "properties");
@@ -342,5 +346,7 @@ void values_describe(const struct value_table *t, struct json_writer *w) {
                 }
                 json_object_end(w);
         }
+        if (more)
+                more(w);
         json_object_end(w);
 }

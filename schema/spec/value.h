@@ -24,7 +24,7 @@ struct value {
         const void *standard; /* what holds where the field is not given; NULL: there is no such value */
 };
 
-/* What a row has after its description: its type, and where it lies. */
+/* The rest of a row after its description: its type, offset and size. */
 #define VALUE(type_of_value, holder, member)                                                                           \
         &type_of_value, .offset = offsetof(holder, member), .size = sizeof(((holder *) NULL)->member)
 
@@ -67,20 +67,22 @@ int values_read(const struct value_table *t, const struct json *object, const ch
                 struct refusal *r);
 /* Gives those that are not given their standard value, where they have one. */
 void values_fill(const struct value_table *t, void *holder);
-/* An object of those that are given. */
+/* Those that are given, as members of an open object; and as an object. */
+void values_put(const struct value_table *t, struct json_writer *w, const void *holder);
 void values_write(const struct value_table *t, struct json_writer *w, const void *holder);
 bool values_any(const struct value_table *t, const void *holder);
 bool values_equal(const struct value_table *t, const void *a, const void *b);
-/* "type", "additionalProperties" and "properties" of such an object, into an open one. */
-void values_describe(const struct value_table *t, struct json_writer *w);
+/* "type", "additionalProperties" and "properties" of such an object, into an open one. more: adds properties that are
+ * no rows of the table; may be NULL. */
+void values_describe(const struct value_table *t, void (*more)(struct json_writer *w), struct json_writer *w);
 
-/* What else reads a spec needs too. `what` names the field in the sentence. 0; -EINVAL with *r. */
+/* Helpers for other readers of a spec. `what` names the field in the sentence. 0; -EINVAL with *r. */
 int read_integer(const struct json *json, const char *pointer, const char *what, uint64_t least, uint64_t most,
                  uint64_t *ret, struct refusal *r);
 int read_word(const struct json *json, const char *pointer, const char *what, const struct vocabulary *words,
               unsigned *ret, struct refusal *r);
 int refuse_type(const struct json *json, const char *pointer, const char *wanted, struct refusal *r);
-/* Of `names` the one that was probably meant is suggested. */
+/* Refuses an unknown member, and suggests the one of `names` that was probably meant. */
 int refuse_member(const struct json *member, const char *parent, const char *const *names, size_t n, struct refusal *r);
 
 #endif

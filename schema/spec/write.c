@@ -13,6 +13,8 @@
 static void put_axes(struct json_writer *w, const struct spec *s) {
         for (size_t i = 0; i < AXIS_COUNT; i++) {
                 const struct value *v = &axes[i].value;
+                if (axes[i].field)
+                        continue;
                 json_put_key(w, v->name);
                 json_array_begin(w);
                 for (size_t k = 0; k < s->axes[i].n; k++)
@@ -57,6 +59,8 @@ int spec_to_json(const struct spec *s, char **ret) {
         if (s->name)
                 json_member_string(&w, "name", s->name);
         put_axes(&w, s);
+        if (s->axes[AXIS_INSTANCE].n > 1)
+                json_member_string(&w, axis_field(&axes[AXIS_INSTANCE]), spec_instances_name(INSTANCES_TWICE));
         json_member_string(&w, "verify", verify_name(s->verify));
         if (s->end.duration_ns)
                 put_seconds(&w, "duration_seconds", s->end.duration_ns);
@@ -68,13 +72,23 @@ int spec_to_json(const struct spec *s, char **ret) {
         json_member_string(&w, "order", spec_order_name(s->order));
         if (s->until.relative_ci > 0)
                 put_until(&w, &s->until);
-        else
+        if (s->search.latency_p99_below_us > 0) {
+                json_put_key(&w, "search");
+                json_object_begin(&w);
+                put_values(&w, "rate", &search_values, &s->search);
+                json_object_end(&w);
+        }
+        if (!(s->until.relative_ci > 0))
                 json_member_u64(&w, "repetitions", s->repetitions);
         if (s->rate > 0)
                 json_member_double(&w, "rate", s->rate);
         if (s->chunk)
                 json_member_bool(&w, "chunk", true);
-        put_values(&w, "require", &require_values, &s->require);
+        if (s->fresh)
+                json_member_bool(&w, "fresh", true);
+        if (s->stamp)
+                json_member_bool(&w, "stamp", true);
+        require_write(&w, s);
         put_values(&w, "tune", &tune_values, &s->tune);
         put_values(&w, "transport_options", &option_values, &s->options);
         json_member_bool(&w, "skip_impossible", s->skip_impossible);

@@ -5,7 +5,7 @@
 /*
  * How messages are divided into slots of whole pages that both ends take in turn: a file's
  * (agent/transport/file/slots.c), a process's (agent/transport/process/process-vm.c), those that are sealed memory each
- * (agent/transport/memfd/memfd.c). The agents make them so, and the daemon looks beforehand whether there is room.
+ * (agent/transport/memfd/memfd.c). The agents make them so, and the daemon checks beforehand that there is room.
  */
 
 #include "schema/spec/spec.h"
@@ -35,8 +35,8 @@ static inline struct file_layout file_layout_of(const struct point *p, uint64_t 
 
 #define FILE_LAYOUT_FILL_NS UINT64_C(20) /* a byte, to a device that is slow: 50 MB/s */
 
-/* How long the files of all threads may take to be written once, beforehand. An end that fills its slots does so while
- * the other one waits, which is not told: both wait so long, wherever pages are to be in the cache. */
+/* How long the files of all threads may take to be written once, before the start. The other end waits meanwhile
+ * without a notification, so both wait this long wherever pages are to be in the cache. */
 static inline uint64_t file_layout_fill_ns(const struct point *p, enum file_sync sync, uint64_t page) {
         return sync == FILE_SYNC_DIRECT ? 0 : p->threads * file_layout_of(p, page).bytes * FILE_LAYOUT_FILL_NS;
 }

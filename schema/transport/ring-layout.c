@@ -14,13 +14,13 @@ static uint64_t round_up(uint64_t bytes, uint64_t unit) {
         return (bytes + unit - 1) / unit * unit;
 }
 
-/* A stream's slots are many enough to even out who is ahead, and more than a CPU's own cache holds: its writer's lines
- * have left that for the cache that both ends share by the time they are read, where they are to be had sooner than
- * from another CPU's own (rings of 4 MiB moved messages of 4 KiB six to ten times as fast as of 256 KiB, on CPUs with
+/* A stream has enough slots to even out the ends' different speeds, and more than a CPU's own cache holds: by the time
+ * the writer's lines are read they have been evicted to the cache that both ends share, which is read faster than
+ * another CPU's own (rings of 4 MiB moved messages of 4 KiB six to ten times as fast as of 256 KiB, on CPUs with
  * 1 MiB each and 32 MiB between them).
  *
- * Of a round trip one message is under way at a time, and in few lines, which come round again while both CPUs still
- * know them, it is sooner there: with 2 or 4 slots a byte goes there and back about as fast as two lines that are
+ * A round trip has one message under way at a time, and in few lines, which are reused while both CPUs still
+ * cache them, it arrives sooner: with 2 or 4 slots a byte goes there and back about as fast as two lines that are
  * handed over without any ring, with 8 and more at seven tenths of that. */
 static uint64_t slots_by_default(const struct point *p, uint64_t slot_bytes) {
         uint64_t bytes = RING_STREAM_BYTES;

@@ -3,7 +3,7 @@
 #define IPCLAB_SCHEMA_RING_LAYOUT_H
 
 /*
- * How much shared memory a point's rings take and how it is divided: the agents make it so, and admission asks whether
+ * How much shared memory a point's rings take and how it is divided: the agents make it so, and admission checks that
  * the host has it. There is one ring per thread and direction. A ring is a row of slots, each one whole message: a
  * ring holds at least one, and messages never go in pieces.
  *
@@ -19,7 +19,7 @@
 #define RING_HEAD_BYTES 128u /* two lines: prefetchers take them in pairs */
 #define RING_INLINE_AT 8u    /* where a short message lies in its slot */
 #define RING_INLINE_MAX (RING_LINE_BYTES - RING_INLINE_AT)
-#define RING_STREAM_BYTES (UINT64_C(4) << 20) /* what a ring of a stream is made for when nothing is asked */
+#define RING_STREAM_BYTES (UINT64_C(4) << 20) /* size of a stream's ring without ring_bytes */
 #define RING_ALL_BYTES (UINT64_C(32) << 20)   /* all rings together, unless two messages each take more */
 #define RING_BYTES_MIN UINT64_C(4096)         /* of transport_options.ring_bytes */
 #define RING_BYTES_MAX (UINT64_C(1) << 30)
@@ -39,7 +39,7 @@ struct ring_layout {
  * many slots as those are. */
 struct ring_layout ring_layout_of_addresses(const struct point *p, uint64_t page_bytes);
 
-/* page_bytes: of the pages that the area is made of (a huge page's size where those are asked for). */
+/* page_bytes: of the pages that the area is made of (a huge page's size where the spec wants those). */
 struct ring_layout ring_layout_of(const struct point *p, const struct transport_options *o, uint64_t page_bytes);
 
 #endif

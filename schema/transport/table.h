@@ -4,14 +4,14 @@
 
 /*
  * The table of transports: one row each, with everything that code outside of agent/transport/ has to know of one. The
- * enumerators, the agent's registration and every list of names are made from it. Code asks for a property of the row
- * and never which transport it has; a new transport is a row here and its file in agent/transport/.
+ * enumerators, the agent's registration and every list of names are made from it. Code tests a property of the row and
+ * never which transport it has; a new transport is a row here and its file in agent/transport/.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What lies between the two ends of a channel. */
+/* The kernel object or memory between the two ends of a channel. */
 enum carrier {
         CARRIER_PIPE,
         CARRIER_SOCKET, /* of the Unix domain: a connected pair */
@@ -23,7 +23,7 @@ enum carrier {
         CARRIER_MEMFD,  /* a memfd for each slot, handed over by its descriptor */
 };
 
-/* What decides how many bytes one transfer takes at most; daemon/admission/capacity.c reads each. */
+/* The limit on the bytes of one transfer; daemon/admission/capacity.c reads each. */
 enum transport_limit {
         LIMIT_PIPE,            /* fs.pipe-max-size */
         LIMIT_STREAM_SOCKET,   /* net.core.wmem_max */
@@ -41,7 +41,7 @@ enum transport_limit {
 /* How a message relates to a transfer. */
 enum delivery {
         DELIVERY_PIECES, /* a byte stream: a message takes as many transfers as it needs */
-        DELIVERY_WHOLE,  /* one transfer: the limit is a message's, too, unless the spec asks for chunks */
+        DELIVERY_WHOLE,  /* one transfer: the limit is a message's, too, unless the spec sets "chunk" */
         DELIVERY_SLOTS,  /* memory or a file that is divided into slots, each of which holds a message */
 };
 
@@ -62,6 +62,7 @@ enum channel_descriptors {
 
 /* transport_options, as bits; schema/spec/options.c has a row for each. */
 enum transport_option {
+        OPTION_BUFFER_BYTES,
         OPTION_PIPE_SIZE,
         OPTION_MSGQ_DEPTH,
         OPTION_RING_BYTES,
@@ -96,7 +97,8 @@ struct transport_term {
         bool has_listener;     /* the server's, with pending connections; each connection takes a port */
         bool assembles_fields; /* a message is assembled from fields in every copy mode, else in one-copy only */
         bool stamps;           /* messages of a stream carry the time of their sending where they are long enough */
-        bool has_multishot;    /* io_uring receives short messages of a stream as they come */
+        bool has_queue;        /* of messages that io_uring moves, in order: more than one may be under way */
+        bool has_multishot;    /* io_uring receives short messages of a stream by multishot */
         bool cpu_per_thread;   /* same-node and node placements give each thread a CPU of its own */
         bool by_descent;       /* the ends share memory that both have from the process that they descend from */
 };
@@ -108,46 +110,50 @@ struct transport_term {
  * API lists them. */
 #define TRANSPORTS(ROW)                                                                                                \
         ROW(PIPE, pipe, .name = "pipe", .title = "pipe", .carrier = CARRIER_PIPE, .limit = LIMIT_PIPE,                 \
-            .copy_modes = COPIES_ALL, .zero_copy = ZERO_COPY_SPLICE, .has_engine = true,                               \
-            .descriptors = DESCRIPTORS_PER_DIRECTION, .options = OPTION(PIPE_SIZE))                                    \
+            .copy_modes = COPIES_ALL, .zero_copy = ZERO_COPY_SPLICE, .has_engine = true, .has_queue = true,            \
+            .descriptors = DESCRIPTORS_PER_DIRECTION, .options = OPTION(BUFFER_BYTES) | OPTION(PIPE_SIZE))             \
         ROW(FIFO, fifo, .name = "fifo", .title = "named pipe", .carrier = CARRIER_PIPE, .limit = LIMIT_PIPE,           \
-            .copy_modes = COPIES_ALL, .zero_copy = ZERO_COPY_SPLICE, .has_engine = true,                               \
-            .descriptors = DESCRIPTORS_PER_DIRECTION, .options = OPTION(PIPE_SIZE))                                    \
+            .copy_modes = COPIES_ALL, .zero_copy = ZERO_COPY_SPLICE, .has_engine = true, .has_queue = true,            \
+            .descriptors = DESCRIPTORS_PER_DIRECTION, .options = OPTION(BUFFER_BYTES) | OPTION(PIPE_SIZE))             \
         ROW(UNIX_STREAM, unix_stream, .name = "unix-stream", .title = "Unix stream socket", .carrier = CARRIER_SOCKET, \
-            .limit = LIMIT_STREAM_SOCKET, .copy_modes = COPIES_TWO_ONE, .has_engine = true,                            \
-            .descriptors = DESCRIPTORS_ONE, .options = OPTION(SNDBUF))                                                 \
+            .limit = LIMIT_STREAM_SOCKET, .copy_modes = COPIES_TWO_ONE, .has_engine = true, .has_queue = true,         \
+            .descriptors = DESCRIPTORS_ONE, .options = OPTION(BUFFER_BYTES) | OPTION(SNDBUF))                          \
         ROW(UNIX_DGRAM, unix_dgram, .name = "unix-dgram", .title = "Unix datagram socket", .carrier = CARRIER_SOCKET,  \
             .limit = LIMIT_DATAGRAM_SOCKET, .delivery = DELIVERY_WHOLE, .copy_modes = COPIES_TWO_ONE,                  \
-            .has_engine = true, .descriptors = DESCRIPTORS_ONE, .options = OPTION(SNDBUF))                             \
+            .has_engine = true, .has_queue = true, .descriptors = DESCRIPTORS_ONE,                                     \
+            .options = OPTION(BUFFER_BYTES) | OPTION(SNDBUF))                                                          \
         ROW(UNIX_SEQPACKET, unix_seqpacket, .name = "unix-seqpacket", .title = "Unix sequenced-packet socket",         \
             .carrier = CARRIER_SOCKET, .limit = LIMIT_DATAGRAM_SOCKET, .delivery = DELIVERY_WHOLE,                     \
-            .copy_modes = COPIES_TWO_ONE, .has_engine = true, .descriptors = DESCRIPTORS_ONE,                          \
-            .options = OPTION(SNDBUF))                                                                                 \
+            .copy_modes = COPIES_TWO_ONE, .has_engine = true, .has_queue = true, .descriptors = DESCRIPTORS_ONE,       \
+            .options = OPTION(BUFFER_BYTES) | OPTION(SNDBUF))                                                          \
         ROW(TCP, tcp, .name = "tcp", .title = "TCP on loopback", .carrier = CARRIER_TCP, .limit = LIMIT_TCP,           \
-            .copy_modes = COPIES_ALL, .zero_copy = ZERO_COPY_NOTIFY, .has_engine = true,                               \
+            .copy_modes = COPIES_ALL, .zero_copy = ZERO_COPY_NOTIFY, .has_engine = true, .has_queue = true,            \
             .descriptors = DESCRIPTORS_ONE, .has_direction = true, .has_roles = true, .has_listener = true,            \
             .assembles_fields = true, .stamps = true, .has_multishot = true, .cpu_per_thread = true,                   \
-            .options = OPTION(SNDBUF) | OPTION(RCVBUF) | OPTION(NODELAY) | OPTION(BUSY_POLL) | OPTION(CONGESTION))     \
+            .options = OPTION(BUFFER_BYTES) | OPTION(SNDBUF) | OPTION(RCVBUF) | OPTION(NODELAY) | OPTION(BUSY_POLL) |  \
+                       OPTION(CONGESTION))                                                                             \
         ROW(SHM_POSIX, shm_posix, .name = "shm-posix", .title = "POSIX shared memory", .carrier = CARRIER_RING,        \
             .limit = LIMIT_SHM_POSIX, .delivery = DELIVERY_SLOTS, .has_wait = true,                                    \
-            .options = OPTION(RING_BYTES) | OPTION(HUGE_PAGES) | OPTION(GATHER))                                       \
+            .options = OPTION(BUFFER_BYTES) | OPTION(RING_BYTES) | OPTION(HUGE_PAGES) | OPTION(GATHER))                \
         ROW(SHM_SYSV, shm_sysv, .name = "shm-sysv", .title = "System V shared memory", .carrier = CARRIER_RING,        \
             .limit = LIMIT_SHM_SYSV, .delivery = DELIVERY_SLOTS, .has_wait = true,                                     \
-            .options = OPTION(RING_BYTES) | OPTION(HUGE_PAGES) | OPTION(GATHER))                                       \
+            .options = OPTION(BUFFER_BYTES) | OPTION(RING_BYTES) | OPTION(HUGE_PAGES) | OPTION(GATHER))                \
         ROW(MMAP_FILE, mmap_file, .name = "mmap-file", .title = "shared mapping of a file", .carrier = CARRIER_RING,   \
             .limit = LIMIT_RUNTIME_DIR, .delivery = DELIVERY_SLOTS, .has_wait = true,                                  \
-            .options = OPTION(RING_BYTES) | OPTION(GATHER))                                                            \
+            .options = OPTION(BUFFER_BYTES) | OPTION(RING_BYTES) | OPTION(GATHER))                                     \
         ROW(MMAP_ANONYMOUS, mmap_anonymous, .name = "mmap-anonymous", .title = "shared anonymous mapping",             \
             .carrier = CARRIER_RING, .limit = LIMIT_MEMORY, .delivery = DELIVERY_SLOTS, .has_wait = true,              \
-            .by_descent = true, .options = OPTION(RING_BYTES) | OPTION(HUGE_PAGES) | OPTION(GATHER))                   \
+            .by_descent = true,                                                                                        \
+            .options = OPTION(BUFFER_BYTES) | OPTION(RING_BYTES) | OPTION(HUGE_PAGES) | OPTION(GATHER))                \
         ROW(FILE, file, .name = "file", .title = "plain file", .carrier = CARRIER_FILE, .limit = LIMIT_RUNTIME_DIR,    \
             .delivery = DELIVERY_SLOTS, .has_engine = true, .descriptors = DESCRIPTORS_ONE,                            \
             .options = OPTION(FILE_SYNC))                                                                              \
         ROW(MSGQ_SYSV, msgq_sysv, .name = "msgq-sysv", .title = "System V message queue", .carrier = CARRIER_QUEUE,    \
-            .limit = LIMIT_MSGQ_SYSV, .delivery = DELIVERY_WHOLE, .options = OPTION(MSGQ_DEPTH))                       \
+            .limit = LIMIT_MSGQ_SYSV, .delivery = DELIVERY_WHOLE,                                                      \
+            .options = OPTION(BUFFER_BYTES) | OPTION(MSGQ_DEPTH))                                                      \
         ROW(MSGQ_POSIX, msgq_posix, .name = "msgq-posix", .title = "POSIX message queue", .carrier = CARRIER_QUEUE,    \
             .limit = LIMIT_MSGQ_POSIX, .delivery = DELIVERY_WHOLE, .descriptors = DESCRIPTORS_PER_DIRECTION,           \
-            .options = OPTION(MSGQ_DEPTH))                                                                             \
+            .options = OPTION(BUFFER_BYTES) | OPTION(MSGQ_DEPTH))                                                      \
         ROW(PROCESS_VM, process_vm, .name = "process-vm", .title = "another process's memory",                         \
             .carrier = CARRIER_PEER, .limit = LIMIT_MEMORY, .delivery = DELIVERY_SLOTS, .copy_modes = COPIES_TWO_ONE,  \
             .has_wait = true)                                                                                          \

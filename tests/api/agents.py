@@ -22,7 +22,7 @@ def agents_of(daemon):
 
 
 def roles_of(agents):
-    """role -> pid. Who was made out of another agent has that one's arguments, among which its own role is the next."""
+    """role -> pid. A forked peer has the arguments of the agent that forked it, in which its own role is the next."""
     roles = {}
     for pid, arguments in agents:
         roles[next(role for role in arguments if role not in roles)] = pid

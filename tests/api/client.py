@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The suites' client with what only these tests look at: every JSON answer is held against what openapi.json says of
-it, and refusals against their problem."""
+"""The suites' client with checks for these tests alone: every JSON response is validated against openapi.json, and
+refusals against their problem."""
 
 import re
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: MIT
 import json
-import os
-from pathlib import Path
 
 import ipclabtest.daemon
 import pytest
@@ -10,16 +8,42 @@ from ipclabtest import BUILD, SOURCE
 
 __all__ = ["BUILD", "SHORT", "SOURCE", "Daemon"]
 
-# One without sanitizers, whose memory is its own.
-PLAIN_BUILD = Path(os.environ.get("IPCLAB_PLAIN_BUILD_ROOT", BUILD))
+# Modules that tools/test runs against the sanitizers' build: those in which the daemon parses what a stranger or a
+# damaged file gives it, streams or pages what it answers, or is held up in the middle of it. What the others make it
+# compute is under the sanitizers in tests/unit; they are about the agents' work and what the answers contain.
+SANITIZED = {
+    "test_bad_specs",
+    "test_bundle_import",
+    "test_damage",
+    "test_events",
+    "test_experiments",
+    "test_http",
+    "test_limits",
+    "test_openapi",
+    "test_results",
+    "test_schema",
+    "test_security",
+    "test_slow",
+}
+# Those that change a setting of the host, act on what others run, or judge how evenly agents run: one at a time.
+ALONE = {
+    "test_full",
+    "test_killed_agents",
+    "test_neighbour",
+    "test_noise",
+    "test_one_cpu",
+    "test_page_sizes",
+    "test_search",  # of a rate that it knows
+    "test_steadiness",
+}
 SHORT = {"transport": "pipe", "message_size": 4096, "duration_seconds": 0.3, "warmup_seconds": 0}
 
 
 class Daemon(ipclabtest.daemon.Daemon):
     """A running one, with a client for each way in."""
 
-    def __init__(self, *options, web_dir=None, preexec=None, build=BUILD):
-        super().__init__("--log-level=debug", *options, build=build, web=web_dir, preexec=preexec)
+    def __init__(self, *options, web_dir=None, preexec=None):
+        super().__init__("--log-level=debug", *options, web=web_dir, preexec=preexec)
         self.start()
         self.unix = self.client(Client)
         self.tcp = Client(port=self.port, token=self.token)
@@ -27,6 +51,16 @@ class Daemon(ipclabtest.daemon.Daemon):
         openapi = json.loads(self.unix.request("GET", "/openapi.json").body)
         for client in (self.unix, self.tcp, self.stranger):
             client.openapi = openapi
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m looks at them
+def pytest_collection_modifyitems(items):
+    for item in items:
+        name = item.module.__name__.rpartition(".")[2]
+        if name in SANITIZED:
+            item.add_marker("sanitized")
+        if name in ALONE:
+            item.add_marker("alone")
 
 
 @pytest.fixture(scope="session")
@@ -46,14 +80,6 @@ def daemon():
 def own_daemon():
     """One for a single test, which may stop or choke it."""
     d = Daemon()
-    yield d
-    d.remove()
-
-
-@pytest.fixture
-def plain_daemon():
-    """One for a single test that is about its memory, or about agents that a leak sanitizer would open to itself."""
-    d = Daemon(build=PLAIN_BUILD)
     yield d
     d.remove()
 

@@ -59,6 +59,7 @@ class Stored:
                 point_id=point_id,
                 repetition=repetition + 1,
                 position=position,
+                block=repetition + 1,
                 result=json.dumps(result),
             )
         return identity
@@ -69,6 +70,7 @@ class Stored:
         adapt(point, repetition, result) changes a run's result in place, or returns the state and flags of the run.
         """
         row = self.db.execute("SELECT * FROM experiments WHERE id = ?", (source,)).fetchone()
+        spec = json.loads(row["merged"]) | {"repetitions": repetitions} | (merged or {})
         first = {}
         for run in self.db.execute(
             "SELECT runs.*, point FROM runs JOIN points ON points.id = point_id "
@@ -86,7 +88,7 @@ class Stored:
             idempotency_key=None,
             runs_total=total,
             runs_done=total,
-            merged=json.dumps(json.loads(row["merged"]) | {"repetitions": repetitions} | (merged or {})),
+            merged=json.dumps(spec),
         )
         self.db.execute(
             "UPDATE experiments SET measures = json_remove(merged, '$.name', '$.seed', '$.repetitions') WHERE id = ?",
@@ -115,6 +117,7 @@ class Stored:
                     point_id=point,
                     repetition=repetition,
                     position=position,
+                    block=repetition if spec.get("order") == "blocks" else None,
                     state=state,
                     flags=json.dumps(flags),
                     result=json.dumps(result) if state == "done" else None,

@@ -139,6 +139,7 @@ def test_where_nothing_is_known(own_daemon):
         ("latency_p99_below_us", "-1"),
         ("latency_p99_below_us", "nan"),
         ("throughput_above_mb_per_second", "0"),
+        ("throughput_above_mb_per_second", "1000000000001"),
     ],
 )
 def test_bad_questions(unix, name, bad):
@@ -147,6 +148,16 @@ def test_bad_questions(unix, name, bad):
     body = {name: float(bad) if bad.lstrip("-").isdigit() else bad}
     problem = unix.refused("POST", "/advice", 422, "bad-value", body)
     assert problem["pointer"] == f"/{name}" and name in problem["detail"]
+
+
+def test_a_limit_may_have_an_exponent(unix):
+    """As JSON writes numbers that are very small."""
+    sentences = [unix.get(f"/advice?cpu_per_message_below_us={limit}")["sentence"] for limit in ("1e-7", "0.0000001")]
+    assert sentences[0] == sentences[1]
+    answer = unix.request("POST", "/advice", {"cpu_per_message_below_us": 1e-7})
+    assert answer.status in (201, 409), answer
+    if answer.status == 201:
+        unix.request("POST", f"/experiments/{answer.json['id']}/cancel")
 
 
 def test_bad_bodies(unix):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """More of an experiment that there is: POST /experiments/{id}/extend and /retry."""
 
+import re
+
 import pytest
 from client import Events
 from conftest import SHORT, Daemon
@@ -55,6 +57,30 @@ def test_a_shuffled_one_has_no_blocks(unix):
     runs = runs_of(unix, identity)
     assert [run["repetition"] for run in runs] == [1, 1, 2, 2, 3, 3, 4, 4]
     assert {run["block"] for run in runs} == {None}
+
+
+def longest(client, operation):
+    """The most CPU time, in seconds, that one such event took of the main loop."""
+    text = client.request("GET", "/metrics").body.decode()
+    name = re.escape(f'ipclab_main_loop_longest_cpu_seconds{{operation="{operation}"}}')
+    return float(re.search(rf"^{name} (\S+)$", text, re.MULTILINE)[1])
+
+
+def test_a_great_extension_goes_in_portions(own_daemon):
+    """As a submission of as many runs does: no event of it holds the main loop for longer than a few of those do."""
+    client = own_daemon.unix
+    spec = {"transport": "pipe", "message_size": list(range(1, 513)), "duration_seconds": 60}
+    client.post(spec)  # ahead of it
+    identity = client.post(spec | {"repetitions": 8})["id"]
+    more = extend(client, identity, {"blocks": 24}, **{"Idempotency-Key": "portions"})
+    assert more["progress"]["runs_total"] == 512 * 32
+    runs = runs_of(client, identity)
+    assert [run["position"] for run in runs] == list(range(512 * 32))
+    assert [run["block"] for run in runs] == [1 + i // 512 for i in range(512 * 32)]
+    assert len({(run["block"], run["point"]["message_size"]) for run in runs}) == 512 * 32
+    assert longest(client, "extend or retry") < 4 * longest(client, "submit")
+    again = client.request("POST", f"/experiments/{identity}/extend", {"blocks": 24}, {"Idempotency-Key": "portions"})
+    assert again.headers["Idempotency-Replayed"] == "true"
 
 
 @pytest.fixture
@@ -129,7 +155,7 @@ def test_the_limits_are_named(unix, long_run):
 
 
 @pytest.mark.parametrize("what", ["extend", "retry"])
-def test_only_of_what_there_is_and_by_who_may(unix, stranger, done, what):
+def test_only_existing_runs_and_authorized_clients(unix, stranger, done, what):
     body = {"blocks": 1} if what == "extend" else None
     unix.refused("POST", f"/experiments/999999999/{what}", 404, "not-found", body)
     stranger.refused("POST", f"/experiments/{done['id']}/{what}", 401, "token-required", body)

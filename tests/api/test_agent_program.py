@@ -10,13 +10,19 @@ from conftest import BUILD
 
 
 def start(tmp_path, agent):
-    """What the daemon says, which does not get as far as to serve."""
-    arguments = [f"--state-dir={tmp_path / 'state'}", f"--runtime-dir={tmp_path / 'run'}", "--listen=none",
-                 f"--socket={tmp_path / 'socket'}", f"--agent={agent}"]
+    """The output of a daemon that fails before it serves."""
+    arguments = [
+        f"--state-dir={tmp_path / 'state'}",
+        f"--runtime-dir={tmp_path / 'run'}",
+        "--listen=none",
+        f"--socket={tmp_path / 'socket'}",
+        f"--agent={agent}",
+    ]
     if os.geteuid() == 0:
         arguments.append("--agent-user=nobody")
-    done = subprocess.run([BUILD / "daemon/ipclabd", *arguments], stdin=subprocess.DEVNULL, capture_output=True,
-                          text=True, timeout=120)
+    done = subprocess.run(
+        [BUILD / "daemon/ipclabd", *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
+    )
     assert done.returncode not in (0, -6), done.stderr
     return done.stderr
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Specs that must be refused, each with exactly one problem: data/bad_specs.json, posted to the real daemon.
 
-A row gives the "spec" (or a raw "body"), and of the problem the status (422 unless said), the slug, and all of the
-members that are there. What depends on the host stands as an expression over the facts below, looked up here and not
-asked of the daemon: "=wmem_max + 1" is a value, "{wmem_max}" a part of a sentence. "~free" is a figure that moves while
-it is looked at: the problem's may differ from it by half. "when" says on which hosts the row can be tried, and
-nothing else passes a row over.
+A row gives the "spec" (or a raw "body"), and of the problem the status (422 by default), the slug, and all of the
+members that are there. A value that depends on the host is an expression over the facts below, which are read here and
+not from the daemon: "=wmem_max + 1" is a value, "{wmem_max}" a part of a sentence. "~free" is a figure that changes
+meanwhile: the problem's may differ from it by half. "when" names the hosts on which the row can be tried; no row is
+skipped otherwise.
 """
 
 import contextlib

@@ -223,7 +223,7 @@ def test_a_baseline_that_is_moved_begins_anew(months):
 
 
 def test_an_experiment_that_finishes_is_held_against_it(months):
-    """By itself, and an event says so: the known figures of the baseline are far from a real run's."""
+    """The check runs by itself and sends an event: the known figures of the baseline are far from a real run's."""
     daemon, base, ids = months
     stored = daemon.unix.get(f"/experiments/{base}")
     pin(daemon.unix, "live", base)
@@ -242,8 +242,8 @@ def test_an_experiment_that_finishes_is_held_against_it(months):
     assert len(daemon.unix.get("/baselines/live/history")["items"]) == len(ids)
 
 
-def test_a_killed_daemon_owes_no_check(months):
-    """What is to be checked is told from the database: a kill in the midst of it delays it."""
+def test_a_killed_daemon_loses_no_check(months):
+    """Pending checks follow from the database: a kill in the midst of one delays it."""
     daemon, base, ids = months
     pin(daemon.unix, "killed", base)
     daemon.process.kill()

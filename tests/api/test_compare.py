@@ -144,7 +144,7 @@ def test_what_is_the_same_is_equivalent(compare):
     assert figure(compare("base", "slow", "&delta=0.5"))["verdict"] == "equivalent"
 
 
-def test_undecided_says_what_would_decide(compare):
+def test_undecided_has_what_would_decide(compare):
     found = figure(compare("base", "few"))
     assert found["verdict"] == "undecided" and not found["differs"]
     assert found["runs_needed"] > 3

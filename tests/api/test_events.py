@@ -9,33 +9,35 @@ from client import PATIENCE_SECONDS, Events
 from conftest import SHORT
 
 
-def test_a_finished_experiment_is_told_from_the_beginning(client, done):
+def test_a_finished_experiment_is_sent_from_the_beginning(client, done):
     with Events(client, f"/experiments/{done['id']}/events") as events:
         assert events.response.status == 200
         assert events.response.headers["Content-Type"] == "text/event-stream"
         assert events.response.headers["Cache-Control"] == "no-store"
-        told = list(events)
-    assert [event for _, event, _ in told].count("end") == 1
-    assert told[-1][1:] == ("end", {"experiment_id": done["id"], "state": "done"})
-    ids = [identity for identity, event, _ in told if event != "end"]
+        received = list(events)
+    assert [event for _, event, _ in received].count("end") == 1
+    assert received[-1][1:] == ("end", {"experiment_id": done["id"], "state": "done"})
+    ids = [identity for identity, event, _ in received if event != "end"]
     assert ids == sorted(set(ids)) and None not in ids
-    assert [data for _, event, data in told if event == "sample"] == client.items(f"/experiments/{done['id']}/samples")
-    runs = sorted((data for _, event, data in told if event == "run"), key=lambda run: run["position"])
+    assert [data for _, event, data in received if event == "sample"] == client.items(
+        f"/experiments/{done['id']}/samples"
+    )
+    runs = sorted((data for _, event, data in received if event == "run"), key=lambda run: run["position"])
     assert runs == client.items(f"/experiments/{done['id']}/runs")
-    assert [data for _, event, data in told if event == "experiment"] == [client.get(f"/experiments/{done['id']}")]
-    for _, event, data in told:
+    assert [data for _, event, data in received if event == "experiment"] == [client.get(f"/experiments/{done['id']}")]
+    for _, event, data in received:
         if event in ("experiment", "run", "sample"):
             client.validate({"$ref": f"#/components/schemas/{event.capitalize()}"}, data)
 
 
 def test_one_comes_back_where_one_was(unix, done):
     with Events(unix, f"/experiments/{done['id']}/events") as events:
-        told = list(events)
-    for at in (0, len(told) // 2, len(told) - 2):
-        with Events(unix, f"/experiments/{done['id']}/events", last_id=told[at][0]) as events:
-            assert list(events) == told[at + 1 :]
+        received = list(events)
+    for at in (0, len(received) // 2, len(received) - 2):
+        with Events(unix, f"/experiments/{done['id']}/events", last_id=received[at][0]) as events:
+            assert list(events) == received[at + 1 :]
     with Events(unix, f"/experiments/{done['id']}/events", last_id=2**53) as events:  # of another database
-        assert list(events) == told
+        assert list(events) == received
 
 
 @pytest.mark.parametrize("last_id", ["x", "-1", "1.5", ""])
@@ -46,7 +48,7 @@ def test_an_id_that_is_none_is_refused(unix, done, path, last_id):
 
 
 def test_samples_arrive_while_it_runs(client):
-    """Of a run that ends by being cancelled, once its first seconds have been told: they did not wait for the end."""
+    """The run is cancelled once its first seconds have been received: they did not wait for the end."""
     experiment = client.post(SHORT | {"duration_seconds": 600})
     arrived = []
     try:
@@ -63,24 +65,24 @@ def test_samples_arrive_while_it_runs(client):
     assert arrived[-1][1]["state"] == "cancelled"
 
 
-def test_a_run_is_told_as_it_goes(client):
+def test_events_follow_a_run(client):
     experiment = client.post(SHORT)
     with Events(client, f"/experiments/{experiment['id']}/events") as events:
-        told = [(event, data) for _, event, data in events]
-    states = [data["state"] for event, data in told if event == "run"]
+        received = [(event, data) for _, event, data in events]
+    states = [data["state"] for event, data in received if event == "run"]
     assert states[-1] == "done" and set(states) <= {"queued", "running", "done"}
-    assert told[-1][1]["state"] == "done"
+    assert received[-1][1]["state"] == "done"
 
 
 def test_an_interrupted_stream_misses_nothing(unix):
     """Reads one event, leaves, comes back with its id, and so on."""
     experiment = unix.post(SHORT | {"repetitions": 3})
-    target, last, told = f"/experiments/{experiment['id']}/events", None, []
-    while not told or told[-1][1] != "end":
+    target, last, received = f"/experiments/{experiment['id']}/events", None, []
+    while not received or received[-1][1] != "end":
         with Events(unix, target, last_id=last) as events:
-            told.append(next(iter(events)))
-            last = told[-1][0]
-    samples = [data for _, event, data in told if event == "sample"]
+            received.append(next(iter(events)))
+            last = received[-1][0]
+    samples = [data for _, event, data in received if event == "sample"]
     assert samples == unix.items(f"/experiments/{experiment['id']}/samples")
 
 
@@ -105,7 +107,7 @@ def test_a_forgotten_experiment_ends_its_stream(unix, long_run):
     assert last[1:] == ("end", {"experiment_id": experiment["id"], "state": "deleted"})
 
 
-def test_all_experiments_are_told_from_now_on(client, done):
+def test_events_of_all_experiments_start_now(client, done):
     with Events(client, "/events") as events:
         stream = iter(events)
         experiment = client.post(SHORT)
@@ -151,19 +153,19 @@ def test_too_many_subscribers_are_refused(own_daemon):
 
 def test_many_listen_to_one_experiment(unix):
     experiment = unix.post(SHORT | {"duration_seconds": 1})
-    told = [None] * 20
+    received = [None] * 20
 
     def listen(i):
         with Events(unix, f"/experiments/{experiment['id']}/events") as events:
-            told[i] = [data for _, event, data in events if event == "sample"]
+            received[i] = [data for _, event, data in events if event == "sample"]
 
-    threads = [threading.Thread(target=listen, args=(i,)) for i in range(len(told))]
+    threads = [threading.Thread(target=listen, args=(i,)) for i in range(len(received))]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(PATIENCE_SECONDS)
     samples = unix.items(f"/experiments/{experiment['id']}/samples")
-    assert samples and all(one == samples for one in told)
+    assert samples and all(one == samples for one in received)
 
 
 def test_streams_end_when_the_daemon_stops(own_daemon):

@@ -15,7 +15,7 @@ def parse_time(text):
     return datetime.datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=datetime.UTC)
 
 
-def test_a_submission_is_created_where_it_says(client):
+def test_a_submission_is_created_at_its_location(client):
     spec = SHORT | {"name": "Überblick", "repetitions": 2, "seed": 42, "duration_seconds": 1}
     before = datetime.datetime.now(datetime.UTC) - datetime.timedelta(milliseconds=1)  # as it is written in these
     answer = client.request("POST", "/experiments", spec)
@@ -57,8 +57,8 @@ def test_a_preset_is_overridden_field_by_field(unix):
     unix.wait_final(experiment["id"])
 
 
-def test_what_an_override_leaves_without_a_meaning_gives_way(unix):
-    """The preset cuts the messages of queues into pieces; a pipe has no use for that, and the body does not ask it."""
+def test_a_field_of_the_preset_without_a_meaning_is_dropped(unix):
+    """The preset cuts the messages of queues into pieces; a pipe has no use for that, and the body does not set it."""
     spec = {"preset": "ipc-4mib-quick", "transport": "pipe"}
     experiment = unix.post(spec)
     assert experiment["spec"] == spec
@@ -129,7 +129,7 @@ def hasty():
 
 
 @pytest.mark.parametrize(
-    ("fields", "pointer", "asked"),
+    ("fields", "pointer", "requested"),
     [
         ({"duration_seconds": 15, "warmup_seconds": 15}, "/duration_seconds", 30),
         ({"duration_seconds": 20, "warmup_seconds": 0}, "/duration_seconds", 20),
@@ -137,13 +137,13 @@ def hasty():
         ({"messages": 1, "warmup_seconds": 21}, "/warmup_seconds", 21),
     ],
 )
-def test_what_run_timeout_would_end_is_refused(hasty, fields, pointer, asked):
+def test_what_run_timeout_would_end_is_refused(hasty, fields, pointer, requested):
     spec = {"transport": "pipe", "message_size": 64} | fields
     problem = hasty.refused("POST", "/experiments", 422, "limit-exceeded", spec)
     assert problem["pointer"] == pointer
     assert problem["limit"]["name"] == "run_timeout"
     assert problem["limit"]["value"] == 20
-    assert problem["value"] == asked
+    assert problem["value"] == requested
 
 
 def test_what_run_timeout_lets_be_is_done(hasty):
@@ -287,7 +287,7 @@ def test_a_bad_parameter_is_named(unix, query, slug, named):
 
 @pytest.mark.parametrize("more, fields", [({}, 1), ({"copy_mode": "one-copy"}, 1), ({"fields": 3}, 3)])
 @pytest.mark.parametrize("direction", ["down", "both"])
-def test_a_message_is_one_field_unless_more_are_asked_for(unix, more, fields, direction):
+def test_a_message_is_one_field_by_default(unix, more, fields, direction):
     spec = {"transport": "tcp", "message_size": 10007, "direction": direction, "verify": "checksum", "messages": 500}
     experiment = unix.wait_final(unix.post(spec | {"warmup_seconds": 0} | more)["id"])
     assert experiment["state"] == "done", experiment

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What an experiment's runs let one conclude, over HTTP: on real runs, and on runs whose figures were made."""
 
+import itertools
+
 import pytest
 from made import write_figures
 
@@ -34,6 +36,24 @@ def law(point):
     if point["transport"] == "unix-stream":
         return 1000 + 0.5 * size
     return (2000 + 0.25 * size) * (4 if size == 65536 else 1)
+
+
+def test_runs_that_are_alike_have_a_wider_interval(own_daemon):
+    """The machine is half as fast for the second half of the runs, and the interval of a row says so."""
+    spec = SPEC | {"transport": ["pipe", "fifo"], "repetitions": 16}
+    experiment = own_daemon.unix.wait_final(own_daemon.unix.post(spec)["id"])["id"]
+    slow = itertools.count()
+    write_figures(own_daemon, experiment, lambda point: 1000 if next(slow) < 16 else 2000)
+    table = f"/experiments/{experiment}/results"
+    for row in own_daemon.unix.get(table)["items"]:
+        judged = row["autocorrelation"]
+        assert judged["figure"] == "throughput_bytes_per_second" and judged["ci95_of"] == "moment"
+        assert judged["lag1"] > 0.5 and judged["effective_runs"] < 6
+        assert judged["interval"] is None, "the least and the greatest of 16 are no more than what five tell"
+        assert row["throughput_bytes_per_second"]["ci95"]
+    few = own_daemon.unix.wait_final(own_daemon.unix.post(SPEC | {"repetitions": 6})["id"])["id"]
+    (row,) = own_daemon.unix.get(f"/experiments/{few}/results")["items"]
+    assert row["autocorrelation"] is None and row["reasons"]["autocorrelation"].startswith("fewer than 12 runs")
 
 
 def test_what_is_there_is_found(measured):
@@ -96,7 +116,7 @@ def test_as_markdown(measured):
     write_figures(daemon, experiment, law)
     path = f"/experiments/{experiment}/findings"
     answer = daemon.unix.request("GET", path, headers={"Accept": "text/markdown"})
-    assert answer.status == 200 and answer.headers["Vary"] == "Accept"
+    assert answer.status == 200 and answer.headers["Vary"] == "Accept, Accept-Encoding"
     assert answer.headers["Content-Type"] == "text/markdown; charset=utf-8"
     text = answer.body.decode()
     assert text.startswith(f"# Findings of experiment {experiment}\n")
@@ -142,7 +162,7 @@ def test_a_study_has_its_answers(unix):
 
 
 def test_an_open_loop_has_no_throughput(unix):
-    """What was asked for is no finding."""
+    """The requested rate is no finding."""
     spec = SPEC | {"message_size": [64, 4096], "rate": 2000, "messages": 100, "repetitions": 6}
     experiment = unix.wait_final(unix.post(spec)["id"])
     assert experiment["state"] == "done", experiment

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the daemon says of itself and of the host: presets, transports, topology, environment, health, metrics, page."""
+"""The daemon's reports on itself and the host: presets, transports, topology, environment, health, metrics, page."""
 
 import ctypes
 import errno
@@ -24,9 +24,10 @@ def test_presets_are_the_files(client):
     presets = client.get("/presets")
     assert presets["next"] is None
     files = {path.stem: json.loads(path.read_text()) for path in (SOURCE / "schema/presets").glob("*.json")}
-    assert {
-        p["name"]: {"title": p["title"], "description": p["description"], "spec": p["spec"]} for p in presets["items"]
-    } == files
+    for file in files.values():  # a short form has the question of the preset that it shortens
+        file.setdefault("question", None)
+        file.setdefault("expected", None)
+    assert {p.pop("name"): p for p in presets["items"]} == files
 
 
 TRANSPORTS = (
@@ -52,7 +53,7 @@ LARGEST = 1 << 30  # message of a spec
 MEMORY, CGROUP = "memory available", "memory.max of"
 
 
-def test_transports_say_what_is_there_and_why_not(client):
+def test_transports_have_their_availability_and_reasons(client):
     transports = {t["name"]: t for t in client.get("/transports")["items"]}
     assert set(transports) >= set(TRANSPORTS)
     assert client.get("/transports")["next"] is None
@@ -69,8 +70,8 @@ def own_settings(*names):
     """As a run has them: in an IPC namespace of its own, where there can be one."""
     paths = [f"/proc/sys/{name}" for name in names]
     command = ["unshare", *([] if os.geteuid() == 0 else ["--user"]), "--ipc", "cat", *paths]
-    told = subprocess.run(command, capture_output=True, text=True)
-    text = told.stdout if told.returncode == 0 else "\n".join(Path(path).read_text() for path in paths)
+    output = subprocess.run(command, capture_output=True, text=True)
+    text = output.stdout if output.returncode == 0 else "\n".join(Path(path).read_text() for path in paths)
     return [int(number) for number in text.split()]
 
 
@@ -84,15 +85,15 @@ def proc_number(path, pattern):
 
 
 def cgroup_left(folder):
-    """Of its memory; None: it has no limit, or none that this kernel tells."""
+    """The memory left below its limit; None: it has no limit, or none that this kernel reports."""
     try:
         most, used = ((folder / name).read_text().strip() for name in ("memory.max", "memory.current"))
     except OSError:
         return None
     if most == "max":
         return None
-    told = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
-    back = sum(int(told.get(key, 0)) for key in ("inactive_file", "active_file", "slab_reclaimable"))
+    stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+    back = sum(int(stat.get(key, 0)) for key in ("inactive_file", "active_file", "slab_reclaimable"))
     return int(most) - int(used) + back
 
 
@@ -168,7 +169,7 @@ def capacity(unix, request):
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
-def test_the_limit_is_what_the_host_says(daemon, transport, capacity):
+def test_the_limit_is_the_hosts(daemon, transport, capacity):
     shown = capacity["at_start"] or capacity["limit"]
     known = limits_of(daemon, transport)
     end = shown["name"].rpartition("…")[2]  # of a long name
@@ -209,7 +210,7 @@ def test_the_kernel_takes_the_longest_datagram_and_no_longer_one(transport, capa
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_a_byte_above_the_largest_message_is_refused(unix, transport, capacity):
-    """In the name of what the row says."""
+    """The problem names the limit of the transport's row."""
     size, limit = capacity["largest_message"] + 1, capacity["limit"]
     if moves(limit) and size <= LARGEST:
         pytest.skip(f"{limit['name']} changes while one looks")
@@ -217,7 +218,7 @@ def test_a_byte_above_the_largest_message_is_refused(unix, transport, capacity):
     problem = unix.refused("POST", "/experiments", 422, "limit-exceeded", spec)
     assert problem["pointer"] == "/message_size"
     assert str(size) in problem["detail"]
-    if size > LARGEST:  # no spec may ask for more, wherever it runs
+    if size > LARGEST:  # the maximum of every spec, on any host
         assert problem["limit"] == {"name": "message_size", "value": LARGEST}, problem
     else:
         assert problem["limit"] == {"name": limit["name"], "value": limit["value"]}, problem
@@ -247,7 +248,7 @@ def io_uring_refusal():
     disabled = Path("/proc/sys/kernel/io_uring_disabled")  # since Linux 6.6
     value = int(disabled.read_text()) if disabled.exists() else 0
     if value == 1:
-        pytest.skip("kernel.io_uring_disabled is 1: for whom, tests/unit/test-capacity.c asks")
+        pytest.skip("kernel.io_uring_disabled is 1: for whom, tests/unit/test-capacity.c checks")
     if value:
         return "kernel.io_uring_disabled"
     libc = ctypes.CDLL(None, use_errno=True)
@@ -316,7 +317,7 @@ def test_a_cpu_that_comes_can_be_had_at_once(tree):
         assert problem.status == 422 and "offline" in problem.json["detail"], problem
         assert not is_online(d.unix, 1)
         set_cpus(tree, "0-1")
-        d.unix.post(spec)  # before anybody has looked at the topology
+        d.unix.post(spec)  # before anybody has requested the topology
         assert is_online(d.unix, 1)
     finally:
         d.remove()
@@ -324,7 +325,7 @@ def test_a_cpu_that_comes_can_be_had_at_once(tree):
 
 def test_health(client, long_run):
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while (health := client.get("/health"))["running_run"] is None:  # told a moment after the run is stored as running
+    while (health := client.get("/health"))["running_run"] is None:  # set a moment after the run is stored as running
         assert time.monotonic() < deadline, health
     assert health["status"] == "ok" and health["problem"] is None and health["leftover"] is None
     assert re.fullmatch(r"\d+\.\d+\.\d+", health["version"])
@@ -367,7 +368,7 @@ def test_metrics_are_prometheus_text(client, done):
     assert later[key] > values[key]
 
 
-def test_what_ails_the_daemon_is_told_in_the_same_words(own_daemon):
+def test_health_and_log_report_a_failure_in_the_same_words(own_daemon):
     state, away = own_daemon.base / "state", own_daemon.base / "away"
     state.rename(away)
     own_daemon.unix.refused("GET", "/experiments/1", 503, "unavailable")
@@ -454,7 +455,7 @@ def test_links_and_hidden_files_are_no_assets(tmp_path):
         d.remove()
 
 
-def test_a_service_that_is_told_to_read_its_settings_says_that_it_does_not():
+def test_a_reload_of_the_service_is_logged_as_unsupported():
     d = Daemon(preexec=os.setsid)
     try:
         d.process.send_signal(signal.SIGHUP)

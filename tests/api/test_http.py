@@ -2,12 +2,14 @@
 """HTTP itself: methods, targets, connections, and bytes that are no request."""
 
 import contextlib
+import gzip
 import http.client
 import json
 import socket
 
 import pytest
 from client import parse_raw, read_all
+from conftest import SHORT
 
 GETS = [
     "/",
@@ -352,6 +354,28 @@ def test_what_is_no_request_gets_one_problem(client, name, before):
     assert problem["type"] == f"urn:ipclab:problem:{slug}" and problem["status"] == status
 
 
+@pytest.mark.parametrize("end", ["refused", "half-closed"])
+def test_what_is_behind_a_slow_request_is_answered(client, end):
+    """libmicrohttpd drops every response of a connection whose end it reads while a request is handled, which it does
+    where it has an older connection."""
+    transports = ["pipe", "fifo", "unix-stream", "unix-seqpacket", "tcp"]
+    body = json.dumps({"transport": transports, "message_size": list(range(1, 1001)), "messages": 1}).encode()
+    plan = (
+        f"POST /experiments?dry_run=true HTTP/1.1\r\nHost: {client.host}\r\nAuthorization: Bearer {client.token}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    health = f"GET /health HTTP/1.1\r\nHost: {client.host}\r\n\r\n"
+    with client.raw_socket(), client.raw_socket() as sock, sock.makefile("rb") as file:
+        sock.sendall(plan.encode() + body + 2 * health.encode() + (b"BAD\r\n\r\n" if end == "refused" else b""))
+        if end == "half-closed":
+            sock.shutdown(socket.SHUT_WR)
+        expected = [200] * 3 + ([400] if end == "refused" else [])
+        answers = [one_response(file) for _ in expected]
+        assert file.read() == b""
+    assert [status for status, _, _ in answers] == expected
+    assert json.loads(answers[0][2])["runs"] == 5000 and json.loads(answers[1][2])["status"] == "ok"
+
+
 def test_a_body_in_bad_chunks_gets_one_problem(client):
     """Also where its head was refused already."""
     for token in (client.token or "x", "wrong"):
@@ -387,3 +411,45 @@ def test_what_the_server_refuses_is_counted(unix):
     before = refused()
     unix.raw(b"PRI * HTTP/2.0\r\n\r\n")
     assert refused() > before
+
+
+GZIP = {"Accept-Encoding": "gzip"}
+
+
+@pytest.mark.parametrize("path", [path for path in GETS if path != "/" and "events" not in path])
+def test_a_body_is_compressed_for_a_client_that_accepts_it(client, fill, path):
+    plain = client.request("GET", fill(path))
+    coded = client.request("GET", fill(path), headers=GZIP)
+    assert coded.status == 200 and plain.headers["Content-Encoding"] is None
+    if len(plain.body) < 1024:
+        assert coded.headers["Content-Encoding"] is None
+        return
+    assert coded.headers["Content-Encoding"] == "gzip" and len(coded.body) < len(plain.body)
+    assert all("Accept-Encoding" in one.headers["Vary"].split(", ") for one in (plain, coded))
+    if path not in (*MOVING, "/metrics", "/health", "/environment"):
+        assert gzip.decompress(coded.body) == plain.body
+    for refused in ("identity", "gzip;q=0", "br"):
+        assert client.request("GET", fill(path), headers={"Accept-Encoding": refused}).body[:2] != b"\x1f\x8b"
+
+
+def test_a_list_is_compressed_while_it_is_made(unix, long_run):
+    ids = [unix.post(SHORT | {"message_size": list(range(1, 900)), "seed": seed})["id"] for seed in range(12)]
+    plain = unix.request("GET", "/experiments?state=queued&limit=12")
+    coded = unix.request("GET", "/experiments?state=queued&limit=12", headers=GZIP)
+    head = unix.request("HEAD", "/experiments?state=queued&limit=12", headers=GZIP)
+    for identity in ids:
+        unix.request("POST", f"/experiments/{identity}/cancel")
+    assert len(plain.body) > 2 * (32 << 10) and plain.headers["Content-Length"] is None, "of several portions"
+    assert coded.headers["Content-Encoding"] == head.headers["Content-Encoding"] == "gzip" and head.body == b""
+    assert len(coded.body) < len(plain.body) / 4
+    items = json.loads(gzip.decompress(coded.body))["items"]
+    assert [one["id"] for one in items] == [one["id"] for one in plain.json["items"]] == ids[::-1]
+
+
+def test_what_has_a_form_of_its_own_is_not_compressed_again(unix, done):
+    events = unix.request("GET", f"/experiments/{done['id']}/events", headers=GZIP)
+    assert events.headers["Content-Encoding"] is None and b"event: end" in events.body
+    bundle = unix.request("GET", f"/experiments/{done['id']}/bundle", headers=GZIP)
+    assert bundle.headers["Content-Encoding"] is None and json.loads(gzip.decompress(bundle.body))["bundle"] == 1
+    problem = unix.request("GET", "/experiments/999999", headers=GZIP)
+    assert problem.status == 404 and problem.headers["Content-Encoding"] is None

@@ -80,7 +80,7 @@ def rows(daemon):
 
 def metric(client, name):
     text = client.request("GET", "/metrics").body.decode()
-    return float(re.search(rf"^{name} (\S+)$", text, re.MULTILINE)[1])
+    return float(re.search(rf"^{re.escape(name)} (\S+)$", text, re.MULTILINE)[1])
 
 
 def test_a_large_experiment_is_deleted_in_portions(own_daemon):
@@ -103,5 +103,7 @@ def test_a_large_experiment_is_deleted_in_portions(own_daemon):
         assert wal.stat().st_size < 64 << 20
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    assert metric(client, "ipclab_main_loop_longest_seconds") > 0
+    for operation in ("submit", "cancel", "delete", "run start", "run end", "housekeeping"):
+        assert metric(client, f'ipclab_main_loop_longest_seconds{{operation="{operation}"}}') > 0
+        assert metric(client, f'ipclab_main_loop_longest_cpu_seconds{{operation="{operation}"}}') > 0
     assert metric(client, "ipclab_main_loop_slow_total") >= 0

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""What readers without a token can make the daemon hold: a bounded part of what they ask for."""
+"""The memory that readers without a token can make the daemon hold: a bounded part of their responses."""
 
 import contextlib
+import gzip
+import hashlib
 import json
+import os
 import socket
 import threading
 import time
@@ -10,6 +13,7 @@ import time
 import pytest
 from client import PATIENCE_SECONDS, parse_raw
 from conftest import SHORT
+from stored import Stored
 
 RSS_MAX = 64 << 20
 READERS = 24
@@ -58,12 +62,12 @@ def long_spec():
 
 
 @pytest.fixture
-def blocked(plain_daemon):
+def blocked(own_daemon):
     """Whose queue stands still: nothing but the readers takes its time."""
-    plain_daemon.unix.wait_state(plain_daemon.unix.post(SHORT | {"duration_seconds": 600})["id"], ("running",))
-    for client in (plain_daemon.unix, plain_daemon.stranger):  # to hold megabytes against the schema takes minutes
+    own_daemon.unix.wait_state(own_daemon.unix.post(SHORT | {"duration_seconds": 600})["id"], ("running",))
+    for client in (own_daemon.unix, own_daemon.stranger):  # to hold megabytes against the schema takes minutes
         client.openapi = {}
-    return plain_daemon
+    return own_daemon
 
 
 def slow_reader(daemon, target, accept="application/json"):
@@ -130,7 +134,7 @@ def test_large_tables_are_not_held_for_each_reader(blocked):
 
 @pytest.mark.parametrize("accept", ["application/json", "text/csv"])
 def test_where_a_table_is_from_is_not_held_with_a_large_spec(blocked, accept):
-    """What stands beside the rows comes from the spec, which is read once for a reader and not kept."""
+    """The members beside the rows come from the spec, which is read once for a reader and not held."""
     experiment = submit(blocked, long_spec())
     for name in ("results", "runs", "samples"):
         assert attack(blocked, f"/experiments/{experiment['id']}/{name}", accept) < RSS_MAX
@@ -157,15 +161,18 @@ def test_what_is_too_much_together_is_refused_for_a_while(blocked):
     assert answer.status == 200
 
 
+def metrics(daemon):
+    return daemon.unix.request("GET", "/metrics").body.decode()
+
+
 def test_an_answer_that_nobody_takes_is_dropped(blocked):
     experiment = submit(blocked, long_spec())
     with slow_reader(blocked, f"/experiments/{experiment['id']}") as sock:
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while (
-            'ipclab_http_connections{listener="tcp"} 0\n' not in blocked.unix.request("GET", "/metrics").body.decode()
-        ):
-            assert time.monotonic() < deadline, "it is still waited for"
-            time.sleep(0.1)
+        for connections in (1, 0):  # it has come, it has gone
+            while f'ipclab_http_connections{{listener="tcp"}} {connections}\n' not in metrics(blocked):
+                assert time.monotonic() < deadline, f"it is still waited for, until there are {connections}"
+                time.sleep(0.1)
         sock.settimeout(PATIENCE_SECONDS)
         received = b""
         with contextlib.suppress(ConnectionError):
@@ -173,3 +180,33 @@ def test_an_answer_that_nobody_takes_is_dropped(blocked):
                 received += piece
     status, headers, body = parse_raw(received)
     assert status == 200 and len(body) < int(headers["Content-Length"])
+
+
+BUNDLE_RUNS = int(os.environ.get("IPCLAB_BUNDLE_RUNS", "800"))  # 10 000 take minutes
+
+
+def test_a_bundle_is_made_and_taken_in_a_portion_at_a_time(own_daemon, daemon):
+    """What a host holds of one does not grow with its runs, but for the file that came."""
+    real = own_daemon.unix.wait_final(
+        own_daemon.unix.post({"transport": "pipe", "messages": 50, "warmup_seconds": 0})["id"]
+    )
+    assert real["state"] == "done", real
+    assert own_daemon.stop() == 0
+    stored = Stored(own_daemon.state / "ipclab.db")
+    many = stored.widen(real["id"], 8, BUNDLE_RUNS // 8, lambda *_: None)
+    stored.close()
+    own_daemon.start()
+    own_daemon.unix.get(f"/experiments/{many}/results")
+    before = rss(own_daemon)
+    with Peak(own_daemon) as made:
+        answer = own_daemon.unix.request("GET", f"/experiments/{many}/bundle", timeout=3600)
+    assert answer.status == 200, answer
+    text = gzip.decompress(answer.body)
+    assert made.bytes - before < len(text) / 2, (made.bytes, before, len(text))
+    before = rss(daemon)
+    digest, gzipped = hashlib.sha256(text).hexdigest(), {"Content-Type": "application/gzip"}
+    with Peak(daemon) as taken:
+        there = daemon.unix.request("POST", f"/bundles?sha256={digest}", answer.body, gzipped, timeout=3600)
+    assert there.status == 201 and there.json["progress"]["runs_done"] == BUNDLE_RUNS, there
+    assert taken.bytes - before < len(answer.body) + len(text) / 2, (taken.bytes, before, len(text))
+    assert daemon.unix.request("GET", f"/experiments/{there.json['id']}/bundle").body == answer.body

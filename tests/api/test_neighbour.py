@@ -161,12 +161,16 @@ def test_the_attacks_are_real():
     assert met["list its descriptors"] == "done" and met["read its mappings"] == "done", met
 
 
-@pytest.mark.parametrize("point", [
-    {"transport": "pipe"},
-    {"transport": "mmap-anonymous"},  # two agents from one program
-    {"transport": "file"},
-    {"workload": "syscall"},
-], ids=lambda point: "-".join(point.values()))
+@pytest.mark.parametrize(
+    "point",
+    [
+        {"transport": "pipe"},
+        {"transport": "mmap-anonymous"},  # two agents from one program
+        {"transport": "file"},
+        {"workload": "syscall"},
+    ],
+    ids=lambda point: "-".join(point.values()),
+)
 def test_an_agent_cannot_be_looked_into(own_daemon, point):
     spec = SHORT | {"duration_seconds": 600} | point
     if point.get("workload") == "syscall":
@@ -200,21 +204,28 @@ def test_agents_without_privilege_reach_each_other(own_daemon, workload, copy_mo
     if not rows["process-vm"]["available"]:
         pytest.skip(rows["process-vm"]["reason"])
     spec = {
-        "transport": "process-vm", "workload": workload, "copy_mode": copy_mode, "message_size": 5000, "messages": 1000,
-        "warmup_seconds": 0, "verify": "checksum", "repetitions": 1, "threads": 2,
+        "transport": "process-vm",
+        "workload": workload,
+        "copy_mode": copy_mode,
+        "message_size": 5000,
+        "messages": 1000,
+        "warmup_seconds": 0,
+        "verify": "checksum",
+        "repetitions": 1,
+        "threads": 2,
     }
     experiment = own_daemon.unix.post(spec)
     assert own_daemon.unix.wait_final(experiment["id"])["state"] == "done", own_daemon.log_tail()
 
 
-def test_agents_are_closed_from_birth(plain_daemon):
-    """Whoever looks again and again, while agents are started, does not find one that is still open."""
-    stop = plain_daemon.base / "stop"
+def test_agents_are_closed_from_birth(own_daemon):
+    """A neighbour that looks again and again while agents are started does not find one that is still open."""
+    stop = own_daemon.base / "stop"
 
     def watch():
         opened = 0
         while not stop.exists():
-            for pid in agents_of(plain_daemon):
+            for pid in agents_of(own_daemon):
                 with contextlib.suppress(OSError):
                     os.listdir(f"/proc/{pid}/fd")
                     opened += 1
@@ -230,19 +241,20 @@ def test_agents_are_closed_from_birth(plain_daemon):
     os.close(write)
     spec = {"transport": "pipe", "message_size": 64, "messages": 1000, "warmup_seconds": 0, "repetitions": 10}
     try:
-        experiment = plain_daemon.unix.post(spec)
-        state = plain_daemon.unix.wait_final(experiment["id"])["state"]
+        experiment = own_daemon.unix.post(spec)
+        state = own_daemon.unix.wait_final(experiment["id"])["state"]
     finally:
         stop.touch()
     with open(read, "rb") as result:
         text = result.read()
     os.waitpid(child, 0)
-    assert state == "done", plain_daemon.log_tail()
+    assert state == "done", own_daemon.log_tail()
     assert text == b"0"
 
 
 def bury(directory, depth, files):
     """Directories in one another, and many files, of the agents' user."""
+
     def dig():
         at = os.open(directory, os.O_RDONLY)
         for number in range(files):
@@ -253,6 +265,7 @@ def bury(directory, depth, files):
             os.close(at)
             at = below
         return True
+
     assert as_agents_user(dig)
 
 
@@ -279,7 +292,7 @@ def test_what_a_killed_daemon_left_does_not_stop_the_next(own_daemon):
 
 
 def test_what_cannot_be_removed_is_named(tmp_path):
-    """Something is mounted in a leftover: the daemon starts, and says where it is."""
+    """Something is mounted in a leftover: the daemon starts, and logs its path."""
     if shutil.which("unshare") is None or subprocess.run(["unshare", "-m", "true"], check=False).returncode != 0:
         pytest.skip("no mount namespace can be had here")
     daemon = Daemon()

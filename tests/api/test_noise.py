@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The real disturbance beside a real run: what it used of a measured CPU, by its own exact account, is in what the run
-says of that second. The machine may be busy with other things, too: they add, and never take away."""
+"""The real disturbance beside a real run: what it used of a measured CPU, by its own exact account, is in the run's
+figures of that second. The machine may be busy with other things, too: they add, and never take away."""
 
 import itertools
 import os
@@ -24,8 +24,14 @@ def spec_of(workload, transport, **more):
     if transport == "tcp":
         names = ("server", "client")
     placement = {name: {"cpu": cpu} for name, cpu in zip(names, CPUS, strict=True)}
-    return {"workload": workload, "transport": transport, "message_size": 4096, "placement": placement,
-            "duration_seconds": 2, "warmup_seconds": 0} | more
+    return {
+        "workload": workload,
+        "transport": transport,
+        "message_size": 4096,
+        "placement": placement,
+        "duration_seconds": 2,
+        "warmup_seconds": 0,
+    } | more
 
 
 def run_of(unix, spec):
@@ -56,6 +62,37 @@ def test_what_a_disturber_used_is_seen(unix, tmp_path, kind, workload, transport
         assert s < 1 + POINTS_OFF
     assert noise["worst"]["foreign_share"] == max(seen)
     assert ("noisy:foreign-cpu" in run["flags"]) == (max(seen) >= 0.05)
+
+
+def ksoftirqd_ns():
+    """What the threads of CPUS have used, by /proc; None where they are not to be seen."""
+    wanted, used = {f"ksoftirqd/{cpu}" for cpu in CPUS}, []
+    for comm in Path("/proc").glob("[0-9]*/comm"):
+        try:
+            if comm.read_text().strip() in wanted:
+                used.append(int((comm.parent / "schedstat").read_text().split()[0]))
+        except OSError:  # a process that has ended since
+            continue
+    return sum(used) if len(used) == len(wanted) else None
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_the_time_of_ksoftirqd_is_in_the_result(unix, transport):
+    """Not more than the threads used from before the run until after it; on behalf of tcp alone."""
+    before = ksoftirqd_ns()
+    result = run_of(unix, spec_of("stream", transport, message_size=64, threads=4))["result"]
+    after, noise = ksoftirqd_ns(), result["noise"]
+    if before is None:
+        assert noise["ksoftirqd_ns"] is None and "PID namespace" in noise["ksoftirqd_ns_reason"]
+    else:
+        assert 0 <= noise["ksoftirqd_ns"] <= after - before
+    each = result["ksoftirqd_ns_per_message"]
+    if transport != "tcp" or before is None:
+        assert each is None and result["ksoftirqd_ns_per_message_reason"]
+    else:
+        observed = sum(second["interval_ns"] for second in noise["seconds"])
+        share = noise["ksoftirqd_ns"] / observed
+        assert each == pytest.approx(share * result["window_ns"] / result["messages"], rel=1e-6)
 
 
 SWAPPINESS = Path("/proc/sys/vm/swappiness")  # which a run that moves bytes does not feel

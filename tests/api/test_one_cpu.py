@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A daemon that may use one CPU: what runs there all the same, and says that its threads share it."""
+"""A daemon that may use one CPU: experiments run there, with the flag that their threads share it."""
 
 import os
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Experiments with a rate over TCP: what is admitted runs, keeps to the schedule and says so."""
+"""Experiments with a rate over TCP: an admitted one runs, keeps to the schedule and reports its rate."""
 
 import csv
 import io
@@ -62,7 +62,7 @@ def test_half_of_a_round_trip_from_when_it_was_due_is_no_figure(unix, rate):
 
 
 def test_rate_is_of_messages(unix):
-    """What sends none beside what does is in a closed loop, and says so."""
+    """A workload without messages beside one with messages is in a closed loop, and its row has "closed"."""
     spec = {"workload": ["stream", "syscall"], "rate": 1000, "messages": 100, "warmup_seconds": 0}
     experiment = unix.wait_final(unix.post(spec)["id"])
     assert experiment["state"] == "done", experiment
@@ -77,7 +77,7 @@ def test_rate_is_of_messages(unix):
 
 
 def test_rate_out_of_reach(unix):
-    """A billion messages a second is more than anything moves: the figures say what was asked for."""
+    """A billion messages a second is more than any transport moves: the figures have the requested rate."""
     spec = {"rate": 1e9, "messages": 1000, "warmup_seconds": 0}
     experiment = unix.wait_final(unix.post(spec)["id"])
     assert experiment["state"] == "done", experiment

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The sizes of pages that a run tells, against another reading of the agents' smaps while the run is under way, under
+"""The sizes of pages in a run's proof, against another reading of the agents' smaps while the run is under way, under
 each setting of the host that decides them."""
 
 import contextlib
@@ -92,7 +92,7 @@ def measure(daemon, unix, spec):
     return run, seen
 
 
-def told(agent, what):
+def reported(agent, what):
     rows = [row for row in agent["proof"]["page_sizes"] if row["what"] == what]
     return rows[0]["bytes"] if rows else {}
 
@@ -102,11 +102,11 @@ def test_buffers(daemon, unix, word):
     with setting("enabled", word):
         run, seen = measure(daemon, unix, {"transport": "pipe", "message_size": MESSAGE})
     for agent in run["agents"]:
-        assert told(agent, "buffer") == seen[agent["role"]]["buffer"]
-        assert sum(told(agent, "buffer").values()) >= MESSAGE
+        assert reported(agent, "buffer") == seen[agent["role"]]["buffer"]
+        assert sum(reported(agent, "buffer").values()) >= MESSAGE
         assert "stack" in {row["what"] for row in agent["proof"]["page_sizes"]}
         if word != "always":
-            assert list(told(agent, "buffer")) == [str(PAGE)]
+            assert list(reported(agent, "buffer")) == [str(PAGE)]
 
 
 @pytest.mark.parametrize("word", ["always", "within_size", "advise", "never"])
@@ -116,7 +116,7 @@ def test_rings(daemon, unix, transport, word):
     with setting("shmem_enabled", word):
         run, seen = measure(daemon, unix, spec)
     for agent in run["agents"]:
-        ring = told(agent, "ring")
+        ring = reported(agent, "ring")
         assert ring == seen[agent["role"]]["ring"]
         assert sum(ring.values()) > 0
         most = max(ring, key=ring.get)

@@ -24,19 +24,19 @@ def test_it_tells_points_runs_and_seconds_and_stores_nothing(client):
     spec = {"transport": ["pipe", "fifo"], "message_size": [64, 4096], "duration_seconds": 2, "repetitions": 3}
     answer = client.request("POST", PLAN, spec, {"Idempotency-Key": f"plan-{client.host}"})
     assert answer.status == 200 and answer.headers["Location"] is None
-    told = answer.json
-    assert told["runs"] == 12
-    assert [p["runs"] for p in told["points"]] == [3] * 4
-    assert [(p["point"]["transport"], p["point"]["message_size"]) for p in told["points"]] == [
+    planned = answer.json
+    assert planned["runs"] == 12
+    assert [p["runs"] for p in planned["points"]] == [3] * 4
+    assert [(p["point"]["transport"], p["point"]["message_size"]) for p in planned["points"]] == [
         ("pipe", 64),
         ("pipe", 4096),
         ("fifo", 64),
         ("fifo", 4096),
     ]
-    assert told["estimated_seconds"] == pytest.approx(12 * 3.5)  # warm-up, window, and what is around them
-    assert sum(p["estimated_seconds"] for p in told["points"]) == pytest.approx(told["estimated_seconds"])
-    assert told["skipped"] == []
-    assert told["effective_spec"]["order"] == "blocks" and told["effective_spec"]["warmup_seconds"] == 1
+    assert planned["estimated_seconds"] == pytest.approx(12 * 3.5)  # warm-up, window, and what is around them
+    assert sum(p["estimated_seconds"] for p in planned["points"]) == pytest.approx(planned["estimated_seconds"])
+    assert planned["skipped"] == []
+    assert planned["effective_spec"]["order"] == "blocks" and planned["effective_spec"]["warmup_seconds"] == 1
     assert newest(client) == before
     # the key is as new as it was: another body may have it
     other = client.request("POST", "/experiments", SHORT, {"Idempotency-Key": f"plan-{client.host}"})
@@ -54,10 +54,10 @@ def test_a_known_key_is_not_looked_at(unix):
 
 def test_what_is_left_out_has_its_reason(unix):
     bad = {"sender": {"cpu": 8191}}
-    told = plan(unix, SHORT | {"placement": ["default", bad], "skip_impossible": True})
-    assert told["runs"] == len(told["points"]) == 1
-    assert [s["point"]["placement"] for s in told["skipped"]] == [bad]
-    assert "8191" in told["skipped"][0]["reason"]
+    planned = plan(unix, SHORT | {"placement": ["default", bad], "skip_impossible": True})
+    assert planned["runs"] == len(planned["points"]) == 1
+    assert [s["point"]["placement"] for s in planned["skipped"]] == [bad]
+    assert "8191" in planned["skipped"][0]["reason"]
 
 
 @pytest.mark.parametrize(
@@ -71,6 +71,11 @@ def test_what_is_left_out_has_its_reason(unix):
 def test_what_a_submission_would_be_refused_for(unix, body, status, slug, pointer):
     problem = unix.refused("POST", PLAN, status, slug, body, {"Content-Type": "application/json"})
     assert problem.get("pointer") == pointer
+
+
+@pytest.mark.parametrize("key", ["", "two words", "k" * 201])
+def test_a_key_is_one(unix, key):
+    unix.refused("POST", PLAN, 400, "invalid-idempotency-key", SHORT, {"Idempotency-Key": key})
 
 
 @pytest.mark.parametrize("value", ["1", "True", "", "yes"])
@@ -90,7 +95,7 @@ def test_it_needs_the_token(stranger):
     stranger.refused("POST", PLAN, 401, "token-required", SHORT)
 
 
-def test_earlier_runs_tell_how_many_are_enough(unix):
+def test_earlier_runs_show_how_many_are_enough(unix):
     spec = {"message_size": 3333, "messages": 20000, "warmup_seconds": 0}
     (point,) = plan(unix, spec)["points"]
     assert point["enough"] is None and "6 done runs" in point["enough_reason"]
@@ -109,7 +114,7 @@ def test_earlier_runs_tell_how_many_are_enough(unix):
     # normal approximation: two sides, 5 % of false alarms, 95 % of power
     least = 2 * ((1.96 + 1.645) * enough["variation"] / 0.0488) ** 2
     assert least * 0.9 <= enough["repetitions"] <= least * 1.3 + 6
-    # measured in another way, they tell nothing of it
+    # runs that were measured in another way do not count
     for other in (
         {"messages": 20001},
         {"warmup_seconds": 0.1},

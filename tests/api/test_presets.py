@@ -14,7 +14,7 @@ HALF_A_MINUTE = [name for name, most in QUICK_SECONDS.items() if most <= 30]
 
 
 def runs_here(name):
-    """What is said of two CPUs has no sense on one."""
+    """A description with two CPUs does not apply to one."""
     return len(os.sched_getaffinity(0)) > 1 or PRESETS[name]["spec"]["placement"] == "same-cpu"
 
 
@@ -71,7 +71,7 @@ def one_node():
 
 
 def why_left_out(point, transports):
-    """What of the machine the reason has to speak of; None: there is none, wherever this runs."""
+    """The part of the machine that the reason has to name; None: no point is left out on any host."""
     placement = point["placement"]
     if placement == "cross-node":
         return "node"

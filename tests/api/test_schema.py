@@ -13,7 +13,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROWS = json.loads((ROOT / "tests/unit/data/spec/documents.json").read_text(encoding="utf-8"))
 
-# What a schema cannot say: how many points there are, which words of two fields go together.
+# Rules that a schema cannot express: how many points there are, which words of two fields go together.
 BEYOND = {
     ("limit-exceeded", ""),
     ("limit-exceeded", "/repetitions"),
@@ -25,8 +25,20 @@ BEYOND = {
     ("wrong-combination", "/engine"),
     ("wrong-combination", "/wait"),
     ("wrong-combination", "/direction"),
+    ("wrong-combination", "/queue_depth"),
+    ("impossible-combination", "/queue_depth"),
+    ("wrong-combination", "/source"),
+    ("impossible-combination", "/source"),
+    ("wrong-combination", "/fresh"),
+    ("wrong-combination", "/stamp"),
     ("wrong-combination", "/rate"),
+    ("wrong-combination", "/search"),
     ("wrong-combination", "/until/figure"),
+    ("wrong-combination", "/until/compare"),
+    ("wrong-combination", "/until/compare/axis"),
+    ("wrong-combination", "/until/compare/baseline"),
+    ("unknown-value", "/until/compare/baseline"),
+    ("wrong-type", "/until/compare/baseline"),
     ("duplicate-value", "/placement"),
     ("impossible-combination", "/placement"),
     ("no-points", ""),
@@ -96,7 +108,19 @@ LASTS = {
     "A quarter of an hour.": (810, 990),
     "Some minutes.": (60, 900),
 }
-MOVING = ("transport", "message_size", "threads", "copy_mode", "engine", "wait", "fields", "direction", "placement")
+MOVING = (
+    "transport",
+    "message_size",
+    "threads",
+    "copy_mode",
+    "engine",
+    "wait",
+    "fields",
+    "direction",
+    "queue_depth",
+    "source",
+    "placement",
+)
 AXES = {
     "stream": MOVING,
     "pingpong": MOVING,
@@ -104,8 +128,9 @@ AXES = {
     "context-switch": ("processes", "working_set", "placement"),
 }
 DEFAULTS = {"workload": "stream", "processes": 2}
-PRESETS = {path.stem: json.loads(path.read_text(encoding="utf-8"))
-           for path in sorted((ROOT / "schema/presets").glob("*.json"))}
+PRESETS = {
+    path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted((ROOT / "schema/presets").glob("*.json"))
+}
 COUNTED = [name for name, preset in PRESETS.items() if "duration_seconds" not in preset["spec"]]
 
 
@@ -138,19 +163,19 @@ def seconds(spec):
     return spec.get("repetitions", 1) * sum(window_seconds(spec, point) + around for point in points(spec))
 
 
-def told_seconds(preset):
-    told = [span for words, span in LASTS.items() if preset["description"].endswith(words)]
-    assert len(told) == 1, preset["description"]
-    return told[0]
+def described_seconds(preset):
+    spans = [span for words, span in LASTS.items() if preset["description"].endswith(words)]
+    assert len(spans) == 1, preset["description"]
+    return spans[0]
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_a_preset_lasts_as_long_as_it_says(name):
-    least, most = told_seconds(PRESETS[name])
+def test_a_preset_lasts_as_long_as_described(name):
+    least, most = described_seconds(PRESETS[name])
     assert least <= seconds(PRESETS[name]["spec"]) <= most
 
 
-# For people without time, who are told half a minute; the grid of connections alone has more points than that.
+# The quick presets, described as half a minute; the grid of connections alone has more points than that.
 QUICK_SECONDS = dict.fromkeys(
     ("pipe-block-sweep-quick", "fifo-numa-quick", "syscall-and-switch-quick", "ipc-4mib-quick"), 30
 ) | {"tcp-copy-modes-quick": 60}
@@ -158,12 +183,12 @@ QUICK_SECONDS = dict.fromkeys(
 
 @pytest.mark.parametrize("name", [name for name in PRESETS if name.endswith("-quick")])
 def test_a_quick_preset_is_over_in_time(name):
-    assert told_seconds(PRESETS[name])[1] <= QUICK_SECONDS.get(name, 60)
+    assert described_seconds(PRESETS[name])[1] <= QUICK_SECONDS.get(name, 60)
     assert seconds(PRESETS[name]["spec"]) <= QUICK_SECONDS.get(name, 60)
 
 
 @pytest.mark.parametrize("name", COUNTED)
-def test_ten_times_the_messages_last_longer_than_it_says(name):
+def test_ten_times_the_messages_last_longer_than_described(name):
     spec = PRESETS[name]["spec"]
     more = {key: 10 * spec[key] for key in ("messages", "bytes") if key in spec}
-    assert seconds({**spec, **more}) > told_seconds(PRESETS[name])[1]
+    assert seconds({**spec, **more}) > described_seconds(PRESETS[name])[1]

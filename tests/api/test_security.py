@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Who may ask what: host, origin, token, content type, size, and requests that two readers could read in two ways."""
+"""Access control: host, origin, token, content type, size, and requests that two parsers could read in two ways."""
 
 import contextlib
 import json
@@ -108,7 +108,7 @@ def test_another_token_does_not_do(daemon, stranger, method, path):
         stranger.refused(method, path, 401, "token-wrong", body, JSON | {"Authorization": f"Bearer {wrong}"})
 
 
-def test_the_token_is_asked_for_before_the_body_is_read(stranger):
+def test_the_token_is_checked_before_the_body_is_read(stranger):
     stranger.refused("POST", "/experiments", 401, "token-required", b"x" * 100_000, {"Content-Type": "text/plain"})
 
 
@@ -256,7 +256,7 @@ def test_ambiguous_requests_are_refused_and_their_rest_is_not_read(client, lines
     inner = f"GET /openapi.json HTTP/1.1\r\nHost: {client.host}\r\n\r\n"
     received = client.raw((request + "0\r\n\r\n" + inner).encode("latin-1"))
     assert parse_raw(received)[0] == status, received
-    # libmicrohttpd says some of its own refusals twice over, but never answers what follows
+    # libmicrohttpd sends some of its own refusals twice, but never responds to what follows
     assert set(re.findall(rb"HTTP/1\.1 (\d+)", received)) == {str(status).encode()}
     assert b'"openapi"' not in received
 
@@ -279,13 +279,13 @@ def test_a_host_is_needed(tcp, unix):
 
 
 def test_an_absolute_target_names_the_host(tcp):
-    def ask(authority, host):
+    def status_of(authority, host):
         return parse_raw(
             tcp.raw(f"GET http://{authority}/health HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
         )[0]
 
-    assert ask(tcp.host, tcp.host) == 200
-    assert ask("evil.example", tcp.host) == 421
+    assert status_of(tcp.host, tcp.host) == 200
+    assert status_of("evil.example", tcp.host) == 421
 
 
 def test_every_answer_bears_the_same_headers(client):

@@ -34,23 +34,23 @@ class Drip(threading.Thread):
                 sock.setblocking(False)
                 self.open[sock] = []
         while self.open and not self.stopping:
-            for sock, heard in list(self.open.items()):
-                if not self.look(sock, heard):
+            for sock, received in list(self.open.items()):
+                if not self.look(sock, received):
                     self.ended.append(time.monotonic())
-                    self.received.append(b"".join(heard))
+                    self.received.append(b"".join(received))
                     sock.close()
                     del self.open[sock]
             time.sleep(self.every)
         for sock in self.open:
             sock.close()
 
-    def look(self, sock, heard):
+    def look(self, sock, received):
         """Whether it is still open."""
         with contextlib.suppress(OSError):
             sock.send(self.more)
         try:
             while piece := sock.recv(65536):
-                heard.append(piece)
+                received.append(piece)
         except BlockingIOError:
             return True
         except OSError:
@@ -94,12 +94,12 @@ def quiet_stream(slow_daemon):
 def drips(slow_daemon, quiet_stream):
     """All at once, since each takes its time."""
     tcp, unix = slow_daemon.tcp, slow_daemon.unix
-    asked = f"GET /health HTTP/1.1\r\nHost: {tcp.host}\r\n\r\n".encode()
+    request = f"GET /health HTTP/1.1\r\nHost: {tcp.host}\r\n\r\n".encode()
     running = {
         "heads": Drip(tcp, 100, b"GET /health HTTP/1.1\r\n", b"X"),
         "bodies": Drip(unix, 20, BODY_HEAD, b" "),
         "lines": Drip(unix, 10, b"G", b"E"),
-        "idle": Drip(tcp, 5, asked, b"", every=0.1),
+        "idle": Drip(tcp, 5, request, b"", every=0.1),
     }
     yield running
     for drip in running.values():
@@ -129,8 +129,8 @@ def test_dripped_heads_are_ended_and_stop_nobody(slow_daemon, drips):
         quick(slow_daemon.unix)
         time.sleep(0.2)
     finish(drips["heads"], HEAD_SECONDS, 100)
-    told = [parse_raw(received) for received in drips["heads"].received if received]
-    assert told and all(status == 408 and b"request-timeout" in body for status, _, body in told)
+    responses = [parse_raw(received) for received in drips["heads"].received if received]
+    assert responses and all(status == 408 and b"request-timeout" in body for status, _, body in responses)
 
 
 def test_a_request_line_that_never_comes_is_not_waited_for(drips):
@@ -145,7 +145,7 @@ def test_dripped_bodies_are_ended(drips):
 
 def test_an_idle_connection_is_closed_in_time(drips):
     finish(drips["idle"], IDLE_SECONDS, 5)
-    assert min(drips["idle"].ended) > max(drips["bodies"].ended)  # and who asks for nothing, longest
+    assert min(drips["idle"].ended) > max(drips["bodies"].ended)  # and an idle client is given longest
     # and no 408 for what was never begun
     assert all(received.count(b"HTTP/1.1 ") == 1 for received in drips["idle"].received)
 
@@ -174,7 +174,7 @@ def count_closed(socks):
 
 
 @pytest.mark.parametrize("crowded", ["tcp", "unix"])
-def test_a_crowd_gives_way_to_who_asks(own_daemon, crowded):
+def test_idle_connections_are_closed_for_a_request(own_daemon, crowded):
     """More idle connections than there are places: the oldest are closed, and requests are served at once."""
     with contextlib.ExitStack() as stack:
         crowd = [stack.enter_context(getattr(own_daemon, crowded).raw_socket()) for _ in range(300)]
@@ -213,12 +213,12 @@ def test_a_client_that_left_is_not_waited_for(own_daemon):
 def test_many_at_once_are_all_served(own_daemon):
     statuses = []
 
-    def ask(client):
+    def request_list(client):
         for _ in range(20):
             statuses.append(client.request("GET", "/experiments").status)
 
     clients = [own_daemon.tcp, own_daemon.unix] * 20
-    threads = [threading.Thread(target=ask, args=(client,)) for client in clients]
+    threads = [threading.Thread(target=request_list, args=(client,)) for client in clients]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -56,8 +56,8 @@ def test_system_calls(unix):
     rows = unix.get(f"/experiments/{experiment['id']}/results")["items"]
     assert [row["point"]["call"] for row in rows] == CALLS
     clocksource = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource").read_text().strip()
-    told = [row["effective"].get("clocksource") for row in rows]
-    assert told == [clocksource if call.startswith("clock") else None for call in CALLS]
+    sources = [row["effective"].get("clocksource") for row in rows]
+    assert sources == [clocksource if call.startswith("clock") else None for call in CALLS]
     assert all(row["cost_ns"]["median"] > 0 and row["throughput_bytes_per_second"] is None for row in rows)
 
 
@@ -72,7 +72,7 @@ def test_context_switches(unix):
         # of rounds, each of which is a mean
         assert (result["latency_ns"]["kind"], result["latency_ns"]["count"]) == ("switch", result["messages"])
         assert abs(result["hop_ns"] - result["pipe_overhead_ns"] - result["cost_ns"]) < 1e-6 * result["hop_ns"]
-        # on one CPU, whatever was asked for: two of them would measure wake-ups
+        # on one CPU, whatever the spec's placement: two of them would measure wake-ups
         assert point["placement"] == "default"
         assert run["agents"][0]["placement"]["cpus"] == [result["effective"]["cpu"]]
         assert run["agents"][0]["effective"]["working_set_bytes"] == point["working_set"]
@@ -164,7 +164,7 @@ def check_nothing_left(daemon, pids):
     assert list((daemon.base / "run/runs").iterdir()) == []
 
 
-AGENT_BLOWS = [
+AGENT_SIGNALS = [
     pytest.param(signal.SIGKILL, r"initiator \(pid {pid}\) .*SIGKILL", id="kill"),
     pytest.param(
         signal.SIGSTOP,
@@ -174,7 +174,7 @@ AGENT_BLOWS = [
 ]
 
 
-@pytest.mark.parametrize(("blow", "reason"), AGENT_BLOWS)
+@pytest.mark.parametrize(("signal_number", "reason"), AGENT_SIGNALS)
 @pytest.mark.parametrize(
     ("point", "processes"),
     [
@@ -182,13 +182,13 @@ AGENT_BLOWS = [
         pytest.param({"workload": "context-switch", "processes": 8}, 8, id="context-switch"),
     ],
 )
-def test_a_struck_agent_leaves_no_process(unix, daemon, point, processes, blow, reason):
+def test_a_signalled_agent_leaves_no_process(unix, daemon, point, processes, signal_number, reason):
     spec = point | {"duration_seconds": 600, "warmup_seconds": 0}
     experiment = unix.post(spec)
     try:
         wait_sample(unix, experiment)
         agent, members = wait_circle(daemon, processes)
-        os.kill(agent, blow)
+        os.kill(agent, signal_number)
         ended = unix.wait_final(experiment["id"])
     finally:
         unix.request("POST", f"/experiments/{experiment['id']}/cancel")

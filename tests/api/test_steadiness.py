@@ -58,12 +58,14 @@ def test_a_dip_in_mid_window_is_found(daemon, unix, transport, stop):
     spec = {"workload": "stream", "transport": transport, "message_size": 4096}
     run = run_of(daemon, unix, spec, stop)
     result = run["result"]
-    assert result["steady"] is False
+    assert result["steady"] is False, run["result"]["steadiness"]
     assert "no_steady_state" in run["flags"]
     series = series_of(run, "messages_per_second")
     assert series["measured_by"] == "receiver"
     assert series["class"] == "no-steady-state"
-    (dip,) = dips_of(series)
+    dips = dips_of(series)  # the machine may have stood still besides
+    assert dips, series
+    dip = min(dips, key=lambda segment: abs(segment["begin_seconds"] - STOPPED[0]))
     assert dip["begin_seconds"] == pytest.approx(STOPPED[0], abs=0.4)
     assert dip["end_seconds"] - dip["begin_seconds"] == pytest.approx(STOPPED[1], abs=2 * TENTH)
     fall = next(c for c in series["changes"] if c["to"] == dip["mean"])

@@ -73,17 +73,41 @@ def test_at_most_so_many_repetitions(unix, figure, value):
     assert until["state"] == "max_repetitions", experiment
     assert experiment["progress"]["runs_total"] == 14
     assert [look["repetitions"] for look in until["looks"]] == [6, 7]
-    told = until["rows_not_reached"]
+    missed = until["rows_not_reached"]
     seen = sorted((w for w in widths(unix, experiment["id"], value) if w > NEVER), reverse=True)
-    assert [row["relative_ci"] for row in told] == pytest.approx(seen)
-    assert until["rows_reached"] == 2 - len(told)
-    assert [row["runs"] for row in told] == [7] * len(told)
-    for row in told:
+    assert [row["relative_ci"] for row in missed] == pytest.approx(seen)
+    assert until["rows_reached"] == 2 - len(missed)
+    assert [row["runs"] for row in missed] == [7] * len(missed)
+    for row in missed:
         needed = 7 * (row["relative_ci"] / NEVER) ** 2
         assert row["repetitions_needed"] == pytest.approx(needed, abs=1) or needed > 4e9
 
 
-def test_before_there_is_an_interval_it_says_so(unix):
+def test_a_pair_is_known_when_it_is_decided(unix):
+    """A message of 64 KiB takes longer than one of a byte, however wide the intervals of both are."""
+    goal = {"relative_ci": NEVER, "figure": "cpu_per_message", "compare": {"axis": "message_size", "baseline": 1}}
+    spec = SMALL | {"message_size": [1, 65536], "messages": 3000, "until": goal}
+    posted = unix.post(spec)
+    assert posted["effective_spec"]["until"] == goal | {"max_repetitions": 60}
+    assert posted["until"]["compare"] == goal["compare"] and posted["until"]["pairs"] is None
+    until = unix.wait_final(posted["id"])["until"]
+    assert until["state"] == "reached", until
+    assert until["looks"][0] == {"repetitions": 6, "pairs_reached": 0}, "six blocks decide nothing at one of many looks"
+    assert (until["pairs"], until["pairs_reached"], until["rows_reached"]) == (1, 1, None)
+    assert until["verdicts"] == {"undecided": 0, "faster": 0, "slower": 1, "equivalent": 0}
+    assert until["pairs_not_reached"] == []
+
+
+def test_a_pair_that_is_not_decided_has_what_it_takes(unix):
+    goal = {"relative_ci": NEVER, "max_repetitions": 6, "compare": {"axis": "instance", "baseline": 1}}
+    until = finished(unix, SMALL | {"message_size": 64, "points": "twice", "until": goal})["until"]
+    assert until["state"] == "max_repetitions" and until["pairs_reached"] == 0, until
+    (pair,) = until["pairs_not_reached"]
+    assert (pair["baseline"]["instance"], pair["candidate"]["instance"], pair["runs"]) == (1, 2, 6)
+    assert pair["ratio"] > 0 and pair["relative_ci"] > NEVER and pair["repetitions_needed"] > 6
+
+
+def test_without_an_interval_the_state_shows_it(unix):
     experiment = finished(unix, SMALL | {"until": {"relative_ci": 0.5, "max_repetitions": 2}})
     (row, _) = experiment["until"]["rows_not_reached"]
     assert experiment["until"]["state"] == "max_repetitions"
@@ -100,7 +124,7 @@ def test_a_budget_ends_it(unix):
 
 
 def test_a_budget_for_less_than_the_first_look(unix):
-    """By the estimate there is time for one block; what it really took tells how many there is time for."""
+    """By the estimate there is time for one block; its real duration shows how many there is time for."""
     experiment = finished(unix, SMALL | {"until": {"relative_ci": NEVER, "budget_seconds": 1}})
     looks = [look["repetitions"] for look in experiment["until"]["looks"]]
     assert experiment["until"]["state"] == "budget"
@@ -125,7 +149,7 @@ def test_it_goes_on_where_it_is_extended(unix):
     assert problem["limit"] == {"name": "repetitions", "value": 200} and problem["value"] == 201
 
 
-def test_cancelled_it_says_so_and_retried_it_goes_on(unix, long_run):
+def test_cancelled_has_its_state_and_retried_continues(unix, long_run):
     identity = unix.post(SMALL | {"until": {"relative_ci": NEVER, "max_repetitions": 7}})["id"]
     unix.request("POST", f"/experiments/{identity}/cancel")
     assert unix.get(f"/experiments/{identity}")["until"]["state"] == "cancelled"
@@ -148,15 +172,15 @@ def test_rows_that_only_fail_end_it():
         d.remove()
 
 
-def test_a_dry_run_says_how_far_it_may_go(unix):
+def test_a_dry_run_has_the_most_runs(unix):
     spec = SMALL | {"until": {"max_repetitions": 20}}
-    told = unix.request("POST", "/experiments?dry_run=true", spec).json
-    assert (told["runs"], told["runs_at_most"]) == (12, 40)
-    assert told["effective_spec"]["until"] == {"relative_ci": 0.02, "figure": "throughput", "max_repetitions": 20}
-    assert told["estimated_seconds_at_most"] == pytest.approx(told["estimated_seconds"] * 20 / 6)
+    plan = unix.request("POST", "/experiments?dry_run=true", spec).json
+    assert (plan["runs"], plan["runs_at_most"]) == (12, 40)
+    assert plan["effective_spec"]["until"] == {"relative_ci": 0.02, "figure": "throughput", "max_repetitions": 20}
+    assert plan["estimated_seconds_at_most"] == pytest.approx(plan["estimated_seconds"] * 20 / 6)
     spec["until"]["budget_seconds"] = 7
-    told = unix.request("POST", "/experiments?dry_run=true", spec).json
-    assert told["estimated_seconds"] <= told["estimated_seconds_at_most"] == 7
+    plan = unix.request("POST", "/experiments?dry_run=true", spec).json
+    assert plan["estimated_seconds"] <= plan["estimated_seconds_at_most"] == 7
 
 
 def test_medians_are_of_the_runs(unix):

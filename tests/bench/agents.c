@@ -4,22 +4,11 @@
 
 #include "tests/bench/agents.h"
 
-#include "schema/json/json.h"
 #include "schema/util.h"
 
 #include <string.h>
 
 #define SAMPLE_NS (NSEC_PER_SEC / 3) /* between two samples */
-
-/* A member of what an agent says was in force; 0: it is not there. */
-static double said_of(const char *effective, const char *name) {
-        struct json *root = NULL;
-        double v = 0;
-        if (effective && json_parse(effective, strlen(effective), &root, NULL) == 0)
-                (void) json_as_double(json_get(root, name), &v); /* stays 0 */
-        json_free(root);
-        return v;
-}
 
 /* Messages per second; of a ring of processes, switches, less what the pipes cost, as the daemon has it. 0: that is
  * nothing. */
@@ -27,7 +16,8 @@ static double rate_of(const struct driver_end *e, const struct point *p) {
         double messages = (double) e->report.messages, ns = (double) e->report.window_ns;
         if (p->workload == WORKLOAD_CONTEXT_SWITCH) {
                 messages *= p->processes;
-                ns -= said_of(e->effective, "pipe_overhead_ns") * messages;
+                const struct effective_row *overhead = effective_find(e->report.effective, SETTING_PIPE_OVERHEAD_NS);
+                ns -= overhead ? overhead->real * messages : 0;
         }
         return ns > 0 ? messages * 1e9 / ns : 0;
 }
@@ -36,7 +26,7 @@ static struct agents_figures figures_of(const struct driver *d, const struct poi
         const struct driver_end *first = &d->ends[END_FIRST];
         struct agents_figures f = {
                 .rate = rate_of(&d->ends[p->workload == WORKLOAD_STREAM ? END_SECOND : END_FIRST], p),
-                .clock_ns = said_of(first->effective, "clock_cost_ns")};
+                .clock_ns = (double) first->report.clock.cost_ns};
         struct latency_summary l;
         if (histogram_summarize(&first->latency, &l) == 0)
                 f.p50_ns = (double) l.p50;

@@ -17,7 +17,7 @@ enum agents_burden {
 struct agents_figures {
         double rate;     /* messages per second of the end that the figure belongs to */
         double p50_ns;   /* of what a pingpong's initiator has timed; 0: nothing */
-        double clock_ns; /* what the agent says that a reading of the clock costs; 0: nothing is timed */
+        double clock_ns; /* cost of a clock reading, as the agent reports it; 0: nothing is timed */
 };
 
 /* 0; -errno with a line on stderr. */

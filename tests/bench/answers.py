@@ -1,103 +1,64 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What the answers cost that are drawn from many runs: /results, /findings and /advice of ten thousand.
+"""What the answers cost that are drawn from many runs: /results, /findings, /advice and /compare of ten thousand, and
+their bundle, which another daemon takes in.
 
 Prints the first time and the median of those after it, and the daemon's resident memory. Nothing is asserted. Run by
-tools/bench. The runs are those of one real run each, with figures that are made, written into the database while the
-daemon is idle.
+tools/bench.
 """
 
 import argparse
-import contextlib
-import json
-import random
-import sqlite3
-import statistics
-import sys
 import time
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "crash")]
-from harness import Daemon  # noqa: E402
-from ipclabtest.database import live  # noqa: E402
+import manyruns
+from ipclabtest.daemon import Daemon as OtherDaemon
 
-from daemon import resident_bytes  # noqa: E402
-
-SIZES = [4**n for n in range(3, 10)]
-TRANSPORTS = ["pipe", "fifo", "unix-stream", "tcp", "shm-posix", "msgq-posix", "memfd"]
+HOUR = 3600
 
 
-def nanoseconds(point):
-    return 500 + 300 * TRANSPORTS.index(point["transport"]) + 0.25 * point["message_size"]
+def highest_resident(daemon):
+    status = Path("/proc", str(daemon.process.pid), "status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 
-def fill(database, experiment, template, noise):
-    """Ends every run of the experiment with the template's result, its figures by the law."""
-    result, environment = (json.loads(column) for column in template)
-    with live(database) as db:
-        rows = db.execute(
-            "SELECT runs.id, point FROM runs JOIN points ON points.id = point_id WHERE runs.experiment_id = ?",
-            (experiment,),
-        ).fetchall()
-        for run, text in rows:
-            point = json.loads(text)
-            time_of = nanoseconds(point) * noise.gauss(1, 0.02)
-            result["messages_per_second"] = 1e9 / time_of
-            result["throughput_bytes_per_second"] = 1e9 / time_of * point["message_size"]
-            db.execute(
-                "UPDATE runs SET state = 'done', result = ?, environment = ?, started_at = 1, finished_at = 2"
-                " WHERE id = ?",
-                (json.dumps(result), json.dumps(environment), run),
-            )
-        db.execute(
-            "UPDATE experiments SET state = 'done', runs_done = runs_total, runs_cancelled = 0, change ="
-            " (SELECT value FROM counters WHERE name = 'change') + 1 WHERE id = ?",
-            (experiment,),
+def carry(daemon, experiment):
+    """The bundle, from this daemon to another one."""
+    other = OtherDaemon()  # of a class that removes no other one's processes
+    try:
+        other.start()
+        began = time.monotonic()
+        answer = daemon.client().request("GET", f"/experiments/{experiment}/bundle", timeout=HOUR)
+        assert answer.status == 200, answer
+        made, taken_from = time.monotonic() - began, highest_resident(daemon)
+        digest = answer.headers["Content-Disposition"].rpartition("-")[2][:64]
+        began, gzip = time.monotonic(), {"Content-Type": "application/gzip"}
+        taken = other.client().request("POST", f"/bundles?sha256={digest}", answer.body, gzip, timeout=HOUR)
+        assert taken.status == 201, taken
+        print(
+            f"a bundle of {len(answer.body) / 2**20:.1f} MiB: made in {made:.1f} s ({taken_from:.1f} MiB resident at "
+            f"most), taken in within {time.monotonic() - began:.1f} s ({highest_resident(other):.1f} MiB)"
         )
-        db.execute("UPDATE counters SET value = value + 1 WHERE name = 'change'")
-    return len(rows)
-
-
-def milliseconds(daemon, path):
-    began = time.monotonic()
-    daemon.get(path)
-    return 1e3 * (time.monotonic() - began)
+    finally:
+        other.remove()
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repetitions", type=int, default=204, help="of 49 points (default: 10 000 runs)")
-    parser.add_argument("--times", type=int, default=20, help="that each is asked after the first")
+    manyruns.add_arguments(parser)
     arguments = parser.parse_args()
-    daemon, noise = Daemon(), random.Random(14)
-    try:
-        daemon.start()
-        database = next(Path(daemon.base).rglob("ipclab.db"))
-        first = daemon.post({"transport": "pipe", "messages": 100, "warmup_seconds": 0})["id"]
-        daemon.wait_final(first, 60)
-        with contextlib.closing(sqlite3.connect(database)) as db:
-            template = db.execute("SELECT result, environment FROM runs WHERE experiment_id = ?", (first,)).fetchone()
-        blocker = daemon.post({"transport": "pipe", "duration_seconds": 600})["id"]
-        spec = {"transport": TRANSPORTS, "message_size": SIZES, "repetitions": arguments.repetitions}
-        many = daemon.post(spec | {"skip_impossible": True})["id"]
-        daemon.request("POST", f"/experiments/{many}/cancel")
-        daemon.request("POST", f"/experiments/{blocker}/cancel")
-        daemon.wait_final(blocker, 60)
-        n = fill(database, many, template, noise)
-        print(f"{n} runs; before: {resident_bytes(daemon.process.pid) / 2**20:.1f} MiB resident")
-        for path in (
+    with manyruns.removed_daemon() as daemon:
+        many, runs, _ = manyruns.make_experiment(daemon, arguments.repetitions)
+        print(f"{runs} runs; before: {manyruns.resident_bytes(daemon.process.pid) / 2**20:.1f} MiB resident")
+        paths = (
             f"/experiments/{many}/results",
+            f"/compare?experiment={many}&axis=transport&baseline=pipe&candidate=fifo",
             f"/experiments/{many}/findings",
             "/advice?message_size=4096",
             "/advice?message_size=3000",
-        ):
-            once = milliseconds(daemon, path)
-            again = statistics.median(milliseconds(daemon, path) for _ in range(arguments.times))
-            resident = resident_bytes(daemon.process.pid) / 2**20
-            print(f"{path:32} first {once:9.1f} ms, then {again:7.1f} ms  ({resident:.1f} MiB resident)")
-    finally:
-        daemon.terminate()
-        daemon.remove()
+        )
+        manyruns.show(daemon, paths, arguments.times)
+        carry(daemon, many)
 
 
 if __name__ == "__main__":

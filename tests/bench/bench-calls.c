@@ -75,7 +75,7 @@ static const struct bench_part part_calls = {.name = BENCH_CALLS,
                                              .also = "",
                                              .run = calls_row};
 
-/* They have no transport and no size: who asks for one does not mean these. */
+/* These have no transport and no size: options that name one exclude them. */
 static bool is_wanted(const struct bench_options *o, enum workload w) {
         return o->transport < 0 && bench_options_want(o, part_calls.name, TRANSPORT_PIPE, w, o->size) && o->size == 0;
 }

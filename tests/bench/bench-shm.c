@@ -26,13 +26,13 @@
 
 #define PROMISE_RING 0.97
 #define PROMISE_COST 0.99
-#define WIDTH_COST 0.004      /* 1 % is to be told from none */
+#define WIDTH_COST 0.004      /* so that 1 % can be distinguished from none */
 #define PROMISE_HANDOVER 0.90 /* "within 10 %" */
 #define PROMISE_MEMCPY 0.90
 #define PAGE 4096u
 #define L2_GUESS_BYTES (1u << 20) /* where the C library does not know it */
 
-/* What only this bench can be asked for. */
+/* Options that only this bench has. */
 static struct {
         int wait; /* -1: all */
         bool all;
@@ -70,7 +70,7 @@ static int agents_once(struct work *w, enum agents_burden burden, double *ret_ra
         return 0;
 }
 
-static int said(const struct work *w, int r) {
+static int report_failure(const struct work *w, int r) {
         if (r < 0)
                 fprintf(stderr, "%s: hand-written loop: %s\n", w->b->options.program, strerrordesc_np(-r));
         return r;
@@ -97,11 +97,11 @@ static int ring_once(void *userdata, unsigned which, double *ret_rate) {
                 .chunk = w->window.chunk,
                 .cpus = {w->row->cpus[0], w->row->cpus[1]},
         };
-        return said(w, hand_shm_run(&h, ret_rate));
+        return report_failure(w, hand_shm_run(&h, ret_rate));
 }
 
-/* What clock and samples cost is promised of the agents, not of each carrier: it is judged where a round trip is a
- * matter of the memory, and where it is one of sleeping; elsewhere it is said. */
+/* The cost of clock and samples is promised of the agents, not of each carrier: it is judged where memory decides a
+ * round trip, and where sleeping does; elsewhere it is printed only. */
 static bool cost_is_judged(const struct point *p) {
         return p->transport == TRANSPORT_SHM_POSIX && (p->message_size == 1 || p->message_size == 4096) &&
                (p->wait == WAIT_BLOCK || p->wait == WAIT_SPIN);
@@ -120,7 +120,7 @@ static int ring_row(struct bench *b, const struct bench_row *row) {
                                 .also_to = RING_HAND,
                                 .limit = PROMISE_RING,
                                 .note = "",
-                                .excuse = "by what timing costs"}},
+                                .explanation = "by what timing costs"}},
                 .n_judgements = 1,
         };
         if (row->point.workload == WORKLOAD_STREAM) { /* in which nothing is timed anyway */
@@ -157,7 +157,7 @@ static int handover_once(void *userdata, unsigned which, double *ret_rate) {
         double rounds = w->rate * (double) w->window.duration_ns / 1e9;
         if (which != HANDOVER_LINES)
                 return agents_once(w, which == HANDOVER_TIMED ? AGENTS_SAMPLED : AGENTS_BARE, ret_rate);
-        return said(w, hand_handover_run(w->row->cpus, (uint64_t) rounds + 8, ret_rate));
+        return report_failure(w, hand_handover_run(w->row->cpus, (uint64_t) rounds + 8, ret_rate));
 }
 
 static void handover_derive(void *userdata, double *rates) {
@@ -185,7 +185,7 @@ static int handover_row(struct bench *b, const struct bench_row *row) {
                                 .also_to = HANDOVER_LINES,
                                 .limit = PROMISE_HANDOVER,
                                 .note = "timed, whole round trips",
-                                .excuse = "by what timing costs"},
+                                .explanation = "by what timing costs"},
                                {.of = HANDOVER_P50,
                                 .to = HANDOVER_LINES,
                                 .also_of = NOWHERE,
@@ -194,7 +194,7 @@ static int handover_row(struct bench *b, const struct bench_row *row) {
         };
         int r = work_begin(&w, b, row);
         if (r == 0)
-                r = said(&w, hand_handover_run(row->cpus, 200000, &w.rate));
+                r = report_failure(&w, hand_handover_run(row->cpus, 200000, &w.rate));
         return r < 0 ? r : bench_compare(b, row, &m);
 }
 
@@ -214,7 +214,7 @@ enum { MEMCPY_READ, MEMCPY_AGENTS, MEMCPY_ALONE };
 /* Into memory that is as large as the ring, and as far from one message to the next. */
 static int copy_pieces(const struct work *w, uint64_t passes, int read_back, double *ret_rate) {
         const struct hand_pieces p = {w->row->point.message_size, w->ring.slot_bytes, w->ring.slots};
-        return said(w, hand_memcpy_run(w->row->cpus, &p, passes, read_back, ret_rate));
+        return report_failure(w, hand_memcpy_run(w->row->cpus, &p, passes, read_back, ret_rate));
 }
 
 static int memcpy_once(void *userdata, unsigned which, double *ret_rate) {
@@ -269,7 +269,7 @@ static const struct bench_part part_memcpy = {
         .heading = "streams beside memcpy() on the sender's CPU into memory of the ring's size, twice: while the other "
                    "CPU reads every line between the passes,\n"
                    "and alone. A ring that fits the L2 cache is judged by the first: memcpy() alone stores there into "
-                   "lines that its CPU has kept,\n"
+                   "lines that are still in its CPU's cache,\n"
                    "while a line that a peer has read must come out of the peer's cache first, and no transfer between "
                    "two CPUs can be without that.\n"
                    "Larger rings are judged by memcpy() alone, whose lines have left its own cache as well",
@@ -286,8 +286,8 @@ static void add(struct bench *b, const struct bench_part *part, const struct poi
                 (void) bench_add(b, part, p);
 }
 
-/* The ring is the same whoever carries it: every wait over one carrier, the usual one over the others, unless it is
- * asked for. */
+/* The ring is the same over every carrier: every wait is measured over one carrier, the usual wait over the others,
+ * unless the options name a wait. */
 static bool is_left_out(const struct bench *b, const struct point *p) {
         if (b->options.quick && p->message_size != 64 && p->message_size != 65536)
                 return true;

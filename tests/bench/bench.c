@@ -6,7 +6,7 @@
  *      loops     each transport, workload and size: by hand (hand.h) and by a pair of real agents with sampling on. At
  *                least 0.97 is what ipclab promises
  *      same-cpu  small messages through pipes with both ends on one CPU. On two, these fight for the pipe's lock, and
- *                who wins makes the rate wander fourfold; on one, what the loop itself costs can be seen
+ *                which end gets it makes the rate wander fourfold; on one, the cost of the loop itself shows
  *      cost      the same agents with and without samples and histograms: at most 1 %
  *      vmsplice  agents by vmsplice(2) beside agents by write(2)
  *      calls     system calls and context switches (bench-calls.c)
@@ -24,13 +24,13 @@
 
 #define PROMISE 0.97
 #define PROMISE_COST 0.99
-#define WIDTH_COST 0.004     /* 1 % is to be told from none */
+#define WIDTH_COST 0.004     /* so that 1 % can be distinguished from none */
 #define COST_NS NSEC_PER_SEC /* a round, at least: samples are as far apart as in a run, or nearly */
 #define PROMISE_VMSPLICE 3.0
 #define WIDTH_VMSPLICE 0.06
 #define LARGE_PIPE (UINT64_C(1) << 20)
 
-/* What only this bench can be asked for. */
+/* Options that only this bench has. */
 static struct {
         uint64_t pipe_size;
         int engine, copy_mode; /* -1: all */
@@ -41,20 +41,20 @@ enum { B_1 = 1, B_64 = 2, KIB_4 = 4, KIB_64 = 8, MIB_4 = 16, SIZES = 31 };
 
 /* At which sizes a row is measured: what can be, what is in 45 minutes, and what is with --quick. */
 enum kind {
-        PLAIN,   /* a transport as it is usually used */
-        VARIANT, /* the same by another engine or copy mode */
-        TWIN,    /* a variant of FIFOs, which are pipes to the kernel once they are open */
-        SYNCED,  /* waits for a device, for about the same time whatever the size */
-        DIRECT,  /* past the page cache, in whole blocks */
-        POOL,    /* memfds that are used in turn */
+        PLAIN,      /* a transport as it is usually used */
+        VARIANT,    /* the same by another engine or copy mode */
+        PIPE_ALIKE, /* a variant over FIFOs, which are pipes to the kernel once they are open */
+        SYNCED,     /* waits for a device, for about the same time whatever the size */
+        DIRECT,     /* past the page cache, in whole blocks */
+        POOL,       /* memfds that are used in turn */
 };
 
 static const struct {
         unsigned possible, usual, quick;
 } measured[] = {
-        [PLAIN] = {SIZES, SIZES, B_64 | KIB_64}, [VARIANT] = {SIZES, SIZES, KIB_64},
-        [TWIN] = {SIZES, B_64 | KIB_64, 0},      [SYNCED] = {SIZES, B_64 | KIB_64, KIB_64},
-        [POOL] = {SIZES, SIZES, KIB_64},         [DIRECT] = {KIB_4 | KIB_64 | MIB_4, KIB_4 | KIB_64 | MIB_4, KIB_64},
+        [PLAIN] = {SIZES, SIZES, B_64 | KIB_64},  [VARIANT] = {SIZES, SIZES, KIB_64},
+        [PIPE_ALIKE] = {SIZES, B_64 | KIB_64, 0}, [SYNCED] = {SIZES, B_64 | KIB_64, KIB_64},
+        [POOL] = {SIZES, SIZES, KIB_64},          [DIRECT] = {KIB_4 | KIB_64 | MIB_4, KIB_4 | KIB_64 | MIB_4, KIB_64},
 };
 
 /* What is compared: a line here, and one in hand.c. */
@@ -92,10 +92,10 @@ static const struct subject subjects[] = {
         {TRANSPORT_UNIX_STREAM, ENGINE_IO_URING, COPY_ONE, VARIANT},
         {TRANSPORT_UNIX_DGRAM, ENGINE_IO_URING, COPY_ONE, VARIANT},
         {TRANSPORT_UNIX_SEQPACKET, ENGINE_IO_URING, COPY_ONE, VARIANT},
-        {TRANSPORT_FIFO, ENGINE_SYSCALL, COPY_ONE, TWIN},
-        {TRANSPORT_FIFO, ENGINE_SYSCALL, COPY_ZERO, TWIN},
-        {TRANSPORT_FIFO, ENGINE_IO_URING, COPY_TWO, TWIN},
-        {TRANSPORT_FIFO, ENGINE_IO_URING, COPY_ONE, TWIN},
+        {TRANSPORT_FIFO, ENGINE_SYSCALL, COPY_ONE, PIPE_ALIKE},
+        {TRANSPORT_FIFO, ENGINE_SYSCALL, COPY_ZERO, PIPE_ALIKE},
+        {TRANSPORT_FIFO, ENGINE_IO_URING, COPY_TWO, PIPE_ALIKE},
+        {TRANSPORT_FIFO, ENGINE_IO_URING, COPY_ONE, PIPE_ALIKE},
         {TRANSPORT_FILE, ENGINE_SYSCALL, COPY_TWO, SYNCED},
         {TRANSPORT_FILE, ENGINE_IO_URING, COPY_TWO, SYNCED},
         {TRANSPORT_FILE, ENGINE_SYSCALL, COPY_TWO, DIRECT},
@@ -203,7 +203,7 @@ static int cost_once(void *userdata, unsigned which, double *ret_rate) {
         if (r < 0)
                 return r;
         if (which == COST_SAMPLED && w->row->point.workload == WORKLOAD_PINGPONG && f.clock_ns == 0) {
-                fprintf(stderr, "%s: agents: nothing is said of what the clock costs\n", w->b->options.program);
+                fprintf(stderr, "%s: agents: their report has no cost of a clock reading\n", w->b->options.program);
                 return -EPROTO;
         }
         if (which == COST_SAMPLED)
@@ -326,7 +326,7 @@ static const char *too_long_for(const struct point *p) {
         return r < 0 ? strerrordesc_np(-r) : NULL;
 }
 
-/* Said once for each transport. */
+/* Prints the reason once for each transport. */
 static bool is_too_long(const struct point *p) {
         static uint64_t least[TRANSPORT_COUNT]; /* that does not go; 0: not known */
         uint64_t *known = &least[p->transport];
@@ -340,7 +340,7 @@ static bool is_too_long(const struct point *p) {
         return true;
 }
 
-/* Said once, too. */
+/* Prints the reason once, too. */
 static bool is_direct(uint64_t size) {
         static bool tried;
         static uint64_t unit; /* 0: not possible */
@@ -372,7 +372,7 @@ static struct bench_row *add(struct bench *b, const struct bench_part *part, con
         return row;
 }
 
-/* Who asks for a size gets it wherever it can be. */
+/* A size that the options name is measured wherever it is possible. */
 static bool is_measured(const struct bench *b, enum kind kind, size_t size) {
         unsigned of = b->options.size    ? measured[kind].possible
                       : b->options.quick ? measured[kind].quick
@@ -415,7 +415,7 @@ static void add_same_cpu(struct bench *b) {
                                           .workload = WORKLOAD_STREAM,
                                           .message_size = size};
                         bool is_pipe = p.transport == TRANSPORT_PIPE || p.transport == TRANSPORT_FIFO;
-                        bool is_wanted = subjects[s].kind != TWIN || b->options.transport == TRANSPORT_FIFO;
+                        bool is_wanted = subjects[s].kind != PIPE_ALIKE || b->options.transport == TRANSPORT_FIFO;
                         struct bench_row *row = is_pipe && is_wanted ? add(b, &part_same_cpu, &p) : NULL;
                         if (row)
                                 row->cpus[0] = row->cpus[1] = cpu;

@@ -29,8 +29,8 @@ static const struct {
         const char *heading; /* of the summary; NULL: rows are counted, not listed */
 } verdicts[VERDICT_COUNT] = {
         [VERDICT_REACHED] = {"reached", "", NULL},
-        [VERDICT_HOLDS] = {"not told apart from", ", which the median holds", "not told apart, the median holds it"},
-        [VERDICT_MISSES] = {"not told apart from", ", which the median misses", "not told apart, the median misses it"},
+        [VERDICT_HOLDS] = {"undecided beside", ", which the median holds", "undecided, the median holds it"},
+        [VERDICT_MISSES] = {"undecided beside", ", which the median misses", "undecided, the median misses it"},
         [VERDICT_BELOW] = {"below", "", "below"},
 };
 
@@ -118,7 +118,7 @@ static bool is_done(const struct bench *b, const struct match *m, uint64_t row_b
         return n % (1 + n / 32) == 0 && settled(b, m);
 }
 
-/* Each contender once, who begins changing from turn to turn. */
+/* Runs each contender once; another one begins in each turn. */
 static int take_turn(struct match *m, unsigned turn) {
         double rates[MATCH_MAX] = {};
         for (unsigned k = 0; k < m->n; k++) {
@@ -170,7 +170,7 @@ static const char *subject(const struct point *p) {
                                                         : transport_name(p->transport);
 }
 
-/* A word of the point, or "-" where it means nothing. */
+/* A name from the point, or "-" where it means nothing. */
 static const char *word(bool has, const char *name) {
         return has ? name : "-";
 }
@@ -245,10 +245,10 @@ static void judge(struct bench *b, const struct bench_row *row, const struct mat
         }
         enum verdict v = ratio_verdict(&r, j->limit);
         printf("  %s %.2f%s%s%s", verdicts[v].word, j->limit, verdicts[v].aside, *j->note ? "; " : "", j->note);
-        if (is_missed(v) && j->excuse && j->also_of != NOWHERE) {
+        if (is_missed(v) && j->explanation && j->also_of != NOWHERE) {
                 struct ratio other = series_ratio(&m->series[j->also_of], &m->series[j->also_to]);
                 if (ratio_verdict(&other, j->limit) == VERDICT_REACHED)
-                        printf("; %s", j->excuse);
+                        printf("; %s", j->explanation);
         }
         printf("\n");
         b->counts[v]++;
@@ -294,7 +294,7 @@ static void print_opening(const struct bench *b) {
 }
 
 static void print_summary(const struct bench *b) {
-        printf("\n%u reach their limit, %u are not told apart from it (the median of %u holds it, of %u misses it), %u "
+        printf("\n%u reach their limit, %u are undecided (the median of %u holds it, of %u misses it), %u "
                "are below it; %u have none, %u failed (%.0f minutes)\n",
                b->counts[VERDICT_REACHED], b->counts[VERDICT_HOLDS] + b->counts[VERDICT_MISSES],
                b->counts[VERDICT_HOLDS], b->counts[VERDICT_MISSES], b->counts[VERDICT_BELOW], b->unjudged, b->failed,

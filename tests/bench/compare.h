@@ -35,15 +35,14 @@ struct bench_row {
         double seconds; /* of a round */
 };
 
-/* What is said of a row: how series `of` does beside series `to`. */
+/* What is printed of a row: series `of` beside series `to`. */
 struct judgement {
         unsigned of, to;
         unsigned also_of, also_to; /* another ratio to stand beside it; NOWHERE: none */
         double limit;              /* 0: it has none, and is not counted */
         double width;              /* half of the interval that is wanted; 0: that of the options */
-        const char *note;          /* "" or what tells it from other judgements of the same row */
-        const char
-                *excuse; /* what stands beside a limit that is missed when the other ratio reaches the limit; or NULL */
+        const char *note;          /* "", or what distinguishes it from other judgements of the same row */
+        const char *explanation;   /* printed where the limit is missed and the other ratio reaches it; or NULL */
 };
 
 /* One row's measurement. */
@@ -62,7 +61,7 @@ struct match {
 /* A window of measurement, the same for every contender of a row. */
 struct window {
         uint64_t warmup_ns, duration_ns;
-        uint64_t chunk; /* messages that a loop by hand does between two looks at the clock */
+        uint64_t chunk; /* messages that a loop by hand moves between two readings of the clock */
 };
 
 struct bench {
@@ -78,7 +77,7 @@ struct bench {
         char *names[VERDICT_COUNT]; /* a line each; NULL while there is none */
 };
 
-/* Of that part and point, on the CPUs of the options; the caller may change what it gets. Never NULL. */
+/* Adds a row of that part and point, on the CPUs of the options; the caller may change it. Never NULL. */
 struct bench_row *bench_add(struct bench *b, const struct bench_part *part, const struct point *point);
 /* All rows, and the summary. Returns the exit status. */
 int bench_run(struct bench *b);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """What the daemon itself costs: from POST to the first measured message, its CPU time and memory idle and in a run.
 
-Looked at from outside (/proc), beside what the daemon says of itself in /health. Run by tools/bench.
+Looked at from outside (/proc), beside what the daemon reports of itself in /health. Run by tools/bench.
 """
 
 import argparse
@@ -47,17 +47,17 @@ def start_latency(daemon):
 def cost_over(daemon, seconds):
     """(share of a CPU, resident bytes, share of a CPU by /health) over the next seconds."""
     pid = daemon.process.pid
-    told, used, began = daemon.get("/health").get("cpu_ns"), cpu_seconds(pid), time.monotonic()
+    reported, used, began = daemon.get("/health").get("cpu_ns"), cpu_seconds(pid), time.monotonic()
     time.sleep(seconds)
     used, took, resident = cpu_seconds(pid) - used, time.monotonic() - began, resident_bytes(pid)
     after = daemon.get("/health").get("cpu_ns")
-    return used / took, resident, None if told is None or after is None else (after - told) / 1e9 / took
+    return used / took, resident, None if reported is None or after is None else (after - reported) / 1e9 / took
 
 
 def show(what, cost):
-    share, resident, told = cost
-    said = "" if told is None else f"  ({told:.3%} by its own account, the question included)"
-    print(f"{what:22}{share:8.3%} of a CPU, {resident / 2**20:6.1f} MiB resident{said}")
+    share, resident, reported = cost
+    by_health = "" if reported is None else f"  ({reported:.3%} by its own account, the request included)"
+    print(f"{what:22}{share:8.3%} of a CPU, {resident / 2**20:6.1f} MiB resident{by_health}")
 
 
 def main():
@@ -75,8 +75,10 @@ def main():
         time.sleep(1.5)  # set-up and warm-up are over
         show("daemon during a run", cost_over(daemon, arguments.run_seconds))
         daemon.wait_final(identity, 30)
-        print(f"{'POST to first message':22}{statistics.median(latencies) * 1e3:8.1f} ms "
-              f"(median of {len(latencies)}; {latencies[0] * 1e3:.1f} to {latencies[-1] * 1e3:.1f})")
+        print(
+            f"{'POST to first message':22}{statistics.median(latencies) * 1e3:8.1f} ms "
+            f"(median of {len(latencies)}; {latencies[0] * 1e3:.1f} to {latencies[-1] * 1e3:.1f})"
+        )
     finally:
         daemon.remove()
     return 0

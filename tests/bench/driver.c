@@ -4,10 +4,12 @@
 
 #include "tests/bench/driver.h"
 
-#include "schema/json/json.h"
+#include "schema/detail.h"
 #include "schema/measure/perf-pass.h"
 #include "schema/transport/ring-layout.h"
 #include "schema/util.h"
+#include "tests/unit/effective.h"
+#include "tests/unit/proof-report.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -18,10 +20,10 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#define READY_NS (60 * NSEC_PER_SEC)
-#define SAY_NS (20 * NSEC_PER_SEC)
-#define END_NS (20 * NSEC_PER_SEC)     /* from the hang-up; a sanitizer looks for leaks meanwhile */
-#define COLLECT_NS (60 * NSEC_PER_SEC) /* beyond the window */
+#define READY_NS (180 * NSEC_PER_SEC) /* a thousand threads under a sanitizer, on a machine with other work */
+#define MESSAGE_NS (20 * NSEC_PER_SEC)
+#define END_NS (20 * NSEC_PER_SEC)      /* from the hang-up; a sanitizer looks for leaks meanwhile */
+#define COLLECT_NS (180 * NSEC_PER_SEC) /* beyond the window */
 #define START_NS (10 * NSEC_PER_MSEC)
 
 static int complain(struct driver *d, int error, const char *what) {
@@ -68,7 +70,7 @@ static int real_cpu(const struct driver_spec *s, enum end end) {
 
 /* In the child: descriptors to their numbers, affinity, exec. */
 static __attribute__((noreturn)) void become_agent(struct driver *d, enum end end, struct inherited from,
-                                                   const char *twin_bytes) {
+                                                   const char *shared_bytes) {
         const struct driver_spec *s = &d->spec;
         /* up and out of the way first, so that none is overwritten before it is moved */
         for (unsigned i = 0; i < from.n; i++) {
@@ -80,8 +82,8 @@ static __attribute__((noreturn)) void become_agent(struct driver *d, enum end en
                 if (dup2(from.fds[i], AGENT_CONTROL_FD + (int) i) < 0)
                         _exit(126);
         pin_or_exit(real_cpu(s, end));
-        if (twin_bytes)
-                execl(s->agent, "ipclab-agent", d->ends[end].role, d->ends[END_SECOND].role, twin_bytes,
+        if (shared_bytes)
+                execl(s->agent, "ipclab-agent", d->ends[end].role, d->ends[END_SECOND].role, shared_bytes,
                       s->options.huge_pages == TOGGLE_ON ? "huge" : NULL, (char *) NULL);
         else
                 execl(s->agent, "ipclab-agent", d->ends[end].role, (char *) NULL);
@@ -97,13 +99,13 @@ static int make_control(struct driver *d, enum end end, int *ret_theirs) {
         return 0;
 }
 
-static int fork_agent(struct driver *d, enum end end, const struct inherited *from, const char *twin_bytes) {
+static int fork_agent(struct driver *d, enum end end, const struct inherited *from, const char *shared_bytes) {
         struct driver_end *e = &d->ends[end];
         e->pid = fork();
         if (e->pid < 0)
                 return complain(d, errno, "fork");
         if (e->pid == 0)
-                become_agent(d, end, *from, twin_bytes);
+                become_agent(d, end, *from, shared_bytes);
         return 0;
 }
 
@@ -115,20 +117,20 @@ static int spawn(struct driver *d, enum end end, int peer_fd) {
         _cleanup_close_ int dir = open(d->run_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (dir < 0)
                 return complain(d, errno, d->run_dir);
-        /* who has no peer is given a device in its place, as by the daemon */
-        _cleanup_close_ int nobody = peer_fd < 0 ? open("/dev/null", O_RDWR | O_CLOEXEC) : -1;
-        if (peer_fd < 0 && nobody < 0)
+        /* an agent without a peer is given a device in its place, as by the daemon */
+        _cleanup_close_ int no_peer = peer_fd < 0 ? open("/dev/null", O_RDWR | O_CLOEXEC) : -1;
+        if (peer_fd < 0 && no_peer < 0)
                 return complain(d, errno, "/dev/null");
-        return fork_agent(d, end, &(struct inherited){{theirs, peer_fd < 0 ? nobody : peer_fd, dir}, 3}, NULL);
+        return fork_agent(d, end, &(struct inherited){{theirs, peer_fd < 0 ? no_peer : peer_fd, dir}, 3}, NULL);
 }
 
-/* The twin's pid, and its place in return. The pidfd that comes along is not needed here. */
-static int meet_twin(struct driver *d, int fd) {
-        struct twin_born born = {};
-        struct twin_place place = {};
+/* Receives the forked peer's pid, and sends it its place. The pidfd that comes along is not needed here. */
+static int place_forked_peer(struct driver *d, int fd) {
+        struct forked_report born = {};
+        struct forked_placement place = {};
         struct pollfd p = {.fd = fd, .events = POLLIN};
         int cpu = real_cpu(&d->spec, END_SECOND);
-        if (poll(&p, 1, (int) (SAY_NS / NSEC_PER_MSEC)) != 1 ||
+        if (poll(&p, 1, (int) (MESSAGE_NS / NSEC_PER_MSEC)) != 1 ||
             recv(fd, &born, sizeof born, 0) != (ssize_t) sizeof born)
                 return complain(d, EPROTO, "no second agent");
         if (born.error)
@@ -152,7 +154,7 @@ static uint64_t huge_page_bytes(void) {
 }
 
 /* Both agents out of one program. */
-static int spawn_twins(struct driver *d, const int peer[END_COUNT]) {
+static int spawn_forked_pair(struct driver *d, const int peer[END_COUNT]) {
         const struct driver_spec *s = &d->spec;
         uint64_t page = s->options.huge_pages == TOGGLE_ON ? huge_page_bytes() : (uint64_t) sysconf(_SC_PAGESIZE);
         struct ring_layout layout = ring_layout_of(&s->point, &s->options, page ? page : 4096);
@@ -174,12 +176,12 @@ static int spawn_twins(struct driver *d, const int peer[END_COUNT]) {
         r = fork_agent(d, END_FIRST, &from, bytes);
         (void) util_close(meeting[1]);
         if (r == 0)
-                r = meet_twin(d, meeting[0]);
+                r = place_forked_peer(d, meeting[0]);
         (void) util_close(meeting[0]);
         return r;
 }
 
-static int say_setup(struct driver *d, enum end end) {
+static int send_setup(struct driver *d, enum end end) {
         const struct driver_spec *s = &d->spec;
         int32_t cpu = s->cpus[end];
         struct message m = {
@@ -193,6 +195,8 @@ static int say_setup(struct driver *d, enum end end) {
                           .interval_ns = s->interval_ns,
                           .rate = s->rate,
                           .stall_ns = s->stall_ns,
+                          .stamp = s->stamp,
+                          .fresh = s->fresh,
                           .chunk_bytes = s->chunk_bytes,
                           .options = s->options,
                           .placement = {.cpus = &cpu,
@@ -200,7 +204,7 @@ static int say_setup(struct driver *d, enum end end) {
                                         .buffer = s->buffer,
                                         .buffer_nodes = s->buffer_nodes}},
         };
-        int r = message_send(d->ends[end].control_fd, &m, util_now_ns() + SAY_NS);
+        int r = message_send(d->ends[end].control_fd, &m, util_now_ns() + MESSAGE_NS);
         return r < 0 ? complain(d, -r, "set-up") : 0;
 }
 
@@ -216,7 +220,7 @@ static void take_sample(struct driver_end *e, const struct message_sample *s) {
 }
 
 static void answer_count(struct driver *d, struct driver_end *e) {
-        if (e->count_tid) /* should it be gone, that is heard next */
+        if (e->count_tid) /* should the thread be gone, the next message reports it */
                 (void) perf_pass_answer(e->control_fd, d->spec.perf, e->pid, e->count_tid);
         e->count_tid = 0;
 }
@@ -228,7 +232,7 @@ static void take_count(struct driver *d, struct driver_end *e, const struct mess
                 answer_count(d, e);
 }
 
-/* Keeps what one packet says. */
+/* Stores the content of one packet. */
 static void take(struct driver *d, struct driver_end *e, struct message *m) {
         switch (m->type) {
         case MESSAGE_COUNT:
@@ -238,8 +242,9 @@ static void take(struct driver *d, struct driver_end *e, struct message *m) {
                 if (d->spec.counters == COUNTERS_GIVEN_LATE)
                         answer_count(d, e);
                 e->ready = true;
-                e->proof = util_steal(&m->ready.proof.text);
-                e->effective = util_steal(&m->ready.effective.text);
+                e->proof_at_start = util_steal(&m->ready.proof);
+                e->proof = proof_report_text(e->proof_at_start);
+                e->effective = effective_text(m->ready.effective);
                 break;
         case MESSAGE_ALIVE:
                 e->alive++;
@@ -257,7 +262,9 @@ static void take(struct driver *d, struct driver_end *e, struct message *m) {
                 e->reported = true;
                 e->report = m->report;
                 m->report = (struct message_report){};
-                (void) counters_to_json(&e->report.counters, &e->counters); /* NULL is missed by who looks at it */
+                e->proof_at_end = proof_report_text(e->report.proof);
+                e->effective_at_end = effective_text(e->report.effective);
+                (void) counters_to_json(&e->report.counters, &e->counters); /* the tests that read it check for NULL */
                 break;
         case MESSAGE_ERROR:
                 e->failed = true;
@@ -273,11 +280,11 @@ static bool settled(const struct driver_end *e, bool for_ready) {
         return e->gone || e->failed || (for_ready ? e->ready : e->reported);
 }
 
-static int hear(struct driver *d, enum end end) {
+static int receive_one(struct driver *d, enum end end) {
         struct driver_end *e = &d->ends[end];
         struct message m;
-        char detail[200] = "";
-        int r = message_receive(e->control_fd, &m, util_now_ns() + SAY_NS, detail);
+        char detail[DETAIL_MAX] = "";
+        int r = message_receive(e->control_fd, &m, util_now_ns() + MESSAGE_NS, detail);
         if (r == -ECONNRESET) {
                 e->gone = true;
                 return 0;
@@ -288,7 +295,7 @@ static int hear(struct driver *d, enum end end) {
         return 0;
 }
 
-static int hear_both(struct driver *d, bool for_ready, uint64_t deadline_ns) {
+static int receive_both(struct driver *d, bool for_ready, uint64_t deadline_ns) {
         for (;;) {
                 struct pollfd p[END_COUNT];
                 bool waiting = false;
@@ -306,14 +313,14 @@ static int hear_both(struct driver *d, bool for_ready, uint64_t deadline_ns) {
                         return complain(d, errno, "poll");
                 for (enum end end = END_FIRST; end < d->n_ends; end++)
                         if (p[end].fd >= 0 && p[end].revents) {
-                                int r = hear(d, end);
+                                int r = receive_one(d, end);
                                 if (r < 0)
                                         return r;
                         }
         }
 }
 
-/* The first end's own words when an agent failed; a peer's "… is gone" only when there is nothing better. */
+/* Takes the first end's own error when an agent failed; a peer's "… is gone" only when there is nothing better. */
 static int judge(struct driver *d, bool for_ready) {
         const struct driver_end *bad = NULL;
         for (enum end end = END_FIRST; end < d->n_ends; end++) {
@@ -359,23 +366,23 @@ int driver_open(struct driver *d, const struct driver_spec *spec) {
         if (r < 0)
                 return r;
         if (d->n_ends > 1 && spec->point.transport == TRANSPORT_MMAP_ANONYMOUS)
-                r = spawn_twins(d, peer);
+                r = spawn_forked_pair(d, peer);
         else
                 for (enum end end = END_FIRST; r == 0 && end < d->n_ends; end++)
                         r = spawn(d, end, peer[end]);
         for (enum end end = END_FIRST; end < END_COUNT; end++)
                 (void) util_close(peer[end]);
         for (enum end end = END_FIRST; r == 0 && end < d->n_ends; end++)
-                r = say_setup(d, end);
+                r = send_setup(d, end);
         if (r == 0)
-                r = hear_both(d, true, util_now_ns() + READY_NS);
+                r = receive_both(d, true, util_now_ns() + READY_NS);
         return r < 0 ? r : judge(d, true);
 }
 
 int driver_start(struct driver *d) {
         struct message m = {.type = MESSAGE_START, .start = {.start_ns = util_now_ns() + START_NS}};
         for (enum end end = END_FIRST; end < d->n_ends; end++) {
-                int r = message_send(d->ends[end].control_fd, &m, util_now_ns() + SAY_NS);
+                int r = message_send(d->ends[end].control_fd, &m, util_now_ns() + MESSAGE_NS);
                 if (r < 0)
                         return complain(d, -r, "start");
         }
@@ -383,7 +390,7 @@ int driver_start(struct driver *d) {
 }
 
 int driver_collect(struct driver *d, uint64_t deadline_ns) {
-        int r = hear_both(d, false, deadline_ns);
+        int r = receive_both(d, false, deadline_ns);
         return r < 0 ? r : judge(d, false);
 }
 
@@ -433,6 +440,9 @@ void driver_deinit(struct driver *d) {
                 message_deinit(&m);
                 free(d->ends[end].proof);
                 free(d->ends[end].effective);
+                free(d->ends[end].effective_at_end);
+                free(d->ends[end].proof_at_end);
+                proof_report_free(d->ends[end].proof_at_start);
                 free(d->ends[end].counters);
         }
 }

@@ -4,8 +4,8 @@
 
 /*
  * Runs a pair of real agents, or the one that a workload has, without a daemon: spawns them as the runner does
- * (descriptors, affinity before exec), speaks the protocol, and keeps what they say. For the bench and for the agent's
- * tests.
+ * (descriptors, affinity before exec), speaks the protocol, and stores what they send. For the bench and for the
+ * agent's tests.
  */
 
 #include "schema/protocol/protocol.h"
@@ -18,10 +18,12 @@ struct driver_end {
         int control_fd;
         const char *role;
         bool ready, reported, failed, gone; /* gone: hung up */
-        int32_t count_tid;                  /* of an agent whose question has no answer yet; 0: there is none */
-        uint32_t counted;                   /* threads whose counters it asked for */
+        int32_t count_tid;                  /* thread whose request for counters has no answer yet; 0: there is none */
+        uint32_t counted;                   /* threads whose counters it requested */
         int status;                         /* of waitpid, after driver_close() */
         char *proof, *effective;            /* from ready */
+        char *proof_at_end, *effective_at_end; /* from report */
+        struct proof_report *proof_at_start;   /* the structure of `proof` */
         struct message_report report;
         char *counters; /* the report's, as JSON */
         struct message_error error;
@@ -40,6 +42,7 @@ struct driver_spec {
         enum verify verify;
         uint64_t duration_ns, messages, warmup_ns, interval_ns, stall_ns;
         double rate; /* per thread; 0 = closed loop */
+        bool stamp, fresh;
         uint64_t chunk_bytes;
         struct transport_options options;
         enum memory_policy buffer; /* where both ends' buffers are to be */

@@ -137,7 +137,7 @@ static int run_switches(void *userdata, int end, struct hand_result *ret) {
                 return -1;
         double ns = (double) (window.ns - warm.ns) - overhead_ns * (double) window.messages;
         if (ns < 1)
-                return -1; /* the pipes alone took as long: nothing can be said of switches */
+                return -1; /* the pipes alone took as long: switches have no figure */
         *ret = (struct hand_result){window.messages, (uint64_t) ns};
         return 0;
 }

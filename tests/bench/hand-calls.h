@@ -12,7 +12,7 @@ struct hand_calls {
         enum workload workload;          /* syscall or context-switch */
         enum system_call call;           /* of syscall */
         uint64_t warmup_ns, duration_ns; /* before and within the clock */
-        uint64_t chunk;                  /* calls between two looks at the clock; at least 1 */
+        uint64_t chunk;                  /* calls between two readings of the clock; at least 1 */
         int cpu;                         /* -1: not pinned, which a context switch has to be */
 };
 

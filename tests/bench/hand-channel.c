@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* What the hand-written loops talk over: both ends of both directions, made before the two processes are. */
+/* The channels of the hand-written loops: both ends of both directions, made before the two processes are. */
 
 #include "tests/bench/hand.h"
 
@@ -31,7 +31,7 @@ static int make_fifo(int ret[2]) {
         return r;
 }
 
-/* A pipe, or a FIFO whose name is gone again. */
+/* A pipe, or a FIFO whose name has been removed. */
 static int make_pipe(const struct hand *h, int ret[2]) {
         int r = h->transport == TRANSPORT_FIFO ? make_fifo(ret) : pipe(ret) < 0 ? -errno : 0;
         if (r == 0 && h->pipe_size && fcntl(ret[1], F_SETPIPE_SZ, (int) h->pipe_size) < 0)
@@ -103,7 +103,7 @@ int hand_channel_make(const struct hand *h, struct hand_channel *ret) {
         case CARRIER_MEMFD:
                 return make_sockets(h, ret);
         case CARRIER_PEER:
-                r = make_sockets(h, ret); /* which tell the ends apart */
+                r = make_sockets(h, ret); /* each end recognises itself by its socket */
                 return r < 0 ? r : hand_process_make(h, ret);
         case CARRIER_FILE:
                 return hand_file_make(h, ret);

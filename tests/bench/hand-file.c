@@ -42,17 +42,17 @@ static int make_one(const struct hand *h, int ret[2]) {
         return ret[1] < 0 ? -errno : 0;
 }
 
-/* See agent/transport/file/slots.c: file systems in memory take the flag and mean nothing by it; kernels before 6.1 do
- * not tell. */
+/* See agent/transport/file/slots.c: file systems in memory accept the flag without effect; kernels before 6.1 do not
+ * report the unit. */
 static int unit_of(int fd, uint64_t *ret) {
         struct statx x;
         struct statfs fs;
         if (fstatfs(fd, &fs) < 0 || statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &x) < 0)
                 return -errno;
-        bool told = x.stx_mask & STATX_DIOALIGN;
-        if (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC || (told && x.stx_dio_offset_align == 0))
+        bool reported = x.stx_mask & STATX_DIOALIGN;
+        if (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC || (reported && x.stx_dio_offset_align == 0))
                 return -EOPNOTSUPP;
-        *ret = told ? x.stx_dio_offset_align : x.stx_blksize;
+        *ret = reported ? x.stx_dio_offset_align : x.stx_blksize;
         return 0;
 }
 

@@ -16,7 +16,7 @@
 
 #define HAND_CHUNK_NS_MAX (10 * NSEC_PER_MSEC)
 
-#define HAND_INLINE static inline __attribute__((always_inline))
+#define HAND_INLINE UTIL_SPECIALIZED
 
 static volatile uint64_t hand_sink; /* so that the reads are not dropped */
 

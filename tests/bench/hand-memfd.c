@@ -2,7 +2,8 @@
 
 /*
  * Sealed memory by hand: a memfd for each message, or a pool that is passed once and used in turn, over a socket pair.
- * As many are under way as with the agents, whose reader of a stream says every quarter of them what it has read.
+ * As many messages are under way as with the agents, whose reader of a stream reports every quarter of them how many it
+ * has read.
  */
 
 #include "schema/transport/file-layout.h"

@@ -46,7 +46,8 @@ static const struct hand_way gathered_way = {.open = open_gathered,
                                              .receive = receive_all};
 HAND_LOOPS(gathered, gathered_way);
 
-/* As many buffers in turn as the pipe can hold messages, and one: agent/transport/stream/splice.h has the reasoning. */
+/* As many buffers in turn as the pipe can hold messages, and one more: agent/transport/stream/splice.h has the
+ * reasoning. */
 struct spliced {
         unsigned char *memory;
         size_t stride, count, next;

@@ -2,7 +2,8 @@
 
 /*
  * process_vm_readv(2) and process_vm_writev(2) by hand. Addresses go through slots of a line each, with a state that
- * the other end sleeps on, and the reader says every quarter of them how many it is done with, as the agents' rings do.
+ * the other end sleeps on, and the reader publishes every quarter of them how many it has released, as the agents'
+ * rings do.
  */
 
 #include "schema/transport/file-layout.h"
@@ -13,7 +14,7 @@
 #include <sys/prctl.h>
 
 #define SLOTS_MAX FILE_LAYOUT_SLOTS_MAX
-#define LOOK_NS 50000
+#define POLL_NS 50000
 
 /* In memory of both. state, freed: twice a number of messages, and the lowest bit for a sleeper. */
 struct address_slot {
@@ -33,7 +34,7 @@ struct shared {
         struct addresses ways[2]; /* there, back */
 };
 
-/* Of one end. */
+/* The state of one end. */
 struct vm {
         struct gathered fields; /* first: e->own of hand-gather.h */
         struct addresses *out, *in;
@@ -62,7 +63,7 @@ int hand_process_make(const struct hand *h, struct hand_channel *ret) {
 }
 
 static void meet(struct vm *v, int end) {
-        const struct timespec pause = {.tv_nsec = LOOK_NS};
+        const struct timespec pause = {.tv_nsec = POLL_NS};
         (void) prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); /* EINVAL without Yama */
         shared->pids[end] = getpid();
         shared->reader_slots[end] = (uintptr_t) v->memory;
@@ -102,7 +103,7 @@ static int open_vm(struct hand_end *e) {
 }
 
 HAND_INLINE void await_room(struct vm *v) {
-        struct hand_patience p = {};
+        struct hand_spin_limit p = {};
         while (v->room == 0) {
                 uint32_t seen = __atomic_load_n(&v->out->freed, __ATOMIC_ACQUIRE);
                 v->room = v->n - (v->put_state - 2 - (seen & ~1u)) / 2;
@@ -122,7 +123,7 @@ HAND_INLINE void publish(struct vm *v, uint64_t address) {
 
 HAND_INLINE uint64_t await_address(struct vm *v) {
         struct address_slot *s = &v->in->slots[v->got];
-        struct hand_patience p = {};
+        struct hand_spin_limit p = {};
         for (uint32_t seen; (seen = __atomic_load_n(&s->state, __ATOMIC_ACQUIRE)) != v->got_state;)
                 hand_await_change(&s->state, seen, WAIT_BLOCK, &p);
         return s->address;

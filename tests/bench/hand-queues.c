@@ -30,25 +30,25 @@ static uint64_t read_setting(const struct setting *s) {
         return f && fscanf(f, "%llu", &v) == 1 ? v : 0;
 }
 
-/* Of several that cannot be raised the first is named: the reason is the same. */
-static void raise_setting(struct hand_queues *q, const struct setting *s, bool *said) {
+/* Only the first setting that cannot be raised is named: the reason is the same for all. */
+static void raise_setting(struct hand_queues *q, const struct setting *s, bool *named) {
         int r = own_namespaces_write(s->path, s->wanted);
-        if (r == 0 || *said)
+        if (r == 0 || *named)
                 return;
         size_t n = strlen(q->whose);
         (void) snprintf(q->whose + n, sizeof q->whose - n, ", where %s cannot be raised: %s", s->name,
                         strerrordesc_np(-r));
-        *said = true;
+        *named = true;
 }
 
 static void raise_settings(struct hand_queues *q) {
-        bool said = false;
-        raise_setting(q, &msgmnb, &said);
-        raise_setting(q, &msgmax, &said);
-        raise_setting(q, &msgsize_max, &said);
+        bool named = false;
+        raise_setting(q, &msgmnb, &named);
+        raise_setting(q, &msgmax, &named);
+        raise_setting(q, &msgsize_max, &named);
 }
 
-/* Of a message in one of two queues. */
+/* The longest message when there are two queues. */
 static uint64_t posix_room(void) {
         struct rlimit limit;
         if (getrlimit(RLIMIT_MSGQUEUE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)

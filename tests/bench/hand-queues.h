@@ -2,7 +2,7 @@
 #ifndef IPCLAB_TESTS_HAND_QUEUES_H
 #define IPCLAB_TESTS_HAND_QUEUES_H
 
-/* What message queues take where a bench runs, and whose limit it is. */
+/* The limits of message queues where a bench runs, and to which namespace they belong. */
 
 #include "schema/terms.h"
 
@@ -18,8 +18,8 @@ struct hand_queues {
         char whose[200];         /* IPC namespace these settings are of */
 };
 
-/* Puts this process into an IPC namespace of its own, whose queues take 4 MiB where that is allowed. Where there is
- * none to be had it stays where it is, and the settings there are left alone. While there is one thread. */
+/* Puts this process into an IPC namespace of its own, whose queues take 4 MiB where that is allowed. Where no namespace
+ * can be made it stays where it is, and the settings there are not changed. To be called while there is one thread. */
 void hand_queues_isolate(struct hand_queues *ret);
 
 /* For a message of that size: NULL where it goes; else which limit it is that it exceeds. Static. */

@@ -23,12 +23,12 @@
 #include <sys/shm.h>
 
 #define LINE 64u
-#define AHEAD 16u                          /* slots whose first lines the writer asks for before it needs them */
+#define AHEAD 16u                          /* slots whose first lines the writer prefetches */
 #define GATHER_BYTES_PER_NS 128u           /* of the ring: for how long messages gather */
 #define GATHER_NS_MAX (32 * NSEC_PER_USEC) /* and no longer */
 #define GATHER_SLOTS 512u                  /* in rings of so many */
 #define BATCH 8u                           /* what is worth it */
-#define BARREN_PAUSES 64u                  /* to be left out after one that was not */
+#define SKIPPED_PAUSES 64u                 /* to be left out after one that was not */
 
 static volatile uint64_t sink;
 
@@ -38,11 +38,11 @@ struct plain_ring {
         uint32_t *freed;
         size_t slot_bytes, at, ahead, length, other_line;
         uint32_t n_slots, due, room, held, quarter; /* due: the state of the next slot once its message is there */
-        uint32_t barren;                            /* pauses to be left out */
+        uint32_t skip;                              /* pauses still to be skipped */
         uint64_t gather_ns;                         /* how long a pause is; 0 = none */
 };
 
-#define INLINE static inline __attribute__((always_inline))
+#define INLINE UTIL_SPECIALIZED
 
 /* Fetches a line that is going to be written, while there are other things to do. */
 static inline void prepare(const unsigned char *line) {
@@ -61,7 +61,7 @@ INLINE void advance(struct plain_ring *r) {
 }
 
 INLINE void await_room(struct plain_ring *r, enum wait_mode wait) {
-        struct hand_patience p = {};
+        struct hand_spin_limit p = {};
         for (;;) {
                 uint32_t seen = __atomic_load_n(r->freed, __ATOMIC_ACQUIRE);
                 r->room = r->n_slots - (r->due - 2 - (seen & ~1u)) / 2;
@@ -86,7 +86,7 @@ INLINE void put(struct plain_ring *r, const unsigned char *message, size_t size,
 }
 
 INLINE unsigned char *get(const struct plain_ring *r, enum wait_mode wait) {
-        struct hand_patience p = {};
+        struct hand_spin_limit p = {};
         uint32_t *word = hand_state_of(r->slot), seen;
         while ((seen = __atomic_load_n(word, __ATOMIC_ACQUIRE)) != r->due)
                 hand_await_change(word, seen, wait, &p);
@@ -102,13 +102,13 @@ INLINE bool has_message(const struct plain_ring *r, uint32_t messages) {
 
 /* At the writer's heels a reader takes each line from it just before the store. */
 INLINE void let_gather(struct plain_ring *r) {
-        if (r->barren && r->barren--)
+        if (r->skip && r->skip--)
                 return;
         uint64_t until_ns = util_now_ns() + r->gather_ns;
         while (util_now_ns() < until_ns)
                 hand_pause();
         if (!has_message(r, BATCH - 1))
-                r->barren = BARREN_PAUSES;
+                r->skip = SKIPPED_PAUSES;
 }
 
 INLINE void done(struct plain_ring *r, enum wait_mode wait) {

@@ -4,7 +4,7 @@
 
 /*
  * Shared memory by hand, as hand.h has it for descriptors: two forked processes, pinned, a ring of slots and a plain
- * loop. And the two figures that no ring can beat: a word handed to and fro, and memcpy().
+ * loop. And the two figures that no ring can exceed: a word handed to and fro, and memcpy().
  */
 
 #include "schema/terms.h"
@@ -20,8 +20,8 @@ struct hand_shm {
         enum verify verify;
         size_t size;
         uint32_t slots;
-        uint64_t warmup_ns, duration_ns; /* before and within the clock; of time, as hand.h says why */
-        uint64_t chunk;                  /* messages between two looks at the clock; at least 1 */
+        uint64_t warmup_ns, duration_ns; /* before and within the clock; hand.h explains why by time */
+        uint64_t chunk;                  /* messages between two readings of the clock; at least 1 */
         int cpus[2];
 };
 

@@ -5,7 +5,7 @@
 /*
  * TCP on loopback as an engineer would write it for the occasion: two forked processes, pinned, plain blocking loops
  * over the same fields in the same copy modes, no clock in a stream, threads only where there are several connections.
- * A third process looks at the counters that they leave in shared memory, before and after the window.
+ * A third process reads the counters that they leave in shared memory, before and after the window.
  */
 
 #include "schema/terms.h"

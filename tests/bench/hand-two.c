@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#define ALARM_SECONDS 90u /* nobody takes as long; so that nothing hangs */
+#define ALARM_SECONDS 90u /* longer than any round; ends a test that hangs */
 
 static int pin(int cpu) {
         cpu_set_t set;

@@ -18,7 +18,7 @@ struct hand_two {
         void (*forked)(void *userdata);                               /* in the parent; may be NULL */
         void *userdata;
         const int *cpus; /* -1: not pinned */
-        int clocked;     /* the end whose result counts; the other is ended with it, if it has not ended itself */
+        int clocked;     /* the end whose result counts; the other is ended with it, unless it has ended itself */
 };
 
 /* 0 and the result of the end with the clock; -errno. */

@@ -23,7 +23,8 @@ static int open_socket(struct hand_end *e) {
         if (io_uring_queue_init(4, &ring, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN) < 0 ||
             io_uring_register_files(&ring, fds, 2) < 0)
                 return -1;
-        /* where the kernel's threads for the ring run, as the agent's do; kernels before 5.14 cannot be told */
+        /* where the kernel's threads for the ring run, as the agent's do; kernels before 5.14 cannot be given an
+         * affinity */
         if (sched_getaffinity(0, sizeof mine, &mine) == 0)
                 (void) io_uring_register_iowq_aff(&ring, sizeof mine, &mine);
         (void) io_uring_register_ring_fd(&ring);

@@ -4,7 +4,7 @@
 
 /*
  * How loops by hand wait for each other on a word in shared memory: they spin, sleep on a futex, or spin before they
- * sleep. The lowest bit of the word says that somebody sleeps.
+ * sleep. The lowest bit of the word is set while an end sleeps.
  */
 
 #include "schema/terms.h"
@@ -19,7 +19,7 @@
 #define HAND_LOOKS_PER_CLOCK 64u
 
 /* One wait: how often it has looked, and until when it may. */
-struct hand_patience {
+struct hand_spin_limit {
         uint32_t looks;
         uint64_t until_ns;
 };
@@ -30,7 +30,7 @@ static inline void hand_pause(void) {
 #endif
 }
 
-static inline bool hand_may_spin(struct hand_patience *p, enum wait_mode wait) {
+static inline bool hand_may_spin(struct hand_spin_limit *p, enum wait_mode wait) {
         if (wait != WAIT_HYBRID)
                 return wait == WAIT_SPIN;
         if (++p->looks % HAND_LOOKS_PER_CLOCK)
@@ -41,7 +41,7 @@ static inline bool hand_may_spin(struct hand_patience *p, enum wait_mode wait) {
         return now_ns < p->until_ns;
 }
 
-static inline void hand_await_change(uint32_t *word, uint32_t seen, enum wait_mode wait, struct hand_patience *p) {
+static inline void hand_await_change(uint32_t *word, uint32_t seen, enum wait_mode wait, struct hand_spin_limit *p) {
         if (hand_may_spin(p, wait)) {
                 hand_pause();
                 return;

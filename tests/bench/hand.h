@@ -28,7 +28,7 @@ struct hand {
         enum file_sync file_sync; /* of files */
         size_t size;
         uint64_t warmup_ns, duration_ns; /* before and within the clock; the sender goes on until it is ended */
-        uint64_t chunk;                  /* messages between two looks at the clock; at least 1 */
+        uint64_t chunk;                  /* messages between two readings of the clock; at least 1 */
         uint64_t pipe_size;              /* 0 = as it comes */
         uint64_t msgq_depth;             /* of queues; 0 = as a System V queue comes */
         enum memfd_source memfd;
@@ -38,7 +38,7 @@ struct hand {
 /* Messages per second, by the receiver's clock (stream) or the initiator's (pingpong). 0; -errno. */
 int hand_run(const struct hand *h, double *ret_rate);
 
-/* What the two ends talk over: to read from, to write to. */
+/* The channel of the two ends: descriptors to read from and to write to. */
 struct hand_channel {
         int there[2], back[2]; /* from the first end to the second, and back */
         bool numbers;          /* of System V queues, not descriptors */

@@ -31,13 +31,19 @@ def run_beside(daemon, kind, workload, transport, seconds, cpus):
     """(the run, what the disturber used in each of its seconds)"""
     roles = ("server", "client") if transport == "tcp" else ROLES[workload]
     placement = {role: {"cpu": cpu} for role, cpu in zip(roles, cpus, strict=True)}
-    spec = {"workload": workload, "transport": transport, "message_size": 4096, "placement": placement,
-            "duration_seconds": seconds, "warmup_seconds": 0.5}
+    spec = {
+        "workload": workload,
+        "transport": transport,
+        "message_size": 4096,
+        "placement": placement,
+        "duration_seconds": seconds,
+        "warmup_seconds": 0.5,
+    }
     with tempfile.TemporaryDirectory() as folder:
         disturber = None if kind == QUIET else Disturber(kind, cpus[1], Path(folder, "records"))
         try:
             identity = daemon.post(spec)["id"]
-            time.sleep(seconds + 1.5)  # the daemon, which has no other CPU either, is not asked meanwhile
+            time.sleep(seconds + 1.5)  # the daemon, which has no other CPU either, gets no requests meanwhile
             daemon.wait_final(identity, 60 + seconds)
         finally:
             if disturber:

@@ -43,7 +43,7 @@ static void usage(FILE *f, const char *program, const struct bench_extra *extra)
                 "to come\n"
                 "                       (default %g; 0 = no limit)\n"
                 "  --quick              in %g minutes: fewer sizes, 7 rounds of 0.1 s, rows of at most 8 s\n"
-                "  --check              exit 1 when a row is below its limit, or not told apart from it with a median\n"
+                "  --check              exit 1 when a row is below its limit, or undecided with a median\n"
                 "                       that misses it\n",
                 extra->usage, extra->minutes, extra->quick_minutes);
 }
@@ -189,7 +189,7 @@ int bench_options_parse(int argc, char **argv, const struct bench_extra *extra, 
                         return 1;
                 }
                 if (c == '?')
-                        return -EINVAL; /* getopt has said it */
+                        return -EINVAL; /* getopt has printed the error */
                 if (parse_one(c, optarg, extra, &o) < 0) {
                         fprintf(stderr, "%s: --%s: not \"%s\"\n", o.program, table[at].name, optarg);
                         return -EINVAL;

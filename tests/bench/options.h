@@ -36,7 +36,7 @@ struct bench_extra {
         double minutes, quick_minutes;          /* what the whole takes, by default */
 };
 
-/* 0: go on; 1: help was asked for and given; -EINVAL with a line on stderr. */
+/* 0: go on; 1: help was requested and printed; -EINVAL with a line on stderr. */
 int bench_options_parse(int argc, char **argv, const struct bench_extra *extra, struct bench_options *ret);
 
 /* Whether --part, --transport, --workload and --size want this. */

@@ -17,7 +17,7 @@ static int own_namespaces_write(const char *path, const char *text) {
         return write(fd, text, strlen(text)) < 0 ? -errno : 0;
 }
 
-/* Root of the user namespace that this process is in is who it was before. */
+/* Maps root of the new user namespace to the user and group that this process had before. */
 static int own_namespaces_map(unsigned uid, unsigned gid) {
         char map[32];
         (void) snprintf(map, sizeof map, "0 %u 1", uid);

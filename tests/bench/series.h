@@ -3,8 +3,8 @@
 #define IPCLAB_TESTS_SERIES_H
 
 /*
- * What rounds amount to: medians, the ratio of two contenders with its interval, and what may be said of it beside a
- * limit. Pure arithmetic; the bench measures, this judges.
+ * What rounds amount to: medians, the ratio of two contenders with its interval, and its verdict beside a limit. Pure
+ * arithmetic; the bench measures, this judges.
  */
 
 #include <stdbool.h>
@@ -24,13 +24,13 @@ struct ratio {
 
 enum verdict {
         VERDICT_REACHED, /* the whole interval is at least the limit */
-        VERDICT_HOLDS,   /* not told apart: no interval, or one with the limit in it; the ratio itself holds it */
+        VERDICT_HOLDS,   /* undecided: no interval, or one with the limit in it; the ratio itself holds it */
         VERDICT_MISSES,  /* the same, and the ratio itself misses it */
         VERDICT_BELOW,   /* the whole interval is below */
         VERDICT_COUNT,
 };
 
-/* Of n >= 1 values, in any order. */
+/* The median of n >= 1 values, in any order. */
 double series_median(const struct series *s);
 double series_min(const struct series *s);
 double series_max(const struct series *s);

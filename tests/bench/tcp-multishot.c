@@ -7,11 +7,11 @@
  *
  *      recv       an operation for each message, until the whole of it is there (MSG_WAITALL), into one buffer
  *      ahead      an operation for what is there, which may be many messages, or a part of one
- *      multishot  one operation for all of them: the kernel takes buffers of a ring and tells of each what it put there
+ *      multishot  one operation for all of them: the kernel takes buffers of a ring and reports what it put into each
  *
  * A receiver counts messages, knows where each begins, and reads a byte of each of its cache lines; what it has read
  * must be what was sent. "ahead" is there because a multishot receive does two things at once: it takes what is there
- * instead of what was asked for, which any receive can, and it needs no submission for it, which is what it alone can.
+ * instead of waiting for a whole message, which any receive can, and it needs no submission for it, which it alone can.
  *
  * Each way has its messages per second and the receivers' CPU time per message, and both beside "recv": the median of
  * the rounds' own ratios with its 95 % interval.
@@ -42,7 +42,7 @@
 #define GROUP 0
 #define MULTISHOT 0 /* user_data */
 #define SINGLE 1
-#define LOOK_BYTES 65536u /* the clock is read once for so many bytes, or each message */
+#define CHECK_BYTES 65536u /* the clock is read once for so many bytes, or each message */
 
 enum way { WAY_RECV, WAY_AHEAD, WAY_MULTISHOT, WAY_COUNT };
 static const char *const way_names[WAY_COUNT] = {"recv", "ahead", "multishot"};
@@ -75,9 +75,9 @@ struct end {
         bool armed, over;  /* the multishot receive is under way; has ended */
         bool under_way;    /* another operation is */
         int result;        /* of the last one */
-        uint64_t bytes;    /* looked at */
+        uint64_t bytes;    /* that have been checked */
         size_t sent;       /* of the message under way to the other end */
-        size_t at;         /* of the message under way from it, looked at */
+        size_t at;         /* bytes checked of the message under way from it */
         uint64_t messages; /* whole ones */
         uint64_t sum;
 };
@@ -104,7 +104,7 @@ static uint64_t expected_sum(size_t size, uint64_t messages, size_t rest) {
 }
 
 /* The next n bytes of the stream. */
-static inline void look(struct end *e, const unsigned char *p, size_t n) {
+static inline void check_bytes(struct end *e, const unsigned char *p, size_t n) {
         e->bytes += n;
         while (n > 0) {
                 size_t left = e->round->size - e->at, take = n < left ? n : left;
@@ -143,8 +143,8 @@ static void arm(struct end *e) {
         e->armed = true;
 }
 
-/* All that has completed. The kernel gives a multishot receive up when there is no buffer left, or no room for
- * completions: then it is asked anew. */
+/* Takes all completions. The kernel ends a multishot receive when there is no buffer left, or no room for completions:
+ * then it is submitted again. */
 static void reap(struct end *e) {
         struct io_uring_cqe *cqe;
         while (io_uring_peek_cqe(&e->ring, &cqe) == 0) {
@@ -160,7 +160,7 @@ static void reap(struct end *e) {
                 e->armed = flags & IORING_CQE_F_MORE;
                 if (n > 0) {
                         unsigned short id = (unsigned short) (flags >> IORING_CQE_BUFFER_SHIFT);
-                        look(e, e->memory + id * e->round->buffer, (size_t) n);
+                        check_bytes(e, e->memory + id * e->round->buffer, (size_t) n);
                         give_back(e, id);
                 } else if (n != -ENOBUFS) {
                         e->over = true;
@@ -200,7 +200,7 @@ static int receive_single(struct end *e, int flags) {
         io_uring_prep_recv(sqe, 0, to, length, flags || ahead ? flags : MSG_WAITALL);
         int n = complete(e, sqe);
         if (n > 0)
-                look(e, to, (size_t) n);
+                check_bytes(e, to, (size_t) n);
         return n;
 }
 
@@ -286,10 +286,10 @@ static int step(struct end *e) {
         return 0;
 }
 
-/* Warms up, and takes its window: from a look at the clock to another. */
+/* Warms up, and measures its window: from one reading of the clock to another. */
 static int receive_all(struct end *e) {
         const struct round *r = e->round;
-        uint64_t every = r->workload == PINGPONG || r->size > LOOK_BYTES ? 1 : LOOK_BYTES / r->size, next = 0;
+        uint64_t every = r->workload == PINGPONG || r->size > CHECK_BYTES ? 1 : CHECK_BYTES / r->size, next = 0;
         uint64_t begin_ns = r->begin_ns + (uint64_t) (r->warmup * 1e9), messages = 0, cpu = 0, now_ns;
         uint64_t length_ns = (uint64_t) (r->seconds * 1e9);
         for (bool begun = false;;) {
@@ -391,12 +391,12 @@ static int connect_both(int fds[2]) {
         return 0;
 }
 
-/* What is told of a way, a round each. */
-struct told {
+/* The figures of a way, one of each round. */
+struct figures {
         struct series rate, cpu; /* messages per second; ns of the receiver's CPU per message */
 };
 
-static int run_round(struct round *r, struct told *told) {
+static int run_round(struct round *r, struct figures *figures) {
         struct hand_two two = {.run = run_end, .forked = forked, .userdata = r, .cpus = r->cpus, .clocked = RECEIVER};
         struct hand_result result;
         int error = 0;
@@ -406,8 +406,8 @@ static int run_round(struct round *r, struct told *told) {
                 error = hand_two_run(&two, &result);
         if (error < 0)
                 return error;
-        told->rate.values[told->rate.n++] = (double) result.messages * 1e9 / (double) result.ns;
-        told->cpu.values[told->cpu.n++] = *r->cpu_ns;
+        figures->rate.values[figures->rate.n++] = (double) result.messages * 1e9 / (double) result.ns;
+        figures->cpu.values[figures->cpu.n++] = *r->cpu_ns;
         return 0;
 }
 
@@ -419,13 +419,13 @@ static void print_ratio(const struct series *of, const struct series *to) {
                 printf("  %6.3f  %13s", r.value, "no interval");
 }
 
-static void print_rows(const struct round *r, const struct told *told) {
+static void print_rows(const struct round *r, const struct figures *figures) {
         for (enum way way = 0; way < WAY_COUNT; way++) {
-                double rate = series_median(&told[way].rate);
+                double rate = series_median(&figures[way].rate);
                 printf("%8zu  %-9s  %10.0f  %8.1f", r->size, way_names[way], rate, rate * (double) r->size / 1e6);
-                print_ratio(&told[way].rate, &told[WAY_RECV].rate);
-                printf("  %9.0f", series_median(&told[way].cpu));
-                print_ratio(&told[way].cpu, &told[WAY_RECV].cpu);
+                print_ratio(&figures[way].rate, &figures[WAY_RECV].rate);
+                printf("  %9.0f", series_median(&figures[way].cpu));
+                print_ratio(&figures[way].cpu, &figures[WAY_RECV].cpu);
                 printf("\n");
         }
         (void) fflush(stdout);
@@ -440,19 +440,19 @@ static void print_heading(const struct round *r, unsigned rounds) {
 }
 
 static int run_size(struct round *r, unsigned rounds) {
-        static struct told told[WAY_COUNT];
-        memset(told, 0, sizeof told);
+        static struct figures figures[WAY_COUNT];
+        memset(figures, 0, sizeof figures);
         for (unsigned i = 0; i < rounds; i++)
                 for (unsigned k = 0; k < WAY_COUNT; k++) {
                         r->way = (enum way)((i + k) % WAY_COUNT);
-                        int error = run_round(r, &told[r->way]);
+                        int error = run_round(r, &figures[r->way]);
                         if (error < 0) {
                                 fprintf(stderr, "tcp-multishot: %s, %zu bytes: %s\n", way_names[r->way], r->size,
                                         strerrordesc_np(-error));
                                 return error;
                         }
                 }
-        print_rows(r, told);
+        print_rows(r, figures);
         return 0;
 }
 

@@ -43,7 +43,7 @@ class Bench(unittest.TestCase):
     def test_no_tool_needed(self):
         done = self.bench("--only", "streams", "--check")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertIn("24 limits reached, 0 not told apart, 0 missed, 0 comparisons not made", done.stdout)
+        self.assertIn("24 limits reached, 0 undecided, 0 missed, 0 comparisons not made", done.stdout)
 
     def unsteady(self, *values, later=None, since=10**9):
         """Agents that move these in turn, and something else since a round; loops by hand always move 1000."""
@@ -61,24 +61,24 @@ esac
 echo '{{"bytes_per_second": '$value'}}'
 """)
 
-    def test_not_told_apart(self):
+    def test_undecided(self):
         """The median decides, and each is named."""
         name = "streams beside loops by hand: two-copy, 16384 B × 1"
         for values, kind, code in (((900, 980, 990), "keeps", 0), ((900, 960, 990), "misses", 1)):
             self.unsteady(*values)
             done = self.bench("--only", "streams", "--check", "--minutes", "0")
             self.assertEqual(done.returncode, code, done.stdout + done.stderr)
-            self.assertIn("0 limits reached, 24 not told apart, 0 missed", done.stdout)
+            self.assertIn("0 limits reached, 24 undecided, 0 missed", done.stdout)
             self.assertIn(
-                f"  not told apart, median {kind} the limit: {name}: 0.{values[1]}, ≥ 0.97, 6 rounds\n", done.stdout
+                f"  undecided, median {kind} the limit: {name}: 0.{values[1]}, ≥ 0.97, 6 rounds\n", done.stdout
             )
             self.assertNotIn("with more rounds", done.stdout)
 
-    def test_more_rounds_tell(self):
-        """Whatever the first 6 rounds of 24 rows had: the next tell."""
+    def test_more_rounds_decide(self):
+        """The first 6 rounds of 24 rows are undecided; the next rounds decide."""
         for later, words, code in (
-            (1100, "24 limits reached, 0 not told apart, 0 missed", 0),
-            (500, "0 limits reached, 0 not told apart, 24 missed", 1),
+            (1100, "24 limits reached, 0 undecided, 0 missed", 0),
+            (500, "0 limits reached, 0 undecided, 24 missed", 1),
         ):
             self.unsteady(900, 980, 990, later=later, since=24 * 6)
             done = self.bench("--only", "streams", "--check", "--minutes", "4")
@@ -90,7 +90,7 @@ echo '{{"bytes_per_second": '$value'}}'
         self.unsteady(900)
         done = self.bench("--only", "streams", "--check")
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
-        self.assertIn("0 limits reached, 0 not told apart, 24 missed", done.stdout)
+        self.assertIn("0 limits reached, 0 undecided, 24 missed", done.stdout)
 
     def test_idle_round(self):
         once = self.root / "tests/bench/tcp-once"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What rounds of two contenders, turn about, allow to say of their ratio.
+"""The ratio of two contenders from interleaved rounds, and its verdict.
 
 Each round gives a ratio of its own: whatever slows the machine down for a while slows both sides of a round. The figure
 is the median of these ratios. Its interval is the distribution-free one, between two of the ratios themselves (the sign
@@ -10,7 +10,7 @@ six rounds at least.
 import math
 
 ROUNDS_MIN = 6
-REACHED, UNDECIDED, MISSED = "reached", "not told apart", "missed"
+REACHED, UNDECIDED, MISSED = "reached", "undecided", "missed"
 
 
 def interval(values):
@@ -33,14 +33,14 @@ def interval(values):
 
 
 def verdict(bounds, limit, smaller=False):
-    """Of three kinds: the whole interval keeps the limit, is on both sides of it, or is on the wrong one.
+    """One of three kinds: the whole interval keeps the limit, is on both sides of it, or is on the wrong one.
 
     >>> verdict((0.98, 1.02), 0.97), verdict((0.96, 1.02), 0.97), verdict((0.90, 0.96), 0.97)
-    ('reached', 'not told apart', 'missed')
+    ('reached', 'undecided', 'missed')
     >>> verdict((0.98, 1.02), 1.03, True), verdict((1.02, 1.04), 1.03, True), verdict((1.04, 1.05), 1.03, True)
-    ('reached', 'not told apart', 'missed')
+    ('reached', 'undecided', 'missed')
     >>> verdict((0.97, 1.0), 0.97), verdict((0.9, 1.03), 1.03, True), verdict(None, 1)
-    ('reached', 'reached', 'not told apart')
+    ('reached', 'reached', 'undecided')
     """
     if bounds is None:
         return UNDECIDED

@@ -7,10 +7,10 @@ import json
 ANSWER = """(() => {
     const given = %s;
     const real = window.fetch;
-    window.asked = [];
+    window.requests = [];
     const found = (path) => given[path] ?? given[path.split('?')[0]];
     window.fetch = async (target, options = {}) => {
-        asked.push([options.method ?? 'GET', target, options.body ?? null]);
+        requests.push([options.method ?? 'GET', target, options.body ?? null]);
         const answer = found(target);
         if (answer === undefined) {
             const response = await real(target, options);

@@ -17,7 +17,7 @@ from selenium.webdriver.chrome.service import Service
 FLAGS = """--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
     --disable-component-update --disable-sync --disable-dev-shm-usage --window-size=1280,900""".split()
 
-# Runs before the page's own code: what goes wrong there is kept for the test to read.
+# Runs before the page's own code, and records its errors for the test.
 WATCH = """
 window.complaints = [];
 addEventListener('error', (e) => complaints.push(`error: ${e.message}`));
@@ -88,11 +88,11 @@ def page(driver, daemon):
 @pytest.fixture(scope="session")
 def pictures():
     """Where screenshots go: IPCLAB_SCREENSHOTS, or a directory that goes away again."""
-    kept = os.environ.get("IPCLAB_SCREENSHOTS")
-    directory = Path(kept or tempfile.mkdtemp(prefix="ipclab-pictures-"))
+    wanted = os.environ.get("IPCLAB_SCREENSHOTS")
+    directory = Path(wanted or tempfile.mkdtemp(prefix="ipclab-pictures-"))
     directory.mkdir(exist_ok=True)
     yield directory
-    if not kept:
+    if not wanted:
         shutil.rmtree(directory, ignore_errors=True)
 
 

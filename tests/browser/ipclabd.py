@@ -52,3 +52,16 @@ class Daemon(ipclabtest.daemon.Daemon):
     def wait(self, experiment, seconds=2 * PATIENCE_SECONDS):
         """Until it has ended; the experiment."""
         return Client(port=self.port).wait_final(experiment, seconds)
+
+    @contextlib.contextmanager
+    def queue(self, n, name):
+        """n experiments that wait behind a long one: `name` with a number from 0."""
+        client = Client(port=self.port, token=self.token)
+        first = client.post({"name": "In front", "duration_seconds": 3600})["id"]
+        ids = [client.post({"name": f"{name} {i}", "messages": 1, "warmup_seconds": 0})["id"] for i in range(n)]
+        try:
+            yield
+        finally:
+            for identity in reversed(ids):
+                client.request("DELETE", f"/experiments/{identity}")  # the test may have deleted it
+            client.request("POST", f"/experiments/{first}/cancel")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The dashboard as a test handles it: find, wait, type, and hear what the page complained about."""
+"""The dashboard as a test handles it: find, wait, type, and read the page's errors."""
 
 from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
 from selenium.webdriver.common.action_chains import ActionChains
@@ -31,10 +31,15 @@ class Page:
     def close(self):
         self.driver.get("about:blank")
 
+    def leave(self):
+        """Until reset(): a page that is open draws each change of what the test makes or removes in bulk."""
+        assert self.complaints() == []
+        self.close()
+
     def complaints(self):
-        """What the page's script, its policy and the console had to say, but for what the test expects."""
+        """Errors of the page's script, its policy and the console, but for those that the test expects."""
         log = [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] in ("WARNING", "SEVERE")]
-        # the form asks what each edit would be, and shows the answer also where that is a refusal
+        # the form requests a plan for each edit, and shows the response also where that is a refusal
         log = [message for message in log if "/experiments?dry_run=true - Failed to load resource" not in message]
         found = self.run("return window.complaints ?? []") + log
         return [message for message in found if not any(part in message for part in self.expected)]

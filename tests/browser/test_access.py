@@ -71,7 +71,7 @@ def test_post_with_the_keyboard_alone(page, daemon):
     page.keys(daemon.token, Keys.ENTER)
     page.wait(lambda: page.text("main h1") == "By keyboard", "the experiment's page")
     page.wait(lambda: page.text("main .meta .state") == "done", "the end")
-    page.wait(lambda: "By keyboard is done" in page.find("#announcer").get_property("textContent"), "it to be told")
+    page.wait(lambda: "By keyboard is done" in page.find("#announcer").get_property("textContent"), "the announcement")
     page.tab_to("#list a[aria-current=page]", 200)
 
 
@@ -81,11 +81,11 @@ def test_chart_is_read_out_by_the_arrow_keys(page, measured):
     page.run("arguments[0].focus()", chart)
     page.keys(Keys.ARROW_RIGHT)
 
-    def told():
+    def announced():
         text = page.find("#announcer").get_property("textContent")
         return "second 1" in text and "/s" in text
 
-    page.wait(told, "the first second to be told")
+    page.wait(announced, "the announcement of the first second")
     toggle = page.find(".chart .legend button")
     toggle.send_keys(Keys.SPACE)
     page.wait(lambda: toggle.get_attribute("aria-pressed") == "false", "the line to be hidden")

@@ -80,7 +80,7 @@ def test_a_view_that_was_left_does_not_come_back(page, daemon):
     assert page.text("main h1") == "This machine"
 
 
-def test_cancelling_is_asked_for_by_the_keyboard_too(page, daemon):
+def test_cancelling_by_the_keyboard_is_confirmed_too(page, daemon):
     page.run("sessionStorage.setItem('ipclab.token', arguments[0])", daemon.token)
     experiment = daemon.submit(name="Not by accident", duration_seconds=600)
     open_experiment(page, experiment)

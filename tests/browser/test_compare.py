@@ -106,7 +106,7 @@ def test_each_row_has_its_verdict_in_words(given, picture, width, scheme):
     picture(f"compare-{width}-{scheme}")
 
 
-def test_unlike_environments_are_compared_only_when_asked_for(given, picture):
+def test_unlike_environments_are_compared_only_when_forced(given, picture):
     detail = "The environments are unlike: kernel_release."
     unlike = copy.deepcopy(ANSWER)
     difference = {"key": "kernel_release", "baseline": "6.1", "candidate": "6.12", "unlike": True}
@@ -139,12 +139,12 @@ def test_values_of_an_axis_are_chosen_by_name(given, daemon):
         page.run(choose, f"compare-{name}", value)
         page.wait(lambda name=name, value=value: f"{name}={value}" in page.driver.current_url, name)
     page.wait(lambda: page.all(".dumbbell"), "the comparison")
-    target = page.run("return asked.filter(([, target]) => target.startsWith('/compare')).at(-1)[1]")
+    target = page.run("return requests.filter(([, target]) => target.startsWith('/compare')).at(-1)[1]")
     wanted = {"axis=transport", f"experiment={identity}", "baseline=pipe", "candidate=fifo"}
     assert set(target.split("?")[1].split("&")) == wanted
 
 
-def test_without_the_route_the_view_says_so(page, daemon):
+def test_without_the_route_the_view_shows_a_notice(page, daemon):
     if "/compare" in daemon.get("/openapi.json")["paths"]:
         pytest.skip("this daemon compares")
     page.go("#/compare")

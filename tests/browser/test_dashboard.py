@@ -90,7 +90,7 @@ def test_post_by_the_form_and_watch_it(page, daemon, picture):
     assert page.text(".form-foot [role=status]") == "Up to 2 points, 2 runs, about 8 s"
     page.find("form.panel .primary").click()
 
-    # Without a token nothing is written; a wrong one is told apart from none.
+    # Without a token nothing is written; a wrong one has another message than none.
     page.give_token("not the token")
     page.wait(lambda: "refused" in page.text("#token-error"), "the token to be refused")
     assert daemon.get("/experiments?limit=1")["items"] == before
@@ -192,7 +192,7 @@ def test_refusal_stands_beside_its_field(page, daemon):
     field = page.find("#field-message_size")
     assert field.get_attribute("aria-invalid") == "true" and page.focused() == field
     assert "field-message_size-error" in field.get_attribute("aria-describedby")
-    # What the page itself can see is told without asking the server, and goes away when it is mended.
+    # An error that the page itself can detect is shown without a request, and removed when it is corrected.
     page.fill("#field-message_size", "12 parsecs")
     assert page.text("#field-message_size-error") == ""
     page.find("form.panel .primary").click()
@@ -227,7 +227,7 @@ def test_spec_as_json(page, daemon):
     page.go("#/new")
     page.wait_for("#tab-json").click()
     assert json.loads(page.find("#spec-json").get_property("value"))["message_size"] == [64, 1024, 4096, 65536]
-    for text, told in (
+    for text, words in (
         ('{"transport": "pipe", "transport": "fifo"}', "transport"),
         ('{"message_size": 4096, "colour": "red"}', "/colour"),
         ("[", ""),
@@ -235,7 +235,7 @@ def test_spec_as_json(page, daemon):
         page.fill("#spec-json", text)
         page.find("form.panel .primary").click()
         page.wait(
-            lambda told=told: told in page.text("#json-error") and page.text("#json-error"),
+            lambda words=words: words in page.text("#json-error") and page.text("#json-error"),
             f"what is wrong with {text}",
         )
     page.fill("#spec-json", '{"name": "By hand", "duration_seconds": 0.2, "warmup_seconds": 0}')
@@ -296,7 +296,7 @@ def test_daemon_goes_and_comes_back(driver):
         page = Page(driver, own.url)
         page.reset()
         own.stop()
-        page.wait(lambda: "does not answer" in page.text("#connection"), "the loss to be told")
+        page.wait(lambda: "does not answer" in page.text("#connection"), "the loss to be shown")
         own.start()
         page.wait(lambda: page.text("#connection") == "Live", "the daemon to be found again")
         experiment = own.submit(name="After the break", duration_seconds=0.2, warmup_seconds=0)

@@ -6,6 +6,7 @@ import re
 import pytest
 from answers import Answers
 from axe import violations
+from documents import experiment
 from page import Page
 from selenium.webdriver.common.keys import Keys
 
@@ -102,6 +103,26 @@ def test_lines_have_their_runs_intervals_and_noise(modules):
     assert data["bars"] == "Bars: interval of the median, level 96.9 %; with fewer runs than 6, min–max of 2 runs."
 
 
+FRAMED = """const { Figure } = await import('/assets/figure.js');
+    const figure = new Figure(() => '', { id: 'framed', fixed: { scale: args[2] } });
+    document.body.append(figure.element);
+    figure.update(args[0]);
+    figure.setRuns(args[1]);
+    while (!figure.element.querySelector('.dot')) await new Promise(requestAnimationFrame);
+    const places = [...figure.element.querySelectorAll('.dot')].map((one) => Number(one.getAttribute('cy')));
+    figure.destroy();
+    figure.element.remove();
+    return [places, figure.height]"""
+
+
+@pytest.mark.parametrize("scale", ["log", "linear"])
+def test_a_run_beyond_the_interval_is_within_the_frame(modules, scale):
+    rows = [row(10, message_size=64, ci95=[9, 11], runs=8), row(12, message_size=4096, ci95=[11, 13], runs=8)]
+    runs = [{"point": rows[0]["point"], "result": {"throughput_bytes_per_second": value}} for value in (2, 10, 50)]
+    places, height = modules.call(FRAMED, rows, runs, scale)
+    assert len(places) == 3 and 22 <= min(places) and max(places) <= height - 46
+
+
 def test_relative_to_a_series_is_over_it_at_the_same_point(modules):
     rows = [row(10, message_size=64), row(40, message_size=4096)]
     rows += [row(20, transport="fifo", message_size=64), row(20, transport="fifo", message_size=4096)]
@@ -123,6 +144,46 @@ def test_percentiles_have_the_histogram_and_the_runs_as_a_band(modules):
     marks = drawn(modules, [whole], {"figure": "percentiles"})["series"][0]["marks"]
     assert [mark["y"] for mark in marks if mark.get("bare")] == [100, 200, 300, 400]
     assert [mark["lo"] for mark in marks if mark.get("band")] == [99, 199, 299, 399]
+
+
+PANELS = """const { figureData } = await import('/assets/figure-data.js');
+    const data = figureData(args[0], args[1]);
+    return { facets: data.facets, labels: data.labels, relative: data.relative, panels: data.panels.map((panel) =>
+        [panel.title, panel.series.map((one) => [one.label, one.slot, one.marks.map(({ y }) => y)])]) }"""
+
+GRID = [
+    row(place * kind * size, transport=name, message_size=size, placement=where)
+    for where, place in (("same-node", 1), ("cross-node", 0.5))
+    for name, kind in (("pipe", 1), ("fifo", 2))
+    for size in (64, 4096)
+]
+
+
+def test_a_field_divides_the_chart_into_panels_of_the_same_series(modules):
+    data = modules.call(PANELS, GRID, {"facet": "placement"})
+    assert sorted(data["facets"]) == ["placement", "transport"]  # not the axis
+    assert data["panels"] == [
+        ["placement same-node", [["pipe", 0, [64, 4096]], ["fifo", 1, [128, 8192]]]],
+        ["placement cross-node", [["pipe", 0, [32, 2048]], ["fifo", 1, [64, 4096]]]],
+    ]
+    undivided = modules.call(PANELS, GRID, {"facet": "message_size"})
+    assert [title for title, _ in undivided["panels"]] == [None]
+    ranked = modules.call(PANELS, GRID, {"over": "ranking", "facet": "message_size"})
+    assert [title for title, _ in ranked["panels"]] == ["message 64 B", "message 4 KiB"]
+    assert ranked["panels"][0][1][0][0] == "same-node · fifo"
+
+
+def test_relative_in_a_panel_is_over_the_series_of_that_panel(modules):
+    data = modules.call(PANELS, GRID, {"facet": "placement", "relative": "pipe"})
+    assert data["labels"] == ["pipe", "fifo"] and data["relative"] == "pipe"
+    for _, series in data["panels"]:
+        assert [(label, values) for label, _, values in series] == [("pipe", [1, 1]), ("fifo", [2, 2])]
+
+
+def test_a_series_that_one_panel_lacks_divides_nothing_there(modules):
+    rows = [one for one in GRID if one["point"]["transport"] != "pipe" or one["point"]["placement"] == "same-node"]
+    data = modules.call(PANELS, rows, {"facet": "placement", "relative": "pipe"})
+    assert [title for title, _ in data["panels"]] == ["placement same-node"]
 
 
 def open_figure(page, experiment, query=""):
@@ -185,12 +246,58 @@ def test_the_chart_fits_every_screen(page, lines, ranked, picture, scheme, width
         assert violations(page) == []
 
 
+@pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1280, "dark"), (1920, "light")])
+def test_panels_share_their_axes_and_stand_in_the_address(driver, daemon, page, picture, width, scheme):
+    rows = [
+        one
+        | {"runs_planned": 2, "runs_failed": 0, "run_ids": [], "error": None, "effective": {}, "reasons": {}}
+        | {"throughput_bytes_per_second": statistic(1e6 * one["throughput_bytes_per_second"]["median"], 1e5)}
+        for one in GRID
+    ]
+    answers = Answers(driver, {}, **experiment(900010, rows))
+    try:
+        page.size(width, 1000)
+        page.media(scheme)
+        page.driver.refresh()
+        page.go("#/experiments/900010")
+        page.wait(lambda: len(page.all("#figure .drawing .mark")) == len(GRID), "the chart")
+        select(page, "facet", "placement")
+        panels = "return [...document.querySelectorAll('#figure .panel-of')].map((one) => one.dataset.panel)"
+        page.wait(lambda: page.run(panels) == ["placement same-node", "placement cross-node"], "the panels")
+        assert page.text("#figure h2") == "Throughput by message size, for each placement"
+        assert page.driver.current_url.endswith("?facet=placement")
+        ticks = """return [...document.querySelectorAll('#figure .panel-of')].map((one) =>
+            [...one.querySelectorAll('.tick')].map(({ textContent }) => textContent))"""
+        first, second = page.run(ticks)
+        assert first == second
+        abreast = "return new Set([...document.querySelectorAll('#figure .panel-of .name')].map((one) => " + (
+            "Math.round(one.getBoundingClientRect().y))).size"
+        )
+        assert page.run(abreast) == (2 if width == 360 else 1)
+        assert [one.text for one in page.all("#figure .keys li")] == ["pipe", "fifo"]
+        within = """const box = document.querySelector('#figure svg').getBoundingClientRect();
+            return [...document.querySelectorAll('#figure svg text')].map((text) => [text.textContent,
+                text.getBoundingClientRect()]).filter(([, one]) => one.left < box.left - 1 || one.right > box.right + 1)
+                .map(([words]) => words)"""
+        assert page.run(within) == []
+        assert violations(page) == []
+        picture(f"panels-{width}-{scheme}")
+        page.run("document.querySelector('#figure .drawing').focus()")
+        page.keys(Keys.END)
+        assert page.text("#figure .readout").startswith("placement cross-node · fifo · 4 KiB")
+        select(page, "over", "ranking")
+        page.wait(lambda: len(page.run(panels)) == 2 and len(page.all("#figure .value")) == 4, "two rankings")
+        picture(f"panels-ranking-{width}-{scheme}")
+    finally:
+        answers.remove()
+
+
 def test_points_are_read_out_by_the_arrow_keys(page, lines):
     open_figure(page, lines)
     page.run("document.querySelector('#figure .drawing').focus()")
     page.keys(Keys.ARROW_RIGHT)
-    told = page.text("#figure .readout")
-    assert re.match(r"pipe · 64 B · [\d.]+ .B/s · min–max .* · 2 runs", told), told
+    readout = page.text("#figure .readout")
+    assert re.match(r"pipe · 64 B · [\d.]+ .B/s · min–max .* · 2 runs", readout), readout
     page.keys(Keys.END)
     assert page.text("#figure .readout").startswith("unix-stream · 64 KiB · ")
 

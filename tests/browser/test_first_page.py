@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the first page costs: its requests and its bytes on the wire, and what of it is kept for the next time."""
+"""The cost of the first page: its requests and its bytes on the wire, and the files that the browser caches."""
 
 import contextlib
 import http.client
@@ -27,7 +27,7 @@ def load(driver, daemon):
     driver.get_log("performance")
     driver.get(f"{daemon.url}/")
     page.wait(lambda: page.all("#list a"), "the list")
-    page.wait(lambda: page.text("#connection") == "Live" and len(page.all("main .panel")) == 8, "the machine")
+    page.wait(lambda: page.text("#connection") == "Live" and len(page.all("main .panel")) == 9, "the machine")
     requests, order = {}, 0
     for entry in driver.get_log("performance"):
         message = json.loads(entry["message"])["message"]
@@ -63,12 +63,12 @@ def listed(daemon):
 def test_first_page_is_six_requests_and_ninety_kilobytes(network, daemon, listed):
     network.execute_cdp_cmd("Network.clearBrowserCache", {})
     requests = load(network, daemon)
-    told = [(request["target"], request["bytes"]) for request in requests]
-    print(*told, sum(size for _, size in told), sep="\n")
+    loaded = [(request["target"], request["bytes"]) for request in requests]
+    print(*loaded, sum(size for _, size in loaded), sep="\n")
     answer = min(request["answered"] for request in requests if urlsplit(request["target"]).path == "/experiments")
-    assert len([request for request in requests if request["sent"] < answer]) <= REQUESTS_MAX, told
-    assert sum(size for _, size in told) <= BYTES_MAX, told
-    targets = [target for target, _ in told]
+    assert len([request for request in requests if request["sent"] < answer]) <= REQUESTS_MAX, loaded
+    assert sum(size for _, size in loaded) <= BYTES_MAX, loaded
+    targets = [target for target, _ in loaded]
     again = {target for target in targets if targets.count(target) > 1 and "/experiments" not in target}
     assert not again, "the same document twice"
 

@@ -29,6 +29,10 @@ def test_what_runs_and_what_waits_stand_on_top(signed, daemon, picture):
         first, second = [one.text for one in page.all("#now .queue li")]
         assert re.match(r"\d\d:\d\d\s+First in the queue\s+2 runs", first), first
         assert re.match(r"\d\d:\d\d\s+Second in the queue\s+1 run", second), second
+        spans = """return [...document.querySelectorAll('#now .when .mark')].map((one) =>
+            ['x', 'width'].map((name) => Number(one.getAttribute(name))))"""
+        (begin, length), (then, _) = page.run(spans)
+        assert begin == 0 and length == then and 50 < then < 80  # two runs, then one
         assert violations(page) == []
         picture("home")
         page.size(360, 900)
@@ -76,7 +80,7 @@ ADVICE = {
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1280, "light"), (1280, "dark"), (1920, "dark")])
-def test_a_newcomer_is_told_which_mechanism(driver, signed, daemon, picture, width, scheme):
+def test_a_newcomer_is_advised_which_mechanism(driver, signed, daemon, picture, width, scheme):
     page = signed
     answers = Answers(driver, {"/advice": []}, **{"/advice": ADVICE})
     try:
@@ -91,7 +95,7 @@ def test_a_newcomer_is_told_which_mechanism(driver, signed, daemon, picture, wid
         assert "cannot be told apart · noisy · 1 min 00 s ago" in rows[2].replace("\n", " ")
         hollow = "return [...document.querySelectorAll('#advice .mark')].map((one) => one.classList.contains('hollow'))"
         assert page.run(hollow) == [False, False, True]
-        target = unquote(page.run("return asked.filter(([, target]) => target.startsWith('/advice')).at(-1)[1]"))
+        target = unquote(page.run("return requests.filter(([, target]) => target.startsWith('/advice')).at(-1)[1]"))
         question = {"message_size=4096", "workload=pingpong", "placement=same-node", "want=latency_p50"}
         assert set(target.split("?")[1].split("&")) == question
         assert "want=latency_p50" in page.driver.current_url
@@ -104,7 +108,7 @@ def test_a_newcomer_is_told_which_mechanism(driver, signed, daemon, picture, wid
         answers.remove()
 
 
-def test_without_the_route_the_card_says_so(page, daemon):
+def test_without_the_route_the_card_shows_a_notice(page, daemon):
     if "/advice" in daemon.get("/openapi.json")["paths"]:
         pytest.skip("this daemon gives advice")
     page.wait_for("#ask").click()
@@ -124,11 +128,119 @@ def test_two_cpus_are_a_placement(page, daemon):
     assert spec == {"placement": {"sender": {"cpu": cpus[0]}, "receiver": {"cpu": cpus[-1]}}}
 
 
-def test_a_preset_is_opened_from_its_card(page, daemon):
-    presets = [preset["name"] for preset in daemon.get("/presets")["items"]]
+def test_a_preset_is_opened_from_its_card(page, daemon, picture):
+    presets = daemon.get("/presets")["items"]
     page.run("document.querySelector('#presets summary').click()")
-    page.wait(lambda: len(page.all("#presets .card")) == len(presets), "the cards")
+    page.wait(lambda: len(page.all("#presets .card a.button")) == len(presets), "the cards")
+    studies = [preset for preset in presets if preset["question"]]
+    assert [one.text for one in page.all("#presets .card h3")] == [study["title"] for study in studies]
+    assert [one.text for one in page.all("#presets .card .asks")] == [study["question"] for study in studies]
+    for card, study in zip(page.all("#presets .card"), studies, strict=True):
+        assert f"Expected: {study['expected']}" in card.text
     assert violations(page) == []
+    picture("presets")
     page.run("document.querySelector('[aria-label=\"Open the preset fifo-numa\"]').click()")
     page.wait_for("#field-message_size")
     assert page.find("#field-preset").get_property("value") == "fifo-numa"
+
+
+def test_a_preset_has_its_time_here_and_its_last_result(driver, signed, daemon):
+    page = signed
+    one = {"workload": "stream", "transport": "pipe", "message_size": 64}
+    identity = daemon.submit(preset="quick", duration_seconds=0.1, warmup_seconds=0, name="Shortened", **one)
+    assert daemon.wait(identity)["state"] == "done"
+    sentence = "pipe and fifo are alike."
+    finding = {"kind": "ranking", "sentence": sentence}
+    target = f"/experiments/{identity}/findings"
+    answers = Answers(driver, {}, **{target: {"items": [{"kind": "undecided", "sentence": "no"}, finding]}})
+    try:
+        page.driver.refresh()
+        page.wait_for("#presets summary")
+        page.run("document.querySelector('#presets summary').click()")
+        card = "//*[@id='presets']//article[.//a[@aria-label='Open the preset {}']]"
+        of = lambda name: page.driver.find_elements("xpath", card.format(name))  # noqa: E731
+        page.wait(lambda: of("quick") and sentence in of("quick")[0].text, "the last finding")
+        assert re.search(r"Took .* here\.", of("quick")[0].text)
+        link = of("quick")[0].find_element("css selector", f"a[href='#/experiments/{identity}']")
+        assert link.is_displayed()
+        page.wait(lambda: re.search(r"Takes about .* here\.", of("tcp-copy-modes")[0].text), "the plan")
+        assert "Last result" not in of("tcp-copy-modes")[0].text
+    finally:
+        answers.remove()
+
+
+def cpu(id, busy, idle, steal=0):
+    return {
+        "id": id,
+        "user_ms": busy,
+        "system_ms": 0,
+        "irq_ms": 0,
+        "softirq_ms": 0,
+        "idle_ms": idle,
+        "iowait_ms": 0,
+        "steal_ms": steal,
+    }
+
+
+@pytest.mark.parametrize(
+    ("after", "quiet", "words"),
+    [
+        ([cpu(0, 1010, 2990), cpu(1, 1040, 2960)], True, "Yes: nothing here would flag a run."),
+        (
+            [cpu(0, 1000, 3000), cpu(1, 1400, 2600)],
+            False,
+            "Not now: other programs take 20 % of CPU 1.",
+        ),
+        (
+            [cpu(0, 1800, 2160, steal=40), cpu(1, 1400, 2600)],
+            False,
+            "Not now: other programs take 40 % of CPU 0; other guests take 2.0 % of CPU 0; 0.60 CPUs are at work.",
+        ),
+        ([cpu(0, 1000, 1000), cpu(1, 1000, 1000)], None, "The CPUs’ times did not advance between two looks."),
+    ],
+)
+def test_quiet_is_what_would_flag_no_run(page, after, quiet, words):
+    script = """const { between } = await import('/assets/noise.js');
+        const { quietWords } = await import('/assets/quiet.js');
+        const { quiet, words } = quietWords(between({ cpus: args[0] }, { cpus: args[1] }), [0.1, 0.2, 0.3]);
+        return [quiet, words]"""
+    assert page.call(script, [cpu(0, 1000, 1000), cpu(1, 1000, 1000)], after) == [quiet, words]
+
+
+def test_a_look_of_long_ago_is_taken_again(page):
+    script = """const { quietPanel } = await import('/assets/quiet.js');
+        const real = window.fetch;
+        const now = await (await real('/environment')).json();
+        let looks = 0;
+        window.fetch = (target, options) => {
+            looks += target === '/environment';
+            return real(target, options);
+        };
+        const old = { ...now, uptime_seconds: now.uptime_seconds - 600 };
+        const panel = quietPanel(args[0] ? old : now, () => false);
+        while (!/true|false/.test(panel.querySelector('.answer')?.dataset.quiet))
+            await new Promise((resolve) => setTimeout(resolve, 50));
+        window.fetch = real;
+        return looks"""
+    page.go("#/baselines")  # which has no panel of its own
+    page.wait(lambda: page.text("main h1") == "Baselines", "another view")
+    assert page.call(script, False) == 1
+    assert page.call(script, True) == 2
+
+
+def test_the_first_page_answers_whether_it_is_quiet(signed, daemon, picture):
+    page = signed
+    answered = lambda: page.run("return document.querySelector('#quiet .answer')?.dataset.quiet")  # noqa: E731
+    page.wait(lambda: answered() in ("true", "false"), "two looks")
+    assert re.match("Yes: |Not now: ", page.text("#quiet .answer"))
+    facts = [one.text for one in page.all("#quiet dt")]
+    assert facts == ["foreign CPU", "steal", "at work", "load"]
+    assert re.match(r"[\d.]+ % of CPU \d+, the busiest", page.text("#quiet dd"))
+    picture("quiet")
+    identity = daemon.submit(duration_seconds=60, warmup_seconds=0)
+    try:
+        page.wait(lambda: page.all("#now .tile"), "the run")
+        page.find("#look").click()
+        page.wait(lambda: "An experiment runs" in page.text("#quiet .answer"), "no look beside a run")
+    finally:
+        daemon.request("POST", f"/experiments/{identity}/cancel")

@@ -16,7 +16,7 @@ def test_the_results_grow_in_place(page, daemon):
         region.focus();
         region.scrollLeft = 40;
         getSelection().selectAllChildren(document.querySelector('#results th'));
-        window.kept = { region, row: document.querySelector('#results tbody tr') };
+        window.before = { region, row: document.querySelector('#results tbody tr') };
         return { runs: document.querySelector('#results tbody').textContent, scroll: region.scrollLeft,
             selected: String(getSelection()) }"""
     )
@@ -27,8 +27,8 @@ def test_the_results_grow_in_place(page, daemon):
     )
     after = page.run(
         """const region = document.querySelector('#results .table');
-        return { focused: document.activeElement === region, region: region === kept.region,
-            row: document.querySelector('#results tbody tr') === kept.row, scroll: region.scrollLeft,
+        return { focused: document.activeElement === region, region: region === before.region,
+            row: document.querySelector('#results tbody tr') === before.row, scroll: region.scrollLeft,
             runs: document.querySelector('#results tbody').textContent, selected: String(getSelection()) }"""
     )
     assert after.pop("runs") != before["runs"]
@@ -60,10 +60,10 @@ def test_patch_changes_what_differs_and_nothing_else(page):
         button.click();
         const same = [...parent.children].slice(1);
         const rows = [...parent.querySelectorAll('tr')];
-        const kept = same[0] === details && same[1] === button && rows[1] === b && rows[2] === a && details.open;
+        const sameNodes = same[0] === details && same[1] === button && rows[1] === b && rows[2] === a && details.open;
         const text = parent.textContent;
         patch(parent, draw(null, [], null));
-        return [kept, text, clicks, parent.innerHTML]"""
+        return [sameNodes, text, clicks, parent.innerHTML]"""
     )
     html = '<details open=""><summary>more</summary><table></table></details>'
     assert answer == [True, "wordsmorec0b3a1second", ["second"], html]

@@ -61,17 +61,34 @@ def test_many_are_cancelled_and_deleted(page, daemon):
 
 def test_a_thousand_experiments_are_a_page_and_a_search_away(page, daemon):
     """All queued: nothing is measured here."""
-    first = daemon.submit(name="In front", duration_seconds=3600)
-    ids = [daemon.submit(name=f"Thousand {n}", **SHORT) for n in range(1000)]
-    try:
-        page.driver.refresh()
+    page.leave()
+    with daemon.queue(1000, "Thousand"):
+        page.reset()
         page.wait(lambda: names(page)[:1] == ["Thousand 999"], "the newest")
         assert len(names(page)) == 25
         page.wait(lambda: "and 990 more" in (page.text("#now") or ""), "the queue")
         page.fill("#list-search", "Thousand 37")
         wanted = [f"Thousand {n}" for n in (*range(379, 369, -1), 37)]
-        page.wait(lambda: names(page) == wanted, "those that are looked for")
-    finally:
-        for identity in reversed(ids):
-            daemon.request("DELETE", f"/experiments/{identity}")
-        daemon.request("POST", f"/experiments/{first}/cancel")
+        page.wait(lambda: names(page) == wanted, "the matching ones")
+        page.leave()
+
+
+def test_two_that_are_ticked_are_compared(page, daemon, several):
+    page.fill("#list-search", "a pipe")
+    page.wait(lambda: names(page) == ["Beta pipe", "Alpha pipe"], "those with that name")
+    alpha, _, beta = several
+    assert not page.find(f"#list input[value='{alpha}']").is_displayed(), "boxes stand where they are asked for"
+    page.find("#list-ticks summary").click()
+    for identity in (beta, alpha):
+        page.find(f"#list input[value='{identity}']").click()
+    page.wait(lambda: page.text("#list-compare") == f"Compare {alpha} and {beta}", "the link")
+    assert f"experiments={beta}%2C{alpha}" in page.driver.current_url
+    assert violations(page) == []
+    page.driver.refresh()
+    page.wait(lambda: page.text("#list-compare") == f"Compare {alpha} and {beta}", "the same after a reload")
+    page.find(f"#list input[value='{beta}']").click()
+    page.wait(lambda: not page.find("#list-compare").is_displayed(), "the link to go with a tick")
+    page.find(f"#list input[value='{beta}']").click()
+    page.find("#list-compare").click()
+    page.wait(lambda: f"#/compare?baseline={alpha}&candidate={beta}" in page.driver.current_url, "the comparison")
+    page.wait(lambda: page.text("#environment-title"), "its headline")

@@ -89,6 +89,7 @@ PRESET = {
     [
         ({}, {"preset": "p"}),
         ({"repetitions": 3}, {"preset": "p", "repetitions": 3}),
+        ({"points": "twice"}, {"preset": "p", "points": "twice"}),
         ({"workload": ["stream"]}, {"preset": "p", "workload": "stream"}),
         ({"message_size": [1, 2]}, {"preset": "p", "message_size": [1, 2]}),
         ({"end": {"end": "duration_seconds", "value": 9}}, {"preset": "p", "duration_seconds": 9}),
@@ -105,6 +106,17 @@ def test_only_what_differs_from_a_preset_is_posted(modules, change, expected):
     assert modules.call(script, PRESET, change) == expected
 
 
+@pytest.mark.parametrize(("points", "expected"), [("once", 6), ("twice", 12)])
+def test_points_that_stand_twice_are_counted_twice(modules, points, expected):
+    script = """const { amount, toValues } = await import('/assets/spec.js');
+        const { defaultsOf } = await import('/assets/schema.js');
+        const defaults = defaultsOf(await (await fetch('/openapi.json')).json());
+        const values = toValues({ message_size: [1, 2], threads: [1, 2, 4], points: args[0] }, [], defaults);
+        return amount({ ...values, repetitions: 5 }, args[1], {})"""
+    counted = modules.call(script, points, TRANSPORTS)
+    assert (counted["points"], counted["runs"]) == (expected, 5 * expected)
+
+
 TRANSPORTS = [
     {"name": "pipe", "copy_modes": ["two-copy", "one-copy"], "engines": {"syscall": {}, "io_uring": {}}, "waits": []},
     {"name": "shm-posix", "copy_modes": [], "engines": {}, "waits": ["block", "spin"]},
@@ -114,16 +126,17 @@ TRANSPORTS = [
 
 
 ALONE = ["call", "processes", "working_set"]  # of workloads that move nothing
-MOVING = ["transport", "message_size", "threads", "copy_mode", "engine", "wait"]
+MOVING = ["transport", "message_size", "threads", "copy_mode", "engine", "queue_depth", "source", "wait"]
 
 
 @pytest.mark.parametrize(
     ("workload", "transport", "expected"),
     [
         (["stream"], ["pipe"], [*ALONE, "wait"]),
-        (["pingpong"], ["shm-posix"], [*ALONE, "copy_mode", "engine"]),
+        (["pingpong"], ["pipe"], [*ALONE, "queue_depth", "wait"]),
+        (["pingpong"], ["shm-posix"], [*ALONE, "copy_mode", "engine", "queue_depth"]),
         (["stream"], ["file"], [*ALONE, "copy_mode", "wait"]),
-        (["stream"], ["msgq-sysv"], [*ALONE, "copy_mode", "engine", "wait"]),
+        (["stream"], ["msgq-sysv"], [*ALONE, "copy_mode", "engine", "queue_depth", "wait"]),
         (["stream", "syscall"], ["pipe", "shm-posix"], ["processes", "working_set"]),
         (["context-switch", "stream"], ["pipe", "shm-posix"], ["call"]),
         (["syscall"], ["pipe"], ["processes", "working_set", *MOVING]),
@@ -150,10 +163,10 @@ def sample(run, second, agent, size, thread=0, p50=None, kind="rtt", messages=0)
 
 
 def test_samples_become_series(modules):
-    told = [
+    samples = [
         sample(1, 0, "receiver", 200),
         sample(1, 0, "receiver", 100, thread=1),
-        sample(1, 0, "receiver", 200),  # told twice
+        sample(1, 0, "receiver", 200),  # received twice
         sample(1, 1, "receiver", 400),
         sample(2, 0, "initiator", 600, p50=30),
         sample(2, 0, "initiator", 600, thread=1, p50=50),
@@ -164,18 +177,18 @@ def test_samples_become_series(modules):
         const line = samples.timeline([...samples.runs.keys()]);
         return { xs: line.xs, throughput: Object.fromEntries(line.throughput), p50: Object.fromEntries(line.p50),
             p99: Object.fromEntries(line.p99), count: samples.count, truncated: samples.truncated }"""
-    line = modules.call(script, told, 100)
+    line = modules.call(script, samples, 100)
     assert line["xs"] == [0, 1, 1.5, 2, 2.5]
     assert line["throughput"]["receiver"] == [150, 200, None, None, None]
     assert line["throughput"]["initiator"] == [None, None, None, 600, None]
     assert line["p50"] == {"initiator": [None, None, None, 50, None]}
     assert line["p99"] == {"initiator": [None, None, None, 100, None]}
     assert (line["count"], line["truncated"]) == (5, False)
-    short = modules.call(script, told, 3)
+    short = modules.call(script, samples, 3)
     assert short["count"] <= 3 and short["truncated"] and "initiator" in short["throughput"]
 
 
-def charts(modules, told):
+def charts(modules, samples):
     """Of the live charts that are shown, from top to bottom: their titles, and their lines."""
     script = """const { Live } = await import('/assets/live.js');
         const live = new Live(1);
@@ -189,7 +202,7 @@ def charts(modules, told):
         live.destroy();
         return shown.map((chart) => [chart.heading.textContent,
             Object.fromEntries(chart.series.map((one) => [one.label, one.ys]))])"""
-    return dict(modules.call(script, told))
+    return dict(modules.call(script, samples))
 
 
 CALLS = {"agent": "initiator", "size": 0, "p50": 30, "kind": "call"}
@@ -220,7 +233,7 @@ def test_what_moves_bytes_has_its_throughput_drawn(modules):
 
 
 @pytest.mark.parametrize(
-    ("attempt", "started_at", "state", "kept"),
+    ("attempt", "started_at", "state", "remaining"),
     [
         (1, "2026-01-31T12:00:00.000Z", "done", 1),
         (2, "2026-01-31T12:00:09.000Z", "running", 0),
@@ -228,7 +241,7 @@ def test_what_moves_bytes_has_its_throughput_drawn(modules):
         (1, None, "queued", 0),
     ],
 )
-def test_samples_of_an_earlier_beginning_are_forgotten(modules, attempt, started_at, state, kept):
+def test_samples_of_an_earlier_beginning_are_forgotten(modules, attempt, started_at, state, remaining):
     script = """const { Live } = await import('/assets/live.js');
         const live = new Live(1);
         live.updateRun({ id: 1, attempt: 0, started_at: null, state: 'queued' });
@@ -238,7 +251,7 @@ def test_samples_of_an_earlier_beginning_are_forgotten(modules, attempt, started
         live.destroy();
         return live.samples.count"""
     run = {"attempt": attempt, "started_at": started_at, "state": state}
-    assert modules.call(script, sample(1, 0, "receiver", 200), run) == kept
+    assert modules.call(script, sample(1, 0, "receiver", 200), run) == remaining
 
 
 def test_results_become_plots(modules):
@@ -251,20 +264,18 @@ def test_results_become_plots(modules):
         }
 
     rows = [row(4096, "pipe", 40), row(64, "pipe", 20), row(64, "fifo", 30), row(4096, "fifo", None)]
-    script = """const { plotsFor, plotData } = await import('/assets/plots.js');
-        return plotsFor(args[0]).map((plot) => ({ title: plot.title, ...plotData(args[0], plot) }))"""
-    assert modules.call(script, rows) == [
-        {
-            "title": "Throughput by message size",
-            "xs": [64, 4096],
-            "omitted": 0,
-            "bars": "Bars: min–max of 3 runs.",
-            "series": [
-                {"label": "pipe", "slot": 0, "ys": [20, 40], "lo": [19, 39], "hi": [21, 41]},
-                {"label": "fifo", "slot": 1, "ys": [30, None], "lo": [29, None], "hi": [31, None]},
-            ],
-        }
-    ]
+    script = """const { plotData } = await import('/assets/plots.js');
+        const value = (row) => row.throughput_bytes_per_second;
+        return plotData(args[0], { title: 'Throughput', x: 'message_size', value })"""
+    assert modules.call(script, rows) == {
+        "xs": [64, 4096],
+        "omitted": 0,
+        "bars": "Bars: min–max of 3 runs.",
+        "series": [
+            {"label": "pipe", "slot": 0, "ys": [20, 40], "lo": [19, 39], "hi": [21, 41]},
+            {"label": "fifo", "slot": 1, "ys": [30, None], "lo": [29, None], "hi": [31, None]},
+        ],
+    }
 
 
 KINDS = {  # of latencies: the workload that has it, and what it is called
@@ -290,12 +301,15 @@ def timed(kind, **point):
     }
 
 
-def test_each_kind_of_latency_has_its_own_plot(modules):
+FIGURES = """const { figuresOf, figureData } = await import('/assets/figure-data.js');
+    return figuresOf(args[0]).map(({ key, title }) => [title,
+        figureData(args[0], { figure: key }).series.map(({ marks }) => marks.map(({ y }) => y))])"""
+
+
+def test_each_kind_of_latency_is_a_figure_of_its_own(modules):
     rows = [timed(kind, threads=threads) for kind in KINDS for threads in (1, 2)]
-    script = """const { plotsFor, plotData } = await import('/assets/plots.js');
-        return plotsFor(args[0]).map((plot) => [plot.title, plotData(args[0], plot).series.map((one) => one.ys)])"""
-    plots = [plot for plot in modules.call(script, rows) if plot[0].startswith("Latency")]
-    assert plots == [[f"Latency, {words}: median by threads", [[1000, 1000]]] for _, words in KINDS.values()]
+    figures = [one for one in modules.call(FIGURES, rows) if one[0].endswith(": p50")]
+    assert figures == [[f"Latency, {words}: p50", [[1000, 1000]]] for _, words in KINDS.values()]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -323,7 +337,7 @@ def test_a_kind_of_latency_is_called_the_same_everywhere(modules, kind):
     assert fact.startswith(f"{words}: p50 ")
 
 
-def test_kinds_of_latency_are_told_apart_in_the_caption(modules):
+def test_kinds_of_latency_are_named_in_the_caption(modules):
     caption, _ = table(modules, [timed("rtt"), timed("one_way")])
     assert caption.endswith(" Latency: round trip (pingpong); one way (stream).")
 
@@ -333,7 +347,7 @@ ONE_WAY = {"agent": "receiver", "size": 0, "p50": 20, "kind": "one_way"}
 
 
 @pytest.mark.parametrize(
-    ("told", "title", "labels"),
+    ("samples", "title", "labels"),
     [
         ([sample(1, 0, **RTT), sample(1, 1, **RTT)], "Latency, round trip", ["p50", "p99"]),
         (
@@ -353,7 +367,7 @@ ONE_WAY = {"agent": "receiver", "size": 0, "p50": 20, "kind": "one_way"}
         ([sample(1, 0, "sender", 0), sample(1, 0, **ONE_WAY)], "Latency, one way", ["p50", "p99"]),
     ],
 )
-def test_lines_of_latency_say_what_they_are(modules, told, title, labels):
+def test_lines_of_latency_have_their_kind(modules, samples, title, labels):
     script = """const { Live } = await import('/assets/live.js');
         const live = new Live(1);
         args[0].forEach((one) => live.addSample(one));
@@ -361,7 +375,7 @@ def test_lines_of_latency_say_what_they_are(modules, told, title, labels):
         const { latency } = live.charts;
         live.destroy();
         return [latency.heading.textContent, latency.series.map((one) => one.label)]"""
-    assert modules.call(script, told) == [title, labels]
+    assert modules.call(script, samples) == [title, labels]
 
 
 def table(modules, rows):
@@ -453,12 +467,8 @@ def test_round_trips_have_both_ways_and_one_way(modules):
     shown = both | {"p50µs": "1.000", "p50 one wayµs": "0.5000"}
     assert shown.items() <= dict(first).items()
     assert "both ways" in caption
-    script = """const { plotsFor, plotData } = await import('/assets/plots.js');
-        return plotsFor(args[0]).map((plot) => [plot.title, plotData(args[0], plot).series[0].ys])"""
-    assert modules.call(script, trips) == [
-        ["Throughput both ways by message size", [8e6, 8e6]],
-        ["Latency, round trip: median by message size", [1000, 1000]],
-    ]
+    drawn = dict(modules.call(FIGURES, trips))
+    assert drawn["Throughput both ways"] == [[8e6, 8e6]] and drawn["Latency, round trip: p50"] == [[1000, 1000]]
     stream = timed("one_way") | {"throughput_bytes_per_second": figure(4e6)}
     caption, (only,) = table(modules, [stream])
     assert not {"Throughput both waysMB/s", "p50 one wayµs"} & dict(only).keys() and "both ways" not in caption

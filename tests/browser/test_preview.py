@@ -53,10 +53,11 @@ def test_what_it_would_be_stands_there_before_it_is_posted(planned, picture):
     assert "12 repetitions of each point show a difference of 5 %; this has 4." in page.text("#plan")
     page.run("document.querySelector('#plan summary').click()")
     assert "cross-node: no cross-node here" in page.text("#plan")
-    asked = page.run("return asked.filter(([method]) => method === 'POST')")
+    posts = "return requests.filter(([method]) => method === 'POST')"
+    before_edit = page.run(posts)
     page.fill("#field-message_size", "2 KiB")
-    page.wait(lambda: len(page.run("return asked.filter(([method]) => method === 'POST')")) > len(asked), "it anew")
-    last = page.run("return asked.filter(([method]) => method === 'POST').at(-1)")
+    page.wait(lambda: len(page.run(posts)) > len(before_edit), "it anew")
+    last = page.run(posts)[-1]
     assert last[1] == TARGET and json.loads(last[2])["message_size"] == 2048
     assert violations(page) == []
     picture("preview")
@@ -64,19 +65,19 @@ def test_what_it_would_be_stands_there_before_it_is_posted(planned, picture):
     assert page.run("return document.documentElement.scrollWidth") <= 360
 
 
-def test_what_would_be_refused_is_said(planned):
+def test_a_refusal_is_shown_in_advance(planned):
     body = {"title": "Unprocessable", "detail": "message_size is at most 1073741824.", "pointer": "/message_size"}
     page = planned({"status": 422, "body": body})
     page.wait(lambda: "It would be refused: message_size is at most" in page.text("#plan"), "the refusal")
 
 
-def test_nobody_is_asked_for_a_token_to_look_round(planned):
+def test_no_token_dialog_for_a_preview(planned):
     page = planned(PLAN)
     page.run("sessionStorage.clear()")
-    before = page.run("return asked.length")
+    before = page.run("return requests.length")
     page.fill("#field-message_size", "2 KiB")
     page.call("await new Promise((resolve) => setTimeout(resolve, 1000))")
-    assert [one for one in page.run("return asked")[before:] if one[0] == "POST"] == []
+    assert [one for one in page.run("return requests")[before:] if one[0] == "POST"] == []
     assert not page.find("#token-dialog").is_displayed()
 
 

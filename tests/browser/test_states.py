@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the page says of the daemon: one state in all its parts, also while it is away, and nothing that jumps."""
+"""The daemon's state on the page: the same in all its parts, also while it is away, and nothing that jumps."""
 
 import pytest
 from ipclabd import Daemon
@@ -7,7 +7,7 @@ from page import Page
 from selenium.webdriver.common.keys import Keys
 from test_dashboard import AWAY, open_experiment
 
-# In one look: which experiments the list shows as running, and what the overview says of now.
+# Read at once: the experiments that the list shows as running, and the overview's "now".
 LOOK = """const fact = [...document.querySelectorAll('main dt')].find((term) => term.textContent === 'now');
     return { running: [...document.querySelectorAll('#list .state[data-state=running]')].length,
         now: fact?.nextElementSibling.textContent ?? null }"""

@@ -15,6 +15,7 @@ def study(daemon):
         message_size=SIZES,
         threads=[1, 2],
         copy_mode=MODES,
+        stamp=True,  # without it a stream has no latency
         duration_seconds=0.3,
         warmup_seconds=0.05,
         name="Copy modes",
@@ -188,7 +189,7 @@ const { missing, plotData } = await import('/assets/plots.js');
             " return plotData(rows, studyPlots(rows)[0]).series.map((one) => one.label) })()",
             ["two-copy", "one-copy"],
         ),
-        # a point that was not measured yet says nothing about the machine
+        # a point that was not measured yet shows nothing about the machine
         (
             "costUnit([row('two-copy', 1, 1, 2, 1), row('one-copy', 1, 1, null, null, 8, 0)]).field",
             "cycles_per_byte_sender",

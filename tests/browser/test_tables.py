@@ -49,6 +49,12 @@ def test_placements_are_words(modules, placement, expected):
     assert modules.call(f"{FORMAT} fieldValue('placement', args[0])", placement) == expected
 
 
+def test_requirements_of_any_depth_are_words(modules):
+    require = {"build": {"commit": "4ab1c0de", "version": "1"}, "smt": False, "swappiness": 60}
+    shown = modules.call(f"{FORMAT} fieldValue('require', args[0])", require)
+    assert shown == "build.commit 4ab1c0de, build.version 1, smt off, swappiness 60"
+
+
 @pytest.mark.parametrize(
     ("points", "varying"),
     [
@@ -70,7 +76,7 @@ def test_placements_are_words(modules, placement, expected):
             ],
             ["engine", "transport"],
         ),
-        # all that tells them apart
+        # the only field that distinguishes them
         ([{"transport": "pipe"}, {"transport": "pipe", "rate": 1000}], ["rate"]),
     ],
 )

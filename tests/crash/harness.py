@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """An ipclabd of the tests' own that can be shot at, and the looks from outside at what it left behind.
 
-What is left is never asked of the daemon itself: processes come from /proc, files and cgroups from their directories.
+Leftovers are never read from the daemon itself: processes come from /proc, files and cgroups from their directories.
 The test process is made a subreaper, so that every orphan of a killed daemon becomes its child, and none can hide.
 """
 
@@ -15,9 +15,13 @@ import time
 from pathlib import Path
 
 import ipclabtest.daemon
-from ipclabtest import FINAL, PATIENCE_SECONDS
+from ipclabtest import BUILD, FINAL, PATIENCE_SECONDS
 
-ORPHAN_SECONDS = 20  # for agents to go whose daemon has gone: without its hanging up they would be there for a minute
+__all__ = ["BUILD", "FINAL", "PATIENCE_SECONDS"]
+
+ORPHAN_SECONDS = (
+    20  # for agents of a killed daemon to exit, on the closed socket: without that they would stay for a minute
+)
 PR_SET_CHILD_SUBREAPER = 36
 PTRACE_SEIZE, PTRACE_INTERRUPT, WALL = 0x4206, 0x4207, 0x40000000
 
@@ -29,9 +33,9 @@ def become_subreaper():
 
 @contextlib.contextmanager
 def frozen(tid):
-    """One thread of another process stands still, by ptrace: what a signal would stop is all of them.
+    """Stops one thread of another process, by ptrace: a signal would stop all of its threads.
 
-    Yields a function that hears of the thread's end, which its parent does only after its tracer.
+    Yields a function that reaps the thread, which its parent can do only after its tracer.
     """
     ptrace = ctypes.CDLL(None, use_errno=True).ptrace
     ptrace.argtypes = [ctypes.c_ulong] * 4
@@ -39,12 +43,12 @@ def frozen(tid):
         if ptrace(what, tid, 0, 0) != 0:
             raise OSError(ctypes.get_errno(), "ptrace")
 
-    def hear():
+    def reap():
         with contextlib.suppress(ChildProcessError):
             os.waitpid(tid, os.WNOHANG | WALL)
 
-    yield hear
-    hear()
+    yield reap
+    reap()
 
 
 def wait_for(condition, seconds, what):
@@ -81,12 +85,12 @@ def descendants(pid):
 
 
 class Daemon(ipclabtest.daemon.Daemon):
-    def __init__(self):
-        super().__init__("--log-level=debug", listen="none")
+    def __init__(self, *options, **settings):
+        super().__init__("--log-level=debug", *options, listen="none", **settings)
 
     def remove(self):
         super().remove()
-        for pid in self.left_processes():
+        for pid in self.left_processes() if self.process else ():
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)

@@ -5,6 +5,9 @@ The moments come from a seed, which is printed and can be given as IPCLAB_SEED.
 """
 
 import contextlib
+import gzip
+import hashlib
+import http.client
 import os
 import random
 import re
@@ -14,14 +17,16 @@ import threading
 import time
 from collections import Counter
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from harness import FINAL, ORPHAN_SECONDS, PATIENCE_SECONDS, frozen, wait_for
 
-KILLS = 50
-POSTS = KILLS // 2  # at least, for the kills to have met something
+KILLS = int(os.environ.get("IPCLAB_KILLS", 50))
+POSTS = max(6, KILLS // 2)  # at least, for the kills to have met something
 SHORT = {"transport": "pipe", "message_size": 4096, "duration_seconds": 0.2, "warmup_seconds": 0, "repetitions": 2}
 ATTEMPTS_MAX = 3
+THP = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
 class Poster(threading.Thread):
@@ -36,6 +41,7 @@ class Poster(threading.Thread):
         self.target, self.rng = daemon, rng
         self.posted = []  # (id, name) in the order of their acknowledgement
         self.cancelled, self.deleted = set(), set()
+        self.imported = {}  # id -> digest
         self.extended, self.retried = Counter(), Counter()  # id -> how often
         self.stopping = threading.Event()
         self.error = None
@@ -45,7 +51,7 @@ class Poster(threading.Thread):
         while True:
             try:
                 return action()
-            except OSError:
+            except (OSError, http.client.HTTPException):
                 time.sleep(0.02)
 
     def waiting(self):
@@ -71,8 +77,8 @@ class Poster(threading.Thread):
             if status in (200, 202, 204, 404):
                 self.deleted.add(identity)
 
-    def ask_again(self, identity, number):
-        """One more run of an experiment, or what failed of it once more; each under a key, until it is answered."""
+    def extend(self, identity, number):
+        """One more run of an experiment, or a retry of its failed ones; each with a key, until there is a response."""
         target, key = f"/experiments/{identity}", {"Idempotency-Key": f"again-{number}"}
         status, body = self.insist(lambda: self.target.request("POST", f"{target}/extend", {"blocks": 1}, key))
         assert status in (200, 409), body
@@ -82,6 +88,20 @@ class Poster(threading.Thread):
         status, body = self.insist(lambda: self.target.request("POST", f"{target}/retry", None, key))
         assert status in (200, 409), body
         self.retried[identity] += status == 200
+
+    def take_in(self, number):
+        """What was measured here, as if another host had: under a name of its own each time."""
+        done = [i for i, _ in self.posted if i not in self.cancelled | self.deleted]
+        client = self.target.client()
+        answer = self.insist(lambda: client.request("GET", f"/experiments/{done[0]}/bundle?host=other-{number}"))
+        if answer.status == 409:  # it has not come to its end, or was added to
+            return
+        assert answer.status == 200, answer
+        digest = hashlib.sha256(gzip.decompress(answer.body)).hexdigest()
+        target, kind = f"/bundles?sha256={digest}", {"Content-Type": "application/gzip"}
+        answer = self.insist(lambda: client.request("POST", target, answer.body, kind))
+        assert answer.status in (200, 201), answer
+        self.imported[answer.json["id"]] = digest
 
     def run(self):
         try:
@@ -94,9 +114,11 @@ class Poster(threading.Thread):
                         self.withdraw(identity, delete=number % 14 == 0)
                     whole = [i for i, _ in self.posted if i not in self.cancelled | self.deleted]
                     if number % 3 == 0 and whole:
-                        self.ask_again(self.rng.choice(whole), number)
+                        self.extend(self.rng.choice(whole), number)
+                    if number % 4 == 0 and whole:
+                        self.take_in(number)
                 time.sleep(self.rng.uniform(0, 0.1))
-        except BaseException as error:  # the test's thread tells
+        except BaseException as error:  # the test's thread raises it
             self.error = error
 
 
@@ -160,13 +182,15 @@ def test_kill_at_random_moments(daemon):
     rng = random.Random(seed)
     poster = Poster(daemon, random.Random(seed + 1))
     poster.start()
-    targets = ["daemon"] * (KILLS * 3 // 5) + ["sender", "receiver"] * (KILLS // 5)
+    targets = ["daemon"] * (KILLS * 3 // 5) + ["sender", "receiver"] * max(1, KILLS // 5)
     rng.shuffle(targets)
-    deadline = time.monotonic() + 2 * PATIENCE_SECONDS
+    deadline = time.monotonic() + 2 * PATIENCE_SECONDS + KILLS
     # and on, where they fell faster than a slow machine could post
+    shots = 0
     while targets or (len(poster.posted) < POSTS and time.monotonic() < deadline):
         time.sleep(rng.uniform(0, 0.8))
         shoot(daemon, targets.pop() if targets else rng.choice(["daemon", "sender", "receiver"]))
+        shots += 1
         assert poster.error is None, poster.error
     poster.stopping.set()
     poster.join(PATIENCE_SECONDS)
@@ -178,11 +202,14 @@ def test_kill_at_random_moments(daemon):
     assert all(a < b for a, b in pairwise(identities)), "ids are not strictly increasing"
     wait_for(
         lambda: all(e["state"] in FINAL for e in daemon.items("/experiments")),
-        2 * PATIENCE_SECONDS,
+        2 * PATIENCE_SECONDS + KILLS,
         "the queue to run empty",
     )
     stored = {e["id"]: e for e in daemon.items("/experiments")}
-    assert stored.keys() == set(identities) - poster.deleted
+    assert stored.keys() == (set(identities) - poster.deleted) | poster.imported.keys()
+    for identity, digest in poster.imported.items():
+        assert stored[identity]["imported"]["sha256"] == digest
+        assert len(daemon.runs(identity)) == stored[identity]["progress"]["runs_total"]
     for identity, name in poster.posted:
         if identity in poster.deleted:
             continue
@@ -191,11 +218,12 @@ def test_kill_at_random_moments(daemon):
         assert experiment["state"] == "cancelled" or identity not in poster.cancelled, experiment
         check_runs(daemon, experiment, poster.extended[identity], poster.retried[identity])
 
-    states = [e["state"] for e in stored.values()]
+    states = [stored[identity]["state"] for identity in identities if identity in stored]
     print(
-        {state: states.count(state) for state in FINAL},
-        f"{len(poster.deleted)} deleted",
-        f"{poster.extended.total()} extended, {poster.retried.total()} retried",
+        f"counted: {shots} kills; of {len(identities)} experiments acknowledged none lost, none twice:",
+        ", ".join(f"{states.count(state)} {state}" for state in FINAL),
+        f"and {len(poster.deleted)} deleted; {poster.extended.total()} extended, {poster.retried.total()} retried,"
+        f" {len(poster.imported)} bundles taken in",
     )
     assert poster.extended.total() > 0
     assert states.count("done") > 0
@@ -216,6 +244,37 @@ def test_three_crashes_in_one_run_are_enough(daemon):
     assert (experiment["state"], run["state"], run["attempt"]) == ("failed", "failed", ATTEMPTS_MAX)
     assert "attempt" in run["error"]
     assert experiment["error"]
+    check_next(daemon)
+
+
+def huge_pages():
+    return re.search(r"\[(\w+)\]", THP.read_text())[1]
+
+
+@pytest.mark.skipif(not os.access(THP, os.W_OK), reason=f"{THP} cannot be written")
+def test_a_setting_that_a_killed_daemon_changed_is_restored(daemon):
+    """At the next start, even if that daemon may change none any more; the run that needs it then fails."""
+    before = huge_pages()
+    wanted = "madvise" if before == "never" else "never"
+    tuning = "--host-tuning=true"
+    assert daemon.stop() == 0
+    daemon.command.append(tuning)
+    daemon.start()
+    try:
+        spec = SHORT | {"duration_seconds": 60, "repetitions": 1, "tune": {"transparent_hugepage": wanted}}
+        identity = daemon.post(spec)["id"]
+        daemon.wait_running(identity)
+        assert huge_pages() == wanted
+        daemon.kill()
+        assert huge_pages() == wanted
+        daemon.command.remove(tuning)
+        daemon.start()
+        experiment = daemon.wait_final(identity)
+        assert experiment["state"] == "failed"
+        assert "host_tuning" in experiment["error"]
+        assert huge_pages() == before
+    finally:
+        THP.write_text(before)
     check_next(daemon)
 
 
@@ -275,10 +334,10 @@ def frozen_run(daemon, spec, role):
     """The experiment in which the main thread of one agent stood still, after its first sample."""
     identity = daemon.post(SHORT | {"repetitions": 1} | spec)["id"]
     wait_for(lambda: daemon.items(f"/experiments/{identity}/samples"), PATIENCE_SECONDS, "a first sample")
-    with frozen(daemon.agents()[role]) as hear:
+    with frozen(daemon.agents()[role]) as reap:
 
         def ended():
-            hear()
+            reap()
             experiment = daemon.experiment(identity)
             return experiment["state"] in FINAL and experiment
 
@@ -319,3 +378,42 @@ def test_sigterm_queues_the_run_again_and_counts_no_attempt(daemon):
     (run,) = daemon.runs(identity)
     assert run["attempt"] == 1
     check_samples(daemon, run)
+
+
+def counts(daemon, identity):
+    """(runs that the experiment is to have, runs that it has, whether some are still to be inserted), on the disk."""
+    with contextlib.closing(sqlite3.connect(f"file:{daemon.state / 'ipclab.db'}?mode=ro", uri=True)) as database:
+        return database.execute(
+            "SELECT runs_total, (SELECT count(*) FROM runs WHERE experiment_id = e.id),"
+            " EXISTS (SELECT 1 FROM extensions) FROM experiments e WHERE id = ?",
+            (identity,),
+        ).fetchone()
+
+
+def test_an_extension_is_whole_or_was_none(daemon):
+    """The daemon is killed while it adds the runs of a great extension, of which a part is on the disk."""
+    points = 512
+    spec = SHORT | {"message_size": list(range(1, points + 1)), "repetitions": 1}
+    daemon.post(SHORT | {"duration_seconds": 600, "repetitions": 1})  # ahead of it
+    identity, expected = daemon.post(spec)["id"], points
+    for number in range(3):
+        target, key = f"/experiments/{identity}/extend", {"Idempotency-Key": f"great-{number}"}
+
+        def extend(target=target, key=key):
+            with contextlib.suppress(OSError):  # killed before it could answer
+                daemon.request("POST", target, {"blocks": 8}, key)
+
+        def has_begun(before=expected):
+            return counts(daemon, identity)[0] > before
+
+        request = threading.Thread(target=extend)
+        request.start()
+        wait_for(has_begun, PATIENCE_SECONDS, "the extension to begin")
+        daemon.kill()
+        request.join()
+        expected += 8 * points
+        daemon.start()
+        assert counts(daemon, identity) == (expected, expected, 0)
+        status, body = daemon.request("POST", target, {"blocks": 8}, key)
+        assert (status, body["progress"]["runs_total"]) == (200, expected), "its key is known"
+    check_database(daemon)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """An HTTP client for tests: each request on a connection of its own, or raw bytes on a socket; no status raises."""
 
+import gzip
 import http.client
 import json
 import re
@@ -65,7 +66,8 @@ class Client:
         finally:
             connection.close()
         if re.fullmatch(r"application/(problem\+)?json", answer.headers.get("Content-Type", "")) and answer.body:
-            answer.json = json.loads(answer.body)
+            coded = answer.headers.get("Content-Encoding") == "gzip"
+            answer.json = json.loads(gzip.decompress(answer.body) if coded else answer.body)
             self.check_shape(method, target, answer)
         return answer
 

@@ -52,6 +52,10 @@ class Daemon:
     def url(self):
         return f"http://127.0.0.1:{self.port}"
 
+    def use_agent(self, program):
+        """From the next start on."""
+        self.command = [f"--agent={program}" if str(word).startswith("--agent=") else word for word in self.command]
+
     def client(self, kind=Client):
         return kind(path=self.socket)
 

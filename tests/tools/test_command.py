@@ -444,7 +444,7 @@ def completed(daemon, *words):
 
 def test_completion_knows_commands_options_and_what_the_daemon_has(daemon, done):
     assert completed(daemon, "re") == ["results", "report"]
-    assert set(completed(daemon, "")) == main.COMMANDS.keys()
+    assert set(completed(daemon, "")) == main.COMMANDS.keys() | main.OTHERS.keys()
     assert "--socket" in completed(daemon, "--") and "--json" in completed(daemon, "list", "--")
     assert completed(daemon, "list", "--state", "") == list(main.STATES)
     assert completed(daemon, "export", str(done["id"]), "") == list(commands.EXPORTS)
@@ -472,7 +472,7 @@ def test_completion_in_a_shell(daemon, shell, tmp_path):
 
 def test_the_manual_has_every_command_option_and_status():
     manual = (SOURCE / "cli/ipclab.1").read_text()
-    for name, (_, _, arguments) in main.COMMANDS.items():
+    for name, (_, _, arguments) in (main.COMMANDS | {name: (None, None, []) for name in main.OTHERS}).items():
         assert re.search(rf"^\.It Cm {name}\b|^\.Cm .*\b{name}\b", manual, re.MULTILINE), name
         for names, _, _ in arguments:
             for option in (one for one in names if one.startswith("--") and one != "--output"):
@@ -481,6 +481,35 @@ def test_the_manual_has_every_command_option_and_status():
     assert dict(re.findall(r"^\.It (\d+)\n(.*)$", statuses, re.MULTILINE)) == {
         str(status): words for status, words in main.STATUSES.items()
     }
+
+
+def test_a_command_of_another_package_is_there_with_it(tmp_path):
+    shutil.copytree(SOURCE / "cli", tmp_path / "share/ipclab/cli")
+    program = tmp_path / "share/ipclab/cli/ipclab"
+
+    def run(*words):
+        done = subprocess.run([program, *words], capture_output=True, text=True, timeout=PATIENCE_SECONDS)
+        return done.returncode, done.stdout + done.stderr
+
+    without = "ipclab: campaign is a command of the package ipclab-fleet, which is not installed\n"
+    assert run("campaign", "show") == (2, without)
+    assert "campaign" not in run("--help")[1] and "campaign" not in run("--complete", "")[1]
+    other = tmp_path / "share/ipclab-fleet/ipclab-fleet"
+    other.parent.mkdir()
+    other.write_text('#!/bin/sh\necho "$#: $*"\nexit 3\n')
+    other.chmod(0o755)
+    assert run("campaign", "show", "--json", "a b") == (3, "3: show --json a b\n")
+    assert re.search(r"^ +campaign +carry one study", run("--help")[1], re.MULTILINE)
+    assert "campaign\n" in run("--complete", "ca")[1]
+    status, words = run("--json", "campaign")
+    assert status == 2 and "options of its own" in words
+
+
+def wait_for_stream(client):
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not re.search(rb"^ipclab_event_streams\{[^}]*\} [1-9]", client.request("GET", "/metrics").body, re.MULTILINE):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def test_watching_through_a_restart(tmp_path):
@@ -495,7 +524,7 @@ def test_watching_through_a_restart(tmp_path):
         command = [sys.executable, PROGRAM, "--socket", own.socket, "watch", str(identity), "--json"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             client.wait_state(identity, ("running",))
-            time.sleep(0.5)  # the program reads the stream
+            wait_for_stream(client)
             own.stop()
             own.start()
             output, errors = process.communicate(timeout=PATIENCE_SECONDS)
@@ -503,3 +532,17 @@ def test_watching_through_a_restart(tmp_path):
         assert json.loads(output)["state"] in FINAL
     finally:
         own.remove()
+
+
+def test_bundles_are_written_verified_and_taken_in(ipclab, done, tmp_path):
+    path = tmp_path / printed(ipclab("bundle", done["id"], "--host", "rack 1", "--directory", tmp_path)).strip()
+    assert re.fullmatch(r"ipclab-two-sizes-[0-9a-f]{64}\.json\.gz", path.name)
+    assert printed(ipclab("verify", path)) == f"{path}: verified: 2 rows from 2 runs\n"
+    taken = json.loads(printed(ipclab("import", path, "--json")))
+    assert [one["imported"]["host"] for one in taken] == ["rack 1"] and taken[0]["id"] > done["id"]
+    assert printed(ipclab("import", path)) == f"{path}: experiment {taken[0]['id']}\n"
+    renamed = tmp_path / re.sub("[0-9a-f]{64}", "0" * 64, path.name)
+    path.rename(renamed)
+    refused = ipclab("verify", renamed)
+    assert refused.returncode == 1 and "is not the name's" in refused.stdout, refused
+    assert ipclab("import", renamed).returncode == 2

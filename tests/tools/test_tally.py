@@ -46,6 +46,18 @@ def test_all_passed(add_up):
     ]
 
 
+def test_what_a_test_has_counted_is_printed(add_up):
+    case = (
+        '<testcase classname="a" name="b"><properties><property name="note" value="9 cases"/></properties></testcase>'
+    )
+    _, lines = add_up(api=("xml", JUNIT.format(case)))
+    assert lines == [
+        "api:        2 passed, 0 failed, 0 skipped",
+        "    counted  9 cases",
+        "2 passed, 0 failed, 0 skipped",
+    ]
+
+
 def test_failed_cases_are_named(add_up):
     unit = meson(("json", "FAIL", 1, "ok   a\nFAIL b\n1 passed, 1 failed, 0 skipped\n"))
     status, lines = add_up(unit=("json", unit), api=("xml", JUNIT.format(FAILED + BROKEN)))

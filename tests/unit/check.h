@@ -3,10 +3,10 @@
 #define IPCLAB_TESTS_CHECK_H
 
 /*
- * The unit tests' few words. A test program calls RUN(function) for each case and ends with `return check_end();`. The
- * first failed check of a case prints file, line and values and ends the case; the program goes on with the next, and
- * exits 1, as does one without a case. SKIP(reason) ends a case as skipped; a program all of whose cases were skipped
- * exits 77. A case that is never RUN is a function that is never used: the compiler refuses it.
+ * The macros of the unit tests. A test program calls RUN(function) for each case and ends with `return check_end();`.
+ * The first failed check of a case prints file, line and values and ends the case; the program goes on with the next,
+ * and exits 1, as does one without a case. SKIP(reason) ends a case as skipped; a program all of whose cases were
+ * skipped exits 77. A case that is never RUN is a function that is never used: the compiler refuses it.
  */
 
 #include <inttypes.h>

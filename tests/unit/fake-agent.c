@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * An agent that says what an agent says and measures nothing, and that misbehaves on request: for the tests of the
- * runner. An agent gets neither arguments nor environment, so the wish is in the program's name: "ROLE.WISH" is the
+ * An agent that sends the messages of an agent and measures nothing, and that misbehaves on request: for the tests of
+ * the runner. An agent gets neither arguments nor environment, so the wish is in the program's name: "ROLE.WISH" is the
  * role that misbehaves, and how; the other role behaves. See test-runner.c for the wishes.
  */
 
 #include "schema/measure/perf-pass.h"
 #include "schema/protocol/protocol.h"
 #include "schema/util.h"
+#include "tests/unit/effective.h"
+#include "tests/unit/proof-report.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -41,35 +43,35 @@ static void read_wish(const char *role) {
                 (void) snprintf(wish, sizeof(wish), "%s", name + length + 1);
 }
 
-static void say(const struct message *m) {
+static void send_message(const struct message *m) {
         if (message_send(AGENT_CONTROL_FD, m, util_now_ns() + NSEC_PER_SEC) < 0)
                 _exit(91);
 }
 
-static void say_raw(const void *data, size_t length) {
+static void send_raw(const void *data, size_t length) {
         if (send(AGENT_CONTROL_FD, data, length, MSG_NOSIGNAL) < 0)
                 _exit(92);
 }
 
-/* As an agent of another build has it: the version stands behind four bytes. */
-static void say_in_another_version(const struct message *m) {
+/* Sends it as an agent of another build would: the version stands behind four bytes. */
+static void send_in_another_version(const struct message *m) {
         uint8_t *data;
         size_t length;
         if (message_encode(m, &data, &length) < 0)
                 _exit(98);
         memcpy(data + 4, &(uint16_t){99}, 2);
-        say_raw(data, length);
+        send_raw(data, length);
         free(data);
 }
 
 static void give_up(enum fault fault, int error, const char *words) {
         struct message m = {.type = MESSAGE_ERROR, .error = {.fault = fault, .error = error}};
         (void) snprintf(m.error.detail, sizeof(m.error.detail), "%s", words);
-        say(&m);
+        send_message(&m);
         _exit(1);
 }
 
-static void hear(struct message *ret, enum message_type type) {
+static void receive(struct message *ret, enum message_type type) {
         if (message_receive(AGENT_CONTROL_FD, ret, util_now_ns() + 30 * NSEC_PER_SEC, NULL) < 0 || ret->type != type)
                 _exit(3);
 }
@@ -80,26 +82,26 @@ static void sleep_ns(uint64_t ns) {
                 ;
 }
 
-static char *proof(bool lie) {
-        char *text;
+static struct proof_report *proof(bool lie) {
+        _cleanup_free_ char *text = NULL;
         const struct agent_placement *p = &setup.placement;
         int cpu = p->n_cpus ? p->cpus[0] : 0, leader = p->n_leader_cpus ? p->leader_cpus[0] : 0;
         if (asprintf(&text,
                      "{\"affinity\":[%d],\"leader\":{\"tid\":%d,\"affinity\":[%d],\"cpu\":%d},"
                      "\"policy\":\"default\",\"policy_nodes\":[],\"threads\":[{\"thread\":0,\"tid\":%d,"
                      "\"affinity\":[%d],\"cpu\":%d,\"node\":0,\"cpus_seen\":[%d],\"migrations\":%s}],"
-                     "\"pages_placed_together\":1,\"pages\":[%s]}",
+                     "\"threads_total\":1,\"pages_placed_together\":1,\"pages\":[%s]}",
                      cpu, getpid(), leader, leader, getpid(), cpu, cpu, lie ? cpu + 1 : cpu,
-                     wished("uncounted") ? "null,\"migrations_reason\":\"not told\"" : "0",
+                     wished("uncounted") ? "null,\"migrations_reason\":\"not counted\"" : "0",
                      wished("wandered")
                              ? "{\"what\":\"stack\",\"thread\":0,\"total\":4,\"nodes\":{\"0\":4},\"absent\":0,"
                                "\"nodes_seen\":[0,1],\"moved\":4}"
                              : "") < 0)
                 _exit(93);
-        return text;
+        return proof_report_of(text);
 }
 
-static void leave_litter(void) {
+static void leave_files(void) {
         int fd = openat(AGENT_RUN_DIR_FD, "file", O_CREAT | O_WRONLY, 0600);
         if (fd < 0 || mkdirat(AGENT_RUN_DIR_FD, "dir", 0700) < 0 || mkfifoat(AGENT_RUN_DIR_FD, "dir/fifo", 0600) < 0 ||
             symlinkat("/etc", AGENT_RUN_DIR_FD, "link") < 0 || symlinkat("..", AGENT_RUN_DIR_FD, "dir/up") < 0)
@@ -140,23 +142,38 @@ static void leave_child(void) {
         }
 }
 
+/* A machine that is as it was before, unless it is to be a fifth slower. */
+static void send_probe(bool slower) {
+        struct message m = {.type = MESSAGE_PROBE, .probe = {.work_ns = 100, .cpu_ns = 100, .cost_ns = 200}};
+        for (size_t kind = 0; kind < PROBE_KIND_COUNT; kind++) {
+                struct probe_series *s = &m.probe.series[kind];
+                s->absence = kind < PROBE_HAND_OVER ? PROBE_TAKEN : PROBE_LATE;
+                for (size_t i = 0; s->absence == PROBE_TAKEN && i < PROBE_ROUNDS; i++)
+                        s->round_ns[i] = (slower ? 120000 : 100000) + i;
+        }
+        if (setup.probes && !wished("unprobed"))
+                send_message(&m);
+}
+
 static void report(uint64_t window) {
         uint64_t messages = wished("miscounts") ? MESSAGES + 1 : MESSAGES;
         struct message m = {.type = MESSAGE_REPORT,
                             .report = {.window_ns = wished("slower") ? 2 * window : window,
                                        .messages = messages,
                                        .bytes = messages * setup.point.message_size,
-                                       .proof.text = proof(wished("lies-at-report")),
-                                       .effective.text = strdup("{\"pipe_size\": 65536, \"clock_cost_ns\": 20}")}};
+                                       .proof = proof(wished("lies-at-report")),
+                                       .effective = effective_of("{\"pipe_size\": 65536, \"clock_cost_ns\": 20}")}};
         struct message thread = {
                 .type = MESSAGE_THREAD,
                 .thread = {.messages = wished("short-threads") ? messages - 1 : messages, .bytes = m.report.bytes}};
         if (!wished("no-threads") && !wished("early-report"))
-                say(&thread);
+                send_message(&thread);
         if (wished("same-thread-twice"))
-                say(&thread);
+                send_message(&thread);
         message_deinit(&thread);
-        say(&m);
+        if (!wished("early-report"))
+                send_probe(wished("slowed"));
+        send_message(&m);
         message_deinit(&m);
 }
 
@@ -192,7 +209,7 @@ static void stop_the_peer(void) {
 /* What is refused is refused with ESRCH; what this machine cannot count, or the daemon may not, has other reasons. */
 static void count(pid_t tid, bool own) {
         struct perf_handles handles;
-        if (perf_pass_ask(AGENT_CONTROL_FD, tid, util_now_ns() + 5 * NSEC_PER_SEC, &handles) < 0)
+        if (perf_pass_request(AGENT_CONTROL_FD, tid, util_now_ns() + 5 * NSEC_PER_SEC, &handles) < 0)
                 _exit(95);
         for (size_t event = 0; event < PERF_EVENT_COUNT; event++)
                 for (size_t mode = 0; mode < PERF_MODE_COUNT; mode++)
@@ -205,7 +222,7 @@ static void be_counted(void) {
         if (wished("counts-itself") || wished("counts-too-much"))
                 count(getpid(), true);
         if (wished("counts-too-much"))
-                say(&(struct message){.type = MESSAGE_COUNT, .count = {.tid = getpid()}});
+                send_message(&(struct message){.type = MESSAGE_COUNT, .count = {.tid = getpid()}});
         if (wished("counts-the-daemon"))
                 count(getppid(), false);
         if (wished("counts-init"))
@@ -214,12 +231,12 @@ static void be_counted(void) {
                 count(INT32_MAX, false);
 }
 
-static void tell_options(void) {
+static void report_options(void) {
         const struct transport_options *o = &setup.options;
         char words[300];
         (void) snprintf(words, sizeof(words),
-                        "it was told of pipe_size %" PRIu64 ", ring_bytes %" PRIu64 ", huge_pages %d, file_sync %s, "
-                        "congestion '%s', and to be patient for %" PRIu64 " ms",
+                        "its set-up has pipe_size %" PRIu64 ", ring_bytes %" PRIu64 ", huge_pages %d, file_sync %s, "
+                        "congestion '%s', and a stall limit of %" PRIu64 " ms",
                         o->pipe_size, o->ring_bytes, o->huge_pages == TOGGLE_ON, file_sync_name(o->file_sync),
                         o->congestion, setup.stall_ns / NSEC_PER_MSEC);
         give_up(FAULT_OWN, EPROTO, words);
@@ -234,20 +251,21 @@ static void be_ready(void) {
                 fill_the_disk();
         if (wished("buries"))
                 bury();
-        if (wished("litter"))
-                leave_litter();
+        if (wished("leaves-files"))
+                leave_files();
         if (wished("child"))
                 leave_child();
-        m.ready.proof.text = proof(wished("lies-at-ready"));
-        m.ready.effective.text = strdup("{\"pipe_size\": 65536}");
-        say(&m);
+        send_probe(false);
+        m.ready.proof = proof(wished("lies-at-ready"));
+        m.ready.effective = effective_of("{\"pipe_size\": 65536}");
+        send_message(&m);
         if (wished("ready-twice"))
-                say(&m);
+                send_message(&m);
         message_deinit(&m);
 }
 
-/* Sleeps, and gives up when the peer is gone, as a good agent does; but for a fault of its own, so that what it says is
- * told from blame. */
+/* Sleeps, and gives up when the peer is gone, as a good agent does; but it reports a fault of its own, so that the
+ * daemon does not take it for a fault of the peer. */
 static void wait_until(uint64_t until_ns) {
         for (;;) {
                 uint64_t now = util_now_ns();
@@ -262,7 +280,7 @@ static void wait_until(uint64_t until_ns) {
 
 static void misbehave_in_window(void) {
         if (wished("counts-late"))
-                say(&(struct message){.type = MESSAGE_COUNT, .count = {.tid = getpid()}});
+                send_message(&(struct message){.type = MESSAGE_COUNT, .count = {.tid = getpid()}});
         if (wished("killed"))
                 raise(SIGKILL);
         if (wished("stops"))
@@ -280,7 +298,7 @@ static void misbehave_in_window(void) {
         if (wished("silent"))
                 sleep_ns(20 * NSEC_PER_SEC);
         if (wished("garbage"))
-                say_raw("not a message", 13);
+                send_raw("not a message", 13);
         if (wished("gives-up"))
                 give_up(FAULT_OWN, EPERM, "F_SETPIPE_SZ: 2097152 bytes are above fs.pipe-max-size = 1048576");
         if (wished("blames"))
@@ -293,13 +311,13 @@ static void misbehave_in_window(void) {
         }
         if (wished("lets-a-child-speak")) {
                 if (fork() == 0) {
-                        say(&(struct message){.type = MESSAGE_ALIVE, .alive = {PHASE_WINDOW}});
+                        send_message(&(struct message){.type = MESSAGE_ALIVE, .alive = {PHASE_WINDOW}});
                         _exit(0);
                 }
                 sleep_ns(20 * NSEC_PER_SEC);
         }
         while (wished("floods"))
-                say(&(struct message){.type = MESSAGE_ALIVE, .alive = {PHASE_WINDOW}});
+                send_message(&(struct message){.type = MESSAGE_ALIVE, .alive = {PHASE_WINDOW}});
 }
 
 static void measure(uint64_t start_ns) {
@@ -319,11 +337,11 @@ static void measure(uint64_t start_ns) {
                         histogram_record(m.sample.latency, 2000 + i);
         }
         if (!wished("no-parts"))
-                say(&(struct message){.type = MESSAGE_PARTS,
-                                      .parts = {.begin_ns = begin, .n = 1, .list = {{window, MESSAGES, 0}}}});
-        say(&m);
+                send_message(&(struct message){.type = MESSAGE_PARTS,
+                                               .parts = {.begin_ns = begin, .n = 1, .list = {{window, MESSAGES, 0}}}});
+        send_message(&m);
         if (wished("same-second-twice"))
-                say(&m);
+                send_message(&m);
         message_deinit(&m);
         report(window);
 }
@@ -336,24 +354,24 @@ int main(int argc, char **argv) {
         if (wished("silent-hello"))
                 sleep_ns(20 * NSEC_PER_SEC);
         if (wished("counts-at-once"))
-                say(&(struct message){.type = MESSAGE_COUNT, .count = {.tid = getpid()}});
+                send_message(&(struct message){.type = MESSAGE_COUNT, .count = {.tid = getpid()}});
         if (wished("wrong-version"))
-                say_in_another_version(&m);
+                send_in_another_version(&m);
         if (wished("wrong-pid"))
                 m.hello.pid++;
-        say(&m);
+        send_message(&m);
         /* the other may stop this one; if it is gone that is noticed later */
         (void) send(AGENT_PEER_FD, &(pid_t){getpid()}, sizeof(pid_t), MSG_NOSIGNAL);
-        hear(&m, MESSAGE_SETUP);
+        receive(&m, MESSAGE_SETUP);
         setup = m.setup; /* its lists live as long as we */
         if (wished("dies-in-setup"))
                 abort();
         if (wished("unpaced") && setup.rate != 0)
-                give_up(FAULT_OWN, EPROTO, "it was told of a rate");
-        if (wished("tells-its-options"))
-                tell_options();
+                give_up(FAULT_OWN, EPROTO, "its set-up has a rate");
+        if (wished("reports-its-options"))
+                report_options();
         be_ready();
-        hear(&m, MESSAGE_START);
+        receive(&m, MESSAGE_START);
         measure(m.start.start_ns);
 
         struct pollfd p = {.fd = AGENT_CONTROL_FD};

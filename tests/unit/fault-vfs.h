@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define FAULT_SECTOR 512u
@@ -49,6 +50,7 @@ static struct fault_disk {
         unsigned countdown; /* operations until it happens; counts on below for fault_operations() */
         unsigned operations, writes, syncs;
         bool happened, dead;
+        bool (*fails)(void); /* asked at every call, also of those that read; NULL: nobody */
         struct fault_disk_file files[FAULT_FILES];
         unsigned n_files;
 } fault;
@@ -95,9 +97,13 @@ static void fault_note(struct fault_disk_file *d, int64_t offset, const void *da
         d->pending[d->n_pending++] = w;
 }
 
+static bool fault_asked(void) {
+        return fault.fails && fault.fails();
+}
+
 /* Counts a write, truncation or sync. Returns the result code that it shall have. */
 static int fault_operation(bool write, bool sync) {
-        if (fault.dead)
+        if (fault.dead || fault_asked())
                 return SQLITE_IOERR;
         fault.operations++;
         fault.writes += write;
@@ -122,6 +128,8 @@ static int fault_close(sqlite3_file *f) {
         return FAULT_REAL(f)->pMethods->xClose(FAULT_REAL(f));
 }
 static int fault_read(sqlite3_file *f, void *data, int n, sqlite3_int64 offset) {
+        if (fault_asked())
+                return SQLITE_IOERR_READ;
         return FAULT_REAL(f)->pMethods->xRead(FAULT_REAL(f), data, n, offset);
 }
 static int fault_write(sqlite3_file *f, const void *data, int n, sqlite3_int64 offset) {
@@ -158,9 +166,13 @@ static int fault_sync(sqlite3_file *f, int flags) {
         return SQLITE_OK;
 }
 static int fault_size(sqlite3_file *f, sqlite3_int64 *ret) {
+        if (fault_asked())
+                return SQLITE_IOERR_FSTAT;
         return FAULT_REAL(f)->pMethods->xFileSize(FAULT_REAL(f), ret);
 }
 static int fault_lock(sqlite3_file *f, int level) {
+        if (fault_asked())
+                return SQLITE_IOERR_LOCK;
         return FAULT_REAL(f)->pMethods->xLock(FAULT_REAL(f), level);
 }
 static int fault_unlock(sqlite3_file *f, int level) {
@@ -181,6 +193,8 @@ static int fault_characteristics(sqlite3_file *f) {
         return 0; /* not even "powersafe overwrite" is promised */
 }
 static int fault_shm_map(sqlite3_file *f, int page, int size, int extend, void volatile **ret) {
+        if (fault_asked())
+                return SQLITE_IOERR_SHMMAP;
         return FAULT_REAL(f)->pMethods->xShmMap(FAULT_REAL(f), page, size, extend, ret);
 }
 static int fault_shm_lock(sqlite3_file *f, int offset, int n, int flags) {
@@ -215,6 +229,21 @@ static const sqlite3_io_methods fault_methods = {
 
 /* VFS methods: open and delete are watched, the others are the real one's. */
 
+/* What is in a file that was there before is on the disk. */
+static void fault_load(struct fault_disk_file *d) {
+        struct stat st;
+        int fd = open(d->path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+                return;
+        if (fstat(fd, &st) == 0 && st.st_size > 0) {
+                d->size = (size_t) st.st_size;
+                d->durable = fault_check(malloc(d->size));
+                if (read(fd, d->durable, d->size) != (ssize_t) d->size)
+                        abort();
+        }
+        close(fd);
+}
+
 static struct fault_disk_file *fault_find(const char *path) {
         for (unsigned i = 0; i < fault.n_files; i++)
                 if (strcmp(fault.files[i].path, path) == 0)
@@ -224,6 +253,7 @@ static struct fault_disk_file *fault_find(const char *path) {
         struct fault_disk_file *d = &fault.files[fault.n_files++];
         *d = (struct fault_disk_file){0};
         snprintf(d->path, sizeof(d->path), "%s", path);
+        fault_load(d);
         return d;
 }
 
@@ -232,6 +262,9 @@ static pthread_mutex_t fault_open_lock = PTHREAD_MUTEX_INITIALIZER;
 static int fault_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *f, int flags, int *ret_flags) {
         (void) vfs;
         struct fault_file *file = (struct fault_file *) f;
+        file->base.pMethods = NULL;
+        if (fault_asked())
+                return SQLITE_CANTOPEN;
         *file = (struct fault_file){.real = (sqlite3_file *) (void *) (file + 1)};
         pthread_mutex_lock(&fault_open_lock); /* readers open from threads of their own; only one thread writes */
         if (path && flags & (SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_WAL | SQLITE_OPEN_MAIN_JOURNAL)) {
@@ -247,7 +280,7 @@ static int fault_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *f, int f
 
 static int fault_delete(sqlite3_vfs *vfs, const char *path, int sync_dir) {
         (void) vfs;
-        if (fault.dead)
+        if (fault.dead || fault_asked())
                 return SQLITE_IOERR_DELETE;
         for (unsigned i = 0; i < fault.n_files; i++)
                 if (strcmp(fault.files[i].path, path) == 0) {

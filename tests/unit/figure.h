@@ -2,7 +2,7 @@
 #ifndef IPCLAB_TESTS_FIGURE_H
 #define IPCLAB_TESTS_FIGURE_H
 
-/* What an agent told, read by its tests. */
+/* Values from an agent's report, read by its tests. */
 
 #include "schema/json/json.h"
 
@@ -34,7 +34,7 @@ static inline bool number_in(const char *text, const char *key, int64_t *ret) {
         return found;
 }
 
-/* Its word, number or truth as text, in a buffer of the function's own; "" when it has none. */
+/* The member's string, number or truth as text, in a buffer of the function's own; "" when it has none. */
 static inline const char *text_in(const char *text, const char *key) {
         static char value[200];
         struct json *root;

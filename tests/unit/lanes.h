@@ -4,12 +4,12 @@
 
 /*
  * Several cases of a test at a time, for those that wait more than they compute, or leave a CPU idle. A function of
- * many cases is run in some processes at once, its lanes: each goes through all of its loops, and asks at every case
+ * many cases is run in some processes at once, its lanes: each goes through all of its loops, and checks at every case
  * whether it is the one to run it. So each case is run by one lane, whichever is the first to be free.
  *
- * Nothing of a lane is overlooked: what it says on stderr is seen, and a check that fails, a signal, a sanitizer's
- * finding, a case that does not end and a process that is left behind are failures of the test, which names the case by
- * its number. Whatever the lanes have started and left is ended with them.
+ * Nothing of a lane is overlooked: its stderr is the test's, and a check that fails, a signal, a sanitizer's finding, a
+ * case that does not end and a process that is left behind are failures of the test, which names the case by its
+ * number. Whatever the lanes have started and left is ended with them.
  */
 
 #include "check.h"
@@ -28,7 +28,7 @@
 
 #define LANES 4u /* as many as wait for most of the time */
 #define LANES_MAX 16u
-#define LANES_LOOK_NS (5 * NSEC_PER_MSEC)
+#define LANES_POLL_NS (5 * NSEC_PER_MSEC)
 
 /* n lanes of f, each of which begins with prepare(): NULL, or what returns a complaint or NULL. */
 #define CHECK_LANES(n, prepare, f)                                                                                     \
@@ -47,15 +47,15 @@
                 }                                                                                                      \
         } while (0)
 
-/* For cases whose pages are locked, which count together for all that one user runs: only the privileged have lanes. */
+/* Locked pages count together for all that one user runs: only a privileged user gets several lanes for such cases. */
 static inline unsigned lanes_of_locked_pages(void) {
         return geteuid() == 0 && prctl(PR_CAPBSET_READ, (unsigned long) CAP_IPC_LOCK, 0UL, 0UL, 0UL) == 1 ? LANES : 1;
 }
 
-/* What a lane tells; written by it alone. */
+/* A lane's progress; written by it alone. */
 struct lane {
         unsigned at;    /* the case under way, from 1; 0: none */
-        unsigned turns; /* cases that it has had */
+        unsigned turns; /* cases, and parts of a case, that it has had */
         unsigned cases; /* that it has come by, once it has been through all */
 };
 
@@ -67,15 +67,15 @@ struct lanes {
 static struct lanes *lanes; /* shared by all; NULL: this is no lane, and each case its own */
 
 /* A case may be slow, and its machine slower; one that moves no more is to be named all the same. */
-static uint64_t lanes_patience_ns = 300 * NSEC_PER_SEC;
-static uint64_t lanes_left_ns = 10 * NSEC_PER_SEC; /* for who is ending when the lanes have ended */
+static uint64_t lanes_stall_ns = 300 * NSEC_PER_SEC;
+static uint64_t lanes_left_ns = 10 * NSEC_PER_SEC; /* for processes that are ending when the lanes have ended */
 
 static unsigned lanes_self;  /* which one this is */
 static unsigned lanes_at;    /* cases that it has come by */
 static unsigned lanes_taken; /* the one that is its next */
 static bool lanes_has_taken;
 
-/* To be asked once of every case, in the same order in all lanes. */
+/* To be called once for every case, in the same order in all lanes. */
 static inline bool lanes_my_turn(void) {
         if (!lanes)
                 return true;
@@ -90,11 +90,17 @@ static inline bool lanes_my_turn(void) {
         return true;
 }
 
+/* Within a case of many parts, at each of them: it does not stand still. */
+static inline void lanes_advance(void) {
+        if (lanes)
+                (void) __atomic_add_fetch(&lanes->of[lanes_self].turns, 1, __ATOMIC_RELAXED);
+}
+
 /* To be skipped is for the test to decide, before there are lanes. By exit(): leaks are looked for in each. */
 static inline __attribute__((noreturn)) void lanes_be(unsigned lane, pid_t parent, const char *(*prepare)(void),
                                                       void (*f)(void)) {
         static char lines[BUFSIZ];
-        (void) setvbuf(stderr, lines, _IOLBF, sizeof lines); /* what one lane says stands in a line of its own */
+        (void) setvbuf(stderr, lines, _IOLBF, sizeof lines); /* each line of a lane is written at once */
         check_case_failed = check_case_skipped = false;
         lanes_self = lane;
         lanes_at = 0;
@@ -123,15 +129,15 @@ struct lanes_watch {
         bool hung;
 };
 
-/* Who moves no more is ended. By how much a look is late the machine may have stood still. */
-static inline void lanes_look(struct lanes_watch *w, const struct lane *lane) {
+/* Ends a lane that makes no progress. A late call is no time of the lane's: the machine may have stood still. */
+static inline void lanes_observe(struct lanes_watch *w, const struct lane *lane) {
         unsigned turns = __atomic_load_n(&lane->turns, __ATOMIC_RELAXED);
         pid_t pid = waitpid(w->pid, &w->status, WNOHANG);
-        w->idle_ns = turns == w->turns ? w->idle_ns + LANES_LOOK_NS : 0;
+        w->idle_ns = turns == w->turns ? w->idle_ns + LANES_POLL_NS : 0;
         w->turns = turns;
         if (pid == w->pid)
                 w->pid = 0;
-        else if (pid < 0 || w->idle_ns >= lanes_patience_ns) {
+        else if (pid < 0 || w->idle_ns >= lanes_stall_ns) {
                 w->hung = true;
                 (void) kill(w->pid, SIGKILL);
                 (void) waitpid(w->pid, &w->status, 0);
@@ -144,11 +150,11 @@ static inline void lanes_wait(struct lanes_watch *all, unsigned n) {
                 more = false;
                 for (unsigned i = 0; i < n; i++) {
                         if (all[i].pid)
-                                lanes_look(&all[i], &lanes->of[i]);
+                                lanes_observe(&all[i], &lanes->of[i]);
                         more |= all[i].pid != 0;
                 }
                 if (more)
-                        (void) poll(NULL, 0, (int) (LANES_LOOK_NS / NSEC_PER_MSEC));
+                        (void) poll(NULL, 0, (int) (LANES_POLL_NS / NSEC_PER_MSEC));
         }
 }
 

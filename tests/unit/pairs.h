@@ -10,7 +10,9 @@
 #include "schema/util.h"
 #include "tests/bench/driver.h"
 
+#include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -22,7 +24,7 @@ static inline const char *agent_path(void) {
         return path;
 }
 
-/* The first that this process may run on, at most two, and how many these are; 0: they cannot be asked for. */
+/* The first CPUs that this process may use, at most two, and how many these are; 0: the affinity cannot be read. */
 static inline int allowed_cpus(int cpus[2]) {
         cpu_set_t set;
         int n = 0;
@@ -34,9 +36,19 @@ static inline int allowed_cpus(int cpus[2]) {
         return n;
 }
 
+/* Stops a process and lets it go on, so many times. */
+static inline void stop_and_continue(pid_t pid, unsigned times) {
+        for (unsigned i = 0; i < times; i++) {
+                (void) poll(NULL, 0, 10);
+                (void) kill(pid, SIGSTOP);
+                (void) poll(NULL, 0, 10);
+                (void) kill(pid, SIGCONT);
+        }
+}
+
 /* Runs until something has reached the second end. A machine that stands still may let a short window pass before, and
  * so may busy ends, spinning ones above all: then the next one is longer. False as soon as run_well(), the test's own
- * run, says so; *d is for driver_deinit() in any case. */
+ * run, returns false; *d is for driver_deinit() in any case. */
 static inline bool something_arrives(struct driver *d, struct driver_spec *s,
                                      bool (*run_well)(struct driver *d, const struct driver_spec *s)) {
         for (;; s->duration_ns *= 4) {

@@ -50,7 +50,7 @@ static inline void fixture_end(struct fixture *f) {
         (void) rmdir(f->dir);
 }
 
-/* As after a crash: what is under way stays as it is in the file. */
+/* Closes the store as a crash would: what is under way stays as it is in the file. */
 static inline int fixture_reopen(struct fixture *f) {
         store_close(f->store);
         f->store = NULL;
@@ -132,6 +132,77 @@ static inline int fixture_finish(struct store *s, int64_t run_id, enum state sta
                                 });
 }
 
+#define FIXTURE_IMPORT_RUNS 2u /* in a portion, of which an import has two */
+
+/* An experiment of another host, in the portions of the store. */
+static inline int fixture_begin_import(struct store *s, struct importing *ret) {
+        static char spec[] = FIXTURE_BODY, merged[] = "{\"name\":\"fixture\",\"transport\":\"pipe\"}", none[] = "[]",
+                    version[] = "0.1.0", name[] = "fixture";
+        const struct experiment_record e = {.name = name,
+                                            .state = STATE_DONE,
+                                            .version = version,
+                                            .spec_json = spec,
+                                            .merged_json = merged,
+                                            .skipped_json = none,
+                                            .runs_total = 2 * FIXTURE_IMPORT_RUNS,
+                                            .runs_done = 2 * FIXTURE_IMPORT_RUNS,
+                                            .created_at = 1,
+                                            .started_at = 2,
+                                            .finished_at = 3};
+        return store_begin_import(s, &e, ret);
+}
+
+static inline int fixture_import_runs(struct importing *i, unsigned portion) {
+        static char point[] = "{\"workload\":\"stream\"}", role[] = "receiver", none[] = "[]",
+                    result[] = "{\"messages\":1}";
+        struct imported_run runs[FIXTURE_IMPORT_RUNS];
+        for (uint32_t k = 0; k < FIXTURE_IMPORT_RUNS; k++)
+                runs[k] = (struct imported_run){.run = {.point_json = point,
+                                                        .repetition = portion * FIXTURE_IMPORT_RUNS + k + 1,
+                                                        .position = portion * FIXTURE_IMPORT_RUNS + k,
+                                                        .state = STATE_DONE,
+                                                        .attempt = 1,
+                                                        .flags_json = none,
+                                                        .agents_json = none,
+                                                        .result_json = result},
+                                                .role = role,
+                                                .window_ns = NSEC_PER_SEC,
+                                                .messages = 1,
+                                                .bytes = 1};
+        return store_import_runs(i, runs, FIXTURE_IMPORT_RUNS);
+}
+
+/* A part of the file, of some pages; it has two. */
+static inline int fixture_import_part(struct importing *i, uint32_t part) {
+        static uint8_t data[5000];
+        memset(data, 'b', sizeof(data));
+        return store_import_part(i, part, data, sizeof(data));
+}
+
+/* Whose digest is the text. */
+static inline int fixture_end_import(struct importing *i, const char *sha256) {
+        struct bundle_file file = {.host = "elsewhere"};
+        (void) snprintf(file.sha256, sizeof(file.sha256), "%s", sha256);
+        return store_end_import(i, &file, NULL);
+}
+
+/* The parts of a bundle's file one after the other, NULL where one is missing; the caller frees it. */
+static inline uint8_t *fixture_bundle(struct store *s, int64_t id, size_t *ret_length) {
+        uint8_t *first = NULL, *second = NULL, *file = NULL;
+        size_t length, more;
+        bool early = true, last = false;
+        if (store_bundle_part(s, id, 0, &first, &length, &early) == 0 &&
+            store_bundle_part(s, id, 1, &second, &more, &last) == 0 && !early && last &&
+            (file = malloc(length + more))) {
+                memcpy(file, first, length);
+                memcpy(file + length, second, more);
+                *ret_length = length + more;
+        }
+        free(first);
+        free(second);
+        return file;
+}
+
 static inline enum state fixture_experiment_state(struct store *s, int64_t id) {
         struct experiment_record e;
         if (store_experiment(s, id, util_now_ms(), &e) < 0)
@@ -169,7 +240,7 @@ static inline struct sample_record sample_of(int64_t experiment, int64_t run, ui
                                       .counters_json = second % 2 ? counters : NULL};
 }
 
-/* As the agents send it; to be freed by sample_record_deinit() or as ->latency_v2. */
+/* A latency as the agents send it; to be freed by sample_record_deinit() or as ->latency_v2. */
 static inline bool sample_has_latency(struct sample_record *s, const struct histogram *h) {
         s->latency_sum_ns = h->sum_ns;
         return histogram_encode(h, &s->latency_v2, &s->latency_length) == 0;

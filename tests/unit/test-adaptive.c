@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* When an experiment has enough runs, in which order they come, and whether what it then says is true. */
+/* When an experiment has enough runs, in which order they come, and whether its verdict is true. */
 
 #include "daemon/analysis/adaptive.h"
 #include "daemon/analysis/compare.h"
@@ -243,6 +243,123 @@ static void test_slow_down_is_found(void) {
         }
 }
 
+/* ---- pairs ---- */
+
+static struct adaptive_row row_of_pair(double half_width, bool decided, uint32_t runs_decide) {
+        struct adaptive_row r = row(1, half_width);
+        r.decided = decided;
+        r.runs_decide = runs_decide;
+        return r;
+}
+
+#define PAIRS 3u
+
+struct ending {
+        uint32_t blocks;
+        unsigned verdicts[COMPARE_EQUIVALENT + 1]; /* of the pairs */
+        unsigned covered;                          /* intervals of a ratio that cover the true one */
+        bool reached;
+};
+
+/* Runs a baseline and PAIRS candidates, `slower` times as slow, in blocks that drift together, until each pair's ratio
+ * is within ± 2 % or its verdict is known. */
+static bool compare_until(struct random *random, double noise, double slower, struct ending *ret) {
+        static double values[PAIRS + 1][ADAPTIVE_BLOCKS_MAX];
+        struct adaptive_decision d = {.reason = ADAPTIVE_CONTINUE};
+        struct comparison c[PAIRS] = {0};
+        double host = 0;
+        for (uint32_t n = 0; d.reason == ADAPTIVE_CONTINUE; n = d.next_blocks) {
+                struct compare_row rows[PAIRS];
+                struct adaptive_row known[PAIRS] = {0};
+                for (size_t i = 0; i < PAIRS; i++)
+                        rows[i] = (struct compare_row){.baseline = values[0],
+                                                       .candidate = values[i + 1],
+                                                       .n_baseline = n,
+                                                       .n_candidate = n,
+                                                       .paired = true};
+                if (n > 0 && adaptive_compare(rows, PAIRS, limits.blocks_max, known, c) < 0)
+                        return false;
+                if (adaptive_decide(known, PAIRS, n, n, &limits, &d) < 0)
+                        return false;
+                for (uint32_t b = n; b < d.next_blocks; b++) {
+                        host += 0.02 * sample_normal(random);
+                        for (size_t i = 0; i <= PAIRS; i++)
+                                values[i][b] = exp(host) * sample_skewed(random, noise) / (i > 0 ? slower : 1);
+                }
+        }
+        *ret = (struct ending){.blocks = d.next_blocks, .reached = d.reason == ADAPTIVE_REACHED};
+        for (size_t i = 0; i < PAIRS; i++) {
+                ret->verdicts[c[i].verdict]++;
+                ret->covered += c[i].low <= 1 / slower && 1 / slower <= c[i].high;
+        }
+        return true;
+}
+
+struct shares {
+        double different, slower, equivalent, covered, reached, blocks;
+};
+
+static struct shares simulate_pairs(double noise, double slower, unsigned trials) {
+        struct random random;
+        unsigned different = 0, all_slower = 0, equivalent = 0, covered = 0, reached = 0;
+        double blocks = 0;
+        random_init(&random, 14);
+        for (unsigned t = 0; t < trials; t++) {
+                struct ending o = {0};
+                if (!compare_until(&random, noise, slower, &o))
+                        return (struct shares){.different = 1}; /* fails the checks */
+                different += o.verdicts[COMPARE_FASTER] + o.verdicts[COMPARE_SLOWER] > 0;
+                all_slower += o.verdicts[COMPARE_SLOWER];
+                equivalent += o.verdicts[COMPARE_EQUIVALENT] > 0;
+                covered += o.covered;
+                reached += o.reached;
+                blocks += o.blocks;
+        }
+        printf("     %u pairs, %.0f %% slower, runs differ by %.0f %%: stopped after %.1f blocks in the mean\n", PAIRS,
+               100 * (slower - 1), 100 * noise, blocks / trials);
+        return (struct shares){
+                .different = sample_share("  answers with a pair called different", different, trials),
+                .slower = sample_share("  pairs called slower", all_slower, PAIRS * trials),
+                .equivalent = sample_share("  answers with a pair called equivalent", equivalent, trials),
+                .covered = sample_share("  intervals of the ratio that cover it", covered, PAIRS * trials),
+                .reached = sample_share("  stopped as all pairs were known", reached, trials),
+                .blocks = blocks / trials};
+}
+
+/* What is decided at many looks is as rarely false as what is decided at one. */
+static void test_pairs(void) {
+        for (double noise = 0.02; noise < 0.05; noise += 0.02) {
+                struct shares equal = simulate_pairs(noise, 1, 1000);
+                CHECK(equal.different <= 0.05);
+                CHECK(equal.covered >= 0.945);
+                struct shares slower = simulate_pairs(noise, 1.05, 1000);
+                CHECK(slower.slower >= 0.95);
+                CHECK(slower.covered >= 0.945);
+                CHECK(slower.blocks < limits.blocks_max);
+        }
+        struct shares margin = simulate_pairs(0.02, 1 / (1 - COMPARE_MARGIN), 1000);
+        CHECK(margin.equivalent <= 0.05);
+}
+
+static void test_pairs_of_few_blocks(void) {
+        static const double ones[] = {1, 1.1, 1.2}, twos[] = {2, 2.2, 2.4};
+        const struct compare_row row = {
+                .baseline = ones, .candidate = twos, .n_baseline = 3, .n_candidate = 3, .paired = true};
+        struct adaptive_row known;
+        struct comparison c;
+        CHECK_UINT(adaptive_looks(60), 7);
+        CHECK_UINT(adaptive_looks(6), 1);
+        CHECK_UINT(adaptive_looks(7), 2);
+        CHECK_INT(adaptive_compare(&row, 1, 60, &known, &c), 0);
+        CHECK(!known.has_interval && !known.decided && !adaptive_row_reached(&known, 1));
+        CHECK_UINT(adaptive_row_needs(&known, 0.02, 3), UINT32_MAX);
+        struct adaptive_row wide = row_of_pair(0.1, false, 30), decided = row_of_pair(0.1, true, 0);
+        CHECK(!adaptive_row_reached(&wide, 0.02) && adaptive_row_reached(&decided, 0.02));
+        CHECK_UINT(adaptive_row_needs(&wide, 0.02, 10), 30); /* its interval needed 250 */
+        wide.runs_decide = 300;
+        CHECK(adaptive_row_needs(&wide, 0.02, 10) < 300);
+}
+
 int main(void) {
         RUN(test_looks);
         RUN(test_decisions);
@@ -251,5 +368,7 @@ int main(void) {
         RUN(test_block_order);
         RUN(test_coverage_when_stopped);
         RUN(test_slow_down_is_found);
+        RUN(test_pairs);
+        RUN(test_pairs_of_few_blocks);
         return check_end();
 }

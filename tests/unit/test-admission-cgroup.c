@@ -74,47 +74,47 @@ static const struct {
         const char *limit, *limit_value; /* NULL: admitted */
 } memory_rows[] = {
         {{{SELF, IN_UNIT}, {UNIT "/memory.max", "max\n"}, {UNIT "/memory.current", "9000000\n"}}, NULL, NULL},
-        {{{SELF, IN_UNIT}, {UNIT "/memory.max", "2621440\n"}, {UNIT "/memory.current", "0\n"}}, NULL, NULL},
-        {{{SELF, IN_UNIT}, {UNIT "/memory.max", "2621439\n"}, {UNIT "/memory.current", "0\n"}}, OF_UNIT, "2621439"},
-        {{{SELF, IN_UNIT}, {UNIT "/memory.max", "3000000\n"}, {UNIT "/memory.current", "378561\n"}},
+        {{{SELF, IN_UNIT}, {UNIT "/memory.max", "2796202\n"}, {UNIT "/memory.current", "0\n"}}, NULL, NULL},
+        {{{SELF, IN_UNIT}, {UNIT "/memory.max", "2796201\n"}, {UNIT "/memory.current", "0\n"}}, OF_UNIT, "2796201"},
+        {{{SELF, IN_UNIT}, {UNIT "/memory.max", "3174762\n"}, {UNIT "/memory.current", "378561\n"}},
          OF_UNIT,
-         "2621439"},
-        {{{SELF, IN_UNIT}, {UNIT "/memory.max", "3000000\n"}, {UNIT "/memory.current", "4000000\n"}}, OF_UNIT, "0"},
-        {{{SELF, IN_UNIT}, {UNIT "/memory.max", "2621439\n"}}, NULL, NULL}, /* nobody tells what is in use */
+         "2796201"},
+        {{{SELF, IN_UNIT}, {UNIT "/memory.max", "3174762\n"}, {UNIT "/memory.current", "4000000\n"}}, OF_UNIT, "0"},
+        {{{SELF, IN_UNIT}, {UNIT "/memory.max", "2796201\n"}}, NULL, NULL}, /* nobody tells what is in use */
         /* what the kernel can take back is not in use */
         {{{SELF, IN_UNIT},
-          {UNIT "/memory.max", "3000000\n"},
+          {UNIT "/memory.max", "3174762\n"},
           {UNIT "/memory.current", "478561\n"},
           {UNIT "/memory.stat", "anon 378560\nfile 100001\ninactive_file 100001\nactive_file 0\n"}},
          NULL,
          NULL},
         {{{SELF, IN_UNIT},
-          {UNIT "/memory.max", "3000000\n"},
+          {UNIT "/memory.max", "3174762\n"},
           {UNIT "/memory.current", "478561\n"},
           {UNIT "/memory.stat",
            "inactive_anon 7\ninactive_file 1\nactive_file 99999\nslab_reclaimable 1\nworkingset 5\n"}},
          NULL,
          NULL},
         {{{SELF, IN_UNIT},
-          {UNIT "/memory.max", "3000000\n"},
+          {UNIT "/memory.max", "3174762\n"},
           {UNIT "/memory.current", "478561\n"},
           {UNIT "/memory.stat", "inactive_anon 100001\nzinactive_file 100001\ninactive_file 100000\n"}},
          OF_UNIT,
-         "2621439"},
+         "2796201"},
         {{{SELF, IN_UNIT}, /* its figures lag behind */
-          {UNIT "/memory.max", "2621439\n"},
+          {UNIT "/memory.max", "2796201\n"},
           {UNIT "/memory.current", "1000\n"},
           {UNIT "/memory.stat", "inactive_file 5000\n"}},
          OF_UNIT,
-         "2621439"},
+         "2796201"},
         /* the least of all above it */
         {{{SELF, IN_UNIT},
-          {UNIT "/memory.max", "2621440\n"},
+          {UNIT "/memory.max", "2796202\n"},
           {UNIT "/memory.current", "0\n"},
-          {SLICE "/memory.max", "2621440\n"},
+          {SLICE "/memory.max", "2796202\n"},
           {SLICE "/memory.current", "1\n"}},
          "memory.max of /system.slice less what is in use",
-         "2621439"},
+         "2796201"},
         {{{SELF, IN_UNIT},
           {UNIT "/memory.max", "2000000\n"},
           {UNIT "/memory.current", "0\n"},
@@ -137,7 +137,7 @@ static const struct {
           {"/proc/meminfo", "MemAvailable: 1999 kB\n"}},
          OF_UNIT,
          "2046975"},
-        {{{SELF, IN_UNIT}, /* the host does not tell */
+        {{{SELF, IN_UNIT}, /* the host does not report it */
           {UNIT "/memory.max", "2046975\n"},
           {UNIT "/memory.current", "0\n"},
           {"/proc/meminfo", NULL}},
@@ -145,7 +145,8 @@ static const struct {
          "2046975"},
 };
 
-/* Two buffers of 1 MiB with 256 KiB of a thread's own: 2621440 bytes. */
+/* Two buffers of 1 MiB with 256 KiB of a thread's own: 2621440 bytes, which is what 2796202 leave when 1/16 stays
+ * free. */
 static void it_limits_memory(void) {
         const struct point p = {.message_size = 1 << 20, .threads = 1};
         for (size_t i = 0; i < ELEMENTS(memory_rows); i++) {
@@ -163,8 +164,8 @@ static void it_limits_memory(void) {
         }
 }
 
-/* Of a longer name the end is told. */
-static void a_long_name_is_told_by_its_end(void) {
+/* Of a longer name only the end is given. */
+static void a_long_name_is_cut_to_its_end(void) {
         static const char id[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
         char self[200], max[200], current[200];
         const struct point p = {.message_size = 1 << 20, .threads = 1};
@@ -209,7 +210,7 @@ static void what_decides_is_shown(void) {
 int main(void) {
         RUN(it_limits_processes);
         RUN(it_limits_memory);
-        RUN(a_long_name_is_told_by_its_end);
+        RUN(a_long_name_is_cut_to_its_end);
         RUN(what_decides_is_shown);
         return check_end();
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What file systems are asked before a run: whether they take O_DIRECT, and whether they have room. */
+/* Which properties of file systems are tried before a run: whether they take O_DIRECT, and whether they have room. */
 
 #include "tests/unit/check.h"
 
@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* In memory a write is nowhere but in the page cache, whatever was asked for. */
+/* In memory a write is nowhere but in the page cache, whatever file_sync is. */
 static void syncing_needs_a_disk(void) {
         static const char *const names[] = {[FILE_SYNC_DIRECT] = "direct", [FILE_SYNC_FSYNC] = "fsync"};
         const struct point p = {.transport = TRANSPORT_FILE, .message_size = 65536, .threads = 1};
@@ -61,7 +61,7 @@ static void files_on_a_disk_are_synced(void) {
         CHECK_INT(x, 0);
 }
 
-/* Whether a file system takes O_DIRECT, and in what units, it is asked itself. */
+/* Whether a file system takes O_DIRECT, and in what units, is found by trying it. */
 static void direct_files_are_tried(void) {
         const struct spec spec = {.options = {.file_sync = FILE_SYNC_DIRECT}};
         struct point p = {.transport = TRANSPORT_FILE, .message_size = 4097, .threads = 1};
@@ -69,7 +69,7 @@ static void direct_files_are_tried(void) {
         struct refusal r = {.status = 0};
         CHECK_INT(topology_read("", &t), 0);
         struct admission_host host = {.root = "", .topology = t, .runtime_dir = "/proc"};
-        CHECK_INT(admission_check(&host, &spec, &p, &r), -EINVAL); /* no file can be made there to ask for O_DIRECT */
+        CHECK_INT(admission_check(&host, &spec, &p, &r), -EINVAL); /* no file can be made there to try O_DIRECT */
         CHECK_STRING(r.limit, "free space of the runtime directory");
         host.runtime_dir = ".";
         int odd = admission_check(&host, &spec, &p, &r);
@@ -102,7 +102,7 @@ static int forbid_nameless_files(void) {
 
 enum answer { ADMITTED, REFUSED_BY_ALIGNMENT, REFUSED, NO_FILTER };
 
-static enum answer ask_direct(const char *dir, const struct topology *t) {
+static enum answer try_direct(const char *dir, const struct topology *t) {
         const struct spec spec = {.options = {.file_sync = FILE_SYNC_DIRECT}};
         const struct point p = {.transport = TRANSPORT_FILE, .message_size = 4097, .threads = 1};
         const struct admission_host host = {.root = "", .topology = t, .runtime_dir = dir};
@@ -119,10 +119,10 @@ static void direct_files_may_have_to_have_a_name(void) {
         int status = 0;
         CHECK(mkdtemp(dir));
         CHECK_INT(topology_read("", &t), 0);
-        enum answer usual = ask_direct(dir, t);
+        enum answer usual = try_direct(dir, t);
         pid_t child = fork();
         if (child == 0)
-                _exit(forbid_nameless_files() < 0 ? NO_FILTER : ask_direct(dir, t));
+                _exit(forbid_nameless_files() < 0 ? NO_FILTER : try_direct(dir, t));
         topology_free(t);
         CHECK_INT(waitpid(child, &status, 0), child);
         CHECK_INT(rmdir(dir), 0);
@@ -162,8 +162,8 @@ static void files_need_room(void) {
 static const struct capacity_space in_memory = {.free_bytes = 64 * GIB, .in_memory = true},
                                    on_a_disk = {.free_bytes = 64 * GIB};
 
-/* Whatever GET /transports says may be asked for is admitted, and a byte more is not. */
-static void what_is_told_is_admitted(void) {
+/* The largest size that GET /transports names is admitted, and a byte more is not. */
+static void the_largest_size_is_admitted(void) {
         static const struct capacity_space *const spaces[] = {&in_memory, &on_a_disk};
         const struct spec spec = {.repetitions = 1};
         for (size_t i = 0; i < ELEMENTS(spaces); i++) {
@@ -178,11 +178,11 @@ static void what_is_told_is_admitted(void) {
                 CHECK_INT(host_tree_write(tree, "/proc/meminfo", "MemAvailable: 1048576 kB\n"), 0);
                 CHECK_INT(topology_read(tree, &t), 0);
                 CHECK_INT(hostfs_init(&h, tree), 0);
-                int told = capacity_read(&h, &q, &c);
+                int error = capacity_read(&h, &q, &c);
                 hostfs_deinit(&h);
                 const struct admission_host host = {.root = tree, .topology = t, .space = spaces[i]};
                 p.message_size = c.largest_message;
-                int most = told == 0 ? admission_check(&host, &spec, &p, &r) : told;
+                int most = error == 0 ? admission_check(&host, &spec, &p, &r) : error;
                 p.message_size++;
                 int more = most == 0 ? admission_check(&host, &spec, &p, &r) : most;
                 topology_free(t);
@@ -203,7 +203,7 @@ static const struct {
         enum end bound;   /* to node 1, its buffers */
         const char *need; /* NULL: admitted */
 } bound_rows[] = {
-        /* two slots beside the buffer, of who writes them */
+        /* two slots of the writer beside the buffer */
         {&in_memory, WORKLOAD_STREAM, 2 << 20, END_FIRST, NULL},
         {&in_memory, WORKLOAD_STREAM, 4 << 20, END_FIRST, "12582912"},
         {&on_a_disk, WORKLOAD_STREAM, 4 << 20, END_FIRST, NULL},
@@ -255,7 +255,7 @@ int main(void) {
         RUN(direct_files_are_tried);
         RUN(direct_files_may_have_to_have_a_name);
         RUN(files_need_room);
-        RUN(what_is_told_is_admitted);
+        RUN(the_largest_size_is_admitted);
         RUN(slots_in_memory_fit_into_their_nodes);
         return check_end();
 }

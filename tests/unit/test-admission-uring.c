@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether io_uring may be used is found by setting up a ring. That is asked once for all points of a submission, of
+ * Whether io_uring may be used is found by setting up a ring. This is tried once for all points of a submission, of
  * which there may be thousands. The library is doubled here and counts.
  */
 
@@ -34,7 +34,7 @@ void io_uring_queue_exit(struct io_uring *ring) {
 struct io_uring_probe *io_uring_get_probe_ring(struct io_uring *ring) {
         (void) ring;
         probes++;
-        return NULL; /* a kernel that does not tell its operations has none to send without copying */
+        return NULL; /* a kernel that does not list its operations has none to send without copying */
 }
 
 void io_uring_free_probe(struct io_uring_probe *probe) {
@@ -99,7 +99,7 @@ static void a_ring_is_tried_once(void) {
         CHECK_UINT(rings_open, 0);
 }
 
-static void a_refusal_is_kept_with_its_words(void) {
+static void a_refusal_is_stored_with_its_reason(void) {
         struct admission_session session;
         CHECK_INT(admission_session_init(&session, ""), 0);
         struct topology *t = NULL;
@@ -120,8 +120,8 @@ static void a_refusal_is_kept_with_its_words(void) {
                                "filter or the container forbids it");
 }
 
-/* The next submission asks anew, as settings change. */
-static void without_a_place_to_keep_it_it_is_asked_anew(void) {
+/* The next submission tries again, as settings change. */
+static void without_a_session_each_point_tries_again(void) {
         struct topology *t = NULL;
         struct refusal r;
         if (!allowed())
@@ -141,7 +141,7 @@ static void rings_may_be_locked_memory(void) {
         const struct {
                 bool locked;
                 uint32_t threads;
-                uint64_t memlock_pages; /* 0: not told; UINT64_MAX: no limit */
+                uint64_t memlock_pages; /* 0: not known; UINT64_MAX: no limit */
                 enum engine engine;
                 bool refused;
         } rows[] = {
@@ -192,8 +192,8 @@ static void rings_may_be_locked_memory(void) {
 
 int main(void) {
         RUN(a_ring_is_tried_once);
-        RUN(a_refusal_is_kept_with_its_words);
-        RUN(without_a_place_to_keep_it_it_is_asked_anew);
+        RUN(a_refusal_is_stored_with_its_reason);
+        RUN(without_a_session_each_point_tries_again);
         RUN(rings_may_be_locked_memory);
         return check_end();
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Advice over experiments that were made: who wins, what stays open, and how often either is wrong. */
+/* Advice over experiments that were made: which mechanism wins, what stays open, and how often either is wrong. */
 
 #include "daemon/analysis/advice.h"
 #include "tests/unit/check.h"
@@ -67,7 +67,7 @@ static void test_ranking(void) {
         }
 }
 
-/* Equal mechanisms: nobody is called worse than the one that happens to lead. */
+/* Equal mechanisms: none is called worse than the one that happens to lead. */
 static double level(const struct point *p) {
         (void) p;
         return 1000;
@@ -179,7 +179,7 @@ static void test_limits(void) {
         CHECK_INT(a.items[3].standing, STANDING_EXCLUDED);
         CHECK_STRING(a.items[3].reason, "limit");
         CHECK_INT(a.items[3].point.transport, TRANSPORT_TCP);
-        q.limits[WANT_CPU] = 1; /* nobody counted */
+        q.limits[WANT_CPU] = 1; /* CPU time was not counted */
         CHECK_INT(advice_draw(&q, rows, n, &b), 0);
         CHECK_UINT(b.n_excluded, 4);
         CHECK(of(&b, TRANSPORT_PIPE)->standing == STANDING_EXCLUDED);

@@ -56,13 +56,13 @@ static void what_is_set_is_read_back(void) {
         struct affinity one, now;
         narrow(&one);
         CHECK_INT(affinity_set(0, &one), 0);
-        memset(&now, 0xff, sizeof now); /* the kernel writes fewer words than there is room for */
+        memset(&now, 0xff, sizeof now); /* the kernel writes fewer bytes than there is room for */
         CHECK_INT(affinity_get(0, &now), 0);
         CHECK(memcmp(&now, &one, sizeof now) == 0);
         CHECK(has(&one, (unsigned) sched_getcpu()));
 }
 
-static void errors_are_told(void) {
+static void errors_are_returned(void) {
         GOES_BACK;
         struct affinity none = {0}, now;
         CHECK_INT(affinity_set(0, &none), -EINVAL);
@@ -74,15 +74,15 @@ static void errors_are_told(void) {
         CHECK(memcmp(&now, &at_start, sizeof now) == 0);
 }
 
-/* Who may be everywhere is at home everywhere, also on CPUs that are not there yet; who was confined stays so. And
- * asking moves nobody for good. */
+/* A process that may be everywhere is at home everywhere, also on CPUs that are not there yet; a confined one stays
+ * confined. And reading the home leaves every thread where it was. */
 static void home_is_everywhere_unless_confined(void) {
         GOES_BACK;
         struct affinity all, home, now, one;
         memset(&all, 0xff, sizeof all);
         CHECK_INT(affinity_set(0, &all), 0);
         CHECK_INT(affinity_get(0, &now), 0);
-        CHECK_INT(affinity_home(&home), 0);
+        CHECK_INT(affinity_initial(&home), 0);
         CHECK(memcmp(&home, &all, sizeof home) == 0);
         struct affinity after;
         CHECK_INT(affinity_get(0, &after), 0);
@@ -92,7 +92,7 @@ static void home_is_everywhere_unless_confined(void) {
                 SKIP("one CPU is all that this test may use: nothing can be confined further");
         narrow(&one);
         CHECK_INT(affinity_set(0, &one), 0);
-        CHECK_INT(affinity_home(&home), 0);
+        CHECK_INT(affinity_initial(&home), 0);
         CHECK(memcmp(&home, &one, sizeof home) == 0);
         CHECK_INT(affinity_get(0, &now), 0);
         CHECK(memcmp(&now, &one, sizeof now) == 0);
@@ -103,7 +103,7 @@ int main(void) {
                 return 1;
         RUN(lists_become_sets);
         RUN(what_is_set_is_read_back);
-        RUN(errors_are_told);
+        RUN(errors_are_returned);
         RUN(home_is_everywhere_unless_confined);
         return check_end();
 }

@@ -64,7 +64,7 @@ static bool run(struct driver *d, const struct driver_spec *s) {
         return r == 0;
 }
 
-/* Of the report of one end. -1: it is not known, and *ret_reason why. */
+/* A counter in the report of one end. -1: it is not known, and *ret_reason why. */
 static int64_t counted(const struct driver *d, enum end end, const char *name, char ret_reason[200]) {
         struct json *root = NULL;
         int64_t v = -1;
@@ -109,8 +109,8 @@ static void counters_are_those_given(void) {
         }
 }
 
-/* The run is as good without; what was not told in time is null, and says so. */
-static void nobody_waits_for_counters(void) {
+/* The run is as good without; a value that was not reported in time is null, with its reason. */
+static void a_run_does_not_wait_for_counters(void) {
         for (unsigned late = 0; late < 2; late++) {
                 struct driver d;
                 struct driver_spec s = spec_of(WORKLOAD_STREAM);
@@ -118,7 +118,7 @@ static void nobody_waits_for_counters(void) {
                 s.counters = late ? COUNTERS_GIVEN_LATE : COUNTERS_NOT_GIVEN;
                 CHECK(run(&d, &s));
                 for (enum end end = END_FIRST; end < END_COUNT; end++) {
-                        CHECK_UINT(d.ends[end].counted, 1); /* who has no answer does not go on asking */
+                        CHECK_UINT(d.ends[end].counted, 1); /* an agent without an answer does not repeat its request */
                         CHECK_UINT(d.ends[end].report.messages, s.messages * THREADS);
                         CHECK_INT(counted(&d, end, "cycles", reason), -1);
                         CHECK(strstr(reason, "in time"));
@@ -127,7 +127,7 @@ static void nobody_waits_for_counters(void) {
         }
 }
 
-/* Where counting would be what is measured, nothing is asked for. */
+/* Where counting would be what is measured, no counters are requested. */
 static void a_switch_is_not_counted(void) {
         struct driver d;
         struct driver_spec s = spec_of(WORKLOAD_CONTEXT_SWITCH);
@@ -146,7 +146,7 @@ static void a_switch_is_not_counted(void) {
 
 int main(void) {
         RUN(counters_are_those_given);
-        RUN(nobody_waits_for_counters);
+        RUN(a_run_does_not_wait_for_counters);
         RUN(a_switch_is_not_counted);
         return check_end();
 }

@@ -3,11 +3,11 @@
 /* What the agents do when something goes wrong: a peer that dies or stops, a byte that changes, a daemon that goes. */
 
 #include "check.h"
+#include "interrupt.h"
 #include "lanes.h"
 #include "pairs.h"
 #include "schema/json/json.h"
 #include "schema/util.h"
-#include "strike.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -44,16 +44,16 @@ static const struct {
 static void test_killed_peer(void) {
         if (isolation_trouble)
                 SKIP("%s", isolation_trouble);
-        IN_LANES(LANES, strike_isolate, test_killed_peer);
+        IN_LANES(LANES, interrupt_isolate, test_killed_peer);
         for (size_t i = 0; i < ELEMENTS(combinations); i++)
-                for (unsigned n = 0; n < STRIKE_CASES; n++) {
+                for (unsigned n = 0; n < INTERRUPT_CASES; n++) {
                         if (!lanes_my_turn())
                                 continue;
                         struct driver d;
                         struct driver_spec s = fault_spec(combinations[i].transport, combinations[i].workload);
-                        s.duration_ns = STRIKE_NEVER_NS;
-                        s.verify = strike_verify(n);
-                        CHECK_NO_FAULT(strike(&d, &s, strike_victim(n), SIGKILL));
+                        s.duration_ns = INTERRUPT_ENDLESS_NS;
+                        s.verify = interrupt_verify(n);
+                        CHECK_NO_FAULT(interrupt_check(&d, &s, interrupt_victim(n), SIGKILL));
                         driver_deinit(&d);
                 }
 }
@@ -62,20 +62,20 @@ static void test_killed_peer(void) {
 static void test_stopped_peer(void) {
         if (isolation_trouble)
                 SKIP("%s", isolation_trouble);
-        IN_LANES(LANES, strike_isolate, test_stopped_peer);
+        IN_LANES(LANES, interrupt_isolate, test_stopped_peer);
         for (size_t i = 0; i < ELEMENTS(combinations); i++)
-                for (unsigned n = 0; n < STRIKE_CASES; n++)
+                for (unsigned n = 0; n < INTERRUPT_CASES; n++)
                         for (unsigned counted = 0; counted < 2; counted++) {
                                 if (!lanes_my_turn())
                                         continue;
                                 struct driver d;
                                 struct driver_spec s = fault_spec(combinations[i].transport, combinations[i].workload);
-                                s.duration_ns = counted ? 0 : STRIKE_WINDOW_NS;
+                                s.duration_ns = counted ? 0 : INTERRUPT_WINDOW_NS;
                                 s.messages = counted ? UINT64_C(1) << 40 : 0;
-                                /* by count, a busy machine may hold a thread up before the blow falls */
-                                s.stall_ns = counted ? NSEC_PER_SEC : STRIKE_STALL_NS;
-                                s.verify = strike_verify(n);
-                                CHECK_NO_FAULT(strike(&d, &s, strike_victim(n), SIGSTOP));
+                                /* by count, a busy machine may hold a thread up before the signal arrives */
+                                s.stall_ns = counted ? NSEC_PER_SEC : INTERRUPT_STALL_NS;
+                                s.verify = interrupt_verify(n);
+                                CHECK_NO_FAULT(interrupt_check(&d, &s, interrupt_victim(n), SIGSTOP));
                                 driver_deinit(&d);
                         }
 }
@@ -108,7 +108,7 @@ static int run_with_frozen_thread(struct driver *d, const struct driver_spec *s,
                 return -errno;
         r = driver_collect(d, util_now_ns() + 60 * NSEC_PER_SEC);
         (void) kill(d->ends[victim].pid, SIGKILL);
-        /* a tracer hears of its thread's end first, and the parent only then of the process's */
+        /* a tracer is notified of its thread's end first, and the parent only then of the process's */
         for (int status; waitpid(tid, &status, __WALL) == tid && !WIFEXITED(status) && !WIFSIGNALED(status);)
                 ;
         if (tid == d->ends[victim].pid)
@@ -134,14 +134,14 @@ static void check_frozen(const struct driver_spec *s, enum end victim, uint32_t 
                          const char *words) {
         struct driver d;
         int r = run_with_frozen_thread(&d, s, victim, thread);
-        /* the two ends find out together, and who speaks second may miss the other already */
-        const char *said = d.ends[witness].error.detail;
-        if (strncmp(said, "peer ", 5) == 0)
-                said = d.ends[!witness].error.detail;
-        if (r < 0 || !strstr(said, words))
-                fprintf(stderr, "%d, %s: \"%s\"; expected words: %s\n", r, d.trouble, said, words);
+        /* the two ends find out together, and the one that reports second may miss the other already */
+        const char *detail = d.ends[witness].error.detail;
+        if (strncmp(detail, "peer ", 5) == 0)
+                detail = d.ends[!witness].error.detail;
+        if (r < 0 || !strstr(detail, words))
+                fprintf(stderr, "%d, %s: \"%s\"; expected words: %s\n", r, d.trouble, detail, words);
         CHECK_INT(r, 0);
-        CHECK(strstr(said, words) != NULL);
+        CHECK(strstr(detail, words) != NULL);
         CHECK_INT(driver_close(&d), 0);
         driver_deinit(&d);
 }
@@ -164,8 +164,8 @@ static void test_frozen_thread_in_window(void) {
                 }
 }
 
-/* At the window's end a message is waited for as long as it may take. Whose thread it is can be told, not whose fault.
- * In the last case nobody waits for room: the pipe has it for all messages of the window. */
+/* At the window's end a message is waited for as long as it may take. The thread is known, the end at fault is not. In
+ * the last case neither end waits for room: the pipe has it for all messages of the window. */
 static void test_frozen_thread_at_the_end(void) {
         static const struct {
                 enum end victim, witness;
@@ -201,7 +201,7 @@ static void test_daemon_gone(void) {
                         CHECK_INT(driver_start(&d), 0);
                         (void) poll(NULL, 0, 50);
                 }
-                CHECK_INT(driver_close(&d), 0); /* which kills who does not end by itself, and says so */
+                CHECK_INT(driver_close(&d), 0); /* which kills and reports an agent that does not end by itself */
                 /* hung up on one after the other: one of them may see its peer go first, which is 1 */
                 int first = d.ends[END_FIRST].status, second = d.ends[END_SECOND].status;
                 CHECK(WIFEXITED(first) && WIFEXITED(second));
@@ -359,15 +359,15 @@ static void test_checksum_finds_a_lost_byte(void) {
         driver_deinit(&d);
 }
 
-/* The same fault where nobody looks: this is what checksum is for, and that the interposer itself does no harm. */
-static void test_touch_does_not_look(void) {
+/* The same fault without verification: this is what checksum is for, and the interposer itself does no harm. */
+static void test_touch_does_not_verify(void) {
         struct driver d = {};
         struct interposer p = {.flip = 3777};
         CHECK_INT(run_interposed(&d, &p, VERIFY_TOUCH, 1000, 100), 0);
         driver_deinit(&d);
 }
 
-/* A byte that is lost shows in the counts, whoever looks at the bytes. */
+/* A lost byte shows in the counts, under every verification. */
 static void test_lost_byte_is_counted(void) {
         struct driver d = {};
         struct interposer p = {.flip = 3777, .drop = true};
@@ -424,7 +424,7 @@ static void test_by_hand(void) {
 }
 
 int main(void) {
-        isolation_trouble = strike_isolate();
+        isolation_trouble = interrupt_isolate();
         (void) signal(SIGPIPE, SIG_IGN);
         RUN(test_killed_peer);
         RUN(test_stopped_peer);
@@ -433,7 +433,7 @@ int main(void) {
         RUN(test_daemon_gone);
         RUN(test_checksum_finds_a_changed_byte);
         RUN(test_checksum_finds_a_lost_byte);
-        RUN(test_touch_does_not_look);
+        RUN(test_touch_does_not_verify);
         RUN(test_lost_byte_is_counted);
         RUN(test_impossible_setups);
         RUN(test_by_hand);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
-/* One agent as the daemon watches it: the test speaks for the agent, a child that does nothing is its process. What the
- * protocol allows in each state, what is said of everything else, and that the end is told exactly once. test-runner
- * has programs that misbehave, and the deadlines. */
+/* One agent as the daemon watches it: the test sends the agent's messages, a child that does nothing is its process.
+ * What the protocol allows in each state, how everything else is reported, and that the end is reported exactly once.
+ * test-runner has programs that misbehave, and the deadlines. */
 
 #include "daemon/log.h"
 #include "daemon/run/agent-link.h"
@@ -20,8 +20,12 @@
 
 static const struct message_setup setup = {
         .point = {.message_size = 100, .threads = THREADS}, .duration_ns = NSEC_PER_SEC, .interval_ns = NSEC_PER_SEC};
+static const struct message_setup probing = {.point = {.message_size = 100, .threads = THREADS},
+                                             .duration_ns = NSEC_PER_SEC,
+                                             .interval_ns = NSEC_PER_SEC,
+                                             .probes = true};
 
-struct told {
+struct received {
         unsigned ready, parts, samples, reported, failed, ended;
         enum agent_failure failure;
         char words[700];
@@ -29,27 +33,27 @@ struct told {
 
 static void on_ready(void *userdata, struct agent_link *l) {
         (void) l;
-        ((struct told *) userdata)->ready++;
+        ((struct received *) userdata)->ready++;
 }
 
 static void on_parts(void *userdata, struct agent_link *l, const struct message_parts *p) {
         (void) l;
-        ((struct told *) userdata)->parts += p->n;
+        ((struct received *) userdata)->parts += p->n;
 }
 
 static void on_sample(void *userdata, struct agent_link *l, struct message_sample *s) {
         (void) l;
         (void) s;
-        ((struct told *) userdata)->samples++;
+        ((struct received *) userdata)->samples++;
 }
 
 static void on_reported(void *userdata, struct agent_link *l) {
         (void) l;
-        ((struct told *) userdata)->reported++;
+        ((struct received *) userdata)->reported++;
 }
 
 static void on_failed(void *userdata, struct agent_link *l, enum agent_failure failure, const char *words) {
-        struct told *t = userdata;
+        struct received *t = userdata;
         (void) l;
         t->failed++;
         t->failure = failure;
@@ -58,7 +62,7 @@ static void on_failed(void *userdata, struct agent_link *l, enum agent_failure f
 
 static void on_ended(void *userdata, struct agent_link *l) {
         (void) l;
-        ((struct told *) userdata)->ended++;
+        ((struct received *) userdata)->ended++;
 }
 
 static const struct agent_link_ops ops = {on_ready, on_parts, on_sample, on_reported, on_failed, on_ended};
@@ -68,9 +72,9 @@ static const struct agent_link_ops ops = {on_ready, on_parts, on_sample, on_repo
 struct scene {
         sd_event *event;
         struct agent_link *link;
-        struct told told;
-        int agent;   /* what is sent here the agent's process sends to the daemon; closed: it hangs up */
-        int control; /* the agent's end of the control socket, for reading and for what a stranger sends */
+        struct received received;
+        int agent; /* what is sent here the agent's process sends to the daemon; closed: it closes its control socket */
+        int control; /* the agent's end of the control socket, for reading and for what another process sends */
         int leave;   /* closed: the process exits */
         pid_t pid;
 };
@@ -113,7 +117,7 @@ static bool start_process(struct scene *s, int status, int daemons, int *ret_pid
         return *ret_pidfd >= 0;
 }
 
-static bool scene_open(struct scene *s, int status) {
+static bool scene_open_with(struct scene *s, int status, const struct message_setup *with) {
         int daemons = -1, pidfd = -1;
         *s = (struct scene){.agent = -1, .control = -1, .leave = -1};
         if (agent_link_socketpair(&daemons, &s->control) < 0 || !start_process(s, status, daemons, &pidfd) ||
@@ -121,12 +125,16 @@ static bool scene_open(struct scene *s, int status) {
                 return false;
         const struct agent_link_options o = {.event = s->event,
                                              .role = "sender",
-                                             .setup = &setup,
+                                             .setup = with,
                                              .control_fd = daemons,
                                              .process = {.pid = s->pid, .pidfd = pidfd},
                                              .ops = &ops,
-                                             .userdata = &s->told};
+                                             .userdata = &s->received};
         return agent_link_new(&s->link, &o) == 0;
+}
+
+static bool scene_open(struct scene *s, int status) {
+        return scene_open_with(s, status, &setup);
 }
 
 static void scene_close(struct scene *s) {
@@ -145,7 +153,7 @@ static void turn(struct scene *s) {
 }
 
 static void await_end(struct scene *s) {
-        while (s->told.ended == 0 && sd_event_run(s->event, UINT64_MAX) >= 0)
+        while (s->received.ended == 0 && sd_event_run(s->event, UINT64_MAX) >= 0)
                 ;
 }
 
@@ -155,25 +163,34 @@ static bool relayed(struct scene *s) {
         return recv(s->agent, &byte, 1, 0) == 1;
 }
 
-static bool say(struct scene *s, const struct message *m) {
+static bool send_message(struct scene *s, const struct message *m) {
         bool sent = message_send(s->agent, m, 0) == 0 && relayed(s);
         turn(s);
         return sent;
 }
 
-static char json[] = "{}";
+/* On one CPU, as far as a message has to be. */
+static uint16_t cpu_0[] = {0, 0, 0, 0};
+static struct proof_thread thread_0 = {.affinity = {2, 1}, .cpus_seen = {3, 1}};
+static struct proof_report somewhere = {.affinity = {0, 1},
+                                        .leader_affinity = {1, 1},
+                                        .policy_nodes = {2, 0},
+                                        .threads_total = 1,
+                                        .placed_together = 1,
+                                        .of = {.threads = &thread_0, .n_threads = 1, .numbers = cpu_0, .n_numbers = 4}};
+static struct effective nothing;
 
 /* Two, of so many nanoseconds each. */
 static struct message_parts parts_of(uint64_t begin_ns, uint64_t interval_ns) {
         return (struct message_parts){.begin_ns = begin_ns, .n = 2, .list = {{interval_ns, 3, 0}, {interval_ns, 4, 0}}};
 }
 
-static bool say_type(struct scene *s, enum message_type type) {
+static bool send_type(struct scene *s, enum message_type type) {
         struct message m = {.type = type};
         if (type == MESSAGE_HELLO)
                 m.hello.pid = s->pid;
         if (type == MESSAGE_READY)
-                m.ready = (struct message_ready){.proof.text = json, .effective.text = json};
+                m.ready = (struct message_ready){.proof = &somewhere, .effective = &nothing};
         if (type == MESSAGE_ALIVE)
                 m.alive.phase = PHASE_WINDOW;
         if (type == MESSAGE_SAMPLE)
@@ -185,26 +202,26 @@ static bool say_type(struct scene *s, enum message_type type) {
                 m.thread = (struct message_thread){.thread = s->link->n_threads, .messages = 1};
         if (type == MESSAGE_REPORT)
                 m.report = (struct message_report){
-                        .window_ns = 1, .messages = 2, .proof.text = json, .effective.text = json};
+                        .window_ns = 1, .messages = 2, .proof = &somewhere, .effective = &nothing};
         if (type == MESSAGE_ERROR)
                 (void) snprintf(m.error.detail, sizeof m.error.detail, "the disk is full");
-        return say(s, &m);
+        return send_message(s, &m);
 }
 
 /* The way to a state, as an agent goes that does all right. */
 static bool go_to(struct scene *s, enum agent_state state) {
         bool ok = true;
         if (state >= AGENT_SETTING_UP)
-                ok = say_type(s, MESSAGE_HELLO);
+                ok = send_type(s, MESSAGE_HELLO);
         if (state >= AGENT_READY)
-                ok = ok && say_type(s, MESSAGE_READY);
+                ok = ok && send_type(s, MESSAGE_READY);
         if (state >= AGENT_RUNNING)
                 ok = ok && agent_link_start(s->link, util_now_ns()) == 0;
         for (unsigned i = 0; state >= AGENT_REPORTED && i < THREADS; i++)
-                ok = ok && say_type(s, MESSAGE_THREAD);
+                ok = ok && send_type(s, MESSAGE_THREAD);
         if (state >= AGENT_REPORTED)
-                ok = ok && say_type(s, MESSAGE_REPORT);
-        return ok && s->link->state == state && s->told.failed == 0;
+                ok = ok && send_type(s, MESSAGE_REPORT);
+        return ok && s->link->state == state && s->received.failed == 0;
 }
 
 static void a_run_from_hello_to_the_end(void) {
@@ -212,7 +229,7 @@ static void a_run_from_hello_to_the_end(void) {
         struct message m;
         CHECK(scene_open(&s, 0));
         CHECK(go_to(&s, AGENT_READY));
-        CHECK_UINT(s.told.ready, 1);
+        CHECK_UINT(s.received.ready, 1);
         CHECK_INT(s.link->ready.type, MESSAGE_READY);
         CHECK_INT(message_receive(s.control, &m, 0, NULL), 0);
         CHECK_INT(m.type, MESSAGE_SETUP);
@@ -222,62 +239,65 @@ static void a_run_from_hello_to_the_end(void) {
         CHECK_INT(message_receive(s.control, &m, 0, NULL), 0);
         CHECK_INT(m.type, MESSAGE_START);
         CHECK_UINT(m.start.start_ns, 4711);
-        CHECK(say_type(&s, MESSAGE_ALIVE) && say_type(&s, MESSAGE_PARTS) && say_type(&s, MESSAGE_PARTS));
-        CHECK(say_type(&s, MESSAGE_SAMPLE));
-        CHECK_UINT(s.told.parts, 4);
+        CHECK(send_type(&s, MESSAGE_ALIVE) && send_type(&s, MESSAGE_PARTS) && send_type(&s, MESSAGE_PARTS));
+        CHECK(send_type(&s, MESSAGE_SAMPLE));
+        CHECK_UINT(s.received.parts, 4);
         CHECK_UINT(s.link->parts_messages, 14);
-        CHECK_UINT(s.told.samples, 1);
+        CHECK_UINT(s.received.samples, 1);
         CHECK_UINT(s.link->sampled_messages, 5);
         CHECK_UINT(s.link->sampled_bytes, 500);
-        CHECK(say_type(&s, MESSAGE_THREAD) && say_type(&s, MESSAGE_THREAD) && say_type(&s, MESSAGE_REPORT));
-        CHECK_UINT(s.told.reported, 1);
+        CHECK(send_type(&s, MESSAGE_THREAD) && send_type(&s, MESSAGE_THREAD) && send_type(&s, MESSAGE_REPORT));
+        CHECK_UINT(s.received.reported, 1);
         CHECK_UINT(s.link->report.report.messages, 2);
         CHECK_INT(s.link->state, AGENT_REPORTED);
         agent_link_dismiss(s.link);
         CHECK_INT(s.link->state, AGENT_LEAVING);
-        CHECK_INT(message_receive(s.control, &m, 0, NULL), -ECONNRESET); /* this is how it is told */
+        CHECK_INT(message_receive(s.control, &m, 0, NULL),
+                  -ECONNRESET); /* the agent is dismissed by the end of the stream */
         s.leave = util_close(s.leave);
         await_end(&s);
-        CHECK_UINT(s.told.ended, 1);
-        CHECK_UINT(s.told.failed, 0);
+        CHECK_UINT(s.received.ended, 1);
+        CHECK_UINT(s.received.failed, 0);
         CHECK(s.link->has_ended && s.link->exit_code == CLD_EXITED && s.link->exit_status == 0);
         turn(&s);
-        CHECK_UINT(s.told.ended, 1);
+        CHECK_UINT(s.received.ended, 1);
 }
 
-/* Every word in every state: what is not the protocol's next one ends it, and says which was due. */
-static void words_out_of_turn(void) {
+/* Every message in every state: any but the protocol's next one ends the agent, and the error names the expected
+ * one. */
+static void messages_out_of_turn(void) {
         static const struct {
                 enum agent_state state;
                 unsigned allowed; /* a bit for each message type */
                 const char *expected;
-        } states[] = {
-                {AGENT_STARTED, 1u << MESSAGE_HELLO, "where hello was expected"},
-                {AGENT_SETTING_UP, 1u << MESSAGE_READY | 1u << MESSAGE_ALIVE, "where count or ready was expected"},
-                {AGENT_READY, 0, "where nothing was expected"},
-                {AGENT_RUNNING, 1u << MESSAGE_ALIVE | 1u << MESSAGE_PARTS | 1u << MESSAGE_SAMPLE | 1u << MESSAGE_THREAD,
-                 "where alive, parts, sample, thread or report was expected"},
-                {AGENT_REPORTED, 0, "where nothing was expected"}};
+        } states[] = {{AGENT_STARTED, 1u << MESSAGE_HELLO, "where hello was expected"},
+                      {AGENT_SETTING_UP, 1u << MESSAGE_READY | 1u << MESSAGE_ALIVE,
+                       "where count, probe or ready was expected"},
+                      {AGENT_READY, 0, "where nothing was expected"},
+                      {AGENT_RUNNING,
+                       1u << MESSAGE_ALIVE | 1u << MESSAGE_PARTS | 1u << MESSAGE_SAMPLE | 1u << MESSAGE_THREAD,
+                       "where alive, parts, sample, thread, probe or report was expected"},
+                      {AGENT_REPORTED, 0, "where nothing was expected"}};
         static const enum message_type words[] = {MESSAGE_HELLO, MESSAGE_READY,  MESSAGE_START,  MESSAGE_ALIVE,
                                                   MESSAGE_PARTS, MESSAGE_SAMPLE, MESSAGE_THREAD, MESSAGE_REPORT};
         for (size_t i = 0; i < ELEMENTS(states); i++)
                 for (size_t k = 0; k < ELEMENTS(words); k++) {
                         SCENE s;
                         CHECK(scene_open(&s, 0) && go_to(&s, states[i].state));
-                        CHECK(say_type(&s, words[k]));
+                        CHECK(send_type(&s, words[k]));
                         if (states[i].allowed & 1u << words[k]) {
-                                CHECK_UINT(s.told.failed, 0);
+                                CHECK_UINT(s.received.failed, 0);
                                 continue;
                         }
                         bool early = words[k] == MESSAGE_REPORT && states[i].state == AGENT_RUNNING;
-                        if (s.told.failed != 1 || s.told.failure != AGENT_BROKE_PROTOCOL ||
-                            !strstr(s.told.words,
+                        if (s.received.failed != 1 || s.received.failure != AGENT_BROKE_PROTOCOL ||
+                            !strstr(s.received.words,
                                     early ? "reports without the totals of thread 0" : states[i].expected))
                                 CHECK_FAIL("%s in state %d: %s", message_type_name(words[k]), (int) states[i].state,
-                                           s.told.words);
+                                           s.received.words);
                         CHECK_INT(s.link->state, AGENT_FAILED);
-                        CHECK(say_type(&s, words[k])); /* not listened to any more */
-                        CHECK_UINT(s.told.failed, 1);
+                        CHECK(send_type(&s, words[k])); /* not listened to any more */
+                        CHECK_UINT(s.received.failed, 1);
                 }
 }
 
@@ -294,18 +314,78 @@ static void impossible_samples(void) {
                 struct message m = {.type = MESSAGE_SAMPLE};
                 CHECK(scene_open(&s, 0) && go_to(&s, AGENT_RUNNING));
                 if (i == ELEMENTS(samples)) /* the same second again */
-                        CHECK(say_type(&s, MESSAGE_SAMPLE));
+                        CHECK(send_type(&s, MESSAGE_SAMPLE));
                 m.sample = samples[i % ELEMENTS(samples)];
                 if (!m.sample.begin_ns)
                         m.sample.begin_ns = s.link->start_ns;
                 if (i == ELEMENTS(samples))
                         m.sample = (struct message_sample){.interval_ns = 1, .begin_ns = s.link->start_ns};
-                unsigned before = s.told.samples;
-                CHECK(say(&s, &m));
-                CHECK_UINT(s.told.samples, before);
-                CHECK_UINT(s.told.failed, 1);
-                if (!strstr(s.told.words, "sent an impossible sample: thread "))
-                        CHECK_FAIL("sample %zu: %s", i, s.told.words);
+                unsigned before = s.received.samples;
+                CHECK(send_message(&s, &m));
+                CHECK_UINT(s.received.samples, before);
+                CHECK_UINT(s.received.failed, 1);
+                if (!strstr(s.received.words, "sent an impossible sample: thread "))
+                        CHECK_FAIL("sample %zu: %s", i, s.received.words);
+        }
+}
+
+static bool send_probe(struct scene *s, uint32_t cpu) {
+        struct message m = {.type = MESSAGE_PROBE, .probe = {.cpu = cpu}};
+        for (size_t kind = 0; kind < PROBE_KIND_COUNT; kind++)
+                m.probe.series[kind].absence = PROBE_ONE_END;
+        return send_message(s, &m);
+}
+
+static bool send_threads(struct scene *s) {
+        bool ok = true;
+        for (unsigned i = 0; i < THREADS; i++)
+                ok = ok && send_type(s, MESSAGE_THREAD);
+        return ok;
+}
+
+static void probes_in_their_places(void) {
+        SCENE s;
+        CHECK(scene_open_with(&s, 0, &probing));
+        CHECK(send_type(&s, MESSAGE_HELLO) && send_probe(&s, 3) && send_type(&s, MESSAGE_READY));
+        CHECK_INT(s.link->state, AGENT_READY);
+        CHECK_INT(agent_link_start(s.link, util_now_ns()), 0);
+        CHECK(send_threads(&s) && send_probe(&s, 4) && send_type(&s, MESSAGE_REPORT));
+        CHECK_UINT(s.received.failed, 0);
+        CHECK_INT(s.link->state, AGENT_REPORTED);
+        CHECK_UINT(s.link->n_probes, PROBE_TIMES);
+        CHECK(s.link->probes[PROBE_BEFORE].cpu == 3 && s.link->probes[PROBE_AFTER].cpu == 4);
+}
+
+/* Where none was ordered, one too many, and one too few: at either time. */
+static void probes_out_of_place(void) {
+        static const struct {
+                bool ordered, running;
+                unsigned n;
+                const char *words;
+        } rows[] = {
+                {false, false, 1, "sent a probe where none was due: it was to take 0, and has sent 0"},
+                {false, true, 1, "sent a probe where none was due: it was to take 0, and has sent 0"},
+                {true, false, 0, "sent 0 of 1 probes"},
+                {true, false, 2, "sent a probe where none was due: it was to take 2, and has sent 1"},
+                {true, true, 0, "sent 1 of 2 probes"},
+                {true, true, 2, "sent a probe where none was due: it was to take 2, and has sent 2"},
+        };
+        for (size_t i = 0; i < ELEMENTS(rows); i++) {
+                SCENE s;
+                CHECK(scene_open_with(&s, 0, rows[i].ordered ? &probing : &setup) && send_type(&s, MESSAGE_HELLO));
+                if (rows[i].running) {
+                        CHECK((!rows[i].ordered || send_probe(&s, 0)) && send_type(&s, MESSAGE_READY));
+                        CHECK_INT(agent_link_start(s.link, util_now_ns()), 0);
+                        CHECK(send_threads(&s));
+                }
+                CHECK_UINT(s.received.failed, 0);
+                for (unsigned k = 0; k < rows[i].n; k++)
+                        CHECK(send_probe(&s, 0));
+                if (rows[i].n == 0)
+                        CHECK(send_type(&s, rows[i].running ? MESSAGE_REPORT : MESSAGE_READY));
+                if (s.received.failed != 1 || s.received.failure != AGENT_BROKE_PROTOCOL ||
+                    !strstr(s.received.words, rows[i].words))
+                        CHECK_FAIL("row %zu: %s", i, s.received.words);
         }
 }
 
@@ -325,15 +405,15 @@ static void impossible_parts(void) {
                 SCENE s;
                 CHECK(scene_open(&s, 0) && go_to(&s, AGENT_RUNNING));
                 if (rows[i].earlier)
-                        CHECK(say_type(&s, MESSAGE_PARTS));
-                unsigned before = s.told.parts;
+                        CHECK(send_type(&s, MESSAGE_PARTS));
+                unsigned before = s.received.parts;
                 struct message m = {.type = MESSAGE_PARTS};
                 m.parts = parts_of(s.link->start_ns + (uint64_t) rows[i].begin_ns, rows[i].interval_ns);
-                CHECK(say(&s, &m));
-                CHECK_UINT(s.told.parts, before);
-                CHECK_INT(s.told.failure, AGENT_BROKE_PROTOCOL);
-                if (s.told.failed != 1 || !strstr(s.told.words, "sent impossible parts: "))
-                        CHECK_FAIL("row %zu: %s", i, s.told.words);
+                CHECK(send_message(&s, &m));
+                CHECK_UINT(s.received.parts, before);
+                CHECK_INT(s.received.failure, AGENT_BROKE_PROTOCOL);
+                if (s.received.failed != 1 || !strstr(s.received.words, "sent impossible parts: "))
+                        CHECK_FAIL("row %zu: %s", i, s.received.words);
         }
 }
 
@@ -343,28 +423,28 @@ static void totals_come_in_their_order(void) {
                 struct message m = {.type = MESSAGE_THREAD, .thread = {.thread = thread}};
                 CHECK(scene_open(&s, 0) && go_to(&s, AGENT_RUNNING));
                 for (uint32_t i = 0; thread == THREADS && i < THREADS; i++)
-                        CHECK(say_type(&s, MESSAGE_THREAD)); /* all there are; then one more */
-                CHECK(say(&s, &m));
-                CHECK_UINT(s.told.failed, 1);
-                CHECK(strstr(s.told.words, "sent the totals of thread "));
+                        CHECK(send_type(&s, MESSAGE_THREAD)); /* all there are; then one more */
+                CHECK(send_message(&s, &m));
+                CHECK_UINT(s.received.failed, 1);
+                CHECK(strstr(s.received.words, "sent the totals of thread "));
         }
 }
 
 static void another_pid_and_no_message(void) {
         SCENE pid, noise;
         struct message m = {.type = MESSAGE_HELLO, .hello = {.pid = 1}};
-        CHECK(scene_open(&pid, 0) && say(&pid, &m));
-        CHECK_INT(pid.told.failure, AGENT_BROKE_PROTOCOL);
-        CHECK(strstr(pid.told.words, "claims to be pid 1"));
+        CHECK(scene_open(&pid, 0) && send_message(&pid, &m));
+        CHECK_INT(pid.received.failure, AGENT_BROKE_PROTOCOL);
+        CHECK(strstr(pid.received.words, "claims to be pid 1"));
         CHECK(scene_open(&noise, 0));
         CHECK(send(noise.agent, "{]", 2, 0) == 2 && relayed(&noise));
         turn(&noise);
-        CHECK_INT(noise.told.failure, AGENT_BROKE_PROTOCOL);
-        CHECK(strstr(noise.told.words, "sent a malformed message: "));
+        CHECK_INT(noise.received.failure, AGENT_BROKE_PROTOCOL);
+        CHECK(strstr(noise.received.words, "sent a malformed message: "));
 }
 
 /* A whole and timely message, but another process has sent it: whatever it is, and whether it can be parsed. */
-static void a_stranger_ends_the_run(void) {
+static void another_sender_ends_the_run(void) {
         static const char *const packets[] = {NULL, "{]"};
         for (size_t i = 0; i < ELEMENTS(packets); i++) {
                 SCENE s;
@@ -376,12 +456,12 @@ static void a_stranger_ends_the_run(void) {
                 else
                         CHECK_INT(message_send(s.control, &m, 0), 0);
                 turn(&s);
-                CHECK_UINT(s.told.samples, 0);
-                CHECK_UINT(s.told.failed, 1);
-                CHECK_INT(s.told.failure, AGENT_BROKE_PROTOCOL);
+                CHECK_UINT(s.received.samples, 0);
+                CHECK_UINT(s.received.failed, 1);
+                CHECK_INT(s.received.failure, AGENT_BROKE_PROTOCOL);
                 (void) snprintf(words, sizeof words, "sender (pid %d) has a control socket that pid %d (uid %u) has ",
                                 s.pid, getpid(), getuid());
-                CHECK(strncmp(s.told.words, words, strlen(words)) == 0);
+                CHECK(strncmp(s.received.words, words, strlen(words)) == 0);
         }
 }
 
@@ -389,14 +469,14 @@ static void a_flood_is_stopped(void) {
         SCENE s;
         unsigned n = 0;
         CHECK(scene_open(&s, 0) && go_to(&s, AGENT_RUNNING));
-        while (s.told.failed == 0 && n < 1000000 && say_type(&s, MESSAGE_ALIVE))
+        while (s.received.failed == 0 && n < 1000000 && send_type(&s, MESSAGE_ALIVE))
                 n++;
         CHECK(n > 200);
-        CHECK_INT(s.told.failure, AGENT_BROKE_PROTOCOL);
-        CHECK(strstr(s.told.words, "floods its control socket"));
+        CHECK_INT(s.received.failure, AGENT_BROKE_PROTOCOL);
+        CHECK(strstr(s.received.words, "floods its control socket"));
 }
 
-static void what_it_says_itself_comes_first(void) {
+static void its_own_error_comes_first(void) {
         SCENE s;
         char words[128];
         CHECK(scene_open(&s, 1) && go_to(&s, AGENT_RUNNING));
@@ -406,39 +486,39 @@ static void what_it_says_itself_comes_first(void) {
         s.control = util_close(s.control);
         s.leave = util_close(s.leave);
         await_end(&s);
-        CHECK_UINT(s.told.failed, 1);
-        CHECK_INT(s.told.failure, AGENT_SAID_SO);
+        CHECK_UINT(s.received.failed, 1);
+        CHECK_INT(s.received.failure, AGENT_REPORTED_ERROR);
         (void) snprintf(words, sizeof words, "sender (pid %d) gave up: the disk is full", s.pid);
-        CHECK_STRING(s.told.words, words);
-        CHECK_UINT(s.told.ended, 1);
+        CHECK_STRING(s.received.words, words);
+        CHECK_UINT(s.received.ended, 1);
 }
 
-/* By what it says of whose fault it is, whatever its words are. */
-static void whom_it_blames(void) {
+/* The fault that it reports decides, whatever the text is. */
+static void the_fault_that_it_reports(void) {
         static const struct {
                 enum fault fault;
                 enum agent_failure failure;
-        } cases[] = {{FAULT_OWN, AGENT_SAID_SO}, {FAULT_PEER, AGENT_BLAMED_PEER}};
+        } cases[] = {{FAULT_OWN, AGENT_REPORTED_ERROR}, {FAULT_PEER, AGENT_BLAMED_PEER}};
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 SCENE s;
                 struct message m = {.type = MESSAGE_ERROR,
                                     .error = {.fault = cases[i].fault, .detail = "peer receiver is gone"}};
-                CHECK(scene_open(&s, 1) && go_to(&s, AGENT_RUNNING) && say(&s, &m));
-                CHECK_UINT(s.told.failed, 1);
-                CHECK_INT(s.told.failure, cases[i].failure);
-                CHECK(strstr(s.told.words, " gave up: peer receiver is gone"));
+                CHECK(scene_open(&s, 1) && go_to(&s, AGENT_RUNNING) && send_message(&s, &m));
+                CHECK_UINT(s.received.failed, 1);
+                CHECK_INT(s.received.failure, cases[i].failure);
+                CHECK(strstr(s.received.words, " gave up: peer receiver is gone"));
         }
 }
 
-static void how_it_died(void) {
+static void its_death_has_a_reason(void) {
         static const struct {
                 enum agent_state state;
                 int signal, status; /* 0: it exits */
                 const char *words;
-        } cases[] = {{AGENT_STARTED, SIGKILL, 0, "was killed by signal 9 (SIGKILL) before it said hello"},
+        } cases[] = {{AGENT_STARTED, SIGKILL, 0, "was killed by signal 9 (SIGKILL) before it sent hello"},
                      {AGENT_SETTING_UP, 0, 3, "exited with status 3 while it set up"},
                      {AGENT_READY, SIGTERM, 0, "was killed by signal 15 (SIGTERM) while it waited for the start"},
-                     {AGENT_REPORTED, 0, 0, "exited with status 0 after its report"}}; /* nobody had told it to go */
+                     {AGENT_REPORTED, 0, 0, "exited with status 0 after its report"}}; /* it was not dismissed */
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 SCENE s;
                 CHECK(scene_open(&s, cases[i].status) && go_to(&s, cases[i].state));
@@ -447,11 +527,11 @@ static void how_it_died(void) {
                 else
                         s.leave = util_close(s.leave);
                 await_end(&s);
-                CHECK_UINT(s.told.failed, 1);
-                CHECK_INT(s.told.failure, AGENT_DIED);
-                if (!strstr(s.told.words, cases[i].words))
-                        CHECK_FAIL("%s, expected %s", s.told.words, cases[i].words);
-                CHECK_UINT(s.told.ended, 1);
+                CHECK_UINT(s.received.failed, 1);
+                CHECK_INT(s.received.failure, AGENT_DIED);
+                if (!strstr(s.received.words, cases[i].words))
+                        CHECK_FAIL("%s, expected %s", s.received.words, cases[i].words);
+                CHECK_UINT(s.received.ended, 1);
         }
 }
 
@@ -462,8 +542,8 @@ static void leaving_badly_is_a_failure(void) {
         agent_link_dismiss(s.link);
         s.leave = util_close(s.leave);
         await_end(&s);
-        CHECK_INT(s.told.failure, AGENT_DIED);
-        CHECK(strstr(s.told.words, "exited with status 7 after its report"));
+        CHECK_INT(s.received.failure, AGENT_DIED);
+        CHECK(strstr(s.received.words, "exited with status 7 after its report"));
 }
 
 /* Killed by the runner's own wish: it ends, and that is no failure of its own. */
@@ -472,37 +552,37 @@ static void killed_it_only_ends(void) {
         CHECK(scene_open(&s, 0) && go_to(&s, AGENT_RUNNING));
         CHECK_INT(kill(s.pid, SIGSTOP), 0);
         struct message m = {.type = MESSAGE_SAMPLE, .sample = {.interval_ns = NSEC_PER_SEC}};
-        CHECK_INT(message_send(s.control, &m, 0), 0); /* whoever sent it: it is not received any more */
+        CHECK_INT(message_send(s.control, &m, 0), 0); /* whichever process sent it: it is not received any more */
         agent_link_kill(s.link);
         turn(&s);
         await_end(&s);
-        CHECK_UINT(s.told.ended, 1);
-        CHECK_UINT(s.told.failed + s.told.samples, 0);
+        CHECK_UINT(s.received.ended, 1);
+        CHECK_UINT(s.received.failed + s.received.samples, 0);
         CHECK_INT(s.link->exit_code, CLD_KILLED);
         CHECK_INT(s.link->exit_status, SIGKILL);
         agent_link_kill(s.link); /* again, when it is gone */
 }
 
-/* The agent itself only where that is asked for: what is said of one that is silent has its state already. */
-static void what_is_stopped_is_told(void) {
+/* Only where stopped agents are to be named, and not the silent agent itself again: its state is given already. */
+static void a_stopped_agent_is_named(void) {
         SCENE s;
         char words[128] = "receiver (pid 7) is silent", expected[128];
         CHECK(scene_open(&s, 0));
-        agent_link_tell_stopped(s.link, true, words, sizeof words);
+        agent_link_append_stopped(s.link, true, words, sizeof words);
         CHECK_STRING(words, "receiver (pid 7) is silent");
         CHECK_INT(kill(s.pid, SIGSTOP), 0);
         CHECK_INT(waitpid(s.pid, NULL, WUNTRACED), s.pid);
-        agent_link_tell_stopped(s.link, false, words, sizeof words);
+        agent_link_append_stopped(s.link, false, words, sizeof words);
         CHECK_STRING(words, "receiver (pid 7) is silent");
-        agent_link_tell_stopped(s.link, true, words, sizeof words);
+        agent_link_append_stopped(s.link, true, words, sizeof words);
         (void) snprintf(expected, sizeof expected, "receiver (pid 7) is silent; sender (pid %d) is stopped", s.pid);
         CHECK_STRING(words, expected);
         char room[20] = "silent";
-        agent_link_tell_stopped(s.link, true, room, sizeof room);
+        agent_link_append_stopped(s.link, true, room, sizeof room);
         CHECK_UINT(strlen(room), sizeof room - 1);
         agent_link_kill(s.link);
         await_end(&s);
-        agent_link_tell_stopped(s.link, true, words, sizeof words);
+        agent_link_append_stopped(s.link, true, words, sizeof words);
         CHECK_STRING(words, expected); /* its number may be another's now */
 }
 
@@ -511,7 +591,7 @@ static void freed_it_leaves_no_process(void) {
         CHECK(scene_open(&s, 0) && go_to(&s, AGENT_RUNNING));
         agent_link_free(util_steal(&s.link));
         CHECK(kill(s.pid, 0) < 0 && errno == ESRCH); /* and no zombie */
-        CHECK_UINT(s.told.ended + s.told.failed, 0);
+        CHECK_UINT(s.received.ended + s.received.failed, 0);
         agent_link_free(NULL);
 }
 
@@ -521,7 +601,7 @@ static uint64_t time_to_get_ready(const struct message_setup *m) {
         if (!scene_open(&s, 0))
                 return 0;
         s.link->setup = m;
-        return go_to(&s, AGENT_SETTING_UP) ? s.link->deadline_ns - s.link->heard_ns : 0;
+        return go_to(&s, AGENT_SETTING_UP) ? s.link->deadline_ns - s.link->received_ns : 0;
 }
 
 static void files_are_filled_before_ready(void) {
@@ -540,19 +620,21 @@ static void files_are_filled_before_ready(void) {
 int main(void) {
         log_open(LOG_ERR);
         RUN(a_run_from_hello_to_the_end);
-        RUN(words_out_of_turn);
+        RUN(messages_out_of_turn);
         RUN(impossible_samples);
         RUN(impossible_parts);
+        RUN(probes_in_their_places);
+        RUN(probes_out_of_place);
         RUN(totals_come_in_their_order);
         RUN(another_pid_and_no_message);
-        RUN(a_stranger_ends_the_run);
+        RUN(another_sender_ends_the_run);
         RUN(a_flood_is_stopped);
-        RUN(what_it_says_itself_comes_first);
-        RUN(whom_it_blames);
-        RUN(how_it_died);
+        RUN(its_own_error_comes_first);
+        RUN(the_fault_that_it_reports);
+        RUN(its_death_has_a_reason);
         RUN(leaving_badly_is_a_failure);
         RUN(killed_it_only_ends);
-        RUN(what_is_stopped_is_told);
+        RUN(a_stopped_agent_is_named);
         RUN(freed_it_leaves_no_process);
         RUN(files_are_filled_before_ready);
         return check_end();

@@ -6,18 +6,17 @@
  */
 
 #include "check.h"
+#include "interrupt.h"
 #include "lanes.h"
 #include "pairs.h"
 #include "rings.h"
 #include "schema/util.h"
-#include "strike.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/magic.h>
 #include <linux/seccomp.h>
-#include <poll.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -34,7 +33,7 @@ static const struct mode {
         enum transport transport;
         enum engine engine;
         enum copy_mode copy_mode;
-        const char *method; /* what `effective` says of it */
+        const char *method; /* as `effective` has it */
         enum file_sync file_sync;
 } modes[] = {
         {TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_ONE, "\"send_method\":\"writev\"", 0},
@@ -71,7 +70,7 @@ static bool is_listed(enum transport t, enum engine engine, enum copy_mode copy_
         return false;
 }
 
-/* Of whatever has a choice of engines, but for tcp, which has tests of its own, and the plainest mode of pipes and
+/* Every mode with a choice of engines, but for tcp, which has tests of its own, and the plainest mode of pipes and
  * sockets, which is that of test-agent.c, test-agent-faults.c and test-agent-queues.c. */
 static void test_no_mode_is_left_out(void) {
         for (size_t n = 0; n < (size_t) TRANSPORT_COUNT * ENGINE_COUNT * COPY_COUNT; n++) {
@@ -132,7 +131,7 @@ static const char *direct_trouble(void) {
                                                     : NULL;
 }
 
-static void look_around(void) {
+static void probe_kernel(void) {
         lacking[NEED_RING] = ring_trouble();
         lacking[NEED_DIRECT] = direct_trouble();
         lacking[NEED_RING | NEED_DIRECT] = lacking[NEED_RING] ? lacking[NEED_RING] : lacking[NEED_DIRECT];
@@ -189,7 +188,7 @@ static void test_every_byte_arrives(void) {
                                 s.warmup_ns = (n % 2) * 5 * NSEC_PER_MSEC;
                                 CHECK(run_well(&d, &s));
                                 CHECK_UINT(d.ends[END_SECOND].report.messages, s.messages * s.point.threads);
-                                CHECK(strstr(d.ends[END_FIRST].report.effective.text, modes[i].method));
+                                CHECK(strstr(d.ends[END_FIRST].effective_at_end, modes[i].method));
                                 driver_deinit(&d);
                         }
 }
@@ -220,7 +219,7 @@ static void test_rate(void) {
         }
 }
 
-/* Memory is registered where READ_FIXED or WRITE_FIXED moves it, and nowhere else is it said to be. */
+/* Memory is registered where READ_FIXED or WRITE_FIXED moves it, and is reported as registered nowhere else. */
 static bool uses_registered(const struct mode *m, enum workload k, enum end end) {
         bool is_pipe = m->transport == TRANSPORT_PIPE || m->transport == TRANSPORT_FIFO;
         bool only_writev = m->copy_mode == COPY_ONE && k == WORKLOAD_STREAM && end == END_FIRST;
@@ -240,7 +239,7 @@ static void test_what_is_registered(void) {
                 s.messages = 1;
                 CHECK(run_well(&d, &s));
                 for (enum end end = END_FIRST; end < END_COUNT; end++) {
-                        const char *effective = d.ends[end].report.effective.text;
+                        const char *effective = d.ends[end].effective_at_end;
                         CHECK(strstr(effective, RING));
                         if (strstr(effective, "\"registered_buffers_reason\":\"RLIMIT_MEMLOCK\""))
                                 continue;
@@ -284,12 +283,7 @@ static void test_reader_that_stands_still(void) {
                 s.duration_ns = 250 * NSEC_PER_MSEC;
                 CHECK_INT(driver_open(&d, &s), 0);
                 CHECK_INT(driver_start(&d), 0);
-                for (unsigned n = 0; n < 10; n++) {
-                        (void) poll(NULL, 0, 10);
-                        (void) kill(d.ends[END_SECOND].pid, SIGSTOP);
-                        (void) poll(NULL, 0, 10);
-                        (void) kill(d.ends[END_SECOND].pid, SIGCONT);
-                }
+                stop_and_continue(d.ends[END_SECOND].pid, 10);
                 int r = driver_collect(&d, util_now_ns() + 60 * NSEC_PER_SEC);
                 if (r < 0)
                         explain(&d);
@@ -299,42 +293,41 @@ static void test_reader_that_stands_still(void) {
         }
 }
 
-/* By every verification. */
-static void strike_pairs(const struct mode *m, enum workload k, int signal) {
-        for (unsigned i = 0; i < STRIKE_CASES; i++) {
+/* Under every verification. */
+static void interrupt_pairs(const struct mode *m, enum workload k, int signal) {
+        for (unsigned i = 0; i < INTERRUPT_CASES; i++) {
                 if (!lanes_my_turn())
                         continue;
                 struct driver d;
                 struct driver_spec s = spec_of(m, k);
-                s.duration_ns = signal == SIGKILL ? STRIKE_NEVER_NS : STRIKE_WINDOW_NS;
-                s.stall_ns = STRIKE_STALL_NS;
+                interrupt_by_time(&s, signal);
                 s.point.threads = 2;
-                s.verify = strike_verify(i);
-                CHECK_NO_FAULT(strike(&d, &s, strike_victim(i), signal));
+                s.verify = interrupt_verify(i);
+                CHECK_NO_FAULT(interrupt_check(&d, &s, interrupt_victim(i), signal));
                 driver_deinit(&d);
         }
 }
 
-static void strike_modes(int signal) {
+static void interrupt_modes(int signal) {
         for (size_t i = 0; i < ELEMENTS(modes) * ELEMENTS(workloads); i++)
                 if (in_turn(&modes[i / ELEMENTS(workloads)], 4096))
-                        strike_pairs(&modes[i / ELEMENTS(workloads)], workloads[i % ELEMENTS(workloads)], signal);
+                        interrupt_pairs(&modes[i / ELEMENTS(workloads)], workloads[i % ELEMENTS(workloads)], signal);
 }
 
 static void test_killed_end(void) {
         if (isolation_trouble)
                 SKIP("%s", isolation_trouble);
         SKIP_WHAT_IS_LACKING();
-        IN_LANES(LANES, strike_isolate, test_killed_end);
-        strike_modes(SIGKILL);
+        IN_LANES(LANES, interrupt_isolate, test_killed_end);
+        interrupt_modes(SIGKILL);
 }
 
 static void test_stopped_end(void) {
         if (isolation_trouble)
                 SKIP("%s", isolation_trouble);
         SKIP_WHAT_IS_LACKING();
-        IN_LANES(LANES, strike_isolate, test_stopped_end);
-        strike_modes(SIGSTOP);
+        IN_LANES(LANES, interrupt_isolate, test_stopped_end);
+        interrupt_modes(SIGSTOP);
 }
 
 /* In a child, as it cannot be undone: io_uring_setup() fails from here on, as in many a container. */
@@ -348,7 +341,7 @@ static void forbid_rings(void) {
         struct sock_fprog program = {.len = ELEMENTS(code), .filter = code};
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
                 _exit(77);
-        if (!ring_trouble()) { /* which all that needs rings asks first */
+        if (!ring_trouble()) { /* every case that needs rings calls it first */
                 fputs("it is not noticed that there are no rings\n", stderr);
                 _exit(1);
         }
@@ -357,11 +350,11 @@ static void forbid_rings(void) {
         struct driver_spec s = spec_of(&a_ring, WORKLOAD_PINGPONG);
         s.messages = 1;
         int r = driver_run(&d, &s);
-        bool told = strstr(d.trouble, "engine io_uring: io_uring_setup: Operation not permitted") ||
-                    strstr(d.trouble, "kernel.io_uring_disabled");
-        if (r != -EPERM || !told)
+        bool named = strstr(d.trouble, "engine io_uring: io_uring_setup: Operation not permitted") ||
+                     strstr(d.trouble, "kernel.io_uring_disabled");
+        if (r != -EPERM || !named)
                 fprintf(stderr, "%d: %s\n", r, d.trouble);
-        _exit(r == -EPERM && told && d.run_dir[0] == '\0' ? 0 : 1);
+        _exit(r == -EPERM && named && d.run_dir[0] == '\0' ? 0 : 1);
 }
 
 static void test_rings_that_are_forbidden(void) {
@@ -376,8 +369,8 @@ static void test_rings_that_are_forbidden(void) {
 }
 
 int main(void) {
-        isolation_trouble = strike_isolate();
-        look_around();
+        isolation_trouble = interrupt_isolate();
+        probe_kernel();
         RUN(test_no_mode_is_left_out);
         for (needed = 0; needed < NEEDS; needed++) {
                 printf("%s, %s:\n", needed & NEED_RING ? "engine io_uring" : "engine syscall",

@@ -65,10 +65,10 @@ static size_t write_all(int fd, const char *bytes, size_t n) {
 static void lines_are_labelled(void) {
         struct agent_output *o = NULL;
         int fd = -1;
-        static const char said[] = "first\nsecond, in ";
+        static const char lines[] = "first\nsecond, in ";
         CHECK(begin());
         int r = agent_output_new(&o, event, 12, "sender", &fd);
-        bool wrote = r == 0 && write(fd, said, strlen(said)) > 0;
+        bool wrote = r == 0 && write(fd, lines, strlen(lines)) > 0;
         turn();
         wrote = wrote && write(fd, "two parts\nlast", 14) == 14;
         util_close(fd);

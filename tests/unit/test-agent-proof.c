@@ -8,8 +8,8 @@
 #include "allowed-node.h"
 #include "check.h"
 #include "daemon/placement/placement.h"
-#include "objects.h"
 #include "pairs.h"
+#include "schema/detail.h"
 #include "schema/json/json.h"
 #include "schema/util.h"
 #include "tests/bench/driver.h"
@@ -44,7 +44,7 @@ static bool run_well(struct driver *d, const struct driver_spec *s) {
 }
 
 /* The daemon's judgement on an agent that was given one CPU. */
-static int verify(const struct driver *d, enum end end, const char *proof, char *ret_detail) {
+static int verify(const struct driver *d, enum end end, const struct proof_report *proof, char *ret_detail) {
         int32_t cpu = d->spec.cpus[end];
         struct agent_placement given = {.cpus = &cpu,
                                         .n_cpus = cpu >= 0 ? 1 : 0,
@@ -55,11 +55,10 @@ static int verify(const struct driver *d, enum end end, const char *proof, char 
         if (bound)
                 node_set_add(&given.memory_nodes, node);
         ret_detail[0] = '\0';
-        OBJECT object = object_of(proof);
-        return placement_verify(&given, &d->spec.point, end, object.value, &doubts, ret_detail);
+        return placement_verify(&given, &d->spec.point, end, proof, &doubts, ret_detail);
 }
 
-/* Of how many threads the proof has pages of this kind, all of them somewhere. */
+/* The number of threads for which the proof has pages of this kind, all of them somewhere. */
 static unsigned ranges_of(const char *proof, const char *what) {
         struct json *root = NULL;
         unsigned n = 0;
@@ -99,17 +98,18 @@ static struct driver_spec ring_spec(int cpu) {
 
 static void test_processes_of_a_ring(void) {
         int cpus[2];
-        char detail[PLACEMENT_DETAIL_MAX];
+        char detail[DETAIL_MAX];
         struct driver d;
         CHECK(allowed_cpus(cpus) > 0);
         struct driver_spec s = ring_spec(cpus[0]);
         CHECK(run_well(&d, &s));
         for (unsigned i = 0; i < 2; i++) {
-                const char *proof = i ? d.ends[END_FIRST].report.proof.text : d.ends[END_FIRST].proof;
+                const struct driver_end *first = &d.ends[END_FIRST];
+                const char *proof = i ? first->proof_at_end : first->proof;
                 CHECK_UINT(threads_of(proof), 5);
                 CHECK_UINT(ranges_of(proof, "buffer"), 5);
                 CHECK_UINT(ranges_of(proof, "stack"), 5);
-                CHECK_INT(verify(&d, END_FIRST, proof, detail), 0);
+                CHECK_INT(verify(&d, END_FIRST, i ? first->report.proof : first->proof_at_start, detail), 0);
         }
         driver_deinit(&d);
 }
@@ -152,7 +152,7 @@ static int pin_process(pid_t pid, int cpu) {
 
 static void process_of_a_ring_is_moved(bool back) {
         int cpus[2];
-        char detail[PLACEMENT_DETAIL_MAX];
+        char detail[DETAIL_MAX];
         struct driver d;
         if (allowed_cpus(cpus) < 2)
                 SKIP("one CPU only: there is no wrong one");
@@ -169,8 +169,8 @@ static void process_of_a_ring_is_moved(bool back) {
                 CHECK_INT(pin_process(child, cpus[0]), 0);
         CHECK_INT(driver_collect(&d, util_now_ns() + 60 * NSEC_PER_SEC), 0);
         CHECK_INT(driver_close(&d), 0);
-        CHECK_INT(verify(&d, END_FIRST, d.ends[END_FIRST].proof, detail), 0);
-        CHECK_INT(verify(&d, END_FIRST, d.ends[END_FIRST].report.proof.text, detail), -EPERM);
+        CHECK_INT(verify(&d, END_FIRST, d.ends[END_FIRST].proof_at_start, detail), 0);
+        CHECK_INT(verify(&d, END_FIRST, d.ends[END_FIRST].report.proof, detail), -EPERM);
         CHECK(strstr(detail, "thread 3 "));
         driver_deinit(&d);
 }
@@ -183,7 +183,7 @@ static void test_a_process_moved_and_back_is_found_out(void) {
         process_of_a_ring_is_moved(true);
 }
 
-/* Agents whose memory is bound show all that they are asked for, whatever carries their messages. */
+/* Agents whose memory is bound show all that was requested, whatever carries their messages. */
 static void test_bound_agents_prove_it(void) {
         static const struct {
                 enum transport transport;
@@ -198,7 +198,7 @@ static void test_bound_agents_prove_it(void) {
                 {TRANSPORT_SHM_SYSV, ENGINE_SYSCALL, COPY_TWO},       {TRANSPORT_MMAP_FILE, ENGINE_SYSCALL, COPY_TWO},
                 {TRANSPORT_MMAP_ANONYMOUS, ENGINE_SYSCALL, COPY_TWO},
         };
-        char detail[PLACEMENT_DETAIL_MAX];
+        char detail[DETAIL_MAX];
         if (set_policy(MPOL_BIND) == -ENOSYS)
                 SKIP("a kernel without NUMA");
         for (size_t i = 0; i < ELEMENTS(cases); i++)
@@ -215,8 +215,8 @@ static void test_bound_agents_prove_it(void) {
                         node_set_add(&s.buffer_nodes, node);
                         CHECK(run_well(&d, &s));
                         for (enum end end = END_FIRST; end < END_COUNT; end++) {
-                                CHECK_INT(verify(&d, end, d.ends[end].proof, detail), 0);
-                                if (verify(&d, end, d.ends[end].report.proof.text, detail) < 0)
+                                CHECK_INT(verify(&d, end, d.ends[end].proof_at_start, detail), 0);
+                                if (verify(&d, end, d.ends[end].report.proof, detail) < 0)
                                         CHECK_FAIL("%s: %s", transport_name(cases[i].transport), detail);
                         }
                         driver_deinit(&d);
@@ -236,7 +236,7 @@ static void test_pages_of_files(void) {
                 s.point.threads = 2;
                 s.messages = 100; /* more than there are slots: all are written */
                 CHECK(run_well(&d, &s));
-                const char *first = d.ends[END_FIRST].report.proof.text, *second = d.ends[END_SECOND].report.proof.text;
+                const char *first = d.ends[END_FIRST].proof_at_end, *second = d.ends[END_SECOND].proof_at_end;
                 CHECK_UINT(ranges_of(first, "semaphores"), 1);
                 CHECK_UINT(ranges_of(second, "semaphores"), 0);
                 CHECK_UINT(ranges_of(first, "page_cache"), 2);
@@ -247,9 +247,9 @@ static void test_pages_of_files(void) {
         }
 }
 
-/* So many threads that their pages are told of together. */
+/* So many threads that their pages are reported together. */
 static void test_many_bound_threads(void) {
-        char detail[PLACEMENT_DETAIL_MAX];
+        char detail[DETAIL_MAX];
         struct driver d;
         struct driver_spec s = driver_spec_default(agent_path());
         if (set_policy(MPOL_BIND) == -ENOSYS)
@@ -260,8 +260,8 @@ static void test_many_bound_threads(void) {
         s.messages = 10;
         CHECK(run_well(&d, &s));
         for (enum end end = END_FIRST; end < END_COUNT; end++) {
-                CHECK_INT(verify(&d, end, d.ends[end].proof, detail), 0);
-                CHECK_INT(verify(&d, end, d.ends[end].report.proof.text, detail), 0);
+                CHECK_INT(verify(&d, end, d.ends[end].proof_at_start, detail), 0);
+                CHECK_INT(verify(&d, end, d.ends[end].report.proof, detail), 0);
         }
         driver_deinit(&d);
         CHECK_INT(set_policy(MPOL_DEFAULT), 0);
@@ -270,7 +270,7 @@ static void test_many_bound_threads(void) {
 /* Each thread's pool is many pieces of memory. */
 static void test_pools_of_many_threads(void) {
         static const uint32_t threads[] = {64, 65};
-        char detail[PLACEMENT_DETAIL_MAX];
+        char detail[DETAIL_MAX];
         if (set_policy(MPOL_BIND) == -ENOSYS)
                 SKIP("a kernel without NUMA");
         for (size_t i = 0; i < ELEMENTS(threads); i++) {
@@ -282,12 +282,12 @@ static void test_pools_of_many_threads(void) {
                 s.point.message_size = 64;
                 s.messages = 10;
                 CHECK(run_well(&d, &s));
-                const char *proof = d.ends[END_FIRST].report.proof.text;
+                const char *proof = d.ends[END_FIRST].proof_at_end;
                 CHECK(strlen(proof) < (size_t) 64 * 1024);
                 CHECK_UINT(ranges_of(proof, "buffer"), threads[i] == 64 ? 64 : 1);
                 CHECK(strstr(proof, threads[i] == 64 ? "\"thread\":63,\"ranges\":" : "\"threads\":65,\"ranges\":"));
                 for (enum end end = END_FIRST; end < END_COUNT; end++)
-                        CHECK_INT(verify(&d, end, d.ends[end].report.proof.text, detail), 0);
+                        CHECK_INT(verify(&d, end, d.ends[end].report.proof, detail), 0);
                 driver_deinit(&d);
         }
         CHECK_INT(set_policy(MPOL_DEFAULT), 0);

@@ -8,15 +8,14 @@
 
 #include "check.h"
 #include "figure.h"
+#include "interrupt.h"
 #include "lanes.h"
 #include "pairs.h"
 #include "rings.h"
 #include "schema/util.h"
-#include "strike.h"
 
 #include <fcntl.h>
 #include <mqueue.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -94,16 +93,15 @@ static void test_every_byte_arrives(void) {
                                 s.warmup_ns = (i % 2) * 5 * NSEC_PER_MSEC;
                                 CHECK(run_well(&d, &s));
                                 CHECK_UINT(d.ends[END_SECOND].report.messages, cases[i].messages * cases[i].threads);
-                                bool told = number_in(d.ends[END_FIRST].report.effective.text, "chunk_bytes", &chunk);
-                                CHECK_INT(told, cases[i].size > cases[i].chunk && cases[i].chunk != 0);
-                                CHECK(!told || chunk == (int64_t) cases[i].chunk);
-                                CHECK_INT(number_in(d.ends[END_FIRST].report.effective.text, "chunks_per_message",
-                                                    &chunks),
-                                          told);
-                                CHECK(!told || (chunks * chunk >= size && (chunks - 1) * chunk < size));
+                                bool has_chunks = number_in(d.ends[END_FIRST].effective_at_end, "chunk_bytes", &chunk);
+                                CHECK_INT(has_chunks, cases[i].size > cases[i].chunk && cases[i].chunk != 0);
+                                CHECK(!has_chunks || chunk == (int64_t) cases[i].chunk);
+                                CHECK_INT(number_in(d.ends[END_FIRST].effective_at_end, "chunks_per_message", &chunks),
+                                          has_chunks);
+                                CHECK(!has_chunks || (chunks * chunk >= size && (chunks - 1) * chunk < size));
                                 driver_deinit(&d);
                         }
-        CHECK_NO_FAULT(strike_litter());
+        CHECK_NO_FAULT(interrupt_leftovers());
 }
 
 static void test_every_verification_by_time(void) {
@@ -152,12 +150,7 @@ static void test_receiver_that_stands_still(void) {
                 s.duration_ns = 250 * NSEC_PER_MSEC;
                 CHECK_INT(driver_open(&d, &s), 0);
                 CHECK_INT(driver_start(&d), 0);
-                for (unsigned n = 0; n < 10; n++) {
-                        (void) poll(NULL, 0, 10);
-                        (void) kill(d.ends[END_SECOND].pid, SIGSTOP);
-                        (void) poll(NULL, 0, 10);
-                        (void) kill(d.ends[END_SECOND].pid, SIGCONT);
-                }
+                stop_and_continue(d.ends[END_SECOND].pid, 10);
                 CHECK_INT(driver_collect(&d, util_now_ns() + 60 * NSEC_PER_SEC), 0);
                 CHECK_INT(driver_close(&d), 0);
                 driver_deinit(&d);
@@ -194,7 +187,7 @@ static void test_many_threads(void) {
                 CHECK_UINT(d.ends[END_FIRST].report.messages, 3 * s.point.threads);
                 driver_deinit(&d);
         }
-        CHECK_NO_FAULT(strike_litter());
+        CHECK_NO_FAULT(interrupt_leftovers());
 }
 
 static void expect_refusal(const struct driver_spec *s, const char *words) {
@@ -203,10 +196,10 @@ static void expect_refusal(const struct driver_spec *s, const char *words) {
         if (r == 0 || !strstr(d.trouble, words))
                 CHECK_FAIL("%d, \"%s\"; expected words: %s", r, d.trouble, words);
         driver_deinit(&d);
-        CHECK_NO_FAULT(strike_litter());
+        CHECK_NO_FAULT(interrupt_leftovers());
 }
 
-/* What is beyond the namespace's limits is said before anything is sent: System V would wait for ever. */
+/* What is beyond the namespace's limits is refused before anything is sent: System V would wait for ever. */
 static void test_limits_are_named(void) {
         struct driver_spec s = spec_of(TRANSPORT_MSGQ_SYSV, WORKLOAD_STREAM);
         char words[80];
@@ -216,7 +209,7 @@ static void test_limits_are_named(void) {
         expect_refusal(&s, words);
         s.point.message_size = 4096;
         s.options.msgq_depth = (uint64_t) read_number("/proc/sys/kernel/msgmnb") / 4096 + 1;
-        if (geteuid() != 0) /* who has CAP_SYS_RESOURCE, as this test may, is not held to it */
+        if (geteuid() != 0) /* a user with CAP_SYS_RESOURCE, as this test may be, is not bound by it */
                 expect_refusal(&s, "kernel.msgmnb is less");
 
         s = spec_of(TRANSPORT_MSGQ_POSIX, WORKLOAD_STREAM);
@@ -227,62 +220,61 @@ static void test_limits_are_named(void) {
         expect_refusal(&s, words);
 }
 
-static bool litter_is(const char *beginning) {
-        const char *litter = strike_litter();
-        return litter && strncmp(litter, beginning, strlen(beginning)) == 0;
+static bool leftovers_are(const char *beginning) {
+        const char *leftovers = interrupt_leftovers();
+        return leftovers && strncmp(leftovers, beginning, strlen(beginning)) == 0;
 }
 
-/* What strike.h looks for is found where it is. */
-static void test_litter_is_seen(void) {
-        CHECK_NO_FAULT(strike_litter());
+/* What interrupt.h searches for is found where it is. */
+static void test_leftovers_are_found(void) {
+        CHECK_NO_FAULT(interrupt_leftovers());
         int id = msgget(IPC_PRIVATE, IPC_CREAT | 0600);
-        CHECK(id >= 0 && litter_is("1 System V queues"));
+        CHECK(id >= 0 && leftovers_are("1 System V queues"));
         CHECK_INT(msgctl(id, IPC_RMID, NULL), 0);
         id = shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0600);
-        CHECK(id >= 0 && litter_is("1 System V segments"));
+        CHECK(id >= 0 && leftovers_are("1 System V segments"));
         CHECK_INT(shmctl(id, IPC_RMID, NULL), 0);
         int fd = shm_open("/left", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
-        CHECK(fd >= 0 && litter_is("1 objects in /dev/shm"));
+        CHECK(fd >= 0 && leftovers_are("1 objects in /dev/shm"));
         util_close(fd);
         CHECK_INT(shm_unlink("/left"), 0);
         mqd_t queue = mq_open("/left", O_CREAT | O_RDWR, 0600, NULL);
-        CHECK(queue >= 0 && litter_is("1 POSIX queues"));
+        CHECK(queue >= 0 && leftovers_are("1 POSIX queues"));
         (void) mq_close(queue);
         CHECK_INT(mq_unlink("/left"), 0);
-        CHECK_NO_FAULT(strike_litter());
+        CHECK_NO_FAULT(interrupt_leftovers());
 }
 
 /* The end that is left removes what both had, and the next run goes well. */
-static void strike_ends(int signal) {
+static void interrupt_ends(int signal) {
         for (size_t i = 0; i < ELEMENTS(transports) * ELEMENTS(workloads); i++)
-                for (unsigned n = 0; n < 2 * STRIKE_CASES; n++) {
+                for (unsigned n = 0; n < 2 * INTERRUPT_CASES; n++) {
                         if (!lanes_my_turn())
                                 continue;
                         struct driver d;
                         struct driver_spec s =
                                 spec_of(transports[i / ELEMENTS(workloads)], workloads[i % ELEMENTS(workloads)]);
-                        s.duration_ns = signal == SIGKILL ? STRIKE_NEVER_NS : STRIKE_WINDOW_NS;
-                        s.stall_ns = STRIKE_STALL_NS;
+                        interrupt_by_time(&s, signal);
                         s.point.threads = 2;
-                        s.chunk_bytes = n < STRIKE_CASES ? 0 : 1000;
-                        s.verify = strike_verify(n);
-                        CHECK_NO_FAULT(strike(&d, &s, strike_victim(n), signal));
+                        s.chunk_bytes = n < INTERRUPT_CASES ? 0 : 1000;
+                        s.verify = interrupt_verify(n);
+                        CHECK_NO_FAULT(interrupt_check(&d, &s, interrupt_victim(n), signal));
                         driver_deinit(&d);
                 }
 }
 
 static void test_killed_end(void) {
-        IN_LANES(LANES, strike_isolate, test_killed_end);
-        strike_ends(SIGKILL);
+        IN_LANES(LANES, interrupt_isolate, test_killed_end);
+        interrupt_ends(SIGKILL);
 }
 
 static void test_stopped_end(void) {
-        IN_LANES(LANES, strike_isolate, test_stopped_end);
-        strike_ends(SIGSTOP);
+        IN_LANES(LANES, interrupt_isolate, test_stopped_end);
+        interrupt_ends(SIGSTOP);
 }
 
 int main(void) {
-        const char *isolation_trouble = strike_isolate();
+        const char *isolation_trouble = interrupt_isolate();
         if (isolation_trouble) {
                 printf("skipped: %s\n", isolation_trouble);
                 return 77;
@@ -294,7 +286,7 @@ int main(void) {
         RUN(test_depth);
         RUN(test_many_threads);
         RUN(test_limits_are_named);
-        RUN(test_litter_is_seen);
+        RUN(test_leftovers_are_found);
         RUN(test_killed_end);
         RUN(test_stopped_end);
         return check_end();

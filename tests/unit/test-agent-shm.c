@@ -7,14 +7,13 @@
 
 #include "check.h"
 #include "figure.h"
+#include "interrupt.h"
 #include "lanes.h"
 #include "pairs.h"
 #include "schema/transport/ring-layout.h"
 #include "schema/util.h"
-#include "strike.h"
 
 #include <dirent.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,7 +122,7 @@ static void test_every_combination_by_count(void) {
 }
 
 /* In an open loop the last message is not there before its time, and each has one latency, at the end that knows when
- * it was due: whoever waits for it, and however. With a warm-up before, the schedule begins anew. */
+ * it was due, in every wait and by either end. With a warm-up before, the schedule begins anew. */
 static void test_rate(void) {
         for (enum wait_mode wait = WAIT_BLOCK; wait < WAIT_COUNT; wait++)
                 for (size_t k = 0; k < ELEMENTS(workloads); k++) {
@@ -132,7 +131,8 @@ static void test_rate(void) {
                         struct driver_spec s = counted(shm_spec(t, workloads[k], wait), 50);
                         enum end timed = workloads[k] == WORKLOAD_STREAM ? END_SECOND : END_FIRST;
                         uint64_t all = 50;
-                        s.verify = wait == WAIT_BLOCK ? VERIFY_CHECKSUM : VERIFY_TOUCH; /* whoever fills messages */
+                        s.verify =
+                                wait == WAIT_BLOCK ? VERIFY_CHECKSUM : VERIFY_TOUCH; /* whichever end fills messages */
                         s.warmup_ns = k * 5 * NSEC_PER_MSEC;
                         s.rate = 1000;
                         if (wait != WAIT_SPIN) { /* spinners take each other's time */
@@ -204,12 +204,12 @@ static void test_many_threads(void) {
 static uint64_t futex_waits(const struct driver *d) {
         uint64_t sum = 0;
         for (enum end end = END_FIRST; end < END_COUNT; end++)
-                sum += strtoull(text_in(d->ends[end].report.effective.text, "futex_waits"), NULL, 10);
+                sum += strtoull(text_in(d->ends[end].effective_at_end, "futex_waits"), NULL, 10);
         return sum;
 }
 
-/* Who waits sleeps, and leaves the CPU to the other. Of a round trip one end at least has to, unless somebody else
- * takes the CPU away just before it would. */
+/* An end that waits sleeps, and leaves the CPU to the other. In a round trip one end at least has to, unless another
+ * process takes the CPU away just before it would. */
 static void test_one_cpu(void) {
         int cpus[2];
         CHECK(allowed_cpus(cpus) > 0);
@@ -230,7 +230,7 @@ static void test_effective(void) {
         s.options.ring_bytes = 65536;
         s.point.message_size = 4096;
         CHECK(run_well(&d, &s));
-        const char *e = d.ends[END_FIRST].report.effective.text;
+        const char *e = d.ends[END_FIRST].effective_at_end;
         CHECK_STRING(text_in(e, "ring_slot_bytes"), "4160");
         CHECK_STRING(text_in(e, "ring_messages"), "15");
         CHECK_STRING(text_in(e, "ring_bytes"), "62400");
@@ -243,19 +243,19 @@ static void test_effective(void) {
 
         s = counted(shm_spec(TRANSPORT_SHM_POSIX, WORKLOAD_STREAM, WAIT_SPIN), 1000);
         CHECK(run_well(&d, &s));
-        CHECK_STRING(text_in(d.ends[END_SECOND].report.effective.text, "futex_waits"), ""); /* a spinner knows none */
-        CHECK_STRING(text_in(d.ends[END_SECOND].report.effective.text, "object"), "shm_open");
+        CHECK_STRING(text_in(d.ends[END_SECOND].effective_at_end, "futex_waits"), ""); /* a spinner knows none */
+        CHECK_STRING(text_in(d.ends[END_SECOND].effective_at_end, "object"), "shm_open");
         driver_deinit(&d);
 }
 
 /* Only a stream's reader, in a closed loop and a ring of many slots. */
-static void test_who_gathers(void) {
+static void test_gathering_ends(void) {
         static const struct {
                 enum workload workload;
                 uint64_t size, ring_bytes;
                 double rate;
                 enum toggle gather;
-                const char *there, *back; /* what the first and the second end say */
+                const char *there, *back; /* of the first and of the second end */
         } cases[] = {{WORKLOAD_STREAM, 64, 1 << 23, 0, TOGGLE_UNSET, "", "32000"},
                      {WORKLOAD_STREAM, 64, 1 << 20, 0, TOGGLE_ON, "", "8192"},
                      {WORKLOAD_STREAM, 64, 1 << 20, 0, TOGGLE_OFF, "", "0"},
@@ -271,8 +271,8 @@ static void test_who_gathers(void) {
                 s.options.gather = cases[i].gather;
                 s.rate = cases[i].rate;
                 CHECK(run_well(&d, &s));
-                CHECK_STRING(text_in(d.ends[END_FIRST].report.effective.text, "gather_ns"), cases[i].there);
-                CHECK_STRING(text_in(d.ends[END_SECOND].report.effective.text, "gather_ns"), cases[i].back);
+                CHECK_STRING(text_in(d.ends[END_FIRST].effective_at_end, "gather_ns"), cases[i].there);
+                CHECK_STRING(text_in(d.ends[END_SECOND].effective_at_end, "gather_ns"), cases[i].back);
                 driver_deinit(&d);
         }
 }
@@ -291,7 +291,7 @@ static void test_pages(void) {
         s = shm_spec(TRANSPORT_SHM_SYSV, WORKLOAD_PINGPONG, WAIT_BLOCK);
         CHECK(run_well(&d, &s));
         for (enum end end = END_FIRST; end < END_COUNT; end++) {
-                ring = strstr(d.ends[end].report.proof.text, "{\"what\":\"ring\"");
+                ring = strstr(d.ends[end].proof_at_end, "{\"what\":\"ring\"");
                 CHECK(ring && strstr(ring, "\"absent\":0,"));
         }
         driver_deinit(&d);
@@ -326,7 +326,7 @@ static uint64_t huge_page_bytes(void) {
         return (uint64_t) first_number("/proc/meminfo", "Hugepagesize:") * 1024;
 }
 
-/* Of the one of them that takes the fewest or the most pages; 0: this kernel has none of these. */
+/* The size of the fewest or the most pages; 0: this kernel has none of these. */
 static int64_t pages_needed(bool most) {
         uint64_t page = huge_page_bytes(), needed = 0;
         for (size_t t = 0; page && t < ELEMENTS(huge_carriers); t++) {
@@ -364,7 +364,7 @@ static void check_huge(const struct driver_spec *s) {
         struct driver d;
         CHECK(run_well(&d, s));
         for (enum end end = END_FIRST; end < END_COUNT; end++) {
-                const char *e = d.ends[end].report.effective.text;
+                const char *e = d.ends[end].effective_at_end;
                 CHECK_STRING(text_in(e, "huge_pages"), "true");
                 CHECK_UINT(strtoull(text_in(e, "page_bytes"), NULL, 10), page);
                 CHECK_UINT(strtoull(text_in(e, "shared_bytes"), NULL, 10), area);
@@ -398,19 +398,18 @@ static void test_no_huge_pages_of_a_file(void) {
         driver_deinit(&d);
 }
 
-static void strike_ends(int signal) {
+static void interrupt_ends(int signal) {
         for (size_t t = 0; t < ELEMENTS(carriers); t++)
                 for (size_t k = 0; k < ELEMENTS(workloads); k++)
-                        for (unsigned i = 0; i < WAIT_COUNT * STRIKE_CASES; i++) {
+                        for (unsigned i = 0; i < WAIT_COUNT * INTERRUPT_CASES; i++) {
                                 if (!lanes_my_turn())
                                         continue;
                                 struct driver d;
                                 struct driver_spec s =
-                                        shm_spec(carriers[t], workloads[k], (enum wait_mode)(i / STRIKE_CASES));
-                                s.duration_ns = signal == SIGKILL ? STRIKE_NEVER_NS : STRIKE_WINDOW_NS;
-                                s.stall_ns = STRIKE_STALL_NS;
-                                s.verify = strike_verify(i);
-                                CHECK_NO_FAULT(strike(&d, &s, strike_victim(i), signal));
+                                        shm_spec(carriers[t], workloads[k], (enum wait_mode)(i / INTERRUPT_CASES));
+                                interrupt_by_time(&s, signal);
+                                s.verify = interrupt_verify(i);
+                                CHECK_NO_FAULT(interrupt_check(&d, &s, interrupt_victim(i), signal));
                                 driver_deinit(&d);
                         }
 }
@@ -418,19 +417,19 @@ static void strike_ends(int signal) {
 static void test_killed_end(void) {
         if (isolation_trouble)
                 SKIP("%s", isolation_trouble);
-        IN_LANES(LANES, strike_isolate, test_killed_end);
-        strike_ends(SIGKILL);
+        IN_LANES(LANES, interrupt_isolate, test_killed_end);
+        interrupt_ends(SIGKILL);
 }
 
 static void test_stopped_end(void) {
         if (isolation_trouble)
                 SKIP("%s", isolation_trouble);
-        IN_LANES(LANES, strike_isolate, test_stopped_end);
-        strike_ends(SIGSTOP);
+        IN_LANES(LANES, interrupt_isolate, test_stopped_end);
+        interrupt_ends(SIGSTOP);
 }
 
 int main(void) {
-        isolation_trouble = strike_isolate();
+        isolation_trouble = interrupt_isolate();
         RUN(test_every_combination_by_time);
         RUN(test_every_spinner_by_time);
         RUN(test_every_combination_by_count);
@@ -440,7 +439,7 @@ int main(void) {
         RUN(test_many_threads);
         RUN(test_one_cpu);
         RUN(test_effective);
-        RUN(test_who_gathers);
+        RUN(test_gathering_ends);
         RUN(test_pages);
         RUN(test_too_few_huge_pages);
         RUN(test_huge_pages);

@@ -2,24 +2,23 @@
 
 /*
  * Real pairs of agents over every row of the table of transports, in each of its copy modes and waits, both workloads
- * and every verification: what is sent is received, whichever end is killed or stopped the other says so and nothing is
- * left, and a reader that stands still finds its messages as they were. A new row is tested here without a line; what
- * only it has is for a test of its own.
+ * and every verification: what is sent is received, whichever end is killed or stopped the other reports it and nothing
+ * is left, and a reader that stands still finds its messages as they were. A new row is tested here without a line;
+ * what only it has is for a test of its own.
  */
 
 #include "check.h"
 #include "figure.h"
+#include "interrupt.h"
 #include "lanes.h"
 #include "pairs.h"
 #include "schema/spec/axes.h"
 #include "schema/transport/file-layout.h"
 #include "schema/util.h"
-#include "strike.h"
 
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <poll.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
@@ -86,7 +85,7 @@ static bool run_well(struct driver *d, const struct driver_spec *s) {
         const char *fault = r < 0 ? d->trouble : NULL;
         for (enum end end = END_FIRST; !fault && s->messages && end < END_COUNT; end++)
                 if (d->ends[end].report.messages != s->messages * s->point.threads)
-                        fault = "not as many messages as were asked for";
+                        fault = "another number of messages than the limit";
         if (fault)
                 explain(s, fault);
         return !fault;
@@ -141,12 +140,7 @@ static void test_reader_that_stands_still(void) {
                 s.duration_ns = 150 * NSEC_PER_MSEC;
                 CHECK_INT(driver_open(&d, &s), 0);
                 CHECK_INT(driver_start(&d), 0);
-                for (unsigned i = 0; i < 5; i++) {
-                        (void) poll(NULL, 0, 10);
-                        (void) kill(d.ends[END_SECOND].pid, SIGSTOP);
-                        (void) poll(NULL, 0, 10);
-                        (void) kill(d.ends[END_SECOND].pid, SIGCONT);
-                }
+                stop_and_continue(d.ends[END_SECOND].pid, 5);
                 int r = driver_collect(&d, util_now_ns() + 60 * NSEC_PER_SEC);
                 if (r < 0)
                         explain(&s, d.trouble);
@@ -157,7 +151,7 @@ static void test_reader_that_stands_still(void) {
 }
 
 /* Each way, with the verifications in turn. */
-static void strike_ends(int signal) {
+static void interrupt_ends(int signal) {
         struct way way;
         for (size_t n = 0; way_at(n, &way); n++)
                 for (unsigned i = 0; i < ELEMENTS(workloads) * END_COUNT; i++) {
@@ -165,10 +159,9 @@ static void strike_ends(int signal) {
                         struct driver_spec s = spec_of(&way, workloads[i / END_COUNT]);
                         if (!lanes_my_turn())
                                 continue;
-                        s.duration_ns = signal == SIGKILL ? STRIKE_NEVER_NS : STRIKE_WINDOW_NS;
-                        s.stall_ns = STRIKE_STALL_NS;
+                        interrupt_by_time(&s, signal);
                         s.verify = (enum verify)((n + i) % VERIFY_COUNT);
-                        CHECK_NO_FAULT(strike(&d, &s, strike_victim(i), signal));
+                        CHECK_NO_FAULT(interrupt_check(&d, &s, interrupt_victim(i), signal));
                         driver_deinit(&d);
                 }
 }
@@ -176,27 +169,26 @@ static void strike_ends(int signal) {
 static void test_killed_end(void) {
         if (isolation_trouble)
                 SKIP("%s", isolation_trouble);
-        IN_LANES(LANES, strike_isolate, test_killed_end);
-        strike_ends(SIGKILL);
+        IN_LANES(LANES, interrupt_isolate, test_killed_end);
+        interrupt_ends(SIGKILL);
 }
 
 static void test_stopped_end(void) {
         if (isolation_trouble)
                 SKIP("%s", isolation_trouble);
-        IN_LANES(LANES, strike_isolate, test_stopped_end);
-        strike_ends(SIGSTOP);
+        IN_LANES(LANES, interrupt_isolate, test_stopped_end);
+        interrupt_ends(SIGSTOP);
 }
 
-/* Among the pages by node, before those by size: the latter are of what is mapped, whoever made it. */
+/* Among the pages by node, before those by size: the latter are of what is mapped, whichever end made it. */
 static bool is_listed(const struct driver_end *e, const char *what) {
         char object[64];
         (void) snprintf(object, sizeof object, "{\"what\":\"%s\"", what);
-        const char *found = strstr(e->report.proof.text, object),
-                   *sizes = strstr(e->report.proof.text, "\"page_sizes\"");
+        const char *found = strstr(e->proof_at_end, object), *sizes = strstr(e->proof_at_end, "\"page_sizes\"");
         return found && sizes && found < sizes;
 }
 
-/* Which call moves the message, and whose the slots are that it lies in. */
+/* Which call moves the message, and which end has the slots that it lies in. */
 static void test_process_vm(void) {
         for (enum copy_mode c = COPY_TWO; c <= COPY_ONE; c++) {
                 const struct way way = {.transport = TRANSPORT_PROCESS_VM, .copy_mode = c};
@@ -205,7 +197,7 @@ static void test_process_vm(void) {
                 struct file_layout l = file_layout_of(&s.point, (uint64_t) sysconf(_SC_PAGESIZE));
                 s.messages = 500;
                 CHECK(run_well(&d, &s));
-                const char *effective = d.ends[END_SECOND].report.effective.text;
+                const char *effective = d.ends[END_SECOND].effective_at_end;
                 CHECK_STRING(text_in(effective, c == COPY_ONE ? "send_method" : "receive_method"),
                              c == COPY_ONE ? "process_vm_writev" : "process_vm_readv");
                 CHECK_STRING(text_in(effective, "slots_of"), c == COPY_ONE ? "receiver" : "sender");
@@ -238,7 +230,7 @@ static void test_process_vm_not_permitted(void) {
         driver_deinit(&d);
 }
 
-/* What is sealed, and whose pages can be shown: a pool's are its sender's. */
+/* What is sealed, and which end shows its pages: a pool's are its sender's. */
 static void test_memfd(void) {
         for (enum memfd_source m = MEMFD_FRESH; m < MEMFD_COUNT; m++) {
                 const struct way way = {.transport = TRANSPORT_MEMFD, .memfd = m};
@@ -246,7 +238,7 @@ static void test_memfd(void) {
                 struct driver_spec s = spec_of(&way, WORKLOAD_STREAM);
                 s.messages = 500;
                 CHECK(run_well(&d, &s));
-                const char *effective = d.ends[END_SECOND].report.effective.text;
+                const char *effective = d.ends[END_SECOND].effective_at_end;
                 CHECK_STRING(text_in(effective, "memfd"), memfd_source_name(m));
                 CHECK_STRING(text_in(effective, "seals"), m == MEMFD_POOL ? "shrink grow" : "shrink grow write");
                 CHECK_INT(is_listed(&d.ends[END_FIRST], "page_cache"), m == MEMFD_POOL);
@@ -256,7 +248,7 @@ static void test_memfd(void) {
 }
 
 int main(void) {
-        isolation_trouble = strike_isolate();
+        isolation_trouble = interrupt_isolate();
         RUN(test_every_way_by_count);
         RUN(test_a_long_message);
         RUN(test_reader_that_stands_still);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * What the agents do when TCP goes wrong: ends that die or stop, connections that are reset, bytes that change,
- * strangers at the port, ports and buffers that run out, and a thousand connections. A relay stands between the two
- * agents' peer channels; where it is told to, it puts a port of its own in the place of the server's.
+ * What the agents do when TCP goes wrong: ends that die or stop, connections that are reset, bytes that change, foreign
+ * clients at the port, ports and buffers that run out, and a thousand connections. A relay stands between the two
+ * agents' peer channels; on request it puts a port of its own in the place of the server's.
  */
 
 #include "agent/base/peer.h"
 #include "check.h"
 #include "figure.h"
+#include "interrupt.h"
 #include "lanes.h"
 #include "pairs.h"
 #include "rings.h"
 #include "schema/util.h"
-#include "strike.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,9 +31,11 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#define STALL_NS NSEC_PER_SEC /* of a thread whose peer is stopped; a busy machine may hold one up for a while, too */
+#define STALL_NS                                                                                                       \
+        NSEC_PER_SEC /* for a thread whose peer is stopped; a busy machine may hold one up for a while, too            \
+                      */
 #define CONNECTIONS_MAX 4
-#define GREETING 16u /* bytes that the client says first on each connection */
+#define GREETING 16u /* bytes that the client sends first on each connection */
 #define NEVER SIZE_MAX
 
 static const enum engine engines[] = {ENGINE_SYSCALL, ENGINE_IO_URING};
@@ -54,6 +56,7 @@ static struct driver_spec fault_spec(enum engine engine, enum copy_mode mode) {
         s.verify = VERIFY_CHECKSUM;
         s.messages = 200;
         s.interval_ns = 50 * NSEC_PER_MSEC;
+        s.stamp = true;
         return s;
 }
 
@@ -61,7 +64,7 @@ static struct driver_spec fault_spec(enum engine engine, enum copy_mode mode) {
 static struct driver_spec endless_spec(enum engine engine, enum copy_mode mode) {
         struct driver_spec s = fault_spec(engine, mode);
         s.messages = 0;
-        s.duration_ns = STRIKE_NEVER_NS;
+        s.duration_ns = INTERRUPT_ENDLESS_NS;
         return s;
 }
 
@@ -87,26 +90,26 @@ static struct driver_spec job_spec(size_t k) {
 static void test_killed_end(void) {
         if (isolation_trouble)
                 SKIP("%s", isolation_trouble);
-        IN_LANES(lanes_of_locked_pages(), strike_isolate, test_killed_end);
+        IN_LANES(lanes_of_locked_pages(), interrupt_isolate, test_killed_end);
         for (size_t k = 0; k < ELEMENTS(jobs) * n_engines; k++)
-                for (unsigned n = 0; n < STRIKE_CASES; n++) {
+                for (unsigned n = 0; n < INTERRUPT_CASES; n++) {
                         if (!lanes_my_turn())
                                 continue;
                         struct driver d;
                         struct driver_spec s = job_spec(k);
-                        s.verify = strike_verify(n);
-                        CHECK_NO_FAULT(strike(&d, &s, strike_victim(n), SIGKILL));
+                        s.verify = interrupt_verify(n);
+                        CHECK_NO_FAULT(interrupt_check(&d, &s, interrupt_victim(n), SIGKILL));
                         driver_deinit(&d);
                 }
 }
 
-/* Of a stream of short messages, too. */
-static void test_struck_end_of_short_messages(void) {
+/* The same for a stream of short messages. */
+static void test_interrupted_end_of_short_messages(void) {
         if (isolation_trouble)
                 SKIP("%s", isolation_trouble);
         if (no_rings)
                 SKIP("%s", no_rings);
-        IN_LANES(lanes_of_locked_pages(), strike_isolate, test_struck_end_of_short_messages);
+        IN_LANES(lanes_of_locked_pages(), interrupt_isolate, test_interrupted_end_of_short_messages);
         for (enum end victim = END_FIRST; victim < END_COUNT; victim++)
                 for (unsigned stop = 0; stop < 2; stop++) {
                         if (!lanes_my_turn())
@@ -119,7 +122,7 @@ static void test_struck_end_of_short_messages(void) {
                                 s.messages = SPEC_COUNT_MAX / s.point.threads;
                                 s.stall_ns = STALL_NS;
                         }
-                        CHECK_NO_FAULT(strike(&d, &s, victim, stop ? SIGSTOP : SIGKILL));
+                        CHECK_NO_FAULT(interrupt_check(&d, &s, victim, stop ? SIGSTOP : SIGKILL));
                         driver_deinit(&d);
                 }
 }
@@ -128,7 +131,7 @@ static void test_struck_end_of_short_messages(void) {
 static void test_stopped_end(void) {
         if (isolation_trouble)
                 SKIP("%s", isolation_trouble);
-        IN_LANES(lanes_of_locked_pages(), strike_isolate, test_stopped_end);
+        IN_LANES(lanes_of_locked_pages(), interrupt_isolate, test_stopped_end);
         for (size_t k = 0; k < ELEMENTS(jobs) * n_engines; k++)
                 for (unsigned n = 0; n < END_COUNT; n++) {
                         if (!lanes_my_turn())
@@ -139,7 +142,7 @@ static void test_stopped_end(void) {
                         s.duration_ns = 0;
                         s.messages = SPEC_COUNT_MAX / s.point.threads;
                         s.stall_ns = STALL_NS;
-                        CHECK_NO_FAULT(strike(&d, &s, strike_victim(n), SIGSTOP));
+                        CHECK_NO_FAULT(interrupt_check(&d, &s, interrupt_victim(n), SIGSTOP));
                         driver_deinit(&d);
                 }
 }
@@ -156,15 +159,15 @@ struct pump {
 struct relay {
         int sides[END_COUNT]; /* ours, of the server's channel and of the client's */
         bool proxy;           /* connections go through us */
-        bool strangers;       /* some come before the client does */
-        int late_ms;          /* that the client's first connection says nothing */
+        bool foreign;         /* some come before the client does */
+        int late_ms;          /* delay before the first byte on the client's first connection */
         int victim;           /* the connection that has the fault */
         size_t flip, reset;   /* at this byte of what the server sends, or NEVER */
         size_t n_silent;
-        int silent[200]; /* strangers that say nothing */
+        int silent[200]; /* foreign clients that send nothing */
         uint16_t port;   /* of the server */
         int listener;
-        pthread_t packets, door;
+        pthread_t packets, accepting;
         struct pump pumps[2 * CONNECTIONS_MAX];
 };
 
@@ -241,25 +244,25 @@ static void *take_connections(void *userdata) {
         return NULL;
 }
 
-static uint16_t open_door(struct relay *r) {
+static uint16_t open_listener(struct relay *r) {
         struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
         socklen_t length = sizeof a;
         r->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         if (r->listener < 0 || bind(r->listener, (struct sockaddr *) &a, sizeof a) < 0 || listen(r->listener, 8) < 0 ||
             getsockname(r->listener, (struct sockaddr *) &a, &length) < 0 ||
-            pthread_create(&r->door, NULL, take_connections, r))
+            pthread_create(&r->accepting, NULL, take_connections, r))
                 abort();
         return ntohs(a.sin_port);
 }
 
-/* Who calls without being the client: with wrong words, with too few, without any. */
-static void send_strangers(struct relay *r) {
+/* Connects without being the client: with a wrong greeting, with a part of one, without any. */
+static void connect_foreign(struct relay *r) {
         static const unsigned char words[GREETING] = "GET / HTTP/1.1\r\n";
-        int talker = connect_to(r->port), stammerer = connect_to(r->port);
-        (void) write_all(talker, words, sizeof words);
-        (void) write_all(stammerer, words, 5);
-        (void) util_close(talker);
-        (void) util_close(stammerer);
+        int wrong = connect_to(r->port), short_one = connect_to(r->port);
+        (void) write_all(wrong, words, sizeof words);
+        (void) write_all(short_one, words, 5);
+        (void) util_close(wrong);
+        (void) util_close(short_one);
         for (r->n_silent = 0; r->n_silent < ELEMENTS(r->silent); r->n_silent++)
                 r->silent[r->n_silent] = connect_to(r->port);
 }
@@ -269,9 +272,9 @@ static void look_at(struct relay *r, struct peer_packet *packet) {
                 return;
         r->port = (uint16_t) packet->value;
         if (r->proxy)
-                packet->value = open_door(r);
-        if (r->strangers)
-                send_strangers(r);
+                packet->value = open_listener(r);
+        if (r->foreign)
+                connect_foreign(r);
 }
 
 static void *relay_packets(void *userdata) {
@@ -300,7 +303,7 @@ static void relay_end(struct relay *r) {
         (void) pthread_join(r->packets, NULL);
         if (r->proxy && r->port) {
                 (void) shutdown(r->listener, SHUT_RDWR);
-                (void) pthread_join(r->door, NULL);
+                (void) pthread_join(r->accepting, NULL);
                 (void) close(r->listener);
         }
         for (size_t i = 0; i < ELEMENTS(r->pumps); i++)
@@ -340,8 +343,8 @@ static void test_relay(void) {
         driver_deinit(&d);
 }
 
-/* Of several threads one has its connection reset: the run fails for that, and everything ends. An end that finds the
- * other gone before its own thread has told it so knows no better. */
+/* One of several threads has its connection reset: the run fails for that, and everything ends. An end that finds the
+ * other gone before its own thread has reported the reset knows no better. */
 static void test_reset_connection(void) {
         static const char words[] = "closed the channel of thread 1";
         for (size_t e = 0; e < n_engines; e++)
@@ -382,7 +385,7 @@ static void test_changed_stamp(void) {
         struct driver_spec s = fault_spec(ENGINE_SYSCALL, COPY_ONE);
         s.verify = VERIFY_NONE;
         CHECK_INT(run_relayed(&d, &r, &s), -EBADMSG);
-        CHECK(strstr(d.trouble, "thread 0, message 5 says that it was sent at "));
+        CHECK(strstr(d.trouble, "thread 0, message 5 has the send time "));
         driver_deinit(&d);
 }
 
@@ -403,33 +406,33 @@ static void test_faults_of_short_messages(void) {
                 driver_deinit(&d);
                 struct relay stamp = {.proxy = true, .flip = 80 * 1000 + 7, .reset = NEVER, .victim = 0};
                 CHECK_INT(run_relayed(&d, &stamp, &s), -EBADMSG);
-                CHECK(strstr(d.trouble, "thread 0, message 80 says that it was sent at "));
+                CHECK(strstr(d.trouble, "thread 0, message 80 has the send time "));
                 driver_deinit(&d);
         }
 }
 
 /* More of them than are listened to at once, before the client's first connection. */
-static void test_strangers(void) {
+static void test_foreign_clients(void) {
         struct driver d = {};
-        struct relay r = {.strangers = true, .flip = NEVER, .reset = NEVER};
+        struct relay r = {.foreign = true, .flip = NEVER, .reset = NEVER};
         struct driver_spec s = fault_spec(ENGINE_SYSCALL, COPY_TWO);
         CHECK_INT(run_relayed(&d, &r, &s), 0);
         size_t all = 2 + ELEMENTS(r.silent); /* they are let in in the order of coming, and so before the client */
-        CHECK_INT(figure(d.ends[END_FIRST].report.effective.text, "strangers_refused"), all);
+        CHECK_INT(figure(d.ends[END_FIRST].effective_at_end, "strangers_refused"), all);
         driver_deinit(&d);
 }
 
-/* A client that did not run between its first connection and what it says there is no stranger. */
+/* A client that did not run between its first connection and its greeting is not taken for a foreign one. */
 static void test_late_client(void) {
         struct driver d = {};
         struct relay r = {.proxy = true, .late_ms = 600, .flip = NEVER, .reset = NEVER};
         struct driver_spec s = fault_spec(ENGINE_SYSCALL, COPY_TWO);
         CHECK_INT(run_relayed(&d, &r, &s), 0);
-        CHECK_INT(figure(d.ends[END_FIRST].report.effective.text, "strangers_refused"), 0);
+        CHECK_INT(figure(d.ends[END_FIRST].effective_at_end, "strangers_refused"), 0);
         driver_deinit(&d);
 }
 
-/* A network of our own, where settings are nobody else's. */
+/* A network namespace of its own, whose settings no other process uses. */
 static bool enter_own_network(void) {
         struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
         int fd = -1;
@@ -534,15 +537,14 @@ static bool memlock_is_enough(enum engine engine, enum data_direction direction,
         if (direction == DIRECTION_BOTH && enobufs == 0) /* they are of one user: either is in the other's way */
                 enobufs = figure(d.ends[END_SECOND].counters, "enobufs");
         uint64_t messages = d.ends[END_SECOND].report.messages;
-        const char *effective =
-                d.ends[END_FIRST].report.effective.text; /* says what the refusals are to be read with */
-        bool told = effective && strstr(effective, "\"memlock_bytes\":1048576") &&
-                    !strstr(effective, "\"optmem_max_bytes\":") == (engine == ENGINE_IO_URING);
-        if (r < 0 || !told || enobufs <= 0 || messages != s.messages * threads)
+        const char *effective = d.ends[END_FIRST].effective_at_end; /* the limits that explain the refusals */
+        bool named = effective && strstr(effective, "\"memlock_bytes\":1048576") &&
+                     !strstr(effective, "\"optmem_max_bytes\":") == (engine == ENGINE_IO_URING);
+        if (r < 0 || !named || enobufs <= 0 || messages != s.messages * threads)
                 fprintf(stderr, "engine %s, %s, %" PRIu32 " threads: %s: ENOBUFS %.0f, %" PRIu64 " messages\n",
                         engine_name(engine), direction_name(direction), threads, d.trouble, enobufs, messages);
         driver_deinit(&d);
-        return r == 0 && told && enobufs > 0 && messages == s.messages * threads;
+        return r == 0 && named && enobufs > 0 && messages == s.messages * threads;
 }
 
 /* Enough pages for one of the pool's messages at a time, and too few to register them all. */
@@ -561,7 +563,7 @@ static int many_pools(void) {
         static const struct {
                 enum workload workload;
                 uint32_t threads;
-                const char *told;
+                const char *buffers; /* in `effective` */
         } cases[] = {
                 {WORKLOAD_STREAM, 2, "\"registered_buffers\":true"},
                 {WORKLOAD_STREAM, 20, "\"registered_buffers_reason\":\"RLIMIT_MEMLOCK"},
@@ -577,10 +579,10 @@ static int many_pools(void) {
                 s.point.message_size = 1000;
                 s.point.fields = 1; /* which every kernel that sends so takes from registered memory */
                 int r = driver_run(&d, &s);
-                const char *told = d.ends[END_FIRST].report.effective.text;
-                if (r < 0 || !told || !strstr(told, cases[i].told)) {
+                const char *effective = d.ends[END_FIRST].effective_at_end;
+                if (r < 0 || !effective || !strstr(effective, cases[i].buffers)) {
                         fprintf(stderr, "%s, %" PRIu32 " threads: %s; %s\n", workload_name(s.point.workload),
-                                s.point.threads, d.trouble, told ? told : "no report");
+                                s.point.threads, d.trouble, effective ? effective : "no report");
                         fault = 1;
                 }
                 driver_deinit(&d);
@@ -636,10 +638,11 @@ static void test_thousand_connections(void) {
         CHECK_INT(getrlimit(RLIMIT_NOFILE, &before), 0);
         low = (struct rlimit){.rlim_cur = 200, .rlim_max = before.rlim_max};
         CHECK_INT(setrlimit(RLIMIT_NOFILE, &low), 0);
-        for (size_t k = 0; k < 2 * ELEMENTS(modes) * n_engines; k++) {
+        for (size_t k = 0; k < ELEMENTS(modes) * n_engines; k++) {
                 struct driver d;
-                struct driver_spec s = fault_spec(engines[k / 2 / ELEMENTS(modes)], modes[k / 2 % ELEMENTS(modes)]);
-                s.point.workload = k % 2 ? WORKLOAD_STREAM : WORKLOAD_PINGPONG;
+                size_t engine = k / ELEMENTS(modes), mode = k % ELEMENTS(modes);
+                struct driver_spec s = fault_spec(engines[engine], modes[mode]);
+                s.point.workload = engine == mode ? WORKLOAD_STREAM : WORKLOAD_PINGPONG;
                 s.point.threads = SPEC_THREADS_MAX;
                 s.point.message_size = 1000;
                 s.messages = 3;
@@ -665,13 +668,13 @@ static void test_options_that_cannot_be(void) {
         CHECK(fails_with(&s, "congestion no-such: "));
 }
 
-/* Of the cases below those are left out that are a ring's: one of them says so. */
+/* Cases that need a ring are left out below; one of them gives the reason. */
 static void test_rings_that_are_not_to_be_had(void) {
         SKIP("%s: nothing is done by io_uring", no_rings);
 }
 
 int main(void) {
-        isolation_trouble = strike_isolate();
+        isolation_trouble = interrupt_isolate();
         (void) signal(SIGPIPE, SIG_IGN);
         no_rings = ring_trouble();
         if (no_rings) {
@@ -680,13 +683,13 @@ int main(void) {
         }
         RUN(test_killed_end);
         RUN(test_stopped_end);
-        RUN(test_struck_end_of_short_messages);
+        RUN(test_interrupted_end_of_short_messages);
         RUN(test_relay);
         RUN(test_reset_connection);
         RUN(test_changed_byte);
         RUN(test_changed_stamp);
         RUN(test_faults_of_short_messages);
-        RUN(test_strangers);
+        RUN(test_foreign_clients);
         RUN(test_late_client);
         RUN(test_no_port);
         RUN(test_few_buffers);

@@ -2,8 +2,8 @@
 
 /*
  * Real pairs of agents over TCP: every copy mode, engine and direction with every byte checked; sizes that no field
- * divides; many connections; open loops; what the sockets and the notifications of zero-copy sends tell; the pages that
- * the proof has. test-agent-tcp-faults.c breaks them.
+ * divides; many connections; open loops; the sockets' state and the notifications of zero-copy sends in the report; the
+ * pages that the proof has. test-agent-tcp-faults.c breaks them.
  */
 
 #include "check.h"
@@ -46,6 +46,7 @@ static struct driver_spec tcp_spec(const struct job *job, enum engine engine, en
         s.duration_ns = 60 * NSEC_PER_MSEC;
         s.warmup_ns = 10 * NSEC_PER_MSEC;
         s.interval_ns = 20 * NSEC_PER_MSEC;
+        s.stamp = true;
         return s;
 }
 
@@ -73,7 +74,7 @@ static bool run_well(struct driver *d, const struct driver_spec *s) {
         return r == 0;
 }
 
-/* The ends whose messages were received in this job. */
+/* The ends that receive messages in this job. */
 static bool receives(const struct job *job, enum end end) {
         if (job->workload == WORKLOAD_PINGPONG || job->direction == DIRECTION_BOTH)
                 return true;
@@ -157,7 +158,7 @@ static void test_every_mode_by_time(void) {
                         }
 }
 
-/* More messages than the pool has must wait for notifications; of connections on loopback each says that the kernel has
+/* More messages than the pool has must wait for notifications; each connection on loopback reports that the kernel has
  * copied the bytes after all. */
 static void test_notifications(void) {
         for (size_t k = 0; k < ELEMENTS(jobs) * n_engines; k++) {
@@ -168,13 +169,13 @@ static void test_notifications(void) {
                 s.warmup_ns = 0;
                 CHECK(run_well(&d, &s));
                 for (enum end end = END_FIRST; end < END_COUNT; end++) {
-                        const char *told = d.ends[end].counters;
-                        double completions = figure(told, "zerocopy_completions");
+                        const char *counters = d.ends[end].counters;
+                        double completions = figure(counters, "zerocopy_completions");
                         if (!sends(job, end))
                                 continue;
-                        CHECK(completions > 0 && completions <= figure(told, "zerocopy_sends"));
-                        CHECK(figure(told, "zerocopy_copied") == completions);
-                        CHECK(figure(told, "zerocopy_copied_fraction") == 1);
+                        CHECK(completions > 0 && completions <= figure(counters, "zerocopy_sends"));
+                        CHECK(figure(counters, "zerocopy_copied") == completions);
+                        CHECK(figure(counters, "zerocopy_copied_fraction") == 1);
                 }
                 driver_deinit(&d);
         }
@@ -209,8 +210,8 @@ static void test_odd_sizes_by_count(void) {
                 }
 }
 
-/* As they are received many at a time, and lie wherever the buffers end: by count, and until time is up. How they were
- * sent is all one to who receives them: directions and modes take turns. */
+/* Messages are received many at a time, and lie wherever the buffers end: by count, and until time is up. The mode of
+ * sending makes no difference to the receiver: directions and modes take turns. */
 static void test_short_messages_of_streams(void) {
         if (no_rings)
                 SKIP("%s", no_rings);
@@ -270,6 +271,36 @@ static void test_latency_of_messages(void) {
                         }
                         driver_deinit(&d);
                 }
+}
+
+/* Without stamp no message of a closed loop carries a time: verify, which leaves a stamp out, covers all bytes then. In
+ * an open loop both ways messages carry their due time all the same, as there is no other latency. */
+static void test_no_stamp(void) {
+        IN_LANES(lanes_of_locked_pages(), NULL, test_no_stamp);
+        for (size_t k = 0; k < ELEMENTS(jobs) * n_engines * ELEMENTS(modes); k++) {
+                const struct job *job = &jobs[k % ELEMENTS(jobs)];
+                if (!lanes_my_turn() || job->workload == WORKLOAD_PINGPONG)
+                        continue;
+                for (int paced = 0; paced < 2; paced++) {
+                        bool latency = paced, stamped = paced && job->direction == DIRECTION_BOTH;
+                        struct driver d;
+                        struct driver_spec s = counted_spec(job, engines[k / ELEMENTS(jobs) % n_engines],
+                                                            modes[k / ELEMENTS(jobs) / n_engines], 100);
+                        s.stamp = false;
+                        s.warmup_ns = 0;
+                        s.rate = paced ? 5000 : 0;
+                        CHECK(run_well(&d, &s));
+                        for (enum end end = END_FIRST; end < END_COUNT; end++) {
+                                const struct driver_end *e = &d.ends[end];
+                                CHECK_UINT(histogram_total(&e->latency), latency && receives(job, end) ? 100 : 0);
+                                CHECK(strstr(e->effective, stamped ? "\"stamp\":true" : "\"stamp\":false"));
+                                CHECK((strstr(e->effective, "\"stamp_reason\"") != NULL) == stamped);
+                                CHECK((strstr(e->effective, "\"latency_every_messages_reason\":\"stamp is off\"") !=
+                                       NULL) == !latency);
+                        }
+                        driver_deinit(&d);
+                }
+        }
 }
 
 /* In an open loop no more messages come than the schedule has had since before the run, each with its latency. */
@@ -347,7 +378,7 @@ static int64_t proven_pages(const char *proof, const char *what) {
 }
 
 /* Messages that an end keeps: the buffer, and what it sends from. */
-static uint64_t kept_messages(const struct driver_spec *s, const struct job *job, enum end end) {
+static uint64_t stored_messages(const struct driver_spec *s, const struct job *job, enum end end) {
         if (!sends(job, end))
                 return 1;
         if (s->point.copy_mode == COPY_ZERO)
@@ -376,7 +407,7 @@ static void test_proof_has_every_page(void) {
                         s.warmup_ns = 0;
                         CHECK(run_well(&d, &s));
                         for (enum end end = END_FIRST; end < END_COUNT; end++) {
-                                uint64_t n = kept_messages(&s, job, end), whole = 1;
+                                uint64_t n = stored_messages(&s, job, end), whole = 1;
                                 if (sends(job, end))
                                         whole = s.point.copy_mode == COPY_TWO && receives(job, end) ? 2 : 1;
                                 uint64_t expected = threads[t] * (whole * 2 + (n - whole) * 4);
@@ -398,7 +429,7 @@ static void test_proof_has_buffers_of_many(void) {
                 s.point.message_size = page > SPEC_MULTISHOT_MESSAGE_MAX ? SPEC_MULTISHOT_MESSAGE_MAX : page;
                 CHECK(run_well(&d, &s));
                 for (enum end end = END_FIRST; end < END_COUNT; end++) {
-                        bool many = strstr(d.ends[end].report.effective.text, "recv multishot") != NULL;
+                        bool many = strstr(d.ends[end].effective_at_end, "recv multishot") != NULL;
                         if (receives(&jobs[k], end))
                                 CHECK_INT(proven_pages(d.ends[end].proof, "buffer"),
                                           2 * (1 + (many ? point_multishot_bytes(&s.point) / page : 0)));
@@ -456,11 +487,11 @@ static void test_method_of_sending(void) {
                 (void) snprintf(wanted, sizeof wanted, "\"send_method\":\"%s\"",
                                 messages[m].one ? cases[c].one : cases[c].several);
                 CHECK(run_well(&d, &s));
-                const char *told = d.ends[END_FIRST].report.effective.text;
-                CHECK(strstr(told, wanted));
+                const char *effective = d.ends[END_FIRST].effective_at_end;
+                CHECK(strstr(effective, wanted));
                 if (strcmp(cases[c].one, "send_zc") == 0 && messages[m].one) /* several pieces only since 6.15 */
-                        CHECK(strstr(told, "\"registered_buffers\":true") ||
-                              strstr(told, "\"registered_buffers_reason\":\"RLIMIT_MEMLOCK"));
+                        CHECK(strstr(effective, "\"registered_buffers\":true") ||
+                              strstr(effective, "\"registered_buffers_reason\":\"RLIMIT_MEMLOCK"));
                 driver_deinit(&d);
         }
 }
@@ -481,32 +512,32 @@ static void test_method_of_receiving(void) {
                             job->workload == WORKLOAD_STREAM && job->direction != DIRECTION_BOTH;
                 CHECK(run_well(&d, &s));
                 for (enum end end = END_FIRST; end < END_COUNT; end++) {
-                        const char *told = d.ends[end].report.effective.text;
-                        bool cannot = strstr(told, "\"receive_method_reason\":\"this kernel has no ") != NULL;
+                        const char *effective = d.ends[end].effective_at_end;
+                        bool cannot = strstr(effective, "\"receive_method_reason\":\"this kernel has no ") != NULL;
                         bool multishot = many && !cannot;
-                        CHECK_INT(strstr(told, "\"receive_method\":\"recv multishot\"") != NULL,
+                        CHECK_INT(strstr(effective, "\"receive_method\":\"recv multishot\"") != NULL,
                                   multishot && receives(job, end));
                         bool waits = s.point.engine == ENGINE_IO_URING &&
                                      (job->workload == WORKLOAD_PINGPONG || job->direction != DIRECTION_BOTH);
-                        CHECK_INT(strstr(told, "\"receive_method\":\"recv\"") != NULL,
+                        CHECK_INT(strstr(effective, "\"receive_method\":\"recv\"") != NULL,
                                   !multishot && !waits && receives(job, end));
-                        CHECK_INT(strstr(told, "\"receive_method\":\"recv MSG_WAITALL\"") != NULL,
+                        CHECK_INT(strstr(effective, "\"receive_method\":\"recv MSG_WAITALL\"") != NULL,
                                   !multishot && waits && receives(job, end));
-                        /* in how many parts a message went is not known of who waits for the whole */
+                        /* in how many parts a message arrived is not known to a receiver that waits for the whole */
                         const char *counted = d.ends[end].counters;
                         CHECK_INT(strstr(counted, "\"partial_receives\":null,\"partial_receives_reason\":") != NULL,
                                   waits && !(multishot && receives(job, end)));
                         CHECK_INT(strstr(counted, "\"partial_sends\":null,\"partial_sends_reason\":") != NULL,
                                   waits && !(multishot && receives(job, end)));
-                        CHECK_INT(strstr(told, "receive_buffers") != NULL, multishot && receives(job, end));
+                        CHECK_INT(strstr(effective, "receive_buffers") != NULL, multishot && receives(job, end));
                         CHECK(many || !cannot);
                 }
                 driver_deinit(&d);
         }
 }
 
-/* What a result says of rings is of those that are there: who sends without copying has one for that, who receives
- * another, and who does both has both. */
+/* A report names the rings that are there: an end that sends without copying has one for that, an end that receives
+ * another, and an end that does both has both. */
 static void test_rings(void) {
         IN_LANES(lanes_of_locked_pages(), NULL, test_rings);
         for (size_t m = 0; m < ELEMENTS(modes); m++)
@@ -518,13 +549,13 @@ static void test_rings(void) {
                         struct driver_spec s = counted_spec(job, engines[k / ELEMENTS(jobs)], modes[m], 20);
                         CHECK(run_well(&d, &s));
                         for (enum end end = END_FIRST; end < END_COUNT; end++) {
-                                const char *told = d.ends[end].report.effective.text;
+                                const char *effective = d.ends[end].effective_at_end;
                                 bool uring = s.point.engine == ENGINE_IO_URING;
                                 bool zero = uring && modes[m] == COPY_ZERO && sends(job, end);
                                 bool both = zero && receives(job, end);
-                                CHECK_INT(strstr(told, "\"io_uring\":{") != NULL, uring);
-                                CHECK_INT(strstr(told, "\"io_uring_zero_copy\":{") != NULL, both);
-                                CHECK_INT(strstr(told, "recv take no registered buffer") != NULL,
+                                CHECK_INT(strstr(effective, "\"io_uring\":{") != NULL, uring);
+                                CHECK_INT(strstr(effective, "\"io_uring_zero_copy\":{") != NULL, both);
+                                CHECK_INT(strstr(effective, "recv take no registered buffer") != NULL,
                                           uring && (!zero || both));
                         }
                         driver_deinit(&d);
@@ -543,7 +574,7 @@ static bool is(const char *text, const char *key, const char *printed) {
         return same;
 }
 
-/* Every connection of both ends has what was asked for, read back from the sockets, before and after the run. */
+/* Every connection of both ends has the requested options, read back from the sockets, before and after the run. */
 static void test_socket_options(void) {
         for (size_t e = 0; e < n_engines; e++)
                 for (enum toggle nodelay = TOGGLE_UNSET; nodelay <= TOGGLE_OFF; nodelay++) {
@@ -558,21 +589,21 @@ static void test_socket_options(void) {
                         (void) snprintf(s.options.congestion, sizeof s.options.congestion, "reno");
                         CHECK(run_well(&d, &s));
                         for (enum end end = END_FIRST; end < END_COUNT; end++) {
-                                const char *told[] = {d.ends[end].effective, d.ends[end].report.effective.text};
-                                for (size_t i = 0; i < ELEMENTS(told); i++) {
-                                        CHECK(is(told[i], "nodelay", nodelay == TOGGLE_OFF ? "false" : "true"));
-                                        CHECK(is(told[i], "sndbuf_bytes", "80000"));
-                                        CHECK(is(told[i], "rcvbuf_bytes", "100000"));
-                                        CHECK(!may_poll || is(told[i], "busy_poll_us", "7"));
-                                        CHECK(is(told[i], "congestion", "\"reno\""));
-                                        CHECK(!strstr(told[i], "bytes_max")); /* the same on all of them */
+                                const char *reports[] = {d.ends[end].effective, d.ends[end].effective_at_end};
+                                for (size_t i = 0; i < ELEMENTS(reports); i++) {
+                                        CHECK(is(reports[i], "nodelay", nodelay == TOGGLE_OFF ? "false" : "true"));
+                                        CHECK(is(reports[i], "sndbuf_bytes", "80000"));
+                                        CHECK(is(reports[i], "rcvbuf_bytes", "100000"));
+                                        CHECK(!may_poll || is(reports[i], "busy_poll_us", "7"));
+                                        CHECK(is(reports[i], "congestion", "\"reno\""));
+                                        CHECK(!strstr(reports[i], "bytes_max")); /* the same on all of them */
                                 }
                         }
                         driver_deinit(&d);
                 }
 }
 
-/* Of the cases below those are left out that are a ring's: one of them says so. */
+/* Cases that need a ring are left out below; one of them gives the reason. */
 static void test_rings_that_are_not_to_be_had(void) {
         SKIP("%s: nothing is done by io_uring", no_rings);
 }
@@ -588,6 +619,7 @@ int main(void) {
         RUN(test_odd_sizes_by_count);
         RUN(test_short_messages_of_streams);
         RUN(test_latency_of_messages);
+        RUN(test_no_stamp);
         RUN(test_rate_by_time);
         RUN(test_rate_by_count);
         RUN(test_every_verification);

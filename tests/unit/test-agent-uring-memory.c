@@ -28,13 +28,13 @@ static bool lower_memlock(void) {
         return setrlimit(RLIMIT_MEMLOCK, &limit) == 0;
 }
 
-/* Of buffers of 25 pages at both ends, with four for the rings: four threads have room, twelve have not. */
+/* Buffers of 25 pages at both ends, with four for the rings: four threads have room, twelve have not. */
 static int run_all(void) {
         static const struct {
                 enum copy_mode mode;
                 enum workload workload;
                 uint32_t threads;
-                const char *sender, *receiver; /* what each says of its buffers */
+                const char *sender, *receiver; /* the buffers in each end's report */
         } rows[] = {
                 {COPY_TWO, WORKLOAD_STREAM, 4, "true", "true"},
                 {COPY_TWO, WORKLOAD_PINGPONG, 4, "true", "true"},
@@ -49,7 +49,7 @@ static int run_all(void) {
         if (!lower_memlock())
                 return 77;
         for (size_t i = 0; i < ELEMENTS(rows); i++) {
-                const char *told[END_COUNT] = {rows[i].sender, rows[i].receiver};
+                const char *expected[END_COUNT] = {rows[i].sender, rows[i].receiver};
                 struct driver d;
                 struct driver_spec s = driver_spec_default(agent_path());
                 s.point.engine = ENGINE_IO_URING;
@@ -61,8 +61,8 @@ static int run_all(void) {
                 int r = driver_run(&d, &s);
                 for (enum end end = END_FIRST; end < END_COUNT; end++) {
                         char words[120];
-                        const char *effective = d.ends[end].report.effective.text;
-                        (void) snprintf(words, sizeof words, "\"registered_buffers\":%s", told[end]);
+                        const char *effective = d.ends[end].effective_at_end;
+                        (void) snprintf(words, sizeof words, "\"registered_buffers\":%s", expected[end]);
                         if (r == 0 && effective && strstr(effective, words))
                                 continue;
                         fprintf(stderr, "row %zu, end %d: %s; %s\n", i, (int) end, d.trouble,

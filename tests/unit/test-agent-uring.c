@@ -77,7 +77,7 @@ static struct driver_spec synced_file(void) {
 }
 
 /* The agents are gone once they have reported: what there is to see is looked for as long as they run. */
-static int look_while_it_runs(struct driver *d, unsigned *ret_n, char (*ret_allowed)[256]) {
+static int observe_while_it_runs(struct driver *d, unsigned *ret_n, char (*ret_allowed)[256]) {
         uint64_t until_ns = util_now_ns() + d->spec.duration_ns;
         int r = driver_start(d);
         for (bool seen = false; r == 0 && !seen && util_now_ns() < until_ns; (void) poll(NULL, 0, 10)) {
@@ -103,11 +103,11 @@ static void test_kernels_threads_stay_with_their_worker(void) {
         struct driver_spec s = synced_file();
         s.cpus[END_FIRST] = s.cpus[END_SECOND] = first_cpu();
         CHECK_INT(driver_open(&d, &s), 0);
-        CHECK_INT(look_while_it_runs(&d, n, allowed), 0);
+        CHECK_INT(observe_while_it_runs(&d, n, allowed), 0);
         CHECK_INT(driver_close(&d), 0);
         for (enum end end = END_FIRST; end < END_COUNT; end++) {
                 CHECK_STRING(allowed[end], "");
-                CHECK(strstr(d.ends[end].report.effective.text, "\"workers_affinity\":true"));
+                CHECK(strstr(d.ends[end].effective_at_end, "\"workers_affinity\":true"));
         }
         driver_deinit(&d);
         if (n[END_FIRST] == 0 || n[END_SECOND] == 0)

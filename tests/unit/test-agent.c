@@ -2,7 +2,7 @@
 
 /*
  * Real pairs of agents, as the runner starts them: every transport, workload and verification; windows by time and by
- * count; threads and odd sizes; what they say of their placement. test-agent-faults.c breaks them.
+ * count; threads and odd sizes; their reports of their placement. test-agent-faults.c breaks them.
  */
 
 #include "check.h"
@@ -97,7 +97,7 @@ static void test_every_combination_by_count(void) {
                         }
 }
 
-/* Shorter than a word, no multiple of one, a page and a bit, longer than the pipe: all bytes are looked at. */
+/* Shorter than a word, no multiple of one, a page and a bit, longer than the pipe: all bytes are checked. */
 static void test_odd_sizes_and_threads(void) {
         static const struct {
                 uint64_t size;
@@ -165,7 +165,7 @@ static void test_latency_of_every_round_trip(void) {
         driver_deinit(&d);
 }
 
-/* Not faster than asked, every message counted from when it was due, at the end that knows. */
+/* Not faster than the rate, every message counted from when it was due, at the end that knows. */
 static void test_open_loop(void) {
         for (size_t t = 0; t < ELEMENTS(tried_transports); t++)
                 for (size_t k = 0; k < ELEMENTS(tried_workloads); k++) {
@@ -188,7 +188,8 @@ static void test_open_loop(void) {
                 }
 }
 
-/* A million a second cannot be had from round trips over a pipe: each is later than the one before, and says so. */
+/* A million a second cannot be had from round trips over a pipe: each is later than the one before, and its latency
+ * shows it. */
 static void test_open_loop_counts_the_delay(void) {
         struct driver d;
         struct driver_spec s = counted_spec(4000);
@@ -216,7 +217,7 @@ static void test_pipe_size(void) {
                 for (enum end end = END_FIRST; end < END_COUNT; end++) {
                         CHECK(number_in(d.ends[end].effective, "pipe_size", &size));
                         CHECK_INT(size, 16384);
-                        CHECK(number_in(d.ends[end].report.effective.text, "pipe_size", &size));
+                        CHECK(number_in(d.ends[end].effective_at_end, "pipe_size", &size));
                         CHECK_INT(size, 16384);
                 }
                 driver_deinit(&d);
@@ -280,7 +281,7 @@ static bool list_is(const struct json *list, int64_t only) {
         return list && json_length(list) == 1 && json_as_i64(json_first(list), &v) == 0 && v == only;
 }
 
-/* What the proof says of thread 0, in `member`: exactly this one CPU. */
+/* The CPU of thread 0 in the proof's `member` is exactly this one. */
 static bool proof_has(const char *proof, const char *member, int cpu) {
         struct json *root;
         if (json_parse(proof, strlen(proof), &root, NULL) < 0)
@@ -294,7 +295,7 @@ static bool proof_has(const char *proof, const char *member, int cpu) {
 static void test_proof(void) {
         int cpus[2];
         if (allowed_cpus(cpus) < 2)
-                SKIP("one CPU only: a wrong one cannot be told from the right one");
+                SKIP("one CPU only: there is no wrong one");
         struct driver d;
         struct driver_spec s = short_spec();
         s.cpus[0] = cpus[0];
@@ -302,15 +303,15 @@ static void test_proof(void) {
         CHECK(run_well(&d, &s));
         for (enum end end = END_FIRST; end < END_COUNT; end++) {
                 CHECK(proof_has(d.ends[end].proof, "affinity", cpus[end]));
-                CHECK(proof_has(d.ends[end].report.proof.text, "affinity", cpus[end]));
-                CHECK(proof_has(d.ends[end].report.proof.text, "cpus_seen", cpus[end]));
+                CHECK(proof_has(d.ends[end].proof_at_end, "affinity", cpus[end]));
+                CHECK(proof_has(d.ends[end].proof_at_end, "cpus_seen", cpus[end]));
                 CHECK(strstr(d.ends[end].proof, "\"what\":\"buffer\""));
                 CHECK(strstr(d.ends[end].proof, "\"what\":\"stack\""));
         }
         driver_deinit(&d);
 }
 
-/* An agent that was put on another CPU than it was told says where it really is. */
+/* An agent on another CPU than the set-up names reports the real one. */
 static void test_proof_of_a_wrong_placement(void) {
         int cpus[2];
         if (allowed_cpus(cpus) < 2)
@@ -321,9 +322,9 @@ static void test_proof_of_a_wrong_placement(void) {
         s.real_cpus[1] = cpus[1];
         s.lie = true;
         CHECK(run_well(&d, &s));
-        CHECK(proof_has(d.ends[END_FIRST].report.proof.text, "cpus_seen", cpus[0]));
+        CHECK(proof_has(d.ends[END_FIRST].proof_at_end, "cpus_seen", cpus[0]));
         CHECK(proof_has(d.ends[END_SECOND].proof, "affinity", cpus[1]));
-        CHECK(proof_has(d.ends[END_SECOND].report.proof.text, "cpus_seen", cpus[1]));
+        CHECK(proof_has(d.ends[END_SECOND].proof_at_end, "cpus_seen", cpus[1]));
         driver_deinit(&d);
 }
 

@@ -45,7 +45,7 @@ static void answer_close(struct answer *a) {
 }
 #define ANSWER __attribute__((cleanup(answer_close))) struct answer
 
-static void get(struct site *s, const char *target, const char *tags, const char *codings, struct answer *a) {
+static void fetch(struct site *s, const char *target, const char *tags, const char *codings, struct answer *a) {
         *a = (struct answer){.q = {.method = METHOD_GET}};
         a->result = request_parse_target(&a->q, target, &a->r);
         if (a->result == 0 && tags)
@@ -56,13 +56,9 @@ static void get(struct site *s, const char *target, const char *tags, const char
                 a->result = (strcmp(target, "/") == 0 ? handle_dashboard : handle_asset)(&s->api, &a->q, &a->p, &a->r);
 }
 
-static void ask(struct site *s, const char *target, const char *tags, struct answer *a) {
-        get(s, target, tags, NULL, a);
-}
-
 static int status_of(struct site *s, const char *target) {
         ANSWER a;
-        ask(s, target, NULL, &a);
+        fetch(s, target, NULL, NULL, &a);
         return a.result == 0 ? a.p.status : a.r.status;
 }
 
@@ -83,7 +79,7 @@ static void files_are_served_as_what_they_are(void) {
         CHECK_INT(load(&s), 0);
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 ANSWER a;
-                ask(&s, i == 0 ? "/" : cases[i].file, NULL, &a);
+                fetch(&s, i == 0 ? "/" : cases[i].file, NULL, NULL, &a);
                 CHECK_INT(a.result, 0);
                 CHECK_INT(a.p.status, 200);
                 CHECK_STRING(response_get_header(&a.p, "Content-Type"), cases[i].type);
@@ -139,7 +135,7 @@ static void what_is_no_asset_is_left_out(void) {
                         CHECK_FAIL("%s is answered with %d", none[i], status_of(&s, none[i]));
 }
 
-/* The files are as they were at the start, whatever is asked for. */
+/* The files are as they were at the start, whatever the path. */
 static void a_request_never_becomes_a_path(void) {
         SITE s;
         CHECK(site_open(&s));
@@ -162,7 +158,7 @@ static void a_version_that_the_client_has_is_not_sent(void) {
         CHECK_INT(load(&s), 0);
         {
                 ANSWER a;
-                ask(&s, "/", NULL, &a);
+                fetch(&s, "/", NULL, NULL, &a);
                 (void) snprintf(etag, sizeof etag, "%s", response_get_header(&a.p, "ETag"));
                 CHECK(strlen(etag) == 18 && etag[0] == '"' && etag[17] == '"');
         }
@@ -178,7 +174,7 @@ static void a_version_that_the_client_has_is_not_sent(void) {
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
                 (void) snprintf(tags, sizeof tags, cases[i].format, etag);
 #pragma GCC diagnostic pop
-                ask(&s, "/", tags, &a);
+                fetch(&s, "/", tags, NULL, &a);
                 if (a.p.status != cases[i].status)
                         CHECK_FAIL("If-None-Match: %s is answered with %d", tags, a.p.status);
                 CHECK(!a.p.body == (a.p.status == 304));
@@ -187,15 +183,15 @@ static void a_version_that_the_client_has_is_not_sent(void) {
         CHECK(host_tree_write(s.dir, "/index.html", "<b>") == 0); /* another version has another tag */
         CHECK_INT(load(&s), 0);
         ANSWER a;
-        ask(&s, "/", etag, &a);
+        fetch(&s, "/", etag, NULL, &a);
         CHECK_INT(a.p.status, 200);
 }
 
-/* What has a hash of its content in its name is kept for ever; the rest is validated each time. */
-static void only_names_with_a_hash_are_kept_for_ever(void) {
+/* A file with a hash of its content in its name may be cached for ever; the rest is validated each time. */
+static void only_names_with_a_hash_may_be_cached_for_ever(void) {
         static const struct {
                 const char *file;
-                bool kept;
+                bool immutable;
         } cases[] = {{"/assets/app-7I5EJA4A.js", true},    {"/assets/two-parts-ABCDEFGH.css", true},
                      {"/assets/sub/a-22222222.js", true},  {"/assets/app.js", false},
                      {"/assets/app-7I5EJA4.js", false},    {"/assets/app-7I5EJA4AB.js", false},
@@ -208,14 +204,14 @@ static void only_names_with_a_hash_are_kept_for_ever(void) {
         CHECK_INT(load(&s), 0);
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 ANSWER a;
-                ask(&s, strcmp(cases[i].file, "/index.html") == 0 ? "/" : cases[i].file, NULL, &a);
+                fetch(&s, strcmp(cases[i].file, "/index.html") == 0 ? "/" : cases[i].file, NULL, NULL, &a);
                 CHECK_INT(a.p.status, 200);
                 CHECK_STRING(response_get_header(&a.p, "Cache-Control"),
-                             cases[i].kept ? "public, max-age=31536000, immutable" : "no-cache");
+                             cases[i].immutable ? "public, max-age=31536000, immutable" : "no-cache");
         }
 }
 
-static void a_compressed_form_goes_to_who_accepts_it(void) {
+static void a_compressed_form_goes_to_clients_that_accept_it(void) {
         static const struct {
                 const char *codings;
                 bool gzip;
@@ -238,7 +234,7 @@ static void a_compressed_form_goes_to_who_accepts_it(void) {
                 ANSWER a;
                 ANSWER same;
                 ANSWER other;
-                get(&s, targets[i % 2], NULL, cases[i / 2].codings, &a);
+                fetch(&s, targets[i % 2], NULL, cases[i / 2].codings, &a);
                 CHECK_INT(a.p.status, 200);
                 CHECK_UINT(a.p.length, gzip ? 5 : 13);
                 const char *coding = response_get_header(&a.p, "Content-Encoding");
@@ -247,13 +243,13 @@ static void a_compressed_form_goes_to_who_accepts_it(void) {
                                    cases[i / 2].codings, coding ? coding : "none");
                 CHECK_STRING(response_get_header(&a.p, "Vary"), "Accept-Encoding");
                 CHECK(strstr(response_get_header(&a.p, "Content-Type"), i % 2 ? "javascript" : "html"));
-                get(&s, targets[i % 2], response_get_header(&a.p, "ETag"), cases[i / 2].codings, &same);
+                fetch(&s, targets[i % 2], response_get_header(&a.p, "ETag"), cases[i / 2].codings, &same);
                 CHECK_INT(same.p.status, 304); /* each form has a tag of its own */
-                get(&s, targets[i % 2], response_get_header(&a.p, "ETag"), gzip ? NULL : "gzip", &other);
+                fetch(&s, targets[i % 2], response_get_header(&a.p, "ETag"), gzip ? NULL : "gzip", &other);
                 CHECK_INT(other.p.status, 200);
         }
         ANSWER a;
-        get(&s, "/assets/plain.js", NULL, "gzip", &a);
+        fetch(&s, "/assets/plain.js", NULL, "gzip", &a);
         CHECK_UINT(a.p.length, 13);
         CHECK(!response_get_header(&a.p, "Vary") && !response_get_header(&a.p, "Content-Encoding"));
         static const char *const none[] = {"/assets/app-7I5EJA4A.js.gz", "/assets/alone.js", "/assets/alone.js.gz",
@@ -262,14 +258,14 @@ static void a_compressed_form_goes_to_who_accepts_it(void) {
                 CHECK_INT(status_of(&s, none[i]), 404);
 }
 
-static void without_files_it_says_how_to_get_them(void) {
+static void without_files_the_answer_names_the_build_option(void) {
         SITE s;
         CHECK(site_open(&s));
         for (unsigned i = 0; i < 3; i++) {
                 ANSWER a;
                 assets_free(util_steal(&s.api.assets));
                 CHECK_INT(assets_load(&s.api.assets, i == 0 ? NULL : i == 1 ? "/nowhere/at/all" : s.dir), 0);
-                ask(&s, "/", NULL, &a);
+                fetch(&s, "/", NULL, NULL, &a);
                 CHECK_INT(a.p.status, 200);
                 CHECK(strstr(a.p.body, "./tools/setup") && !a.p.borrowed);
                 CHECK_INT(status_of(&s, "/assets/app.js"), 404);
@@ -303,9 +299,9 @@ int main(void) {
         RUN(what_is_no_asset_is_left_out);
         RUN(a_request_never_becomes_a_path);
         RUN(a_version_that_the_client_has_is_not_sent);
-        RUN(only_names_with_a_hash_are_kept_for_ever);
-        RUN(a_compressed_form_goes_to_who_accepts_it);
-        RUN(without_files_it_says_how_to_get_them);
+        RUN(only_names_with_a_hash_may_be_cached_for_ever);
+        RUN(a_compressed_form_goes_to_clients_that_accept_it);
+        RUN(without_files_the_answer_names_the_build_option);
         RUN(too_many_or_too_large_is_an_error);
         return check_end();
 }

@@ -68,7 +68,7 @@ static void refuses_what_is_not_strict(void) {
         }
 }
 
-/* The length is looked at before anything is read: none of these bytes are there. */
+/* The length is checked before anything is read: none of these bytes are there. */
 static void refuses_a_length_that_no_text_has(void) {
         char *text = NULL;
         CHECK_INT(base64_encode((const uint8_t *) "x", SIZE_MAX, &text), -ENOMEM);

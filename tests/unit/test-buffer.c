@@ -2,7 +2,7 @@
 
 /*
  * Memory that carries messages obeys the placement's `buffer`, whatever transport and copy mode it is for. One node is
- * enough to see it: the kernel tells which policy a page's mapping has.
+ * enough to see it: the kernel reports which policy a page's mapping has.
  */
 
 #include "agent/base/agent.h"
@@ -86,7 +86,7 @@ static void test_begins_where_a_huge_page_does(void) {
                 CHECK_UINT((uintptr_t) p % huge, 0);
                 struct page_list list = {};
                 struct page_sizes sizes;
-                CHECK_INT(page_list_add(&list, "buffer", 0, p, 1), 0);
+                CHECK_INT(page_list_add(&list, PAGES_BUFFER, 0, p, 1), 0);
                 page_sizes_read(&list, "/proc/self/smaps", &sizes);
                 page_list_deinit(&list);
                 uint64_t bytes = 0;

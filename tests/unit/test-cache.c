@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* What is kept, for how long, and who frees it. */
+/* What the cache holds, for how long, and who frees it. */
 
 #include "daemon/service/cache.h"
 #include "tests/unit/check.h"

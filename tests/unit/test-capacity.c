@@ -20,7 +20,7 @@
 #define SYS "/proc/sys/"
 #define GIB (UINT64_C(1) << 30)
 
-/* Of a recorded host, one of whose files (NULL: none) has this content instead (NULL: is missing). */
+/* The capacity of a recorded host, one of whose files (NULL: none) has this content instead (NULL: is missing). */
 static int read_at_busy_lab(const char *file, const char *content, const struct capacity_question *q,
                             struct capacity *ret) {
         char tree[64];
@@ -71,15 +71,15 @@ static void settings_decide(void) {
                 {TRANSPORT_MSGQ_POSIX, SYS "fs/mqueue/msgsize_max", "16777216\n", "fs.mqueue.msgsize_max", 16777216,
                  16777216, 16777216},
                 {TRANSPORT_MMAP_ANONYMOUS, "/proc/meminfo", "MemAvailable: 16384 kB\n", "memory available", 16777216,
-                 16777216, 4061184},
+                 16777216, 3799040},
                 {TRANSPORT_MMAP_ANONYMOUS, "/proc/self/limits",
                  "Limit  Soft Limit  Hard Limit  Units\nMax address space         65536                unlimited    "
                  "bytes\n",
                  "RLIMIT_AS", 65536, 65536, 0},
                 {TRANSPORT_PROCESS_VM, "/proc/meminfo", "MemAvailable: 16384 kB\n", "memory available", 16777216,
-                 16777216, 4063232},
+                 16777216, 3801088},
                 {TRANSPORT_MEMFD, "/proc/meminfo", "MemAvailable: 16384 kB\n", "memory available", 16777216, 16777216,
-                 4063232},
+                 3801088},
                 {TRANSPORT_SHM_POSIX, NULL, NULL, NULL, 0, 0, 0},
                 {TRANSPORT_MMAP_FILE, NULL, NULL, NULL, 0, 0, 0},
                 {TRANSPORT_FILE, NULL, NULL, NULL, 0, 0, 0},
@@ -104,8 +104,9 @@ static void settings_decide(void) {
 #define MEMINFO "/proc/meminfo"
 #define ADDRESS_SPACE(bytes) "Limit  Soft Limit  Hard Limit  Units\nMax address space  " #bytes "  unlimited  bytes\n"
 
-/* Two slots and both buffers take four times what a message has, where one lies in memory; the buffers alone do where
- * a disk has the slots. What it lies in, and not memory, still ends it where that is less. */
+/* Of memory, 1/16 stays free. Two slots and both buffers take four times what a message has, where one lies in memory;
+ * the buffers alone do where a disk has the slots. What it lies in, and not memory, still ends it where that is less.
+ */
 static void memory_ends_what_lies_in_it(void) {
         static const struct capacity_space wide = {.free_bytes = 64 * GIB, .in_memory = true},
                                            narrow = {.free_bytes = 64 << 20, .in_memory = true},
@@ -117,20 +118,20 @@ static void memory_ends_what_lies_in_it(void) {
                 uint64_t memory, least, most; /* 0: not memory; what largest_message is between */
                 const char *carrier;          /* of largest_transfer */
         } cases[] = {
-                {TRANSPORT_SHM_SYSV, NULL, MEMINFO, MEMORY(16384), 16 << 20, 4061184, 4061184, "kernel.shmmax"},
-                {TRANSPORT_SHM_SYSV, NULL, MEMINFO, MEMORY(1048576), GIB, 255 << 20, 256 << 20, "kernel.shmmax"},
+                {TRANSPORT_SHM_SYSV, NULL, MEMINFO, MEMORY(16384), 16 << 20, 3799040, 3799040, "kernel.shmmax"},
+                {TRANSPORT_SHM_SYSV, NULL, MEMINFO, MEMORY(1048576), GIB, 239 << 20, 240 << 20, "kernel.shmmax"},
                 {TRANSPORT_SHM_SYSV, NULL, MEMINFO, MEMORY(8388608), 0, GIB, GIB, "kernel.shmmax"},
-                {TRANSPORT_SHM_POSIX, &wide, MEMINFO, MEMORY(16384), 16 << 20, 4061184, 4061184,
+                {TRANSPORT_SHM_POSIX, &wide, MEMINFO, MEMORY(16384), 16 << 20, 3799040, 3799040,
                  "free space of /dev/shm"},
                 {TRANSPORT_SHM_POSIX, &narrow, NULL, NULL, 0, 31 << 20, 32 << 20, "free space of /dev/shm"},
-                {TRANSPORT_MMAP_FILE, &wide, MEMINFO, MEMORY(16384), 16 << 20, 4061184, 4061184,
+                {TRANSPORT_MMAP_FILE, &wide, MEMINFO, MEMORY(16384), 16 << 20, 3799040, 3799040,
                  "free space of the runtime directory"},
-                {TRANSPORT_MMAP_FILE, &disk, MEMINFO, MEMORY(16384), 16 << 20, 4061184, 4061184,
+                {TRANSPORT_MMAP_FILE, &disk, MEMINFO, MEMORY(16384), 16 << 20, 3799040, 3799040,
                  "free space of the runtime directory"},
-                {TRANSPORT_FILE, &wide, MEMINFO, MEMORY(1048576), GIB, 255 << 20, 256 << 20,
+                {TRANSPORT_FILE, &wide, MEMINFO, MEMORY(1048576), GIB, 239 << 20, 240 << 20,
                  "free space of the runtime directory"},
-                {TRANSPORT_FILE, &disk, MEMINFO, MEMORY(1048576), GIB, (512 << 20) - (256 << 10),
-                 (512 << 20) - (256 << 10), "free space of the runtime directory"},
+                {TRANSPORT_FILE, &disk, MEMINFO, MEMORY(1048576), GIB, (480 << 20) - (256 << 10),
+                 (480 << 20) - (256 << 10), "free space of the runtime directory"},
                 {TRANSPORT_FILE, &disk, MEMINFO, MEMORY(8388608), 0, GIB, GIB, "free space of the runtime directory"},
                 {TRANSPORT_FILE, &disk, MEMINFO, "", 0, GIB, GIB, "free space of the runtime directory"},
                 {TRANSPORT_MMAP_ANONYMOUS, NULL, "/proc/self/limits", ADDRESS_SPACE(67108864), 0, 31 << 20, 32 << 20,
@@ -179,7 +180,7 @@ static void messages_above_a_limit_are_refused_by_its_name(void) {
 }
 
 /* Whatever decides how long a message may be, and whether a run can have that raised. */
-static void what_goes_in_pieces_is_told_of_them(void) {
+static void messages_in_pieces_have_their_length(void) {
         static const struct queue_host able = {.settable = true,
                                                .rlimit_msgqueue = 819200,
                                                .fresh = {[QUEUE_MSGSIZE_MAX] = 8192}},
@@ -219,7 +220,7 @@ static void what_goes_in_pieces_is_told_of_them(void) {
         }
 }
 
-/* What a row says may be asked for is what admission lets in, and not a byte more. */
+/* The largest value of a row is admitted, and not a byte more. */
 static void the_largest_message_is_admitted_and_no_larger_one(void) {
         static const struct queue_host queues = {
                 .settable = true,
@@ -328,8 +329,8 @@ static void a_message_leaves_room_for_the_slots_that_come(void) {
         }
 }
 
-/* This very machine's answer, asked without the library. */
-static int kernel_says(void) {
+/* This very machine's answer, without the library. */
+static int kernel_setup(void) {
         struct io_uring_params params = {.flags = 0};
         long fd = syscall(SYS_io_uring_setup, 2, &params);
         if (fd < 0)
@@ -338,7 +339,7 @@ static int kernel_says(void) {
         return 0;
 }
 
-static void io_uring_is_what_the_kernel_says(void) {
+static void io_uring_is_tried_in_the_kernel(void) {
         struct hostfs h;
         char reason[200] = "";
         int64_t disabled = 0;
@@ -346,7 +347,7 @@ static void io_uring_is_what_the_kernel_says(void) {
         (void) hostfs_i64(&h, &disabled, SYS "kernel/io_uring_disabled");
         const char *why = capacity_io_uring(&h, NULL, reason);
         hostfs_deinit(&h);
-        CHECK_INT(why == NULL, disabled == 0 && kernel_says() == 0);
+        CHECK_INT(why == NULL, disabled == 0 && kernel_setup() == 0);
         CHECK_INT(why == NULL, reason[0] == '\0');
 }
 
@@ -360,8 +361,8 @@ static const struct json *row_of(const struct json *root, const char *name) {
 }
 
 /* Kernels that end before an operation, and one that has it but for the flag. */
-/* By making some with a limit that has room for one. 1: it says what the kernel does; 0: it does not; 77: no rings. */
-static int says_whether_rings_are_locked(void) {
+/* Makes some with a limit that has room for one. 1: the result is right; 0: it is wrong; 77: no rings. */
+static int finds_whether_rings_are_locked(void) {
         struct rlimit limit = {0}, after = {0};
         struct io_uring_params p[2] = {{0}};
         struct hostfs h;
@@ -377,15 +378,15 @@ static int says_whether_rings_are_locked(void) {
                 p[i] = (struct io_uring_params){0};
                 refused = refused || (syscall(SYS_io_uring_setup, 4, &p[i]) < 0 && errno == ENOMEM);
         }
-        bool said = capacity_rings_are_locked(&h);
-        return said == refused && getrlimit(RLIMIT_MEMLOCK, &after) == 0 && after.rlim_cur == limit.rlim_cur;
+        bool locked = capacity_rings_are_locked(&h);
+        return locked == refused && getrlimit(RLIMIT_MEMLOCK, &after) == 0 && after.rlim_cur == limit.rlim_cur;
 }
 
-static void rings_are_locked_where_the_kernel_says_so(void) {
+static void rings_are_locked_where_the_kernel_locks_them(void) {
         (void) fflush(NULL);
         pid_t pid = fork();
         if (pid == 0)
-                _exit(says_whether_rings_are_locked());
+                _exit(finds_whether_rings_are_locked());
         int status;
         CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status));
         if (WEXITSTATUS(status) == 77)
@@ -395,7 +396,7 @@ static void rings_are_locked_where_the_kernel_says_so(void) {
         char tree[64];
         CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
         CHECK_INT(hostfs_init(&h, tree), 0);
-        CHECK(!capacity_rings_are_locked(&h)); /* of another machine nobody can tell */
+        CHECK(!capacity_rings_are_locked(&h)); /* another machine's rings are not known */
         hostfs_deinit(&h);
         host_tree_remove(tree);
 }
@@ -429,7 +430,7 @@ static void zerocopy_is_in_the_list_of_operations(void) {
         CHECK(capacity_zerocopy_of(NULL, reason));
 }
 
-/* What the tcp row says of this very machine is what admission goes by. */
+/* The tcp row of this very machine has the values that admission uses. */
 static void zerocopy_is_shown(void) {
         struct hostfs h;
         struct json *root = NULL;
@@ -451,7 +452,7 @@ static void zerocopy_is_shown(void) {
 
 /* The setting may let one group have it, which agents are known to be in or not. */
 static void io_uring_names_the_setting(void) {
-#define FREE "a captured tree cannot be asked for io_uring"
+#define FREE "a captured tree cannot be probed for io_uring"
         static const struct agent_identity agents = {.change = true, .uid = 65534, .gid = 65534};
         static const struct {
                 const char *value, *group;
@@ -478,7 +479,7 @@ static void io_uring_names_the_setting(void) {
                 struct hostfs h;
                 CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
                 CHECK_INT(host_tree_write(tree, SYS "kernel/io_uring_disabled", cases[i].value), 0);
-                if (cases[i].group) /* the recorded kernel tells none */
+                if (cases[i].group) /* the recorded kernel reports none */
                         CHECK_INT(host_tree_write(tree, SYS "kernel/io_uring_group", cases[i].group), 0);
                 CHECK_INT(hostfs_init(&h, tree), 0);
                 const char *why = capacity_io_uring(&h, cases[i].agents, reason);
@@ -519,14 +520,14 @@ static void json_has_a_row_for_every_transport(void) {
         CHECK_INT(json_as_i64(json_get(limit, "value"), &v), 0);
         CHECK_INT(v, 8192);
         _cleanup_free_ char *options = json_print(json_get(row_of(root, "fifo"), "options"));
-        CHECK_STRING(options, "[\"pipe_size\"]");
+        CHECK_STRING(options, "[\"buffer_bytes\",\"pipe_size\"]");
         const struct json *uring = json_get(json_get(row_of(root, "pipe"), "engines"), "io_uring");
         bool available = true;
         CHECK_INT(json_as_bool(json_get(uring, "available"), &available), 0);
         CHECK(!available);
         CHECK_INT(json_type(json_get(uring, "reason")), JSON_STRING);
         CHECK_INT(json_as_bool(json_get(uring, "kernel_allows"), &available), 0);
-        CHECK(!available); /* a captured tree cannot be asked */
+        CHECK(!available); /* a captured tree has no system call to try */
         CHECK(!json_get(json_get(row_of(root, "shm-posix"), "engines"), "io_uring"));
         json_free(root);
 }
@@ -537,7 +538,7 @@ static void json_names_the_limit_that_limits(void) {
                 const char *transport;
                 bool settable;
                 uint64_t rlimit;
-                const char *capacity; /* up to the words for people */
+                const char *capacity; /* up to the text for people */
         } cases[] = {
                 {"msgq-posix", true, 819200,
                  "{\"largest_message\":819104,\"largest_transfer\":8192,\"limit\":{\"name\":\"RLIMIT_MSGQUEUE\","
@@ -584,9 +585,9 @@ static void json_names_memory_where_it_ends_the_message(void) {
         "\"limit\":{\"name\":\"memory available\",\"value\":" #bytes ",\"raise\":\"free memory, or add some\"},"       \
         "\"at_start\":null,\"message_limit\":null,\"reason\":null}"
                 {"shm-sysv", MEMINFO, MEMORY(16384),
-                 "{\"largest_message\":4061184,\"largest_transfer\":\"18446744073692774399\"," BY_MEMORY(16777216)},
+                 "{\"largest_message\":3799040,\"largest_transfer\":\"18446744073692774399\"," BY_MEMORY(16777216)},
                 {"mmap-anonymous", MEMINFO, MEMORY(16384),
-                 "{\"largest_message\":4061184,\"largest_transfer\":16777216," BY_MEMORY(16777216)},
+                 "{\"largest_message\":3799040,\"largest_transfer\":16777216," BY_MEMORY(16777216)},
                 {"mmap-anonymous", "/proc/self/limits", ADDRESS_SPACE(65536),
                  "{\"largest_message\":0,\"largest_transfer\":65536,\"limit\":{\"name\":\"RLIMIT_AS\",\"value\":65536,"
                  "\"raise\":\"LimitAS= in the unit, or ulimit -v\"},\"at_start\":null,\"message_limit\":null,"
@@ -645,7 +646,7 @@ static void the_spec_is_named_where_it_ends_the_message(void) {
                 {"msgq-posix", "fs.mqueue.msgsize_max", false},
         };
         static const char spec_limit[] = "{\"name\":\"message_size of a spec\",\"value\":1073741824,\"raise\":"
-                                         "\"cannot be raised: no spec may ask for more\"}";
+                                         "\"cannot be raised: no spec may request more\"}";
         struct json *root = NULL;
         char tree[64], *text = NULL;
         CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
@@ -682,11 +683,11 @@ int main(void) {
         RUN(memory_ends_what_lies_in_it);
         RUN(memory_is_named_below_the_address_space);
         RUN(messages_above_a_limit_are_refused_by_its_name);
-        RUN(what_goes_in_pieces_is_told_of_them);
+        RUN(messages_in_pieces_have_their_length);
         RUN(the_largest_message_is_admitted_and_no_larger_one);
         RUN(a_message_leaves_room_for_the_slots_that_come);
-        RUN(io_uring_is_what_the_kernel_says);
-        RUN(rings_are_locked_where_the_kernel_says_so);
+        RUN(io_uring_is_tried_in_the_kernel);
+        RUN(rings_are_locked_where_the_kernel_locks_them);
         RUN(zerocopy_is_in_the_list_of_operations);
         RUN(zerocopy_is_shown);
         RUN(io_uring_names_the_setting);

@@ -7,6 +7,7 @@
 
 #include "check.h"
 #include "daemon/log.h"
+#include "schema/detail.h"
 #include "schema/util.h"
 
 #include <fcntl.h>
@@ -46,7 +47,7 @@ static void own_cgroup_is_found(void) {
 }
 
 static struct cgroup_tree *tree;
-static char detail[300], owner[64];
+static char detail[DETAIL_MAX], owner[64];
 
 static int open_tree(void) {
         (void) snprintf(owner, sizeof(owner), "ipclab-test-cgroup-%d", getpid());

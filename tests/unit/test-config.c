@@ -58,6 +58,7 @@ static const struct bad_file {
         {"run_timeout = 99999999999999999999\n", "not a number of seconds"},
         {"max_queued_runs = 0\n", "max_queued_runs \"0\" is not a number from 1 to"},
         {"max_database_bytes = 64G\n", "is not a number from 1 to"},
+        {"keep_until_exported = yes\n", "keep_until_exported \"yes\" is neither true nor false"},
         {"agent_user = ../x\n", "is not a name"},
         {"socket_group = \n", "is not a name"},
         {"State_Dir = /a\n", "unknown key \"State_Dir\""},

@@ -10,7 +10,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define FULL "HTTP/1.1 503 Service Unavailable\r\n\r\n"
+#define FULL "HTTP/1.1 503 Service Unavailable\r\n\r\nall"
+#define FULL_USER "HTTP/1.1 503 Service Unavailable\r\n\r\nuser"
+#define FULL_ADDRESS "HTTP/1.1 503 Service Unavailable\r\n\r\naddress"
 
 static unsigned answered[600]; /* by status */
 
@@ -23,18 +25,16 @@ static void on_answered(void *userdata, unsigned status) {
         answered[status]++;
 }
 
-static struct connections *connections_for(unsigned total, unsigned per_peer, uint64_t body_ns) {
+static struct connections *connections_for(uint64_t body_ns) {
         struct connections *c = NULL;
-        struct connection_limits limits = {.total = total,
-                                           .per_peer = per_peer,
-                                           .head_ns = UINT64_MAX,
+        struct connection_limits limits = {.head_ns = UINT64_MAX,
                                            .body_ns = body_ns,
                                            .idle_ns = UINT64_MAX,
                                            .busy_ns = UINT64_MAX,
                                            .timeout_response = "late",
                                            .timeout_length = 4,
-                                           .full_response = FULL,
-                                           .full_length = strlen(FULL),
+                                           .full_response = {FULL, FULL_USER, FULL_ADDRESS},
+                                           .full_length = {strlen(FULL), strlen(FULL_USER), strlen(FULL_ADDRESS)},
                                            .tick = tick,
                                            .answered = on_answered};
         return connections_new(&c, &limits) == 0 ? c : NULL;
@@ -50,18 +50,21 @@ static const char *told(int fd) {
         return n == 0 ? text : NULL;
 }
 
-static void full_house(unsigned total, unsigned per_peer) {
-        struct connections *c = connections_for(total, per_peer, UINT64_MAX);
+static void full_house(const struct peer_limits *limits, const char *expected) {
+        struct connections *c = connections_for(UINT64_MAX);
+        struct peers *peers = NULL;
         int first[2], second[2];
         unsigned before = answered[503];
         CHECK(c);
+        CHECK_INT(peers_new(&peers, limits), 0);
+        struct peer *peer = peers_get(peers, "1000", "127.0.0.1");
         CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, first), 0);
         CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, second), 0);
-        struct connection *busy = connections_add(c, first[0], NULL);
+        struct connection *busy = connections_add(c, first[0], peer);
         CHECK(busy && connection_enter(c, busy, CONNECTION_BUSY));
-        struct connection *refused = connections_add(c, second[0], NULL);
+        struct connection *refused = connections_add(c, second[0], peer);
         CHECK(refused && !connection_enter(c, refused, CONNECTION_HEAD));
-        CHECK_STRING(told(second[1]), FULL);
+        CHECK_STRING(told(second[1]), expected);
         CHECK_UINT(answered[503], before + 1);
         CHECK(!told(first[1]) && connection_enter(c, busy, CONNECTION_IDLE));
         connections_remove(c, refused);
@@ -70,7 +73,7 @@ static void full_house(unsigned total, unsigned per_peer) {
 
         /* who waits for a request gives way, and needs no word: it asked for nothing */
         CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, second), 0);
-        struct connection *taken = connections_add(c, second[0], NULL);
+        struct connection *taken = connections_add(c, second[0], peer);
         CHECK(taken && connection_enter(c, taken, CONNECTION_HEAD));
         CHECK(!told(second[1]));
         CHECK_STRING(told(first[1]), "");
@@ -81,19 +84,23 @@ static void full_house(unsigned total, unsigned per_peer) {
                 close(second[i]);
         }
         connections_free(c);
+        CHECK_UINT(peers_used(peers, PEER_CONNECTIONS), 0);
+        peer_unref(peer);
+        peers_free(peers);
 }
 
 static void test_no_room_at_all(void) {
-        full_house(1, 9);
+        full_house(&(struct peer_limits){.most = {[PEER_CONNECTIONS] = {1, 9, 9}}}, FULL);
 }
 
 static void test_no_room_for_this_peer(void) {
-        full_house(9, 1);
+        full_house(&(struct peer_limits){.most = {[PEER_CONNECTIONS] = {9, 1, 9}}}, FULL_USER);
+        full_house(&(struct peer_limits){.most = {[PEER_CONNECTIONS] = {9, 9, 1}}}, FULL_ADDRESS);
 }
 
 /* The library knows nothing of this answer: it is counted where it is sent. */
 static void test_who_comes_late_is_told_so(void) {
-        struct connections *c = connections_for(1, 1, 1);
+        struct connections *c = connections_for(1);
         int fds[2];
         char text[5] = "";
         unsigned before = answered[408];

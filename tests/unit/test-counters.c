@@ -190,8 +190,9 @@ static void check_ring(const struct counters_totals *t, int64_t cycles) {
         json_free(counters);
 }
 
-/* What the kernel's threads for a ring did is in the CPU time and not in the hardware's counts: these are not told as
- * if they were of the same. They are of threads for which none worked, and nobody knows where it cannot be told. */
+/* The work of the kernel's threads for a ring is in the CPU time and not in the hardware's counts: these are not given
+ * as if they were of the same work. They are given for threads for which no kernel thread worked, and are unknown where
+ * that is unknown. */
 static void test_work_in_the_kernels_threads(void) {
         static const struct {
                 uint32_t worker;
@@ -305,7 +306,7 @@ static void test_zerocopy_without_a_send(void) {
 }
 
 /* As the worker's transport has it. */
-static void test_who_is_notified(void) {
+static void test_senders_are_notified(void) {
         static struct fixture f;
         struct counters_reading r;
         fixture_init(&f, &perf_source_none);
@@ -370,7 +371,7 @@ int main(void) {
         RUN(test_work_in_the_kernels_threads);
         RUN(test_descriptors_left);
         RUN(test_zerocopy_without_a_send);
-        RUN(test_who_is_notified);
+        RUN(test_senders_are_notified);
         RUN(test_source);
         RUN(test_what_the_daemon_may_not_open);
         return check_end();

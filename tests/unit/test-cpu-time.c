@@ -70,6 +70,7 @@ static void a_containers_cgroup_is_no_source(void) {
         CHECK_INT(machine_read(&m, files, ELEMENTS(files)), 0);
         CHECK_STRING(cpu_time_source_name(m.time.source), "schedstat");
         CHECK_INT(m.cpus[0].run_ns, INT64_C(15500000000));
+        CHECK(!cpu_time_softirqs_apart(&m.time));
         machine_end(&m);
 }
 
@@ -106,16 +107,19 @@ static void interrupts_that_are_accounted_apart(void) {
         const struct file files[] = {{"/proc/stat", STAT("100")}, {"/proc/schedstat", SCHEDSTAT}};
         CHECK_INT(machine_read(&m, files, ELEMENTS(files)), 0);
         CHECK_INT(m.cpus[0].run_ns, (15500 - 1000 - 200 - 50) * MS);
+        CHECK(cpu_time_softirqs_apart(&m.time));
         machine_end(&m);
         CHECK_INT(machine_read(&m, files, 1), 0);
         CHECK_STRING(cpu_time_source_name(m.time.source), "idle");
         CHECK_INT(m.cpus[0].run_ns, (100000 - 70100 - 50 - 1000 - 200) * MS);
+        CHECK(cpu_time_softirqs_apart(&m.time));
         machine_end(&m);
         const struct file exact[] = {{"/proc/stat", STAT("100")},
                                      {CPUACCT "cpuacct.usage_percpu", "15123456789 16123456789 \n"},
                                      {CPUACCT "cgroup.sane_behavior", "0\n"}};
         CHECK_INT(machine_read(&m, exact, ELEMENTS(exact)), 0);
         CHECK_INT(m.cpus[0].run_ns, INT64_C(15123456789)); /* charged without them, as a task is */
+        CHECK(!cpu_time_softirqs_apart(&m.time));
         machine_end(&m);
 }
 

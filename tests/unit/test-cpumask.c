@@ -3,7 +3,6 @@
 /* Sets of CPUs: their edges, their union, this thread's own, and as JSON. */
 
 #include "agent/os/cpumask.h"
-#include "schema/json/json.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 
@@ -83,27 +82,10 @@ static void this_threads_own(void) {
         CHECK_INT(cpumask_set_affinity(1 << 30, &start), -ESRCH);
 }
 
-static void as_json(void) {
-        static const int32_t cpus[] = {8191, 0, 1024};
-        for (size_t n = 0; n <= 3; n += 3) {
-                struct cpumask m;
-                struct json_writer w;
-                _cleanup_free_ char *text = NULL;
-                CHECK_INT(cpumask_from_list(cpus, n, &m), 0);
-                json_writer_init(&w);
-                cpumask_put(&w, &m);
-                int r = json_writer_steal(&w, &text, NULL);
-                json_writer_deinit(&w);
-                CHECK_INT(r, 0);
-                CHECK_STRING(text, n ? "[0,1024,8191]" : "[]");
-        }
-}
-
 int main(void) {
         RUN(lists_become_sets);
         RUN(beyond_the_last_cpu_there_is_nothing);
         RUN(unions);
         RUN(this_threads_own);
-        RUN(as_json);
         return check_end();
 }

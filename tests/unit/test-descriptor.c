@@ -19,12 +19,12 @@
 static struct agent agent = {.peer_role = "receiver"};
 static struct worker worker;
 
-/* ---- calls that return what a script says ---- */
+/* ---- calls that return scripted results ---- */
 
 static struct {
         const int *results; /* > 0 and 0: bytes; < 0: -errno */
         size_t at;
-        size_t offsets[8]; /* what each call was told of as done before */
+        size_t offsets[8]; /* what each call was given as done before */
         unsigned limit_at; /* the limit falls in this call, from 1 */
 } script;
 
@@ -61,7 +61,7 @@ static void worker_reset(size_t size, uint64_t limit) {
         worker.send_fd = worker.receive_fd = ready_fd;
 }
 
-/* The first result is the first call's, made by the hot function; the rest are asked for. */
+/* The first result is the first call's, made by the hot function; the rest are scripted. */
 static int play(bool sends, const int *results, uint64_t limit, unsigned limit_at) {
         static unsigned char message[100];
         worker_reset(sizeof message, limit);

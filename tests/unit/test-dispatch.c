@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
 /* The way of a request in front of four routes that this file makes up: the guards' order, handlers that fail with and
- * without words, and the headers that every answer bears. */
+ * without a detail, and the headers that every answer bears. */
 
 #include "api/handle/dispatch.h"
 #include "api/handle/routes.h"
@@ -95,7 +95,7 @@ static void call_deinit(struct call *c) {
 #define BEARER "Authorization: Bearer secret\n"
 #define BODY "Content-Length: 2\nContent-Type: application/json\n"
 
-/* Where a head breaks several rules at once, the first guard on the way speaks. */
+/* Where a head breaks several rules at once, the first guard on the way answers. */
 static void heads_are_refused_in_order(void) {
         static const struct {
                 enum method method;
@@ -105,7 +105,7 @@ static void heads_are_refused_in_order(void) {
                 {METHOD_POST, "/list", "Host: evil\nExpect: x\nOrigin: http://evil\n", 417},
                 {METHOD_POST, "/list", "Host: evil\nOrigin: http://evil\n", 421},
                 {METHOD_POST, "/list", "Origin: http://evil\n", 403},
-                {METHOD_POST, "/nowhere", "", 404}, /* nobody needs a token to be told so */
+                {METHOD_POST, "/nowhere", "", 404}, /* a 404 needs no token */
                 {METHOD_DELETE, "/list", "", 405},
                 {METHOD_OTHER, "/list", "", 405},
                 {METHOD_POST, "/list?x=1", "Content-Length: 2\n", 401},
@@ -116,7 +116,7 @@ static void heads_are_refused_in_order(void) {
                 {METHOD_POST, "/list", BEARER BODY, 0},
                 {METHOD_DELETE, "/gone", BEARER, 0},
                 {METHOD_GET, "/list", "", 0},
-                {METHOD_GET, "/list", BODY, 400}, /* a body that nobody reads */
+                {METHOD_GET, "/list", BODY, 400}, /* a body that no handler reads */
                 {METHOD_GET, "/list?limit=1&cursor=2", "", 0},
                 {METHOD_GET, "/list?limit=1&limit=1", "", 400},
                 {METHOD_GET, "/list?Limit=1", "", 400},
@@ -142,7 +142,7 @@ static void the_unix_socket_needs_no_token(void) {
         CHECK(call_init(&c, METHOD_DELETE, "/gone", "Host: anything\nOrigin: http://evil\n"));
         c.q.local = true;
         CHECK(dispatch_admit(&c.api, &c.q, &c.p));
-        CHECK_UINT(c.p.headers.n, 0); /* nothing has been said yet */
+        CHECK_UINT(c.p.headers.n, 0); /* nothing has been sent yet */
 }
 
 static void every_answer_bears_the_headers(void) {
@@ -172,11 +172,11 @@ static void every_answer_bears_the_headers(void) {
         CALL c;
         CHECK(call_init(&c, METHOD_GET, "/cached", ""));
         dispatch_handle(&c.api, &c.q, &c.p);
-        CHECK_STRING(response_get_header(&c.p, "Cache-Control"), "no-cache"); /* as the handler said, and once */
+        CHECK_STRING(response_get_header(&c.p, "Cache-Control"), "no-cache"); /* the handler's own value, and once */
         CHECK_UINT(c.p.headers.n, 6);
 }
 
-static void refusals_tell_what_would_do(void) {
+static void refusals_name_the_alternative(void) {
         CALL token_missing, media, method;
         CHECK(call_init(&token_missing, METHOD_DELETE, "/gone", ""));
         CHECK(!dispatch_admit(&token_missing.api, &token_missing.q, &token_missing.p));
@@ -216,7 +216,7 @@ static void failures_of_handlers(void) {
         }
 }
 
-static void options_are_told(void) {
+static void options_are_answered(void) {
         CALL path, server, nowhere;
         CHECK(call_init(&path, METHOD_OPTIONS, "/gone", ""));
         dispatch_handle(&path.api, &path.q, &path.p);
@@ -255,9 +255,9 @@ int main(void) {
         RUN(heads_are_refused_in_order);
         RUN(the_unix_socket_needs_no_token);
         RUN(every_answer_bears_the_headers);
-        RUN(refusals_tell_what_would_do);
+        RUN(refusals_name_the_alternative);
         RUN(failures_of_handlers);
-        RUN(options_are_told);
+        RUN(options_are_answered);
         RUN(the_servers_own_refusals);
         return check_end();
 }

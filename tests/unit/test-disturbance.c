@@ -17,7 +17,8 @@ struct window {
         struct disturbance_cpu cpus[CPUS];
         struct disturbance_run run;
         struct cpu_times times[SECONDS + 1][CPUS];
-        int64_t own[SECONDS + 1][CPUS], khz[SECONDS + 1][CPUS], involuntary[SECONDS + 1][2], delay[SECONDS + 1][2];
+        int64_t own[SECONDS + 1][CPUS], khz[SECONDS + 1][CPUS], ksoftirqd[SECONDS + 1][CPUS],
+                involuntary[SECONDS + 1][2], delay[SECONDS + 1][2];
         struct disturbance_reading readings[SECONDS + 1];
         struct disturbance d;
 };
@@ -30,13 +31,14 @@ static void window_init(struct window *w) {
                         int64_t used = w->cpus[i].measured ? 900 * MS * (int64_t) s : 0;
                         w->times[s][i] = (struct cpu_times){.known = true, .run_ns = 77 * MS + used};
                         w->own[s][i] = used;
-                        w->khz[s][i] = -1;
+                        w->khz[s][i] = w->ksoftirqd[s][i] = -1;
                 }
                 w->readings[s] = (struct disturbance_reading){
                         .at_ns = (100 + s) * NSEC_PER_SEC,
                         .cpus = w->times[s],
                         .own_ns = w->own[s],
                         .frequency_khz = w->khz[s],
+                        .ksoftirqd_ns = w->ksoftirqd[s],
                         .involuntary = w->involuntary[s],
                         .delay_ns = w->delay[s],
                         .own_total_ns = 1800 * MS * (int64_t) s,
@@ -99,6 +101,73 @@ static void one_second_of_one_cpu_is_enough(void) {
                 CHECK_INT((int) (w.d.seconds[s].foreign * 1000 + 0.5), s == 2 ? 50 : 0);
         CHECK_INT(w.d.seconds[2].cpu, 3);
         disturbance_deinit(&w.d);
+}
+
+/* 160 ms in each second of CPU 3, which nobody else has used: of a run over the network its own, else of others. */
+static void ksoftirqd_belongs_to_a_run_over_the_network(void) {
+        for (unsigned kind = 0; kind < 4; kind++) {
+                struct window w;
+                const bool network = kind & 1, roams = kind & 2;
+                window_init(&w);
+                w.run.network = network;
+                w.run.roams = roams;
+                for (size_t s = 0; s <= SECONDS; s++) {
+                        w.ksoftirqd[s][1] = 5 * MS;
+                        w.ksoftirqd[s][3] = 7 * MS + 160 * MS * (int64_t) s;
+                        w.times[s][3].run_ns += 160 * MS * (int64_t) s;
+                }
+                CHECK_INT(judge(&w), 0);
+                CHECK_STRING(flags_of(&w), network ? "" : "foreign-cpu");
+                CHECK_INT(w.d.ksoftirqd_ns, 160 * MS * (int64_t) SECONDS);
+                for (size_t s = 0; s < w.d.n; s++)
+                        CHECK_INT((int) (w.d.seconds[s].foreign * 1000 + 0.5), network ? 0 : roams ? 80 : 160);
+                disturbance_deinit(&w.d);
+        }
+}
+
+/* A kernel with IRQ_TIME_ACCOUNTING counts ksoftirqd's ticks among the softirqs, which the source has taken off: its
+ * time is no agent's, and hides no time of others, in the figure of a CPU and of all CPUs together. */
+static void ksoftirqd_is_not_taken_off_twice(void) {
+        for (unsigned kind = 0; kind < 4; kind++) {
+                struct window w;
+                const bool network = kind & 1, roams = kind & 2;
+                window_init(&w);
+                w.run.source = CPU_TIME_SCHEDSTAT;
+                w.run.softirqs_apart = true;
+                w.run.network = network;
+                w.run.roams = roams;
+                for (size_t s = 0; s <= SECONDS; s++) {
+                        w.ksoftirqd[s][1] = w.times[s][1].softirq_ns = 0;
+                        w.ksoftirqd[s][3] = w.times[s][3].softirq_ns = 160 * MS * (int64_t) s;
+                }
+                run_more(&w, 3, 2, 120 * MS);
+                CHECK_INT(judge(&w), 0);
+                CHECK_STRING(flags_of(&w), network ? "foreign-cpu" : "foreign-cpu softirq");
+                CHECK_INT(w.d.ksoftirqd_ns, 160 * MS * (int64_t) SECONDS);
+                CHECK_INT(w.d.foreign_total_ns, 120 * MS);
+                for (size_t s = 0; s < w.d.n; s++)
+                        CHECK_INT((int) (w.d.seconds[s].foreign * 1000 + 0.5), s != 2 ? 0 : roams ? 60 : 120);
+                disturbance_deinit(&w.d);
+        }
+}
+
+/* One reading that lacks the thread of one measured CPU, at the beginning, between or at the end: no sum is the sum. */
+static void a_part_of_ksoftirqd_is_unknown(void) {
+        for (size_t missing = 0; missing <= SECONDS; missing++) {
+                struct window w;
+                window_init(&w);
+                for (size_t s = 0; s <= SECONDS; s++)
+                        w.ksoftirqd[s][1] = w.ksoftirqd[s][3] = 10 * MS * (int64_t) s;
+                w.ksoftirqd[missing][1] = -1;
+                CHECK_INT(judge(&w), 0);
+                CHECK_INT(w.d.ksoftirqd_ns, -1);
+                disturbance_deinit(&w.d);
+        }
+        struct window none;
+        window_init(&none);
+        CHECK_INT(judge(&none), 0);
+        CHECK_INT(none.d.ksoftirqd_ns, -1);
+        disturbance_deinit(&none.d);
 }
 
 static void other_cpus_are_not_measured(void) {
@@ -275,7 +344,7 @@ static void the_result_has_each_second(void) {
         disturbance_deinit(&w.d);
 }
 
-static void a_window_without_a_second_says_so(void) {
+static void a_window_without_a_second_has_a_reason(void) {
         struct window w;
         _cleanup_free_ char *text = NULL;
         window_init(&w);
@@ -290,6 +359,9 @@ static void a_window_without_a_second_says_so(void) {
 int main(void) {
         RUN(a_quiet_window_has_no_flags);
         RUN(one_second_of_one_cpu_is_enough);
+        RUN(ksoftirqd_belongs_to_a_run_over_the_network);
+        RUN(ksoftirqd_is_not_taken_off_twice);
+        RUN(a_part_of_ksoftirqd_is_unknown);
         RUN(other_cpus_are_not_measured);
         RUN(own_time_may_be_credited_late);
         RUN(agents_that_roam_are_judged_together);
@@ -300,6 +372,6 @@ int main(void) {
         RUN(counts_of_the_window);
         RUN(cpus_that_come_and_go);
         RUN(the_result_has_each_second);
-        RUN(a_window_without_a_second_says_so);
+        RUN(a_window_without_a_second_has_a_reason);
         return check_end();
 }

@@ -3,7 +3,10 @@
 
 #include "tests/unit/check.h"
 
+#include "daemon/host/build.h"
 #include "daemon/host/environment.h"
+#include "schema/detail.h"
+#include "schema/facts.h"
 #include "schema/json/json.h"
 #include "schema/spec/spec.h"
 #include "tests/unit/host-tree.h"
@@ -118,12 +121,12 @@ static void a_setting_that_is_put_back_has_changed(void) {
         static const char *const texts[] = {"always [madvise] never\n", "[always] madvise never\n", NULL,
                                             "always [madvise] never\n"};
         const struct run_placement anywhere = {.n_daemon_cpus = 0};
-        for (size_t looks = 1; looks <= 3; looks++) {
+        for (size_t snapshots = 1; snapshots <= 3; snapshots++) {
                 char tree[64], *flags = NULL;
                 struct environment *before = NULL, *after = NULL;
                 CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
                 CHECK_INT(take(tree, &before), 0);
-                for (size_t i = 0; i < looks; i++) {
+                for (size_t i = 0; i < snapshots; i++) {
                         CHECK_INT(host_tree_write(tree, file, texts[i]), 0);
                         CHECK_INT(environment_observe(tree, before), 0);
                 }
@@ -131,7 +134,7 @@ static void a_setting_that_is_put_back_has_changed(void) {
                 CHECK_INT(take(tree, &after), 0);
                 host_tree_remove(tree);
                 CHECK_INT(flags_between(before, after, &anywhere, &flags), 0);
-                CHECK_STRING(flags, looks == 1 ? "[]" : "[\"environment-changed:transparent_hugepage\"]");
+                CHECK_STRING(flags, snapshots == 1 ? "[]" : "[\"environment-changed:transparent_hugepage\"]");
                 environment_free(before);
                 environment_free(after);
                 free(flags);
@@ -146,7 +149,7 @@ static void unpinned_runs_are_measured_everywhere(void) {
         free(flags);
 }
 
-static void placements_that_shared_say_so(void) {
+static void shared_placements_are_flagged(void) {
         const struct run_placement crowded = {.shares_cpus = true, .shares_cores = true, .memory_elsewhere = true};
         char *flags = NULL;
         CHECK_INT(flags_after(NULL, NULL, &crowded, &flags), 0);
@@ -401,7 +404,7 @@ static void preconditions_name_the_setting(void) {
                  "message"},
         };
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
-                char tree[64], detail[ENVIRONMENT_DETAIL_MAX] = "";
+                char tree[64], detail[DETAIL_MAX] = "";
                 const struct spec_require require = {.numa_balancing = cases[i].wanted};
                 CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
                 CHECK_INT(host_tree_write(tree, "/proc/sys/kernel/numa_balancing", cases[i].value), 0);
@@ -453,7 +456,7 @@ static void other_preconditions(void) {
                  "governor performance is required, but /sys/devices/system/cpu/online cannot be read: Bad message"},
         };
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
-                char tree[64], detail[ENVIRONMENT_DETAIL_MAX] = "";
+                char tree[64], detail[DETAIL_MAX] = "";
                 CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
                 if (cases[i].file)
                         CHECK_INT(host_tree_write(tree, cases[i].file, cases[i].value), 0);
@@ -462,6 +465,103 @@ static void other_preconditions(void) {
                 CHECK_STRING(detail, cases[i].detail ? cases[i].detail : "");
                 CHECK_INT(r, cases[i].detail ? -EPERM : 0);
         }
+}
+
+static int check_facts(const struct environment *e, const char *require, char *detail) {
+        static const struct build build = {.daemon = {.text = "0123"}, .agent = {.reason = "it is gone"}};
+        struct spec *spec = NULL;
+        struct refusal refusal = {0};
+        char text[8192];
+        (void) snprintf(text, sizeof(text), "{\"require\": {%s}}", require);
+        detail[0] = '\0';
+        int r = spec_parse(text, strlen(text), &spec, &refusal);
+        if (r < 0)
+                (void) snprintf(detail, DETAIL_MAX, "%s", refusal.detail);
+        else
+                r = environment_check_facts(e, &build, spec, detail);
+        spec_free(spec);
+        return r;
+}
+
+/* Each row of the table is a member of the snapshot, in this order; what it has can be required, and anything else
+ * fails. */
+static void every_fact_can_be_required(void) {
+        char tree[64], detail[DETAIL_MAX], require[6000], expected[64];
+        struct environment *e = NULL;
+        struct json *root = NULL;
+        char *text = NULL;
+        unsigned checked = 0;
+        CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
+        CHECK_INT(take(tree, &e), 0);
+        CHECK_INT(environment_to_json(e, &text), 0);
+        CHECK_INT(json_parse(text, strlen(text), &root, NULL), 0);
+        const struct json *m = json_first(root);
+        for (size_t i = 0; i < FACT_COUNT; i++, m = json_next(m)) {
+                const struct fact_row *row = &fact_rows[i];
+                _cleanup_free_ char *value = json_print(m);
+                CHECK_STRING(json_key(m), row->name);
+                if (i == FACT_SMT || i == FACT_NUMA_BALANCING) /* whose names mean on and off in a spec */
+                        continue;
+                (void) snprintf(expected, sizeof(expected), "%s is required to be ", row->name);
+                if (json_type(m) == JSON_NULL)
+                        (void) snprintf(require, sizeof(require),
+                                        row->form == FACT_NUMBER ? "\"%s\": 1" : "\"%s\": \"%s\"", row->name,
+                                        row->form == FACT_CHOICE ? row->choices[0] : "x");
+                else {
+                        (void) snprintf(require, sizeof(require), "\"%s\": %s", row->name, value);
+                        CHECK_INT(check_facts(e, require, detail), 0);
+                        const char *other = row->form == FACT_NUMBER                                 ? "987654321"
+                                            : row->form != FACT_CHOICE                               ? "\"x\""
+                                            : strncmp(value + 1, row->choices[0], strlen(value) - 2) ? "0"
+                                                                                                     : "1";
+                        if (row->form == FACT_CHOICE)
+                                (void) snprintf(require, sizeof(require), "\"%s\": \"%s\"", row->name,
+                                                row->choices[other[0] - '0']);
+                        else
+                                (void) snprintf(require, sizeof(require), "\"%s\": %s", row->name, other);
+                        checked++;
+                }
+                CHECK_INT(check_facts(e, require, detail), -EPERM);
+                CHECK(strncmp(detail, expected, strlen(expected)) == 0);
+        }
+        CHECK_STRING(json_key(m), "mitigations");
+        CHECK(checked > FACT_COUNT / 2);
+        json_free(root);
+        free(text);
+        environment_free(e);
+        host_tree_remove(tree);
+}
+
+static void the_build_and_mitigations_can_be_required(void) {
+        static const struct {
+                const char *require, *detail; /* "": met */
+        } cases[] = {
+                {"\"mitigations\": {\"meltdown\": \"Not affected\"}", ""},
+                {"\"mitigations\": {\"meltdown\": \"Vulnerable\"}",
+                 "mitigations.meltdown is required to be Vulnerable, but it is Not affected"},
+                {"\"mitigations\": {\"meltup\": \"Vulnerable\"}",
+                 "mitigations.meltup is required to be Vulnerable, but it is not known: this kernel has none such"},
+                {"\"build\": {\"version\": \"" IPCLAB_VERSION "\"}", ""},
+                {"\"build\": {\"version\": \"other\"}",
+                 "build.version is required to be other, but it is " IPCLAB_VERSION},
+                {"\"build\": {\"agent_sha256\": \"0123456789012345678901234567890123456789012345678901234567890123\"}",
+                 "build.agent_sha256 is required to be "
+                 "0123456789012345678901234567890123456789012345678901234567890123, "
+                 "but it is not known: it is gone"},
+                {"\"swappiness\": 61", "swappiness is required to be 61, but it is 60"},
+        };
+        char tree[64], detail[DETAIL_MAX];
+        struct environment *e = NULL;
+        CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
+        CHECK_INT(host_tree_write(tree, "/sys/devices/system/cpu/vulnerabilities/meltdown", "Not affected\n"), 0);
+        CHECK_INT(host_tree_write(tree, "/proc/sys/vm/swappiness", "60\n"), 0);
+        CHECK_INT(take(tree, &e), 0);
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                CHECK_INT(check_facts(e, cases[i].require, detail), cases[i].detail[0] ? -EPERM : 0);
+                CHECK_STRING(detail, cases[i].detail);
+        }
+        environment_free(e);
+        host_tree_remove(tree);
 }
 
 static void this_machine_can_be_taken(void) {
@@ -484,7 +584,7 @@ int main(void) {
         RUN(one_change_gives_one_flag);
         RUN(a_setting_that_is_put_back_has_changed);
         RUN(unpinned_runs_are_measured_everywhere);
-        RUN(placements_that_shared_say_so);
+        RUN(shared_placements_are_flagged);
         RUN(a_recorded_host_is_shown_as_it_is);
         RUN(facts_are_read_from_their_files);
         RUN(idle_states_of_all_cpus);
@@ -494,6 +594,8 @@ int main(void) {
         RUN(what_every_kernel_has_must_be_there);
         RUN(preconditions_name_the_setting);
         RUN(other_preconditions);
+        RUN(every_fact_can_be_required);
+        RUN(the_build_and_mitigations_can_be_required);
         RUN(this_machine_can_be_taken);
         topology_free(topology);
         return check_end();

@@ -11,7 +11,8 @@ static void the_first_failure_is_the_cause(void) {
         CHECK_INT(failure_set(&f, ENOSPC, "%s is full: %d", "the disk", 7), -ENOSPC);
         CHECK_INT(f.error, ENOSPC);
         CHECK_STRING(f.detail, "the disk is full: 7");
-        CHECK_INT(failure_set(&f, EPIPE, "the peer is gone"), -EPIPE); /* of this call, also when it is not kept */
+        CHECK_INT(failure_set(&f, EPIPE, "the peer is gone"),
+                  -EPIPE); /* of this call, also when it is not the one that is stored */
         CHECK_INT(f.error, ENOSPC);
         CHECK_STRING(f.detail, "the disk is full: 7");
 }
@@ -25,7 +26,7 @@ static void without_an_errno_it_is_still_a_failure(void) {
         CHECK_INT(f.error, 0);
 }
 
-static void long_words_stay_in_their_room(void) {
+static void a_long_detail_stays_in_its_room(void) {
         struct {
                 struct failure f;
                 char behind[8];
@@ -35,7 +36,7 @@ static void long_words_stay_in_their_room(void) {
         CHECK_STRING(s.behind, "#######");
 }
 
-static void the_peer_is_blamed_by_its_role(void) {
+static void the_peer_is_named_by_its_role(void) {
         struct failure f = {0};
         CHECK_INT(failure_blame(&f, "server", EPIPE, "is gone after %d", 7), -EPIPE);
         CHECK_INT(f.fault, FAULT_PEER);
@@ -66,9 +67,9 @@ static void another_failure_is_adopted_whole(void) {
 
 int main(void) {
         RUN(the_first_failure_is_the_cause);
-        RUN(the_peer_is_blamed_by_its_role);
+        RUN(the_peer_is_named_by_its_role);
         RUN(another_failure_is_adopted_whole);
         RUN(without_an_errno_it_is_still_a_failure);
-        RUN(long_words_stay_in_their_room);
+        RUN(a_long_detail_stays_in_its_room);
         return check_end();
 }

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static struct agent agent;
@@ -17,7 +18,7 @@ static struct worker worker = {.agent = &agent};
 
 static const struct {
         size_t size;
-        unsigned asked, n;
+        unsigned requested, n;
         size_t longest, shortest;
 } cuts[] = {
         {8, 8, 8, 1, 1},        {1, 8, 1, 1, 1},           {7, 8, 7, 1, 1},        {9, 8, 8, 2, 1},
@@ -28,7 +29,7 @@ static void test_cut(void) {
         for (size_t i = 0; i < ELEMENTS(cuts); i++) {
                 struct fields *f;
                 size_t sum = 0, longest = 0, shortest = SIZE_MAX;
-                CHECK_INT(fields_new(&worker, cuts[i].size, cuts[i].asked, &f), 0);
+                CHECK_INT(fields_new(&worker, cuts[i].size, cuts[i].requested, &f), 0);
                 for (unsigned k = 0; k < f->n; k++) {
                         size_t length = f->iov[k].iov_len;
                         const unsigned char *end = (const unsigned char *) f->iov[k].iov_base + length;
@@ -43,6 +44,33 @@ static void test_cut(void) {
                 CHECK_UINT(sum, cuts[i].size);
                 CHECK_UINT(longest, cuts[i].longest);
                 CHECK_UINT(shortest, cuts[i].shortest);
+                fields_free(f);
+        }
+}
+
+/* A cold source has as many sets of fields as it has messages, none of which shares a byte with another. */
+static void test_sets_of_fields(void) {
+        for (size_t i = 0; i < ELEMENTS(cuts); i++) {
+                static struct worker cold; /* whose alignment a stack does not always have */
+                memset(&cold, 0, sizeof cold);
+                cold.agent = &agent;
+                cold.cold.messages = 5;
+                const unsigned char *first = NULL, *before = NULL;
+                struct fields *f;
+                CHECK_INT(fields_new(&cold, cuts[i].size, cuts[i].requested, &f), 0);
+                CHECK(cold.source_next && cold.cold.fields == f);
+                for (unsigned k = 0; k < 5; k++, cold.source_next(&cold)) {
+                        const unsigned char *end =
+                                (const unsigned char *) f->iov[f->n - 1].iov_base + f->iov[f->n - 1].iov_len;
+                        first = k ? first : f->iov[0].iov_base;
+                        CHECK(!before || (const unsigned char *) f->iov[0].iov_base >= before);
+                        CHECK(end <= f->memory + f->length);
+                        for (unsigned j = 0; j < f->n; j++)
+                                CHECK((const unsigned char *) f->iov[j].iov_base ==
+                                      f->memory + (k * f->n + j) * f->stride);
+                        before = end;
+                }
+                CHECK(f->iov[0].iov_base == first);
                 fields_free(f);
         }
 }
@@ -81,7 +109,7 @@ static void test_parts(void) {
                 unsigned char *whole = malloc(size);
                 CHECK(whole);
                 pattern_fill(whole, size, 77);
-                CHECK_INT(fields_new(&worker, size, cuts[i].asked, &f), 0);
+                CHECK_INT(fields_new(&worker, size, cuts[i].requested, &f), 0);
                 fields_fill(f, 77);
                 for (size_t k = 0; k < ELEMENTS(lengths); k++)
                         for (size_t from = 0; from < size; from += lengths[k] ? lengths[k] : size)
@@ -99,7 +127,7 @@ static void test_filled_as_one_message(void) {
                 unsigned char *whole = malloc(cuts[i].size);
                 CHECK(whole);
                 pattern_fill(whole, cuts[i].size, key);
-                CHECK_INT(fields_new(&worker, cuts[i].size, cuts[i].asked, &f), 0);
+                CHECK_INT(fields_new(&worker, cuts[i].size, cuts[i].requested, &f), 0);
                 fields_fill(f, key);
                 for (size_t done = 0; done < cuts[i].size; done += 1 + done / 50)
                         CHECK(gathers(f, cuts[i].size, done, whole));
@@ -142,6 +170,7 @@ static void test_bad(void) {
 
 int main(void) {
         RUN(test_cut);
+        RUN(test_sets_of_fields);
         RUN(test_long_fields_begin_pages);
         RUN(test_parts);
         RUN(test_filled_as_one_message);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Whose the slots of files are, on a file system in memory and on the one of /tmp. One node is enough to see that pages
- * were taken under an interleaving policy: the node counts them.
+ * Which end has the slots of files, on a file system in memory and on the one of /tmp. One node is enough to see that
+ * pages were taken under an interleaving policy: the node counts them.
  */
 
 #include "agent/base/agent.h"
@@ -13,6 +13,7 @@
 #include "schema/json/json.h"
 #include "schema/transport/file-layout.h"
 #include "schema/util.h"
+#include "tests/unit/proof-report.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -103,20 +104,16 @@ static void tear_down(struct ends *e) {
 
 /* Whether all pages of the cache that this end shows are there, `n` of them. */
 static bool has_all(struct agent *a, uint64_t n) {
-        _cleanup_free_ char *text = NULL;
+        PROOF *proof = calloc(1, sizeof *proof);
         char words[96];
-        struct json_writer w;
-        json_writer_init(&w);
         struct page_list pages = {.n = 0};
-        int r = file_pages(a, &pages);
+        int r = proof ? file_pages(a, &pages) : -ENOMEM;
         if (r == 0)
-                page_list_put(&pages, SIZE_MAX, &w);
+                page_list_report(&pages, SIZE_MAX, proof);
         page_list_deinit(&pages);
-        if (r == 0)
-                r = json_writer_steal(&w, &text, NULL);
-        json_writer_deinit(&w);
+        _cleanup_free_ char *text = r == 0 ? proof_report_text(proof) : NULL;
         (void) snprintf(words, sizeof words, "\"page_cache\",\"thread\":0,\"total\":%" PRIu64 ",\"nodes\":{", n);
-        bool all = r == 0 && strstr(text, words) && !strstr(text, "absent_errors");
+        bool all = text && strstr(text, words) && !strstr(text, "absent_errors");
         if (!all)
                 fprintf(stderr, "%s\n", text ? text : "no pages");
         return all;
@@ -196,11 +193,11 @@ static void test_policy_that_cannot_be(void) {
         node_set_add(&e.agents[END_FIRST].setup.placement.buffer_nodes, SPEC_NODES_MAX - 1);
         int r = file_open(&e.agents[END_FIRST]);
         const char *text = e.agents[END_FIRST].failure.detail;
-        bool told = r == -EINVAL && strstr(text, "the policy of buffers cannot be set");
-        if (!told)
+        bool right = r == -EINVAL && strstr(text, "the policy of buffers cannot be set");
+        if (!right)
                 fprintf(stderr, "%d %s\n", r, text);
         tear_down(&e);
-        CHECK(told);
+        CHECK(right);
         CHECK_INT(policy(), MPOL_DEFAULT);
 }
 
@@ -247,11 +244,11 @@ static void test_device_that_fails(void) {
         int r = open_filled(&e.agents[END_FIRST], node, FILE_SYNC_FSYNC);
         disk.error = 0;
         const char *text = e.agents[END_FIRST].failure.detail;
-        bool told = r == -EIO && strstr(text, "cannot be filled: Input/output error");
-        if (!told)
+        bool right = r == -EIO && strstr(text, "cannot be filled: Input/output error");
+        if (!right)
                 fprintf(stderr, "%d %s\n", r, text);
         tear_down(&e);
-        CHECK(told);
+        CHECK(right);
         CHECK_INT(policy(), MPOL_DEFAULT);
 }
 

@@ -3,24 +3,18 @@
 /* What a file lies on: one in memory, one on a file system without a name here, and no file at all. */
 
 #include "agent/os/filesystem.h"
-#include "schema/json/json.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
+#include "tests/unit/effective.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
 
 /* malloc()ed; NULL when it cannot be */
 static char *shown(int fd) {
-        struct json_writer w;
-        char *text = NULL;
-        json_writer_init(&w);
-        json_object_begin(&w);
-        filesystem_put(&w, fd);
-        json_object_end(&w);
-        (void) json_writer_steal(&w, &text, NULL);
-        json_writer_deinit(&w);
-        return text;
+        EFFECTIVE *e = effective_new();
+        filesystem_put(e, fd);
+        return effective_text(e);
 }
 
 static void a_file_in_memory(void) {

@@ -62,6 +62,8 @@ static bool claims(const struct finding *f) {
                 return strstr(f->sentence, ", then ") != NULL;
         if (f->kind == FINDING_COST)
                 return strstr(f->sentence, "brings") || strstr(f->sentence, "costs");
+        if (f->kind == FINDING_NOISE_FLOOR)
+                return strstr(f->sentence, "more than the scatter") != NULL;
         return true;
 }
 
@@ -94,6 +96,31 @@ static double false_answers(const char *spec, double drift, const char *what) {
         return sample_share(what, wrong, 2 * TRIALS);
 }
 
+static double faster_pipe(const struct point *p) {
+        return p->transport == TRANSPORT_PIPE ? 1000 : 1060;
+}
+
+static unsigned claimed(const struct made *m) {
+        unsigned n = 0;
+        FINDINGS *f = draw(m);
+        for (size_t i = 0; i < f->n; i++)
+                n += claims(&f->items[i]);
+        return n;
+}
+
+/* A drift that all rows of a block share is taken out by pairs, and runs of no block make none. */
+static void test_runs_of_no_block_are_no_pairs(void) {
+        struct random random;
+        MADE m;
+        make(&m, "{\"transport\": [\"pipe\", \"fifo\"], \"message_size\": 4096}", 20);
+        random_init(&random, 14);
+        measure(&m, &random, faster_pipe, one, 0.01, 0.3);
+        CHECK(claimed(&m) > 0);
+        for (size_t i = 0; i < m.n_rows * m.blocks; i++)
+                m.runs[i].block = 0;
+        CHECK_UINT(claimed(&m), 0);
+}
+
 static void test_no_difference(void) {
         static const char spec[] = "{\"transport\": [\"pipe\", \"fifo\", \"unix-stream\", \"tcp\"], \"message_size\": "
                                    "[64, 1024, 16384, 65536], \"engine\": [\"syscall\", \"io_uring\"], "
@@ -103,6 +130,58 @@ static void test_no_difference(void) {
         CHECK(false_answers(spec, 0.02, "the same on a host that drifts") <= 0.12);
         CHECK(false_answers("{\"transport\": \"tcp\", \"threads\": [1, 2, 4, 8], \"message_size\": 4096}", 0.02,
                             "the same, threads") <= 0.12);
+}
+
+/* Points that stand twice are one thing: their difference is reported as the noise floor, never as a ranking, and the
+ * floor's interval covers it. */
+static void test_equal_points(void) {
+        static const char spec[] = "{\"points\": \"twice\", \"transport\": [\"pipe\", \"fifo\"], \"message_size\": "
+                                   "[64, 4096], \"workload\": [\"stream\", \"pingpong\"]}";
+        struct random random;
+        size_t floors = 0, covered = 0;
+        MADE m;
+        make(&m, spec, 8);
+        random_init(&random, 13);
+        for (unsigned t = 0; t < TRIALS; t++) {
+                measure(&m, &random, alike, one, NOISE, 0.02);
+                FINDINGS *f = draw(&m);
+                for (size_t i = 0; i < f->n; i++) {
+                        CHECK(f->items[i].kind == FINDING_NOISE_FLOOR || f->items[i].axis != AXIS_INSTANCE);
+                        if (f->items[i].kind != FINDING_NOISE_FLOOR)
+                                continue;
+                        const struct finding_figure *ratio = figure(&f->items[i], "ratio");
+                        floors++;
+                        covered += ratio && ratio->low <= 1 && 1 <= ratio->high;
+                        CHECK_UINT(f->items[i].n_rows, 2);
+                }
+        }
+        CHECK_UINT(floors, TRIALS * 12); /* 8 points: throughput of 4, both percentiles of 4 */
+        CHECK(sample_share("intervals of a noise floor that cover no difference", (unsigned) covered,
+                           (unsigned) floors) >= 0.94);
+        CHECK(false_answers(spec, 0.02, "answers that claim a difference, 8 points that stand twice") <= 0.12);
+}
+
+static double second_slower(const struct point *p) {
+        return p->instance == 2 ? 1100 : 1000;
+}
+
+static void test_unequal_instances(void) {
+        struct random random;
+        MADE m;
+        make(&m, "{\"points\": \"twice\", \"transport\": \"pipe\"}", 10);
+        random_init(&random, 13);
+        measure(&m, &random, second_slower, one, 0.01, 0);
+        FINDINGS *f = draw(&m);
+        const struct finding *floor = nth(f, FINDING_NOISE_FLOOR, 0);
+        CHECK(says(floor, "stream over pipe, 4 KiB: equal points measured twice differ by -") &&
+              says(floor, " %] in throughput: ") && says(floor, "more than the scatter of their runs explains"));
+        CHECK(!figure(floor, "noise_floor"));
+        measure(&m, &random, one, one, 0.01, 0);
+        FINDINGS *even = draw(&m);
+        floor = nth(even, FINDING_NOISE_FLOOR, 0);
+        CHECK(says(floor, "between other points of this experiment may be noise"));
+        const struct finding_figure *least = figure(floor, "noise_floor");
+        CHECK(least && least->value > 0 && least->value < 0.03);
 }
 
 /* ---- what is there ---- */
@@ -232,6 +311,17 @@ static void test_ranking(void) {
         CHECK(says(r, "Their settings are unlike: fields 4 is of tcp alone."));
         CHECK(r->n_rows == 4 && r->n_runs == 32 && r->confidence == CONFIDENCE_HIGH && r->axis == AXIS_TRANSPORT);
         CHECK(!nth(f, FINDING_RANKING, 1));
+        for (size_t i = 0; i < 4; i++)
+                m.rows[i].buffer_bytes = 65536;
+        FINDINGS *alike = draw(&m);
+        CHECK(says(nth(alike, FINDING_RANKING, 0), "Their settings are unlike: fields 4 is of tcp alone."));
+        m.rows[1].buffer_bytes = 1 << 20;
+        m.rows[1].gather_ns = 8192;
+        FINDINGS *unlike = draw(&m);
+        CHECK(says(nth(unlike, FINDING_RANKING, 0), "; buffers, "));
+        CHECK(says(nth(unlike, FINDING_RANKING, 0), "pipe of 1 MiB"));
+        CHECK(says(nth(unlike, FINDING_RANKING, 0), "tcp of 64 KiB"));
+        CHECK(says(nth(unlike, FINDING_RANKING, 0), "; pipe lets messages gather."));
         m.rows[0].noisy = true;
         FINDINGS *g = draw(&m);
         CHECK_INT(nth(g, FINDING_RANKING, 0)->confidence, CONFIDENCE_REDUCED);
@@ -481,6 +571,9 @@ static void test_phrases(void) {
 
 int main(void) {
         RUN(test_no_difference);
+        RUN(test_runs_of_no_block_are_no_pairs);
+        RUN(test_equal_points);
+        RUN(test_unequal_instances);
         RUN(test_knee);
         RUN(test_crossover);
         RUN(test_cliff);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Both laws against numpy and SciPy, and by simulation whether what they say of sizes and coefficients is true. */
+/* Both laws against numpy and SciPy, and by simulation whether their sizes and coefficients are true. */
 
 #include "daemon/analysis/fit.h"
 #include "tests/unit/cases.h"

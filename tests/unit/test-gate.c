@@ -118,9 +118,32 @@ static void test_limits(void) {
         limit(GET, strlen(GET) + GATE_HEAD_MAX, 431);
 }
 
+/* One counts when its last byte has passed. */
+static void test_whole_requests_are_counted(void) {
+        static const struct {
+                const char *text;
+                size_t length;
+        } requests[] = {
+                {TEXT("\r\n" GET "Host: x\r\n\r\n")},
+                {TEXT(POST "Content-Length: 3\r\n\r\n\0\r\n")},
+                {TEXT(POST "Content-Length: 0\r\n\r\n")},
+                {TEXT(POST "Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\nX: y\r\n\r\n")},
+        };
+        struct gate g = {0};
+        struct refusal r;
+        for (size_t i = 0; i < ELEMENTS(requests); i++) {
+                size_t most = requests[i].length - 1;
+                CHECK_UINT(gate_pass(&g, requests[i].text, most, &r), most);
+                CHECK_UINT(g.requests, i);
+                CHECK_UINT(gate_pass(&g, requests[i].text + most, 1, &r), 1);
+                CHECK_UINT(g.requests, i + 1);
+        }
+}
+
 int main(void) {
         RUN(test_each_case_in_any_pieces);
         RUN(test_a_refused_line_is_never_whole);
         RUN(test_limits);
+        RUN(test_whole_requests_are_counted);
         return check_end();
 }

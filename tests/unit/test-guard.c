@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Who may ask what: each guard with heads that just pass and heads that just do not. tests/api has the same over real
- * sockets, as far as clients and the HTTP library let it through. */
+/* Which request is allowed: each guard with heads that just pass and heads that just do not. tests/api has the same
+ * over real sockets, as far as clients and the HTTP library let it through. */
 
 #include "api/http/guard.h"
 #include "schema/util.h"
@@ -37,7 +37,7 @@ struct expected {
         int status; /* 0: passes */
 };
 
-/* guard's result for the head, compared by whoever called. */
+/* guard's result for the head, which the caller compares. */
 #define CHECK_STATUS(h, result, want, what)                                                                            \
         do {                                                                                                           \
                 int _k = (result), _want = (want);                                                                     \
@@ -173,7 +173,7 @@ static void only_with_the_token(void) {
         CHECK_STATUS(local, guard_token(&api, &local.q, &local.r), 0, "over the unix socket");
 }
 
-/* A daemon whose token could not be had lets nobody write, and not everybody. */
+/* A daemon without a readable token lets no client write, instead of every client. */
 static void an_empty_token_opens_nothing(void) {
         static char none[] = "";
         const struct api without = {.token = none};
@@ -231,7 +231,7 @@ static void bodies_are_json(void) {
                 {"text/plain", "", 415, 415},
                 {"", "", 415, 415},
                 {"multipart/form-data", "", 415, 415},
-                {"application/x-www-form-urlencoded", "", 415, 0}, /* what curl says by itself */
+                {"application/x-www-form-urlencoded", "", 415, 0}, /* curl's default */
                 {"application/json", "Content-Type: application/json\n", 415, 415},
                 {"application/json", "Content-Encoding: identity\n", 0, 0},
                 {"application/json", "Content-Encoding: gzip\n", 415, 415},

@@ -36,7 +36,7 @@ static void test_loops_by_hand(void) {
         CHECK(rate > 0);
 }
 
-static void test_a_loop_that_fails_says_so(void) {
+static void test_a_loop_that_fails_returns_its_error(void) {
         struct hand_calls h = {.workload = WORKLOAD_SYSCALL, .chunk = 1, .cpu = CPU_SETSIZE - 1};
         double rate = -1;
         CHECK_INT(hand_calls_run(&h, &rate), -EIO); /* it cannot be pinned there */
@@ -67,7 +67,7 @@ static void test_one_agent_runs_alone(void) {
 
 int main(void) {
         RUN(test_loops_by_hand);
-        RUN(test_a_loop_that_fails_says_so);
+        RUN(test_a_loop_that_fails_returns_its_error);
         RUN(test_one_agent_runs_alone);
         return check_end();
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The limits of queues that a bench goes by are the kernel's, and said to be whose they are. */
+/* The limits of queues that a bench uses are the kernel's, and are named with their namespace. */
 
 #include "tests/bench/hand-queues.h"
 
@@ -67,7 +67,7 @@ static void the_limits_are_those_that_the_kernel_applies(void) {
         CHECK(!hand_queues_refuse(&q, TRANSPORT_PIPE, UINT64_MAX));
 }
 
-/* Of a System V queue a message of 4 MiB is the usual largest of a bench, and of a run. */
+/* A message of 4 MiB in a System V queue is the usual largest of a bench, and of a run. */
 static void a_namespace_of_ones_own_has_room_for_two_long_messages(void) {
         struct hand_queues q;
         hand_queues_isolate(&q);

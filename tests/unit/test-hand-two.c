@@ -35,7 +35,7 @@ static void test_the_other_is_ended(void) {
         }
 }
 
-/* Like a sender whose reader has gone, before that one has quite ended. */
+/* Ends like a sender whose reader has gone, before that one has quite ended. */
 static int other_is_cut_off(void *userdata, int end, struct hand_result *ret) {
         const int *fds = userdata;
         char c = 0;
@@ -56,7 +56,7 @@ static void close_both(void *userdata) {
 }
 
 static void test_a_result_outlives_the_sender(void) {
-        for (unsigned i = 0; i < 50; i++) { /* who is seen first is chance */
+        for (unsigned i = 0; i < 50; i++) { /* which end is seen first is chance */
                 int fds[2];
                 CHECK_INT(pipe(fds), 0);
                 struct hand_two t = {

@@ -40,7 +40,7 @@ static void buckets_cover_every_value(void) {
 }
 
 /* What was longer than the highest value stands in its bucket: the histogram has to own up to it. */
-static void the_limit_is_told(void) {
+static void the_limit_is_reported(void) {
         static const struct {
                 uint64_t ns;
                 bool at_limit;
@@ -258,7 +258,7 @@ static const struct {
 };
 
 static void payload_table(void) {
-        struct histogram *h = empty(), *kept = empty();
+        struct histogram *h = empty(), *unchanged = empty();
         uint8_t *header = NULL;
         size_t length = 0;
 
@@ -269,11 +269,11 @@ static void payload_table(void) {
                 data[7] = (uint8_t) payloads[i].n;
                 memcpy(data + 40, payloads[i].bytes, payloads[i].n);
                 memset(h, 0x55, sizeof(*h));
-                memset(kept, 0x55, sizeof(*kept));
+                memset(unchanged, 0x55, sizeof(*unchanged));
                 if (histogram_decode(data, 40 + payloads[i].n, h) != payloads[i].want)
                         CHECK_FAIL("%s", payloads[i].what);
                 if (payloads[i].want < 0)
-                        CHECK(memcmp(h, kept, sizeof(*h)) == 0);
+                        CHECK(memcmp(h, unchanged, sizeof(*h)) == 0);
         }
         for (size_t at = 0; at < 40; at++) { /* no byte of the header may differ */
                 uint8_t data[40];
@@ -285,7 +285,7 @@ static void payload_table(void) {
                 CHECK_INT(histogram_decode(header, n, h), -EBADMSG);
         free(header);
         free(h);
-        free(kept);
+        free(unchanged);
 }
 
 static void base64_vectors(void) {
@@ -323,7 +323,7 @@ static void base64_vectors(void) {
 
 int main(void) {
         RUN(buckets_cover_every_value);
-        RUN(the_limit_is_told);
+        RUN(the_limit_is_reported);
         RUN(quantiles);
         RUN(summary_is_ordered);
         RUN(adding_and_subtracting);

@@ -66,7 +66,7 @@ static void status_fields_are_found_by_their_whole_name(void) {
         CHECK_INT(hostfs_field(status, "Cpus_allowed_list", value, 3), -EFBIG);
 }
 
-static void values_are_read_and_their_path_is_kept(void) {
+static void values_are_read_and_their_path_is_stored(void) {
         char tree[64], line[16];
         struct hostfs h;
         int64_t v = 0;
@@ -97,7 +97,7 @@ static void values_are_read_and_their_path_is_kept(void) {
         host_tree_remove(tree);
 }
 
-static void a_file_is_read_once_while_readings_are_kept(void) {
+static void a_file_is_read_once_per_cache(void) {
         char tree[64], line[16];
         struct hostfs h;
         int64_t v = 0;
@@ -108,7 +108,7 @@ static void a_file_is_read_once_while_readings_are_kept(void) {
         hostfs_keep(&h);
         CHECK_INT(host_tree_write(tree, "/proc/number", "2\n"), 0);
         CHECK_INT(hostfs_i64(&h, &v, "/proc/number"), 0);
-        CHECK_INT(v, 2); /* what was read before is not kept */
+        CHECK_INT(v, 2); /* an earlier reading does not last */
         CHECK_INT(hostfs_line(&h, line, sizeof(line), "/proc/absent"), -ENOENT);
         CHECK_INT(host_tree_write(tree, "/proc/number", "3\n"), 0);
         CHECK_INT(host_tree_write(tree, "/proc/absent", "here\n"), 0);
@@ -157,8 +157,8 @@ int main(void) {
         RUN(lists_are_read_as_the_kernel_writes_them);
         RUN(lists_are_written_as_the_kernel_does);
         RUN(status_fields_are_found_by_their_whole_name);
-        RUN(values_are_read_and_their_path_is_kept);
-        RUN(a_file_is_read_once_while_readings_are_kept);
+        RUN(values_are_read_and_their_path_is_stored);
+        RUN(a_file_is_read_once_per_cache);
         RUN(a_captured_tree_cannot_lead_out);
         RUN(this_machine_is_read_through_the_kernels_links);
         return check_end();

@@ -69,7 +69,7 @@ static void home_is_everywhere(void) {
         memset(&all, 0xff, sizeof(all));
         CHECK_INT(affinity_get(0, &start), 0);
         CHECK_INT(affinity_set(0, &all), 0);
-        CHECK_INT(affinity_home(&home), 0);
+        CHECK_INT(affinity_initial(&home), 0);
         CHECK(memcmp(&home, &all, sizeof(all)) == 0);
         CHECK_INT(affinity_get(0, &now), 0);
         while (!(now.bits[cpu / 64] >> (cpu % 64) & 1))
@@ -77,7 +77,7 @@ static void home_is_everywhere(void) {
         CHECK_INT(affinity_from_list(&cpu, 1, &one), 0);
         if (memcmp(&now, &one, sizeof(one)) != 0) {
                 CHECK_INT(affinity_set(0, &one), 0);
-                CHECK_INT(affinity_home(&home), 0);
+                CHECK_INT(affinity_initial(&home), 0);
                 CHECK(memcmp(&home, &one, sizeof(one)) == 0);
                 CHECK_INT(affinity_get(0, &now), 0);
                 CHECK(memcmp(&now, &one, sizeof(one)) == 0);

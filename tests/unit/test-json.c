@@ -3,6 +3,7 @@
 /* The strict reader, held against what RFC 8259 refuses and cJSON would let pass, and the writer. */
 
 #include "schema/json/json.h"
+#include "schema/json/view.h"
 
 #include "check.h"
 #include "schema/util.h"
@@ -146,7 +147,7 @@ static void good_texts(void) {
 }
 
 static void nothing_behind_the_end_is_read(void) {
-        /* the buffer ends with the number: no byte after it may be looked at */
+        /* the buffer ends with the number: no byte after it may be read */
         static const char number[] = {'1', '2', '3'};
         struct json *root = NULL;
         int64_t v = 0;
@@ -361,15 +362,92 @@ static void member_is(const char *text, const char *key, const char *expected) {
 static void one_member_is_found_without_a_tree(void) {
         static const char text[] = "{\"a\":[1,{\"b\":\"]}\"}],\"b\" : \"x\\\"},{\" , \"ab\":{},\"c\":-1.5e3}";
         member_is(text, "a", "[1,{\"b\":\"]}\"}]");
-        member_is(text, "b", "\"x\\\"},{\" ");
+        member_is(text, "b", "\"x\\\"},{\"");
         member_is(text, "ab", "{}");
         member_is(text, "c", "-1.5e3");
         member_is(text, "d", NULL); /* nor a member of a member */
         member_is("{}", "a", NULL);
-        member_is(" { \"a\" : null } ", "a", "null ");
+        member_is(" { \"a\" : null } ", "a", "null");
         member_is("[\"a\"]", "a", NULL);
         member_is("", "a", NULL);
         member_is("{\"a", "a", NULL); /* what is cut off is not read beyond its end */
+}
+
+/* That a part and its members are what the tree has there. */
+static void check_part(const struct json_part *part, const struct json *value) {
+        _cleanup_free_ char *text = NULL;
+        const char *word;
+        double number, expected;
+        bool flag, other;
+        if (json_type(value) == JSON_OBJECT) {
+                size_t members = 0;
+                for (const struct json_part *i = part + 1; i < part + part->span; i += i->span)
+                        members++;
+                CHECK_UINT(members, json_length(value));
+        }
+        for (const struct json *i = json_type(value) == JSON_OBJECT ? json_first(value) : NULL; i; i = json_next(i)) {
+                const struct json_part *member = json_part_get(part, json_key(i));
+                CHECK(member != NULL);
+                if (member)
+                        check_part(member, i);
+        }
+        CHECK_INT(json_part_string(part, &text), json_as_string(value, &word));
+        if (text) {
+                CHECK_STRING(text, word);
+                CHECK(json_part_is(part, word) == !memchr(part->text, '\\', part->length));
+        }
+        CHECK(json_part_double(part, &number) == (json_as_double(value, &expected) == 0));
+        if (json_as_double(value, &expected) == 0)
+                CHECK(number == expected);
+        CHECK(json_part_bool(part, &flag) == (json_as_bool(value, &other) == 0));
+        if (json_as_bool(value, &other) == 0)
+                CHECK(flag == other);
+}
+
+static void a_view_has_what_the_tree_has(void) {
+        static const char *const texts[] = {
+                "{\"a\":1,\"b\":{\"a\":-2.5e3,\"c\":{\"d\":\"e\"},\"f\":[{\"a\":4},{}]},\"c\":{},\"ab\":true}",
+                " { \"a\" : [ \"]\" , { \"b\" : 1 } ] , \"b\" : \"\\\\\" , \"c\" : { \"d\" : null } } ",
+                "{\"a\":\"x\\\"},{\",\"b\":\"\\u00e9\\\\\",\"c\":\"\",\"d\":false,\"e\":0,\"f\":\"\xc3\xa9\"}",
+                "[1,{\"a\":2}]",
+                "null",
+                "12",
+                "\"a\"",
+                "{}",
+        };
+        _cleanup_(json_view_deinit) struct json_view view = {0};
+        for (size_t i = 0; i < ELEMENTS(texts); i++) {
+                struct json *tree = NULL;
+                CHECK_INT(json_parse(texts[i], strlen(texts[i]), &tree, NULL), 0);
+                CHECK_INT(json_view_read(&view, texts[i]), 0);
+                check_part(view.parts, tree);
+                CHECK(!json_part_get(view.parts, "none") && !json_part_get(NULL, "a"));
+                json_free(tree);
+        }
+        /* more than there is room for at first, and as deep as a tree may be */
+        struct json_writer w;
+        _cleanup_free_ char *many = NULL, *cut = NULL;
+        json_writer_init(&w);
+        json_object_begin(&w);
+        for (unsigned i = 0; i < 1000; i++) {
+                char key[16];
+                (void) snprintf(key, sizeof(key), "k%u", i);
+                json_member_u64(&w, key, i);
+        }
+        json_object_end(&w);
+        CHECK_INT(json_writer_steal(&w, &many, NULL), 0);
+        CHECK_INT(json_view_read(&view, many), 0);
+        double last = 0;
+        CHECK(json_part_double(json_part_get(view.parts, "k999"), &last) && last == 999);
+        /* what is cut off is not read beyond its end, wherever it was cut */
+        for (size_t n = 0; n < strlen(texts[0]); n++) {
+                cut = strndup(texts[0], n);
+                CHECK_INT(json_view_read(&view, cut), -EBADMSG);
+                free(util_steal(&cut));
+        }
+        static const char *const faults[] = {"{} {}", "{\"a\" 1}", "{a:1}", "{\"a\":1 \"b\":2}", "{\"a\":}", "]"};
+        for (size_t i = 0; i < ELEMENTS(faults); i++)
+                CHECK_INT(json_view_read(&view, faults[i]), -EBADMSG);
 }
 
 int main(void) {
@@ -386,5 +464,6 @@ int main(void) {
         RUN(doubles_read_back);
         RUN(unbalanced_writing_is_an_error);
         RUN(one_member_is_found_without_a_tree);
+        RUN(a_view_has_what_the_tree_has);
         return check_end();
 }

@@ -92,7 +92,7 @@ static void sums_never_go_back(void) {
         agent.kernel_threads = kernel_threads_free(k);
 }
 
-static void other_engines_are_not_looked_at(void) {
+static void other_engines_are_not_observed(void) {
         make_agent(ENGINE_SYSCALL);
         CHECK_INT(kernel_threads_look(&agent), 0);
         CHECK(!agent.kernel_threads);
@@ -204,7 +204,7 @@ static void what_they_use_is_their_workers(void) {
         while (scheduled(&(pid_t){0}).ns > 0) /* they end with the thread, or soon after */
                 (void) poll(NULL, 0, 1);
         int again = kernel_threads_look(&agent);
-        uint64_t kept_ns = sum_of(0) + sum_of(1);
+        uint64_t sum_ns = sum_of(0) + sum_of(1);
         agent.kernel_threads = kernel_threads_free(agent.kernel_threads);
 
         if (u.error == ENOSYS || u.error == EPERM || u.error == ENOMEM)
@@ -221,12 +221,12 @@ static void what_they_use_is_their_workers(void) {
         CHECK_UINT(master == u.tid ? first_ns : second_ns, 0);
         CHECK(usage.cpu_ns >= own.cpu_ns + second_ns);
         CHECK(usage.voluntary_switches >= own.voluntary_switches + second_switches);
-        CHECK_UINT(kept_ns, first_ns + second_ns);
+        CHECK_UINT(sum_ns, first_ns + second_ns);
 }
 
 int main(void) {
         RUN(sums_never_go_back);
-        RUN(other_engines_are_not_looked_at);
+        RUN(other_engines_are_not_observed);
         RUN(what_they_use_is_their_workers);
         return check_end();
 }

@@ -7,12 +7,12 @@
 #include "tests/unit/check.h"
 
 struct service {
-        unsigned asked;
+        unsigned calls;
 };
 
 /* Run 1 is a pingpong, 2 a stream, 3 is forgotten, 4 cannot be read. */
 int service_run(struct service *s, int64_t id, struct run_record *ret, struct refusal *r) {
-        s->asked++;
+        s->calls++;
         if (id == 3) {
                 refuse(r, 404, "not-found", "", "there is none");
                 return -ENOENT;
@@ -37,7 +37,7 @@ static void knows_the_run_that_it_has_learned(void) {
         CHECK_INT(kinds_learn(&k, &s, 2, &r), 0);
         CHECK_STRING(kinds_get(&k, 2), "one_way");
         CHECK(kinds_get(&k, 1) == NULL); /* only the last one is remembered */
-        CHECK_UINT(s.asked, 2);
+        CHECK_UINT(s.calls, 2);
 }
 
 static void a_run_that_cannot_be_had_changes_nothing(void) {

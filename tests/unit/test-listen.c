@@ -6,6 +6,7 @@
 
 #include "check.h"
 #include "daemon/log.h"
+#include "schema/detail.h"
 #include "schema/util.h"
 
 #include <arpa/inet.h>
@@ -18,7 +19,7 @@
 #include <sys/wait.h>
 
 static char dir[] = "/tmp/ipclab-test-listen-XXXXXX";
-static char path[100], detail[300];
+static char path[100], detail[DETAIL_MAX];
 static char none[] = "none", group[] = "no-such-group", any_port[] = "127.0.0.1:0", six[] = "[::1]:0";
 static struct config config;
 
@@ -50,7 +51,7 @@ static void live_socket_stays_and_a_stale_one_is_replaced(void) {
         CHECK_INT(listeners_open(&config, &second, detail), -EADDRINUSE);
         CHECK(strstr(detail, path) != NULL);
         CHECK_INT(connect_to(path), 0); /* the first still answers */
-        l.made_unix = false;            /* as if killed: nobody removes the file */
+        l.made_unix = false;            /* as after SIGKILL: the file stays */
         listeners_close(&l);
         CHECK_INT(connect_to(path), -ECONNREFUSED);
         CHECK_INT(listeners_open(&config, &l, detail), 0);
@@ -79,7 +80,7 @@ static void other_files_are_not_replaced(void) {
         CHECK_INT(listeners_open(&c, &l, detail), -ENAMETOOLONG);
 }
 
-static void port_0_is_told_as_it_is(void) {
+static void port_0_is_resolved(void) {
         struct listeners l;
         struct config c = config;
         c.listen = any_port;
@@ -238,7 +239,7 @@ int main(void) {
         RUN(unix_socket_is_for_owner_and_group);
         RUN(live_socket_stays_and_a_stale_one_is_replaced);
         RUN(other_files_are_not_replaced);
-        RUN(port_0_is_told_as_it_is);
+        RUN(port_0_is_resolved);
         RUN(ipv6_loopback_has_its_brackets);
         RUN(sockets_from_systemd_are_distinguished);
         RUN(settings_that_sockets_from_systemd_do_not_follow_are_named);

@@ -173,7 +173,7 @@ static void a_message_stays_one_line(void) {
 }
 
 /* Says that it is cut, ends as a line, and cuts no character in two: journalctl shows such a message as a blob. */
-static void a_long_message_is_cut_and_says_so(void) {
+static void a_long_message_is_cut_with_a_mark(void) {
         char words[4000];
         for (size_t before = 0; before < 3; before++) {
                 struct capture c;
@@ -215,14 +215,14 @@ static void errno_is_unchanged(void) {
         log_open(LOG_INFO);
         errno = EXDEV;
         log_info("x");
-        int kept = errno;
+        int first = errno;
         (void) close(STDERR_FILENO); /* a line that cannot be written */
         errno = EXDEV;
         log_info("y");
-        int kept_again = errno;
+        int second = errno;
         capture_end(&c);
-        CHECK_INT(kept, EXDEV);
-        CHECK_INT(kept_again, EXDEV);
+        CHECK_INT(first, EXDEV);
+        CHECK_INT(second, EXDEV);
 }
 
 static void the_journal_gets_its_fields_once(void) {
@@ -242,8 +242,8 @@ static void what_the_journal_does_not_take_goes_to_stderr(void) {
         claim_stream(&c, 0, "");
         journal.result = -EIO;
         log_open(LOG_INFO);
-        log_info("kept");
-        CHECK_STRING(behind_time(capture_end(&c)), "info    kept\n");
+        log_info("first");
+        CHECK_STRING(behind_time(capture_end(&c)), "info    first\n");
         CHECK_UINT(journal.calls, 1);
 }
 
@@ -272,7 +272,7 @@ int main(void) {
         RUN(levels_above_the_limit_are_dropped);
         RUN(names_of_levels);
         RUN(a_message_stays_one_line);
-        RUN(a_long_message_is_cut_and_says_so);
+        RUN(a_long_message_is_cut_with_a_mark);
         RUN(what_just_fits_is_whole);
         RUN(errno_is_unchanged);
         RUN(the_journal_gets_its_fields_once);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The generic loops on a channel that does what a script says: when they stop, what they count, verify and time. */
+/* The generic loops on a scripted channel: when they stop, what they count, verify and time. */
 
 #include "agent/loop/loops.h"
 
@@ -14,13 +14,15 @@
 /* One worker at a time; a message that is sent is the one that is received next. */
 static struct {
         uint64_t acquired, sent, received, released;
-        uint64_t stop_at;             /* the send or receive with this number returns WORKER_STOP */
-        uint64_t fail_at;             /* … fails */
-        uint64_t damage_at;           /* the message received with this number has a wrong byte */
-        unsigned direction;           /* of what is received */
-        uint64_t limit_at;            /* the limit becomes 0 while this message is sent or received */
-        unsigned stops;               /* so many receives return WORKER_STOP, once the limit is 0 */
-        unsigned send_us, receive_us; /* each takes so long at least */
+        uint64_t stop_at;               /* the send or receive with this number returns WORKER_STOP */
+        uint64_t fail_at;               /* … fails */
+        uint64_t damage_at;             /* the message received with this number has a wrong byte */
+        unsigned direction;             /* of what is received */
+        uint64_t limit_at;              /* the limit becomes 0 while this message is sent or received */
+        unsigned stops;                 /* so many receives return WORKER_STOP, once the limit is 0 */
+        unsigned send_us, receive_us;   /* each takes so long at least */
+        const unsigned char *places[8]; /* of the first messages that were sent */
+        uint64_t written;               /* of these, those whose bytes are the pattern's: bits */
 } script;
 
 static unsigned char buffer[100];
@@ -43,7 +45,11 @@ static int act(struct worker *w, uint64_t number) {
 }
 
 static int scripted_send(struct worker *w, unsigned char *message) {
-        (void) message;
+        if (script.sent < ELEMENTS(script.places)) {
+                uint64_t key = pattern_key(w->index, script.direction, script.sent);
+                script.places[script.sent] = message;
+                script.written |= (uint64_t) pattern_matches(message, w->size, key) << script.sent;
+        }
         (void) usleep(script.send_us);
         return act(w, script.sent++);
 }
@@ -90,6 +96,7 @@ static struct worker *new_worker(enum verify verify, uint64_t limit) {
         memset(&script, 0xff, sizeof script); /* nothing ever happens */
         script.acquired = script.sent = script.received = script.released = 0;
         script.direction = script.stops = script.send_us = script.receive_us = 0;
+        script.written = 0;
         return w;
 }
 
@@ -126,6 +133,46 @@ static void test_limit(void) {
                 CHECK_UINT(script.received, 10);
                 CHECK_UINT(script.released, 10);
                 free(w);
+        }
+}
+
+#define COLD 3u
+static unsigned char area[COLD][sizeof buffer];
+
+static void next_of_area(struct worker *w) {
+        w->source = w->source == area[COLD - 1] ? area[0] : w->source + sizeof buffer;
+}
+
+/* Runs 8 messages of a role, and checks the places that they were sent from and which were written. */
+static void run_sourced(worker_loop loop, unsigned direction, bool cold, bool fresh, enum verify verify, bool timed) {
+        struct worker *w = timed ? new_timed_worker(verify, 8) : new_worker(verify, 8);
+        memset(area, 0x5a, sizeof area);
+        memset(buffer, 0x5a, sizeof buffer);
+        w->source = cold ? area[0] : NULL;
+        w->source_next = cold ? next_of_area : NULL;
+        w->fresh = fresh;
+        script.direction = direction;
+        CHECK_INT(loop(w), 0);
+        CHECK_UINT(script.sent, 8);
+        for (unsigned i = 0; i < 8; i++)
+                CHECK(script.places[i] == (cold ? area[i % COLD] : buffer));
+        if (loop == scripted_loops.sender || cold) /* else what was received lies there */
+                CHECK_UINT(script.written, fresh || verify == VERIFY_CHECKSUM ? 0xff : 0);
+        CHECK(!timed || histogram_total(w->latency) == 8);
+        free_timed_worker(w);
+}
+
+/* A cold source's messages take turns, a fresh one's bytes are its own; and every loop that sends knows of both. */
+static void test_sources(void) {
+        for (unsigned i = 0; i < 4 * VERIFY_COUNT; i++) {
+                bool cold = i & 1, fresh = i & 2;
+                enum verify v = (enum verify)(i / 4);
+                run_sourced(scripted_loops.sender, 0, cold, fresh, v, false);
+                if (v == VERIFY_CHECKSUM) /* what the script receives is not what was sent */
+                        continue;
+                run_sourced(scripted_loops.initiator, 0, cold, fresh, v, false);
+                run_sourced(scripted_loops.initiator, 0, cold, fresh, v, true);
+                run_sourced(scripted_loops.responder, 1, cold, fresh, v, false);
         }
 }
 
@@ -195,7 +242,7 @@ static void test_stop_and_failure(void) {
         }
 }
 
-/* All who receive look at the bytes, the right direction's, when they are to; and only then. */
+/* Every receiver checks the bytes, of the right direction, when they are to be checked; and only then. */
 static void test_verification(void) {
         static const struct {
                 int (*loop)(struct worker *w);
@@ -276,8 +323,8 @@ static void test_stopped_before_a_sending(void) {
         }
 }
 
-/* The time of a message ends when its bytes have been looked at: one that is found wrong then is in no histogram. */
-static void test_timing_ends_after_the_look(void) {
+/* The time of a message ends when its bytes have been checked: one that is found wrong then is in no histogram. */
+static void test_timing_ends_after_the_check(void) {
         static const struct {
                 int (*loop)(struct worker *w);
                 unsigned direction;
@@ -296,6 +343,7 @@ static void test_timing_ends_after_the_look(void) {
 
 int main(void) {
         RUN(test_limit);
+        RUN(test_sources);
         RUN(test_stopped_in_a_message);
         RUN(test_stopped_before_the_return);
         RUN(test_stop_and_failure);
@@ -304,6 +352,6 @@ int main(void) {
         RUN(test_timing);
         RUN(test_every_time_is_whole);
         RUN(test_stopped_before_a_sending);
-        RUN(test_timing_ends_after_the_look);
+        RUN(test_timing_ends_after_the_check);
         return check_end();
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Accept against what is offered. */
+/* Accept against the available representations. */
 
 #include "api/http/negotiate.h"
 #include "schema/util.h"
@@ -9,7 +9,7 @@
 enum { JSON, NDJSON, CSV };
 
 static void chooses_as_the_client_likes_it(void) {
-        static const char *const offered[] = {"application/json", "application/x-ndjson", "text/csv", NULL};
+        static const char *const available[] = {"application/json", "application/x-ndjson", "text/csv", NULL};
         static const struct {
                 const char *accept;
                 int chosen;
@@ -43,7 +43,7 @@ static void chooses_as_the_client_likes_it(void) {
                 const char *accept = cases[i].accept;
                 if (accept)
                         CHECK_INT(pairs_add(&q.headers, "Accept", 6, accept, strlen(accept)), 0);
-                int chosen = negotiate(&q, offered, &r);
+                int chosen = negotiate(&q, available, &r);
                 if (chosen != cases[i].chosen)
                         CHECK_FAIL("\"%s\": chose %d, expected %d", accept ? accept : "(none)", chosen,
                                    cases[i].chosen);
@@ -53,12 +53,12 @@ static void chooses_as_the_client_likes_it(void) {
 }
 
 static void reads_several_headers_as_one_list(void) {
-        static const char *const offered[] = {"application/json", "text/csv", NULL};
+        static const char *const available[] = {"application/json", "text/csv", NULL};
         _cleanup_(request_deinit) struct request q = {0};
         struct refusal r;
         CHECK_INT(pairs_add(&q.headers, "accept", 6, "application/json;q=0.1", 22), 0);
         CHECK_INT(pairs_add(&q.headers, "Accept", 6, "text/csv", 8), 0);
-        CHECK_INT(negotiate(&q, offered, &r), 1);
+        CHECK_INT(negotiate(&q, available, &r), 1);
 }
 
 static void a_coding_is_taken_where_it_is_listed(void) {

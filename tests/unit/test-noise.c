@@ -94,7 +94,7 @@ static void counters_that_began_again(void) {
         CHECK_FLAGS(&c, "[]");
 }
 
-/* The end is not after the beginning: nothing can be said by the second, the facts can. */
+/* The end is not after the beginning: rates cannot be computed, the facts can be compared. */
 static void without_a_window_nothing_is_noisy(void) {
         for (uint64_t uptime = 99 * SECOND; uptime <= 100 * SECOND; uptime += SECOND) {
                 struct case_of_two c;

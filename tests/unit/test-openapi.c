@@ -52,12 +52,12 @@ static void every_row_is_an_operation(void) {
                 if (!operation || strcmp(string_of(operation, "operationId"), routes[i].operation) != 0)
                         CHECK_FAIL("%s is not there", routes[i].operation);
                 CHECK(!json_get(operation, "security") == !routes[i].writes);
-                CHECK(!json_get(operation, "requestBody") == (routes[i].body != BODY_JSON));
+                CHECK(!json_get(operation, "requestBody") == (routes[i].body < BODY_JSON));
         }
 }
 
-/* What goes well, what each row says that may not, and the default. */
-static void answers_are_told(void) {
+/* The answer on success, the problems that each row names, and the default. */
+static void answers_are_documented(void) {
         for (size_t i = 0; i < n_routes; i++) {
                 const struct json *responses = DOWN(operation_of(&routes[i]), "responses");
                 char status[8];
@@ -67,7 +67,7 @@ static void answers_are_told(void) {
                 CHECK(good && string_of(good, "description"));
                 for (const struct media *m = routes[i].media; m && m->type; m++)
                         if (!DOWN(good, "content", m->type, "schema"))
-                                CHECK_FAIL("%s does not tell of %s", routes[i].operation, m->type);
+                                CHECK_FAIL("%s has no response of %s", routes[i].operation, m->type);
                 if (routes[i].also) {
                         (void) snprintf(status, sizeof status, "%d", routes[i].also);
                         const struct json *content = DOWN(responses, status, "content");
@@ -103,7 +103,7 @@ static const struct json *parameter_of(const struct json *operation, const char 
         return NULL;
 }
 
-static void parameters_are_told(void) {
+static void parameters_are_documented(void) {
         for (size_t i = 0; i < n_routes; i++) {
                 const struct json *operation = operation_of(&routes[i]), *p;
                 size_t n = 0;
@@ -191,8 +191,8 @@ int main(void) {
         if (!root)
                 return check_end();
         RUN(every_row_is_an_operation);
-        RUN(answers_are_told);
-        RUN(parameters_are_told);
+        RUN(answers_are_documented);
+        RUN(parameters_are_documented);
         RUN(every_reference_leads_somewhere);
         RUN(the_specs_schema_is_a_component);
         json_free(root);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The open loop's times: when a message is due, of one thread and of many, that a late one is sent at once and pays for
- * it, who may stop, and that who waits leaves the CPU to the other end.
+ * The open loop's times: when a message is due, for one thread and for many, that a late one is sent at once and its
+ * delay counts, when a thread may stop, and that a thread that waits leaves the CPU to the other end.
  */
 
 #include "agent/loop/pace.h"
@@ -38,7 +38,7 @@ static void due_times_do_not_drift(void) {
         }
 }
 
-/* Of N threads each has an Nth of the rate. Theirs together is one message every 1 / rate, not N at once every N /
+/* Each of N threads has an Nth of the rate. Theirs together is one message every 1 / rate, not N at once every N /
  * rate; both ends make it of the same set-up. */
 static void threads_take_turns(void) {
         static const uint32_t threads[] = {1, 2, 3, 7, 64, 1024};
@@ -67,8 +67,8 @@ static void what_is_late_does_not_wait(void) {
         CHECK_INT(pace_wait(&worker, util_now_ns()), 0);
 }
 
-/* An hour: the test ends only because the limit is looked at before the first sleep. */
-static void who_is_over_does_not_wait_either(void) {
+/* An hour: the test ends only because the limit is checked before the first sleep. */
+static void a_thread_at_its_limit_does_not_wait(void) {
         worker.messages = 5;
         worker.limit = 5;
         CHECK_INT(pace_wait(&worker, util_now_ns() + 3600 * NSEC_PER_SEC), WORKER_STOP);
@@ -76,7 +76,7 @@ static void who_is_over_does_not_wait_either(void) {
         CHECK_INT(pace_wait(&worker, UINT64_MAX), WORKER_STOP);
 }
 
-static void nobody_goes_before_the_time(void) {
+static void no_message_goes_before_its_time(void) {
         static const uint64_t ahead[] = {1, 30 * NSEC_PER_USEC, 200 * NSEC_PER_USEC, 60 * NSEC_PER_MSEC};
         worker.messages = 5;
         worker.limit = 6;
@@ -94,7 +94,7 @@ static void *lower_limit(void *unused) {
         return unused;
 }
 
-static void a_sleeper_looks_at_its_limit(void) {
+static void a_sleeper_checks_its_limit(void) {
         pthread_t thread;
         worker.messages = 5;
         worker.limit = WORKER_UNLIMITED;
@@ -176,9 +176,9 @@ int main(void) {
         RUN(due_times_do_not_drift);
         RUN(threads_take_turns);
         RUN(what_is_late_does_not_wait);
-        RUN(who_is_over_does_not_wait_either);
-        RUN(nobody_goes_before_the_time);
-        RUN(a_sleeper_looks_at_its_limit);
+        RUN(a_thread_at_its_limit_does_not_wait);
+        RUN(no_message_goes_before_its_time);
+        RUN(a_sleeper_checks_its_limit);
         RUN(a_short_wait_leaves_the_cpu_to_others);
         RUN(a_delay_is_paid_from_the_due_time);
         return check_end();

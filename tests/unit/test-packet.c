@@ -27,12 +27,12 @@ static void worker_reset(size_t size, uint64_t limit, int fd) {
         worker.send_fd = worker.receive_fd = fd;
 }
 
-/* ---- calls that return what a script says ---- */
+/* ---- calls that return scripted results ---- */
 
 static struct {
         const int *results; /* >= 0: bytes; < 0: -errno */
         size_t at;
-        size_t from, length; /* as the last call was told */
+        size_t from, length; /* as the last call was given */
 } script;
 
 static int ready_fd = -1; /* poll(2) finds it ready */
@@ -81,7 +81,7 @@ static void what_did_not_go_goes_again_whole(void) {
         CHECK_UINT(script.from, 40);
 }
 
-/* Between a message's packets nobody stops: the other end waits for the rest. */
+/* No thread stops between a message's packets: the other end waits for the rest. */
 static void the_limit_counts_before_the_first_packet(void) {
         static const int interrupted[] = {-EINTR, SIZE}, full[] = {-EAGAIN, SIZE};
         for (unsigned sends = 0; sends < 2; sends++) {
@@ -173,7 +173,7 @@ static void a_packet_goes_and_comes(void) {
         }
 }
 
-/* MSG_TRUNC tells the true length; a receiver that believed the call would take the beginning for the message. */
+/* MSG_TRUNC returns the true length; a receiver that trusted the call would take the beginning for the message. */
 static void packets_of_another_length_are_found_out(void) {
         static const size_t lengths[] = {1, SIZE - 1, SIZE + 1, 5000};
         for (size_t i = 0; i < ELEMENTS(types); i++)
@@ -252,7 +252,7 @@ static void a_full_queue_and_no_message_due(void) {
         CHECK_UINT(worker.eagain, 1);
         worker_reset(SIZE, 7, p.fds[0]);
         unsigned char *where;
-        CHECK_INT(packet_receive(&worker, &where), WORKER_STOP); /* nobody has sent this way */
+        CHECK_INT(packet_receive(&worker, &where), WORKER_STOP); /* nothing has been sent this way */
         CHECK_UINT(worker.eagain, 1);
         CHECK_STRING(worker.failure.detail, "");
 }

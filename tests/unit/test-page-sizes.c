@@ -7,6 +7,7 @@
 #include "schema/util.h"
 
 #include "check.h"
+#include "tests/unit/proof-report.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -30,31 +31,43 @@ static bool write_to(const char *path, const char *text) {
         return f && fputs(text, f) >= 0 && fclose(f) == 0;
 }
 
+/* The member of a proof that has these sizes. */
 static char *put(const struct page_sizes *s) {
+        struct proof_report p = {.placed_together = 1, .sizes_error = (uint32_t) -s->error};
+        for (size_t i = 0; s->error == 0 && i < s->n; i++) {
+                struct proof_page_sizes *row = proof_report_add_sizes(&p);
+                if (row)
+                        *row = s->rows[i];
+        }
+        _cleanup_free_ char *text = NULL;
         struct json_writer w;
-        char *text = NULL;
         json_writer_init(&w);
-        page_sizes_put(s, &w);
-        (void) json_writer_steal(&w, &text, NULL); /* NULL is missed by who compares it */
+        proof_report_put(&p, &w);
+        (void) json_writer_steal(&w, &text, NULL);
         json_writer_deinit(&w);
-        return text;
+        free(p.of.sizes);
+        const char *found = text ? strstr(text, "\"page_sizes\":") : NULL;
+        char *ret = found ? strdup(found + strlen("\"page_sizes\":")) : NULL; /* the comparison fails on NULL */
+        if (ret)
+                ret[strlen(ret) - 1] = '\0'; /* of the object */
+        return ret;
 }
 
 static void test_kinds_have_their_mappings(void) {
         static const struct {
-                const char *what;
+                enum page_kind kind;
                 uintptr_t at;
-        } ranges[] = {{"ring", 0x10001000},   {"ring", 0x10002000},  {"buffer", 0x20000000},
-                      {"buffer", 0x30000000}, {"stack", 0x40000000}, {"semaphores", 0x50000000}};
+        } ranges[] = {{PAGES_RING, 0x10001000},   {PAGES_RING, 0x10002000},  {PAGES_BUFFER, 0x20000000},
+                      {PAGES_BUFFER, 0x30000000}, {PAGES_STACK, 0x40000000}, {PAGES_SEMAPHORES, 0x50000000}};
         char path[] = "/tmp/ipclab-smaps-XXXXXX";
         _cleanup_close_ int fd = mkstemp(path);
         CHECK(fd >= 0 && write_to(path, smaps));
         struct page_list list = {};
         struct page_sizes s;
         for (size_t i = 0; i < ELEMENTS(ranges); i++)
-                CHECK_INT(page_list_add_of(&list, ranges[i].what, 0, 0, ranges[i].at, 4096), 0);
-        CHECK_INT(page_list_add_of(&list, "stack", 0, 4711, 0x20000000, 4096), 0); /* of another process */
-        CHECK_INT(page_list_add_mapped(&list, "ring", (void *) 0x10000000, 0x1000000), 0);
+                CHECK_INT(page_list_add_of(&list, ranges[i].kind, 0, 0, ranges[i].at, 4096), 0);
+        CHECK_INT(page_list_add_of(&list, PAGES_STACK, 0, 4711, 0x20000000, 4096), 0); /* of another process */
+        CHECK_INT(page_list_add_mapped(&list, PAGES_RING, (void *) 0x10000000, 0x1000000), 0);
         page_sizes_read(&list, path, &s);
         _cleanup_free_ char *text = put(&s);
         (void) unlink(path);
@@ -65,10 +78,10 @@ static void test_kinds_have_their_mappings(void) {
                            "{\"what\":\"buffer\",\"mappings\":2,\"bytes\":{\"2097152\":8388608}},"
                            "{\"what\":\"stack\",\"mappings\":1,\"bytes\":{\"4096\":4096}},"
                            "{\"what\":\"semaphores\",\"mappings\":1,\"bytes\":{}}]");
-        CHECK_UINT(page_sizes_most(&s, "ring"), 2097152);
-        CHECK_UINT(page_sizes_most(&s, "stack"), 4096);
-        CHECK_UINT(page_sizes_most(&s, "semaphores"), 0); /* nothing of it is there */
-        CHECK_UINT(page_sizes_most(&s, "page_cache"), 0);
+        CHECK_UINT(page_sizes_most(&s, PAGES_RING), 2097152);
+        CHECK_UINT(page_sizes_most(&s, PAGES_STACK), 4096);
+        CHECK_UINT(page_sizes_most(&s, PAGES_SEMAPHORES), 0); /* nothing of it is there */
+        CHECK_UINT(page_sizes_most(&s, PAGES_CACHE), 0);
 }
 
 static void test_what_cannot_be_read(void) {
@@ -77,8 +90,8 @@ static void test_what_cannot_be_read(void) {
         page_sizes_read(&list, "/nonexistent/smaps", &s);
         CHECK_INT(s.error, -ENOENT);
         _cleanup_free_ char *text = put(&s);
-        CHECK_STRING(text, "null");
-        CHECK_UINT(page_sizes_most(&s, "ring"), 0);
+        CHECK_STRING(text, "null,\"page_sizes_reason\":\"No such file or directory\"");
+        CHECK_UINT(page_sizes_most(&s, PAGES_RING), 0);
 }
 
 /* Eight pages of which three are there. */
@@ -90,7 +103,7 @@ static void test_own_memory(void) {
         CHECK(p != MAP_FAILED && mprotect(p + page, 8 * page, PROT_READ | PROT_WRITE) == 0);
         for (size_t i = 1; i <= 3; i++)
                 p[i * page] = 1;
-        CHECK_INT(page_list_add(&list, "buffer", 0, p + page, 8 * page), 0);
+        CHECK_INT(page_list_add(&list, PAGES_BUFFER, 0, p + page, 8 * page), 0);
         page_sizes_read(&list, "/proc/self/smaps", &s);
         page_list_deinit(&list);
         CHECK_INT(munmap(p, 10 * page), 0);

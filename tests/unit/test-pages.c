@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Looks at pages: present, never touched and not mapped; what has moved since it was first seen. No page needs to be
- * moved for that: the account is told that it was first seen elsewhere.
+ * Observations of pages: present, never touched and not mapped; what has moved since it was first seen. No page needs
+ * to be moved for that: the account is given another first node.
  */
 
 #include "agent/proof/pages.h"
@@ -10,6 +10,7 @@
 #include "check.h"
 #include "schema/json/json.h"
 #include "schema/util.h"
+#include "tests/unit/proof-report.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -32,15 +33,23 @@ static unsigned char *map_pages(size_t n) {
         return p;
 }
 
-static char *put(struct page_list *list, bool together) {
+static char *put_at_most(struct page_list *list, size_t most) {
+        PROOF *p = calloc(1, sizeof *p);
         struct json_writer w;
         char *text = NULL;
+        if (!p)
+                abort();
         json_writer_init(&w);
-        page_list_put(list, together ? 0 : SIZE_MAX, &w);
-        if (json_writer_steal(&w, &text, NULL) < 0)
+        page_list_report(list, most, p);
+        proof_report_put_pages(p, &w);
+        if (p->error < 0 || json_writer_steal(&w, &text, NULL) < 0)
                 abort();
         json_writer_deinit(&w);
         return text;
+}
+
+static char *put(struct page_list *list, bool together) {
+        return put_at_most(list, together ? 0 : SIZE_MAX);
 }
 
 static size_t rows_of(const char *text) {
@@ -53,11 +62,11 @@ static size_t rows_of(const char *text) {
 }
 
 /* A kernel without NUMA answers ENOSYS. */
-static bool can_tell(void) {
+static bool has_numa(void) {
         struct page_list list = {};
         unsigned char *p = map_pages(1);
         bool can = false;
-        if (page_list_add(&list, "stack", 0, p, page()) == 0) {
+        if (page_list_add(&list, PAGES_STACK, 0, p, page()) == 0) {
                 _cleanup_free_ char *text = put(&list, false);
                 can = text && !strstr(text, "\"nodes\":null");
         }
@@ -66,15 +75,15 @@ static bool can_tell(void) {
         return can;
 }
 
-static void test_absent_pages_say_why(void) {
-        if (!can_tell())
+static void test_absent_pages_have_their_reason(void) {
+        if (!has_numa())
                 SKIP("a kernel without NUMA");
         struct page_list list = {};
         unsigned char *p = map_pages(6);
         CHECK_INT(madvise(p + page(), 2 * page(), MADV_DONTNEED), 0);
         CHECK_INT(munmap(p + 5 * page(), page()), 0);
-        CHECK_INT(page_list_add(&list, "stack", 3, p, 6 * page()), 0);
-        CHECK_INT(page_list_add(&list, "buffer", 0, NULL, 0), 0);
+        CHECK_INT(page_list_add(&list, PAGES_STACK, 3, p, 6 * page()), 0);
+        CHECK_INT(page_list_add(&list, PAGES_BUFFER, 0, NULL, 0), 0);
         CHECK_UINT(list.n, 1);
         _cleanup_free_ char *text = put(&list, false);
         CHECK(strstr(text, "{\"what\":\"stack\",\"thread\":3,\"total\":6,"));
@@ -88,15 +97,15 @@ static void test_absent_pages_say_why(void) {
 
 /* Each page counts once, however often it is found; one that was not there at first has not moved. */
 static void test_moved_pages_are_counted(void) {
-        if (!can_tell())
+        if (!has_numa())
                 SKIP("a kernel without NUMA");
         struct page_list list = {};
         unsigned char *p = map_pages(6);
         CHECK_INT(madvise(p, page(), MADV_DONTNEED), 0);
-        CHECK_INT(page_list_add(&list, "stack", 0, p, 6 * page()), 0);
+        CHECK_INT(page_list_add(&list, PAGES_STACK, 0, p, 6 * page()), 0);
         free(put(&list, false));
         p[0] = 1;
-        list.ranges[0].homes[2] = list.ranges[0].homes[3] = ELSEWHERE;
+        list.ranges[0].initial_nodes[2] = list.ranges[0].initial_nodes[3] = ELSEWHERE;
         for (unsigned i = 0; i < 2; i++) {
                 _cleanup_free_ char *text = put(&list, false);
                 CHECK(strstr(text, "\"absent\":0,"));
@@ -112,14 +121,14 @@ static void test_moved_pages_are_counted(void) {
 /* Pieces of a thread's memory are one row; rows that are too long are one for all threads, of which each counts once.
  */
 static void test_many_ranges_are_summed(void) {
-        if (!can_tell())
+        if (!has_numa())
                 SKIP("a kernel without NUMA");
         struct page_list list = {};
         unsigned char *p = map_pages(12);
         for (unsigned i = 0; i < 12; i++)
-                CHECK_INT(page_list_add(&list, "buffer", i % 3, p + i * page(), page()), 0);
-        CHECK_INT(page_list_add(&list, "ring", 0, p, page()), 0);
-        list.ranges[4].homes[0] = ELSEWHERE;
+                CHECK_INT(page_list_add(&list, PAGES_BUFFER, i % 3, p + i * page(), page()), 0);
+        CHECK_INT(page_list_add(&list, PAGES_RING, 0, p, page()), 0);
+        list.ranges[4].initial_nodes[0] = ELSEWHERE;
         _cleanup_free_ char *each = put(&list, false);
         CHECK_UINT(rows_of(each), 4);
         CHECK(strstr(each, "{\"what\":\"buffer\",\"thread\":0,\"ranges\":4,\"total\":4,"));
@@ -129,40 +138,35 @@ static void test_many_ranges_are_summed(void) {
         CHECK_UINT(rows_of(together), 2);
         CHECK(strstr(together, "{\"what\":\"buffer\",\"threads\":3,\"ranges\":12,\"total\":12,"));
         CHECK(strstr(together, "\"moved\":1"));
-        /* a byte too long for rows of each: the same is said of all, from the same look */
+        /* a byte too long for rows of each: one row is of all, from the same observation */
         for (size_t less = 0; less < 2; less++) {
-                struct json_writer w;
-                _cleanup_free_ char *text = NULL;
-                json_writer_init(&w);
-                page_list_put(&list, strlen(each) - less, &w);
-                CHECK_INT(json_writer_steal(&w, &text, NULL), 0);
-                json_writer_deinit(&w);
+                _cleanup_free_ char *text = put_at_most(&list, strlen(each) - less);
                 CHECK_STRING(text, less ? together : each);
         }
         page_list_deinit(&list);
         CHECK_INT(munmap(p, 12 * page()), 0);
 }
 
-/* A few pages are all looked at in one glance, very many in some; and what a glance saw is told of later. */
-static void test_glances(void) {
+/* A few pages are all observed in one sample, very many in some; and what a sample found is reported later. */
+static void test_samples_of_pages(void) {
         static const struct {
                 size_t pages;
-                unsigned glances;
+                unsigned samples;
         } cases[] = {{0, 1}, {1, 1}, {1000, 1}, {1024, 1}, {1025, 2}, {5000, 5}};
-        if (!can_tell())
+        if (!has_numa())
                 SKIP("a kernel without NUMA");
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 struct page_list list = {};
                 size_t first = cases[i].pages / 3, second = cases[i].pages - first;
                 unsigned char *p = map_pages(cases[i].pages + 1);
-                CHECK_INT(page_list_add(&list, "ring", 0, p, first * page()), 0);
-                CHECK_INT(page_list_add(&list, "ring", 1, p + first * page(), second * page()), 0);
+                CHECK_INT(page_list_add(&list, PAGES_RING, 0, p, first * page()), 0);
+                CHECK_INT(page_list_add(&list, PAGES_RING, 1, p + first * page(), second * page()), 0);
                 free(put(&list, false));
                 for (size_t r = 0; r < list.n; r++)
                         for (uintptr_t k = 0; k < (list.ranges[r].high - list.ranges[r].low) / page(); k++)
-                                list.ranges[r].homes[k] = ELSEWHERE;
-                for (unsigned g = 0; g < cases[i].glances; g++)
-                        page_list_glance(&list);
+                                list.ranges[r].initial_nodes[k] = ELSEWHERE;
+                for (unsigned g = 0; g < cases[i].samples; g++)
+                        page_list_sample(&list);
                 size_t moved = 0;
                 for (size_t r = 0; r < list.n; r++)
                         moved += list.ranges[r].moved;
@@ -174,7 +178,7 @@ static void test_glances(void) {
 
 /* What is in the cache is counted; what is not there is not brought in by the look. */
 static void test_pages_of_a_file(void) {
-        if (!can_tell())
+        if (!has_numa())
                 SKIP("a kernel without NUMA");
         struct page_list list = {};
         struct stat st;
@@ -187,7 +191,7 @@ static void test_pages_of_a_file(void) {
 
         CHECK_INT(pwrite(fd, "x", 1, (off_t) page()), 1); /* before the range */
         CHECK_INT(pwrite(fd, "x", 1, (off_t) (5 * page())), 1);
-        page_list_glance(&list); /* of files it says nothing */
+        page_list_sample(&list); /* it has nothing about files */
         _cleanup_free_ char *text = put(&list, false);
         CHECK(strstr(text, "\"absent\":3,"));
         CHECK_UINT(list.ranges[0].moved, 0);
@@ -202,10 +206,10 @@ static void test_pages_placed_together(void) {
 }
 
 int main(void) {
-        RUN(test_absent_pages_say_why);
+        RUN(test_absent_pages_have_their_reason);
         RUN(test_moved_pages_are_counted);
         RUN(test_many_ranges_are_summed);
-        RUN(test_glances);
+        RUN(test_samples_of_pages);
         RUN(test_pages_of_a_file);
         RUN(test_pages_placed_together);
         return check_end();

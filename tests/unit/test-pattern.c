@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The checksum's pattern: every byte counts, messages differ, and a fault is told where it is. */
+/* The checksum's pattern: every byte counts, messages differ, and a fault is reported with its place. */
 
 #include "agent/base/failure.h"
 #include "agent/loop/pattern.h"
@@ -46,7 +46,7 @@ static void test_messages_differ(void) {
         CHECK(!pattern_matches(m + 8, 64, pattern_key(1, 0, 50)));
 }
 
-/* One byte tells apart one message in 256 on average: not fewer than chance. */
+/* One byte distinguishes one message in 256 on average: not fewer than chance. */
 static void test_short_messages_differ(void) {
         unsigned same = 0;
         unsigned char m;

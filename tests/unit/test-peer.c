@@ -138,14 +138,14 @@ static void out_of_turn(void) {
                 const char *words;
         } cases[] = {
                 {PEER_GO, 0, 0,
-                 "when the window begins of thread 0 with 0 descriptors, due was its part of the "
-                 "transport of thread 0 with 2"},
-                {PEER_TRANSPORT, 1, 2, "its part of the transport of thread 1 with 2 descriptors"},
+                 "the start of the window of thread 0 with 0 descriptors where the transport's rendezvous of thread 0 "
+                 "with 2 was due"},
+                {PEER_TRANSPORT, 1, 2, "the transport's rendezvous of thread 1 with 2 descriptors"},
                 {PEER_TRANSPORT, 0, 1, "of thread 0 with 1 descriptors"},
                 {PEER_TRANSPORT, 0, 3, "of thread 0 with 3 descriptors"},
-                {0, 0, 2, "a word unknown here of thread 0"},
-                {PEER_DONE + 1, 0, 2, "a word unknown here of thread 0"},
-                {UINT32_MAX, 0, 4, "a word unknown here of thread 0"},
+                {0, 0, 2, "an unknown message of thread 0"},
+                {PEER_PROBE + 1, 0, 2, "an unknown message of thread 0"},
+                {UINT32_MAX, 0, 4, "an unknown message of thread 0"},
         };
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 FIXTURE f;
@@ -156,7 +156,7 @@ static void out_of_turn(void) {
                 CHECK_INT(peer_receive_fds(&agent, 0, got, 2, NOW), -EBADMSG);
                 CHECK_UINT(open_descriptors(), before);
                 CHECK(got[0] == -7 && got[1] == -7);
-                CHECK(strncmp(agent.failure.detail, "peer responder spoke out of turn: ", 34) == 0);
+                CHECK(strncmp(agent.failure.detail, "peer responder sent an unexpected packet: ", 42) == 0);
                 if (!strstr(agent.failure.detail, cases[i].words))
                         CHECK_FAIL("case %zu: %s", i, agent.failure.detail);
         }
@@ -194,8 +194,7 @@ static void a_silent_peer(void) {
         uint64_t value = 42;
         CHECK(fixture_open(&f));
         CHECK_INT(peer_receive(&agent, PEER_DRAINED, 0, &value, NOW), -ETIMEDOUT);
-        CHECK_STRING(agent.failure.detail,
-                     "peer responder is silent: it did not tell that it received all messages in time");
+        CHECK_STRING(agent.failure.detail, "peer responder did not send the receipt of all messages in time");
         CHECK_UINT(value, 42);
 }
 
@@ -207,10 +206,11 @@ static void a_peer_that_does_not_listen(void) {
                 r = peer_send(&agent, PEER_SENT, 0, 1, NOW);
         while (r == 0);
         CHECK_INT(r, -ETIMEDOUT);
-        CHECK_STRING(agent.failure.detail, "peer responder does not listen: cannot tell it how many messages it sent");
+        CHECK_STRING(agent.failure.detail,
+                     "peer responder does not read: the number of messages sent cannot be sent in time");
 }
 
-/* What it said before it went is still heard. */
+/* A message that was sent before the end is still received. */
 static void a_peer_that_is_gone(void) {
         FIXTURE f;
         uint64_t value = 0;
@@ -220,14 +220,13 @@ static void a_peer_that_is_gone(void) {
         CHECK_INT(peer_receive(&agent, PEER_CLOSED, 0, &value, later()), 0);
         CHECK_UINT(value, 42);
         CHECK_INT(peer_receive(&agent, PEER_DRAINED, 0, &value, later()), -ECONNRESET);
-        CHECK_STRING(agent.failure.detail,
-                     "peer responder is gone; it still had to tell that it received all messages");
+        CHECK_STRING(agent.failure.detail, "peer responder is gone before it sent the receipt of all messages");
         memset(&agent.failure, 0, sizeof agent.failure);
         CHECK_INT(peer_send(&agent, PEER_DONE, 0, 0, later()), -EPIPE);
-        CHECK_STRING(agent.failure.detail, "peer responder is gone: cannot tell it that it is done: Broken pipe");
+        CHECK_STRING(agent.failure.detail, "peer responder is gone: its completion cannot be sent: Broken pipe");
 }
 
-/* The kernel tells of words of ours that it left unread ahead of what it said last. */
+/* The kernel reports our unread messages ahead of the peer's last one. */
 static void a_peer_that_goes_without_listening(void) {
         for (unsigned waits = 0; waits < 2; waits++) {
                 FIXTURE f;
@@ -242,11 +241,11 @@ static void a_peer_that_goes_without_listening(void) {
                 CHECK_UINT(value, 42);
                 CHECK_STRING(agent.failure.detail, "");
                 CHECK_INT(peer_receive(&agent, PEER_DONE, 0, &value, later()), -ECONNRESET);
-                CHECK_STRING(agent.failure.detail, "peer responder is gone; it still had to tell that it is done");
+                CHECK_STRING(agent.failure.detail, "peer responder is gone before it sent its completion");
         }
 }
 
-static void agents_talk_over_packets(void) {
+static void agents_exchange_packets(void) {
         FIXTURE f;
         CHECK(fixture_open(&f));
         _cleanup_close_ int stream = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -265,6 +264,6 @@ int main(void) {
         RUN(a_peer_that_does_not_listen);
         RUN(a_peer_that_is_gone);
         RUN(a_peer_that_goes_without_listening);
-        RUN(agents_talk_over_packets);
+        RUN(agents_exchange_packets);
         return check_end();
 }

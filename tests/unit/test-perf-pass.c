@@ -109,8 +109,8 @@ static void expect_counting(const struct perf_handles *h, enum perf_mode mode) {
         }
 }
 
-static void ask(int fd, pid_t tid, struct perf_handles *ret) {
-        int r = perf_pass_ask(fd, tid, SOON, ret);
+static void request(int fd, pid_t tid, struct perf_handles *ret) {
+        int r = perf_pass_request(fd, tid, SOON, ret);
         if (r < 0)
                 fprintf(stderr, "no answer: %s\n", strerrordesc_np(-r));
         EXPECT(r == 0);
@@ -118,34 +118,34 @@ static void ask(int fd, pid_t tid, struct perf_handles *ret) {
 
 static void counts_itself(int fd) {
         struct perf_handles h;
-        ask(fd, getpid(), &h);
+        request(fd, getpid(), &h);
         expect_counting(&h, PERF_USER);
         expect_counting(&h, PERF_KERNEL);
 }
 
 /* Its first thread sleeps while another is counted: a clock that goes is the other's. */
-static void *asks_for_itself(void *userdata) {
+static void *count_own_thread(void *userdata) {
         struct perf_handles h;
-        ask(*(int *) userdata, (pid_t) syscall(SYS_gettid), &h);
+        request(*(int *) userdata, (pid_t) syscall(SYS_gettid), &h);
         expect_counting(&h, PERF_USER);
         return NULL;
 }
 
 static void counts_a_thread(int fd) {
         pthread_t thread;
-        EXPECT(pthread_create(&thread, NULL, asks_for_itself, &fd) == 0);
+        EXPECT(pthread_create(&thread, NULL, count_own_thread, &fd) == 0);
         EXPECT(pthread_join(thread, NULL) == 0);
 }
 
-static void asks_for_its_parent(int fd) {
+static void counts_its_parent(int fd) {
         struct perf_handles h;
         unsigned before = open_descriptors();
-        ask(fd, getppid(), &h);
+        request(fd, getppid(), &h);
         EXPECT(all_are(&h, -ESRCH) && open_descriptors() == before);
 }
 
 /* The other's only thread is no thread of this one, be it the same user's. */
-static void asks_for_its_child(int fd) {
+static void counts_its_child(int fd) {
         struct perf_handles h;
         int hold[2];
         EXPECT(pipe2(hold, O_CLOEXEC) == 0);
@@ -156,7 +156,7 @@ static void asks_for_its_child(int fd) {
                 _exit(read(hold[0], &byte, 1) == 0 ? 0 : 1);
         }
         EXPECT(child > 0);
-        ask(fd, child, &h);
+        request(fd, child, &h);
         EXPECT(all_are(&h, -ESRCH));
         util_close(hold[1]);
         EXPECT(waitpid(child, NULL, 0) == child);
@@ -164,7 +164,7 @@ static void asks_for_its_child(int fd) {
 
 static void has_no_kernel_mode(int fd) {
         struct perf_handles h;
-        ask(fd, getpid(), &h);
+        request(fd, getpid(), &h);
         expect_counting(&h, PERF_USER);
         for (size_t event = 0; event < PERF_EVENT_COUNT; event++)
                 EXPECT(h.of[event][PERF_KERNEL] == -EACCES);
@@ -179,7 +179,7 @@ static void has_room_for_three(int fd) {
                 n++;
         for (int i = 0; i < 3; i++)
                 EXPECT(close(fillers[--n]) == 0);
-        ask(fd, getpid(), &h);
+        request(fd, getpid(), &h);
         unsigned opened = 0;
         for (size_t event = 0; event < PERF_EVENT_COUNT; event++)
                 for (size_t mode = 0; mode < PERF_MODE_COUNT; mode++) {
@@ -198,7 +198,7 @@ static void *waits_for_its_end(void *userdata) {
         return NULL;
 }
 
-static void asks_for_a_thread_that_ends(int fd) {
+static void counts_a_thread_that_ends(int fd) {
         struct perf_handles h;
         pthread_t thread;
         pid_t tid = 0;
@@ -206,7 +206,7 @@ static void asks_for_a_thread_that_ends(int fd) {
         EXPECT(pthread_create(&thread, NULL, waits_for_its_end, &tid) == 0);
         while (__atomic_load_n(&tid, __ATOMIC_SEQ_CST) == 0)
                 usleep(1000);
-        ask(fd, tid, &h);
+        request(fd, tid, &h);
         EXPECT(all_are(&h, -ESRCH) && open_descriptors() == before);
         EXPECT(pthread_join(thread, NULL) == 0);
 }
@@ -268,8 +268,8 @@ static void each_of_its_threads_is(void) {
 
 static void others_are_not_even_opened(void) {
         struct opening o = {0};
-        CHECK(serve(asks_for_its_parent, &o));
-        CHECK(serve(asks_for_its_child, &o));
+        CHECK(serve(counts_its_parent, &o));
+        CHECK(serve(counts_its_child, &o));
         CHECK_UINT(o.calls, 0);
 }
 
@@ -277,7 +277,7 @@ static void a_thread_that_ends_meanwhile_is_not_given(void) {
         struct opening o = {.ends_thread = true};
         CHECK_INT(pipe2(end_pipe, O_CLOEXEC), 0);
         o.end_fd = end_pipe[1];
-        CHECK(serve(asks_for_a_thread_that_ends, &o));
+        CHECK(serve(counts_a_thread_that_ends, &o));
         CHECK_UINT(o.calls, 1);
         end_pipe[0] = util_close(end_pipe[0]);
         end_pipe[1] = util_close(end_pipe[1]);
@@ -289,15 +289,15 @@ static void reasons_come_along(void) {
         CHECK(serve(has_no_kernel_mode, &o));
 }
 
-static void what_does_not_fit_is_told(void) {
+static void what_does_not_fit_is_refused(void) {
         struct opening o = {0};
         NEEDS_CLOCK(PERF_KERNEL);
         CHECK(serve(has_room_for_three, &o));
 }
 
-/* --- who may what --- */
+/* --- permissions --- */
 
-static void become_nobody(void) {
+static void drop_privileges(void) {
         EXPECT(setgroups(0, NULL) == 0 && setresgid(NOBODY, NOBODY, NOBODY) == 0 &&
                setresuid(NOBODY, NOBODY, NOBODY) == 0);
         EXPECT(prctl(PR_SET_DUMPABLE, 1) == 0); /* as after an exec */
@@ -318,12 +318,12 @@ static void counts_itself_by_favour(int fd) {
 }
 
 /* In a child that has no capability but `caps`: the exit code of `main`. */
-static int as_nobody(uint64_t caps, int (*main)(void)) {
+static int without_privileges(uint64_t caps, int (*main)(void)) {
         int status = -1;
         pid_t pid = fork();
         if (pid == 0) {
                 EXPECT(prctl(PR_SET_KEEPCAPS, 1) == 0);
-                become_nobody();
+                drop_privileges();
                 set_capabilities(caps);
                 _exit(main());
         }
@@ -339,15 +339,15 @@ static int gives_to_an_agent(void) {
         return serve(counts_itself_by_favour, &o) ? 0 : 1;
 }
 
-/* As the service's unit has it: the daemon is nobody in particular and has one capability, its agents are the same user
+/* As the service's unit has it: the daemon has an unprivileged user and one capability, its agents are the same user
  * and have none. */
 static void the_one_capability_is_enough(void) {
         if (geteuid() != 0)
                 SKIP("only root can give a capability away");
         NEEDS_CLOCK(PERF_KERNEL);
-        if (as_nobody(0, everybody_may) == 1)
+        if (without_privileges(0, everybody_may) == 1)
                 SKIP("kernel.perf_event_paranoid lets everybody count in kernel mode");
-        CHECK_INT(as_nobody(UINT64_C(1) << CAP_PERFMON, gives_to_an_agent), 0);
+        CHECK_INT(without_privileges(UINT64_C(1) << CAP_PERFMON, gives_to_an_agent), 0);
 }
 
 /* --- daemons that do not do as they should --- */
@@ -356,13 +356,13 @@ static void a_silent_daemon(void) {
         struct perf_handles h;
         int pair[2];
         CHECK_INT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-        CHECK_INT(perf_pass_ask(pair[0], getpid(), util_now_ns() + 20 * NSEC_PER_MSEC, &h), -ETIMEDOUT);
+        CHECK_INT(perf_pass_request(pair[0], getpid(), util_now_ns() + 20 * NSEC_PER_MSEC, &h), -ETIMEDOUT);
         util_close(pair[1]);
-        CHECK_INT(perf_pass_ask(pair[0], getpid(), SOON, &h), -ECONNRESET);
+        CHECK_INT(perf_pass_request(pair[0], getpid(), SOON, &h), -ECONNRESET);
         util_close(pair[0]);
 }
 
-/* An answer that is none, and one with more descriptors than it tells of. Nothing of them stays open. */
+/* An answer that is malformed, and one with more descriptors than it announces. Nothing of them stays open. */
 static void an_answer_that_is_none(void) {
         struct message start = {.type = MESSAGE_START}, counting = {.type = MESSAGE_COUNTING};
         struct message_rights rights = {.fds = {STDIN_FILENO, STDERR_FILENO}, .n = 2};
@@ -371,21 +371,21 @@ static void an_answer_that_is_none(void) {
         CHECK_INT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
         unsigned before = open_descriptors();
         CHECK_INT(message_send_with(pair[1], &start, &rights, 0), 0);
-        CHECK_INT(perf_pass_ask(pair[0], getpid(), SOON, &h), -EBADMSG);
+        CHECK_INT(perf_pass_request(pair[0], getpid(), SOON, &h), -EBADMSG);
         for (size_t event = 0; event < PERF_EVENT_COUNT; event++)
                 for (size_t mode = 0; mode < PERF_MODE_COUNT; mode++)
                         counting.counting.errors[event][mode] = event == PERF_CYCLES && mode == PERF_USER ? 0 : ENOENT;
         CHECK_INT(message_send_with(pair[1], &counting, &rights, 0), 0);
-        CHECK_INT(perf_pass_ask(pair[0], getpid(), SOON, &h), -EBADMSG);
+        CHECK_INT(perf_pass_request(pair[0], getpid(), SOON, &h), -EBADMSG);
         CHECK_INT(send(pair[1], "x", 1, 0), 1);
-        CHECK_INT(perf_pass_ask(pair[0], getpid(), SOON, &h), -EBADMSG);
+        CHECK_INT(perf_pass_request(pair[0], getpid(), SOON, &h), -EBADMSG);
         CHECK_UINT(open_descriptors(), before);
         util_close(pair[0]);
         util_close(pair[1]);
 }
 
 /* Descriptors beside a message that is not expected to have any are gone with it. */
-static void descriptors_that_nobody_asked_for(void) {
+static void unrequested_descriptors(void) {
         struct message start = {.type = MESSAGE_START, .start = {.start_ns = 5}}, got;
         struct message_rights rights = {.fds = {STDIN_FILENO, STDERR_FILENO}, .n = 2};
         int pair[2];
@@ -405,10 +405,10 @@ int main(void) {
         RUN(others_are_not_even_opened);
         RUN(a_thread_that_ends_meanwhile_is_not_given);
         RUN(reasons_come_along);
-        RUN(what_does_not_fit_is_told);
+        RUN(what_does_not_fit_is_refused);
         RUN(the_one_capability_is_enough);
         RUN(a_silent_daemon);
         RUN(an_answer_that_is_none);
-        RUN(descriptors_that_nobody_asked_for);
+        RUN(unrequested_descriptors);
         return check_end();
 }

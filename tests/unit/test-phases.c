@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
-/* How long a leader waits for the last messages, on a machine that stands still meanwhile: time in which nobody ran is
- * not held against anybody. Whole runs in scripted time: the clock, the leader's waiting (agent/base/wait.h) and the
+/* How long a leader waits for the last messages, on a machine that stands still meanwhile: time in which no process ran
+ * counts against no thread. Whole runs in scripted time: the clock, the leader's waiting (agent/base/wait.h) and the
  * peer (agent/base/peer.h) are this file's, and the linker takes them instead of the agent's. */
 
 #include "agent/base/agent.h"
@@ -18,7 +18,7 @@
 
 #include <sys/syscall.h>
 
-#define PATIENCE_MS 1000u
+#define STALL_MS 1000u
 #define WINDOW_NS NSEC_PER_SEC
 
 static struct worker worker;
@@ -79,13 +79,13 @@ int peer_receive(struct agent *a, enum peer_kind kind, uint32_t thread, uint64_t
         return 0;
 }
 
-/* Who waits for its own message, who for the messages of the other, and who for both. */
+/* Workloads that wait for their own message, for the messages of the other end, and for both. */
 static const struct {
         enum end end;
         enum data_direction direction;
 } roles[] = {{END_FIRST, DIRECTION_DOWN}, {END_SECOND, DIRECTION_DOWN}, {END_FIRST, DIRECTION_BOTH}};
 
-/* A run with patience that does not depend on who else wants to run. */
+/* A run whose stall limit does not depend on the machine's load. */
 static int run_as(size_t role, uint64_t stands_for_ms, uint64_t done_after_ms) {
         struct window window;
         struct proof proof = {.members = NULL};
@@ -100,7 +100,7 @@ static int run_as(size_t role, uint64_t stands_for_ms, uint64_t done_after_ms) {
         agent.peer_role = "other";
         agent.setup.point = (struct point){
                 .workload = WORKLOAD_STREAM, .direction = roles[role].direction, .message_size = 1, .threads = 1};
-        agent.setup.stall_ns = PATIENCE_MS * NSEC_PER_MSEC;
+        agent.setup.stall_ns = STALL_MS * NSEC_PER_MSEC;
         agent.setup.duration_ns = agent.setup.interval_ns = WINDOW_NS;
         worker.agent = &agent;
         worker.tid = (pid_t) syscall(SYS_gettid);
@@ -119,7 +119,7 @@ static int run_as(size_t role, uint64_t stands_for_ms, uint64_t done_after_ms) {
 
 static void an_end_that_comes_in_time_is_waited_for(void) {
         for (size_t i = 0; i < ELEMENTS(roles); i++)
-                if (run_as(i, 0, PATIENCE_MS - 100) < 0)
+                if (run_as(i, 0, STALL_MS - 100) < 0)
                         CHECK_FAIL("role %zu: %s", i, agent.failure.detail);
 }
 
@@ -133,8 +133,8 @@ static void a_standstill_of_all_is_nobodys_fault(void) {
 static void an_end_that_never_comes_is_not(void) {
         for (size_t i = 0; i < ELEMENTS(roles) * 2; i++) {
                 CHECK_INT(run_as(i / 2, i % 2 * 20000, UINT64_C(1) << 20), -ETIMEDOUT);
-                CHECK(script.ran_ns >= (PATIENCE_MS - 100) * NSEC_PER_MSEC);
-                CHECK(script.ran_ns <= (PATIENCE_MS + 100) * NSEC_PER_MSEC);
+                CHECK(script.ran_ns >= (STALL_MS - 100) * NSEC_PER_MSEC);
+                CHECK(script.ran_ns <= (STALL_MS + 100) * NSEC_PER_MSEC);
         }
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Pipe sizes: set as asked or refused in words, and told as they are. */
+/* Pipe sizes: set as requested or refused with the reason, and reported as they are. */
 
 #include "agent/base/agent.h"
 #include "agent/transport/stream/pipes.h"
-#include "schema/json/json.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
+#include "tests/unit/effective.h"
 
 #include <fcntl.h>
 
@@ -38,14 +38,14 @@ static void reset(uint64_t pipe_size) {
                 workers[i].send_fd = workers[i].receive_fd = -1;
 }
 
-static void sizes_are_set_as_asked(void) {
+static void sizes_are_set_as_requested(void) {
         PIPE p;
         CHECK(pipe_open(&p));
         int before = fcntl(p.fds[1], F_GETPIPE_SZ);
         reset(0);
         CHECK_INT(pipes_set_size(&agent, p.fds[1]), 0);
         CHECK_INT(fcntl(p.fds[1], F_GETPIPE_SZ), before);
-        CHECK_INT(pipes_set_size(&agent, -1), 0); /* nothing is asked, nothing is done */
+        CHECK_INT(pipes_set_size(&agent, -1), 0); /* no size is requested, nothing is done */
         reset(8192);
         CHECK_INT(pipes_set_size(&agent, p.fds[1]), 0);
         CHECK_INT(fcntl(p.fds[0], F_GETPIPE_SZ), 8192);
@@ -75,18 +75,12 @@ static void refusals_name_the_size(void) {
 
 /* malloc()ed; NULL when it cannot be */
 static char *shown(void) {
-        struct json_writer w;
-        char *text = NULL;
-        json_writer_init(&w);
-        json_object_begin(&w);
-        pipes_effective(&agent, &w);
-        json_object_end(&w);
-        (void) json_writer_steal(&w, &text, NULL);
-        json_writer_deinit(&w);
-        return text;
+        EFFECTIVE *e = effective_new();
+        pipes_effective(&agent, e);
+        return effective_text(e);
 }
 
-static void sizes_are_told_as_they_are(void) {
+static void sizes_are_reported_as_they_are(void) {
         PIPE a, b;
         CHECK(pipe_open(&a) && pipe_open(&b));
         CHECK(fcntl(a.fds[1], F_SETPIPE_SZ, 4096) == 4096 && fcntl(b.fds[1], F_SETPIPE_SZ, 16384) == 16384);
@@ -94,10 +88,11 @@ static void sizes_are_told_as_they_are(void) {
         workers[0].receive_fd = a.fds[0];
         workers[1].receive_fd = a.fds[0];
         _cleanup_free_ char *same = shown();
-        CHECK_STRING(same, "{\"pipe_size\":4096}"); /* and no word of sending, by an end that only receives */
+        /* and nothing about sending, by an end that only receives */
+        CHECK_STRING(same, "{\"pipe_size\":4096,\"buffer_bytes\":4096}");
         workers[2].send_fd = b.fds[1];
         _cleanup_free_ char *differing = shown();
-        CHECK_STRING(differing, "{\"pipe_size\":4096,\"pipe_size_max\":16384}");
+        CHECK_STRING(differing, "{\"pipe_size\":4096,\"buffer_bytes\":4096,\"pipe_size_max\":16384}");
         workers[0].send_fd = b.fds[1];
         _cleanup_free_ char *sending = shown();
         CHECK(sending && strstr(sending, "\"send_method\":\"") && strstr(sending, "\"pipe_size_max\":16384"));
@@ -112,9 +107,9 @@ static void what_is_no_pipe_has_no_size(void) {
 }
 
 int main(void) {
-        RUN(sizes_are_set_as_asked);
+        RUN(sizes_are_set_as_requested);
         RUN(refusals_name_the_size);
-        RUN(sizes_are_told_as_they_are);
+        RUN(sizes_are_reported_as_they_are);
         RUN(what_is_no_pipe_has_no_size);
         return check_end();
 }

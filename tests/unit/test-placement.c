@@ -4,46 +4,24 @@
 #include "tests/unit/check.h"
 
 #include "daemon/placement/placement.h"
+#include "tests/unit/description.h"
 #include "tests/unit/host-tree.h"
 
-#include <stdarg.h>
-
-struct text {
-        char at[1024];
-        size_t length;
-};
-
-static void add(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void add(struct text *t, const char *format, ...) {
-        va_list ap;
-        va_start(ap, format);
-        int n = vsnprintf(t->at + t->length, sizeof(t->at) - t->length, format, ap);
-        va_end(ap);
-        if (n > 0 && t->length + (size_t) n < sizeof(t->at))
-                t->length += (size_t) n;
-}
-
-static void add_ids(struct text *t, const int32_t *ids, size_t n) {
-        for (size_t i = 0; i < n; i++)
-                add(t, "%s%d", i ? "," : "", ids[i]);
-}
-
 /* "0,2 bind 0 | 1,3 bind 0 | rest 4,5 +cpus +cores" */
-static void describe(const struct run_placement *p, struct text *d) {
+static void describe(const struct run_placement *p, struct description *d) {
         for (unsigned e = 0; e < END_COUNT; e++) {
                 const struct agent_placement *a = &p->ends[e];
-                add(d, "%s%s", e ? " | " : "", a->n_cpus ? "" : "-");
-                add_ids(d, a->cpus, a->n_cpus);
-                add(d, "%s %s", a->roam ? "*" : "", memory_policy_name(a->memory));
+                description_add(d, "%s%s", e ? " | " : "", a->n_cpus ? "" : "-");
+                description_add_ids(d, a->cpus, a->n_cpus);
+                description_add(d, "%s %s", a->roam ? "*" : "", memory_policy_name(a->memory));
                 for (unsigned i = 0; i < SPEC_NODES_MAX; i++)
                         if (node_set_has(&a->memory_nodes, i))
-                                add(d, " %u", i);
+                                description_add(d, " %u", i);
         }
-        add(d, " | rest ");
-        add_ids(d, p->daemon_cpus, p->n_daemon_cpus);
-        add(d, "%s%s", p->shares_cpus ? " +cpus" : "", p->shares_cores ? " +cores" : "");
-        add(d, "%s", p->memory_elsewhere ? " +memory" : "");
+        description_add(d, " | rest ");
+        description_add_ids(d, p->daemon_cpus, p->n_daemon_cpus);
+        description_add(d, "%s%s", p->shares_cpus ? " +cpus" : "", p->shares_cores ? " +cores" : "");
+        description_add(d, "%s", p->memory_elsewhere ? " +memory" : "");
 }
 
 static int read_machine(const char *name, struct topology **ret) {
@@ -65,20 +43,20 @@ static struct point make_point(enum placement_kind kind, uint32_t threads) {
         return p;
 }
 
-static void resolve_to_text(const struct topology *t, const struct point *p, struct text *d) {
+static void resolve_to_text(const struct topology *t, const struct point *p, struct description *d) {
         struct run_placement got = {0};
         struct refusal r = {0};
         int x = placement_resolve(t, p, &got, &r);
         if (x == 0)
                 describe(&got, d);
         else
-                add(d, "%d %s %s: %s [%s = %s, asked %s]", r.status, r.code, r.pointer, r.detail, r.limit,
-                    r.limit_value, r.value);
+                description_add(d, "%d %s %s: %s [%s = %s, requested %s]", r.status, r.code, r.pointer, r.detail,
+                                r.limit, r.limit_value, r.value);
         run_placement_deinit(&got);
 }
 
-#define REFUSED(pointer, detail, limit, value, asked)                                                                  \
-        "422 limit-exceeded /placement" pointer ": " detail " [" limit " = " value ", asked " asked "]"
+#define REFUSED(pointer, detail, limit, value, requested)                                                              \
+        "422 limit-exceeded /placement" pointer ": " detail " [" limit " = " value ", requested " requested "]"
 #define NO_SMT                                                                                                         \
         REFUSED("",                                                                                                    \
                 "same-core needs a core with two CPUs; here no core has more than 1 CPU that ipclab may use (SMT is "  \
@@ -141,7 +119,7 @@ static void names_are_resolved_on_every_machine(void) {
         };
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 struct topology *t = NULL;
-                struct text got = {.length = 0};
+                struct description got = {.length = 0};
                 const struct point p = make_point(cases[i].kind, cases[i].threads);
                 CHECK_INT(read_machine(cases[i].machine, &t), 0);
                 resolve_to_text(t, &p, &got);
@@ -203,7 +181,7 @@ static void objects_are_held_against_the_machine(void) {
         };
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 struct topology *t = NULL;
-                struct text got = {.length = 0};
+                struct description got = {.length = 0};
                 struct point p = make_point(PLACEMENT_EXPLICIT, 1);
                 p.placement.ends[END_FIRST] =
                         (struct end_placement){.node = cases[i].node, .cpu = cases[i].cpu, .memory = cases[i].memory};
@@ -242,7 +220,7 @@ static void threads_over_tcp_have_a_cpu_each(void) {
         };
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 struct topology *t = NULL;
-                struct text got = {.length = 0};
+                struct description got = {.length = 0};
                 struct point p = make_point(PLACEMENT_EXPLICIT, cases[i].threads);
                 p.transport = TRANSPORT_TCP;
                 for (unsigned e = 0; e < END_COUNT; e++)
@@ -261,7 +239,7 @@ static void threads_over_tcp_have_a_cpu_each(void) {
 static void connections_share_the_only_cpu(void) {
         char tree[64];
         struct topology *t = NULL;
-        struct text tcp = {.length = 0}, pipe = {.length = 0};
+        struct description tcp = {.length = 0}, pipe = {.length = 0};
         struct point p = make_point(PLACEMENT_SAME_NODE, 8);
         CHECK_INT(host_tree_unpack("one-node", tree), 0);
         CHECK_INT(host_tree_write(tree, "/proc/self/status", "Cpus_allowed_list:\t1\nMems_allowed_list:\t0\n"), 0);
@@ -320,7 +298,7 @@ static void threads_outnumber_cpus_however_they_are_placed(void) {
 
 static void the_pointer_names_the_role_of_the_workload(void) {
         struct topology *t = NULL;
-        struct text got = {.length = 0};
+        struct description got = {.length = 0};
         struct point p = make_point(PLACEMENT_EXPLICIT, 1);
         p.workload = WORKLOAD_PINGPONG;
         p.placement.ends[END_SECOND].cpu = 2;
@@ -348,7 +326,7 @@ static void memory_comes_from_the_nearest_node(void) {
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 char tree[64], status[100];
                 struct topology *t = NULL;
-                struct text got = {.length = 0};
+                struct description got = {.length = 0};
                 struct point p = make_point(cases[i].kind, 1);
                 p.placement.ends[END_FIRST].node = 0;
                 p.placement.ends[END_SECOND].node = 2;
@@ -389,7 +367,7 @@ static void everybody_keeps_off_on_the_largest_machines(void) {
 
 static void one_agent_takes_one_place(void) {
         struct topology *t = NULL;
-        struct text got = {.length = 0};
+        struct description got = {.length = 0};
         struct point p = make_point(PLACEMENT_SAME_NODE, 1);
         p.workload = WORKLOAD_SYSCALL;
         CHECK_INT(read_machine("one-node", &t), 0);
@@ -423,7 +401,7 @@ static void json_of_a_placement(void) {
 }
 
 /* "0 bind 0 | 0 bind 0; …": what each pair resolves to. */
-static void describe_pairs(const char *machine, const char *word, struct text *d) {
+static void describe_pairs(const char *machine, const char *word, struct description *d) {
         struct topology *t = NULL;
         struct spec *spec = NULL;
         struct refusal r = {0};
@@ -442,7 +420,7 @@ static void describe_pairs(const char *machine, const char *word, struct text *d
                 got.daemon_cpus = NULL;
                 got.n_daemon_cpus = 0;
                 describe(&got, d);
-                add(d, "; ");
+                description_add(d, "; ");
                 run_placement_deinit(&got);
         }
         spec_free(spec);
@@ -463,7 +441,7 @@ static void pairs_are_of_what_can_be_used(void) {
                  "4,6,5,7* bind 1 | 0,2,1,3* bind 0 | rest ; 4,6,5,7* bind 1 | 4,6,5,7* bind 1 | rest ; "},
         };
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
-                struct text got = {.length = 0};
+                struct description got = {.length = 0};
                 describe_pairs(cases[i].machine, cases[i].word, &got);
                 CHECK_STRING(got.at, cases[i].expected);
         }
@@ -486,7 +464,7 @@ static void buffers_are_placed_apart(void) {
         free(text);
         run_placement_deinit(&got);
 
-        struct text refused = {.length = 0};
+        struct description refused = {.length = 0};
         node_set_add(&p.placement.ends[END_FIRST].buffer_nodes, 2);
         resolve_to_text(t, &p, &refused);
         CHECK_STRING(refused.at, REFUSED("/sender/buffer/nodes", "node 2 does not exist; nodes online: 0-1",

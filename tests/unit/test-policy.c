@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Memory policies of this thread and of a range, as the kernel tells them afterwards. One node is enough: what is
- * looked at is what was set, not where pages came to lie. */
+/* Memory policies of this thread and of a range, as the kernel reports them afterwards. One node is enough: the policy
+ * is checked, not where pages came to lie. */
 
 #include "agent/os/policy.h"
 #include "schema/util.h"
@@ -13,12 +13,12 @@
 
 static struct node_set node_0, no_nodes, node_far; /* far: one that no machine here has */
 
-struct told {
+struct known {
         int mode;
         unsigned long nodes[SPEC_NODES_MAX / 8 / sizeof(unsigned long)];
 };
 
-static bool tell(const void *at, struct told *ret) {
+static bool read_policy(const void *at, struct known *ret) {
         memset(ret, 0, sizeof *ret);
         return syscall(SYS_get_mempolicy, &ret->mode, ret->nodes, (unsigned long) SPEC_NODES_MAX, at,
                        at ? MPOL_F_ADDR : 0UL) == 0;
@@ -27,9 +27,9 @@ static bool tell(const void *at, struct told *ret) {
 /* A container may forbid the calls, a kernel lack them. */
 static const char *missing(void) {
         static char words[80];
-        struct told t;
+        struct known t;
         int r = policy_set(MEMORY_LOCAL, &no_nodes);
-        if (r == 0 && policy_set(MEMORY_DEFAULT, &no_nodes) == 0 && tell(NULL, &t))
+        if (r == 0 && policy_set(MEMORY_DEFAULT, &no_nodes) == 0 && read_policy(NULL, &t))
                 return NULL;
         (void) snprintf(words, sizeof words, "memory policies cannot be set here: %s", strerrordesc_np(r ? -r : errno));
         return words;
@@ -54,18 +54,18 @@ static const struct {
 static void each_policy_is_set(void) {
         NEEDS_POLICIES;
         for (size_t i = 0; i < ELEMENTS(kinds); i++) {
-                struct told t;
+                struct known t;
                 int r = policy_set(kinds[i].policy, &node_0);
-                bool told = tell(NULL, &t);
+                bool known = read_policy(NULL, &t);
                 (void) policy_set(MEMORY_DEFAULT, &no_nodes);
                 CHECK_INT(r, 0);
-                CHECK(told);
+                CHECK(known);
                 CHECK_INT(t.mode, kinds[i].mode);
                 CHECK_UINT(t.nodes[0], kinds[i].has_nodes ? 1 : 0);
         }
 }
 
-static void what_the_kernel_refuses_is_told(void) {
+static void what_the_kernel_refuses_is_returned(void) {
         NEEDS_POLICIES;
         CHECK_INT(policy_set(MEMORY_BIND, &no_nodes), -EINVAL);
         CHECK_INT(policy_set(MEMORY_BIND, &node_far), -EINVAL);
@@ -80,19 +80,19 @@ static void entered_and_left(void) {
         for (size_t i = 0; i < ELEMENTS(kinds); i++)
                 for (size_t k = 0; k < ELEMENTS(kinds); k++) {
                         struct policy_saved saved;
-                        struct told before, inside, after;
+                        struct known before, inside, after;
                         CHECK_INT(policy_set(kinds[i].policy, &node_0), 0);
-                        bool told = tell(NULL, &before);
+                        bool known = read_policy(NULL, &before);
                         int entered = policy_enter(kinds[k].policy, &node_0, &saved);
-                        told &= tell(NULL, &inside);
+                        known &= read_policy(NULL, &inside);
                         int left = policy_leave(&saved);
-                        told &= tell(NULL, &after);
+                        known &= read_policy(NULL, &after);
                         int failed = policy_enter(MEMORY_BIND, &node_far, &saved);
                         int left_again = policy_leave(&saved);
-                        struct told at_last;
-                        told &= tell(NULL, &at_last);
+                        struct known at_last;
+                        known &= read_policy(NULL, &at_last);
                         (void) policy_set(MEMORY_DEFAULT, &no_nodes);
-                        CHECK(told);
+                        CHECK(known);
                         CHECK_INT(entered, 0);
                         CHECK_INT(left, 0);
                         /* the default is no policy: what is there stays */
@@ -117,14 +117,14 @@ static void the_default_changes_nothing(void) {
 static void modes_keep_their_flags(void) {
         NEEDS_POLICIES;
         struct policy_saved saved;
-        struct told before, after;
+        struct known before, after;
         if (syscall(SYS_set_mempolicy, MPOL_BIND | MPOL_F_STATIC_NODES, node_0.bits, SPEC_NODES_MAX + 1) < 0)
                 SKIP("this kernel has no static nodes: %s", strerrordesc_np(errno));
-        bool told = tell(NULL, &before);
+        bool known = read_policy(NULL, &before);
         int entered = policy_enter(MEMORY_LOCAL, &no_nodes, &saved), left = policy_leave(&saved);
-        told &= tell(NULL, &after);
+        known &= read_policy(NULL, &after);
         (void) policy_set(MEMORY_DEFAULT, &no_nodes);
-        CHECK(told && entered == 0 && left == 0);
+        CHECK(known && entered == 0 && left == 0);
         CHECK_INT(before.mode, MPOL_BIND | MPOL_F_STATIC_NODES);
         CHECK(memcmp(&before, &after, sizeof before) == 0);
 }
@@ -133,16 +133,16 @@ static void ranges_have_their_own(void) {
         NEEDS_POLICIES;
         size_t page = (size_t) sysconf(_SC_PAGESIZE);
         char *p = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        struct told first, second, thread;
+        struct known first, second, thread;
         CHECK(p != MAP_FAILED);
         int set = policy_of_range(p, page, MEMORY_BIND, &node_0);
-        bool told = tell(p, &first) && tell(p + page, &second) && tell(NULL, &thread);
+        bool known = read_policy(p, &first) && read_policy(p + page, &second) && read_policy(NULL, &thread);
         int far = policy_of_range(p, page, MEMORY_PREFERRED, &node_far);
         int unaligned = policy_of_range(p + 1, page, MEMORY_BIND, &node_0);
         CHECK_INT(munmap(p, 2 * page), 0);
         int gone = policy_of_range(p, page, MEMORY_LOCAL, &no_nodes);
         CHECK_INT(set, 0);
-        CHECK(told);
+        CHECK(known);
         CHECK_INT(first.mode, MPOL_BIND);
         CHECK_UINT(first.nodes[0], 1);
         CHECK_INT(second.mode, MPOL_DEFAULT);
@@ -156,7 +156,7 @@ int main(void) {
         node_0.bits[0] = 1;
         node_far.bits[ELEMENTS(node_far.bits) - 1] = 1ul << (8 * sizeof node_far.bits[0] - 1);
         RUN(each_policy_is_set);
-        RUN(what_the_kernel_refuses_is_told);
+        RUN(what_the_kernel_refuses_is_returned);
         RUN(entered_and_left);
         RUN(the_default_changes_nothing);
         RUN(modes_keep_their_flags);

@@ -10,6 +10,9 @@
 #include "schema/schema.h"
 #include "schema/util.h"
 
+#include <errno.h>
+#include <stdbool.h>
+
 static void found_by_name(void) {
         const struct preset *quick = preset_find("quick");
         CHECK(quick);
@@ -31,6 +34,9 @@ static void each_is_a_document(void) {
                 CHECK_INT(json_parse(presets[i].json, presets[i].length, &root, NULL), 0);
                 CHECK_INT(json_as_string(json_get(root, "title"), &s), 0);
                 CHECK_INT(json_as_string(json_get(root, "description"), &s), 0);
+                bool brief = strstr(presets[i].name, "-quick");
+                CHECK_INT(json_as_string(json_get(root, "question"), &s), brief ? -EINVAL : 0);
+                CHECK_INT(json_as_string(json_get(root, "expected"), &s), brief ? -EINVAL : 0);
                 CHECK(json_get(root, "spec") && json_type(json_get(root, "spec")) == JSON_OBJECT);
                 json_free(root);
         }

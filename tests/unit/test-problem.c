@@ -63,7 +63,7 @@ static void numbers_are_numbers_where_they_stay_exact(void) {
         }
 }
 
-/* A slug without words of its own takes its status's. */
+/* A slug without a title of its own takes its status's. */
 static void every_problem_has_a_title(void) {
         RESPONSE p = {0};
         struct refusal r;
@@ -91,7 +91,7 @@ static void replaces_what_was_there(void) {
         CHECK_UINT(p.headers.n, 2);
 }
 
-static void errors_without_words_get_some(void) {
+static void errors_without_a_detail_get_one(void) {
         static const struct {
                 int error, status;
                 const char *words;
@@ -115,6 +115,6 @@ int main(void) {
         RUN(numbers_are_numbers_where_they_stay_exact);
         RUN(every_problem_has_a_title);
         RUN(replaces_what_was_there);
-        RUN(errors_without_words_get_some);
+        RUN(errors_without_a_detail_get_one);
         return check_end();
 }

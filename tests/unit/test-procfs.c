@@ -85,16 +85,6 @@ static void test_cpumask(void) {
         CHECK_INT(cpumask_from_list((const int32_t[]){8192}, 1, &b), -ERANGE);
         CHECK_INT(cpumask_from_list((const int32_t[]){-1}, 1, &b), -ERANGE);
         CHECK(cpumask_equal(&a, &b)); /* untouched by failures */
-
-        struct json_writer w;
-        char *text;
-        size_t length;
-        json_writer_init(&w);
-        cpumask_put(&w, &a);
-        CHECK_INT(json_writer_steal(&w, &text, &length), 0);
-        json_writer_deinit(&w);
-        CHECK_STRING(text, "[0,63,64,8191]");
-        free(text);
 }
 
 static void test_setting_words(void) {

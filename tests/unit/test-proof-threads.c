@@ -9,8 +9,8 @@
 #include "agent/proof/proof.h"
 #include "check.h"
 #include "daemon/placement/placement.h"
-#include "objects.h"
-#include "schema/json/json.h"
+#include "proof-report.h"
+#include "schema/detail.h"
 #include "schema/protocol/protocol.h"
 #include "schema/util.h"
 
@@ -65,48 +65,44 @@ static struct worker *workers_of(const struct shape *s) {
         return workers;
 }
 
-static size_t length_of(const char *proof, const char *member) {
-        struct json *root = NULL;
-        if (json_parse(proof, strlen(proof), &root, NULL) < 0)
-                abort();
-        const struct json *list = json_get(root, member);
-        size_t n = list ? json_length(list) : 0;
-        json_free(root);
-        return n;
-}
-
-static int judge(const struct shape *s, const char *proof, char *ret_detail) {
+static int judge(const struct shape *s, const struct proof_report *proof, char *ret_detail) {
         int32_t cpus[CPUS_MAX];
         struct agent_placement given = {.cpus = cpus, .n_cpus = s->pinned || s->roam ? s->cpus : 0, .roam = s->roam};
         const struct point point = {.transport = TRANSPORT_PIPE, .message_size = 1, .threads = s->threads};
         struct placement_doubts doubts = {0};
         for (unsigned i = 0; i < s->cpus; i++)
                 cpus[i] = (int32_t) i;
-        OBJECT object = object_of(proof);
-        return placement_verify(&given, &point, END_FIRST, object.value, &doubts, ret_detail);
+        int r = proof_report_check(proof, ret_detail);
+        return r < 0 ? r : placement_verify(&given, &point, END_FIRST, proof, &doubts, ret_detail);
 }
 
 static void check_shape(const struct shape *s) {
-        char detail[PLACEMENT_DETAIL_MAX] = "";
+        char detail[DETAIL_MAX] = "";
         struct worker *workers = workers_of(s);
-        struct proof looked_at = {.members = NULL};
-        struct agent a = {.proof = &looked_at, .n_workers = s->threads, .workers = workers};
+        struct proof observed = {.members = NULL};
+        struct agent a = {.proof = &observed, .n_workers = s->threads, .workers = workers};
         a.setup.placement.n_cpus = s->pinned || s->roam ? s->cpus : 0;
         for (unsigned cpu = 0; cpu < s->cpus; cpu++)
                 cpumask_add(&a.affinity, cpu);
-        _cleanup_free_ char *proof = NULL;
-        int r = proof_to_json(&a, &proof);
-        page_list_deinit(&looked_at.pages);
+        PROOF *proof = NULL;
+        int r = proof_collect(&a, &proof);
+        page_list_deinit(&observed.pages);
         free(workers);
         if (s->listed + s->together == 0) {
                 CHECK_INT(r, -EMSGSIZE);
                 CHECK(strstr(a.failure.detail, "of where 1024 threads are takes "));
-                CHECK(strstr(a.failure.detail, "its limit is 131072"));
+                CHECK(strstr(a.failure.detail, "at most 114688 are stored"));
                 return;
         }
         CHECK_INT(r, 0);
-        CHECK(strlen(proof) < PROTOCOL_PACKET_MAX - 8192);
-        size_t listed = length_of(proof, "threads"), together = length_of(proof, "threads_together");
+        struct message m = {.type = MESSAGE_READY, .ready = {.proof = proof, .effective = effective_new()}};
+        _cleanup_free_ uint8_t *packet = NULL;
+        _cleanup_free_ char *text = proof_report_text(proof);
+        size_t length = 0, listed = proof->of.n_threads, together = proof->of.n_groups;
+        CHECK(strlen(text) < PROTOCOL_PACKET_MAX - 8192);
+        CHECK_INT(message_encode(&m, &packet, &length), 0);
+        CHECK(length < strlen(text) + 1024);
+        free(m.ready.effective);
         if (listed != s->listed || together != s->together)
                 CHECK_FAIL("%s: %zu listed, %zu together", s->name, listed, together);
         if (judge(s, proof, detail) < 0)
@@ -123,17 +119,17 @@ static void one_of_many_is_found_out(void) {
         static const int errors[] = {0, ENOENT};
         for (size_t i = 0; i < ELEMENTS(errors); i++) {
                 struct shape s = shapes[1];
-                char detail[PLACEMENT_DETAIL_MAX] = "";
+                char detail[DETAIL_MAX] = "";
                 s.migrations_error = errors[i];
                 struct worker *workers = workers_of(&s);
-                struct proof looked_at = {.members = NULL};
-                struct agent a = {.proof = &looked_at, .n_workers = s.threads, .workers = workers};
+                struct proof observed = {.members = NULL};
+                struct agent a = {.proof = &observed, .n_workers = s.threads, .workers = workers};
                 a.setup.placement.n_cpus = s.cpus;
                 cpumask_add(&a.affinity, 0);
-                cpumask_add(&workers[1001].proof.looked, 3);
-                _cleanup_free_ char *proof = NULL;
-                CHECK_INT(proof_to_json(&a, &proof), 0);
-                page_list_deinit(&looked_at.pages);
+                cpumask_add(&workers[1001].proof.observed, 3);
+                PROOF *proof = NULL;
+                CHECK_INT(proof_collect(&a, &proof), 0);
+                page_list_deinit(&observed.pages);
                 free(workers);
                 CHECK_INT(judge(&s, proof, detail), -EPERM);
                 CHECK_STRING(detail, errors[i] ? "one of 256 threads (1 is one) ran on CPU 3 instead of 1"

@@ -3,11 +3,13 @@
 /* Messages survive the way there and back, what is not one is refused with a sentence, and the socket's two verbs keep
  * their deadlines. */
 
+#include "schema/detail.h"
 #include "schema/protocol/protocol.h"
 
 #include "check.h"
-#include "schema/json/json.h"
 #include "schema/util.h"
+#include "tests/unit/effective.h"
+#include "tests/unit/proof-report.h"
 
 #include <errno.h>
 #include <math.h>
@@ -23,7 +25,8 @@ static struct message setup_message(void) {
                           .point = {.workload = WORKLOAD_PINGPONG,
                                     .transport = TRANSPORT_FIFO,
                                     .message_size = SPEC_MESSAGE_SIZE_MAX,
-                                    .threads = 3},
+                                    .threads = 3,
+                                    .queue_depth = SPEC_QUEUE_DEPTH_MAX},
                           .verify = VERIFY_CHECKSUM,
                           .messages = UINT64_MAX,
                           .messages_over = 2,
@@ -43,7 +46,9 @@ static struct message setup_message(void) {
                                       .gather = TOGGLE_OFF,
                                       .file_sync = FILE_SYNC_DIRECT,
                                       .congestion = "bbr_2-x"},
-                          .placement = {.roam = true, .memory = MEMORY_INTERLEAVE, .buffer = MEMORY_BIND}},
+                          .placement = {.roam = true, .memory = MEMORY_INTERLEAVE, .buffer = MEMORY_BIND},
+                          .probes = true,
+                          .stamp = true},
         };
         struct agent_placement *p = &m.setup.placement;
         p->cpus = calloc(2, sizeof(*p->cpus));
@@ -111,7 +116,7 @@ static struct message sample_message(void) {
 static int round_trip(const struct message *m, struct message *ret) {
         _cleanup_free_ uint8_t *data = NULL;
         size_t length;
-        char detail[200] = "";
+        char detail[DETAIL_MAX] = "";
         int r = message_encode(m, &data, &length);
         if (r == 0)
                 r = message_decode(data, length, ret, detail);
@@ -128,6 +133,7 @@ static void setup_travels(void) {
         CHECK(a->end == b->end && a->verify == b->verify && a->duration_ns == b->duration_ns);
         CHECK(a->messages == b->messages && a->messages_over == b->messages_over);
         CHECK(a->warmup_ns == b->warmup_ns && a->interval_ns == b->interval_ns);
+        CHECK(a->probes == b->probes && a->stamp == b->stamp);
         CHECK(a->stall_ns == b->stall_ns && a->rate == b->rate && a->chunk_bytes == b->chunk_bytes);
         CHECK(memcmp(&a->options, &b->options, sizeof(a->options)) == 0);
         CHECK(a->point.workload == b->point.workload && a->point.transport == b->point.transport);
@@ -141,6 +147,7 @@ static void setup_travels(void) {
         CHECK(memcmp(&a->placement.memory_nodes, &b->placement.memory_nodes, sizeof(struct node_set)) == 0);
         CHECK(b->placement.roam);
         CHECK_INT(b->placement.buffer, MEMORY_BIND);
+        CHECK(b->probes);
         CHECK(memcmp(&a->placement.buffer_nodes, &b->placement.buffer_nodes, sizeof(struct node_set)) == 0);
         message_deinit(&m);
         message_deinit(&got);
@@ -168,6 +175,39 @@ static void sample_travels(void) {
         message_deinit(&got);
 }
 
+/* One series with figures, one without. */
+static struct message probe_message(void) {
+        struct message m = {.type = MESSAGE_PROBE,
+                            .probe = {.cpu = INT32_MAX,
+                                      .offset = {PROBE_SAME_CPU, INT64_MIN, 70},
+                                      .moved = 1,
+                                      .work_ns = UINT64_MAX,
+                                      .cpu_ns = UINT64_MAX - 1,
+                                      .cost_ns = UINT64_MAX - 2}};
+        for (size_t kind = 0; kind < PROBE_KIND_COUNT; kind++) {
+                struct probe_series *s = &m.probe.series[kind];
+                s->absence = kind == PROBE_HAND_OVER ? PROBE_SAME_CPU : PROBE_TAKEN;
+                for (size_t i = 0; s->absence == PROBE_TAKEN && i < PROBE_ROUNDS; i++)
+                        s->round_ns[i] = PROBE_ROUND_MAX_NS - 100 * kind - i;
+        }
+        return m;
+}
+
+static void probe_travels(void) {
+        struct message m = probe_message(), got;
+        CHECK_INT(round_trip(&m, &got), 0);
+        CHECK_INT(got.type, MESSAGE_PROBE);
+        CHECK(got.probe.cpu == INT32_MAX && got.probe.moved == 1 && got.probe.work_ns == UINT64_MAX);
+        CHECK(got.probe.offset.absence == PROBE_SAME_CPU && got.probe.offset.low_ns == INT64_MIN &&
+              got.probe.offset.high_ns == 70);
+        CHECK(got.probe.cpu_ns == UINT64_MAX - 1 && got.probe.cost_ns == UINT64_MAX - 2);
+        for (size_t kind = 0; kind < PROBE_KIND_COUNT; kind++) {
+                const struct probe_series *a = &m.probe.series[kind], *b = &got.probe.series[kind];
+                CHECK_UINT(b->absence, a->absence);
+                CHECK(memcmp(a->round_ns, b->round_ns, sizeof(a->round_ns)) == 0);
+        }
+}
+
 static void parts_travel(void) {
         struct message m = {.type = MESSAGE_PARTS, .parts = {.begin_ns = UINT64_MAX >> 1}}, got;
         for (uint32_t i = 0; i < MESSAGE_PARTS_MAX; i++)
@@ -189,22 +229,90 @@ static void parts_travel(void) {
         memcpy(more + WIRE_LENGTH_AT, &(uint32_t){(uint32_t) (length + one)}, sizeof(uint32_t));
         memcpy(more + WIRE_HEADER + 8, &(uint32_t){(uint32_t) (MESSAGE_PARTS_MAX + 1) * (uint32_t) one},
                sizeof(uint32_t));
-        char detail[200] = "";
+        char detail[DETAIL_MAX] = "";
         CHECK_INT(message_decode(more, length + one, &got, detail), -EBADMSG);
         CHECK(strstr(detail, "parts has 504 bytes, which are not those of 1 "));
         free(more);
 }
 
+/* A row of each kind, and groups. */
+static struct effective *some_settings(void) {
+        struct effective *e = effective_new();
+        if (!e)
+                abort();
+        effective_add_text(e, SETTING_SEND_METHOD, "sendmsg_zc");
+        effective_add_reason(e, SETTING_SEND_METHOD, "why");
+        effective_add_unknown(e, SETTING_PIPE_SIZE, "F_GETPIPE_SZ failed");
+        effective_add_number(e, SETTING_RETRANSMITS, UINT64_MAX);
+        effective_add_bool(e, SETTING_NODELAY, true);
+        effective_add_real(e, SETTING_PIPE_OVERHEAD_NS, 250.5);
+        effective_group(e, SETTING_IO_URING);
+        effective_add_number(e, SETTING_QUEUE_DEPTH, 1);
+        effective_add_bool(e, SETTING_REGISTERED_FILES, false);
+        effective_add_reason(e, SETTING_REGISTERED_FILES, "\"no\"");
+        effective_group(e, SETTING_COUNT);
+        effective_add_number(e, SETTING_RECEIVE_BUFFERS, 0);
+        effective_group(e, SETTING_IO_URING_ZERO_COPY);
+        effective_add_number(e, SETTING_QUEUE_DEPTH, 2);
+        return e;
+}
+static const char some_settings_text[] =
+        "{\"send_method\":\"sendmsg_zc\",\"send_method_reason\":\"why\",\"pipe_size\":null,"
+        "\"pipe_size_reason\":\"F_GETPIPE_SZ failed\",\"retransmits\":18446744073709551615,\"nodelay\":true,"
+        "\"pipe_overhead_ns\":250.5,\"io_uring\":{\"queue_depth\":1,\"registered_files\":false,"
+        "\"registered_files_reason\":\"\\\"no\\\"\"},\"receive_buffers\":0,\"io_uring_zero_copy\":{\"queue_depth\":2}}";
+
+static const char some_proof_text[] =
+        "{\"affinity\":[0,8191],\"leader\":{\"tid\":4712,\"affinity\":[1],\"cpu\":1},\"policy\":\"bind\","
+        "\"policy_nodes\":[0,1023],\"threads\":[{\"thread\":0,\"tid\":4711,\"affinity\":[0],\"cpu\":0,\"node\":0,"
+        "\"cpus_seen\":[0],\"migrations\":0},{\"thread\":1,\"tid\":4713,\"affinity\":[0],\"cpu\":0,\"node\":0,"
+        "\"cpus_seen\":[0],\"migrations\":null}],\"threads_together\":[{\"threads\":[2,3],\"affinity\":[0,1],"
+        "\"cpus\":[0,1],\"nodes\":[0],\"cpus_seen\":[0,1],\"migrations\":3}],\"threads_total\":4,"
+        "\"pages_placed_together\":512,\"pages\":[{\"what\":\"buffer\",\"thread\":0,\"total\":18,"
+        "\"nodes\":{\"0\":14,\"7\":1},\"absent\":3,\"absent_errors\":{\"unknown\":1,\"ENOENT\":2},\"nodes_seen\":[0,7],"
+        "\"moved\":1},{\"what\":\"stack\",\"threads\":4,\"total\":9,\"nodes\":null}]}";
+static const char whole_proof_text[] =
+        "{\"affinity\":[0,8191],\"leader\":{\"tid\":4712,\"affinity\":[1],\"cpu\":1},\"policy\":\"bind\","
+        "\"policy_nodes\":[0,1023],\"threads\":[{\"thread\":0,\"tid\":4711,\"affinity\":[0],\"cpu\":0,\"node\":0,"
+        "\"cpus_seen\":[0],\"migrations\":0},{\"thread\":1,\"tid\":4713,\"affinity\":[0],\"cpu\":0,\"node\":0,"
+        "\"cpus_seen\":[0],\"migrations\":null,\"migrations_reason\":\"/proc/PID/sched: No such file or directory\"}],"
+        "\"threads_together\":[{\"threads\":[2,3],\"affinity\":[0,1],"
+        "\"cpus\":[0,1],\"nodes\":[0],\"cpus_seen\":[0,1],\"migrations\":3}],\"threads_total\":4,"
+        "\"pages_placed_together\":512,\"pages\":[{\"what\":\"buffer\",\"thread\":0,\"ranges\":3,\"total\":18,"
+        "\"nodes\":{\"0\":14,\"7\":1},\"absent\":3,\"absent_errors\":{\"unknown\":1,\"ENOENT\":2},\"nodes_seen\":[0,7],"
+        "\"moved\":1},{\"what\":\"stack\",\"threads\":4,\"total\":9,\"nodes\":null,"
+        "\"reason\":\"the nodes of the pages cannot be read: Operation not permitted\"}],"
+        "\"page_sizes\":[{\"what\":\"ring\",\"mappings\":2,\"bytes\":{\"4096\":8192,\"2097152\":4194304}}],"
+        "\"page_cache\":null,\"page_cache_reason\":\"why\"}";
+
+/* A row of each kind; what is not of the text, behind it. */
+static struct proof_report *some_proof(void) {
+        struct proof_report *p = proof_report_of(some_proof_text);
+        p->of.pages[0].ranges = 3;
+        struct proof_page_sizes *row = proof_report_add_sizes(p);
+        if (!row)
+                abort();
+        *row = (struct proof_page_sizes){
+                .kind = PAGES_RING, .mappings = 2, .n = 2, .sizes = {{4096, 8192}, {2097152, 4194304}}};
+        (void) snprintf(p->no_page_cache, sizeof(p->no_page_cache), "why");
+        return p;
+}
+
 static void small_ones_travel(void) {
-        static char proof[] = "{\"affinity\":[0]}", effective[] = "{\"pipe_size\":65536}";
+        PROOF *proof = some_proof();
+        _cleanup_free_ char *proof_text = proof_report_text(proof);
+        EFFECTIVE *effective = some_settings();
         const struct counters_totals counters = some_counters();
         struct message got, hello = {.type = MESSAGE_HELLO, .hello = {.pid = 4711}};
         CHECK_INT(round_trip(&hello, &got), 0);
         CHECK_INT(got.hello.pid, 4711);
-        struct message ready = {.type = MESSAGE_READY, .ready = {.proof.text = proof, .effective.text = effective}};
+        struct message ready = {.type = MESSAGE_READY, .ready = {.proof = proof, .effective = effective}};
         CHECK_INT(round_trip(&ready, &got), 0);
-        CHECK_STRING(got.ready.proof.text, proof);
-        CHECK_STRING(got.ready.effective.text, effective);
+        _cleanup_free_ char *got_proof = proof_report_text(got.ready.proof);
+        CHECK_STRING(proof_text, whole_proof_text);
+        CHECK_STRING(got_proof, whole_proof_text);
+        _cleanup_free_ char *text = effective_text(got.ready.effective);
+        CHECK_STRING(text, some_settings_text);
         message_deinit(&got);
         struct message count = {.type = MESSAGE_COUNT, .count = {.tid = INT32_MAX}};
         CHECK_INT(round_trip(&count, &got), 0);
@@ -231,12 +339,14 @@ static void small_ones_travel(void) {
                                  .report = {.window_ns = 1,
                                             .messages = 2,
                                             .bytes = 3,
-                                            .proof.text = proof,
-                                            .effective.text = effective,
-                                            .counters = counters}};
+                                            .proof = proof,
+                                            .effective = effective,
+                                            .counters = counters,
+                                            .clock = {.cost_ns = 29, .quantum_ns = 10}}};
         CHECK_INT(round_trip(&report, &got), 0);
         CHECK(got.report.window_ns == 1 && got.report.messages == 2 && got.report.bytes == 3);
         CHECK(same_counters(&got.report.counters, &counters));
+        CHECK(got.report.clock.cost_ns == 29 && got.report.clock.quantum_ns == 10);
         message_deinit(&got);
         for (enum fault fault = FAULT_OWN; fault <= FAULT_PEER; fault++) {
                 struct message error = {.type = MESSAGE_ERROR,
@@ -261,7 +371,7 @@ static struct packet packet_of(const struct message *m) {
         return p;
 }
 
-/* Decodes so many bytes of it. They lie at the end of an allocation, where a sanitizer sees who reads beyond. */
+/* Decodes so many bytes of it. They lie at the end of an allocation, where a sanitizer sees every read beyond. */
 static int decode(const struct packet *p, size_t length, char *ret_detail) {
         struct message got;
         _cleanup_free_ uint8_t *copy = malloc(length ? length : 1);
@@ -276,7 +386,71 @@ static int decode(const struct packet *p, size_t length, char *ret_detail) {
         return r;
 }
 
-/* Of each type, with all that it may have. */
+/* Rows that an agent cannot have made, and the error of the function that would add them. */
+static void settings_that_do_not_belong_there(void) {
+        static const struct effective_row rows[] = {
+                {SETTING_COUNT, SETTING_COUNT, EFFECTIVE_NULL, {0}},
+                {SETTING_PIPE_SIZE, SETTING_COUNT, EFFECTIVE_KIND_COUNT, {0}},
+                {SETTING_PIPE_SIZE, SETTING_COUNT, EFFECTIVE_GROUP, {0}},
+                {SETTING_PIPE_SIZE, SETTING_COUNT, EFFECTIVE_TEXT, {.text = "64 KiB"}}, /* another kind */
+                {SETTING_NODELAY, SETTING_COUNT, EFFECTIVE_BOOL, {.number = 2}},
+                {SETTING_PIPE_OVERHEAD_NS, SETTING_COUNT, EFFECTIVE_REAL, {.real = INFINITY}},
+                {SETTING_PIPE_OVERHEAD_NS, SETTING_COUNT, EFFECTIVE_REAL, {.real = NAN}},
+                {SETTING_PIPE_SIZE, SETTING_COUNT, EFFECTIVE_REASON, {.text = ""}},
+                {SETTING_PIPE_SIZE, SETTING_IO_URING, EFFECTIVE_NULL, {0}}, /* no member of a group */
+                {SETTING_PIPE_SIZE, SETTING_NODELAY, EFFECTIVE_NULL, {0}},  /* that is no group */
+                {SETTING_PIPE_SIZE, SETTING_COUNT + 1, EFFECTIVE_NULL, {0}},
+                {SETTING_QUEUE_DEPTH, SETTING_COUNT, EFFECTIVE_NULL, {0}}, /* a member of a group only */
+                {SETTING_IO_URING, SETTING_COUNT, EFFECTIVE_NULL, {0}},    /* a group without members */
+                {SETTING_GLIBC, SETTING_COUNT, EFFECTIVE_NULL, {0}},       /* stands there already */
+        };
+        for (size_t i = 0; i < ELEMENTS(rows); i++) {
+                struct message m = {.type = MESSAGE_READY, .ready.proof = some_proof()};
+                char detail[DETAIL_MAX];
+                m.ready.effective = effective_of("{\"glibc\":\"2.36\"}");
+                m.ready.effective->rows[m.ready.effective->n++] = rows[i];
+                CHECK_INT(effective_check(m.ready.effective), -EINVAL);
+                struct packet p = packet_of(&m);
+                if (decode(&p, p.length, detail) != -EBADMSG ||
+                    !strstr(detail, "ready.effective has a row that does not belong there: setting "))
+                        CHECK_FAIL("row %zu: %s", i, detail);
+                free(p.data);
+                message_deinit(&m);
+        }
+}
+
+/* A second object of the same name would make the stored text ambiguous. */
+static void a_group_begins_once(void) {
+        EFFECTIVE *e = some_settings();
+        CHECK_INT(e->error, 0);
+        effective_group(e, SETTING_IO_URING);
+        effective_add_text(e, SETTING_SETUP_FLAGS, "late");
+        CHECK_INT(e->error, -EINVAL);
+}
+
+static void settings_beyond_the_limits(void) {
+        char text[EFFECTIVE_TEXT_MAX + 1];
+        EFFECTIVE *e = effective_new(), *many = effective_new();
+        CHECK(e && many);
+        memset(text, 'x', sizeof(text));
+        text[EFFECTIVE_TEXT_MAX - 1] = '\0';
+        effective_add_text(e, SETTING_GLIBC, text);
+        CHECK_INT(e->error, 0);
+        text[EFFECTIVE_TEXT_MAX - 1] = 'x';
+        text[EFFECTIVE_TEXT_MAX] = '\0';
+        effective_add_text(e, SETTING_OBJECT, text);
+        CHECK_INT(e->error, -EMSGSIZE);
+        effective_add_bool(e, SETTING_NODELAY, true); /* is not added behind an error */
+        CHECK_UINT(e->n, 1);
+        for (size_t i = 0; i <= EFFECTIVE_ROWS_MAX; i++) {
+                CHECK_INT(many->error, 0);
+                effective_add_null(many, (enum setting) i);
+        }
+        CHECK_INT(many->error, -ENOBUFS);
+        CHECK_UINT(many->n, EFFECTIVE_ROWS_MAX);
+}
+
+/* One of each type, with all that it may have. */
 static struct message message_of(enum message_type type) {
         struct message m = {.type = type};
         switch (type) {
@@ -291,7 +465,7 @@ static struct message message_of(enum message_type type) {
                 m.count.tid = 1;
                 break;
         case MESSAGE_READY:
-                m.ready = (struct message_ready){.proof.text = strdup("{\"cpu\":1}"), .effective.text = strdup("{}")};
+                m.ready = (struct message_ready){.proof = some_proof(), .effective = effective_new()};
                 break;
         case MESSAGE_ALIVE:
                 m.alive.phase = PHASE_WINDOW;
@@ -299,13 +473,14 @@ static struct message message_of(enum message_type type) {
         case MESSAGE_PARTS:
                 m.parts = (struct message_parts){.begin_ns = 1, .n = 1, .list = {{.interval_ns = 100, .messages = 7}}};
                 break;
+        case MESSAGE_PROBE:
+                return probe_message();
         case MESSAGE_THREAD:
                 m.thread.counters = some_counters();
                 break;
         case MESSAGE_REPORT:
-                m.report = (struct message_report){.proof.text = strdup("{}"),
-                                                   .effective.text = strdup("{\"x\":\"y\"}"),
-                                                   .counters = some_counters()};
+                m.report = (struct message_report){
+                        .proof = some_proof(), .effective = some_settings(), .counters = some_counters()};
                 break;
         case MESSAGE_ERROR:
                 (void) snprintf(m.error.detail, sizeof(m.error.detail), "the disk is full");
@@ -317,10 +492,29 @@ static struct message message_of(enum message_type type) {
         return m;
 }
 
+/* The number of rows is the last of a packet that has none. */
+static void settings_without_their_rows(void) {
+        static const struct {
+                uint32_t n;
+                const char *want;
+        } cases[] = {{EFFECTIVE_ROWS_MAX + 1, "ready.effective has 65 rows, at most 64 are allowed"},
+                     {1, "the packet ends within ready.effective"}};
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                char detail[DETAIL_MAX];
+                struct message m = message_of(MESSAGE_READY);
+                struct packet p = packet_of(&m);
+                memcpy(p.data + p.length - sizeof(uint32_t), &cases[i].n, sizeof(uint32_t));
+                CHECK_INT(decode(&p, p.length, detail), -EBADMSG);
+                CHECK_STRING(detail, cases[i].want);
+                free(p.data);
+                message_deinit(&m);
+        }
+}
+
 /* Whatever is missing from a packet, and whatever is too much, is found out, of every type at every length. */
 static void no_length_but_its_own(void) {
         for (enum message_type type = MESSAGE_HELLO; type <= MESSAGE_ERROR; type++) {
-                char detail[200];
+                char detail[DETAIL_MAX];
                 struct message m = message_of(type);
                 struct packet p = packet_of(&m);
                 CHECK_INT(decode(&p, p.length, detail), 0);
@@ -337,7 +531,7 @@ static void no_length_but_its_own(void) {
         }
 }
 
-/* Bytes of a packet that are replaced, and what is said of it. */
+/* Bytes of a packet that are replaced, and the resulting error. */
 struct damage {
         enum message_type type;
         size_t at; /* behind the header */
@@ -350,6 +544,7 @@ struct damage {
         const char *want;
 };
 
+#define MALFORMED "ready.proof: the agent's proof of its placement is malformed: "
 static const struct damage damages[] = {
         {MESSAGE_HELLO, 0, {.number = 0}, 4, "hello.pid is 0, 1 "},
         {MESSAGE_HELLO, 0, {.number = 0x80000000}, 4, "hello.pid is 2147483648, "},
@@ -362,6 +557,13 @@ static const struct damage damages[] = {
         {MESSAGE_PARTS, 8, {.number = 25}, 4, "parts has 25 bytes, 24 are left"},
         {MESSAGE_PARTS, 12, {.bytes = {0}}, 8, "parts has a part of 0 ns"},
         {MESSAGE_PARTS, 12, {.bytes = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}}, 8, "parts has a part of 1844"},
+        {MESSAGE_PROBE, 0, {.number = 0x80000000}, 4, "probe.cpu is 2147483648, "},
+        {MESSAGE_PROBE, 4, {.number = 2}, 4, "probe.moved is 2, "},
+        {MESSAGE_PROBE, 32, {.number = PROBE_ABSENCE_COUNT}, 4, "probe.series[PROBE_GETPID] is absent for a reason 5"},
+        {MESSAGE_PROBE, 32, {.number = PROBE_LATE}, 4, "probe.series[PROBE_GETPID] has a round of 10000000000 ns"},
+        {MESSAGE_PROBE, 36, {.bytes = {0}}, 8, "probe.series[PROBE_GETPID] has a round of 0 ns"},
+        {MESSAGE_PROBE, 39, {.bytes = {0xff}}, 1, "probe.series[PROBE_GETPID] has a round of "},
+        {MESSAGE_PROBE, 280, {.number = PROBE_TAKEN}, 4, "probe.series[PROBE_HAND_OVER] has a round of 0 ns"},
         {MESSAGE_SAMPLE, 0, {.number = SPEC_THREADS_MAX}, 4, "sample.thread is 1024"},
         {MESSAGE_SAMPLE, 40, {.bytes = {1, 0, 0, 0, 0, 0, 0, 0x10}}, 8, "sample.counters.usage.partial_sends is "},
         {MESSAGE_SAMPLE, 176, {.number = 4096}, 4, "sample.counters.usage.migrations_error is 4096"},
@@ -372,9 +574,21 @@ static const struct damage damages[] = {
         {MESSAGE_SAMPLE, 191, {.real = NAN}, 8, "is no count: known 1, fraction nan"},
         {MESSAGE_SAMPLE, 199, {.number = 1}, 4, "is no count: known 1, fraction 0.5, error 1"},
         {MESSAGE_SAMPLE, 220, {.number = 2}, 4, "is no count: known 0, fraction 0, error 2"},
-        {MESSAGE_READY, 0, {.number = UINT32_MAX}, 4, "ready.proof has 4294967295 bytes"},
-        {MESSAGE_READY, 4, {.bytes = {0}}, 1, "ready.proof is not a JSON object"},
-        {MESSAGE_READY, 4, {.bytes = {0xff}}, 1, "ready.proof is not a JSON object"},
+        {MESSAGE_READY, 0, {.number = 1}, 4, MALFORMED "affinity"}, /* its list begins elsewhere */
+        {MESSAGE_READY, 4, {.number = 0}, 4, MALFORMED "affinity"},
+        {MESSAGE_READY, 4, {.number = UINT32_MAX}, 4, MALFORMED "affinity"},
+        {MESSAGE_READY, 12, {.number = 0}, 4, MALFORMED "leader"},
+        {MESSAGE_READY, 20, {.number = SPEC_CPUS_MAX}, 4, MALFORMED "leader"},
+        {MESSAGE_READY, 24, {.number = MEMORY_COUNT}, 4, MALFORMED "policy"},
+        {MESSAGE_READY, 28, {.number = 4096}, 4, MALFORMED "policy"},
+        {MESSAGE_READY, 28, {.number = 4000}, 4, MALFORMED "policy"},  /* no errno has this number */
+        {MESSAGE_READY, 44, {.number = 1}, 4, MALFORMED "page_sizes"}, /* an error, and rows */
+        {MESSAGE_READY, 48, {.bytes = {0}}, 8, MALFORMED "pages_placed_together"},
+        {MESSAGE_READY, 56, {.bytes = {0xff}}, 1, MALFORMED "page_cache_reason"},
+        {MESSAGE_READY, 144, {.number = UINT32_MAX}, 4, "ready.proof has 4294967295 bytes"},
+        {MESSAGE_READY, 144, {.number = 129}, 4, "ready.proof has rows of 129 bytes, which are not those of 64 each"},
+        {MESSAGE_READY, 148, {.number = PAGE_KIND_COUNT}, 4, MALFORMED "pages"},
+        {MESSAGE_READY, 152, {.number = 2}, 4, MALFORMED "pages"},
         {MESSAGE_ERROR, 0, {.number = FAULT_PEER + 1}, 4, "error.fault is 2"},
         {MESSAGE_ERROR, 4, {.number = 4096}, 4, "error.error is 4096"},
         {MESSAGE_ERROR, 12, {.bytes = {0}}, 1, "error.detail is not UTF-8 text"},
@@ -397,7 +611,7 @@ static const struct damage damages[] = {
 };
 
 static void damaged_packets(void) {
-        char detail[200];
+        char detail[DETAIL_MAX];
         for (size_t i = 0; i < ELEMENTS(damages); i++) {
                 const struct damage *d = &damages[i];
                 struct message m = message_of(d->type);
@@ -413,8 +627,78 @@ static void damaged_packets(void) {
         }
 }
 
+/* Where a proof has an errno, a number that no errno has is refused: it has no text. */
+static void proofs_with_errors_that_are_none(void) {
+        static const uint32_t none[] = {41, 4000, 4095, 4096, UINT32_MAX}; /* 41: one of Linux's gaps */
+        static const char *const members[] = {"policy", "pages", "migrations", "migrations", "page_sizes"};
+        for (size_t i = 0; i < ELEMENTS(none) * ELEMENTS(members); i++) {
+                const size_t member = i / ELEMENTS(none);
+                const uint32_t error = none[i % ELEMENTS(none)];
+                PROOF *p = some_proof();
+                char detail[DETAIL_MAX] = "", want[DETAIL_MAX];
+                CHECK_INT(proof_report_check(p, detail), 0);
+                if (member == 4)
+                        p->of.n_sizes = 0;
+                const struct {
+                        uint32_t *at32;
+                        uint64_t *at64;
+                } at[] = {{.at32 = &p->policy_error},
+                          {.at32 = &p->of.pages[0].error},
+                          {.at32 = &p->of.threads[0].migrations_error},
+                          {.at64 = &p->of.groups[0].migrations_error},
+                          {.at32 = &p->sizes_error}};
+                if (at[member].at32)
+                        *at[member].at32 = EPERM;
+                else
+                        *at[member].at64 = EPERM;
+                CHECK_INT(proof_report_check(p, detail), 0);
+                if (at[member].at32)
+                        *at[member].at32 = error;
+                else
+                        *at[member].at64 = error;
+                (void) snprintf(want, sizeof(want), "the agent's proof of its placement is malformed: %s",
+                                members[member]);
+                if (proof_report_check(p, detail) != -EBADMSG || strcmp(detail, want) != 0)
+                        CHECK_FAIL("%s_error %" PRIu32 ": %s", members[member], error, detail);
+        }
+        PROOF *p = some_proof();
+        char detail[DETAIL_MAX];
+        p->of.groups[0].migrations_error = UINT64_C(1) << 32 | EPERM;
+        CHECK_INT(proof_report_check(p, detail), -EBADMSG);
+}
+
+static void proofs_with_page_sizes_of_nothing(void) {
+        for (unsigned which = 0; which < 3; which++) {
+                PROOF *p = some_proof();
+                struct proof_page_sizes *row = &p->of.sizes[0];
+                char detail[DETAIL_MAX] = "";
+                if (which < 2)
+                        row->sizes[which].bytes = 0;
+                else
+                        row->sizes[0].page_bytes = 0;
+                CHECK_INT(proof_report_check(p, detail), -EBADMSG);
+                CHECK_STRING(detail, "the agent's proof of its placement is malformed: page_sizes");
+        }
+}
+
+/* Elements behind the last list. */
+static void proofs_with_elements_of_no_list(void) {
+        for (unsigned which = 0; which < 2; which++) {
+                PROOF *p = some_proof();
+                struct proof_list none = {0};
+                char detail[DETAIL_MAX] = "";
+                if (which == 0)
+                        proof_report_add_number(p, &none, 1);
+                else
+                        proof_report_add_count(p, &none, 1, 1);
+                CHECK_INT(proof_report_check(p, detail), -EBADMSG);
+                CHECK_STRING(detail,
+                             "the agent's proof of its placement is malformed: elements that belong to no list");
+        }
+}
+
 static void bad_lists_and_histograms(void) {
-        char detail[200];
+        char detail[DETAIL_MAX];
         struct message m = setup_message();
         m.setup.placement.cpus[1] = SPEC_CPUS_MAX;
         struct packet p = packet_of(&m);
@@ -455,11 +739,11 @@ static void bad_headers(void) {
                 uint16_t with;
                 const char *want;
         } headers[] = {{0, 1, "does not begin as a message does"},
-                       {4, 99, "protocol version 99, this side has 5"},
-                       {6, MESSAGE_ERROR + 1, "unknown message type 12"},
+                       {4, 99, "protocol version 99, this side has 9"},
+                       {6, MESSAGE_ERROR + 1, "unknown message type 13"},
                        {8, 1, "the packet has 16 bytes, its header says 1"}};
         for (size_t i = 0; i < ELEMENTS(headers); i++) {
-                char detail[200];
+                char detail[DETAIL_MAX];
                 struct message m = message_of(MESSAGE_HELLO), got;
                 struct packet p = packet_of(&m);
                 memcpy(p.data + headers[i].at, &headers[i].with, sizeof(uint16_t));
@@ -488,11 +772,10 @@ static void too_large_to_send(void) {
         struct message m = {.type = MESSAGE_READY};
         uint8_t *data = NULL;
         size_t length;
-        m.ready.effective.text = strdup("{}");
-        m.ready.proof.text = malloc(PROTOCOL_PACKET_MAX + 1);
-        CHECK(m.ready.proof.text && m.ready.effective.text);
-        memset(m.ready.proof.text, ' ', PROTOCOL_PACKET_MAX);
-        m.ready.proof.text[PROTOCOL_PACKET_MAX] = '\0';
+        m.ready.effective = effective_new();
+        m.ready.proof = some_proof();
+        for (size_t i = 0; i < PROTOCOL_PACKET_MAX / sizeof(struct proof_thread); i++)
+                CHECK(proof_report_add_thread(m.ready.proof));
         CHECK_INT(message_encode(&m, &data, &length), -EMSGSIZE);
         CHECK(!data);
         message_deinit(&m);
@@ -512,7 +795,7 @@ static void deadlines(void) {
         CHECK_INT(message_receive(fds[0], &got, util_now_ns() + 60 * NSEC_PER_SEC, NULL), 0);
         CHECK_INT(got.hello.pid, 1);
 
-        int r = 0; /* nobody reads: the socket fills */
+        int r = 0; /* no process reads: the socket fills */
         for (unsigned i = 0; i < 1000000 && r == 0; i++)
                 r = message_send(fds[1], &m, 0);
         CHECK_INT(r, -EAGAIN);
@@ -524,7 +807,7 @@ static void deadlines(void) {
 }
 
 /* The kernel reports what was left unread ahead of what was sent last; both arrive, and in the right order. */
-static void the_last_words_of_one_who_did_not_listen(void) {
+static void the_last_message_of_a_sender_that_did_not_read(void) {
         struct message start = {.type = MESSAGE_START, .start = {.start_ns = 1}}, got;
         struct message error = {.type = MESSAGE_ERROR, .error = {.detail = "the disk is full"}};
         int fds[2];
@@ -544,7 +827,7 @@ static void foreign_packets(void) {
         static char large[PROTOCOL_PACKET_MAX + 1];
         int fds[2], size = 4 << 20;
         struct message got;
-        char detail[200] = "";
+        char detail[DETAIL_MAX] = "";
         CHECK_INT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
         CHECK_INT(setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)), 0);
         CHECK_INT(send(fds[1], large, sizeof(large), 0), sizeof(large));
@@ -572,15 +855,23 @@ int main(void) {
         RUN(setup_travels);
         RUN(sample_travels);
         RUN(parts_travel);
+        RUN(probe_travels);
         RUN(small_ones_travel);
+        RUN(settings_that_do_not_belong_there);
+        RUN(settings_without_their_rows);
+        RUN(a_group_begins_once);
+        RUN(settings_beyond_the_limits);
         RUN(no_length_but_its_own);
         RUN(damaged_packets);
+        RUN(proofs_with_errors_that_are_none);
+        RUN(proofs_with_page_sizes_of_nothing);
+        RUN(proofs_with_elements_of_no_list);
         RUN(bad_lists_and_histograms);
         RUN(bad_headers);
         RUN(a_latency_is_passed_on);
         RUN(too_large_to_send);
         RUN(deadlines);
-        RUN(the_last_words_of_one_who_did_not_listen);
+        RUN(the_last_message_of_a_sender_that_did_not_read);
         RUN(foreign_packets);
         RUN(a_full_histogram_fits_a_packet);
         return check_end();

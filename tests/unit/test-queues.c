@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * What runs can have of message queues: what a point needs, what its namespace is set to, what is refused by which
- * limit; and real namespaces, in which the settings are what was asked for and the machine's own are what they were.
+ * The message queues of a run: what a point needs, how its namespace is set, which limit refuses what; and real
+ * namespaces, in which the settings are the requested ones and the machine's own are unchanged.
  */
 
-#include "check.h"
-#include "daemon/admission/admission.h"
 #include "daemon/admission/capacity.h"
 #include "daemon/run/ipcns.h"
+#include "schema/detail.h"
 #include "schema/util.h"
-#include "tests/unit/host-tree.h"
+#include "tests/unit/admissions.h"
 
 #include <sched.h>
 #include <sys/syscall.h>
@@ -18,7 +17,7 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-/* A daemon that may set what it likes, one that may set nothing, and one whose runs have no namespace. */
+/* A daemon that may set all, one that may set nothing, and one whose runs have no namespace. */
 static const struct queue_host able = {.settable = true, .rlimit_msgqueue = UINT64_MAX};
 static const struct queue_host modest = {.settable = true, .rlimit_msgqueue = 819200};
 static const struct queue_host unable = {
@@ -40,6 +39,7 @@ static void plans(void) {
         } cases[] = {
 #define OVER(t, w, size, n) {.transport = TRANSPORT_##t, .workload = WORKLOAD_##w, .message_size = size, .threads = n}
                 {&able, OVER(PIPE, STREAM, 65536, 1), 0, 0, QUEUE_MSGMAX, 0},
+                {&able, OVER(PIPE, SYSCALL, 0, 1), 0, 0, QUEUE_MSGMAX, 0}, /* has neither a queue nor messages */
                 {&able, OVER(MSGQ_SYSV, STREAM, 64, 1), 0, 0, QUEUE_MSGMAX, 8192},
                 {&able, OVER(MSGQ_SYSV, STREAM, 64, 1), 0, 0, QUEUE_MSGMNB, 16384},
                 {&able, OVER(MSGQ_SYSV, STREAM, 65536, 1), 0, 0, QUEUE_MSGMAX, 65536},
@@ -54,7 +54,7 @@ static void plans(void) {
                 {&able, OVER(MSGQ_POSIX, STREAM, 64, 1), 500, 0, QUEUE_MSG_MAX, 500},
                 {&able, OVER(MSGQ_POSIX, PINGPONG, 64, 1000), 0, 0, QUEUE_QUEUES_MAX, 2000},
                 {&able, OVER(MSGQ_POSIX, STREAM, 65536, 1), 0, 0, QUEUE_MSG_DEFAULT, 10},
-                /* where nobody says how many, no more than there is room for: 819200 / (2 * (65536 + 96)) */
+                /* without a depth, no more than there is room for: 819200 / (2 * (65536 + 96)) */
                 {&modest, OVER(MSGQ_POSIX, PINGPONG, 65536, 1), 0, 0, QUEUE_MSG_DEFAULT, 6},
                 {&modest, OVER(MSGQ_POSIX, PINGPONG, MIB, 1), 0, 0, QUEUE_MSG_DEFAULT, 1},
                 {&unable, OVER(MSGQ_SYSV, STREAM, 64, 1), 0, 0, QUEUE_MSGMAX, 0},
@@ -70,6 +70,8 @@ static void plans(void) {
                 CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
                 CHECK_INT(hostfs_init(&h, tree), 0);
                 int r = queues_plan(&h, cases[i].host, &spec, &cases[i].point, cases[i].chunk, plan);
+                CHECK(queues_are_used(&cases[i].point) ||
+                      queues_bytes(plan, &spec, &cases[i].point, cases[i].chunk) == 0);
                 hostfs_deinit(&h);
                 host_tree_remove(tree);
                 if (r != 0 || plan[cases[i].setting] != cases[i].expected)
@@ -134,17 +136,77 @@ static void limits_are_named(void) {
                 const struct admission_host host = {.root = tree, .topology = t, .queues = cases[i].host};
                 struct refusal r = {.status = 0};
                 int x = admission_check(&host, &spec, &cases[i].point, &r);
-                bool same = cases[i].code ? x == -EINVAL && r.status == 422 && strcmp(r.code, cases[i].code) == 0 &&
-                                                    strcmp(r.pointer, cases[i].pointer) == 0 &&
-                                                    strcmp(r.limit, cases[i].limit) == 0 &&
-                                                    strcmp(r.limit_value, cases[i].limit_value) == 0 &&
-                                                    strcmp(r.value, cases[i].value) == 0
-                                          : x == 0;
-                if (!same) {
-                        fprintf(stderr, "case %zu gave %d %s %s: %s [%s = %s, asked %s]\n", i, x, r.code, r.pointer,
-                                r.detail, r.limit, r.limit_value, r.value);
-                        check_case_failed = true;
-                }
+                CHECK_ADMISSION(i, x, &r, cases[i].code, cases[i].pointer, cases[i].limit, cases[i].limit_value,
+                                cases[i].value);
+        }
+        topology_free(t);
+        host_tree_remove(tree);
+}
+
+/* A buffer of so many bytes is a queue of as many messages, or pieces, as are not longer; their number goes before it.
+ */
+static void a_size_in_bytes_is_so_many_messages(void) {
+        static const struct {
+                enum transport transport;
+                uint64_t size, chunk;
+                struct transport_options options;
+                enum queue_setting setting;
+                uint64_t expected;
+        } cases[] = {
+                {TRANSPORT_MSGQ_SYSV, 64, 0, {.buffer_bytes = 65536}, QUEUE_MSGMNB, 65536},
+                {TRANSPORT_MSGQ_SYSV, 1000, 0, {.buffer_bytes = 65536}, QUEUE_MSGMNB, 65000},
+                {TRANSPORT_MSGQ_POSIX, 64, 0, {.buffer_bytes = 65536}, QUEUE_MSG_MAX, 1024},
+                {TRANSPORT_MSGQ_POSIX, 65536, 4096, {.buffer_bytes = 65536}, QUEUE_MSG_MAX, 16},
+                {TRANSPORT_MSGQ_POSIX, 64, 0, {.buffer_bytes = 65536, .msgq_depth = 500}, QUEUE_MSG_MAX, 500},
+        };
+        char tree[64];
+        struct hostfs h;
+        CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
+        CHECK_INT(hostfs_init(&h, tree), 0);
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                const struct spec spec = {.options = cases[i].options};
+                const struct point p = {.transport = cases[i].transport, .message_size = cases[i].size, .threads = 1};
+                uint64_t plan[QUEUE_SETTINGS] = {0};
+                CHECK_INT(queues_plan(&h, &able, &spec, &p, cases[i].chunk, plan), 0);
+                CHECK_UINT(plan[cases[i].setting], cases[i].expected);
+        }
+        hostfs_deinit(&h);
+        host_tree_remove(tree);
+}
+
+/* And what cannot be had of it is refused under its own name. */
+static void a_size_in_bytes_meets_the_limits(void) {
+        static const struct {
+                const struct queue_host *host;
+                struct point point;
+                uint64_t bytes;
+                const char *limit, *limit_value, *value; /* NULL: admitted */
+        } cases[] = {
+#define OVER(t, size) {.transport = TRANSPORT_##t, .message_size = size, .threads = 1}
+                {&able, OVER(MSGQ_SYSV, 65536), 65536, NULL, NULL, NULL},
+                {&able, OVER(MSGQ_SYSV, 65537), 65536, "buffer_bytes", "65536", "65537"},
+                {&able, OVER(MSGQ_POSIX, 1), 131072, "fs.mqueue.msg_max", "65536", "131072"},
+                {&modest, OVER(MSGQ_POSIX, 4096), MIB, "RLIMIT_MSGQUEUE", "819200", "1073152"},
+#undef OVER
+        };
+        char tree[64];
+        struct topology *t = NULL;
+        CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
+        CHECK_INT(topology_read(tree, &t), 0);
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                struct spec spec = {.options = {.buffer_bytes = cases[i].bytes}};
+                const struct admission_host host = {.root = tree, .topology = t, .queues = cases[i].host};
+                struct refusal r = {.status = 0};
+                CHECK_INT(admission_check(&host, &spec, &cases[i].point, &r), cases[i].limit ? -EINVAL : 0);
+                if (!cases[i].limit)
+                        continue;
+                CHECK_STRING(r.pointer, "/transport_options/buffer_bytes");
+                CHECK_STRING(r.limit, cases[i].limit);
+                CHECK_STRING(r.limit_value, cases[i].limit_value);
+                CHECK_STRING(r.value, cases[i].value);
+                spec.chunk = true; /* a longer message goes in pieces of the whole buffer */
+                if (strcmp(r.limit, "buffer_bytes") == 0)
+                        CHECK_INT(admission_check(&host, &spec, &cases[i].point, &r), 0);
         }
         topology_free(t);
         host_tree_remove(tree);
@@ -184,7 +246,7 @@ static void pieces_leave_room_for_all_queues(void) {
                 {true, 819200, 819200 / 120 - 96, 0, WORKLOAD_PINGPONG, 60, "8192\n", 0, false}, /* fits whole */
                 {true, 819200, 4 * MIB, 10, WORKLOAD_STREAM, 1, "800000\n", 819200 / 10 - 96, false},
                 {true, 819200, 4 * MIB, 10, WORKLOAD_PINGPONG, 3, "800000\n", 819200 / 60 - 96, false},
-                /* five messages in each, which nobody can change */
+                /* five messages in each, which cannot be changed */
                 {false, 50000, 4 * MIB, 0, WORKLOAD_STREAM, 1, "8192\n", 3000, false},
                 {false, 5000, 4 * MIB, 0, WORKLOAD_STREAM, 1, "8192\n", 5000 / 5 - 96, false},
                 {false, 5000, 4 * MIB, 2, WORKLOAD_PINGPONG, 1, "8192\n", 5000 / 4 - 96, false},
@@ -221,7 +283,7 @@ static void pieces_leave_room_for_all_queues(void) {
 static uint64_t own_setting(enum queue_setting s) {
         struct hostfs h;
         uint64_t v = 0;
-        if (hostfs_init(&h, "") == 0 && queues_as_they_come(&h, NULL, s, &v) < 0)
+        if (hostfs_init(&h, "") == 0 && queues_default(&h, NULL, s, &v) < 0)
                 v = 0;
         hostfs_deinit(&h);
         return v;
@@ -265,10 +327,10 @@ static uint64_t setting_in(const struct ipcns *ns, enum queue_setting s) {
         return value_in(ns, path);
 }
 
-static void namespaces_have_what_is_asked(void) {
+static void namespaces_have_what_is_requested(void) {
         struct queue_host host;
         struct ipcns ns = IPCNS_NONE;
-        char detail[200] = "";
+        char detail[DETAIL_MAX] = "";
         uint64_t before[QUEUE_SETTINGS];
         const uint64_t wanted[QUEUE_SETTINGS] = {
                 [QUEUE_MSGMAX] = 100000, [QUEUE_MSGMNB] = 200000, [QUEUE_MSG_MAX] = 77, [QUEUE_QUEUES_MAX] = 999};
@@ -288,11 +350,11 @@ static void namespaces_have_what_is_asked(void) {
         CHECK_INT(ns.ipc_fd, -1);
 }
 
-static void what_cannot_be_set_is_said(void) {
+static void what_cannot_be_set_is_reported(void) {
         const uint64_t beyond[QUEUE_SETTINGS] = {[QUEUE_MSGMAX] = 8192, [QUEUE_MSG_MAX] = 65537};
         struct queue_host host;
         struct ipcns ns = IPCNS_NONE;
-        char detail[200] = "";
+        char detail[DETAIL_MAX] = "";
         ipcns_probe(&host);
         if (host.trouble[0] || !host.settable)
                 SKIP("%s%s", host.trouble, host.set_trouble);
@@ -305,7 +367,7 @@ static void what_cannot_be_set_is_said(void) {
 static void segments_have_the_limits_of_their_namespace(void) {
         struct queue_host host;
         struct ipcns ns = IPCNS_NONE;
-        char detail[200] = "", tree[64];
+        char detail[DETAIL_MAX] = "", tree[64];
         ipcns_probe(&host);
         if (host.trouble[0])
                 SKIP("%s", host.trouble);
@@ -356,10 +418,10 @@ int waitid(idtype_t type, id_t id, siginfo_t *info, int options) {
         return (int) syscall(SYS_waitid, type, id, info, options, NULL);
 }
 
-static void a_helper_that_does_not_end_holds_nobody(void) {
+static void a_helper_that_does_not_end_is_abandoned(void) {
         struct queue_host host;
         struct ipcns ns = IPCNS_NONE;
-        char detail[200] = "";
+        char detail[DETAIL_MAX] = "";
         ipcns_probe(&host);
         if (host.trouble[0])
                 SKIP("%s", host.trouble);
@@ -375,12 +437,14 @@ static void a_helper_that_does_not_end_holds_nobody(void) {
 int main(void) {
         RUN(plans);
         RUN(limits_are_named);
+        RUN(a_size_in_bytes_is_so_many_messages);
+        RUN(a_size_in_bytes_meets_the_limits);
         RUN(pieces);
         RUN(pieces_leave_room_for_all_queues);
-        RUN(namespaces_have_what_is_asked);
-        RUN(what_cannot_be_set_is_said);
+        RUN(namespaces_have_what_is_requested);
+        RUN(what_cannot_be_set_is_reported);
         RUN(segments_have_the_limits_of_their_namespace);
-        RUN(a_helper_that_does_not_end_holds_nobody);
+        RUN(a_helper_that_does_not_end_is_abandoned);
         RUN(the_probe_leaves_nothing);
         return check_end();
 }

@@ -79,6 +79,17 @@ static void draw_pair(struct random *random, struct pair *p) {
                 p->y[i] = p->tied ? (double) random_below(random, 7) : sample_skewed(random, 1);
 }
 
+/* The test of two samples, and the interval of their shift. */
+struct outcome {
+        struct rank_test t;
+        struct rank_shift s;
+};
+
+static int compare(const double *x, size_t n, const double *y, size_t m, double level, struct outcome *ret) {
+        int r = rank_sum_test(x, n, y, m, &ret->t);
+        return r < 0 ? r : rank_sum_shift(x, n, y, m, level, &ret->s);
+}
+
 static bool same_test(const struct rank_test *a, const struct rank_test *b) {
         return a->statistic == b->statistic && a->p_less == b->p_less && a->p_greater == b->p_greater &&
                a->p_two_sided == b->p_two_sided;
@@ -91,22 +102,19 @@ static void test_scale_and_order(void) {
         for (unsigned i = 0; i < 200; i++) {
                 struct pair p;
                 draw_pair(&random, &p);
-                struct rank_test t, u;
-                struct rank_shift s, r;
-                CHECK_INT(rank_sum_test(p.x, p.n, p.y, p.m, &t), 0);
-                CHECK_INT(rank_sum_shift(p.x, p.n, p.y, p.m, 0.95, &s), 0);
+                struct outcome o, scaled;
                 for (size_t k = 0; k < p.n; k++)
                         p.more_x[k] = 8 * p.x[p.n - 1 - k];
                 for (size_t k = 0; k < p.m; k++)
                         p.more_y[k] = 8 * p.y[(k + 2) % p.m];
-                CHECK_INT(rank_sum_test(p.more_x, p.n, p.more_y, p.m, &u), 0);
-                CHECK_INT(rank_sum_shift(p.more_x, p.n, p.more_y, p.m, 0.95, &r), 0);
-                CHECK(same_test(&t, &u));
-                CHECK(r.estimate == 8 * s.estimate && r.low == 8 * s.low && r.high == 8 * s.high && r.level == s.level);
-
-                CHECK_INT(rank_signed_test(p.x, p.n, &t), 0);
-                CHECK_INT(rank_signed_test(p.more_x, p.n, &u), 0);
-                CHECK(same_test(&t, &u));
+                CHECK_INT(compare(p.x, p.n, p.y, p.m, 0.95, &o), 0);
+                CHECK_INT(compare(p.more_x, p.n, p.more_y, p.m, 0.95, &scaled), 0);
+                CHECK(same_test(&o.t, &scaled.t));
+                CHECK(scaled.s.estimate == 8 * o.s.estimate && scaled.s.low == 8 * o.s.low);
+                CHECK(scaled.s.high == 8 * o.s.high && scaled.s.level == o.s.level);
+                CHECK_INT(rank_signed_test(p.x, p.n, &o.t), 0);
+                CHECK_INT(rank_signed_test(p.more_x, p.n, &scaled.t), 0);
+                CHECK(same_test(&o.t, &scaled.t));
         }
 }
 
@@ -117,15 +125,12 @@ static void test_sides_change_places(void) {
         for (unsigned i = 0; i < 200; i++) {
                 struct pair p;
                 draw_pair(&random, &p);
-                struct rank_test t, u;
-                struct rank_shift s, r;
-                CHECK_INT(rank_sum_test(p.x, p.n, p.y, p.m, &t), 0);
-                CHECK_INT(rank_sum_test(p.y, p.m, p.x, p.n, &u), 0);
-                CHECK(is_close(t.p_less, u.p_greater) && is_close(t.p_greater, u.p_less));
-                CHECK(t.statistic + u.statistic == (double) (p.n * p.m));
-                CHECK_INT(rank_sum_shift(p.x, p.n, p.y, p.m, 0.9, &s), 0);
-                CHECK_INT(rank_sum_shift(p.y, p.m, p.x, p.n, 0.9, &r), 0);
-                CHECK(is_close(s.estimate, -r.estimate) && s.low == -r.high && s.high == -r.low);
+                struct outcome o, back;
+                CHECK_INT(compare(p.x, p.n, p.y, p.m, 0.9, &o), 0);
+                CHECK_INT(compare(p.y, p.m, p.x, p.n, 0.9, &back), 0);
+                CHECK(is_close(o.t.p_less, back.t.p_greater) && is_close(o.t.p_greater, back.t.p_less));
+                CHECK(o.t.statistic + back.t.statistic == (double) (p.n * p.m));
+                CHECK(is_close(o.s.estimate, -back.s.estimate) && o.s.low == -back.s.high && o.s.high == -back.s.low);
         }
 }
 
@@ -140,16 +145,14 @@ static void test_every_run_twice(void) {
                         p.more_x[k] = p.x[k % p.n];
                 for (size_t k = 0; k < 2 * p.m; k++)
                         p.more_y[k] = p.y[k % p.m];
-                struct rank_test t, u;
-                struct rank_shift s, r;
-                CHECK_INT(rank_sum_test(p.x, p.n, p.y, p.m, &t), 0);
-                CHECK_INT(rank_sum_test(p.more_x, 2 * p.n, p.more_y, 2 * p.m, &u), 0);
-                CHECK(u.statistic == 4 * t.statistic);
-                CHECK(t.p_two_sided > 0.2 || u.p_two_sided < t.p_two_sided);
-                CHECK_INT(rank_sum_shift(p.x, p.n, p.y, p.m, 0.95, &s), 0);
-                CHECK_INT(rank_sum_shift(p.more_x, 2 * p.n, p.more_y, 2 * p.m, 0.95, &r), 0);
-                CHECK(is_close(s.estimate, r.estimate));
-                CHECK(!s.has_interval || (r.has_interval && r.low >= s.low && r.high <= s.high));
+                struct outcome o, twice;
+                CHECK_INT(compare(p.x, p.n, p.y, p.m, 0.95, &o), 0);
+                CHECK_INT(compare(p.more_x, 2 * p.n, p.more_y, 2 * p.m, 0.95, &twice), 0);
+                CHECK(twice.t.statistic == 4 * o.t.statistic);
+                CHECK(o.t.p_two_sided > 0.2 || twice.t.p_two_sided < o.t.p_two_sided);
+                CHECK(is_close(o.s.estimate, twice.s.estimate));
+                CHECK(!o.s.has_interval ||
+                      (twice.s.has_interval && twice.s.low >= o.s.low && twice.s.high <= o.s.high));
         }
 }
 

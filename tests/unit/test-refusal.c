@@ -17,7 +17,7 @@ static bool is_utf8(const char *s) {
         return true;
 }
 
-static void holds_what_was_said(void) {
+static void holds_its_members(void) {
         struct refusal r;
         memset(&r, 0xa5, sizeof r);
         CHECK_INT(refuse_limit(&r, "/message_size", "fs.mqueue.msgsize_max", "8192", "9000", "%d is above %s", 9000,
@@ -98,7 +98,7 @@ static void continuations_alone_become_nothing(void) {
 }
 
 int main(void) {
-        RUN(holds_what_was_said);
+        RUN(holds_its_members);
         RUN(leaves_nothing_of_the_one_before);
         RUN(cuts_between_characters);
         RUN(what_fits_is_not_cut);

@@ -33,13 +33,12 @@ static void a_bare_experiment_has_every_key(void) {
         json_writer_init(&w);
         render_experiment(&w, &e);
         _cleanup_free_ char *text = steal(&w);
-        CHECK_STRING(
-                text,
-                "{\"id\":1,\"name\":null,\"state\":\"queued\",\"spec\":null,\"error\":null,\"progress\":{"
-                "\"runs_total\":0,\"runs_done\":0,\"runs_failed\":0,\"runs_cancelled\":0},"
-                "\"eta_seconds\":null,\"queue_position\":null,\"created_at\":null,\"started_at\":null,"
-                "\"finished_at\":null,\"seed\":0,\"skipped\":[],\"until\":null,\"flags\":[],\"effective_spec\":null,"
-                "\"version\":null}");
+        CHECK_STRING(text, "{\"id\":1,\"name\":null,\"state\":\"queued\",\"spec\":null,\"error\":null,\"progress\":{"
+                           "\"runs_total\":0,\"runs_done\":0,\"runs_failed\":0,\"runs_cancelled\":0},"
+                           "\"eta_seconds\":null,\"queue_position\":null,\"created_at\":null,\"started_at\":null,"
+                           "\"finished_at\":null,\"seed\":0,\"skipped\":[],\"until\":null,\"search\":null,\"flags\":[],"
+                           "\"effective_spec\":null,"
+                           "\"version\":null,\"imported\":null}");
 }
 
 static void a_full_experiment(void) {
@@ -72,6 +71,7 @@ static void a_full_experiment(void) {
 static void runs_bare_and_full(void) {
         char point[] = "{\"message_size\":1}", flags[] = "[\"noisy:steal\"]", agents[] = "[{\"pid\":1}]";
         char result[] = "{\"messages\":5}";
+        char probes[] = "{\"changes\":[]}";
         const struct run_record bare = {.id = 7, .experiment_id = 2}, full = {.id = 7,
                                                                               .experiment_id = 2,
                                                                               .point_json = point,
@@ -82,24 +82,25 @@ static void runs_bare_and_full(void) {
                                                                               .attempt = 3,
                                                                               .flags_json = flags,
                                                                               .agents_json = agents,
-                                                                              .result_json = result};
+                                                                              .result_json = result,
+                                                                              .probes_json = probes};
         struct json_writer w;
         json_writer_init(&w);
         render_run(&w, &bare);
         _cleanup_free_ char *text = steal(&w), *more = NULL;
-        CHECK_STRING(
-                text,
-                "{\"id\":7,\"experiment_id\":2,\"point\":null,\"repetition\":0,\"block\":null,\"position\":0,\"state\":"
-                "\"queued\",\"attempt\":0,\"error\":null,\"flags\":[],\"agents\":[],\"result\":null,"
-                "\"environment\":null,\"started_at\":null,\"finished_at\":null}");
+        CHECK_STRING(text, "{\"id\":7,\"experiment_id\":2,\"point\":null,\"repetition\":0,\"block\":null,\"rate\":null,"
+                           "\"position\":0,\"state\":"
+                           "\"queued\",\"attempt\":0,\"error\":null,\"flags\":[],\"agents\":[],\"result\":null,"
+                           "\"environment\":null,\"probes\":null,\"started_at\":null,\"finished_at\":null}");
         json_writer_init(&w);
         render_run(&w, &full);
         more = steal(&w);
         CHECK_STRING(more, "{\"id\":7,\"experiment_id\":2,\"point\":{\"message_size\":1},\"repetition\":1,\"block\":3,"
+                           "\"rate\":null,"
                            "\"position\":"
                            "4,\"state\":\"interrupted\",\"attempt\":3,\"error\":null,\"flags\":[\"noisy:steal\"],"
-                           "\"agents\":[{\"pid\":1}],\"result\":{\"messages\":5},\"environment\":null,\"started_at\":"
-                           "null,\"finished_at\":null}");
+                           "\"agents\":[{\"pid\":1}],\"result\":{\"messages\":5},\"environment\":null,"
+                           "\"probes\":{\"changes\":[]},\"started_at\":null,\"finished_at\":null}");
 }
 
 static void kinds_of_latency(void) {
@@ -118,7 +119,7 @@ static void kinds_of_latency(void) {
                 CHECK_STRING(render_latency_kind(cases[i].point), cases[i].kind);
 }
 
-/* Counts that a double does not hold, and a latency that nobody timed. */
+/* Counts that a double does not hold, and a latency that was not timed. */
 static void samples_are_exact(void) {
         char agent[] = "receiver", counters[] = "{\"cycles\":null}";
         static struct histogram empty;
@@ -207,7 +208,7 @@ static void a_bare_result_has_every_key(void) {
         CHECK(strstr(text, "\"runs\":0,\"runs_planned\":3,\"runs_failed\":0"));
 }
 
-/* Each figure stands in its place with its own statistic: they are told apart by their medians. */
+/* Each figure stands in its place with its own statistic: their medians distinguish them. */
 static void figures_show_their_statistic(void) {
         struct result_record row = {.latency_kind = "rtt"};
         struct json_writer w;

@@ -6,7 +6,7 @@
 #include "schema/util.h"
 #include "tests/unit/check.h"
 
-static void joins_nothing_that_the_client_kept_apart(void) {
+static void joins_nothing_that_the_client_separated(void) {
         static const struct {
                 const char *target;
                 const char *segments; /* joined by | */
@@ -118,20 +118,47 @@ static void keeps_numbers_in_their_range(void) {
         }
 }
 
+static void reads_numbers_as_json_has_them(void) {
+        static const struct {
+                const char *text;
+                double value;
+        } good[] = {{"0", 0},
+                    {"-0.5", -0.5},
+                    {"12.25", 12.25},
+                    {"1e3", 1000},
+                    {"1E-3", 1e-3},
+                    {"25e+2", 2500},
+                    {"5e-324", 4.94065645841246544e-324}};
+        static const char *const bad[] = {"",    "-",  "+1", ".5",   "1.",  "01",  "1e",
+                                          "1e+", " 1", "1 ", "0x10", "nan", "inf", "1e999"};
+        double value;
+        for (size_t i = 0; i < ELEMENTS(good); i++)
+                if (number_parse(good[i].text, &value) != 0 || memcmp(&value, &good[i].value, sizeof(value)) != 0)
+                        CHECK_FAIL("\"%s\" is not read as %g", good[i].text, good[i].value);
+        for (size_t i = 0; i < ELEMENTS(bad); i++)
+                if (number_parse(bad[i], &value) != -EINVAL)
+                        CHECK_FAIL("\"%s\" is read as a number", bad[i]);
+}
+
 static void takes_back_only_cursors_of_its_own_kind(void) {
         char cursor[CURSOR_MAX], target[64];
-        cursor_print(cursor, 's', INT64_MAX);
+        cursor_print(cursor, 's', INT64_C(999999999999999999));
         snprintf(target, sizeof(target), "/x?cursor=%s", cursor);
         _cleanup_(request_deinit) struct request q = {0};
         struct refusal r = {0};
         int64_t position = 0;
         CHECK_INT(request_parse_target(&q, target, &r), 0);
         CHECK_INT(request_parameter_cursor(&q, 's', &position, &r), 0);
-        CHECK_INT(position, INT64_MAX);
+        CHECK_INT(position, INT64_C(999999999999999999));
         CHECK_INT(request_parameter_cursor(&q, 'e', &position, &r), -EINVAL);
         CHECK_INT(r.status, 400);
-        static const char *const bad[] = {"/x?cursor=",     "/x?cursor=s",    "/x?cursor=s-",
-                                          "/x?cursor=s--1", "/x?cursor=s-1x", "/x?cursor=s-9223372036854775808"};
+        static const char *const bad[] = {"/x?cursor=",
+                                          "/x?cursor=s",
+                                          "/x?cursor=s-",
+                                          "/x?cursor=s--1",
+                                          "/x?cursor=s-1x",
+                                          "/x?cursor=s-01",
+                                          "/x?cursor=s-1000000000000000000"};
         for (size_t i = 0; i < ELEMENTS(bad); i++) {
                 _cleanup_(request_deinit) struct request p = {0};
                 CHECK_INT(request_parse_target(&p, bad[i], &r), 0);
@@ -150,11 +177,12 @@ static void bounds_the_number_of_pairs(void) {
 }
 
 int main(void) {
-        RUN(joins_nothing_that_the_client_kept_apart);
+        RUN(joins_nothing_that_the_client_separated);
         RUN(refuses_targets_that_are_not_clean);
         RUN(splits_the_query);
         RUN(reads_the_authority_of_an_absolute_target);
         RUN(keeps_numbers_in_their_range);
+        RUN(reads_numbers_as_json_has_them);
         RUN(takes_back_only_cursors_of_its_own_kind);
         RUN(bounds_the_number_of_pairs);
         return check_end();

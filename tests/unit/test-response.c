@@ -19,7 +19,7 @@ static void a_body_has_its_type_and_status(void) {
         CHECK_INT(p.error, 0);
 }
 
-static void json_is_taken_over_or_its_error_told(void) {
+static void json_is_taken_over_or_its_error_returned(void) {
         RESPONSE p = {0};
         struct json_writer w;
         json_writer_init(&w);
@@ -64,7 +64,7 @@ static void the_first_error_stays(void) {
         CHECK_INT(p.error, -ENOMEM);
 }
 
-/* The sanitizer tells when a borrowed body is freed, or a response's own is not. */
+/* The sanitizer reports a borrowed body that is freed, and an own one that is not. */
 static void a_reset_drops_everything(void) {
         static char borrowed[] = "static";
         RESPONSE p = {0};
@@ -106,7 +106,7 @@ static void phrases(void) {
 
 int main(void) {
         RUN(a_body_has_its_type_and_status);
-        RUN(json_is_taken_over_or_its_error_told);
+        RUN(json_is_taken_over_or_its_error_returned);
         RUN(a_header_that_does_not_fit_is_an_error);
         RUN(the_first_error_stays);
         RUN(a_reset_drops_everything);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The cost of a call and of a context switch, from made-up reports, and agents that do not tell what is needed. */
+/* The cost of a call and of a context switch, from made-up reports, and from agents that do not report what is
+ * needed. */
 
 #include "daemon/result/cost.h"
 #include "schema/json/json.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
-#include "tests/unit/objects.h"
+#include "tests/unit/effective.h"
 
 static int cost(const struct point *p, uint64_t window_ns, uint64_t messages, const char *effective, char **ret) {
-        OBJECT object = object_of(effective);
-        const struct message_report m = {.window_ns = window_ns, .messages = messages, .effective = object};
+        EFFECTIVE *in_force = effective_of(effective);
+        const struct message_report m = {.window_ns = window_ns, .messages = messages, .effective = in_force};
         struct json_writer w;
         *ret = NULL;
         json_writer_init(&w);
@@ -54,7 +55,7 @@ static void workloads_that_move_data_have_none(void) {
         }
 }
 
-static void an_overhead_that_is_not_told(void) {
+static void an_overhead_that_is_not_reported(void) {
         static const char *const bad[] = {"{}", "{\"pipe_overhead_ns\": null}", "{\"pipe_overhead_ns\": \"1\"}"};
         const struct point p = {.workload = WORKLOAD_CONTEXT_SWITCH, .processes = 2};
         for (size_t i = 0; i < ELEMENTS(bad); i++) {
@@ -70,6 +71,6 @@ int main(void) {
         RUN(a_call_is_a_share_of_the_window);
         RUN(a_switch_is_a_hop_without_its_pipe);
         RUN(workloads_that_move_data_have_none);
-        RUN(an_overhead_that_is_not_told);
+        RUN(an_overhead_that_is_not_reported);
         return check_end();
 }

@@ -6,7 +6,7 @@
 #include "schema/util.h"
 
 #include "check.h"
-#include "objects.h"
+#include "effective.h"
 #include "schema/json/json.h"
 
 #include <stdlib.h>
@@ -23,7 +23,6 @@ static const struct {
         {"{\"memcpy_bytes_per_second\":2000}", "{\"memcpy_bytes_per_second\":999}", 1000, true},
         {"{\"memcpy_bytes_per_second\":null}", "{}", 1000, false},
         {"{\"memcpy_bytes_per_second\":0}", "{}", 1000, false},
-        {"no object", "{}", 1000, false},
 };
 
 static bool has_flag(const struct run_verdict *v, const char *flag) {
@@ -39,7 +38,8 @@ static void test_above_memcpy_ceiling(void) {
                 struct spec spec = {.verify = VERIFY_TOUCH};
                 struct run_order order = {.spec = &spec, .point = &point};
                 struct message_report a = {.window_ns = 1000000000, .messages = 100, .bytes = cases[i].bytes}, b = a;
-                OBJECT first = object_of(cases[i].first_effective), second = object_of(cases[i].second_effective);
+                EFFECTIVE *first = effective_of(cases[i].first_effective),
+                          *second = effective_of(cases[i].second_effective);
                 a.effective = first;
                 b.effective = second;
                 struct result r = {.order = &order, .roles = {"sender", "receiver"}, .reports = {&a, &b}};
@@ -54,11 +54,21 @@ static const struct {
         enum transport transport;
         uint64_t message_size;
         const char *reason;
+        double rate;
+        enum data_direction direction; /* 0: the only one, or down */
+        bool unstamped;                /* `stamp` is off */
 } silent_cases[] = {
-        {TRANSPORT_PIPE, 4096, "a closed-loop stream has no latency of its own; pingpong measures it"},
-        {TRANSPORT_TCP, 15, "a message shorter than 16 bytes does not carry the time of its sending"},
-        {TRANSPORT_TCP, 16, "no stamped message arrived in the window"},
-        {TRANSPORT_TCP, 1 << 20, "no stamped message arrived in the window"},
+        {TRANSPORT_PIPE, 4096, "a closed-loop stream has no latency of its own; pingpong measures it", 0, 0, false},
+        {TRANSPORT_TCP, 15, "a message shorter than 16 bytes does not carry the time of its sending", 0, 0, false},
+        {TRANSPORT_TCP, 16, "no stamped message arrived in the window", 0, 0, false},
+        {TRANSPORT_TCP, 1 << 20, "no stamped message arrived in the window", 0, 0, false},
+        {TRANSPORT_TCP, 16, "stamp is off: messages of a stream carry the time of their sending with \"stamp\": true",
+         0, 0, true},
+        {TRANSPORT_TCP, 16, "no message was timed in the window", 10, 0, true},
+        {TRANSPORT_PIPE, 16, "no message was timed in the window", 10, 0, false},
+        {TRANSPORT_TCP, 16, "no stamped message arrived in the window", 10, DIRECTION_BOTH, true},
+        {TRANSPORT_TCP, 15, "a message shorter than 16 bytes does not carry the time of its sending", 10,
+         DIRECTION_BOTH, false},
 };
 
 /* Why there is no latency, by what the run was and not by its transport alone. */
@@ -66,8 +76,10 @@ static void test_latency_reason(void) {
         for (size_t i = 0; i < sizeof(silent_cases) / sizeof(silent_cases[0]); i++) {
                 struct point point = {.transport = silent_cases[i].transport,
                                       .message_size = silent_cases[i].message_size,
+                                      .direction = silent_cases[i].direction,
                                       .threads = 1};
-                struct spec spec = {.verify = VERIFY_TOUCH};
+                struct spec spec = {
+                        .verify = VERIFY_TOUCH, .stamp = !silent_cases[i].unstamped, .rate = silent_cases[i].rate};
                 struct run_order order = {.spec = &spec, .point = &point};
                 struct message_report a = {.window_ns = 1000000000, .messages = 100, .bytes = 100};
                 struct result r = {.order = &order, .roles = {"sender", "receiver"}, .reports = {&a, &a}};
@@ -80,6 +92,133 @@ static void test_latency_reason(void) {
                 CHECK_STRING(reason, silent_cases[i].reason);
                 json_free(root);
                 free(text);
+        }
+}
+
+/* What reading the clock for 1000 stamps took of two threads' window of a second. */
+static void test_stamp_cost(void) {
+        static const struct {
+                enum transport transport;
+                bool stamp;
+                const char *wanted;
+        } rows[] = {
+                {TRANSPORT_TCP, true,
+                 "\"stamp_cost\":{\"messages\":1000,\"clock_cost_ns\":50,\"window_share\":2.5e-05}"},
+                {TRANSPORT_TCP, false, "\"stamp_cost\":null,\"stamp_cost_reason\":\"no message carries a time\""},
+                {TRANSPORT_PIPE, true, "\"stamp_cost\":null,\"stamp_cost_reason\":\"no message carries a time\""},
+        };
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                struct point point = {.transport = rows[i].transport, .message_size = 4096, .threads = 2};
+                struct spec spec = {.verify = VERIFY_TOUCH, .stamp = rows[i].stamp};
+                struct run_order order = {.spec = &spec, .point = &point};
+                struct message_report a = {.window_ns = 1000000000,
+                                           .messages = 1000,
+                                           .bytes = 4096000,
+                                           .clock = {.cost_ns = 30}},
+                                      b = a;
+                struct histogram latency = {0};
+                b.clock.cost_ns = 50;
+                for (int k = 0; k < 1000; k++)
+                        histogram_record(&latency, 5000);
+                struct result r = {
+                        .order = &order, .roles = {"server", "client"}, .reports = {&a, &b}, .latency = &latency};
+                _cleanup_free_ char *text = NULL;
+                CHECK_INT(result_to_json(&r, &text), 0);
+                if (!strstr(text, rows[i].wanted))
+                        CHECK_FAIL("case %zu: %s", i, text);
+        }
+}
+
+/* Times that begin at one end and end at the other contain the difference of two clocks. */
+static void test_clock(void) {
+#define ENDS "\"clock\":{\"first\":{\"cost_ns\":30,\"quantum_ns\":10},\"second\":{\"cost_ns\":50,\"quantum_ns\":1},"
+#define NOT_COMPARED ENDS "\"offset_ns\":null,\"offset_ns_reason\":\"no time begins at one end and ends at the other\"}"
+        static const struct {
+                enum workload workload;
+                enum transport transport;
+                bool stamp;
+                double rate;
+                struct probe_offset offset;
+                const char *wanted;
+        } rows[] = {
+                {WORKLOAD_STREAM,
+                 TRANSPORT_TCP,
+                 true,
+                 0,
+                 {PROBE_TAKEN, -20, 35},
+                 ENDS "\"offset_ns\":{\"low\":-20,\"high\":35}}"},
+                {WORKLOAD_STREAM,
+                 TRANSPORT_PIPE,
+                 false,
+                 10,
+                 {PROBE_TAKEN, -20, 35},
+                 ENDS "\"offset_ns\":{\"low\":-20,\"high\":35}}"},
+                {WORKLOAD_STREAM,
+                 TRANSPORT_TCP,
+                 true,
+                 0,
+                 {PROBE_SAME_CPU, 0, 0},
+                 ENDS "\"offset_ns\":null,\"offset_ns_reason\":\"both ends are on one CPU\"}"},
+                {WORKLOAD_STREAM, TRANSPORT_TCP, false, 0, {PROBE_TAKEN, -20, 35}, NOT_COMPARED},
+                {WORKLOAD_STREAM, TRANSPORT_PIPE, false, 0, {PROBE_TAKEN, -20, 35}, NOT_COMPARED},
+                {WORKLOAD_PINGPONG, TRANSPORT_PIPE, false, 10, {PROBE_TAKEN, -20, 35}, NOT_COMPARED},
+        };
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                struct point point = {.workload = rows[i].workload,
+                                      .transport = rows[i].transport,
+                                      .message_size = 4096,
+                                      .threads = 1};
+                struct spec spec = {.verify = VERIFY_TOUCH, .stamp = rows[i].stamp, .rate = rows[i].rate};
+                struct run_order order = {.spec = &spec, .point = &point};
+                struct message_report a = {.window_ns = 1000000000,
+                                           .messages = 1000,
+                                           .bytes = 4096000,
+                                           .clock = {.cost_ns = 30, .quantum_ns = 10}},
+                                      b = a;
+                b.clock = (struct clock_facts){.cost_ns = 50, .quantum_ns = 1};
+                struct result r = {.order = &order,
+                                   .roles = {"first", "second"},
+                                   .reports = {&a, &b},
+                                   .clock_offset = rows[i].offset};
+                _cleanup_free_ char *text = NULL;
+                CHECK_INT(result_to_json(&r, &text), 0);
+                if (!strstr(text, rows[i].wanted))
+                        CHECK_FAIL("case %zu: %s", i, text);
+        }
+#undef ENDS
+#undef NOT_COMPARED
+}
+
+/* A median of ten steps of the clock, by the coarser of the two ends; the means of calls are not rounded to a step. */
+static void test_latency_near_the_quantum(void) {
+        static const struct {
+                enum workload workload;
+                uint64_t p50_ns, quantum_ns[END_COUNT];
+                bool flagged;
+        } rows[] = {
+                {WORKLOAD_PINGPONG, 100, {10, 1}, true},   {WORKLOAD_PINGPONG, 100, {1, 10}, true},
+                {WORKLOAD_PINGPONG, 120, {10, 10}, false}, {WORKLOAD_PINGPONG, 100, {1, 1}, false},
+                {WORKLOAD_PINGPONG, 100, {0, 0}, false},   {WORKLOAD_SYSCALL, 100, {10, 0}, false},
+        };
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                struct point point = {.workload = rows[i].workload, .message_size = 64, .threads = 1};
+                struct spec spec = {.verify = VERIFY_TOUCH};
+                struct run_order order = {.spec = &spec, .point = &point};
+                bool alone = workload_agents(point.workload) == 1;
+                struct message_report a = {.window_ns = 1000000000, .messages = 9, .bytes = 576}, b = a;
+                struct histogram latency = {0};
+                struct run_verdict v = {.n_flags = 0};
+                a.clock.quantum_ns = rows[i].quantum_ns[END_FIRST];
+                b.clock.quantum_ns = rows[i].quantum_ns[END_SECOND];
+                for (int k = 0; k < 9; k++)
+                        histogram_record(&latency, k < 5 ? rows[i].p50_ns : 5000);
+                struct result r = {.order = &order,
+                                   .roles = {"first", alone ? NULL : "second"},
+                                   .reports = {&a, alone ? NULL : &b},
+                                   .latency = &latency};
+                result_flags(&r, &v);
+                if (has_flag(&v, "latency_near_clock_quantum") != rows[i].flagged)
+                        CHECK_FAIL("case %zu: expected %s flag", i, rows[i].flagged ? "a" : "no");
         }
 }
 
@@ -114,7 +253,7 @@ static void test_loop_and_verify(void) {
         }
 }
 
-/* Of a run of two ends that say the same: 100 messages of 10 bytes in a second. NULL: there is none. */
+/* A run of two ends with equal reports: 100 messages of 10 bytes in a second. NULL: there is none. */
 static char *result_of_timed_ends(enum workload workload, double rate, enum verify verify, struct histogram *latency) {
         struct point point = {.workload = workload, .message_size = 10, .threads = 1};
         struct spec spec = {.verify = verify, .rate = rate};
@@ -130,7 +269,7 @@ static char *result_of_ends(enum workload workload, double rate, enum verify ver
 }
 
 /* Round trips are timed from one of three moments, and only they are. */
-static void test_round_trips_say_their_kind(void) {
+static void test_round_trips_have_their_kind(void) {
         static const struct {
                 enum workload workload;
                 double rate;
@@ -162,7 +301,7 @@ static struct counters_totals counters_of(uint64_t cpu_ns, uint64_t cycles) {
 static const char *const nothing[END_COUNT] = {"{}", "{}"};
 static const struct counters_totals uncounted[END_COUNT];
 
-/* Of a run that went well otherwise. */
+/* The flags of a run that went well otherwise. */
 static struct run_verdict flags_of(enum transport transport, uint32_t threads, const char *const *effective,
                                    const struct counters_totals *counters) {
         struct point point = {.transport = transport, .message_size = 10, .threads = threads};
@@ -173,17 +312,17 @@ static struct run_verdict flags_of(enum transport transport, uint32_t threads, c
                 reports[end] = (struct message_report){.window_ns = 1000000000,
                                                        .messages = 100,
                                                        .bytes = 1000,
-                                                       .effective = object_of(effective[end]),
+                                                       .effective = effective_of(effective[end]),
                                                        .counters = counters[end]};
         struct result r = {.order = &order, .roles = {"first", "second"}, .reports = {&reports[0], &reports[1]}};
         struct run_verdict v = {.n_flags = 0};
         result_flags(&r, &v);
         for (int end = 0; end < END_COUNT; end++)
-                object_deinit(&reports[end].effective);
+                free(reports[end].effective);
         return v;
 }
 
-/* Some threads had smaller pipes than the others, whichever end says so. */
+/* Some threads had smaller pipes than the others, whichever end reports it. */
 static void test_pipes_that_differ(void) {
         static const struct {
                 const char *effective[END_COUNT];
@@ -200,8 +339,7 @@ static void test_pipes_that_differ(void) {
         }
 }
 
-/* What the counters of either end say that the figures do not: refused sends, which slept, and counts that are scaled.
- */
+/* Counters of either end that the figures do not show: refused sends, which slept, and counts that are scaled. */
 static void test_flags_of_counters(void) {
 #define SCALED(x) .perf.counts[PERF_CYCLES][PERF_USER] = {.known = true, .value = 5, .fraction = (x) }
         static const struct {
@@ -226,7 +364,7 @@ static void test_flags_of_counters(void) {
         }
 }
 
-/* What took longer than a histogram holds is in its last bucket, in which nobody would look for it. */
+/* A time beyond a histogram's range is in its last bucket, where it would not be noticed. */
 static void test_latency_above_the_limit(void) {
         static struct histogram within, beyond;
         static const struct {
@@ -313,8 +451,8 @@ static int add_tenths(struct result *r, enum end end, size_t n, uint64_t message
         return 0;
 }
 
-/* No flag is not a verdict: a window of few seconds says whether it was judged. */
-static void test_steady_is_told(void) {
+/* No flag is not a verdict: a window of few seconds reports whether it was judged. */
+static void test_steady_is_reported(void) {
         static const struct {
                 struct {
                         size_t tenths;
@@ -411,6 +549,43 @@ static void test_a_stop_is_a_dip(void) {
         result_deinit(&r);
 }
 
+/* What ksoftirqd used per message, or the reason why that is null. */
+static void test_ksoftirqd_has_a_reason(void) {
+        static const struct {
+                enum transport transport;
+                uint64_t messages;
+                int64_t ksoftirqd_ns, observed_ns;
+                const char *wanted;
+        } rows[] = {
+                {TRANSPORT_TCP, 100, 50 * NSEC_PER_MSEC, NSEC_PER_SEC, "\"ksoftirqd_ns_per_message\":500000,"},
+                {TRANSPORT_TCP, 100, 0, NSEC_PER_SEC, "\"ksoftirqd_ns_per_message\":0,"},
+                {TRANSPORT_TCP, 100, -1, NSEC_PER_SEC,
+                 "\"ksoftirqd_ns_per_message\":null,\"ksoftirqd_ns_per_message_reason\":\"a thread ksoftirqd "},
+                {TRANSPORT_TCP, 0, 50 * NSEC_PER_MSEC, NSEC_PER_SEC,
+                 "\"ksoftirqd_ns_per_message\":null,\"ksoftirqd_ns_per_message_reason\":\"no message came\""},
+                {TRANSPORT_TCP, 0, 0, NSEC_PER_SEC,
+                 "\"ksoftirqd_ns_per_message\":null,\"ksoftirqd_ns_per_message_reason\":\"no message came\""},
+                {TRANSPORT_PIPE, 100, 50 * NSEC_PER_MSEC, NSEC_PER_SEC,
+                 "\"ksoftirqd_ns_per_message\":null,\"ksoftirqd_ns_per_message_reason\":\"the run's messages raise "},
+        };
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                struct point point = {.transport = rows[i].transport, .message_size = 10, .threads = 1};
+                struct spec spec = {.verify = VERIFY_TOUCH};
+                struct run_order order = {.spec = &spec, .point = &point};
+                struct message_report a = {
+                        .window_ns = NSEC_PER_SEC, .messages = rows[i].messages, .bytes = 10 * rows[i].messages};
+                const struct disturbance beside = {.run = {.network = rows[i].transport == TRANSPORT_TCP},
+                                                   .ksoftirqd_ns = rows[i].ksoftirqd_ns,
+                                                   .interval_total_ns = rows[i].observed_ns};
+                struct result r = {
+                        .order = &order, .roles = {"sender", "receiver"}, .reports = {&a, &a}, .beside = &beside};
+                _cleanup_free_ char *text = NULL;
+                CHECK_INT(result_to_json(&r, &text), 0);
+                if (!text || !strstr(text, rows[i].wanted))
+                        CHECK_FAIL("%s: %s", rows[i].wanted, text);
+        }
+}
+
 /* Where both ends receive, they are one series. */
 static void test_both_directions_are_judged_together(void) {
         struct point point = {
@@ -429,7 +604,7 @@ static void test_both_directions_are_judged_together(void) {
         result_deinit(&r);
 }
 
-/* A thread that was asked for and moved nothing was not used. */
+/* A requested thread that moved nothing was not used. */
 static void test_threads_in_use(void) {
         struct point point = {.transport = TRANSPORT_PIPE, .message_size = 10, .threads = 3};
         struct spec spec = {.verify = VERIFY_TOUCH};
@@ -515,7 +690,7 @@ static void test_the_sender_is_counted(void) {
                                       .threads = 1};
                 struct spec spec = {.verify = VERIFY_TOUCH};
                 struct run_order order = {.spec = &spec, .point = &point};
-                OBJECT first = object_of("{\"nodelay\":true}"), second = object_of("{\"nodelay\":false}");
+                EFFECTIVE *first = effective_of("{\"nodelay\":true}"), *second = effective_of("{\"nodelay\":false}");
                 struct message_report a = {.window_ns = 1000000000, .messages = 100, .bytes = 1000, .effective = first};
                 struct message_report b = a;
                 struct result r = {.order = &order, .roles = {"server", "client"}, .reports = {&a, &b}};
@@ -582,8 +757,11 @@ static void test_cost_of_both_ways(void) {
 int main(void) {
         RUN(test_above_memcpy_ceiling);
         RUN(test_latency_reason);
+        RUN(test_stamp_cost);
+        RUN(test_clock);
+        RUN(test_latency_near_the_quantum);
         RUN(test_loop_and_verify);
-        RUN(test_round_trips_say_their_kind);
+        RUN(test_round_trips_have_their_kind);
         RUN(test_threads_in_use);
         RUN(test_both_ways_has_a_reason);
         RUN(test_one_way_is_of_closed_loops);
@@ -592,8 +770,9 @@ int main(void) {
         RUN(test_flags_of_counters);
         RUN(test_rate_that_is_not_reached);
         RUN(test_latency_above_the_limit);
-        RUN(test_steady_is_told);
+        RUN(test_steady_is_reported);
         RUN(test_a_stop_is_a_dip);
+        RUN(test_ksoftirqd_has_a_reason);
         RUN(test_both_directions_are_judged_together);
         RUN(test_cost_of_both_ways);
         return check_end();

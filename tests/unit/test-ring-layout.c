@@ -55,15 +55,15 @@ static void slots_by_default(void) {
         }
 }
 
-static void slots_as_asked(void) {
+static void slots_as_requested(void) {
         struct point p = point_of(WORKLOAD_STREAM, 4096, 3);
         const struct {
                 uint64_t bytes;
                 uint32_t slots;
         } cases[] = {{4159, 0}, {4160, 1}, {8319, 1}, {8320, 2}, {UINT64_C(1) << 62, RING_SLOTS_MAX}};
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
-                const struct transport_options asked = {.ring_bytes = cases[i].bytes};
-                CHECK_UINT(ring_layout_of(&p, &asked, PAGE).slots, cases[i].slots);
+                const struct transport_options options = {.ring_bytes = cases[i].bytes};
+                CHECK_UINT(ring_layout_of(&p, &options, PAGE).slots, cases[i].slots);
         }
 }
 
@@ -103,7 +103,7 @@ static void applies_to_shared_memory_alone(void) {
 int main(void) {
         RUN(short_messages_lie_beside_their_word);
         RUN(slots_by_default);
-        RUN(slots_as_asked);
+        RUN(slots_as_requested);
         RUN(parts_are_whole_pages);
         RUN(applies_to_shared_memory_alone);
         return check_end();

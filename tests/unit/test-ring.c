@@ -2,7 +2,7 @@
 
 /*
  * A ring between two threads of one process, where a sanitizer sees both sides: every wait, rings from one message on,
- * messages beside the state and beyond it, numbers that wrap. And who is told to stop.
+ * messages beside the state and beyond it, numbers that wrap. And a thread that is to stop.
  */
 
 #include "agent/transport/ring/ring.h"
@@ -85,7 +85,7 @@ static bool receive_all(struct pair *p) {
         return well;
 }
 
-/* As after so many messages. */
+/* Brings the ring to where it is after so many messages. */
 static void begin_at(struct pair *p, uint32_t begin) {
         p->out.at.due += 2 * begin;
         p->in.at.due += 2 * begin;
@@ -121,7 +121,7 @@ static void test_numbers_wrap(void) {
                 transfer(8, 64, wait, FULL_ROUND - 64 * 20);
 }
 
-/* A full ring holds what it says, and the reader tells of room in time. */
+/* A full ring holds its number of slots, and the reader frees room in time. */
 static void test_room(void) {
         static struct pair p;
         struct worker *w = new_worker(8);
@@ -145,7 +145,7 @@ static void test_room(void) {
         free(w);
 }
 
-/* Where it tells of what it is done with, a reader pauses unless the writer is more than as much again ahead: in every
+/* Where it publishes what it has freed, a reader pauses unless the writer is more than as much again ahead: in every
  * lap, in rings of any number of slots that are many, and where states begin anew. */
 static void test_falling_back(void) {
         static const uint32_t slots[] = {RING_GATHER_SLOTS, RING_GATHER_SLOTS + 1, RING_GATHER_SLOTS + 3,
@@ -160,7 +160,7 @@ static void test_falling_back(void) {
                         pair_init(&p, 8, slots[k], WAIT_SPIN);
                         begin_at(&p,
                                  FULL_ROUND - 2 * slots[k]); /* in the third lap: untouched slots have the state 0 */
-                        p.in.barren = 100;                   /* no pause that is due is taken, and each counts */
+                        p.in.skip = 100;                     /* no pause that is due is taken, and each counts */
                         for (uint32_t i = 0; i < quarter + more; i++)
                                 CHECK_INT(ring_send(w, &p.out, message, WAIT_SPIN), 0);
                         for (uint32_t i = 0; i < all; i++) {
@@ -168,7 +168,7 @@ static void test_falling_back(void) {
                                 CHECK_INT(ring_receive(w, &p.in, &got, WAIT_SPIN), 0);
                                 ring_release(w, &p.in, WAIT_SPIN);
                         }
-                        CHECK_UINT(p.in.barren, pauses ? 100 - all / quarter : 100);
+                        CHECK_UINT(p.in.skip, pauses ? 100 - all / quarter : 100);
                         free(p.memory);
                 }
         free(w);
@@ -239,8 +239,8 @@ static void test_sender(void) {
         free(reader);
 }
 
-/* Who reads a stream pauses before a wait, unless the last pause brought too little or too few messages can come; and
- * nobody does in a ring of few slots. */
+/* A reader of a stream pauses before a wait, unless the last pause brought too little or too few messages can come; in
+ * a ring of few slots no reader pauses. */
 static void test_gathering(void) {
         static struct pair p;
         struct worker *w = new_worker(8);
@@ -258,25 +258,25 @@ static void test_gathering(void) {
         uint64_t begin = util_now_ns();
         CHECK_INT(ring_wait_message(w, &p.in, p.in.at, WAIT_SPIN), 0);
         CHECK(util_now_ns() - begin >= p.in.gather_ns);
-        for (unsigned i = RING_BARREN_PAUSES + 1; i-- > 0;) {
-                CHECK_UINT(p.in.barren, i);
+        for (unsigned i = RING_SKIPPED_PAUSES + 1; i-- > 0;) {
+                CHECK_UINT(p.in.skip, i);
                 CHECK_INT(ring_wait_message(w, &p.in, p.in.at, WAIT_SPIN), 0);
         }
-        CHECK_UINT(p.in.barren, RING_BARREN_PAUSES); /* the one that was to be tried again */
+        CHECK_UINT(p.in.skip, RING_SKIPPED_PAUSES); /* the one that was to be tried again */
         for (unsigned i = 1; i < RING_BATCH; i++)
                 CHECK_INT(ring_send(w, &p.out, message, WAIT_SPIN), 0);
-        p.in.barren = 0;
+        p.in.skip = 0;
         CHECK_INT(ring_wait_message(w, &p.in, p.in.at, WAIT_SPIN), 0);
-        CHECK_UINT(p.in.barren, 0); /* it was worth it */
-        p.in.barren = 5;
+        CHECK_UINT(p.in.skip, 0); /* it was worth it */
+        p.in.skip = 5;
         CHECK_INT(ring_receive(w, &p.in, &got, WAIT_SPIN), 0); /* what is there is taken at once */
-        CHECK_UINT(p.in.barren, 5);
-        worker_set_limit(w, p.in.tell_every + 1);
+        CHECK_UINT(p.in.skip, 5);
+        worker_set_limit(w, p.in.publish_interval + 1);
         CHECK_INT(ring_wait_message(w, &p.in, p.in.at, WAIT_SPIN), 0);
-        CHECK_UINT(p.in.barren, 5);
-        worker_set_limit(w, p.in.tell_every + 2);
+        CHECK_UINT(p.in.skip, 5);
+        worker_set_limit(w, p.in.publish_interval + 2);
         CHECK_INT(ring_wait_message(w, &p.in, p.in.at, WAIT_SPIN), 0);
-        CHECK_UINT(p.in.barren, 4);
+        CHECK_UINT(p.in.skip, 4);
         free(p.memory);
         free(w);
 }

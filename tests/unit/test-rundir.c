@@ -208,7 +208,7 @@ static void names_may_be_taken(void) {
         rundir_root_free(root);
 }
 
-/* More than one portion; the caller is not held meanwhile, and a stop does not wait for all of it. */
+/* More than one portion; the caller is not delayed meanwhile, and a stop does not wait for all of it. */
 static void many_files_go_in_the_background(void) {
         struct rundir_root *root;
         char name[32], left[200] = "";
@@ -230,7 +230,7 @@ static void many_files_go_in_the_background(void) {
 
 /* A directory that cannot be removed is one that something is mounted in. In a mount namespace of this process's own.
  */
-static void what_stays_is_named_and_stops_nobody(void) {
+static void what_stays_is_named_and_delays_no_start(void) {
         struct rundir_root *root;
         char inner[200], left[300] = "", want[200];
         if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
@@ -266,8 +266,8 @@ static void what_stays_is_named_and_stops_nobody(void) {
         CHECK_INT(access(runs, F_OK), -1);
 }
 
-/* Who has a descriptor of a directory from before goes on adding to it, as fast as it is emptied. */
-static void who_adds_on_is_shut_out(void) {
+/* A process with a descriptor of a directory from before goes on adding to it, as fast as it is emptied. */
+static void a_process_that_goes_on_adding_is_shut_out(void) {
         struct rundir_root *root;
         if (geteuid() != 0)
                 SKIP("only root has agents of another user");
@@ -319,7 +319,7 @@ int main(void) {
         RUN(depth_has_no_limit);
         RUN(names_may_be_taken);
         RUN(many_files_go_in_the_background);
-        RUN(who_adds_on_is_shut_out);
-        RUN(what_stays_is_named_and_stops_nobody); /* the last one: it leaves the mount namespace */
+        RUN(a_process_that_goes_on_adding_is_shut_out);
+        RUN(what_stays_is_named_and_delays_no_start); /* the last one: it leaves the mount namespace */
         return rmdir(base) < 0 ? 1 : check_end();
 }

@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 
 #define RUN_ID 77
-#define PATIENCE_NS (60 * NSEC_PER_SEC)
+#define DEADLINE_NS (60 * NSEC_PER_SEC)
 
 static char owner[64];
 static char runtime_dir[] = "/tmp/ipclab-test-runner-XXXXXX";
@@ -42,11 +42,11 @@ static void on_sample(void *userdata, struct sample_record *sample) {
 
 /* Without what the machine's other programs did meanwhile, which no test here is about. */
 static void drop_noise(struct run_verdict *v) {
-        size_t kept = 0;
+        size_t n_left = 0;
         for (size_t i = 0; i < v->n_flags; i++)
                 if (strncmp(v->flags[i], "noisy:", 6) != 0 && strncmp(v->flags[i], "environment-changed:", 20) != 0)
-                        v->flags[kept++] = v->flags[i];
-        v->n_flags = kept;
+                        v->flags[n_left++] = v->flags[i];
+        v->n_flags = n_left;
 }
 
 static void on_ended(void *userdata, struct run_verdict *v) {
@@ -128,7 +128,7 @@ static bool run_order(const struct run_order *order, const char *wish, uint64_t 
         host.program_fd = open_agent(wish);
         if (host.program_fd < 0 || runner_new(&r, &host, order, &ops, NULL) < 0)
                 return false;
-        while (!over && util_now_ns() - began < PATIENCE_NS) {
+        while (!over && util_now_ns() - began < DEADLINE_NS) {
                 if (sd_event_run(host.event, 10000) < 0)
                         return false;
                 if (util_now_ns() - began >= stop_after_ns) {
@@ -187,18 +187,19 @@ static const struct bad_case {
         const char *wish;
         const char *words; /* that the error must contain */
         double window_s;   /* 0: the order's own. Where the second is named it must not be another too soon. */
-        double given_s;    /* the time that who is silent was given, as the error has it, at least */
+        double given_s;    /* the time that a silent agent was given, as the error has it, at least */
 } bad_cases[] = {
-        {"sender.silent-hello", "sender (pid %d) was silent for %d.%d s before it said hello", 0, 5},
+        {"sender.silent-hello", "sender (pid %d) was silent for %d.%d s before it sent hello", 0, 5},
         {"sender.wrong-version", "sender (pid %d) sent a malformed message", 0, 0},
         {"receiver.wrong-pid", "receiver (pid %d) claims to be pid", 0, 0},
         {"receiver.dies-in-setup", "receiver (pid %d) was killed by signal 6 (SIGABRT) while it set up", 0, 0},
-        {"sender.early-report", "it sent \"report\" where count or ready was expected", 0, 0},
-        {"sender.counts-too-much", "sender (pid %d) asks for the counters of more than its 1 threads", 0, 0},
-        {"receiver.counts-at-once", "it sent \"count\" where hello was expected", 0, 0},
-        {"receiver.counts-late", "receiver (pid %d) spoke out of turn: it sent \"count\"", 0, 0},
+        {"sender.early-report", "sent \"report\" where count, probe or ready was expected", 0, 0},
+        {"sender.counts-too-much", "sender (pid %d) requests the counters of more than its 1 threads", 0, 0},
+        {"receiver.counts-at-once", "sent \"count\" where hello was expected", 0, 0},
+        {"receiver.counts-late", "receiver (pid %d) sent \"count\" where alive, parts, ", 0, 0},
+        {"receiver.unprobed", "receiver (pid %d) sent 0 of 1 probes", 0, 0},
         {"sender.lies-at-ready", "placement_violated: sender: ", 0, 0},
-        {"receiver.ready-twice", "receiver (pid %d) spoke out of turn", 0, 0},
+        {"receiver.ready-twice", "receiver (pid %d) sent \"ready\" where ", 0, 0},
         {"sender.killed", "sender (pid %d) was killed by signal 9 (SIGKILL) in second 1", 2, 0},
         {"receiver.killed", "receiver (pid %d) was killed by signal 9 (SIGKILL) in second 1", 2, 0},
         {"sender.exits", "sender (pid %d) exited with status 5 in second 1", 2, 0},
@@ -247,7 +248,7 @@ static void run_for(uint64_t ns) {
                         return;
 }
 
-/* The machine stands still, daemon and agents alike: nobody was silent. */
+/* The machine stands still, daemon and agents alike: no agent was silent. */
 static void standstill_of_all_is_no_silence(void) {
         struct order o;
         struct runner *r = NULL;
@@ -261,7 +262,7 @@ static void standstill_of_all_is_no_silence(void) {
         (void) poll(NULL, 0, 4000);
         run_for(NSEC_PER_SEC / 5); /* and it runs again before they do */
         signal_children(SIGCONT);
-        run_for(PATIENCE_NS);
+        run_for(DEADLINE_NS);
         CHECK(over);
         CHECK_STRING(verdict.error ? verdict.error : "", "");
         CHECK_INT(verdict.state, STATE_DONE);
@@ -300,7 +301,7 @@ static double seconds_named(const char *error) {
         return 0;
 }
 
-static void misbehaviour_fails_the_run_in_words(void) {
+static void misbehaviour_fails_the_run_with_its_reason(void) {
         for (size_t i = 0; i < ELEMENTS(bad_cases); i++) {
                 const struct bad_case *c = &bad_cases[i];
                 struct order o;
@@ -394,14 +395,14 @@ static void ends_that_differ_are_flagged(void) {
         run_verdict_deinit(&verdict);
 }
 
-/* A rate is of messages: who sends none is not told of it, and its loop is closed. */
-static void a_rate_is_for_who_sends(void) {
+/* A rate is of messages: an end that sends none is not given it, and its loop is closed. */
+static void a_rate_is_for_senders(void) {
         struct order o;
         make_order(&o);
         o.spec.rate = 1000;
         CHECK(run_order(&o.run, "sender.unpaced", UINT64_MAX, STATE_FAILED));
         CHECK_INT(verdict.state, STATE_FAILED);
-        CHECK(strstr(verdict.error, "it was told of a rate") != NULL);
+        CHECK(strstr(verdict.error, "its set-up has a rate") != NULL);
         run_verdict_deinit(&verdict);
 
         o.point = (struct point){.workload = WORKLOAD_SYSCALL, .threads = 1};
@@ -414,26 +415,26 @@ static void a_rate_is_for_who_sends(void) {
 }
 
 /* Of a spec with several transports some options are for one of them only. */
-static void options_are_for_whom_they_mean_something(void) {
+static void options_are_for_ends_that_use_them(void) {
         static const struct {
                 enum workload workload;
                 enum transport transport;
-                const char *role, *told;
+                const char *role, *expected;
         } rows[] = {
                 {WORKLOAD_STREAM, TRANSPORT_PIPE, "sender",
-                 "pipe_size 65536, ring_bytes 0, huge_pages 0, file_sync page-cache, congestion '', and to be patient "
-                 "for 5000 ms"},
+                 "pipe_size 65536, ring_bytes 0, huge_pages 0, file_sync page-cache, congestion '', and a stall limit "
+                 "of 5000 ms"},
                 {WORKLOAD_PINGPONG, TRANSPORT_SHM_POSIX, "responder",
-                 "pipe_size 0, ring_bytes 8192, huge_pages 1, file_sync page-cache, congestion '', and to be patient "
-                 "for 5000 ms"},
+                 "pipe_size 0, ring_bytes 8192, huge_pages 1, file_sync page-cache, congestion '', and a stall limit "
+                 "of 5000 ms"},
                 {WORKLOAD_STREAM, TRANSPORT_MMAP_FILE, "receiver",
-                 "pipe_size 0, ring_bytes 8192, huge_pages 0, file_sync page-cache, congestion '', and to be patient "
-                 "for 5000 ms"},
+                 "pipe_size 0, ring_bytes 8192, huge_pages 0, file_sync page-cache, congestion '', and a stall limit "
+                 "of 5000 ms"},
                 {WORKLOAD_STREAM, TRANSPORT_FILE, "sender",
-                 "pipe_size 0, ring_bytes 0, huge_pages 0, file_sync fsync, congestion '', and to be patient for "
+                 "pipe_size 0, ring_bytes 0, huge_pages 0, file_sync fsync, congestion '', and a stall limit of "
                  "15000 ms"},
                 {WORKLOAD_SYSCALL, TRANSPORT_PIPE, "initiator",
-                 "pipe_size 0, ring_bytes 0, huge_pages 0, file_sync page-cache, congestion '', and to be patient for "
+                 "pipe_size 0, ring_bytes 0, huge_pages 0, file_sync page-cache, congestion '', and a stall limit of "
                  "5000 ms"},
         };
         for (size_t i = 0; i < ELEMENTS(rows); i++) {
@@ -448,11 +449,11 @@ static void options_are_for_whom_they_mean_something(void) {
                                                             .huge_pages = TOGGLE_ON,
                                                             .file_sync = FILE_SYNC_FSYNC,
                                                             .congestion = "reno"};
-                (void) snprintf(wish, sizeof(wish), "%s.tells-its-options", rows[i].role);
+                (void) snprintf(wish, sizeof(wish), "%s.reports-its-options", rows[i].role);
                 CHECK(run_order(&o.run, wish, UINT64_MAX, STATE_FAILED));
-                const char *told = verdict.error ? strstr(verdict.error, "it was told of ") : NULL;
-                CHECK(told);
-                CHECK_STRING(told + strlen("it was told of "), rows[i].told);
+                const char *found = verdict.error ? strstr(verdict.error, "its set-up has ") : NULL;
+                CHECK(found);
+                CHECK_STRING(found + strlen("its set-up has "), rows[i].expected);
                 run_verdict_deinit(&verdict);
         }
         CHECK(nothing_left());
@@ -486,6 +487,31 @@ static void moved_pages_are_flagged(void) {
         run_verdict_deinit(&verdict);
 }
 
+/* Both ends' probes are with the verdict, and of one that did not get to its end those that came. */
+static void probes_come_with_the_verdict(void) {
+        struct order o;
+        make_order(&o);
+        CHECK(run_order(&o.run, "receiver.slowed", UINT64_MAX, STATE_FAILED));
+        CHECK_INT(verdict.state, STATE_DONE);
+        CHECK(verdict.probes);
+        const struct probe_sitting *s = verdict.probes->at;
+        bool good = s[PROBE_BEFORE].known && s[PROBE_BEFORE].n_ends == 2 && s[PROBE_AFTER].known &&
+                    s[PROBE_BEFORE].ends[END_SECOND].rounds[PROBE_GETPID][0] == 100000 / 2000.0 &&
+                    s[PROBE_AFTER].ends[END_FIRST].rounds[PROBE_GETPID][0] == 100000 / 2000.0 &&
+                    s[PROBE_AFTER].ends[END_SECOND].rounds[PROBE_GETPID][0] == 120000 / 2000.0 &&
+                    strcmp(verdict.probes->roles[END_SECOND], "receiver") == 0;
+        run_verdict_deinit(&verdict);
+        CHECK(good);
+        CHECK(run_order(&o.run, "sender.killed", UINT64_MAX, STATE_FAILED));
+        good = verdict.probes && verdict.probes->at[PROBE_BEFORE].known && !verdict.probes->at[PROBE_AFTER].known;
+        run_verdict_deinit(&verdict);
+        CHECK(good);
+        CHECK(run_order(&o.run, "receiver.dies-in-setup", UINT64_MAX, STATE_FAILED));
+        good = !verdict.probes;
+        run_verdict_deinit(&verdict);
+        CHECK(good);
+}
+
 /* The daemon's own thread, its neighbour's, and one that nobody has: nothing is opened, and the run goes on. */
 static void counters_are_an_agents_own(void) {
         static const char *const wishes[] = {"sender.counts-itself", "sender.counts-the-daemon", "receiver.counts-init",
@@ -515,10 +541,10 @@ static void counted_runs_must_agree(void) {
         run_verdict_deinit(&verdict);
 }
 
-static void litter_is_removed(void) {
+static void files_left_are_removed(void) {
         struct order o;
         make_order(&o);
-        CHECK(run_order(&o.run, "sender.litter", UINT64_MAX, STATE_FAILED));
+        CHECK(run_order(&o.run, "sender.leaves-files", UINT64_MAX, STATE_FAILED));
         CHECK_STRING(verdict.error ? verdict.error : "", "");
         CHECK_INT(verdict.state, STATE_DONE);
         CHECK(nothing_left());
@@ -545,8 +571,8 @@ static void stopping_ends_a_run_at_once(void) {
                 for (size_t j = 0; j < ELEMENTS(moments); j++) {
                         struct order o;
                         make_order(&o);
-                        o.spec.end.duration_ns = 2 * PATIENCE_NS;
-                        o.run.timeout_ns = 3 * PATIENCE_NS;
+                        o.spec.end.duration_ns = 2 * DEADLINE_NS;
+                        o.run.timeout_ns = 3 * DEADLINE_NS;
                         CHECK(run_order(&o.run, "nobody.nothing", moments[j] * NSEC_PER_MSEC, states[i]));
                         CHECK_INT(verdict.state, states[i]);
                         CHECK(verdict.error == NULL);
@@ -613,18 +639,19 @@ int main(void) {
         }
         RUN(good_run_has_the_receivers_figures);
         RUN(ends_that_differ_are_flagged);
-        RUN(a_rate_is_for_who_sends);
-        RUN(options_are_for_whom_they_mean_something);
+        RUN(a_rate_is_for_senders);
+        RUN(options_are_for_ends_that_use_them);
         RUN(uncounted_migrations_are_flagged);
         RUN(moved_pages_are_flagged);
+        RUN(probes_come_with_the_verdict);
         RUN(counters_are_an_agents_own);
         RUN(counted_runs_must_agree);
-        RUN(litter_is_removed);
+        RUN(files_left_are_removed);
         RUN(children_of_an_agent_end_with_the_run);
         RUN(stopping_ends_a_run_at_once);
         RUN(limits_are_named);
         RUN(an_agent_that_cannot_be_executed_fails_the_run);
-        RUN(misbehaviour_fails_the_run_in_words);
+        RUN(misbehaviour_fails_the_run_with_its_reason);
         RUN(standstill_of_all_is_no_silence);
         cgroup_tree_free(host.cgroups);
         rundir_root_free(host.rundirs);

@@ -8,6 +8,7 @@
 #include "agent/measure/sampler.h"
 #include "agent/proof/proof.h"
 #include "agent/workload/workload.h"
+#include "schema/detail.h"
 #include "schema/measure/histogram.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
@@ -75,8 +76,8 @@ static void work(uint32_t thread, uint64_t messages, uint64_t latency_ns) {
 static struct message_parts parts; /* of the last packet of them */
 
 /* The next packet that is there, but for parts. */
-static bool hear(struct fixture *f, struct message *ret) {
-        char detail[200];
+static bool receive(struct fixture *f, struct message *ret) {
+        char detail[DETAIL_MAX];
         while (message_receive(f->daemon, ret, 0, detail) == 0) {
                 if (ret->type != MESSAGE_PARTS)
                         return true;
@@ -93,7 +94,7 @@ struct want {
 static void check_sample(struct fixture *f, const struct want *want) {
         struct message m;
         struct latency_summary s = {0};
-        CHECK(hear(f, &m));
+        CHECK(receive(f, &m));
         struct message_sample got = m.sample;
         int r = m.type == MESSAGE_SAMPLE && got.latency ? histogram_summarize(got.latency, &s) : -ENODATA;
         enum message_type type = m.type;
@@ -114,7 +115,7 @@ static void check_sample(struct fixture *f, const struct want *want) {
 
 static void check_thread(struct fixture *f, uint32_t thread, uint64_t messages) {
         struct message m;
-        CHECK(hear(f, &m));
+        CHECK(receive(f, &m));
         enum message_type type = m.type;
         struct message_thread got = m.thread;
         message_deinit(&m);
@@ -133,7 +134,7 @@ static void samples_come_to_the_window(void) {
         work(0, 1000, 9);
         work(1, 2000, 9);
         CHECK_INT(sampler_open(f.sampler, begin_ns, begin_ns), 0);
-        CHECK(!hear(&f, &none)); /* nothing is said at the beginning */
+        CHECK(!receive(&f, &none)); /* nothing is sent at the beginning */
         work(0, 10, 20);
         work(1, 30, 40);
         workers[1].eagain = 3;
@@ -151,7 +152,7 @@ static void samples_come_to_the_window(void) {
                 check_thread(&f, 0, 15);
         if (!check_case_failed)
                 check_thread(&f, 1, 30);
-        CHECK(!check_case_failed && !hear(&f, &none));
+        CHECK(!check_case_failed && !receive(&f, &none));
         CHECK_UINT(window.messages, 45);
         CHECK_UINT(window.window_ns, 0); /* it was closed at the instant that it was opened at */
         CHECK_UINT(window.counters.usage.eagain, 4);
@@ -184,7 +185,7 @@ static void intervals_lie_end_to_end(void) {
         CHECK_INT(sampler_close(f.sampler, 0, &window), 0);
         for (unsigned i = 0; i < 6 * THREADS; i++) {
                 struct message m;
-                CHECK(hear(&f, &m));
+                CHECK(receive(&f, &m));
                 CHECK_INT(m.type, MESSAGE_SAMPLE);
                 if (m.sample.thread == 0) {
                         CHECK(i == 0 ? m.sample.begin_ns >= due_ns : m.sample.begin_ns == end_ns);
@@ -210,11 +211,11 @@ static void parts_are_of_all_threads(void) {
         work(1, 30, 40);
         CHECK_INT(sampler_part(f.sampler), 0);
         CHECK_INT(sampler_part(f.sampler), 0); /* nothing moved, and nothing was timed */
-        CHECK(!hear(&f, &m));                  /* not before the sample is taken */
+        CHECK(!receive(&f, &m));               /* not before the sample is taken */
         work(1, 5, 60);
         uint64_t end_ns = util_now_ns() + NSEC_PER_SEC;
         CHECK_INT(sampler_close(f.sampler, end_ns, &window), 0);
-        while (hear(&f, &m))
+        while (receive(&f, &m))
                 message_deinit(&m);
         CHECK_UINT(parts.n, 3);
         CHECK_UINT(parts.begin_ns, begin_ns);
@@ -238,10 +239,10 @@ static void parts_that_fill_a_packet_are_sent(void) {
                 CHECK_INT(sampler_part(f.sampler), 0);
         }
         parts.n = 0;
-        CHECK(!hear(&f, &m));
+        CHECK(!receive(&f, &m));
         CHECK_UINT(parts.n, MESSAGE_PARTS_MAX);
         CHECK_INT(sampler_close(f.sampler, 0, &window), 0);
-        while (hear(&f, &m))
+        while (receive(&f, &m))
                 message_deinit(&m);
         CHECK_UINT(parts.n, 1);
 }
@@ -257,12 +258,12 @@ static void seconds_are_counted_by_time(void) {
         CHECK_INT(sampler_close(f.sampler, 0, &window), 0);
         const uint32_t seconds[] = {0, 0, 2, 2};
         for (size_t i = 0; i < 2 * THREADS; i++) {
-                CHECK(hear(&f, &m));
+                CHECK(receive(&f, &m));
                 CHECK_INT(m.type, MESSAGE_SAMPLE);
                 CHECK_UINT(m.sample.second, seconds[i]);
                 message_deinit(&m);
         }
-        while (hear(&f, &m))
+        while (receive(&f, &m))
                 message_deinit(&m);
 }
 
@@ -274,7 +275,7 @@ static void a_window_can_be_opened_again(void) {
         CHECK_INT(sampler_open(f.sampler, 1000, 1000), 0);
         work(0, 100, 5);
         CHECK_INT(sampler_take(f.sampler), 0);
-        while (hear(&f, &m))
+        while (receive(&f, &m))
                 message_deinit(&m);
         CHECK_INT(sampler_open(f.sampler, 2000, 2000), 0);
         work(0, 3, 6);
@@ -313,14 +314,14 @@ static void a_thread_that_is_gone_fails_the_run(void) {
         workers[1].tid = 1 << 30;
         CHECK(sampler_take(f.sampler) < 0);
         CHECK(strncmp(agent.failure.detail, "the counters of thread 1 cannot be read: ", 41) == 0);
-        CHECK(!hear(&f, &m)); /* a sample of half the threads is none */
+        CHECK(!receive(&f, &m)); /* a sample of half the threads is none */
         CHECK(sampler_close(f.sampler, 0, &window) < 0);
         CHECK(sampler_open(f.sampler, 0, 0) < 0);
         sampler_free(NULL);
 }
 
 /* Each reading of the counters begins with it: what they use is in the counters (kernel-threads.h). */
-static void kernels_threads_are_looked_for(void) {
+static void kernels_threads_are_observed(void) {
         FIXTURE f;
         CHECK(fixture_open(&f, false));
         agent.setup.point.engine = ENGINE_IO_URING;
@@ -341,6 +342,6 @@ int main(void) {
         RUN(a_window_can_be_opened_again);
         RUN(without_samples_the_totals_are_there);
         RUN(a_thread_that_is_gone_fails_the_run);
-        RUN(kernels_threads_are_looked_for);
+        RUN(kernels_threads_are_observed);
         return check_end();
 }

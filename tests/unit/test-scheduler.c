@@ -22,7 +22,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#define PATIENCE_NS (60 * NSEC_PER_SEC)
+#define DEADLINE_NS (60 * NSEC_PER_SEC)
 
 static char base[] = "/tmp/ipclab-test-scheduler-XXXXXX";
 static char fakes[300];
@@ -119,7 +119,7 @@ static enum state state_of(int64_t id, char *ret_error, size_t size) {
 
 /* Runs the loop until the experiment is in this state; false when it never is. */
 static bool wait_state(int64_t id, enum state want) {
-        uint64_t until = util_now_ns() + PATIENCE_NS;
+        uint64_t until = util_now_ns() + DEADLINE_NS;
         iterations = 0;
         while (util_now_ns() < until) {
                 if (state_of(id, NULL, 0) == want)
@@ -206,8 +206,8 @@ static void impossible_placement_fails_the_run(void) {
         end();
 }
 
-/* There was enough when it was submitted, in a tree that says so; now it would be the daemon that is killed. */
-static void memory_is_looked_at_before_a_run(void) {
+/* There was enough memory when it was submitted, in the captured tree; now the daemon would be killed for it. */
+static void memory_is_read_before_a_run(void) {
         int64_t id;
         char error[512];
         CHECK_INT(begin("nobody.nothing"), 0);
@@ -219,13 +219,13 @@ static void memory_is_looked_at_before_a_run(void) {
 }
 
 /* What else comes in by the loop: a request to cancel, which takes a few turns to be read. */
-struct caller {
+struct canceller {
         int64_t id;
         unsigned turns;
 };
 
-static int on_caller(sd_event_source *source, int fd, uint32_t events, void *userdata) {
-        struct caller *c = userdata;
+static int on_cancel(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        struct canceller *c = userdata;
         int64_t running = 0;
         (void) fd;
         (void) events;
@@ -238,23 +238,23 @@ static int on_caller(sd_event_source *source, int fd, uint32_t events, void *use
 }
 
 static void runs_that_fail_at_once_leave_others_their_turn(void) {
-        struct caller caller = {0};
+        struct canceller canceller = {0};
         sd_event_source *source = NULL;
         CHECK_INT(begin("nobody.nothing"), 0);
         CHECK_INT(submit(SPEC ",\"repetitions\":1000,\"placement\":"
                               "{\"initiator\":{\"cpu\":8000},\"responder\":{\"cpu\":0}}}",
-                         &caller.id),
+                         &canceller.id),
                   0);
-        CHECK(wait_state(caller.id, STATE_RUNNING));
+        CHECK(wait_state(canceller.id, STATE_RUNNING));
         int fd = eventfd(1, EFD_CLOEXEC);
-        CHECK(sd_event_add_io(host.event, &source, fd, EPOLLIN, on_caller, &caller) >= 0);
-        bool cancelled = wait_state(caller.id, STATE_CANCELLED);
+        CHECK(sd_event_add_io(host.event, &source, fd, EPOLLIN, on_cancel, &canceller) >= 0);
+        bool cancelled = wait_state(canceller.id, STATE_CANCELLED);
         (void) sd_event_source_disable_unref(source);
         (void) util_close(fd);
         CHECK(cancelled);
         struct run_record *runs;
         size_t n, failed = 0;
-        CHECK_INT(store_runs(store, caller.id, 0, 1000, &runs, &n), 0);
+        CHECK_INT(store_runs(store, canceller.id, 0, 1000, &runs, &n), 0);
         for (size_t i = 0; i < n; i++)
                 failed += runs[i].state == STATE_FAILED;
         CHECK(failed > 0 && failed < 100);
@@ -285,7 +285,7 @@ static void stopping_interrupts_and_the_next_start_takes_up(void) {
         loop_for(0.2);
         scheduler_stop(scheduler);
         uint64_t began = util_now_ns();
-        while (!stopped && util_now_ns() - began < PATIENCE_NS)
+        while (!stopped && util_now_ns() - began < DEADLINE_NS)
                 (void) sd_event_run(host.event, 20000);
         CHECK(stopped);
         end();
@@ -295,7 +295,7 @@ static void stopping_interrupts_and_the_next_start_takes_up(void) {
         size_t n;
         CHECK_INT(store_runs(store, id, 0, 1, &runs, &n), 0);
         CHECK_UINT(n, 1);
-        CHECK_UINT(runs[0].attempt, 1); /* being told to stop is no attempt */
+        CHECK_UINT(runs[0].attempt, 1); /* an attempt that was stopped does not count */
         store_runs_free(runs, n);
         run_record_deinit(&run);
         scheduler_stop(scheduler);
@@ -336,7 +336,7 @@ static void what_cannot_be_queued_again_refuses_no_start(void) {
         end();
 }
 
-static void machine_is_looked_at_before_a_run(void) {
+static void machine_is_read_before_a_run(void) {
         int64_t id;
         struct topology_cpu *cpu = topology->cpus;
         const struct topology *same = topology;
@@ -396,7 +396,8 @@ static void lab_end(void) {
         root = "";
 }
 
-/* Whether CPU 1 is taken, and *r with words if not. What is taken is cancelled: nothing is left to the next case. */
+/* Whether CPU 1 is admitted, and *r with the reason if not. An experiment that is admitted is cancelled: nothing is
+ * left to the next case. */
 static bool takes_cpu_1(struct refusal *r) {
         static const char spec[] = SPEC ",\"placement\":{\"initiator\":{\"cpu\":1},\"responder\":{\"cpu\":0}}}";
         int64_t id;
@@ -413,7 +414,7 @@ static bool shows(const char *text, struct refusal *r) {
         return service_topology_json(lab.service, &json, r) == 0 && strstr(json, text);
 }
 
-static void who_asks_gets_the_machine_as_it_is(void) {
+static void requests_get_the_present_machine(void) {
         struct refusal r;
         CHECK_INT(lab_begin(), 0);
         CHECK(shows("\"id\":1,\"online\":false", &r));
@@ -421,7 +422,7 @@ static void who_asks_gets_the_machine_as_it_is(void) {
         CHECK_INT(r.status, 422);
         CHECK(strstr(r.detail, "offline") != NULL);
         CHECK_INT(give_cpu_1(true), 0);
-        CHECK(takes_cpu_1(&r)); /* and nobody has asked for the topology in between */
+        CHECK(takes_cpu_1(&r)); /* without a read of the topology in between */
         CHECK_INT(give_cpu_1(false), 0);
         CHECK(shows("\"id\":1,\"online\":false", &r));
         CHECK_INT(give_cpu_1(true), 0);
@@ -455,7 +456,7 @@ static void the_machine_of_a_run_stays_as_it_was_when_it_began(void) {
 
 /* Until there are agents, or none any more; false when that never comes. */
 static bool wait_agents(bool there) {
-        uint64_t until = util_now_ns() + PATIENCE_NS;
+        uint64_t until = util_now_ns() + DEADLINE_NS;
         while (util_now_ns() < until) {
                 siginfo_t info;
                 if ((waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0) == there)
@@ -465,7 +466,7 @@ static bool wait_agents(bool there) {
         return false;
 }
 
-/* A disk that takes nothing more while a run is under way: the run fails in words, the bookkeeping waits without
+/* A disk that takes nothing more while a run is under way: the run fails with a reason, the bookkeeping waits without
  * spinning, and all goes on when there is room again. */
 static void full_disk_is_sat_out(void) {
         int64_t id, next;
@@ -565,7 +566,7 @@ static void forgetting_goes_on_while_an_outcome_waits(void) {
         CHECK_INT(service_delete(service, first, &r), 0);
         CHECK_INT(forgotten(), 1);
         CHECK(wait_agents(false));
-        uint64_t until = util_now_ns() + PATIENCE_NS;
+        uint64_t until = util_now_ns() + DEADLINE_NS;
         while (forgotten() > 0 && util_now_ns() < until)
                 (void) sd_event_run(host.event, 20000);
         CHECK_INT(forgotten(), 0);
@@ -608,7 +609,7 @@ static bool is_well(struct service *service) {
 }
 
 /* Nobody need submit anything. */
-static void a_setting_that_is_owed_is_put_back_when_it_can_be(void) {
+static void a_pending_restore_is_done_when_it_can_be(void) {
         char tree[64];
         struct service *service = NULL;
         struct tuning_record record;
@@ -618,17 +619,17 @@ static void a_setting_that_is_owed_is_put_back_when_it_can_be(void) {
         scheduler_set_service(scheduler, service);
         CHECK(!is_well(service));
         CHECK_INT(host_tree_write(tree, "/proc/sys/kernel/numa_balancing", "1\n"), 0);
-        uint64_t until = util_now_ns() + PATIENCE_NS;
+        uint64_t until = util_now_ns() + DEADLINE_NS;
         while (!is_well(service) && util_now_ns() < until)
                 (void) sd_event_run(host.event, 20000);
         CHECK(is_well(service));
-        CHECK_INT(store_first_tuning(store, &record), -ENOENT);
+        CHECK_INT(store_next_tuning(store, "", &record), -ENOENT);
         scheduler_set_service(scheduler, NULL);
         service_free(service);
         forgive(tree);
 }
 
-static void only_runs_that_depend_on_an_owed_setting_fail(void) {
+static void only_runs_that_depend_on_a_pending_restore_fail(void) {
         int64_t other, depends;
         char tree[64], error[256] = "";
         CHECK_INT(owe(tree), 0);
@@ -681,19 +682,19 @@ int main(void) {
         RUN(failed_run_does_not_hold_the_next);
         RUN(precondition_that_does_not_hold_fails_the_run);
         RUN(impossible_placement_fails_the_run);
-        RUN(memory_is_looked_at_before_a_run);
+        RUN(memory_is_read_before_a_run);
         RUN(runs_that_fail_at_once_leave_others_their_turn);
         RUN(cancelling_stops_the_running_run);
         RUN(stopping_interrupts_and_the_next_start_takes_up);
         RUN(what_cannot_be_queued_again_refuses_no_start);
-        RUN(machine_is_looked_at_before_a_run);
-        RUN(who_asks_gets_the_machine_as_it_is);
+        RUN(machine_is_read_before_a_run);
+        RUN(requests_get_the_present_machine);
         RUN(the_machine_of_a_run_stays_as_it_was_when_it_began);
         RUN(full_disk_is_sat_out);
         RUN(busy_queue_leaves_time_to_forget);
         RUN(forgetting_goes_on_while_an_outcome_waits);
-        RUN(a_setting_that_is_owed_is_put_back_when_it_can_be);
-        RUN(only_runs_that_depend_on_an_owed_setting_fail);
+        RUN(a_pending_restore_is_done_when_it_can_be);
+        RUN(only_runs_that_depend_on_a_pending_restore_fail);
         tear_down();
         if (rmdir(base) < 0) {
                 fprintf(stderr, "%s is not empty\n", base);

@@ -187,7 +187,7 @@ static void test_refused(void) {
         CHECK_INT(segments_judge(values, SEGMENTS_VALUES_MIN, TOLERANCE, &s), -EINVAL);
 }
 
-/* Of TRIALS windows: what is not judged flat, what is not judged at all, and what had a change point. */
+/* Of TRIALS windows: how many are not judged flat, not judged at all, and have a change point. */
 struct tally {
         unsigned judged_moving, unknown, changed;
 };
@@ -222,8 +222,8 @@ static void test_noise_is_no_change(void) {
         CHECK(sample_share("change points in white noise", white.changed, TRIALS) <= 0.01);
         CHECK(sample_share("change points in autoregressive noise of 0.6", some.changed, TRIALS) <= 0.07);
         CHECK(sample_share("change points in autoregressive noise of 0.9", strong.changed, TRIALS) <= 0.25);
-        CHECK(sample_share("autoregressive noise of 0.9: not judged, as nobody can tell", strong.unknown, TRIALS) >=
-              0.75);
+        CHECK(sample_share("autoregressive noise of 0.9: not judged, as a change cannot be distinguished",
+                           strong.unknown, TRIALS) >= 0.75);
 }
 
 int main(void) {

@@ -67,8 +67,8 @@ static void test_common_disturbance_cancels(void) {
         CHECK(r.value > 0.9799 && r.value < 0.9801);
 }
 
-/* Two CPUs that are near and far from each other by turns, for many rounds each: whoever has one near round more would
- * have another median by far. */
+/* Two CPUs that are near and far from each other by turns, for many rounds each: a contender with one near round more
+ * would have another median by far. */
 static void test_a_machine_of_two_speeds(void) {
         static struct series a, b;
         noise_state = 3;
@@ -84,7 +84,7 @@ static void test_a_machine_of_two_speeds(void) {
         CHECK(r.low > 0.96 && r.high < 1);
 }
 
-/* The interval is between two of the ratios: which, tables of the binomial distribution say. */
+/* The interval is between two of the ratios: which, is in tables of the binomial distribution. */
 static void test_ends(void) {
         static const struct {
                 unsigned n;
@@ -106,7 +106,7 @@ static void test_ends(void) {
         CHECK(series_ratio(&a, &b).has_interval);
 }
 
-/* A round in which the other moved nothing says nothing against who moved something. */
+/* A round in which one contender moved nothing does not count against the other. */
 static void test_nothing_to_compare_with(void) {
         static struct series a, b;
         fill(&a, 7, 1, 0);
@@ -114,7 +114,7 @@ static void test_nothing_to_compare_with(void) {
         b.values[3] = 0;
         struct ratio r = series_ratio(&a, &b);
         CHECK(r.value == 1 && r.low == 1 && isinf(r.high));
-        a.values[3] = 0; /* nor against who moved nothing either */
+        a.values[3] = 0; /* nor against the one that moved nothing */
         r = series_ratio(&a, &b);
         CHECK(r.low == 1 && r.high == 1);
 }
@@ -134,7 +134,7 @@ static void test_verdicts(void) {
         CHECK(!ratio_settled(&table[0].r, 0.099));
 }
 
-/* Of intervals of 95 % at least 90 % hold the truth, though there are but 15 rounds; and hardly all of them, or they
+/* At least 90 % of intervals of 95 % hold the truth, though there are but 15 rounds; and hardly all of them, or they
  * would be too wide. */
 static void test_coverage(void) {
         static struct series a, b;

@@ -6,7 +6,7 @@
 #include "daemon/result/figure.h"
 #include "schema/json/json.h"
 #include "tests/unit/check.h"
-#include "tests/unit/service-house.h"
+#include "tests/unit/service-harness.h"
 
 #include <errno.h>
 #include <math.h>
@@ -22,8 +22,8 @@ static int count_experiment(void *userdata, const struct experiment_record *e) {
 }
 
 static void test_lists_are_paged(void) {
-        HOUSE h;
-        house_start(&h);
+        HARNESS h;
+        harness_start(&h);
         struct refusal r;
         bool created;
         int64_t id;
@@ -49,9 +49,9 @@ static void test_lists_are_paged(void) {
         CHECK_INT(seen[1], 0);
 }
 
-/* As an earlier version stored it, white space and all. Returns how many are in one page. */
-static int job_large_specs(void *house, void *argument) {
-        struct house *h = house;
+/* Stores it as an earlier version did, white space and all. Returns how many are in one page. */
+static int job_large_specs(void *harness, void *argument) {
+        struct harness *h = harness;
         struct experiment_record *page = NULL;
         size_t n = 0;
         static char large[STORE_PAGE_BYTES];
@@ -65,8 +65,8 @@ static int job_large_specs(void *house, void *argument) {
 }
 
 static void test_a_page_ends_by_its_bytes(void) {
-        HOUSE h;
-        house_start(&h);
+        HARNESS h;
+        harness_start(&h);
         struct refusal r;
         bool created, more;
         int64_t id, last, seen[3] = {0};
@@ -114,8 +114,8 @@ static int count_change(void *userdata, const struct experiment_record *e, const
 }
 
 static void test_runs_samples_changes(void) {
-        HOUSE h;
-        house_start(&h);
+        HARNESS h;
+        harness_start(&h);
         struct refusal r = {0};
         bool created;
         int64_t id, run;
@@ -189,14 +189,14 @@ static void test_results(void) {
                  "[\"noisy:steal\", \"no_steady_state\"]", NULL},
                 {STATE_DONE, "{\"throughput_bytes_per_second\": 100, \"messages_per_second\": 1, \"latency_ns\": null}",
                  "[\"noisy:steal\"]", NULL},
-                {STATE_FAILED, NULL, "[\"placement_violated\"]", "thread 0 ran on CPU 3, asked 1"},
+                {STATE_FAILED, NULL, "[\"placement_violated\"]", "thread 0 ran on CPU 3, not 1"},
                 {STATE_DONE,
                  "{\"throughput_bytes_per_second\": null, \"messages_per_second\": 2.5, \"latency_ns\": "
                  "{\"p50\": 40, \"kind\": \"rtt\"}}",
                  "[]", NULL},
         };
-        HOUSE h;
-        house_start(&h);
+        HARNESS h;
+        harness_start(&h);
         struct refusal r = {0};
         bool created;
         int64_t id;
@@ -214,7 +214,7 @@ static void test_results(void) {
                 row.figures[FIGURE_LATENCY_P50].n == 2 && row.figures[FIGURE_LATENCY_P50].median == 20 &&
                 row.figures[FIGURE_LATENCY_P99].n == 1 && row.figures[FIGURE_LATENCY_MEAN].median == 21.5 &&
                 row.latency_kind && strcmp(row.latency_kind, "rtt") == 0 &&
-                strcmp(row.error, "thread 0 ran on CPU 3, asked 1") == 0 &&
+                strcmp(row.error, "thread 0 ran on CPU 3, not 1") == 0 &&
                 strcmp(row.flags_json, "[\"noisy:steal\",\"no_steady_state\",\"placement_violated\"]") == 0 &&
                 strcmp(row.flag_runs_json, "{\"noisy:steal\":2,\"no_steady_state\":1,\"placement_violated\":1}") == 0;
         result_record_deinit(&row);
@@ -231,9 +231,9 @@ static const char *const figure_results[] = {
         "{\"sender\": {\"cpu_ns_per_message\": 12.25}}",
 };
 
-/* As daemon/result finds them in the parsed result. Returns how many runs there were. */
-static int job_figures(void *house, void *argument) {
-        struct house *h = house;
+/* The figures as daemon/result finds them in the result. Returns how many runs there were. */
+static int job_figures(void *harness, void *argument) {
+        struct harness *h = harness;
         struct figures_point *points = NULL;
         size_t n = 0;
         int r = store_figures(h->f.store, *(int64_t *) argument, 0, 8, &points, &n);
@@ -241,28 +241,25 @@ static int job_figures(void *house, void *argument) {
                 return r;
         int n_runs = n == 1 ? (int) points[0].n_runs : -EILSEQ;
         for (size_t i = 0; n_runs == 4 && i < ELEMENTS(figure_results); i++) {
-                struct json *result = NULL;
-                if (json_parse(figure_results[i], strlen(figure_results[i]), &result, NULL) < 0)
-                        n_runs = -EBADMSG;
                 for (size_t f = 0; n_runs == 4 && f < FIGURE_COUNT; f++) {
                         double expected = NAN, found = points[0].runs[i].values[f];
-                        if (figure_terms[f].faster != FIGURE_NOT_COMPARED)
-                                (void) result_figure((enum figure) f, result, &expected);
+                        if (figure_terms[f].faster != FIGURE_NOT_COMPARED &&
+                            figure_of_run(figure_results[i], (enum figure) f, &expected) == -EBADMSG)
+                                n_runs = -EBADMSG;
                         if (isnan(expected) ? !isnan(found) : found != expected)
                                 n_runs = -EDOM;
                 }
-                json_free(result);
         }
         if (n_runs == 4 && (!points[0].runs[0].noisy || points[0].runs[1].noisy || points[0].runs[3].noisy ||
-                            points[0].runs[2].repetition != 3 || points[0].runs[3].state != STATE_FAILED))
+                            points[0].runs[2].block != 3 || points[0].runs[3].state != STATE_FAILED))
                 n_runs = -EINVAL;
         store_figures_free(points, n);
         return n_runs;
 }
 
 static void test_figures_without_their_results(void) {
-        HOUSE h;
-        house_start(&h);
+        HARNESS h;
+        harness_start(&h);
         struct refusal r = {0};
         bool created;
         int64_t id, missing = 99;
@@ -274,7 +271,7 @@ static void test_figures_without_their_results(void) {
         CHECK_INT(on_main(&h, job_figures, &missing), -ENOENT);
 }
 
-/* Figures of both ends together, and of each; and one that no run has says why. */
+/* Figures of both ends together, and of each; and a figure without a value has its reason. */
 static void test_results_of_counters(void) {
         static const struct {
                 const char *result;
@@ -293,17 +290,17 @@ static void test_results_of_counters(void) {
                 {"{\"effective\": {\"chunk_bytes\": 8192}, \"counters\": {}}"},
         };
         static const char *const reasons[] = {
-                "\"messages_per_second\":\"the runs do not tell it\",",
+                "\"messages_per_second\":\"the runs do not report it\",",
                 "\"both_ways_bytes_per_second\":\"of pingpong only\",",
-                "\"cpu_ns_per_gigabyte\":\"the runs do not tell it\",",
+                "\"cpu_ns_per_gigabyte\":\"the runs do not report it\",",
                 "\"llc_misses_per_message\":\"not allowed\",",
                 "\"cycles_per_byte_sender\":\"no bytes\",",
                 "\"cycles_per_byte_receiver\":\"the run has one agent\",",
                 "\"latency_ns\":\"no clock\",\"latency_one_way_ns\":\"of pingpong only\",",
                 "\"verify\":\"no bytes came\"}",
         };
-        HOUSE h;
-        house_start(&h);
+        HARNESS h;
+        harness_start(&h);
         struct refusal r = {0};
         bool created;
         int64_t id;
@@ -329,8 +326,8 @@ static void test_results_of_counters(void) {
         result_record_deinit(&row);
 }
 
-/* Half of a round trip that counts from when its message was due is no figure, whatever a run of earlier versions says.
- */
+/* Half of a round trip that counts from when its message was due is no figure, even where a run of an earlier version
+ * has one. */
 static void test_results_of_one_way(void) {
         static const struct {
                 const char *run, *reason; /* NULL: there is a figure */
@@ -345,8 +342,8 @@ static void test_results_of_one_way(void) {
                 {"{\"loop\": \"open\", \"both_ways_bytes_per_second\": null}",
                  "\"latency_one_way_ns\":\"of pingpong only\""},
         };
-        HOUSE h;
-        house_start(&h);
+        HARNESS h;
+        harness_start(&h);
         struct refusal r = {0};
         for (size_t i = 0; i < ELEMENTS(rows); i++) {
                 bool created;
@@ -376,10 +373,10 @@ static void test_results_of_steadiness(void) {
                 {{"{\"steady\": null, \"steady_reason\": \"too short\"}", "{\"steady\": true}"},
                  NULL,
                  "\"steady\":\"too short\""},
-                {{"{\"steady\": true}", "{}"}, NULL, "\"steady\":\"the runs do not tell it\""},
+                {{"{\"steady\": true}", "{}"}, NULL, "\"steady\":\"the runs do not report it\""},
         };
-        HOUSE h;
-        house_start(&h);
+        HARNESS h;
+        harness_start(&h);
         struct refusal r = {0};
         for (size_t i = 0; i < ELEMENTS(rows); i++) {
                 bool created;
@@ -389,11 +386,58 @@ static void test_results_of_steadiness(void) {
                         CHECK_INT(run_next(&h, STATE_DONE, rows[i].runs[k], "[]", NULL), 0);
                 struct result_record row = {0}, *p = &row;
                 CHECK_INT(service_results(h.service, id, 0, UINT32_MAX, keep_row, &p, &r), 0);
-                bool told = strstr(row.reasons_json, "\"steady\"");
+                bool has_reason = strstr(row.reasons_json, "\"steady\"");
                 if ((row.steady != NULL) != (rows[i].steady != NULL) ||
                     (row.steady && strcmp(row.steady, rows[i].steady) != 0))
                         CHECK_FAIL("case %zu: %s", i, row.steady ? row.steady : "not known");
-                if (told != (rows[i].reasons != NULL) || (told && !strstr(row.reasons_json, rows[i].reasons)))
+                if (has_reason != (rows[i].reasons != NULL) ||
+                    (has_reason && !strstr(row.reasons_json, rows[i].reasons)))
+                        CHECK_FAIL("case %zu: %s", i, row.reasons_json);
+                result_record_deinit(&row);
+        }
+}
+
+/* Whether runs depend on those before them is judged in the order in which they ran, of the row's first figure. */
+#define THROUGHPUT "{\"throughput_bytes_per_second\": ", "}"
+static void test_results_of_runs_that_are_alike(void) {
+        static const struct {
+                const char *spec, *before, *after; /* of the figure in a run's result, which falls or goes to and fro */
+                enum figure figure;
+                unsigned runs;
+                bool falls, material;
+                const char *reason;
+        } rows[] = {
+                {"{\"repetitions\": 12}", THROUGHPUT, FIGURE_THROUGHPUT, 12, true, true, NULL},
+                {"{\"repetitions\": 12}", THROUGHPUT, FIGURE_THROUGHPUT, 12, false, false, NULL},
+                {"{\"repetitions\": 12, \"workload\": \"pingpong\"}",
+                 "{\"throughput_bytes_per_second\": 5, \"latency_ns\": {\"kind\": \"rtt\", \"p50\": ", "}}",
+                 FIGURE_LATENCY_P50, 12, true, true, NULL},
+                {"{\"repetitions\": 11}", THROUGHPUT, FIGURE_THROUGHPUT, 11, true, false,
+                 "\"autocorrelation\":\"fewer than 12 runs: "},
+                {"{\"repetitions\": 12}", "{\"throughput_bytes_per_second\": 7, \"run\": ", "}", FIGURE_THROUGHPUT, 12,
+                 true, false, "\"autocorrelation\":\"all runs have the same figure\""},
+        };
+        HARNESS h;
+        harness_start(&h);
+        struct refusal r = {0};
+        for (size_t i = 0; i < ELEMENTS(rows); i++) {
+                bool created;
+                int64_t id;
+                CHECK_INT(SUBMIT(&h, rows[i].spec, NULL, &id, &created, &r), 0);
+                for (unsigned k = 0; k < rows[i].runs; k++) {
+                        char result[120];
+                        unsigned value = 1000 + (rows[i].falls ? 100 - k : k % 2 ? k : 50 - k);
+                        (void) snprintf(result, sizeof(result), "%s%u%s", rows[i].before, value, rows[i].after);
+                        CHECK_INT(run_next(&h, STATE_DONE, result, "[]", NULL), 0);
+                }
+                struct result_record row = {0}, *p = &row;
+                CHECK_INT(service_results(h.service, id, 0, UINT32_MAX, keep_row, &p, &r), 0);
+                bool known = !rows[i].reason;
+                if (row.serial.known != known || row.serial.material != rows[i].material ||
+                    (known && row.serial_figure != rows[i].figure) || (row.serial.correlation > 0) != rows[i].material)
+                        CHECK_FAIL("case %zu: figure %u, correlation %g", i, row.serial_figure, row.serial.correlation);
+                const char *reason = strstr(row.reasons_json, "\"autocorrelation\"");
+                if ((reason != NULL) != !known || (reason && !strstr(reason, rows[i].reason)))
                         CHECK_FAIL("case %zu: %s", i, row.reasons_json);
                 result_record_deinit(&row);
         }
@@ -410,8 +454,8 @@ static int count_row(void *userdata, const struct result_record *row) {
 }
 
 static void test_results_before_the_first_run(void) {
-        HOUSE h;
-        house_start(&h);
+        HARNESS h;
+        harness_start(&h);
         struct refusal r;
         bool created;
         int64_t id;
@@ -421,6 +465,90 @@ static void test_results_before_the_first_run(void) {
                   0);
         CHECK_INT(service_results(h.service, id, 0, UINT32_MAX, count_row, &rows, &r), 0);
         CHECK_UINT(rows, 40);
+}
+
+/* Behind the service's back, which looks again only where the experiment has a change. */
+static int job_quicken(void *harness, void *argument) {
+        struct harness *h = harness;
+        (void) argument;
+        return db_run(h->f.store->db, "UPDATE runs SET result = '{\"messages_per_second\": 5}'");
+}
+
+static int job_change(void *harness, void *argument) {
+        struct harness *h = harness;
+        (void) argument;
+        return db_run(h->f.store->db, "UPDATE experiments SET change = change + 1000");
+}
+
+static int take_medians(void *userdata, const struct result_record *row) {
+        double **medians = userdata;
+        *(*medians)++ = row->figures[FIGURE_MESSAGES].median;
+        return 0;
+}
+
+static bool results_are(struct harness *h, int64_t id, double wanted) {
+        double medians[11], *end = medians;
+        struct refusal r;
+        if (service_results(h->service, id, 0, 3, take_medians, &end, &r) != 0 ||
+            service_results(h->service, id, 3, UINT32_MAX, take_medians, &end, &r) != 0 || end != medians + 10)
+                return false;
+        while (end > medians)
+                if (*--end != wanted)
+                        return false;
+        return true;
+}
+
+static void test_results_are_at_hand(void) {
+        HARNESS h;
+        harness_start(&h);
+        struct refusal r;
+        bool created;
+        int64_t id;
+        CHECK_INT(SUBMIT(&h, "{\"message_size\": [1,2,3,4,5,6,7,8,9,10]}", NULL, &id, &created, &r), 0);
+        for (unsigned i = 0; i < 10; i++) {
+                double medians[10], *end = medians;
+                CHECK_INT(service_results(h.service, id, 0, UINT32_MAX, take_medians, &end, &r), 0);
+                CHECK(end == medians + 10); /* it has not finished, and nothing of this is used again */
+                CHECK_INT(run_next(&h, STATE_DONE, "{\"messages_per_second\": 3}", "[]", NULL), 0);
+        }
+        CHECK(results_are(&h, id, 3));
+        CHECK_INT(on_main(&h, job_quicken, NULL), 0);
+        CHECK(results_are(&h, id, 3));
+        CHECK_INT(on_main(&h, job_change, NULL), 0);
+        CHECK(results_are(&h, id, 5));
+        CHECK_INT(service_results(h.service, id, 10, UINT32_MAX, take_medians, NULL, &r), 0); /* none is there */
+}
+
+static void test_a_comparison_is_at_hand(void) {
+        HARNESS h;
+        harness_start(&h);
+        struct refusal r;
+        bool created;
+        int64_t ids[2];
+        for (unsigned i = 0; i < 2; i++)
+                CHECK_INT(SUBMIT(&h, "{\"repetitions\": 2}", NULL, &ids[i], &created, &r), 0);
+        struct comparison_query q = {.experiments = {ids[0], ids[1]}, .margin = 0.03};
+        struct comparison_answer *answers[4];
+        for (unsigned i = 0; i < 3; i++)
+                CHECK_INT(run_next(&h, STATE_DONE, "{\"messages_per_second\": 3}", "[]", NULL), 0);
+        CHECK_INT(service_compare(h.service, &q, &answers[0], &r), 0);
+        CHECK(!answers[0]->item); /* one of them has not finished */
+        comparison_answer_release(answers[0]);
+        CHECK_INT(run_next(&h, STATE_DONE, "{\"messages_per_second\": 3}", "[]", NULL), 0);
+
+        CHECK_INT(service_compare(h.service, &q, &answers[0], &r), 0);
+        CHECK_INT(service_compare(h.service, &q, &answers[1], &r), 0);
+        q.margin = 0.04;
+        CHECK_INT(service_compare(h.service, &q, &answers[2], &r), 0);
+        CHECK_INT(on_main(&h, job_change, NULL), 0);
+        CHECK_INT(service_compare(h.service, &q, &answers[3], &r), 0);
+        CHECK(answers[0] == answers[1] && answers[2] != answers[1] && answers[3] != answers[2]);
+        CHECK(answers[1]->margin == 0.03 && answers[2]->margin == 0.04 && answers[3]->margin == 0.04);
+        for (unsigned i = 0; i < 4; i++)
+                comparison_answer_release(answers[i]);
+        q.experiments[0] = 99;
+        CHECK_INT(service_compare(h.service, &q, &answers[0], &r), -ENOENT);
+        CHECK_INT(r.status, 404);
 }
 
 int main(void) {
@@ -434,6 +562,9 @@ int main(void) {
         RUN(test_results_of_counters);
         RUN(test_results_of_one_way);
         RUN(test_results_of_steadiness);
+        RUN(test_results_of_runs_that_are_alike);
         RUN(test_results_before_the_first_run);
+        RUN(test_results_are_at_hand);
+        RUN(test_a_comparison_is_at_hand);
         return check_end();
 }

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 
-/* What the service accepts, refuses, carries out and tells of itself. */
+/* What the service accepts, refuses, carries out and reports of itself. */
 
 #include "daemon/log.h"
 #include "schema/json/json.h"
 #include "tests/unit/check.h"
-#include "tests/unit/service-house.h"
+#include "tests/unit/service-harness.h"
 
 #include <errno.h>
 
 /* Submit */
 
 static void test_submit(void) {
-        HOUSE h;
-        house_start(&h);
+        HARNESS h;
+        harness_start(&h);
         int64_t id;
         bool created;
         struct refusal r = {0};
@@ -32,7 +32,7 @@ static void test_submit(void) {
         CHECK_INT(r.status, 404);
 }
 
-/* Windows that end by messages or bytes are as long as those take, as far as one can tell. */
+/* Windows that end by messages or bytes are as long as those take, as far as that can be estimated. */
 static void test_counted_windows_are_estimated(void) {
         static const struct {
                 const char *body;
@@ -47,12 +47,12 @@ static void test_counted_windows_are_estimated(void) {
                 {"{\"workload\": \"context-switch\", \"processes\": 50, \"messages\": 30000, \"repetitions\": 2}", 6},
         };
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
-                HOUSE h;
+                HARNESS h;
                 int64_t id;
                 bool created;
                 struct refusal r = {0};
                 struct experiment_record e;
-                house_start(&h);
+                harness_start(&h);
                 if (SUBMIT(&h, cases[i].body, NULL, &id, &created, &r) < 0)
                         CHECK_FAIL("case %zu: %s", i, r.detail);
                 CHECK_INT(service_experiment(h.service, id, &e, &r), 0);
@@ -64,8 +64,8 @@ static void test_counted_windows_are_estimated(void) {
 }
 
 static void test_seed_gives_the_order(void) {
-        HOUSE h;
-        house_start(&h);
+        HARNESS h;
+        harness_start(&h);
         int64_t id, sizes[2][8];
         bool created;
         struct refusal r;
@@ -108,8 +108,8 @@ static void test_refused_submissions(void) {
                 {"{}", "\x7f", 400, "invalid-idempotency-key", ""},
                 {"{}", "sch\xc3\xb6n", 400, "invalid-idempotency-key", ""},
         };
-        HOUSE h;
-        house_start(&h);
+        HARNESS h;
+        harness_start(&h);
         for (size_t i = 0; i < ELEMENTS(table); i++) {
                 int64_t id = 7;
                 bool created = true;
@@ -136,8 +136,8 @@ static void test_refused_submissions(void) {
 }
 
 static void test_skip_impossible(void) {
-        HOUSE h;
-        house_start(&h);
+        HARNESS h;
+        harness_start(&h);
         int64_t id;
         bool created;
         struct refusal r;
@@ -160,18 +160,19 @@ static void test_skip_impossible(void) {
         CHECK(good);
 }
 
-/* What is asked of the host for one point holds for the others of its submission, and for no other submission. */
-static void test_answers_are_kept(void) {
-        HOUSE h;
-        house_start(&h);
+/* A property of the host that one point has tried holds for the others of its submission, and for no other
+ * submission. */
+static void test_one_session_for_all_points(void) {
+        HARNESS h;
+        harness_start(&h);
         int64_t id;
         bool created;
         struct refusal r;
-        points_told = 0;
+        points_with_session = 0;
         CHECK_INT(SUBMIT(&h, "{\"message_size\": [10, 11, 12]}", NULL, &id, &created, &r), 0);
-        CHECK_UINT(points_told, 2);
+        CHECK_UINT(points_with_session, 2);
         CHECK_INT(SUBMIT(&h, "{\"message_size\": 10}", NULL, &id, &created, &r), 0);
-        CHECK_UINT(points_told, 2);
+        CHECK_UINT(points_with_session, 2);
 }
 
 /* A placement for otherwise is no part of an experiment that has another point to run. */
@@ -190,8 +191,8 @@ static void test_otherwise(void) {
                 {"{\"placement\": {\"kind\": \"same-cpu\", \"otherwise\": true}}", 1, 0},
                 {"{\"placement\": [{\"kind\": \"same-cpu\", \"otherwise\": true}, \"default\"]}", 1, 0},
         };
-        HOUSE h;
-        house_start(&h);
+        HARNESS h;
+        harness_start(&h);
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 int64_t id;
                 bool created;
@@ -212,8 +213,8 @@ static void test_otherwise(void) {
 
 /* White space is not stored, a megabyte of it least of all: every list would carry it. Strings keep theirs. */
 static void test_a_spec_is_stored_compact(void) {
-        HOUSE h;
-        house_start(&h);
+        HARNESS h;
+        harness_start(&h);
         int64_t id, again;
         bool created;
         struct refusal r = {0};
@@ -238,8 +239,8 @@ static void test_a_spec_is_stored_compact(void) {
 }
 
 static void test_idempotency(void) {
-        HOUSE h;
-        house_start(&h);
+        HARNESS h;
+        harness_start(&h);
         int64_t id, again, other;
         bool created;
         struct refusal r = {0};
@@ -258,8 +259,8 @@ static void test_idempotency(void) {
 
 /* Full disk */
 
-static int job_full(void *house, void *kind) {
-        (void) house;
+static int job_full(void *harness, void *kind) {
+        (void) harness;
         fault.kind = *(enum fault_kind *) kind;
         fault.happened = false;
         fault.countdown = 1;
@@ -267,8 +268,8 @@ static int job_full(void *house, void *kind) {
 }
 
 static void test_full_disk(void) {
-        HOUSE h;
-        house_start(&h);
+        HARNESS h;
+        harness_start(&h);
         int64_t id;
         bool created;
         struct refusal r = {0};
@@ -286,8 +287,8 @@ static void test_full_disk(void) {
 /* Cancel and delete */
 
 static void test_cancel_and_delete(void) {
-        HOUSE h;
-        house_start(&h);
+        HARNESS h;
+        harness_start(&h);
         int64_t id, run;
         bool created;
         struct refusal r = {0};
@@ -315,8 +316,8 @@ static void test_cancel_and_delete(void) {
 /* Subscribers */
 
 static void test_subscribers(void) {
-        HOUSE h;
-        house_start(&h);
+        HARNESS h;
+        harness_start(&h);
         struct refusal r;
         bool created;
         int64_t id;
@@ -344,8 +345,8 @@ static void test_subscribers(void) {
 /* Documents and health */
 
 static void test_documents(void) {
-        HOUSE h;
-        house_start(&h);
+        HARNESS h;
+        harness_start(&h);
         struct refusal r;
         int (*const documents[])(struct service *, char **, struct refusal *) = {
                 service_presets_json, service_transports_json, service_topology_json, service_environment_json};
@@ -363,8 +364,8 @@ static void test_documents(void) {
 }
 
 static void test_health(void) {
-        HOUSE h;
-        house_start(&h);
+        HARNESS h;
+        harness_start(&h);
         struct refusal r;
         bool created;
         int64_t id, run;
@@ -395,7 +396,7 @@ int main(void) {
         RUN(test_seed_gives_the_order);
         RUN(test_refused_submissions);
         RUN(test_skip_impossible);
-        RUN(test_answers_are_kept);
+        RUN(test_one_session_for_all_points);
         RUN(test_otherwise);
         RUN(test_a_spec_is_stored_compact);
         RUN(test_idempotency);

@@ -4,6 +4,7 @@
  * answers badly. test-tuning has what becomes of them in a run. */
 
 #include "daemon/tune/setting.h"
+#include "schema/detail.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 #include "tests/unit/host-tree.h"
@@ -71,21 +72,21 @@ static void read_as_the_kernel_writes(void) {
         CHECK_INT(setting_read(t.path, "core_pattern", value), -EINVAL);
 }
 
-/* Longer than there is room for: cut, and not a byte written behind it. */
-static void a_long_value_stays_in_its_room(void) {
+/* Longer than there is room for: an error, and not a byte written behind it. */
+static void a_long_value_is_not_cut(void) {
         char value[SETTING_VALUE_MAX + 8], content[100];
         TREE t;
         memset(content, '7', sizeof content);
         content[sizeof content - 1] = '\0';
         CHECK(tree_open(&t, content));
         memset(value, '#', sizeof value);
-        CHECK_INT(setting_read(t.path, NAME, value), 0);
-        CHECK_UINT(strlen(value), SETTING_VALUE_MAX - 1);
+        CHECK_INT(setting_read(t.path, NAME, value), -EFBIG);
+        CHECK_STRING(value, "");
         CHECK(memcmp(value + SETTING_VALUE_MAX, "########", 8) == 0);
 }
 
 static void what_is_no_plain_file_is_not_followed(void) {
-        char value[SETTING_VALUE_MAX], detail[SETTING_DETAIL_MAX], target[128], long_root[5000];
+        char value[SETTING_VALUE_MAX], detail[DETAIL_MAX], target[128], long_root[5000];
         TREE t;
         CHECK(tree_open(&t, NULL));
         CHECK(host_tree_write(t.path, "/target", "0\n") == 0);
@@ -105,18 +106,18 @@ static void what_is_no_plain_file_is_not_followed(void) {
 }
 
 static void changed_and_restored(void) {
-        char value[SETTING_VALUE_MAX], detail[SETTING_DETAIL_MAX] = "untouched";
+        char value[SETTING_VALUE_MAX], detail[DETAIL_MAX] = "untouched";
         TREE t;
         CHECK(tree_open(&t, "22\n")); /* longer than what is written */
         CHECK_INT(setting_may_change(t.path, NAME, detail), 0);
         CHECK_INT(setting_change(t.path, NAME, "1", detail), 0);
         CHECK_INT(setting_read(t.path, NAME, value), 0);
         CHECK_STRING(value, "1");
-        CHECK_INT(setting_restore(t.path, NAME, "3", detail), 0);
+        CHECK_INT(setting_restore(t.path, NAME, "3", "1", detail), 0);
         CHECK_INT(setting_read(t.path, NAME, value), 0);
         CHECK_STRING(value, "3");
         CHECK_STRING(detail, "untouched");
-        CHECK_INT(setting_restore(t.path, NAME, "9", detail), -EINVAL);
+        CHECK_INT(setting_restore(t.path, NAME, "9", "3", detail), -EINVAL);
         CHECK_STRING(detail, "kernel.numa_balancing cannot be set to 9: Invalid argument");
         CHECK_INT(setting_change(t.path, "nothing", "1", detail), -EINVAL);
         CHECK_STRING(detail, "nothing cannot be set to 1: Invalid argument");
@@ -127,7 +128,7 @@ static void changed_and_restored(void) {
 /* A file that takes writes and keeps its value, as a kernel that clamps. */
 static void a_value_that_is_not_accepted_is_an_error(void) {
         TREE t;
-        char detail[SETTING_DETAIL_MAX];
+        char detail[DETAIL_MAX];
         CHECK(tree_open(&t, NULL));
         CHECK(host_tree_write(t.path, "/proc/sys/kernel/x", "") == 0);
         char path[128];
@@ -140,7 +141,7 @@ static void a_value_that_is_not_accepted_is_an_error(void) {
 }
 
 static void without_the_file_nothing_may_change(void) {
-        char detail[SETTING_DETAIL_MAX];
+        char detail[DETAIL_MAX];
         TREE t;
         CHECK(tree_open(&t, NULL));
         CHECK_INT(setting_may_change(t.path, NAME, detail), -EACCES);
@@ -195,7 +196,7 @@ static int request(const char *const *parts, char *detail) {
 static void replies_may_come_in_parts(void) {
         static const char *const ok[] = {"o", "k", "\n", NULL}, *const more[] = {"ok\nno\n", NULL};
         static const char *const refused[] = {"not ", "allowed\n", NULL};
-        char detail[SETTING_DETAIL_MAX] = "untouched";
+        char detail[DETAIL_MAX] = "untouched";
         CHECK_INT(request(ok, detail), 0);
         CHECK_INT(request(more, detail), 0); /* one line is the reply */
         CHECK_STRING(detail, "untouched");
@@ -204,7 +205,7 @@ static void replies_may_come_in_parts(void) {
 }
 
 static void a_reply_without_an_end_is_refused(void) {
-        char words[300], detail[SETTING_DETAIL_MAX];
+        char words[300], detail[DETAIL_MAX];
         const char *const parts[] = {words, NULL};
         memset(words, 'w', sizeof words);
         words[sizeof words - 1] = '\0';
@@ -217,7 +218,7 @@ static void a_reply_without_an_end_is_refused(void) {
 }
 
 static void a_path_that_no_socket_has(void) {
-        char path[200], detail[SETTING_DETAIL_MAX];
+        char path[200], detail[DETAIL_MAX];
         memset(path, 'p', sizeof path);
         path[sizeof path - 1] = '\0';
         CHECK_INT(setting_request(path, "x\n", detail), -ENAMETOOLONG);
@@ -227,7 +228,7 @@ static void a_path_that_no_socket_has(void) {
 int main(void) {
         RUN(the_table_decides);
         RUN(read_as_the_kernel_writes);
-        RUN(a_long_value_stays_in_its_room);
+        RUN(a_long_value_is_not_cut);
         RUN(what_is_no_plain_file_is_not_followed);
         RUN(changed_and_restored);
         RUN(a_value_that_is_not_accepted_is_an_error);

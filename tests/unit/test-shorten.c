@@ -90,7 +90,16 @@ static void what_is_long_is_counted(void) {
 }
 
 static void what_is_no_json_is_an_error(void) {
-        static const char *const texts[] = {"", "[", "{\"a\":", "\"a", "{\"threads\":[1,2", "[\"\\"};
+        static const char *const texts[] = {"",
+                                            "[",
+                                            "{\"a\":",
+                                            "\"a",
+                                            "{\"threads\":[1,2",
+                                            "[\"\\",
+                                            "[1,tru\"e]",
+                                            "tru\"e",
+                                            "x\"threads\":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0",
+                                            "x\"threads\":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]"};
         for (size_t i = 0; i < ELEMENTS(texts); i++) {
                 _cleanup_free_ char *s = shortened(texts[i]);
                 CHECK(s == NULL);

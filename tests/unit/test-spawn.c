@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
-/* What an agent starts with, told by a program that looks at itself: nothing inherited, nothing privileged, and already
- * where it belongs. And what a child that cannot get there says. */
+/* What an agent starts with, reported by a program that examines itself: nothing inherited, nothing privileged, and
+ * already on its CPUs and node. And the error of a child that cannot get there. */
 
 #include "daemon/run/spawn.h"
 
@@ -10,10 +10,14 @@
 #include "daemon/run/cgroup.h"
 #include "daemon/run/ipcns.h"
 #include "daemon/run/program.h"
+#include "schema/detail.h"
 #include "schema/util.h"
 
 #include <fcntl.h>
+#include <grp.h>
+#include <linux/filter.h>
 #include <linux/mempolicy.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -24,7 +28,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define PATIENCE_MS 60000
+#define DEADLINE_MS 60000
 
 static struct agent_identity identity;
 static struct affinity own_affinity;
@@ -53,7 +57,7 @@ static int start(struct spawn_request *q, struct spawned *s, struct spawn_error 
         }
         control = pair[0];
         struct pollfd p = {.fd = control, .events = POLLIN};
-        ssize_t n = poll(&p, 1, PATIENCE_MS) == 1 ? recv(control, report, sizeof(report) - 1, 0) : -1;
+        ssize_t n = poll(&p, 1, DEADLINE_MS) == 1 ? recv(control, report, sizeof(report) - 1, 0) : -1;
         report[n > 0 ? n : 0] = 0;
         return n > 0 ? 0 : -EIO;
 }
@@ -158,8 +162,8 @@ static void no_privilege_is_left(void) {
         CHECK_INT(finish(&s), 0);
 }
 
-/* As the program finds itself, which does nothing for it: one that its user may read is dumpable once it is executed.
- */
+/* What the program finds, which does nothing for it: a program that its user may read is dumpable once it is
+ * executed. */
 static void a_sealed_program_is_not_dumpable(void) {
         _cleanup_close_ int program = open_probe(), sealed = -1;
         char path[64];
@@ -242,7 +246,7 @@ static void ipc_namespace_is_the_runs_own(void) {
         struct spawned s;
         struct spawn_error e;
         struct stat own, made;
-        char detail[200], want[32];
+        char detail[DETAIL_MAX], want[32];
         if (ipcns_new(NULL, &ns, detail) < 0)
                 SKIP("%s", detail);
         q.ipc_ns_fd = ns.ipc_fd;
@@ -261,6 +265,50 @@ static void ipc_namespace_is_the_runs_own(void) {
         CHECK_INT(finish(&s), 0);
 }
 
+/* As the system call filter of a service does. */
+static int forbid_capset(void) {
+        struct sock_filter code[] = {
+                BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_capset, 0, 1),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        };
+        struct sock_fprog filter = {.len = ELEMENTS(code), .filter = code};
+        return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) < 0
+                       ? -errno
+                       : 0;
+}
+
+/* A service runs as the agents' user, whose namespaces make an agent root there. */
+static int become_agents_user(void) {
+        if (!identity.change)
+                return 0;
+        if (setgroups(0, NULL) < 0 || setresgid(identity.gid, identity.gid, identity.gid) < 0 ||
+            setresuid(identity.uid, identity.uid, identity.uid) < 0 || prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
+                return -errno;
+        identity.change = false;
+        return 0;
+}
+
+static void no_capability_is_left_without_capset(void) {
+        pid_t pid = fork();
+        int status = -1;
+        if (pid == 0) {
+                check_case_failed = forbid_capset() < 0;
+                if (!check_case_failed)
+                        no_privilege_is_left(); /* of root's agents, where the test is root's */
+                if (!check_case_failed)
+                        check_case_failed = become_agents_user() < 0;
+                if (!check_case_failed)
+                        no_privilege_is_left();
+                if (!check_case_failed)
+                        ipc_namespace_is_the_runs_own();
+                _exit(check_case_failed);
+        }
+        CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
+        CHECK_INT(status, 0);
+}
+
 static void agent_is_born_in_its_cgroup(void) {
         _cleanup_close_ int program = open_probe();
         struct spawn_request q = plain_request(program);
@@ -268,7 +316,7 @@ static void agent_is_born_in_its_cgroup(void) {
         struct cgroup_run *group;
         struct spawned s;
         struct spawn_error e;
-        char detail[300], owner[64], path[64], text[1024] = "";
+        char detail[DETAIL_MAX], owner[64], path[64], text[1024] = "";
         (void) snprintf(owner, sizeof(owner), "ipclab-test-spawn-%d", getpid());
         if (cgroup_tree_new(&tree, owner, detail) < 0)
                 SKIP("%s", detail);
@@ -328,11 +376,11 @@ static int open_agent(void) {
 }
 
 /* Sockets of both: [0] is ours, [1] theirs. */
-struct twin_sockets {
+struct both_sockets {
         int first[2], second[2], peer[2];
 };
 
-static int twin_sockets_init(struct twin_sockets *s) {
+static int both_sockets_init(struct both_sockets *s) {
         int *pairs[] = {s->first, s->second, s->peer};
         for (size_t i = 0; i < ELEMENTS(pairs); i++)
                 if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pairs[i]) < 0)
@@ -340,15 +388,15 @@ static int twin_sockets_init(struct twin_sockets *s) {
         return 0;
 }
 
-static void twin_sockets_deinit(struct twin_sockets *s) {
+static void both_sockets_deinit(struct both_sockets *s) {
         int *pairs[] = {s->first, s->second, s->peer};
         for (size_t i = 0; i < ELEMENTS(pairs); i++)
                 for (unsigned k = 0; k < 2; k++)
                         pairs[i][k] = util_close(pairs[i][k]);
 }
 
-static int start_twins(int program, const struct twin_sockets *sockets, struct spawn_twin *twin, struct spawned *first,
-                       struct spawn_error *e) {
+static int start_both(int program, const struct both_sockets *sockets, struct spawn_forked *forked,
+                      struct spawned *first, struct spawn_error *e) {
         struct spawn_request q = plain_request(program);
         _cleanup_close_ int dir = open("/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC);
         q.role = "sender";
@@ -356,10 +404,10 @@ static int start_twins(int program, const struct twin_sockets *sockets, struct s
         q.run_dir_fd = dir;
         q.control_fd = sockets->first[1];
         q.peer_fd = sockets->peer[0];
-        q.twin = twin;
-        twin->role = "receiver";
-        twin->control_fd = sockets->second[1];
-        twin->peer_fd = sockets->peer[1];
+        q.forked = forked;
+        forked->role = "receiver";
+        forked->control_fd = sockets->second[1];
+        forked->peer_fd = sockets->peer[1];
         return spawn_agent(&q, first, e);
 }
 
@@ -382,11 +430,11 @@ static int reap_one(struct spawned *s) {
         return info.si_code == CLD_EXITED ? info.si_status : -info.si_status;
 }
 
-/* The second is a child of this process as well, has lost its privilege with the first, is where it was told to be, and
- * speaks on its own socket under its own pid. Each ends when it is hung up on. */
-static void twins_are_both_children(void) {
+/* The forked peer is a child of this process as well, has lost its privilege with the first agent, is on the CPU that
+ * it was given, and sends on its own socket under its own pid. Each ends when its socket is closed. */
+static void a_forked_peer_is_a_child_too(void) {
         _cleanup_close_ int program = open_agent();
-        struct twin_sockets sockets;
+        struct both_sockets sockets;
         struct spawned first;
         struct spawn_error e = {"", 0};
         struct message hello;
@@ -395,30 +443,30 @@ static void twins_are_both_children(void) {
         for (int32_t i = 0; i < (int32_t) AFFINITY_CPUS; i++)
                 if (own_affinity.bits[(size_t) i / (8 * sizeof(long))] >> ((size_t) i % (8 * sizeof(long))) & 1)
                         last = i;
-        struct spawn_twin twin = {.shared_bytes = 65536};
-        CHECK_INT(affinity_from_list(&last, 1, &twin.affinity), 0);
-        CHECK_INT(twin_sockets_init(&sockets), 0);
-        if (start_twins(program, &sockets, &twin, &first, &e) < 0)
+        struct spawn_forked forked = {.shared_bytes = 65536};
+        CHECK_INT(affinity_from_list(&last, 1, &forked.affinity), 0);
+        CHECK_INT(both_sockets_init(&sockets), 0);
+        if (start_both(program, &sockets, &forked, &first, &e) < 0)
                 CHECK_FAIL("%s: %s", e.step, strerror(e.error));
-        CHECK(twin.process.pid > 0 && twin.process.pid != first.pid);
+        CHECK(forked.process.pid > 0 && forked.process.pid != first.pid);
         const struct {
                 int fd;
                 pid_t pid;
-        } both[] = {{sockets.first[0], first.pid}, {sockets.second[0], twin.process.pid}};
+        } both[] = {{sockets.first[0], first.pid}, {sockets.second[0], forked.process.pid}};
         for (size_t i = 0; i < ELEMENTS(both); i++) {
-                CHECK_INT(message_receive(both[i].fd, &hello, util_now_ns() + PATIENCE_MS * NSEC_PER_MSEC, detail), 0);
+                CHECK_INT(message_receive(both[i].fd, &hello, util_now_ns() + DEADLINE_MS * NSEC_PER_MSEC, detail), 0);
                 CHECK_INT(hello.type, MESSAGE_HELLO);
                 CHECK_INT(hello.hello.pid, both[i].pid);
         }
         (void) snprintf(own_pid, sizeof(own_pid), "%d", getpid());
         (void) snprintf(cpu, sizeof(cpu), "%d", last);
-        CHECK(status_line(twin.process.pid, "PPid:", own_pid));
-        CHECK(status_line(twin.process.pid, "Cpus_allowed_list:", cpu));
-        CHECK(status_line(twin.process.pid, "CapEff:", "0000000000000000"));
-        CHECK(status_line(twin.process.pid, "NoNewPrivs:", "1"));
-        twin_sockets_deinit(&sockets);
-        CHECK(reap_one(&first) > 0); /* both say that they are orphaned */
-        CHECK(reap_one(&twin.process) > 0);
+        CHECK(status_line(forked.process.pid, "PPid:", own_pid));
+        CHECK(status_line(forked.process.pid, "Cpus_allowed_list:", cpu));
+        CHECK(status_line(forked.process.pid, "CapEff:", "0000000000000000"));
+        CHECK(status_line(forked.process.pid, "NoNewPrivs:", "1"));
+        both_sockets_deinit(&sockets);
+        CHECK(reap_one(&first) > 0); /* both report that they are orphaned */
+        CHECK(reap_one(&forked.process) > 0);
 }
 
 static bool ends_within(pid_t pid, unsigned ms) {
@@ -428,7 +476,7 @@ static bool ends_within(pid_t pid, unsigned ms) {
                 _cleanup_fclose_ FILE *f = fopen(path, "re");
                 if (!f || !fgets(text, sizeof(text), f))
                         return true;
-                const char *state = strrchr(text, ')'); /* a zombie waits for whoever has inherited it */
+                const char *state = strrchr(text, ')'); /* a zombie waits for the process that has inherited it */
                 if (state && state[1] && (state[2] == 'Z' || state[2] == 'X'))
                         return true;
                 (void) poll(NULL, 0, 1);
@@ -436,64 +484,64 @@ static bool ends_within(pid_t pid, unsigned ms) {
         return false;
 }
 
-/* The sockets stay open here, so nothing but the parent's death tells them. */
-static void twins_die_with_their_parent(void) {
+/* The sockets stay open here, so only the parent's death can end them. */
+static void both_agents_die_with_their_parent(void) {
         _cleanup_close_ int program = open_agent();
-        struct twin_sockets sockets;
-        int told[2], status;
+        struct both_sockets sockets;
+        int started[2], status;
         pid_t pids[2] = {0, 0};
-        CHECK_INT(twin_sockets_init(&sockets), 0);
-        CHECK_INT(pipe2(told, O_CLOEXEC), 0);
+        CHECK_INT(both_sockets_init(&sockets), 0);
+        CHECK_INT(pipe2(started, O_CLOEXEC), 0);
         pid_t parent = fork();
         CHECK(parent >= 0);
         if (parent == 0) {
-                struct spawn_twin twin = {.shared_bytes = 4096, .affinity = own_affinity};
+                struct spawn_forked forked = {.shared_bytes = 4096, .affinity = own_affinity};
                 struct spawned first;
                 struct spawn_error e;
-                if (start_twins(program, &sockets, &twin, &first, &e) == 0) {
+                if (start_both(program, &sockets, &forked, &first, &e) == 0) {
                         pids[0] = first.pid;
-                        pids[1] = twin.process.pid;
+                        pids[1] = forked.process.pid;
                 }
-                if (write(told[1], pids, sizeof(pids)) != (ssize_t) sizeof(pids))
+                if (write(started[1], pids, sizeof(pids)) != (ssize_t) sizeof(pids))
                         _exit(1);
                 for (;;)
                         (void) pause();
         }
-        util_close(told[1]);
-        CHECK_INT(read(told[0], pids, sizeof(pids)), sizeof(pids));
-        util_close(told[0]);
+        util_close(started[1]);
+        CHECK_INT(read(started[0], pids, sizeof(pids)), sizeof(pids));
+        util_close(started[0]);
         CHECK(pids[0] > 0 && pids[1] > 0);
         CHECK(!ends_within(pids[0], 50) && !ends_within(pids[1], 1)); /* they live for now */
         (void) kill(parent, SIGKILL);
         CHECK_INT(waitpid(parent, &status, 0), parent);
-        CHECK(ends_within(pids[0], PATIENCE_MS));
-        CHECK(ends_within(pids[1], PATIENCE_MS));
-        twin_sockets_deinit(&sockets);
+        CHECK(ends_within(pids[0], DEADLINE_MS));
+        CHECK(ends_within(pids[1], DEADLINE_MS));
+        both_sockets_deinit(&sockets);
 }
 
-/* Nobody is left, whoever of the two got how far. */
-static void twins_that_fail_leave_nobody(void) {
+/* No process is left, however far each of the two got. */
+static void a_failed_fork_leaves_no_process(void) {
         _cleanup_close_ int agent = open_agent(), probe = open_probe();
-        struct twin_sockets sockets;
+        struct both_sockets sockets;
         struct spawned first;
         struct spawn_error e = {"", 0};
         siginfo_t info;
-        CHECK_INT(twin_sockets_init(&sockets), 0);
+        CHECK_INT(both_sockets_init(&sockets), 0);
 
-        struct spawn_twin twin = {.shared_bytes = 0, .affinity = own_affinity};
-        CHECK_INT(start_twins(agent, &sockets, &twin, &first, &e), -ECANCELED);
+        struct spawn_forked forked = {.shared_bytes = 0, .affinity = own_affinity};
+        CHECK_INT(start_both(agent, &sockets, &forked, &first, &e), -ECANCELED);
         CHECK_STRING(e.step, "bytes to share");
         CHECK_INT(e.error, EINVAL);
 
-        twin.shared_bytes = UINT64_C(1) << 60;
-        CHECK_INT(start_twins(agent, &sockets, &twin, &first, &e), -ECANCELED);
+        forked.shared_bytes = UINT64_C(1) << 60;
+        CHECK_INT(start_both(agent, &sockets, &forked, &first, &e), -ECANCELED);
         CHECK_STRING(e.step, "mmap");
         CHECK_INT(e.error, ENOMEM);
 
-        twin.shared_bytes = 4096; /* a program that knows of no twin */
-        CHECK_INT(start_twins(probe, &sockets, &twin, &first, &e), -ETIMEDOUT);
+        forked.shared_bytes = 4096; /* a program that forks no peer */
+        CHECK_INT(start_both(probe, &sockets, &forked, &first, &e), -ETIMEDOUT);
         CHECK_STRING(e.step, "start the second agent");
-        twin_sockets_deinit(&sockets);
+        both_sockets_deinit(&sockets);
         CHECK(waitid(P_ALL, 0, &info, WEXITED | WNOHANG) < 0 && errno == ECHILD);
 }
 
@@ -534,7 +582,7 @@ static int still_there(pid_t pid) {
         return waitid(P_PID, (id_t) pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 ? -errno : 0;
 }
 
-static void who_does_not_die_does_not_hold_the_daemon(void) {
+static void a_child_that_does_not_die_does_not_hold_the_daemon(void) {
         char word = '?';
         pid_t victim = start_sleeper(), tracer = start_tracer(victim, &word);
         struct spawned s = {.pid = victim, .pidfd = (int) syscall(SYS_pidfd_open, victim, 0)};
@@ -557,14 +605,14 @@ static void who_does_not_die_does_not_hold_the_daemon(void) {
         CHECK_INT(still_there(victim), -ECHILD);
 }
 
-static void stranger_is_nobody(void) {
+static void an_unknown_user_is_nobody(void) {
         struct agent_identity id;
         if (geteuid() != 0)
                 SKIP("not root: agents run as the daemon's user");
         CHECK_INT(agent_identity_find("no-such-user-at-all", &id), 0);
         CHECK_STRING(id.name, "nobody");
         CHECK_INT(agent_identity_find("root", &id), 0);
-        CHECK_STRING(id.name, "nobody"); /* never as root, even when told so */
+        CHECK_STRING(id.name, "nobody"); /* never as root, even on request */
         CHECK(id.change && id.uid != 0);
 }
 
@@ -579,12 +627,13 @@ int main(void) {
         RUN(cpus_and_memory_are_set_before_exec);
         RUN(default_means_the_daemons_first_cpus);
         RUN(ipc_namespace_is_the_runs_own);
+        RUN(no_capability_is_left_without_capset);
         RUN(agent_is_born_in_its_cgroup);
         RUN(failures_name_their_step);
-        RUN(twins_are_both_children);
-        RUN(twins_die_with_their_parent);
-        RUN(twins_that_fail_leave_nobody);
-        RUN(who_does_not_die_does_not_hold_the_daemon);
-        RUN(stranger_is_nobody);
+        RUN(a_forked_peer_is_a_child_too);
+        RUN(both_agents_die_with_their_parent);
+        RUN(a_failed_fork_leaves_no_process);
+        RUN(a_child_that_does_not_die_does_not_hold_the_daemon);
+        RUN(an_unknown_user_is_nobody);
         return check_end();
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * A posted field overrides the preset's, and what else the preset said gives way where that leaves it without a
- * meaning: who posts is refused for his own words only. The presets here are made up, as those that ship have neither
- * rate nor options.
+ * A posted field overrides the preset's, and a preset's field without a meaning beside it is dropped: a spec is refused
+ * for its posted fields only. The presets here are made up, as those that ship have neither rate nor options.
  */
 
 #include "check.h"
@@ -38,7 +37,7 @@ static char *member_text(const struct json *merged, const char *key) {
         return v ? json_print(v) : strdup("none");
 }
 
-static void what_has_no_meaning_gives_way(void) {
+static void options_without_a_meaning_are_dropped(void) {
         static const struct {
                 const char *body, *chunk, *rate, *options;
         } rows[] = {
@@ -74,8 +73,8 @@ static void what_has_no_meaning_gives_way(void) {
 }
 
 /* Copy mode, engine, wait and direction of what a text comes to. */
-static void check_words(int (*parse)(const char *, size_t, struct spec **, struct refusal *), const char *body,
-                        const char *expected) {
+static void check_fields(int (*parse)(const char *, size_t, struct spec **, struct refusal *), const char *body,
+                         const char *expected) {
         struct spec *s = NULL;
         struct refusal r = {0};
         struct json *merged = NULL;
@@ -93,7 +92,7 @@ static void check_words(int (*parse)(const char *, size_t, struct spec **, struc
         CHECK_STRING(words, expected);
 }
 
-static void words_without_a_meaning_give_way(void) {
+static void fields_without_a_meaning_are_dropped(void) {
         static const struct {
                 const char *body, *words;
         } rows[] = {
@@ -110,7 +109,7 @@ static void words_without_a_meaning_give_way(void) {
                  "[\"two-copy\"] [\"syscall\"] [\"block\"] [\"down\"]"},
         };
         for (size_t i = 0; i < ELEMENTS(rows); i++)
-                check_words(spec_parse, rows[i].body, rows[i].words);
+                check_fields(spec_parse, rows[i].body, rows[i].words);
 }
 
 /* An experiment that an earlier version took stays one, whatever is refused since. */
@@ -122,7 +121,7 @@ static void what_is_stored_is_not_refused(void) {
         struct refusal r = {0};
         CHECK_INT(spec_parse(stored, sizeof(stored) - 1, &s, &r), -EINVAL);
         CHECK_STRING(r.pointer, "/copy_mode/0");
-        check_words(spec_parse_stored, stored, "[\"two-copy\"] [\"syscall\"] [\"block\"] [\"down\"]");
+        check_fields(spec_parse_stored, stored, "[\"two-copy\"] [\"syscall\"] [\"block\"] [\"down\"]");
         CHECK_INT(spec_parse_stored(unknown, sizeof(unknown) - 1, &s, &r), -EINVAL);
 }
 
@@ -150,8 +149,8 @@ static void what_is_posted_is_refused(void) {
 }
 
 int main(void) {
-        RUN(what_has_no_meaning_gives_way);
-        RUN(words_without_a_meaning_give_way);
+        RUN(options_without_a_meaning_are_dropped);
+        RUN(fields_without_a_meaning_are_dropped);
         RUN(what_is_stored_is_not_refused);
         RUN(what_is_posted_is_refused);
         return check_end();

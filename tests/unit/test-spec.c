@@ -2,7 +2,7 @@
 
 /*
  * The spec parser and the points. Most cases stand in data/spec/documents.json, one row per document, which the JSON
- * Schema is held against too (tests/api/test_schema.py); here is what a row cannot say.
+ * Schema is checked against too (tests/api/test_schema.py); here is what a row cannot express.
  */
 
 #include "schema/spec/spec.h"
@@ -60,7 +60,7 @@ static const char *differs(const struct json *row, const struct refusal *r) {
                 if (member(row, keys[i]) && strcmp(got[i], member(row, keys[i])) != 0)
                         return keys[i];
         if (strcmp(r->code, "limit-exceeded") == 0 && (!r->limit[0] || !r->limit_value[0] || !r->value[0]))
-                return "limit without its name, value or what was asked";
+                return "limit without its name, value or the requested value";
         return NULL;
 }
 
@@ -68,7 +68,7 @@ static struct placement *placements(const struct spec *s) {
         return s->axes[AXIS_PLACEMENT].values;
 }
 
-/* As a host of two nodes and three CPUs does. */
+/* Expands pairs as a host of two nodes and three CPUs does. */
 static int expand(struct spec *spec, struct refusal *r) {
         const struct end_placement nodes[] = {{.node = 0, .cpu = -1}, {.node = 1, .cpu = -1}},
                                    cpus[] = {{.node = -1, .cpu = 0}, {.node = -1, .cpu = 1}, {.node = -1, .cpu = 5}};
@@ -100,6 +100,12 @@ static void check_merged(const struct spec *spec) {
               again->rate == spec->rate && memcmp(&again->options, &spec->options, sizeof(spec->options)) == 0 &&
               memcmp(&again->require, &spec->require, sizeof(spec->require)) == 0 &&
               memcmp(&again->tune, &spec->tune, sizeof(spec->tune)) == 0);
+        CHECK_UINT(again->n_facts, spec->n_facts);
+        for (size_t i = 0; i < spec->n_facts; i++) {
+                const struct spec_fact *x = &again->facts[i], *y = &spec->facts[i];
+                CHECK(x->group == y->group && strcmp(x->name, y->name) == 0 && x->number == y->number);
+                CHECK(!x->text == !y->text && (!x->text || strcmp(x->text, y->text) == 0));
+        }
         CHECK_INT(spec_points(spec, &a, &r), 0);
         CHECK_INT(expand(again, &r), 0);
         CHECK_INT(spec_points(again, &b, &r), 0);
@@ -295,8 +301,8 @@ static void presets_are_good(void) {
         }
 }
 
-/* Every ordered pair, for each workload in its own words; a workload of one agent takes the pairs of a CPU with itself.
- */
+/* Every ordered pair, for each workload with its own roles; a workload of one agent takes the pairs of a CPU with
+ * itself. */
 static void pairs_are_expanded(void) {
         static const char text[] = "{\"workload\":[\"stream\",\"pingpong\",\"syscall\"],\"skip_impossible\":true}";
         const struct end_placement cpus[] = {{.node = -1, .cpu = 4}, {.node = -1, .cpu = 6}};
@@ -399,19 +405,19 @@ static void order_of_points(void) {
 static void point_as_json(void) {
         static const char pipe_point[] = "{\"workload\":\"stream\",\"transport\":\"pipe\",\"message_size\":4096,"
                                          "\"threads\":1,\"copy_mode\":\"two-copy\",\"engine\":\"syscall\","
-                                         "\"placement\":\"default\"}";
+                                         "\"source\":\"hot\",\"placement\":\"default\"}";
         static const char *const bad[] = {
                 "",
                 "[]",
                 "{}",
                 "{\"workload\":\"stream\"}",
-                /* a field too many, a word that is none, a role that the workload has not */
+                /* a field too many, an unknown name, a role that the workload has not */
                 "{\"workload\":\"stream\",\"transport\":\"pipe\",\"message_size\":4096,\"threads\":1,"
                 "\"copy_mode\":\"two-copy\",\"engine\":\"syscall\",\"wait\":\"block\",\"placement\":\"default\"}",
                 "{\"workload\":\"stream\",\"transport\":\"pip\",\"message_size\":4096,\"threads\":1,"
-                "\"copy_mode\":\"two-copy\",\"engine\":\"syscall\",\"placement\":\"default\"}",
+                "\"copy_mode\":\"two-copy\",\"engine\":\"syscall\",\"source\":\"hot\",\"placement\":\"default\"}",
                 "{\"workload\":\"stream\",\"transport\":\"pipe\",\"message_size\":0,\"threads\":1,"
-                "\"copy_mode\":\"two-copy\",\"engine\":\"syscall\",\"placement\":\"default\"}",
+                "\"copy_mode\":\"two-copy\",\"engine\":\"syscall\",\"source\":\"hot\",\"placement\":\"default\"}",
                 "{\"workload\":\"stream\",\"transport\":\"pipe\",\"message_size\":4096,\"threads\":1,"
                 "\"copy_mode\":\"two-copy\",\"engine\":\"syscall\",\"placement\":{\"initiator\":{\"cpu\":0}}}",
         };
@@ -535,22 +541,90 @@ static void shuffle_is_fair(void) {
         CHECK_UINT(order[0] | order[1] | order[2] | order[3], 0);
 }
 
-/* What was stored before there was a choice had the shuffled order; what is stored now says which. */
-static void order_of_a_stored_spec(void) {
+/* What is written with a spec is what it is read as, and a switch that is off is not written. */
+static void stored_spec_is_read_as_posted(void) {
         static const struct {
                 const char *text;
                 enum spec_order order;
-        } cases[] = {{"{}", ORDER_SHUFFLED},
-                     {"{\"order\":\"shuffled\"}", ORDER_SHUFFLED},
-                     {"{\"order\":\"blocks\"}", ORDER_BLOCKS}};
+                bool stamp;
+        } cases[] = {{"{\"transport\":\"tcp\"}", ORDER_BLOCKS, false},
+                     {"{\"transport\":\"tcp\",\"stamp\":false,\"order\":\"shuffled\"}", ORDER_SHUFFLED, false},
+                     {"{\"transport\":[\"pipe\",\"tcp\"],\"stamp\":true}", ORDER_BLOCKS, true}};
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                struct spec *posted = NULL, *stored = NULL;
+                struct refusal r;
+                CHECK_INT(spec_parse(cases[i].text, strlen(cases[i].text), &posted, &r), 0);
+                CHECK_INT(spec_parse_stored(posted->merged_json, strlen(posted->merged_json), &stored, &r), 0);
+                CHECK((strstr(posted->merged_json, "\"stamp\"") != NULL) == cases[i].stamp);
+                CHECK_INT(posted->stamp, cases[i].stamp);
+                CHECK_INT(stored->stamp, cases[i].stamp);
+                CHECK_INT(posted->order, cases[i].order);
+                CHECK_INT(stored->order, cases[i].order);
+                spec_free(posted);
+                spec_free(stored);
+        }
+}
+
+/* A setting of the host that is not restored yet spoils no run that has nothing to do with settings. */
+static void a_spec_depends_on_what_settings_change(void) {
+        static const struct {
+                const char *text;
+                bool depends;
+        } cases[] = {
+                {"{\"preset\": \"quick\"}", false},
+                {"{\"preset\": \"quick\", \"require\": {\"build\": {\"version\": \"1\"}}}", false},
+                {"{\"preset\": \"quick\", \"require\": {\"mitigations\": {\"meltdown\": \"Not affected\"}}}", false},
+                {"{\"preset\": \"quick\", \"require\": {\"hostname\": \"lab\", \"smt\": true}}", false},
+                {"{\"preset\": \"quick\", \"require\": {\"numa_balancing\": false}}", true},
+                {"{\"preset\": \"quick\", \"require\": {\"governor\": \"performance\"}}", true},
+                {"{\"preset\": \"quick\", \"require\": {\"transparent_hugepage\": \"never\"}}", true},
+                {"{\"preset\": \"quick\", \"require\": {\"transparent_hugepage_shmem\": \"never\"}}", true},
+                {"{\"preset\": \"quick\", \"require\": {\"cpufreq_governor\": \"performance\"}}", true},
+                {"{\"preset\": \"quick\", \"require\": {\"cpufreq_energy_preference\": \"performance\"}}", true},
+                {"{\"preset\": \"quick\", \"require\": {\"hostname\": \"lab\", \"cpuidle_states\": \"POLL\"}}", true},
+                {"{\"preset\": \"quick\", \"tune\": {\"idle_states\": false}}", true},
+        };
+        struct refusal r;
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 struct spec *s = NULL;
-                struct refusal r;
-                CHECK_INT(spec_parse_stored(cases[i].text, strlen(cases[i].text), &s, &r), 0);
-                enum spec_order order = s->order;
+                struct point p = {0};
+                if (spec_parse(cases[i].text, strlen(cases[i].text), &s, &r) < 0)
+                        CHECK_FAIL("%s: %s", cases[i].text, r.detail);
+                CHECK_INT(spec_depends_on_host(s, &p), cases[i].depends);
+                p.placement.require.smt = TOGGLE_ON;
+                CHECK_INT(spec_depends_on_host(s, &p), cases[i].depends);
+                p.placement.require.numa_balancing = TOGGLE_ON;
+                CHECK(spec_depends_on_host(s, &p));
                 spec_free(s);
-                CHECK_INT(order, cases[i].order);
         }
+}
+
+/* Baselines compare the text. */
+static void equal_requirements_are_equal_text(void) {
+        static const char *const texts[] = {
+                "{\"preset\": \"quick\", \"require\": {\"hostname\": \"lab\", \"swappiness\": 60, \"build\": "
+                "{\"version\": "
+                "\"1\", \"commit\": \"c\"}, \"mitigations\": {\"l1tf\": \"a\", \"meltdown\": \"b\", \"retbleed\": "
+                "\"c\"}}}",
+                "{\"preset\": \"quick\", \"require\": {\"mitigations\": {\"retbleed\": \"c\", \"l1tf\": \"a\", "
+                "\"meltdown\": "
+                "\"b\"}, \"build\": {\"commit\": \"c\", \"version\": \"1\"}, \"swappiness\": 60, \"hostname\": "
+                "\"lab\"}}",
+        };
+        struct spec *s[ELEMENTS(texts)] = {NULL};
+        struct refusal r;
+        for (size_t i = 0; i < ELEMENTS(texts); i++)
+                if (spec_parse(texts[i], strlen(texts[i]), &s[i], &r) < 0)
+                        CHECK_FAIL("%s: %s", texts[i], r.detail);
+        CHECK_STRING(s[1]->merged_json, s[0]->merged_json);
+        const char *at = s[1]->merged_json;
+        static const char *const order[] = {"hostname",    "swappiness", "build",    "version", "commit",
+                                            "mitigations", "l1tf",       "meltdown", "retbleed"};
+        for (size_t i = 0; at && i < ELEMENTS(order); i++)
+                at = strstr(at, order[i]);
+        CHECK(at != NULL);
+        for (size_t i = 0; i < ELEMENTS(texts); i++)
+                spec_free(s[i]);
 }
 
 int main(void) {
@@ -569,8 +643,10 @@ int main(void) {
         RUN(end_in_messages);
         RUN(descriptors_of_points);
         RUN(buffers_of_a_multishot_receive);
-        RUN(order_of_a_stored_spec);
+        RUN(stored_spec_is_read_as_posted);
         RUN(shuffle_vectors);
         RUN(shuffle_is_fair);
+        RUN(a_spec_depends_on_what_settings_change);
+        RUN(equal_requirements_are_equal_text);
         return check_end();
 }

@@ -14,9 +14,9 @@ static const struct request_record no_key = {NULL, "extend"};
 /* Runs all that is queued; the number of runs, of which each but those of `failing` (bits by turn) is done. */
 static int run_all(struct fixture *f, unsigned failing) {
         int n = 0;
-        for (int64_t id; (id = fixture_start(f->store)) > 0; n++)
-                if (fixture_finish(f->store, id, failing >> n & 1 ? STATE_FAILED : STATE_DONE,
-                                   failing >> n & 1 ? "broken" : NULL) < 0)
+        for (int64_t id; (id = fixture_start(f->store)) > 0; n++, failing >>= 1)
+                if (fixture_finish(f->store, id, failing & 1 ? STATE_FAILED : STATE_DONE,
+                                   failing & 1 ? "broken" : NULL) < 0)
                         return -1;
         return n;
 }
@@ -111,7 +111,7 @@ static void test_retry_what_failed(void) {
         CHECK_INT(fixture_add(f.store, 2, 2, NULL, &id), 0);
         CHECK_INT(run_all(&f, 1u << 1 | 1u << 2), 4);
         CHECK_INT(fixture_experiment_state(f.store, id), STATE_FAILED);
-        CHECK_INT(store_retry_experiment(f.store, id, &no_key), 0);
+        CHECK_INT(store_retry_some(f.store, id, false, &no_key), 0);
         CHECK_INT(fixture_reopen(&f), 0);
 
         struct experiment_record e;
@@ -130,8 +130,8 @@ static void test_retry_what_failed(void) {
         CHECK_INT(run_all(&f, 0), 2);
         CHECK_INT(fixture_experiment_state(f.store, id), STATE_DONE);
         CHECK_INT(number(&f, "SELECT count(*) FROM runs WHERE attempt = 2"), 2);
-        CHECK_INT(store_retry_experiment(f.store, id, &no_key), -ENODATA);
-        CHECK_INT(store_retry_experiment(f.store, 99, &no_key), -ENOENT);
+        CHECK_INT(store_retry_some(f.store, id, false, &no_key), -ENODATA);
+        CHECK_INT(store_retry_some(f.store, 99, false, &no_key), -ENOENT);
 }
 
 static void test_retry_what_was_cancelled(void) {
@@ -144,13 +144,13 @@ static void test_retry_what_was_cancelled(void) {
         CHECK_INT(running, run);
         CHECK_INT(fixture_finish(f.store, run, STATE_CANCELLED, NULL), 0);
         CHECK_INT(fixture_experiment_state(f.store, id), STATE_CANCELLED);
-        CHECK_INT(store_retry_experiment(f.store, id, &no_key), 0);
+        CHECK_INT(store_retry_some(f.store, id, false, &no_key), 0);
         CHECK_INT(run_all(&f, 0), 4);
         CHECK_INT(fixture_experiment_state(f.store, id), STATE_DONE); /* the cancellation is forgotten */
         CHECK_INT(number(&f, "SELECT runs_cancelled FROM experiments"), 0);
 }
 
-/* One that was given up after three attempts has three more when a person asks for it. */
+/* A run that was given up after three attempts has three more when a user requests it. */
 static void test_retry_has_its_own_attempts(void) {
         FIXTURE f;
         int64_t id;
@@ -164,9 +164,116 @@ static void test_retry_has_its_own_attempts(void) {
                         CHECK_UINT(counts.given_up, attempt + 1 == RUN_ATTEMPTS_MAX);
                 }
                 CHECK_INT(fixture_experiment_state(f.store, id), STATE_FAILED);
-                CHECK_INT(store_retry_experiment(f.store, id, &no_key), 0);
+                CHECK_INT(store_retry_some(f.store, id, false, &no_key), 0);
         }
         CHECK_INT(number(&f, "SELECT attempt FROM runs"), 2 * RUN_ATTEMPTS_MAX);
+}
+
+/* What a crash leaves is what the portions before it made: the rest can be queued by whoever asks again. */
+static void test_retry_in_portions(void) {
+        FIXTURE f;
+        int64_t id, running, known;
+        char *text = NULL;
+        struct recovery recovery;
+        const struct request_record request = {"key", "retry 1"};
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 64, 16, NULL, &id), 0);
+        while (store_cancel_experiment(f.store, id, &running) == 1)
+                ;
+        CHECK_INT(number(&f, "SELECT runs_cancelled FROM experiments"), 64 * 16);
+        CHECK_INT(store_retry_some(f.store, id, false, &request), 1);
+        CHECK_INT(number(&f, "SELECT count(*) FROM runs WHERE state = 'queued'"), STORE_STEP_ROWS);
+        CHECK_INT(number(&f, "SELECT runs_cancelled FROM experiments"), 64 * 16 - STORE_STEP_ROWS);
+        CHECK_INT(store_find_idempotency(f.store, "key", &known, &text), -ENOENT);
+        CHECK_INT(fixture_reopen(&f), 0);
+        CHECK_INT(store_recover(f.store, &recovery), 0);
+        CHECK_INT(fixture_experiment_state(f.store, id), STATE_QUEUED);
+        CHECK_INT(store_retry_some(f.store, id, false, &request), 1);
+        CHECK_INT(store_retry_some(f.store, id, true, &request), 0);
+        CHECK_INT(number(&f, "SELECT count(*) FROM runs WHERE state = 'queued'"), 64 * 16);
+        CHECK_INT(number(&f, "SELECT runs_cancelled + runs_failed FROM experiments"), 0);
+        CHECK_INT(store_find_idempotency(f.store, "key", &known, &text), 0);
+        CHECK_STRING(text, "retry 1");
+        free(text);
+        /* as many as are whole portions: the last finds nothing, and ends it */
+        CHECK_INT(store_retry_some(f.store, id, true, &no_key), 0);
+        CHECK_INT(store_retry_some(f.store, id, false, &no_key), -ENODATA);
+}
+
+/* 16 repetitions of an experiment of 64 points, each in the order of the points. */
+static int extend_much(struct fixture *f, int64_t id, uint32_t first, const struct request_record *request) {
+        static uint32_t order[64 * 16];
+        for (uint32_t i = 0; i < ELEMENTS(order); i++)
+                order[i] = i % 64;
+        return store_extend_some(f->store, id,
+                                 &(struct extension){.order = order,
+                                                     .n_points = 64,
+                                                     .first_repetition = first,
+                                                     .repetitions = 16,
+                                                     .in_blocks = true},
+                                 request);
+}
+
+/* Whether the runs are those of so many repetitions, each a block, at places without a gap. */
+static bool is_whole(struct fixture *f, int64_t repetitions) {
+        return number(f, "SELECT count(*) FROM runs") == 64 * repetitions &&
+               number(f, "SELECT max(position) + 1 FROM runs") == 64 * repetitions &&
+               number(f, "SELECT runs_total FROM experiments") == 64 * repetitions &&
+               number(f, "SELECT count(*) FROM runs JOIN points ON points.id = point_id WHERE "
+                         "block = repetition AND position = 64 * (repetition - 1) + ordinal") == 64 * repetitions &&
+               number(f, "SELECT count(DISTINCT runs.change) FROM runs") == 64 * repetitions &&
+               number(f, "SELECT count(*) FROM extensions") == 0;
+}
+
+/* With the first portion the whole extension is promised, and a crash after it loses nothing of it. */
+static void test_extend_in_portions(void) {
+        FIXTURE f;
+        int64_t id, known, change;
+        char *text = NULL;
+        struct recovery recovery;
+        const struct request_record request = {"key", "extend 1 16"};
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 64, 1, NULL, &id), 0);
+        CHECK_INT(extend_much(&f, id, 2, &request), 1);
+        CHECK_INT(number(&f, "SELECT count(*) FROM runs"), 64 + STORE_STEP_ROWS);
+        CHECK_INT(number(&f, "SELECT runs_total FROM experiments"), 64 * 17);
+        CHECK_INT(store_find_idempotency(f.store, "key", &known, &text), 0);
+        free(text);
+        CHECK_INT(store_last_change(f.store, &change), 0);
+        CHECK_INT(store_extend_more(f.store, id + 1), 0); /* another experiment has none */
+        CHECK_INT(store_extend_more(f.store, id), 1);
+        CHECK(number(&f, "SELECT max(change) FROM runs") > change); /* streams that are past it get the new runs, too */
+        CHECK_INT(store_extend_more(f.store, id), 1);
+        CHECK_INT(store_extend_more(f.store, id), 0);
+        CHECK(is_whole(&f, 17));
+        CHECK_INT(extend_much(&f, id, 18, &no_key), 1);
+        CHECK_INT(fixture_reopen(&f), 0);
+        CHECK_INT(store_recover(f.store, &recovery), 0);
+        CHECK(is_whole(&f, 33));
+        CHECK_INT(store_extend_more(f.store, 0), 0);
+}
+
+/* No other operation meets half of an extension. */
+static void test_what_meets_an_extension(void) {
+        FIXTURE f;
+        int64_t id, running;
+        unsigned n = 0;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 64, 1, NULL, &id), 0);
+        CHECK_INT(extend_much(&f, id, 2, &no_key), 1);
+        CHECK_INT(run_all(&f, 0), 64 + STORE_STEP_ROWS);
+        CHECK_INT(fixture_experiment_state(f.store, id), STATE_RUNNING); /* it is not over */
+        while (store_cancel_experiment(f.store, id, &running) == 1)
+                n++;
+        CHECK(n >= 2);
+        CHECK(is_whole(&f, 17));
+        CHECK_INT(fixture_experiment_state(f.store, id), STATE_CANCELLED);
+        CHECK_INT(number(&f, "SELECT runs_cancelled FROM experiments"), 64 * 16 - STORE_STEP_ROWS);
+        CHECK_INT(fixture_add(f.store, 64, 1, NULL, &id), 0);
+        CHECK_INT(extend_much(&f, id, 2, &no_key), 1);
+        CHECK_INT(store_delete_experiment(f.store, id), 0);
+        CHECK_INT(store_extend_more(f.store, 0), 0);
+        CHECK_INT(extend_much(&f, id + 1, 2, &no_key), -EBADMSG);
 }
 
 static void test_keys(void) {
@@ -198,6 +305,9 @@ int main(void) {
         RUN(test_retry_what_failed);
         RUN(test_retry_what_was_cancelled);
         RUN(test_retry_has_its_own_attempts);
+        RUN(test_retry_in_portions);
+        RUN(test_extend_in_portions);
+        RUN(test_what_meets_an_extension);
         RUN(test_keys);
         return check_end();
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The power fails at each single operation of the disk, and the disk is full at each single write: everything that the
- * store has acknowledged is in the database afterwards, and nothing else except, perhaps, the step in progress.
+ * The power fails at each single operation of the steps, and the disk is full at each write: everything
+ * that the store has acknowledged is in the database afterwards, and nothing else except, perhaps, the step in
+ * progress.
  *
  * A run without a fault records the content of the database after each step. After a cut in step k it must be that
  * after k - 1 or k.
@@ -10,6 +11,8 @@
 
 #include "daemon/log.h"
 #include "daemon/store/internal.h"
+#include "daemon/store/reserve.h"
+#include "tests/unit/campaign.h"
 #include "tests/unit/check.h"
 #include "tests/unit/fault-vfs.h"
 #include "tests/unit/lanes.h"
@@ -17,8 +20,20 @@
 
 #include <errno.h>
 
-#define STEPS 17
+#define STEPS 25
 #define LANES_OF_WORK 2u /* that wait for nothing: there is a use for them where there are CPUs */
+#define RANDOM_CUTS 60u
+#define MAKING_STRIDE 5u /* the migrations are transactions of one kind: of their operations each fifth is cut */
+
+/* A directory for the store, with a sparse file in place of its reserve: 16 MiB written at each of thousands of
+ * openings would take most of the time. */
+static void make_dir(struct fixture *f) {
+        char path[300];
+        fixture_dir(f);
+        (void) snprintf(path, sizeof(path), "%s/" RESERVE_FILE, f->dir);
+        _cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        CHECK(fd >= 0 && ftruncate(fd, RESERVE_BYTES) == 0);
+}
 
 static int add_samples(struct store *s, int64_t experiment, int64_t run, uint32_t n) {
         static char agent[] = "receiver";
@@ -28,6 +43,8 @@ static int add_samples(struct store *s, int64_t experiment, int64_t run, uint32_
                         .experiment_id = experiment, .run_id = run, .agent = agent, .second = i, .interval_ns = 1};
         return store_add_samples(s, batch, n);
 }
+
+static struct importing importing; /* of the steps' store */
 
 static int step(struct store *s, unsigned n) {
         int64_t id, running;
@@ -67,6 +84,26 @@ static int step(struct store *s, unsigned n) {
                 return fixture_finish(s, 9, STATE_FAILED, "pipe: broken");
         case 16:
                 return fixture_add(s, 3, 3, "last", &id);
+        case 17:
+                return fixture_begin_import(s, &importing);
+        case 18:
+        case 19:
+                return fixture_import_runs(&importing, n - 18);
+        case 20:
+        case 21:
+                return fixture_import_part(&importing, n - 20);
+        case 22:
+                r = fixture_end_import(&importing, "whole");
+                if (r == 0) /* else it can be ended again */
+                        store_import_deinit(&importing);
+                return r;
+        case 23:
+                r = fixture_begin_import(s, &importing);
+                store_import_deinit(&importing); /* it is abandoned */
+                return r;
+        case 24:
+                r = store_tidy(s);
+                return r < 0 ? r : 0;
         }
         return -EINVAL;
 }
@@ -86,6 +123,9 @@ static char *digest(struct store *s) {
                     "COALESCE(result, '')), '') FROM runs) || '#' ||"
                     "(SELECT COALESCE(group_concat(change || ' ' || run_id), '') FROM samples) || '#' ||"
                     "(SELECT COALESCE(group_concat(change || ' ' || experiment_id), '') FROM deletions) || '#' ||"
+                    "(SELECT COALESCE(group_concat(experiment_id || sha256), '') FROM bundles) || '#' ||"
+                    "(SELECT COALESCE(group_concat(experiment_id || ' ' || part || hex(data)), '') FROM bundle_parts) "
+                    "|| '#' ||"
                     "(SELECT COALESCE(group_concat(experiment_id), '') FROM forgotten)") < 0 ||
             db_step(&q) <= 0)
                 return NULL;
@@ -102,15 +142,51 @@ static void free_expected(void) {
         }
 }
 
-/* The number of operations of all steps, and of those before the database is closed. */
-static struct { unsigned operations, writes, syncs; } taken;
+/* The number of operations of all steps; of those that make the database before them. */
+static struct { unsigned operations, writes, syncs, making; } taken;
+
+/* An empty database, as it lies on the disk: what the steps begin with, as making it anew for each cut takes longer
+ * than all of them. */
+static struct {
+        uint8_t *data;
+        size_t size;
+} made;
+
+static bool make(void) {
+        FIXTURE f;
+        make_dir(&f);
+        fault_reset(FAULT_NONE, 0);
+        if (store_open(&f.store, f.dir) < 0)
+                return false;
+        taken.making = fault.operations;
+        store_close(util_steal(&f.store));
+        for (unsigned i = 0; i < fault.n_files; i++)
+                if (fault.files[i].exists && fault.files[i].size > 0) {
+                        made.size = fault.files[i].size;
+                        made.data = fault_check(realloc(made.data, made.size));
+                        memcpy(made.data, fault.files[i].durable, made.size);
+                }
+        return made.size > 0;
+}
+
+static int open_made(struct fixture *f, enum fault_kind kind, unsigned at) {
+        char path[300];
+        make_dir(f);
+        (void) snprintf(path, sizeof(path), "%s/ipclab.db", f->dir);
+        FILE *file = fopen(path, "we");
+        if (!file)
+                return -errno;
+        size_t n = fwrite(made.data, 1, made.size, file);
+        if (fclose(file) != 0 || n != made.size)
+                return -EIO;
+        fault_reset(kind, at);
+        return store_open(&f->store, f->dir);
+}
 
 static bool learn(void) {
         FIXTURE f;
-        fixture_dir(&f);
-        fault_reset(FAULT_NONE, 0);
         free_expected();
-        if (store_open(&f.store, f.dir) < 0)
+        if (!make() || open_made(&f, FAULT_NONE, 0) < 0)
                 return false;
         expected[0] = digest(f.store);
         for (unsigned i = 0; i < STEPS; i++) {
@@ -133,12 +209,11 @@ static bool learn(void) {
 /* Runs the steps on a disk that fails at operation `at`. Returns the number of acknowledged steps, -1 when opening
  * fails. */
 static int work(struct fixture *f, enum fault_kind kind, unsigned at, const char *pragma) {
-        fixture_dir(f);
-        fault_reset(kind, at);
-        if (store_open(&f->store, f->dir) < 0)
+        if (open_made(f, kind, at) < 0)
                 return -1;
         if (pragma && db_run_script(f->store->db, pragma) < 0)
                 return -1;
+        importing = (struct importing){0};
         for (int i = 0; i < STEPS; i++)
                 if (step(f->store, (unsigned) i) < 0)
                         return i;
@@ -148,7 +223,7 @@ static int work(struct fixture *f, enum fault_kind kind, unsigned at, const char
 /* Whether the image opens, is sound and has the acknowledged content. */
 static bool image_holds(int acknowledged, unsigned percent, unsigned seed) {
         FIXTURE image;
-        fixture_dir(&image);
+        make_dir(&image);
         fault_write_image(image.dir, percent, seed);
         enum fault_kind kind = fault.kind;
         bool dead = fault.dead;
@@ -160,6 +235,13 @@ static bool image_holds(int acknowledged, unsigned percent, unsigned seed) {
         good = good &&
                db_get_one(image.store->db, &sound,
                           "SELECT count(*) = 1 AND max(integrity_check) = 'ok' FROM pragma_integrity_check") == 0;
+        good = good && sound;
+        /* what a read returns has all of its runs, also of another host */
+        good = good &&
+               db_get_one(image.store->db, &sound,
+                          "SELECT NOT EXISTS (SELECT 1 FROM experiments AS e WHERE " SHOWN(
+                                  "id") " AND "
+                                        "runs_total <> (SELECT count(*) FROM runs WHERE experiment_id = e.id))") == 0;
         good = good && sound;
         char *found = good ? digest(image.store) : NULL;
         good = found && (strcmp(found, expected[acknowledged < 0 ? 0 : acknowledged]) == 0 ||
@@ -176,23 +258,34 @@ static bool image_holds(int acknowledged, unsigned percent, unsigned seed) {
         return good;
 }
 
-static const unsigned percents[] = {0, 100, 50, 90}; /* of the unsynced sectors that made it */
+/* Of the unsynced sectors that made it. Of neighbouring cuts, which have most sectors in common, one sees the first two
+ * and the other the last. */
+static const unsigned percents[][2] = {{0, 50}, {100, 90}};
 
-/* A cut at the operation; whether all images of the disk hold, of which the first that does not is printed. */
-static bool cut_at(unsigned at, const char *pragma, bool quiet) {
+/* Whether the images of the disk after a cut hold, of which the first that does not is printed. */
+static bool images_hold(int acknowledged, unsigned at, const unsigned of_the_rest[2], unsigned seed, bool quiet) {
+        bool good = true;
+        for (unsigned k = 0; good && k < ELEMENTS(percents[0]); k++) {
+                good = image_holds(acknowledged, of_the_rest[k], seed + k);
+                if (!good && !quiet)
+                        fprintf(stderr, "cut at operation %u, after %d steps, %u %% of the rest written, seed %u\n", at,
+                                acknowledged, of_the_rest[k], seed + k);
+        }
+        return good;
+}
+
+static bool cut_with(unsigned at, const unsigned of_the_rest[2], unsigned seed, const char *pragma, bool quiet) {
         FIXTURE f;
         int acknowledged = work(&f, FAULT_POWER, at, pragma);
-        bool good = true;
         if (!fault.happened) /* it falls in the last checkpoint */
                 store_close(util_steal(&f.store));
-        for (unsigned k = 0; good && k < ELEMENTS(percents); k++) {
-                good = image_holds(acknowledged, percents[k], at * 7 + k);
-                if (!good && !quiet)
-                        fprintf(stderr, "cut at operation %u, after %d steps, %u %% of the rest kept\n", at,
-                                acknowledged, percents[k]);
-        }
+        bool good = images_hold(acknowledged, at, of_the_rest, seed, quiet);
         store_close(util_steal(&f.store)); /* a dead disk: it can change nothing any more */
         return good;
+}
+
+static bool cut_at(unsigned at, const char *pragma, bool quiet) {
+        return cut_with(at, percents[at % ELEMENTS(percents)], at * 7, pragma, quiet);
 }
 
 static void cut_anywhere(void) {
@@ -201,10 +294,41 @@ static void cut_anywhere(void) {
                         CHECK(cut_at(at, NULL, false));
 }
 
+/* Any of the unsynced sectors, whatever their order and however few of a write. */
+static void cut_at_random(void) {
+        unsigned n = campaign_count("IPCLAB_POWERCUTS", RANDOM_CUTS);
+        for (unsigned i = 0; i < n; i++) {
+                unsigned seed = i;
+                const unsigned at = 1 + (unsigned) rand_r(&seed) % taken.operations;
+                const unsigned of_the_rest[] = {(unsigned) rand_r(&seed) % 101, (unsigned) rand_r(&seed) % 101};
+                if (lanes_my_turn())
+                        CHECK(cut_with(at, of_the_rest, seed, NULL, false));
+        }
+}
+
+static void cut_while_made(void) {
+        for (unsigned at = 1; at <= taken.making; at += MAKING_STRIDE) {
+                if (!lanes_my_turn())
+                        continue;
+                FIXTURE f;
+                make_dir(&f);
+                fault_reset(FAULT_POWER, at);
+                CHECK(store_open(&f.store, f.dir) < 0 || at == taken.making);
+                CHECK(images_hold(-1, at, percents[at % ELEMENTS(percents)], at * 7, false));
+                store_close(util_steal(&f.store));
+        }
+}
+
 static void test_power_cut_anywhere(void) {
         CHECK(learn());
         CHECK(taken.operations > 100);
         CHECK_LANES(LANES_OF_WORK, NULL, cut_anywhere);
+        CHECK_LANES(LANES_OF_WORK, NULL, cut_while_made);
+        CHECK_LANES(LANES_OF_WORK, NULL, cut_at_random);
+        printf("counted: %u power cuts at random among %u operations, one at each of them and %u while the database "
+               "is made: two torn images of each\n",
+               campaign_count("IPCLAB_POWERCUTS", RANDOM_CUTS), taken.operations,
+               (taken.making + MAKING_STRIDE - 1) / MAKING_STRIDE);
 }
 
 /* The same test must fail with synchronous=NORMAL, or it would prove nothing. */
@@ -226,7 +350,7 @@ static void full_anywhere(void) {
                 int acknowledged = work(&f, FAULT_FULL, at, NULL);
                 CHECK(fault.happened);
                 if (acknowledged < 0)
-                        continue; /* full while the database was made: the daemon does not start */
+                        continue; /* full while it was opened: the daemon does not start */
                 int64_t sound;
                 CHECK_INT(db_get_one(f.store->db, &sound, "SELECT integrity_check = 'ok' FROM pragma_integrity_check"),
                           0);
@@ -249,7 +373,7 @@ static void test_full_anywhere(void) {
 static void test_full_is_called_full(void) {
         FIXTURE f;
         int64_t id;
-        fixture_dir(&f);
+        make_dir(&f);
         fault_reset(FAULT_NONE, 0);
         CHECK_INT(store_open(&f.store, f.dir), 0);
         fault.kind = FAULT_FULL;
@@ -270,8 +394,8 @@ static void failed_sync(void) {
                 CHECK(fault.happened);
                 if (acknowledged < 0)
                         continue;
-                for (unsigned k = 0; k < ELEMENTS(percents); k++)
-                        CHECK(image_holds(acknowledged, percents[k], at + k));
+                for (unsigned k = 0; k < ELEMENTS(percents[0]); k++)
+                        CHECK(image_holds(acknowledged, percents[at % ELEMENTS(percents)][k], at + k));
                 store_close(util_steal(&f.store));
         }
 }
@@ -293,6 +417,7 @@ int main(void) {
         RUN(test_full_is_called_full);
         RUN(test_failed_sync);
         free_expected();
+        free(made.data);
         fault_reset(FAULT_NONE, 0);
         return check_end();
 }

@@ -304,6 +304,88 @@ static void test_totals(void) {
         CHECK(t.database_bytes > 4096);
 }
 
+/* What they were summed up from before they were kept. */
+static bool totals_are_true(struct fixture *f) {
+        struct store_totals t = {0};
+        _cleanup_query_ struct db_query q = {0};
+        return store_totals(f->store, &t) == 0 &&
+               db_select_all(f->store->db, &q,
+                             "SELECT COALESCE(SUM(state = 'queued'), 0), COALESCE(SUM(runs_done), 0), "
+                             "COALESCE(SUM(runs_failed), 0) FROM experiments WHERE " SHOWN("id")) == 0 &&
+               db_step(&q) > 0 && db_column_i64(&q, 0) == (int64_t) t.experiments_queued &&
+               db_column_i64(&q, 1) == (int64_t) t.runs_done && db_column_i64(&q, 2) == (int64_t) t.runs_failed;
+}
+
+static void test_totals_stay_true(void) {
+        FIXTURE f;
+        int64_t first, second, many;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 2, 1, NULL, &first), 0);
+        CHECK_INT(fixture_add(f.store, 1, 1, NULL, &second), 0);
+        CHECK_INT(fixture_add(f.store, 1, STORE_STEP_ROWS + 1, NULL, &many), 0); /* among the forgotten meanwhile */
+        CHECK(totals_are_true(&f));
+        CHECK_INT(fixture_finish(f.store, fixture_start(f.store), STATE_DONE, NULL), 0);
+        CHECK(totals_are_true(&f));
+        CHECK_INT(fixture_finish(f.store, fixture_start(f.store), STATE_FAILED, "x"), 0);
+        CHECK(totals_are_true(&f));
+        CHECK_INT(store_delete_experiment(f.store, first), 0);
+        CHECK(totals_are_true(&f));
+        for (int more = 1; more != 0;) {
+                CHECK((more = store_tidy(f.store)) >= 0);
+                CHECK(totals_are_true(&f));
+        }
+        CHECK_INT(fixture_reopen(&f), 0);
+        CHECK(totals_are_true(&f));
+        struct store_totals t;
+        CHECK_INT(store_totals(f.store, &t), 0);
+        CHECK_UINT(t.experiments_queued, 2);
+        CHECK_UINT(t.runs_done + t.runs_failed, 0);
+}
+
+/* Each part is found by its key. */
+static void test_totals_scan_no_table(void) {
+        FIXTURE f;
+        fixture_open(&f);
+        _cleanup_query_ struct db_query q = {0};
+        int steps = 0, r;
+        CHECK_INT(db_select_all(f.store->db, &q, "EXPLAIN QUERY PLAN " STORE_TOTALS_SQL), 0);
+        while ((r = db_step(&q)) > 0) {
+                _cleanup_free_ char *step = db_column_text(&q, 3);
+                CHECK(step);
+                if (strncmp(step, "SCAN", 4) == 0 && strcmp(step, "SCAN CONSTANT ROW") != 0)
+                        CHECK_FAIL("%s", step);
+                steps++;
+        }
+        CHECK_INT(r, 0);
+        CHECK(steps > 4);
+}
+
+/* Bundles may come in any order: what counts is when they were measured. */
+static void test_newest_of_a_host_was_measured_last(void) {
+        FIXTURE f;
+        int64_t ids[3];
+        struct experiment_change *list = NULL;
+        size_t n = 0;
+        fixture_open(&f);
+        for (unsigned i = 0; i < ELEMENTS(ids); i++) {
+                struct importing importing = {0};
+                char digest[8];
+                (void) snprintf(digest, sizeof(digest), "%u", i);
+                CHECK_INT(fixture_begin_import(f.store, &importing), 0);
+                ids[i] = importing.id;
+                int r = fixture_import_runs(&importing, 0);
+                if (r == 0)
+                        r = fixture_end_import(&importing, digest);
+                store_import_deinit(&importing);
+                CHECK_INT(r, 0);
+        }
+        CHECK_INT(db_run(f.store->db, "UPDATE experiments SET finished_at = 9 WHERE id = ?", DB_INT(ids[0])), 0);
+        CHECK_INT(store_measured(f.store, "elsewhere", &list, &n), 0);
+        bool good = n == 3 && list[0].id == ids[0] && list[1].id == ids[2] && list[2].id == ids[1];
+        free(list);
+        CHECK(good);
+}
+
 int main(void) {
         RUN(test_samples_come_back);
         RUN(test_samples_of_running_runs_only);
@@ -315,6 +397,9 @@ int main(void) {
         RUN(test_an_interrupted_run_is_a_change_of_all);
         RUN(test_a_return_to_the_queue_is_a_change_of_all);
         RUN(test_points_with_their_runs);
+        RUN(test_newest_of_a_host_was_measured_last);
         RUN(test_totals);
+        RUN(test_totals_stay_true);
+        RUN(test_totals_scan_no_table);
         return check_end();
 }

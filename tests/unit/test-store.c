@@ -182,6 +182,11 @@ static void check_version(unsigned version) {
         store_samples_free(samples, n);
         CHECK(good);
         CHECK_INT(number(&f, "SELECT count(*) FROM runs WHERE block IS NULL"), 3); /* there were none yet */
+        CHECK_INT(number(&f,
+                         "SELECT count(*) FROM points WHERE point = '{\"workload\":\"stream\",\"transport\":\"pipe\","
+                         "\"message_size\":' || (1 << ordinal) || ',\"threads\":1,\"copy_mode\":\"two-copy\","
+                         "\"engine\":\"syscall\",\"source\":\"hot\",\"placement\":\"default\"}'"),
+                  3); /* as points are written now */
         int64_t id;
         CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0);
         CHECK_INT(id, 3); /* 2 was deleted */
@@ -197,7 +202,7 @@ static void test_version_2(void) {
         FIXTURE f;
         fixture_dir(&f);
         CHECK(opens_version(&f, 2));
-        CHECK_INT(store_first_tuning(f.store, &record), 0);
+        CHECK_INT(store_next_tuning(f.store, "", &record), 0);
         bool good = strcmp(record.name, "numa_balancing") == 0 && record.run_id == 3 &&
                     strcmp(record.original, "0") == 0 && strcmp(record.wanted, "1") == 0 && !record.boot_id;
         tuning_record_deinit(&record);
@@ -210,7 +215,7 @@ static void test_version_3(void) {
         FIXTURE f;
         fixture_dir(&f);
         CHECK(opens_version(&f, 3));
-        CHECK_INT(store_first_tuning(f.store, &record), 0);
+        CHECK_INT(store_next_tuning(f.store, "", &record), 0);
         bool good = record.boot_id && strcmp(record.boot_id, "5f2e86b0-7a1c-4a4e-9d55-0c1b7e3f6a21") == 0;
         tuning_record_deinit(&record);
         CHECK(good);
@@ -218,6 +223,71 @@ static void test_version_3(void) {
 
 static void test_version_4(void) {
         check_version(4);
+}
+
+/* Specs of before there was a choice, and what is made of them. */
+static void test_stored_defaults(void) {
+        static const struct {
+                const char *before, *after;
+        } cases[] = {
+                {"{\"workload\":\"stream\",\"transport\":\"tcp\",\"repetitions\":2,\"skip_impossible\":true}",
+                 "{\"workload\":\"stream\",\"transport\":\"tcp\",\"order\":\"shuffled\",\"repetitions\":2,"
+                 "\"stamp\":true,\"skip_impossible\":true}"},
+                {"{\"workload\":[\"pingpong\",\"stream\"],\"transport\":[\"pipe\",\"tcp\"],\"order\":\"blocks\","
+                 "\"tune\":{},\"skip_impossible\":true}",
+                 "{\"workload\":[\"pingpong\",\"stream\"],\"transport\":[\"pipe\",\"tcp\"],\"order\":\"blocks\","
+                 "\"stamp\":true,\"tune\":{},\"skip_impossible\":true}"},
+                {"{\"workload\":\"stream\",\"transport\":\"tcp\",\"placement\":{\"kind\":\"default\",\"require\":"
+                 "{\"smt\":true}},\"order\":\"blocks\",\"require\":{\"smt\":true},\"skip_impossible\":false,\"seed\":"
+                 "7}",
+                 "{\"workload\":\"stream\",\"transport\":\"tcp\",\"placement\":{\"kind\":\"default\",\"require\":"
+                 "{\"smt\":true}},\"order\":\"blocks\",\"stamp\":true,\"require\":{\"smt\":true},\"skip_impossible\":"
+                 "false,"
+                 "\"seed\":7}"},
+                {"{", NULL}, /* of which the daemon reports that it cannot be read */
+                {"{\"workload\":\"stream\",\"transport\":\"tcp\"}",
+                 "{\"workload\":\"stream\",\"transport\":\"tcp\",\"order\":\"shuffled\",\"stamp\":true}"},
+                {"{\"workload\":\"stream\",\"transport\":\"tcp\",\"order\":\"blocks\",\"stamp\":false}",
+                 "{\"workload\":\"stream\",\"transport\":\"tcp\",\"order\":\"blocks\"}"},
+                {"{\"workload\":\"stream\",\"transport\":\"tcp\",\"order\":\"blocks\",\"rate\":10}", NULL},
+                {"{\"workload\":\"pingpong\",\"transport\":\"tcp\",\"order\":\"blocks\"}", NULL},
+                {"{\"workload\":\"stream\",\"transport\":\"pipe\",\"order\":\"blocks\"}", NULL},
+        };
+        FIXTURE f;
+        fixture_dir(&f);
+        struct db *db;
+        CHECK_INT(db_open(&db, fixture_path(&f, "other.db"), DB_WRITER), 0);
+        int r = store_migrate(db, migrations, 20);
+        if (r == 0)
+                r = db_run(db, "UPDATE counters SET value = ?1 WHERE name = 'change'", DB_INT(ELEMENTS(cases)));
+        for (size_t i = 0; r == 0 && i < ELEMENTS(cases); i++)
+                r = db_run(db,
+                           "INSERT INTO experiments (id, change, state, seed, estimate_ns, created_at, runs_total, "
+                           "version, skipped, merged, spec, measures) "
+                           "VALUES (?1, ?1, 'done', 1, 1, 1, 0, '', '[]', ?2, '{}', ?2)",
+                           DB_INT((int64_t) i), DB_TEXT(cases[i].before));
+        if (r == 0)
+                r = store_migrate(db, migrations, n_migrations);
+        for (size_t i = 0; r == 0 && i < ELEMENTS(cases); i++) {
+                const char *after = cases[i].after ? cases[i].after : cases[i].before;
+                int64_t alike = 0;
+                r = db_get(db, &alike,
+                           "SELECT merged = ?2 AND (change > ?3) = ?4 AND measures = CASE WHEN json_valid(?2) THEN "
+                           "json_remove(?2, '$.repetitions', '$.seed') ELSE ?2 END FROM experiments WHERE id = ?1",
+                           DB_INT((int64_t) i), DB_TEXT(after), DB_INT(ELEMENTS(cases)),
+                           DB_INT(cases[i].after != NULL));
+                if (!alike)
+                        CHECK_FAIL("not as it is to be: %s", after);
+        }
+        int64_t changes = 0;
+        if (r == 0)
+                r = db_get_one(
+                        db, &changes,
+                        "SELECT count(DISTINCT change) = count(*) AND max(change) = value FROM experiments, counters "
+                        "WHERE counters.name = 'change'");
+        db_close(db);
+        CHECK_INT(r, 0);
+        CHECK(changes);
 }
 
 static void test_reader_changes_nothing(void) {
@@ -371,7 +441,9 @@ static void test_experiment_ends(void) {
                 const char *error;
         } table[] = {
                 {{STATE_DONE, STATE_DONE, STATE_DONE}, STATE_DONE, NULL},
-                {{STATE_DONE, STATE_FAILED, STATE_FAILED}, STATE_FAILED, "run 1"}, /* the first one's words */
+                {{STATE_DONE, STATE_FAILED, STATE_FAILED},
+                 STATE_FAILED,
+                 "run 1"}, /* the error of the first that failed */
                 {{STATE_FAILED, STATE_DONE, STATE_DONE}, STATE_FAILED, "run 0"},
                 {{STATE_FAILED, STATE_CANCELLED, STATE_DONE}, STATE_CANCELLED, NULL},
         };
@@ -405,18 +477,52 @@ static void test_outcome_is_stored(void) {
         fixture_open(&f);
         CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0);
         int64_t run_id = fixture_start(f.store);
-        struct run_outcome o = {STATE_DONE,       NULL, "[\"noisy:steal\"]", "[{\"role\":\"sender\"}]", "{\"bytes\":1}",
-                                "{\"before\":{}}"};
+        struct run_outcome o = {STATE_DONE,          NULL,
+                                "[\"noisy:steal\"]", "[{\"role\":\"sender\"}]",
+                                "{\"bytes\":1}",     "{\"before\":{}}",
+                                "{\"cpus\":[0,1]}"};
         CHECK_INT(store_finish_run(f.store, run_id, &o), 0);
         struct run_record run;
         CHECK_INT(store_run(f.store, run_id, &run), 0);
         bool good = run.state == STATE_DONE && run.attempt == 1 && strcmp(run.flags_json, o.flags_json) == 0 &&
                     strcmp(run.agents_json, o.agents_json) == 0 && strcmp(run.result_json, o.result_json) == 0 &&
-                    strcmp(run.environment_json, o.environment_json) == 0 && !run.error && run.started_at > 0 &&
+                    strcmp(run.environment_json, o.environment_json) == 0 &&
+                    strcmp(run.probes_json, o.probes_json) == 0 && !run.error && run.started_at > 0 &&
                     run.finished_at >= run.started_at;
         run_record_deinit(&run);
         CHECK(good);
         CHECK_INT(store_run(f.store, 99, &run), -ENOENT);
+}
+
+/* The first of the same experiment that is done, on the same CPUs, and another run. */
+static void test_first_probes(void) {
+        static const struct run_outcome outcomes[] = {
+                {.state = STATE_FAILED, .error = "x", .probes_json = "{\"cpus\":[0,1],\"run\":0}"},
+                {.state = STATE_DONE},
+                {.state = STATE_DONE, .probes_json = "{\"cpus\":[1,0],\"run\":2}"},
+                {.state = STATE_DONE, .probes_json = "{\"cpus\":[0,1],\"run\":3}"},
+                {.state = STATE_DONE, .probes_json = "{\"cpus\":[0,1],\"run\":4}"},
+                {.state = STATE_DONE, .probes_json = "{\"cpus\":null,\"run\":5}"},
+        };
+        FIXTURE f;
+        int64_t id, other, ids[ELEMENTS(outcomes)], found = 0;
+        char *text = NULL;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 1, ELEMENTS(outcomes), NULL, &id), 0);
+        CHECK_INT(fixture_add(f.store, 1, 1, NULL, &other), 0);
+        for (size_t i = 0; i < ELEMENTS(outcomes); i++) {
+                ids[i] = fixture_start(f.store);
+                CHECK_INT(store_finish_run(f.store, ids[i], &outcomes[i]), 0);
+        }
+        CHECK_INT(store_first_probes(f.store, id, ids[5], "[0,1]", &found, &text), 0);
+        CHECK_INT(found, ids[3]);
+        CHECK_STRING(text, outcomes[3].probes_json);
+        free(text);
+        CHECK_INT(store_first_probes(f.store, id, ids[3], "[0,1]", &found, &text), 0);
+        CHECK_INT(found, ids[4]);
+        free(text);
+        CHECK_INT(store_first_probes(f.store, id, ids[2], "[1,0]", &found, &text), -ENOENT);
+        CHECK_INT(store_first_probes(f.store, other, 0, "[0,1]", &found, &text), -ENOENT);
 }
 
 /* Cancel and forget */
@@ -446,7 +552,7 @@ static void test_cancel_running(void) {
         CHECK_INT(store_cancel_experiment(f.store, id, &running), 0);
         CHECK_INT(running, second);
         CHECK_INT(fixture_experiment_state(f.store, id), STATE_RUNNING);
-        CHECK_INT(store_cancel_experiment(f.store, id, &running), 0); /* asking twice is no fault */
+        CHECK_INT(store_cancel_experiment(f.store, id, &running), 0); /* a second request is no fault */
         CHECK_INT(running, second);
         CHECK_INT(fixture_finish(f.store, second, STATE_CANCELLED, NULL), 0);
         CHECK_INT(fixture_experiment_state(f.store, id), STATE_CANCELLED);
@@ -511,6 +617,53 @@ static void test_delete(void) {
         CHECK_INT(stat(fixture_path(&f, "ipclab.db-wal"), &st), 0);
         CHECK_INT(st.st_size, 0);
         CHECK_INT(fixture_experiment_state(f.store, other), STATE_QUEUED);
+}
+
+/* What an exporter acknowledges never goes back, and is never beyond what there is. */
+static void test_exported(void) {
+        FIXTURE f;
+        int64_t id, change, newest, exported;
+        fixture_open(&f);
+        CHECK_INT(store_exported(f.store, &exported), 0);
+        CHECK_INT(exported, -1);
+        CHECK_INT(fixture_add(f.store, 2, 1, NULL, &id), 0);
+        CHECK_INT(store_last_change(f.store, &change), 0);
+        CHECK_INT(store_acknowledge_export(f.store, change + 1, &newest), -ERANGE);
+        CHECK_INT(newest, change);
+        CHECK_INT(store_acknowledge_export(f.store, change, &newest), 0);
+        CHECK_INT(store_acknowledge_export(f.store, 1, &newest), 0);
+        CHECK_INT(store_exported(f.store, &exported), 0);
+        CHECK_INT(exported, change);
+        CHECK_INT(fixture_reopen(&f), 0);
+        CHECK_INT(store_exported(f.store, &exported), 0);
+        CHECK_INT(exported, change);
+        CHECK_INT(number(&f, "SELECT count(*) FROM exported"), 1);
+        CHECK_INT(store_export_of(f.store, id, &newest, &exported), 0);
+        CHECK_INT(newest, change);
+        CHECK_INT(store_export_of(f.store, id + 1, &newest, &exported), -ENOENT);
+}
+
+static void test_keep_until_exported(void) {
+        FIXTURE f;
+        int64_t id, other, newest, exported, ignored;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0);
+        CHECK_INT(fixture_add(f.store, 1, 1, NULL, &other), 0);
+        store_keep_until_exported(f.store, true);
+        CHECK_INT(store_delete_experiment(f.store, other + 1), -ENOENT);
+        CHECK_INT(store_delete_experiment(f.store, id), -EPERM); /* nothing was exported */
+        CHECK_INT(store_last_change(f.store, &newest), 0);
+        CHECK_INT(store_acknowledge_export(f.store, newest, &ignored), 0);
+        int64_t run = fixture_start(f.store);
+        CHECK_INT(store_delete_experiment(f.store, id), -EBUSY); /* the nearer reason */
+        CHECK_INT(fixture_finish(f.store, run, STATE_DONE, NULL), 0);
+        CHECK_INT(store_delete_experiment(f.store, id), -EPERM); /* it went on */
+        CHECK_INT(store_delete_experiment(f.store, other), 0);   /* what did not goes */
+        CHECK_INT(store_export_of(f.store, id, &newest, &exported), 0);
+        CHECK_INT(store_acknowledge_export(f.store, newest - 1, &ignored), 0);
+        CHECK_INT(store_delete_experiment(f.store, id), -EPERM);
+        CHECK_INT(store_acknowledge_export(f.store, newest, &ignored), 0);
+        CHECK_INT(store_delete_experiment(f.store, id), 0);
 }
 
 /* Recovery */
@@ -614,7 +767,7 @@ static void test_add_in_portions(void) {
         CHECK_INT(rows(&f), (1 + 64 + 64 * 16) + 3);
 }
 
-/* Of an experiment that is being cancelled nothing starts, also after a crash in between. */
+/* No run of an experiment that is being cancelled starts, also after a crash in between. */
 static void test_cancel_in_portions(void) {
         FIXTURE f;
         int64_t id, running;
@@ -700,6 +853,7 @@ int main(void) {
         RUN(test_not_a_database);
         RUN(test_newer_database_is_refused);
         RUN(test_migrations_step_by_step);
+        RUN(test_stored_defaults);
         RUN(test_version_1);
         RUN(test_version_2);
         RUN(test_version_3);
@@ -713,10 +867,13 @@ int main(void) {
         RUN(test_wrong_transitions);
         RUN(test_experiment_ends);
         RUN(test_outcome_is_stored);
+        RUN(test_first_probes);
         RUN(test_cancel_queued);
         RUN(test_cancel_running);
         RUN(test_cancel_then_crash);
         RUN(test_delete);
+        RUN(test_exported);
+        RUN(test_keep_until_exported);
         RUN(test_delete_in_portions);
         RUN(test_add_in_portions);
         RUN(test_cancel_in_portions);

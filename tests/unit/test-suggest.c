@@ -21,7 +21,7 @@ static void understands_slips(void) {
                 {"context_swich", "context-switch"},
                 {"contxt_swich", NULL}, /* three slips */
                 {"pip", "pipe"},
-                {"pi", NULL}, /* half of a short word */
+                {"pi", NULL}, /* half of a short name */
                 {"tpc", "tcp"},
                 {"udp", NULL},
                 {"tc", "tcp"},
@@ -46,7 +46,7 @@ static void takes_the_nearest_and_the_first_of_equals(void) {
         CHECK(suggest("message", near, 0) == NULL);
 }
 
-/* Room is made for 32 letters: a word or a name of one more is close to none, and writes nowhere. */
+/* Room is made for 32 letters: a longer name is close to none, and writes nowhere. */
 static void long_words_are_close_to_nothing(void) {
         char word[40], name[40];
         const char *const one[] = {name};

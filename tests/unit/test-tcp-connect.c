@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 
-/* What sockets tell of themselves is told of all connections: where they differ, that is said. */
+/* The reported options of sockets are those of all connections: where they differ, the reason is given. */
 
 #include "agent/transport/tcp/tcp.h"
 #include "check.h"
 #include "schema/json/json.h"
 #include "schema/util.h"
+#include "tests/unit/effective.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -29,33 +30,29 @@ static void close_all(void) {
                 fds[i] = util_close(fds[i]);
 }
 
-/* Member `key` of what is told of these connections, as it is printed; NULL: there is none. */
-static char *told(const char *key) {
+/* Member `key` of the report on these connections, as it is printed; NULL: there is none. */
+static char *reported(const char *key) {
         struct worker *workers = aligned_alloc(WORKER_LINE, CONNECTIONS * sizeof *workers);
         struct agent a = {.workers = workers, .n_workers = CONNECTIONS};
         _cleanup_free_ char *text = NULL;
-        struct json_writer w;
+        EFFECTIVE *e = effective_new();
         struct json *root = NULL;
         if (!workers)
                 abort();
         memset(workers, 0, CONNECTIONS * sizeof *workers);
         for (uint32_t i = 0; i < CONNECTIONS; i++)
                 workers[i].send_fd = fds[i];
-        json_writer_init(&w);
-        json_object_begin(&w);
-        tcp_sockets_effective(&a, &w);
-        json_object_end(&w);
-        if (json_writer_steal(&w, &text, NULL) < 0 || json_parse(text, strlen(text), &root, NULL) < 0)
+        tcp_sockets_effective(&a, e);
+        if (!(text = effective_text(e)) || json_parse(text, strlen(text), &root, NULL) < 0)
                 abort();
-        json_writer_deinit(&w);
         char *value = json_get(root, key) ? json_print(json_get(root, key)) : NULL;
         json_free(root);
         free(workers);
         return value;
 }
 
-static bool tells(const char *key, const char *expected) {
-        _cleanup_free_ char *value = told(key);
+static bool reports(const char *key, const char *expected) {
+        _cleanup_free_ char *value = reported(key);
         bool same = expected ? value && strcmp(value, expected) == 0 : !value;
         if (!same)
                 fprintf(stderr, "%s is %s, expected %s\n", key, value ? value : "not there",
@@ -66,14 +63,14 @@ static bool tells(const char *key, const char *expected) {
 static void test_nodelay(void) {
         static const int on = 1;
         open_all();
-        CHECK(tells("nodelay", "false"));
+        CHECK(reports("nodelay", "false"));
         CHECK_INT(setsockopt(fds[CONNECTIONS - 1], IPPROTO_TCP, TCP_NODELAY, &on, sizeof on), 0);
-        CHECK(tells("nodelay", "null"));
-        CHECK(tells("nodelay_reason", "\"the connections differ in it\""));
+        CHECK(reports("nodelay", "null"));
+        CHECK(reports("nodelay_reason", "\"the connections differ in it\""));
         for (uint32_t i = 0; i < CONNECTIONS; i++)
                 CHECK_INT(setsockopt(fds[i], IPPROTO_TCP, TCP_NODELAY, &on, sizeof on), 0);
-        CHECK(tells("nodelay", "true"));
-        CHECK(tells("nodelay_reason", NULL));
+        CHECK(reports("nodelay", "true"));
+        CHECK(reports("nodelay_reason", NULL));
         close_all();
 }
 
@@ -88,24 +85,24 @@ static void test_congestion(void) {
                 SKIP("reno is the only algorithm that is sure to be here");
         }
         CHECK_INT(setsockopt(fds[CONNECTIONS - 1], IPPROTO_TCP, TCP_CONGESTION, "reno", 4), 0);
-        CHECK(tells("congestion", "null"));
-        CHECK(tells("congestion_reason", "\"the connections differ in it\""));
+        CHECK(reports("congestion", "null"));
+        CHECK(reports("congestion_reason", "\"the connections differ in it\""));
         for (uint32_t i = 0; i < CONNECTIONS; i++)
                 CHECK_INT(setsockopt(fds[i], IPPROTO_TCP, TCP_CONGESTION, "reno", 4), 0);
-        CHECK(tells("congestion", "\"reno\""));
-        CHECK(tells("congestion_reason", NULL));
+        CHECK(reports("congestion", "\"reno\""));
+        CHECK(reports("congestion_reason", NULL));
         close_all();
 }
 
-/* One that cannot be asked is enough for nothing to be known of all. */
+/* One that cannot be read is enough for nothing to be known of all. */
 static void test_unknown(void) {
         open_all();
         fds[1] = util_close(fds[1]);
-        CHECK(tells("nodelay", "null"));
-        CHECK(tells("nodelay_reason", "\"Bad file descriptor\""));
-        CHECK(tells("congestion_reason", "\"Bad file descriptor\""));
-        CHECK(tells("sndbuf_bytes_reason", "\"Bad file descriptor\""));
-        CHECK(tells("retransmits_reason", "\"Bad file descriptor\""));
+        CHECK(reports("nodelay", "null"));
+        CHECK(reports("nodelay_reason", "\"Bad file descriptor\""));
+        CHECK(reports("congestion_reason", "\"Bad file descriptor\""));
+        CHECK(reports("sndbuf_bytes_reason", "\"Bad file descriptor\""));
+        CHECK(reports("retransmits_reason", "\"Bad file descriptor\""));
         close_all();
 }
 

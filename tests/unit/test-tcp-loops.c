@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Streams over TCP on a channel that brings what a script says: which stamps are believed, closed loop and open; and
- * how a thread of both directions sleeps until a message is due. */
+/* Streams over TCP on a scripted channel: which stamps are believed, closed loop and open; and how a thread of both
+ * directions sleeps until a message is due. */
 
 #include "agent/transport/tcp/loops.h"
 #include "check.h"
@@ -65,10 +65,12 @@ static void receive_three(double rate, uint64_t start_ns, uint64_t sent_ns, int 
         memset(w, 0, sizeof *w);
         memset(latency, 0, sizeof *latency);
         agent.setup.point.workload = WORKLOAD_STREAM;
+        agent.setup.point.transport = TRANSPORT_TCP;
         agent.setup.point.direction = DIRECTION_BOTH;
         agent.setup.point.message_size = SIZE;
         agent.setup.verify = VERIFY_NONE;
         agent.setup.rate = rate;
+        agent.setup.stamp = true;
         w->agent = &agent;
         w->channel = &channel;
         w->buffer = buffer;
@@ -118,7 +120,7 @@ static struct {
         int answer;
         uint64_t due_ns;
         unsigned polls, yields;
-        uint64_t longest_ns; /* that was asked for before the message was due */
+        uint64_t longest_ns; /* of the requests before the message was due */
 } naps;
 
 int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *signals) {
@@ -145,7 +147,7 @@ static void nap(uint64_t ahead_ns, int answer) {
         tcp_duplex_sleep(&w, false, -1, naps.due_ns);
 }
 
-/* Until shortly before the time; but limits are looked at now and then. */
+/* Until shortly before the time; but limits are checked now and then. */
 static void test_sleep_until_due(void) {
         for (unsigned tries = 0; tries < 100; tries++) { /* a busy machine may take its time in between */
                 uint64_t begin_ns = util_now_ns();

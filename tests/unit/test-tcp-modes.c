@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The copy modes over an engine that does what a script says: when a thread that serves both directions goes to sleep,
- * when it must not, and which message it gives up. */
+/* The copy modes over a scripted engine: when a thread that serves both directions goes to sleep, when it must not, and
+ * which message it gives up. */
 
 #include "agent/transport/tcp/modes.h"
 #include "check.h"
@@ -72,7 +72,7 @@ static int engine_wait(struct worker *w, bool begun) {
         return failure_set(&w->failure, ENOSYS, "only streams both ways are here");
 }
 
-static int engine_relieve(struct worker *w) {
+static int engine_reap(struct worker *w) {
         return engine_wait(w, true);
 }
 

@@ -2,8 +2,8 @@
 
 /*
  * Messages from the buffers of a multishot receive: each whole and in order wherever its parts lie, also when the
- * kernel runs out of buffers again and again; what a stream's end means; and what a result says of it when a thread has
- * to do without.
+ * kernel runs out of buffers again and again; what a stream's end means; and the report when a thread has to do
+ * without.
  */
 
 #include "agent/base/agent.h"
@@ -11,7 +11,7 @@
 #include "agent/transport/tcp/tcp.h"
 #include "agent/transport/transport.h"
 #include "check.h"
-#include "schema/json/json.h"
+#include "tests/unit/effective.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@
 static struct agent agent = {.peer_role = "server"};
 
 /* What is written into the other end. */
-struct source {
+struct writer {
         int fd;
         size_t size;
         uint64_t number; /* of the message under way */
@@ -32,7 +32,7 @@ struct source {
         unsigned char message[SPEC_MULTISHOT_MESSAGE_MAX];
 };
 
-static struct worker *worker_new(size_t size, struct source *s) {
+static struct worker *worker_new(size_t size, struct writer *s) {
         int fds[2], bytes = SOCKET_BYTES;
         struct worker *w = aligned_alloc(WORKER_LINE, sizeof *w);
         if (!w || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
@@ -51,7 +51,7 @@ static struct worker *worker_new(size_t size, struct source *s) {
         return w;
 }
 
-static void worker_free(struct worker *w, struct source *s) {
+static void worker_free(struct worker *w, struct writer *s) {
         (void) close(w->receive_fd);
         if (s->fd >= 0)
                 (void) close(s->fd);
@@ -68,8 +68,8 @@ static struct tcp_multishot *multishot_new(struct worker *w) {
         return u;
 }
 
-/* As much as goes in. */
-static void write_all(struct source *s) {
+/* Adds as much as there is room for. */
+static void write_all(struct writer *s) {
         for (;;) {
                 if (s->sent == 0)
                         pattern_fill(s->message, s->size, pattern_key(0, 0, s->number));
@@ -87,7 +87,7 @@ static void write_all(struct source *s) {
 static void test_every_message_is_whole(void) {
         static const size_t sizes[] = {1, 7, 64, 1009, 4095, 4096};
         for (size_t i = 0; i < ELEMENTS(sizes); i++) {
-                struct source s;
+                struct writer s;
                 struct worker *w = worker_new(sizes[i], &s);
                 struct tcp_multishot *u = multishot_new(w);
                 uint64_t received = 0, wrong = 0;
@@ -117,7 +117,7 @@ static void test_end_of_stream(void) {
         } cases[] = {{1000, "peer server closed the channel of thread 0 after 0 of 1000 bytes of message 0"},
                      {1500, "peer server closed the channel of thread 0 after 500 of 1000 bytes of message 0"}};
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
-                struct source s;
+                struct writer s;
                 struct worker *w = worker_new(1000, &s);
                 struct tcp_multishot *u = multishot_new(w);
                 unsigned char bytes[1500] = {0}, *message = NULL;
@@ -149,12 +149,11 @@ static struct agent receiver = {.end = END_SECOND,
                                 .workers = workers,
                                 .n_workers = ELEMENTS(workers)};
 
-/* Of threads that receive, some of which have one. NULL when it cannot be told. */
-static char *tell_effective(const bool has[ELEMENTS(workers)]) {
+/* The report of receiving threads, some of which have one. NULL when it cannot be made. */
+static char *reported(const bool has[ELEMENTS(workers)]) {
         static const char *const reasons[ELEMENTS(workers)] = {"the first", "the second", "the third"};
         static struct tcp_multishot multishot;
-        struct json_writer w;
-        char *text = NULL;
+        EFFECTIVE *e = effective_new();
         for (size_t i = 0; i < ELEMENTS(workers); i++) {
                 channels[i].multishot = has[i] ? &multishot : NULL;
                 channels[i].no_multishot = has[i] ? NULL : reasons[i];
@@ -162,13 +161,8 @@ static char *tell_effective(const bool has[ELEMENTS(workers)]) {
                 workers[i].send_fd = workers[i].receive_fd = -1;
                 workers[i].channel = &channels[i];
         }
-        json_writer_init(&w);
-        json_object_begin(&w);
-        transport_find(TRANSPORT_TCP, ENGINE_IO_URING)->effective(&receiver, &w);
-        json_object_end(&w);
-        (void) json_writer_steal(&w, &text, NULL);
-        json_writer_deinit(&w);
-        return text;
+        transport_find(TRANSPORT_TCP, ENGINE_IO_URING)->effective(&receiver, e);
+        return effective_text(e);
 }
 
 /* What only some threads have, none has. */
@@ -181,7 +175,7 @@ static void test_all_threads_or_none(void) {
                      {{true, true, false}, "the third"},  {{false, false, false}, "the first"}};
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 char method[96], reason[64];
-                _cleanup_free_ char *text = tell_effective(cases[i].has);
+                _cleanup_free_ char *text = reported(cases[i].has);
                 (void) snprintf(method, sizeof method, "\"receive_method\":\"%s\"",
                                 cases[i].reason ? "recv MSG_WAITALL" : "recv multishot");
                 (void) snprintf(reason, sizeof reason, "\"receive_method_reason\":\"%s\"",
@@ -189,7 +183,7 @@ static void test_all_threads_or_none(void) {
                 if (!text || !strstr(text, method) || !strstr(text, cases[i].reason ? reason : method) ||
                     (strstr(text, "receive_method_reason") != NULL) != (cases[i].reason != NULL) ||
                     (strstr(text, "receive_buffers") != NULL) != (cases[i].reason == NULL))
-                        CHECK_FAIL("case %zu: %s", i, text ? text : "nothing is told");
+                        CHECK_FAIL("case %zu: %s", i, text ? text : "no report");
         }
 }
 

@@ -21,9 +21,9 @@
                 }                                                                                                      \
                 CHECK_UINT(word##_words.n, count);                                                                     \
                 CHECK(!word##_words.name(count));                                                                      \
-                enum type kept = (enum type) 0;                                                                        \
-                CHECK_INT(word##_from_name("", &kept), -EINVAL);                                                       \
-                CHECK_INT(word##_from_name("Pipe", &kept), -EINVAL);                                                   \
+                enum type unchanged = (enum type) 0;                                                                   \
+                CHECK_INT(word##_from_name("", &unchanged), -EINVAL);                                                  \
+                CHECK_INT(word##_from_name("Pipe", &unchanged), -EINVAL);                                              \
         }
 
 ROUND_TRIP(workload, workload, WORKLOAD_COUNT)
@@ -39,7 +39,7 @@ ROUND_TRIP(file_sync, file_sync, FILE_SYNC_COUNT)
 ROUND_TRIP(spec_order, spec_order, ORDER_COUNT)
 ROUND_TRIP(placement_kind, placement_kind, PLACEMENT_EXPLICIT)
 
-static void explicit_is_not_a_word(void) {
+static void explicit_is_no_name(void) {
         enum placement_kind v;
         CHECK_STRING(placement_kind_name(PLACEMENT_EXPLICIT), "explicit");
         CHECK_INT(placement_kind_from_name("explicit", &v), -EINVAL);
@@ -107,7 +107,7 @@ int main(void) {
         RUN(spec_order_both_ways);
         RUN(file_sync_both_ways);
         RUN(placement_kind_both_ways);
-        RUN(explicit_is_not_a_word);
+        RUN(explicit_is_no_name);
         RUN(transport_table);
         RUN(meaning_of_fields);
         RUN(roles);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Text that grows, its one error, and CSV fields. */
+/* Text that grows, its one error, CSV fields, and texts in HTML. */
 
 #include "api/http/text.h"
 #include "schema/util.h"
@@ -10,7 +10,7 @@
 
 #define TEXT __attribute__((cleanup(text_deinit))) struct text
 
-static void grows_by_bytes_and_by_words(void) {
+static void grows_by_bytes_and_by_strings(void) {
         TEXT t = {0};
         char want[5001] = "";
         for (unsigned i = 0; i < 1000; i++) {
@@ -76,7 +76,7 @@ static void the_first_error_stays(void) {
 }
 
 /* More than any machine has. */
-static void without_memory_it_says_so(void) {
+static void without_memory_it_has_an_error(void) {
         TEXT t = {0};
 #ifdef __SANITIZE_ADDRESS__
         SKIP("AddressSanitizer takes a request for more than there is for a fault");
@@ -107,12 +107,38 @@ static void quotes_csv_where_it_must(void) {
         }
 }
 
+/* No text begins markup, in an element and in an attribute's quotes; and no JSON ends its script element. */
+static void html_keeps_texts_texts(void) {
+        static const struct {
+                const char *from, *html, *script;
+        } cases[] = {
+                {"", "", ""},
+                {"plain \xc3\xa4", "plain \xc3\xa4", "plain \xc3\xa4"},
+                {"<b a='1' c=\"2\">&amp;", "&lt;b a=&#39;1&#39; c=&quot;2&quot;&gt;&amp;amp;",
+                 "\\u003cb a='1' c=\"2\">&amp;"},
+                {"[\"</script><!--\"]", "[&quot;&lt;/script&gt;&lt;!--&quot;]", "[\"\\u003c/script>\\u003c!--\"]"},
+        };
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                TEXT html = {0}, script = {0};
+                text_puts(&html, ""); /* there is a text, whatever follows */
+                text_puts(&script, "");
+                text_html(&html, cases[i].from);
+                text_script_json(&script, cases[i].from);
+                CHECK_STRING(html.data, cases[i].html);
+                CHECK_STRING(script.data, cases[i].script);
+        }
+        TEXT t = {0};
+        text_html(&t, NULL);
+        CHECK_UINT(t.length, 0);
+}
+
 int main(void) {
-        RUN(grows_by_bytes_and_by_words);
+        RUN(grows_by_bytes_and_by_strings);
         RUN(prints_at_any_length);
         RUN(bytes_may_be_nul);
         RUN(the_first_error_stays);
-        RUN(without_memory_it_says_so);
+        RUN(without_memory_it_has_an_error);
         RUN(quotes_csv_where_it_must);
+        RUN(html_keeps_texts_texts);
         return check_end();
 }

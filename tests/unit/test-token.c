@@ -5,13 +5,14 @@
 #include "daemon/token.h"
 
 #include "check.h"
+#include "schema/detail.h"
 #include "schema/util.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 
 static char dir[] = "/tmp/ipclab-test-token-XXXXXX";
-static char path[64], detail[300];
+static char path[64], detail[DETAIL_MAX];
 
 static int put(const char *text, mode_t mode) {
         (void) unlink(path);
@@ -96,7 +97,7 @@ static void bad_token_files_are_refused(void) {
         free(token);
 }
 
-static void links_fifos_and_strangers_are_refused(void) {
+static void links_fifos_and_foreign_files_are_refused(void) {
         char *token = NULL, target[80];
         CHECK_INT(put(GOOD "\n", 0600), 0);
         (void) snprintf(target, sizeof(target), "%s.real", path);
@@ -128,7 +129,7 @@ int main(void) {
         RUN(missing_token_is_made_and_used_again);
         RUN(token_of_ones_own_is_taken);
         RUN(bad_token_files_are_refused);
-        RUN(links_fifos_and_strangers_are_refused);
+        RUN(links_fifos_and_foreign_files_are_refused);
         (void) unlink(path);
         return rmdir(dir) < 0 ? 1 : check_end();
 }

@@ -5,61 +5,41 @@
 
 #include "daemon/host/topology.h"
 #include "schema/json/json.h"
+#include "tests/unit/description.h"
 #include "tests/unit/host-tree.h"
 
 #include <pthread.h>
 #include <sched.h>
-#include <stdarg.h>
 
-struct text {
-        char at[4096];
-        size_t length;
-};
-
-static void add(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void add(struct text *t, const char *format, ...) {
-        va_list ap;
-        va_start(ap, format);
-        int n = vsnprintf(t->at + t->length, sizeof(t->at) - t->length, format, ap);
-        va_end(ap);
-        if (n > 0 && t->length + (size_t) n < sizeof(t->at))
-                t->length += (size_t) n;
-}
-
-static void add_ids(struct text *t, const int *ids, size_t n) {
-        for (size_t i = 0; i < n; i++)
-                add(t, "%s%d", i ? "," : "", ids[i]);
-}
-
-/* The machine in a few lines, to hold against the expected ones at one glance. */
-static void describe(const struct topology *t, struct text *d) {
-        add(d, "cpus");
+/* The machine in a few lines, to compare with the expected ones. */
+static void describe(const struct topology *t, struct description *d) {
+        description_add(d, "cpus");
         for (size_t i = 0; i < t->n_cpus; i++) {
                 const struct topology_cpu *c = &t->cpus[i];
-                add(d, " %d%s%s", c->id, c->online ? "" : "-off", c->allowed ? "" : "-out");
+                description_add(d, " %d%s%s", c->id, c->online ? "" : "-off", c->allowed ? "" : "-out");
                 if (c->online) {
-                        add(d, "@n%d.p%d.c%d(", c->node, c->package, c->core);
-                        add_ids(d, c->siblings, c->n_siblings);
-                        add(d, ")");
+                        description_add(d, "@n%d.p%d.c%d(", c->node, c->package, c->core);
+                        description_add_ids(d, c->siblings, c->n_siblings);
+                        description_add(d, ")");
                 }
         }
         for (size_t i = 0; i < t->n_nodes; i++) {
                 const struct topology_node *n = &t->nodes[i];
-                add(d, "\nnode %d cpus ", n->id);
-                add_ids(d, n->cpus, n->n_cpus);
-                add(d, " %s%s distances", n->has_memory ? "memory" : "none", n->memory_allowed ? "" : "-out");
+                description_add(d, "\nnode %d cpus ", n->id);
+                description_add_ids(d, n->cpus, n->n_cpus);
+                description_add(d, " %s%s distances", n->has_memory ? "memory" : "none",
+                                n->memory_allowed ? "" : "-out");
                 for (size_t k = 0; k < t->n_nodes; k++)
-                        add(d, " %u", n->distances[k]);
+                        description_add(d, " %u", n->distances[k]);
         }
         for (size_t i = 0; i < t->n_caches; i++) {
                 const struct topology_cache *c = &t->caches[i];
                 if (c->level < 3)
                         continue;
-                add(d, "\nL%d %s %" PRIu64 "K/%u ", c->level, c->type, c->size_bytes / 1024, c->line_bytes);
-                add_ids(d, c->cpus, c->n_cpus);
+                description_add(d, "\nL%d %s %" PRIu64 "K/%u ", c->level, c->type, c->size_bytes / 1024, c->line_bytes);
+                description_add_ids(d, c->cpus, c->n_cpus);
         }
-        add(d, "\nnuma %d balancing %d caches %zu", t->numa, t->numa_balancing, t->n_caches);
+        description_add(d, "\nnuma %d balancing %d caches %zu", t->numa, t->numa_balancing, t->n_caches);
 }
 
 static const struct {
@@ -132,7 +112,7 @@ static void machines_are_read_as_they_are(void) {
         for (size_t i = 0; i < ELEMENTS(machines); i++) {
                 char tree[64];
                 struct topology *t = NULL;
-                struct text got = {.length = 0};
+                struct description got = {.length = 0};
                 CHECK_INT(host_tree_unpack(machines[i].name, tree), 0);
                 int r = topology_read(tree, &t);
                 host_tree_remove(tree);
@@ -184,12 +164,12 @@ static void dies_that_count_their_cores_alike_get_cores_of_their_own(void) {
 static void a_sibling_moves_up_when_the_first_is_not_allowed(void) {
         char tree[64];
         struct topology *t = NULL;
-        struct text got = {.length = 0};
+        struct description got = {.length = 0};
         CHECK_INT(host_tree_unpack("two-sockets-smt", tree), 0);
         CHECK_INT(host_tree_write(tree, "/proc/self/status", "Cpus_allowed_list:\t1-3\n"), 0);
         CHECK_INT(topology_read(tree, &t), 0);
         host_tree_remove(tree);
-        add_ids(&got, t->nodes[0].cpus, t->nodes[0].n_cpus);
+        description_add_ids(&got, t->nodes[0].cpus, t->nodes[0].n_cpus);
         CHECK_UINT(t->nodes[1].n_cpus, 0);
         topology_free(t);
         CHECK_STRING(got.at, "1,2,3");
@@ -284,7 +264,7 @@ static void what_comes_and_goes_is_noticed(void) {
                 {"/sys/devices/system/node/online", NULL, 1},
                 {"/sys/devices/system/node/has_memory", "0\n", 1},
                 {"/sys/devices/system/node/has_memory", "0,1\n", 0},
-                {"/sys/devices/system/node/has_memory", NULL, 0}, /* meminfo says so too */
+                {"/sys/devices/system/node/has_memory", NULL, 0}, /* meminfo has it too */
                 {"/sys/devices/system/node/has_memory", "some\n", -EBADMSG},
                 {"/sys/devices/system/node/node1/meminfo", "Node 1 MemTotal: 0 kB\nNode 1 MemFree: 0 kB\n", 1},
                 {"/sys/devices/system/node/node1/meminfo", "Node 1 MemTotal: 64 kB\nNode 1 MemFree: 1 kB\n", 0},
@@ -349,7 +329,7 @@ static void a_topology_is_read_again_in_its_place(void) {
         host_tree_remove(tree);
 }
 
-#define LOOKS 30
+#define READS 30
 
 struct onlooker {
         const char *tree;
@@ -357,9 +337,9 @@ struct onlooker {
         size_t odd; /* neither the one machine nor the other */
 };
 
-static void *look_on(void *userdata) {
+static void *read_again(void *userdata) {
         struct onlooker *o = userdata;
-        for (int i = 0; i < LOOKS; i++) {
+        for (int i = 0; i < READS; i++) {
                 char *text = NULL;
                 topology_hold();
                 size_t n = o->t->nodes[0].n_cpus + o->t->nodes[1].n_cpus;
@@ -381,9 +361,9 @@ static void others_read_while_it_is_read_again(void) {
         CHECK_INT(topology_read(tree, &t), 0);
         for (size_t i = 0; i < ELEMENTS(threads); i++) {
                 onlookers[i] = (struct onlooker){.tree = tree, .t = t};
-                CHECK_INT(pthread_create(&threads[i], NULL, look_on, &onlookers[i]), 0);
+                CHECK_INT(pthread_create(&threads[i], NULL, read_again, &onlookers[i]), 0);
         }
-        for (int i = 0; i < LOOKS; i++) {
+        for (int i = 0; i < READS; i++) {
                 CHECK_INT(host_tree_write(tree, "/proc/self/status",
                                           i % 2 ? "Cpus_allowed_list:\t0-7\nMems_allowed_list:\t0-1\n"
                                                 : "Cpus_allowed_list:\t4-5\nMems_allowed_list:\t0-1\n"),
@@ -447,7 +427,7 @@ static void a_capture_of_this_machine_is_this_machine(void) {
         const char *source = getenv("IPCLAB_SOURCE_ROOT");
         char folder[64] = "/tmp/ipclab-capture.XXXXXX", tree[80], command[1100];
         struct topology *live = NULL, *captured = NULL;
-        struct text a = {.length = 0}, b = {.length = 0};
+        struct description a = {.length = 0}, b = {.length = 0};
 
         CHECK(mkdtemp(folder));
         (void) snprintf(tree, sizeof(tree), "%s/tree", folder);

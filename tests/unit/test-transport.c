@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The transports' table against the words of schema/, and the skeleton's loops between two threads of this process. */
+/* The transports' table against the terms of schema/, and the skeleton's loops between two threads of this process. */
 
 #include "agent/base/agent.h"
 #include "agent/transport/transport.h"
@@ -23,17 +23,17 @@ static const char *incomplete(const struct transport_ops *ops) {
         return loops->sender || loops->initiator ? NULL : "no workload at all";
 }
 
-/* What schema/ says of engines is in the table, and nothing else is. */
+/* The engines of schema/ are in the table, and nothing else is. */
 static void test_table(void) {
         for (enum transport t = 0; t < TRANSPORT_COUNT; t++)
                 for (enum engine e = 0; e < ENGINE_COUNT; e++) {
                         const struct transport_term *term = &transport_terms[t];
                         const struct transport_ops *ops = transport_find(t, e);
                         /* what is no descriptor has no choice of engines, and runs without one */
-                        bool said = term->has_engine || e == ENGINE_SYSCALL;
-                        if (said != (ops != NULL))
-                                CHECK_FAIL("%s with engine %s: schema/ says %s, the agent has %s", term->name,
-                                           engine_name(e), said ? "yes" : "no", ops ? "it" : "none");
+                        bool expected = term->has_engine || e == ENGINE_SYSCALL;
+                        if (expected != (ops != NULL))
+                                CHECK_FAIL("%s with engine %s: schema/ has %s, the agent has %s", term->name,
+                                           engine_name(e), expected ? "yes" : "no", ops ? "it" : "none");
                         if (!ops)
                                 continue;
                         const char *fault = incomplete(ops);
@@ -71,7 +71,7 @@ static void *run_side(void *userdata) {
         return NULL;
 }
 
-/* Two sides with a socket pair between them, each told to do MESSAGES. */
+/* Two sides with a socket pair between them, each with MESSAGES to move. */
 static int make_sides(struct side *sides, worker_loop first, worker_loop second) {
         int pair[2];
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
@@ -129,7 +129,7 @@ static void test_skeleton_runs(void) {
         }
 }
 
-/* A receiver whose peer sends less than it waits for: an end of file is the peer's, and says in which message. */
+/* A receiver whose peer sends less than it waits for: an end of file is the peer's, and the error names the message. */
 static void test_skeleton_sees_the_peer_go(void) {
         const struct transport_loops *loops = transport_skeleton.loops(NULL);
         struct side *sides = new_sides();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Whether an experiment gets more blocks: from what its stored runs say, and again after a crash. */
+/* Whether an experiment gets more blocks: from its stored runs, and again after a crash. */
 
 #include "daemon/result/until.h"
 
@@ -19,7 +19,7 @@ static struct spec spec_of(double relative_ci, uint32_t most, double budget) {
                              .until = {.relative_ci = relative_ci, .max_repetitions = most, .budget_seconds = budget}};
 }
 
-/* Of two points, with the blocks before the first look. */
+/* A spec of two points, with the blocks before the first look. */
 static int add(struct fixture *f, const struct spec *spec, int64_t *ret_id, uint32_t *ret_blocks) {
         struct point points[2] = {{.message_size = 1, .threads = 1}, {.message_size = 2, .threads = 1}};
         struct point_list list = {.points = points, .n_points = 2};
@@ -63,23 +63,48 @@ static int run_all(struct fixture *f, double first, double second) {
         return n;
 }
 
-/* What is decided, and the word of its state. */
-static int decide(struct fixture *f, const struct spec *spec, uint32_t *ret_more, struct json **ret) {
-        struct experiment_record e;
-        struct until_decision d = {0};
-        int r = store_undecided(f->store, &e);
-        if (r < 0)
-                return r;
-        r = until_decide(f->store, &e, spec, &d);
-        experiment_record_deinit(&e);
-        if (r == 0)
-                r = json_parse(d.json, strlen(d.json), ret, NULL);
-        free(d.json);
-        *ret_more = d.more;
-        return r;
+/* An experiment under way, and the last decision on it. */
+struct adaptive {
+        struct fixture f;
+        struct spec spec;
+        int64_t id;
+        struct json *decision;
+        char *text; /* of the decision, as it is stored */
+        uint32_t more;
+};
+
+static void adaptive_close(struct adaptive *a) {
+        json_free(a->decision);
+        free(a->text);
+        fixture_end(&a->f);
+}
+#define ADAPTIVE __attribute__((cleanup(adaptive_close))) struct adaptive
+
+/* Adds the experiment, and runs its first blocks, as run_all(). How many runs that were; -errno. */
+static int begin(struct adaptive *a, double relative_ci, uint32_t most, double first, double second) {
+        uint32_t blocks;
+        *a = (struct adaptive){.spec = spec_of(relative_ci, most, 0)};
+        fixture_open(&a->f);
+        int r = add(&a->f, &a->spec, &a->id, &blocks);
+        return r < 0 ? r : run_all(&a->f, first, second);
 }
 
-static const char *word(const struct json *object, const char *key) {
+static int decide(struct adaptive *a) {
+        struct experiment_record e;
+        struct until_decision d = {0};
+        json_free(util_steal(&a->decision));
+        free(util_steal(&a->text));
+        int r = store_undecided(a->f.store, &e);
+        if (r < 0)
+                return r;
+        r = until_decide(a->f.store, &e, &a->spec, &d);
+        experiment_record_deinit(&e);
+        a->text = d.json;
+        a->more = d.more;
+        return r == 0 ? json_parse(d.json, strlen(d.json), &a->decision, NULL) : r;
+}
+
+static const char *string(const struct json *object, const char *key) {
         const char *s = "";
         (void) json_as_string(json_get(object, key), &s); /* "" when it is none */
         return s;
@@ -108,157 +133,206 @@ static void first_blocks(void) {
 }
 
 static void narrow_rows_end_it(void) {
+        ADAPTIVE a;
+        CHECK_INT(begin(&a, 0.02, 60, 0.01, 0.02), 12);
+        CHECK_INT(fixture_experiment_state(a.f.store, a.id), STATE_RUNNING); /* nothing is decided */
+        CHECK_INT(decide(&a), 0);
+        CHECK_STRING(string(a.decision, "state"), "reached");
+        CHECK(figure(a.decision, "rows_reached") == 2);
+        CHECK_UINT(json_length(json_get(a.decision, "rows_not_reached")), 0);
+        CHECK_UINT(a.more, 0);
+        CHECK_INT(store_conclude_experiment(a.f.store, a.id, a.text), 0);
+        CHECK_INT(fixture_experiment_state(a.f.store, a.id), STATE_DONE);
+        CHECK_INT(store_undecided(a.f.store, &(struct experiment_record){0}), -ENOENT);
+}
+
+static void nothing_is_decided_before_the_last_run(void) {
         FIXTURE f;
         struct spec spec = spec_of(0.02, 60, 0);
-        struct json *told;
         int64_t id;
-        uint32_t blocks, more;
+        uint32_t blocks;
         fixture_open(&f);
         CHECK_INT(add(&f, &spec, &id, &blocks), 0);
-        CHECK_INT(store_undecided(f.store, &(struct experiment_record){0}), -ENOENT); /* its runs are still to come */
-        CHECK_INT(run_all(&f, 0.01, 0.02), 12);
-        CHECK_INT(fixture_experiment_state(f.store, id), STATE_RUNNING); /* nothing is decided */
-        CHECK_INT(decide(&f, &spec, &more, &told), 0);
-        bool good = strcmp(word(told, "state"), "reached") == 0 && figure(told, "rows_reached") == 2 &&
-                    json_length(json_get(told, "rows_not_reached")) == 0;
-        char *text = json_print(told);
-        json_free(told);
-        CHECK_UINT(more, 0);
-        CHECK(good);
-        int r = store_conclude_experiment(f.store, id, text);
-        free(text);
-        CHECK_INT(r, 0);
-        CHECK_INT(fixture_experiment_state(f.store, id), STATE_DONE);
         CHECK_INT(store_undecided(f.store, &(struct experiment_record){0}), -ENOENT);
 }
 
 static void wide_rows_are_named(void) {
-        FIXTURE f;
-        struct spec spec = spec_of(0.02, 60, 0);
-        struct json *told;
-        int64_t id;
-        uint32_t blocks, more;
-        fixture_open(&f);
-        CHECK_INT(add(&f, &spec, &id, &blocks), 0);
-        CHECK_INT(run_all(&f, 0.01, 0.04), 12);
-        CHECK_INT(fixture_reopen(&f), 0); /* a daemon that was killed before it could decide */
+        ADAPTIVE a;
+        CHECK_INT(begin(&a, 0.02, 60, 0.01, 0.04), 12);
+        CHECK_INT(fixture_reopen(&a.f), 0); /* a daemon that was killed before it could decide */
         struct recovery counts;
-        CHECK_INT(store_recover(f.store, &counts), 0);
-        CHECK_INT(fixture_experiment_state(f.store, id), STATE_QUEUED);
-        CHECK_INT(decide(&f, &spec, &more, &told), 0);
-        const struct json *row = json_first(json_get(told, "rows_not_reached"));
-        bool good = strcmp(word(told, "state"), "running") == 0 && figure(told, "rows") == 2 &&
-                    figure(told, "rows_reached") == 1 && json_length(json_get(told, "looks")) == 1 && row &&
-                    figure(json_get(row, "point"), "message_size") == 2 && figure(row, "runs") == 6 &&
-                    figure(row, "relative_ci") > 0.0399 && figure(row, "relative_ci") < 0.0401 &&
-                    figure(row, "repetitions_needed") == 24; /* twice as narrow: four times as many */
-        json_free(told);
-        CHECK(good);
-        CHECK_UINT(more, 3);
+        CHECK_INT(store_recover(a.f.store, &counts), 0);
+        CHECK_INT(fixture_experiment_state(a.f.store, a.id), STATE_QUEUED);
+        CHECK_INT(decide(&a), 0);
+        CHECK_STRING(string(a.decision, "state"), "running");
+        CHECK(figure(a.decision, "rows") == 2 && figure(a.decision, "rows_reached") == 1);
+        CHECK_UINT(json_length(json_get(a.decision, "looks")), 1);
+        const struct json *row = json_first(json_get(a.decision, "rows_not_reached"));
+        CHECK(row && figure(json_get(row, "point"), "message_size") == 2 && figure(row, "runs") == 6);
+        CHECK(figure(row, "relative_ci") > 0.0399 && figure(row, "relative_ci") < 0.0401);
+        CHECK(figure(row, "repetitions_needed") == 24); /* twice as narrow: four times as many */
+        CHECK_UINT(a.more, 3);
 }
 
-static void looks_are_remembered(void) {
+static void looks_are_stored(void) {
         static const uint32_t order[] = {0, 1, 1, 0, 0, 1}, at[] = {6, 9};
-        FIXTURE f;
-        struct spec spec = spec_of(0.001, 9, 0);
-        struct json *told;
-        int64_t id;
-        uint32_t blocks, more;
-        fixture_open(&f);
-        CHECK_INT(add(&f, &spec, &id, &blocks), 0);
-        CHECK_INT(run_all(&f, 0.1, 0.1), 12);
-        CHECK_INT(decide(&f, &spec, &more, &told), 0);
-        _cleanup_free_ char *text = json_print(told);
-        json_free(told);
-        CHECK_UINT(more, 3);
+        ADAPTIVE a;
+        CHECK_INT(begin(&a, 0.001, 9, 0.1, 0.1), 12);
+        CHECK_INT(decide(&a), 0);
+        CHECK_UINT(a.more, 3);
         struct extension x = {.order = order,
                               .n_points = 2,
                               .first_repetition = 7,
                               .repetitions = 3,
                               .in_blocks = true,
-                              .until_json = text};
-        CHECK_INT(store_extend_experiment(f.store, id, &x, &(struct request_record){0}), 0);
-        CHECK_INT(fixture_experiment_state(f.store, id), STATE_RUNNING);
-        CHECK_INT(run_all(&f, 0.1, 0.1), 6);
+                              .until_json = a.text};
+        CHECK_INT(store_extend_experiment(a.f.store, a.id, &x, &(struct request_record){0}), 0);
+        CHECK_INT(fixture_experiment_state(a.f.store, a.id), STATE_RUNNING);
+        CHECK_INT(run_all(&a.f, 0.1, 0.1), 6);
         for (unsigned twice = 0; twice < 2; twice++) { /* a decision changes nothing that the next one goes by */
-                CHECK_INT(decide(&f, &spec, &more, &told), 0);
-                bool good = strcmp(word(told, "state"), "max_repetitions") == 0 && more == 0;
-                const struct json *look = json_first(json_get(told, "looks"));
-                for (size_t i = 0; i < ELEMENTS(at); i++, look = look ? json_next(look) : NULL)
-                        good = good && look && figure(look, "repetitions") == at[i];
-                good = good && !look;
-                json_free(told);
-                CHECK(good);
+                CHECK_INT(decide(&a), 0);
+                CHECK_STRING(string(a.decision, "state"), "max_repetitions");
+                CHECK_UINT(a.more, 0);
+                const struct json *look = json_first(json_get(a.decision, "looks"));
+                for (size_t i = 0; i < ELEMENTS(at); i++, look = json_next(look))
+                        CHECK(look && figure(look, "repetitions") == at[i]);
+                CHECK(!look);
         }
 }
 
 static void a_row_that_only_fails_ends_it(void) {
-        FIXTURE f;
-        struct spec spec = spec_of(0.02, 60, 0);
-        struct json *told;
-        int64_t id;
-        uint32_t blocks, more;
-        fixture_open(&f);
-        CHECK_INT(add(&f, &spec, &id, &blocks), 0);
-        CHECK_INT(run_all(&f, 0.01, 0), 12);
-        CHECK_INT(decide(&f, &spec, &more, &told), 0);
-        const struct json *row = json_first(json_get(told, "rows_not_reached"));
-        bool good = strcmp(word(told, "state"), "failed") == 0 && row && figure(row, "runs") == 0 &&
-                    json_type(json_get(row, "relative_ci")) == JSON_NULL &&
-                    json_type(json_get(row, "repetitions_needed")) == JSON_NULL && *word(row, "reason");
-        char *text = json_print(told);
-        json_free(told);
-        int r = store_conclude_experiment(f.store, id, text);
-        free(text);
-        CHECK(good);
-        CHECK_UINT(more, 0);
-        CHECK_INT(r, 0);
-        CHECK_INT(fixture_experiment_state(f.store, id), STATE_FAILED);
-        CHECK_INT(store_retry_experiment(f.store, id, &(struct request_record){0}), 0); /* and it goes on */
-        CHECK_INT(run_all(&f, 0.01, 0.01), 6);
-        CHECK_INT(decide(&f, &spec, &more, &told), 0);
-        good = strcmp(word(told, "state"), "reached") == 0;
-        json_free(told);
-        CHECK(good);
+        ADAPTIVE a;
+        CHECK_INT(begin(&a, 0.02, 60, 0.01, 0), 12);
+        CHECK_INT(decide(&a), 0);
+        const struct json *row = json_first(json_get(a.decision, "rows_not_reached"));
+        CHECK_STRING(string(a.decision, "state"), "failed");
+        CHECK(row && figure(row, "runs") == 0 && *string(row, "reason"));
+        CHECK_INT(json_type(json_get(row, "relative_ci")), JSON_NULL);
+        CHECK_INT(json_type(json_get(row, "repetitions_needed")), JSON_NULL);
+        CHECK_UINT(a.more, 0);
+        CHECK_INT(store_conclude_experiment(a.f.store, a.id, a.text), 0);
+        CHECK_INT(fixture_experiment_state(a.f.store, a.id), STATE_FAILED);
+        CHECK_INT(store_retry_some(a.f.store, a.id, false, &(struct request_record){0}), 0); /* and it goes on */
+        CHECK_INT(run_all(&a.f, 0.01, 0.01), 6);
+        CHECK_INT(decide(&a), 0);
+        CHECK_STRING(string(a.decision, "state"), "reached");
 }
 
-static void what_makes_no_sense_ends_it(void) {
-        FIXTURE f;
-        struct spec spec = spec_of(0.02, 60, 0);
-        struct json *told;
-        int64_t id;
-        uint32_t blocks, more;
-        fixture_open(&f);
-        CHECK_INT(add(&f, &spec, &id, &blocks), 0);
-        CHECK_INT(run_all(&f, 0.01, 0.01), 12);
-        CHECK_INT(db_run_script(f.store->db, "UPDATE runs SET result = 'no JSON'"), 0);
-        CHECK_INT(decide(&f, &spec, &more, &told), -EBADMSG);
-        CHECK_INT(store_conclude_experiment(f.store, id, NULL), 0);
-        CHECK_INT(number(&f, "SELECT json_extract(until, '$.state') = 'failed' FROM experiments"), 1);
-        CHECK_INT(fixture_experiment_state(f.store, id), STATE_DONE);
+static void a_damaged_result_ends_it(void) {
+        ADAPTIVE a;
+        CHECK_INT(begin(&a, 0.02, 60, 0.01, 0.01), 12);
+        CHECK_INT(db_run_script(a.f.store->db, "UPDATE runs SET result = 'no JSON'"), 0);
+        CHECK_INT(decide(&a), -EBADMSG);
+        CHECK_INT(store_conclude_experiment(a.f.store, a.id, NULL), 0);
+        CHECK_INT(number(&a.f, "SELECT json_extract(until, '$.state') = 'failed' FROM experiments"), 1);
+        CHECK_INT(fixture_experiment_state(a.f.store, a.id), STATE_DONE);
 }
 
 static void a_cancelled_one_is_over(void) {
-        FIXTURE f;
-        struct spec spec = spec_of(0.02, 60, 0);
-        int64_t id, running;
+        ADAPTIVE a;
+        int64_t running;
+        CHECK_INT(begin(&a, 0.02, 60, 0.01, 0.01), 12);
+        CHECK_INT(store_cancel_experiment(a.f.store, a.id, &running), 0); /* between its last run and the decision */
+        CHECK_INT(fixture_experiment_state(a.f.store, a.id), STATE_CANCELLED);
+        CHECK_INT(number(&a.f, "SELECT json_extract(until, '$.state') = 'cancelled' FROM experiments"), 1);
+        CHECK_INT(store_undecided(a.f.store, &(struct experiment_record){0}), -ENOENT);
+}
+
+/* All queued runs of two points whose blocks drift together by a tenth: the second is `ratio` times as fast as the
+ * first, ± `scatter`. */
+static int run_pairs(struct fixture *f, double ratio, double scatter) {
+        int n = 0;
+        for (int64_t id; (id = fixture_start(f->store)) > 0; n++) {
+                int block = n / 2;
+                double first = 1000 * (1 + 0.1 * (block % 3 - 1));
+                double second = first * ratio * (1 + scatter * (block * 7 % 5 - 2));
+                int r = finish(f, id, n % 2 ? second : first);
+                if (r < 0)
+                        return r;
+        }
+        return n;
+}
+
+static int begin_pairs(struct adaptive *a, double relative_ci, double ratio, double scatter) {
         uint32_t blocks;
-        fixture_open(&f);
-        CHECK_INT(add(&f, &spec, &id, &blocks), 0);
-        CHECK_INT(run_all(&f, 0.01, 0.01), 12);
-        CHECK_INT(store_cancel_experiment(f.store, id, &running), 0); /* between its last run and the decision */
-        CHECK_INT(fixture_experiment_state(f.store, id), STATE_CANCELLED);
-        CHECK_INT(number(&f, "SELECT json_extract(until, '$.state') = 'cancelled' FROM experiments"), 1);
-        CHECK_INT(store_undecided(f.store, &(struct experiment_record){0}), -ENOENT);
+        *a = (struct adaptive){.spec = spec_of(relative_ci, 60, 0)};
+        a->spec.until.compare =
+                (struct spec_compare){.given = true, .axis = AXIS_MESSAGE_SIZE, .baseline = {.message_size = 1}};
+        fixture_open(&a->f);
+        int r = add(&a->f, &a->spec, &a->id, &blocks);
+        return r < 0 ? r : run_pairs(&a->f, ratio, scatter);
+}
+
+/* Rows that drift are not narrow, and their ratio may be. */
+static void a_narrow_pair_ends_it(void) {
+        ADAPTIVE a;
+        CHECK_INT(begin_pairs(&a, 0.02, 1.01, 0.001), 12);
+        CHECK_INT(decide(&a), 0);
+        CHECK_STRING(string(a.decision, "state"), "reached");
+        CHECK(figure(a.decision, "pairs") == 1 && figure(a.decision, "pairs_reached") == 1);
+        CHECK(figure(a.decision, "rows") == 2 && json_type(json_get(a.decision, "rows_reached")) == JSON_NULL);
+        CHECK_STRING(string(json_get(a.decision, "compare"), "axis"), "message_size");
+        CHECK(figure(json_get(a.decision, "compare"), "baseline") == 1);
+        CHECK_UINT(json_length(json_get(a.decision, "pairs_not_reached")), 0);
+        CHECK_UINT(a.more, 0);
+}
+
+/* A great difference needs no narrow ratio, but as many blocks as make it certain at one of several looks. */
+static void a_decided_pair_ends_it(void) {
+        static const uint32_t order[] = {0, 1, 0, 1, 0, 1};
+        ADAPTIVE a;
+        CHECK_INT(begin_pairs(&a, 0.001, 0.5, 0.05), 12);
+        CHECK_INT(decide(&a), 0);
+        CHECK_STRING(string(a.decision, "state"), "running");
+        CHECK_UINT(a.more, 3);
+        const struct json *pair = json_first(json_get(a.decision, "pairs_not_reached"));
+        CHECK(pair && figure(json_get(pair, "baseline"), "message_size") == 1 &&
+              figure(json_get(pair, "candidate"), "message_size") == 2 && figure(pair, "runs") == 6);
+        CHECK(figure(pair, "ratio") > 0.45 && figure(pair, "ratio") < 0.55 && figure(pair, "relative_ci") > 0.01);
+        CHECK(figure(pair, "repetitions_needed") >= 7 && figure(pair, "repetitions_needed") <= 60);
+        CHECK(figure(json_get(a.decision, "verdicts"), "undecided") == 1);
+        struct extension x = {.order = order,
+                              .n_points = 2,
+                              .first_repetition = 7,
+                              .repetitions = 3,
+                              .in_blocks = true,
+                              .until_json = a.text};
+        CHECK_INT(store_extend_experiment(a.f.store, a.id, &x, &(struct request_record){0}), 0);
+        CHECK_INT(run_pairs(&a.f, 0.5, 0.05), 6);
+        CHECK_INT(decide(&a), 0);
+        CHECK_STRING(string(a.decision, "state"), "reached");
+        CHECK(figure(json_get(a.decision, "verdicts"), "slower") == 1);
+        const struct json *look = json_first(json_get(a.decision, "looks"));
+        CHECK(look && figure(look, "repetitions") == 6 && figure(look, "pairs_reached") == 0);
+        look = json_next(look);
+        CHECK(look && figure(look, "repetitions") == 9 && figure(look, "pairs_reached") == 1);
+}
+
+static void a_pair_without_common_blocks_is_named(void) {
+        ADAPTIVE a;
+        CHECK_INT(begin(&a, 0.02, 60, 0.01, 0.01), 12);
+        a.spec.until.compare =
+                (struct spec_compare){.given = true, .axis = AXIS_MESSAGE_SIZE, .baseline = {.message_size = 1}};
+        CHECK_INT(db_run_script(a.f.store->db, "UPDATE runs SET block = block + 100 WHERE position % 2"), 0);
+        CHECK_INT(decide(&a), 0);
+        const struct json *pair = json_first(json_get(a.decision, "pairs_not_reached"));
+        CHECK(pair && figure(pair, "runs") == 0 && *string(pair, "reason"));
+        CHECK_INT(json_type(json_get(pair, "ratio")), JSON_NULL);
+        CHECK_INT(json_type(json_get(pair, "repetitions_needed")), JSON_NULL);
+        CHECK_UINT(a.more, 3);
 }
 
 int main(void) {
         RUN(first_blocks);
+        RUN(nothing_is_decided_before_the_last_run);
         RUN(narrow_rows_end_it);
         RUN(wide_rows_are_named);
-        RUN(looks_are_remembered);
+        RUN(looks_are_stored);
         RUN(a_row_that_only_fails_ends_it);
-        RUN(what_makes_no_sense_ends_it);
+        RUN(a_damaged_result_ends_it);
         RUN(a_cancelled_one_is_over);
+        RUN(a_narrow_pair_ends_it);
+        RUN(a_decided_pair_ends_it);
+        RUN(a_pair_without_common_blocks_is_named);
         return check_end();
 }

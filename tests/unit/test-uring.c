@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 
-/* What is said of the rings of several threads together: all have it, or why the first does not that has it not. */
+/* The rings of several threads in one report: all have a feature, or the reason of the first thread that has it not. */
 
 #include "agent/base/agent.h"
 #include "agent/transport/transport.h"
 #include "agent/transport/uring/uring.h"
 #include "check.h"
-#include "schema/json/json.h"
 #include "schema/util.h"
+#include "tests/unit/effective.h"
 
 #include <stdlib.h>
 
@@ -16,22 +16,19 @@
 static struct agent agent;
 static struct worker workers[THREADS];
 
-/* "io_uring" as it is told of agents whose threads have these rings. */
-static char *told_of(enum transport t, struct uring rings[THREADS]) {
+/* "io_uring" as agents whose threads have these rings report it. */
+static char *report_of(enum transport t, struct uring rings[THREADS]) {
         char *text = NULL, *found;
-        struct json_writer w;
+        EFFECTIVE *e = effective_new();
         agent = (struct agent){.workers = workers, .n_workers = THREADS};
         agent.setup.point = (struct point){.transport = t, .engine = ENGINE_IO_URING, .message_size = 64};
         for (uint32_t i = 0; i < THREADS; i++)
                 workers[i] = (struct worker){
                         .agent = &agent, .index = i, .send_fd = -1, .receive_fd = -1, .engine = &rings[i]};
-        json_writer_init(&w);
-        json_object_begin(&w);
-        transport_find(t, ENGINE_IO_URING)->effective(&agent, &w);
-        json_object_end(&w);
-        if (json_writer_steal(&w, &text, NULL) < 0)
+        transport_find(t, ENGINE_IO_URING)->effective(&agent, e);
+        text = effective_text(e);
+        if (!text)
                 abort();
-        json_writer_deinit(&w);
         found = strstr(text, "\"io_uring\":");
         memmove(text, found ? found : "", strlen(found ? found : "") + 1);
         return text;
@@ -54,9 +51,9 @@ static void test_rings_of_all_threads(void) {
                 struct {
                         int buffer, files, workers;
                 } errors[THREADS];
-                const char *told;
+                const char *expected;
         } rows[] = {
-                {.told = RING FILES BUFFERS WORKERS},
+                {.expected = RING FILES BUFFERS WORKERS},
                 {{{0}, {.buffer = EFAULT}, {.buffer = ENOMEM}},
                  RING FILES "\"registered_buffers\":false,\"registered_buffers_reason\":\"Bad address\"," WORKERS},
                 {{{0}, {0}, {.buffer = ENOMEM}},
@@ -78,8 +75,8 @@ static void test_rings_of_all_threads(void) {
                         for (uint32_t k = 0; k < THREADS; k++)
                                 rings[k] = ring_with(rows[i].errors[k].buffer == 0, rows[i].errors[k].buffer,
                                                      rows[i].errors[k].files, rows[i].errors[k].workers);
-                        _cleanup_free_ char *told = told_of(transports[t], rings);
-                        CHECK_STRING(told, rows[i].told);
+                        _cleanup_free_ char *expected = report_of(transports[t], rings);
+                        CHECK_STRING(expected, rows[i].expected);
                 }
 }
 
@@ -87,11 +84,11 @@ static void test_rings_that_take_no_buffer(void) {
         struct uring rings[THREADS];
         for (uint32_t k = 0; k < THREADS; k++) {
                 rings[k] = ring_with(false, 0, 0, 0);
-                rings[k].no_buffer = "nobody asks";
+                rings[k].no_buffer = "not requested";
         }
-        _cleanup_free_ char *told = told_of(TRANSPORT_PIPE, rings);
-        CHECK_STRING(told,
-                     RING FILES "\"registered_buffers\":false,\"registered_buffers_reason\":\"nobody asks\"," WORKERS);
+        _cleanup_free_ char *expected = report_of(TRANSPORT_PIPE, rings);
+        CHECK_STRING(expected, RING FILES
+                     "\"registered_buffers\":false,\"registered_buffers_reason\":\"not requested\"," WORKERS);
 }
 
 int main(void) {

@@ -37,7 +37,7 @@ static void every_code_point_is_itself_again(void) {
                 bool surrogate = c >= 0xd800 && c <= 0xdfff;
                 if (n != want || utf8_length(s, n) != (surrogate ? 0 : n))
                         CHECK_FAIL("U+%04X is put as %zu bytes and read as %zu", c, n, utf8_length(s, n));
-                /* cut by a byte it is no character, and what lies behind the given length is not looked at */
+                /* cut by a byte it is no character, and what lies behind the given length is not read */
                 if (utf8_length(s, n - 1) != 0)
                         CHECK_FAIL("U+%04X without its last byte is read as %zu", c, utf8_length(s, n - 1));
         }

@@ -4,18 +4,21 @@
  * machine's may have no CPU controller. */
 
 #include "daemon/run/watch.h"
+#include "schema/limits.h"
 #include "schema/spec/spec.h"
 #include "tests/unit/check.h"
 #include "tests/unit/host-tree.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
-#define PATIENCE_NS (60 * NSEC_PER_SEC)
+#define DEADLINE_NS (60 * NSEC_PER_SEC)
 
 /* Spins, or sleeps, on one CPU until it is killed. */
 static pid_t start_process(int cpu, bool spins) {
@@ -119,7 +122,7 @@ static double share_in(const struct json *second, const char *key) {
         return json_as_double(json_get(second, key), &share) < 0 ? -1 : share;
 }
 
-/* The agent's own time is not foreign; that of another process on its CPU is. They share it, so nobody gets it all. */
+/* The agent's own time is not foreign; that of another process on its CPU is. They share it, so neither gets it all. */
 static void what_is_not_the_agents_is_foreign(void) {
         struct bench b;
         bool flagged;
@@ -185,7 +188,7 @@ static void a_window_that_never_began(void) {
         struct bench b;
         bool flagged;
         bench_init(&b, false);
-        CHECK_INT(watch_start(b.watch, util_now_ns() + PATIENCE_NS, NSEC_PER_SEC), 0);
+        CHECK_INT(watch_start(b.watch, util_now_ns() + DEADLINE_NS, NSEC_PER_SEC), 0);
         struct json *noise = conclude(&b, "", &flagged);
         CHECK(noise);
         CHECK_INT(json_type(json_get(noise, "worst")), JSON_NULL);
@@ -194,10 +197,92 @@ static void a_window_that_never_began(void) {
         bench_end(&b);
 }
 
+static bool is_ksoftirqd(const char *link) {
+        char path[64], name[32] = "";
+        int pid = 0, end = 0;
+        if (sscanf(link, "/proc/%d/schedstat%n", &pid, &end) != 1 || end == 0 || link[end])
+                return false;
+        (void) snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+        _cleanup_fclose_ FILE *f = fopen(path, "re");
+        return f && fgets(name, sizeof(name), f) && strncmp(name, "ksoftirqd/", strlen("ksoftirqd/")) == 0;
+}
+
+/* Of this process's open files, those of the threads that run softirqs. */
+static size_t open_ksoftirqds(void) {
+        char link[128];
+        size_t n = 0;
+        DIR *d = opendir("/proc/self/fd");
+        for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) { /* NOLINT(concurrency-mt-unsafe) */
+                ssize_t length = readlinkat(dirfd(d), e->d_name, link, sizeof(link) - 1);
+                link[length > 0 ? length : 0] = '\0';
+                n += is_ksoftirqd(link);
+        }
+        if (d)
+                closedir(d);
+        return n;
+}
+
+/* Takes every number below this one. */
+static void fill_below(int number, int *filled, size_t *n) {
+        for (int fd; (fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)) >= 0; filled[(*n)++] = fd)
+                if (fd >= number) {
+                        close(fd);
+                        return;
+                }
+}
+
+/* Whichever number is the first that is free: a sum of some CPUs would stand for all. */
+static void every_ksoftirqd_is_observed_or_none(void) {
+        struct bench b;
+        struct rlimit was, limit;
+        _cleanup_fclose_ FILE *f = fopen("/proc/2/comm", "re");
+        char name[32] = "";
+        if (!f || !fgets(name, sizeof(name), f) || strcmp(name, "kthreadd\n") != 0)
+                SKIP("this PID namespace does not show the kernel's threads");
+        bench_init(&b, false);
+        watch_free(b.watch);
+        b.watch = NULL;
+        b.placement.ends[END_FIRST] = (struct agent_placement){0}; /* anywhere: every CPU is measured */
+        size_t n_cpus = 0, n = 0, none = 0, all = 0;
+        for (size_t i = 0; i < b.topology->n_cpus; i++)
+                n_cpus += b.topology->cpus[i].online;
+        CHECK_INT(getrlimit(RLIMIT_NOFILE, &was), 0);
+        limit = was;
+        limit.rlim_cur = DESCRIPTORS_OF_DAEMON + 4 * (2 * n_cpus + 32);
+        CHECK_INT(setrlimit(RLIMIT_NOFILE, &limit), 0);
+        const int files_max = (int) (DESCRIPTORS_OF_DAEMON + descriptors_of_threads(limit.rlim_cur));
+        _cleanup_free_ int *filled = calloc((size_t) files_max, sizeof(*filled));
+        CHECK(filled);
+        const struct watch_order order = {.event = b.event,
+                                          .topology = b.topology,
+                                          .placement = &b.placement,
+                                          .point = &b.point,
+                                          .pids = {b.pid, 0},
+                                          .cgroup_fd = b.cgroup_fd};
+        for (int first = files_max - (int) (2 * n_cpus) - 16; first < files_max; first++) {
+                fill_below(first, filled, &n);
+                CHECK_INT(watch_new(&b.watch, &order), 0);
+                size_t open = open_ksoftirqds();
+                if (open != 0 && open != n_cpus)
+                        CHECK_FAIL("from %d on %zu of %zu are observed", first, open, n_cpus);
+                none += open == 0;
+                all += open == n_cpus;
+                watch_free(b.watch);
+                b.watch = NULL;
+        }
+        while (n > 0)
+                close(filled[--n]);
+        CHECK_INT(setrlimit(RLIMIT_NOFILE, &was), 0);
+        CHECK(none > 0);
+        CHECK(all > 0);
+        bench_end(&b);
+}
+
 int main(void) {
         RUN(what_is_not_the_agents_is_foreign);
         RUN(a_quota_above_the_run_is_seen);
         RUN(an_agent_that_ends_is_no_error);
         RUN(a_window_that_never_began);
+        RUN(every_ksoftirqd_is_observed_or_none);
         return check_end();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Worker threads with loops of this file's, led by the test: they begin and rest as they are told, say what went wrong,
- * and come out of a call that they sit in. */
+/* Worker threads with loops of this file's, led by the test: they begin and rest on command, return their errors, and
+ * come out of a call that they block in. */
 
 #include "agent/base/agent.h"
 #include "agent/base/worker.h"
@@ -20,13 +20,13 @@
 static struct agent agent;
 static int32_t cpus[2];
 
-/* ---- a workload whose loop is a script's ---- */
+/* ---- a workload whose loop is scripted ---- */
 
 static struct {
         worker_loop loop;
         uint32_t failing; /* the thread whose preparation fails; THREADS: none */
         bool words;
-        int pipe[2]; /* which nobody writes to */
+        int pipe[2]; /* which stays empty */
 } script;
 
 static int prepare(struct worker *w) {
@@ -130,7 +130,7 @@ static void new_workers_have_nothing_yet(void) {
         CHECK(agent.workers[0].pace_offset_ns <= 0 && agent.workers[2].pace_offset_ns > 0);
 }
 
-static void they_run_and_rest_as_often_as_told(void) {
+static void they_run_and_rest_on_command(void) {
         static const size_t sizes[] = {1, 4096, 4097, 0};
         for (size_t k = 0; k < ELEMENTS(sizes); k++) {
                 CREW c;
@@ -157,7 +157,7 @@ static void they_run_and_rest_as_often_as_told(void) {
         }
 }
 
-static void what_prepare_says_is_passed_on(void) {
+static void an_error_of_prepare_is_passed_on(void) {
         static const struct {
                 uint32_t failing;
                 bool words;
@@ -265,8 +265,8 @@ int main(void) {
         if (workers_init_signals() < 0)
                 return 1;
         RUN(new_workers_have_nothing_yet);
-        RUN(they_run_and_rest_as_often_as_told);
-        RUN(what_prepare_says_is_passed_on);
+        RUN(they_run_and_rest_on_command);
+        RUN(an_error_of_prepare_is_passed_on);
         RUN(a_loop_that_fails_is_found);
         RUN(cpus_that_are_none);
         RUN(a_kick_gets_them_out);

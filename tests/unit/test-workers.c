@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
 /* Handler threads: all jobs are run, in their order, as many at once as there are threads, and none is left at the end.
- */
+ * Slow ones leave a thread to the others, and of several clients none waits for all of another's. */
 
 #include "api/http/workers.h"
 #include "schema/util.h"
@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <time.h>
 
 #define THREADS 4u
 #define JOBS 500u
@@ -69,7 +70,7 @@ static void run_meeting(struct job *job) {
 }
 
 static void jobs_that_wait_hold_up_no_other(void) {
-        struct job jobs[THREADS];
+        struct job jobs[THREADS] = {0};
         struct workers *w;
         atomic_store(&done, 0);
         CHECK_INT(pthread_barrier_init(&meeting, NULL, THREADS), 0);
@@ -99,6 +100,96 @@ static void a_job_may_push_another(void) {
         CHECK_UINT(atomic_load(&done), 10);
 }
 
+/* ---- slow jobs, and several clients ---- */
+
+#define WAIT_SECONDS 60
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static unsigned running, finished;
+static bool held; /* no slow job ends */
+
+struct task {
+        struct job job;    /* first: run_task() is given this */
+        unsigned finished; /* as which it ended; 0: not yet */
+};
+
+static void run_task(struct job *job) {
+        struct task *task = (struct task *) job; /* its first member */
+        pthread_mutex_lock(&lock);
+        running++;
+        pthread_cond_broadcast(&changed);
+        while (held && job->slow)
+                pthread_cond_wait(&changed, &lock);
+        running--;
+        task->finished = ++finished;
+        pthread_cond_broadcast(&changed);
+        pthread_mutex_unlock(&lock);
+}
+
+static bool wait_until(const unsigned *value, unsigned wanted) {
+        struct timespec deadline;
+        int k = 0;
+        clock_gettime(CLOCK_REALTIME, &deadline);
+        deadline.tv_sec += WAIT_SECONDS;
+        pthread_mutex_lock(&lock);
+        while (*value != wanted && k == 0)
+                k = pthread_cond_timedwait(&changed, &lock, &deadline);
+        pthread_mutex_unlock(&lock);
+        return k == 0;
+}
+
+static void hold(bool on) {
+        pthread_mutex_lock(&lock);
+        held = on;
+        pthread_cond_broadcast(&changed);
+        pthread_mutex_unlock(&lock);
+}
+
+static void slow_jobs_leave_a_thread(void) {
+        static const char client[] = "one";
+        struct workers *w = NULL;
+        struct task slow[10] = {0}, quick[5] = {0};
+        finished = 0;
+        hold(true);
+        CHECK_INT(workers_new(&w, 3), 0);
+        for (size_t i = 0; i < ELEMENTS(slow); i++) {
+                slow[i].job = (struct job){.run = run_task, .client = client, .slow = true};
+                workers_push(w, &slow[i].job);
+        }
+        CHECK(wait_until(&running, 2));
+        for (size_t i = 0; i < ELEMENTS(quick); i++) {
+                quick[i].job = (struct job){.run = run_task, .client = client};
+                workers_push(w, &quick[i].job);
+        }
+        CHECK(wait_until(&finished, ELEMENTS(quick)));
+        CHECK(wait_until(&running, 2));
+        hold(false);
+        workers_free(w);
+        CHECK_UINT(finished, ELEMENTS(slow) + ELEMENTS(quick));
+        CHECK_UINT(quick[4].finished, 5); /* in the order in which they came */
+        CHECK_UINT(slow[0].finished > 5, 1);
+}
+
+static void no_client_waits_for_all_of_another(void) {
+        static const char many[] = "many", few[] = "few";
+        struct workers *w = NULL;
+        struct task first[20] = {0}, second = {.job = {.run = run_task, .client = few, .slow = true}};
+        finished = 0;
+        hold(true);
+        CHECK_INT(workers_new(&w, 3), 0);
+        for (size_t i = 0; i < ELEMENTS(first); i++) {
+                first[i].job = (struct job){.run = run_task, .client = many, .slow = true};
+                workers_push(w, &first[i].job);
+        }
+        CHECK(wait_until(&running, 2));
+        workers_push(w, &second.job);
+        hold(false);
+        workers_free(w);
+        CHECK_UINT(finished, ELEMENTS(first) + 1);
+        CHECK(second.finished <= 4); /* two were running; one of them may begin another before it is seen */
+}
+
 static void none_is_none(void) {
         struct workers *w;
         workers_free(NULL);
@@ -111,6 +202,8 @@ int main(void) {
         RUN(one_thread_keeps_the_order);
         RUN(jobs_that_wait_hold_up_no_other);
         RUN(a_job_may_push_another);
+        RUN(slow_jobs_leave_a_thread);
+        RUN(no_client_waits_for_all_of_another);
         RUN(none_is_none);
         return check_end();
 }

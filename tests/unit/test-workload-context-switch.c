@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The circle of processes as the leader sees it: what it says of members that live, and of one that has ended or is
- * stopped. */
+/* The circle of processes as the leader sees it: its proof and report with members that live, and with one that has
+ * ended or is stopped. */
 
 #include "agent/base/agent.h"
 #include "agent/proof/proof.h"
@@ -10,6 +10,8 @@
 #include "schema/json/json.h"
 #include "schema/spec/spec.h"
 #include "schema/util.h"
+#include "tests/unit/effective.h"
+#include "tests/unit/proof-report.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -21,8 +23,8 @@
 
 static struct proof proof;
 
-/* A kernel without NUMA tells of nobody's pages. */
-static bool can_tell(void) {
+/* A kernel without NUMA reports no pages. */
+static bool has_numa(void) {
         void *page = NULL;
         int status = 0;
         return syscall(SYS_move_pages, 0, 1UL, &page, NULL, &status, 0) == 0;
@@ -66,15 +68,15 @@ static void test_members_that_live_are_in_the_proof(void) {
         circle_begin(&a);
         for (uint32_t k = 0; k < PROCESSES - 1; k++)
                 CHECK_INT(kill(member_of(&a, k), 0), 0);
-        _cleanup_free_ char *text = NULL;
-        CHECK_INT(proof_to_json(&a, &text), 0);
+        PROOF *report = NULL;
+        CHECK_INT(proof_collect(&a, &report), 0);
         CHECK_STRING(a.failure.detail, "");
         circle_end(&a);
 }
 
-/* Its pages went before anybody could wait for it: that is not what is to be told. */
+/* Its pages went before a parent could wait for it: the missing pages are not the error to report. */
 static void test_a_member_that_ended_is_named_and_not_its_pages(void) {
-        if (!can_tell())
+        if (!has_numa())
                 SKIP("a kernel without NUMA");
         for (uint32_t k = 0; k < PROCESSES - 1; k++) {
                 struct agent a;
@@ -82,8 +84,8 @@ static void test_a_member_that_ended_is_named_and_not_its_pages(void) {
                 circle_begin(&a);
                 CHECK_INT(kill(member_of(&a, k), SIGKILL), 0);
                 CHECK_INT(waitid(P_PID, (id_t) member_of(&a, k), &info, WEXITED | WNOWAIT), 0);
-                _cleanup_free_ char *text = NULL;
-                CHECK_INT(proof_to_json(&a, &text), -EPIPE);
+                PROOF *report = NULL;
+                CHECK_INT(proof_collect(&a, &report), -EPIPE);
                 char expected[64];
                 (void) snprintf(expected, sizeof expected, "process %u of %u was killed by signal 9", k + 2, PROCESSES);
                 CHECK_STRING(a.failure.detail, expected);
@@ -91,7 +93,7 @@ static void test_a_member_that_ended_is_named_and_not_its_pages(void) {
         }
 }
 
-/* Who is stopped has ended nothing: the circle only stands still, as it does for reasons of its own. */
+/* A stopped member has ended nothing: the circle only stands still, as it does for reasons of its own. */
 static void test_a_member_that_is_stopped_is_named(void) {
         for (uint32_t k = 0; k < PROCESSES - 1; k++) {
                 struct agent a;
@@ -110,25 +112,21 @@ static void test_a_member_that_is_stopped_is_named(void) {
         }
 }
 
-/* Of what a circle says that is in force; -1: it does not say. */
-static double said(const struct agent *a, const char *name) {
+/* A figure of the report of what is in force; -1: it is not there. */
+static double figure_of(const struct agent *a, const char *name) {
         _cleanup_free_ char *text = NULL;
         struct json *root = NULL;
-        struct json_writer w;
+        EFFECTIVE *e = effective_new();
         double v = -1;
-        json_writer_init(&w);
-        json_object_begin(&w);
-        a->workload->effective(a, &w);
-        json_object_end(&w);
-        if (json_writer_steal(&w, &text, NULL) == 0 && json_parse(text, strlen(text), &root, NULL) == 0)
+        a->workload->effective(a, e);
+        if ((text = effective_text(e)) && json_parse(text, strlen(text), &root, NULL) == 0)
                 (void) json_as_double(json_get(root, name), &v); /* stays -1 */
         json_free(root);
-        json_writer_deinit(&w);
         return v;
 }
 
-/* What a hop costs without a switch is known from enough rounds; from less than all where each walks over 256 MiB, for
- * which no machine is fast enough: it would take seconds, and nobody is ready meanwhile. */
+/* The cost of a hop without a switch is known from enough rounds; from less than all where each walks over 256 MiB, for
+ * which no machine is fast enough: it would take seconds in which no agent gets ready. */
 static void test_large_working_sets_are_measured_in_fewer_rounds(void) {
         static const struct {
                 uint32_t processes;
@@ -138,7 +136,7 @@ static void test_large_working_sets_are_measured_in_fewer_rounds(void) {
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 struct agent a;
                 circle_begin_of(&a, cases[i].processes, cases[i].working_set);
-                double rounds = said(&a, "pipe_overhead_rounds"), ns = said(&a, "pipe_overhead_ns");
+                double rounds = figure_of(&a, "pipe_overhead_rounds"), ns = figure_of(&a, "pipe_overhead_ns");
                 circle_end(&a);
                 CHECK(ns > 0);
                 CHECK(rounds >= 11);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The account of zero-copy sends: notifications in any order and any ranges, numbers that wrap round, and what the
- * kernel says that cannot be; then a real socket, with fewer buffers than it wants. */
+/* The account of zero-copy sends: notifications in any order and any ranges, numbers that wrap round, and notifications
+ * that cannot be; then a real socket, with fewer buffers than it wants. */
 
 #include "agent/base/agent.h"
 #include "agent/transport/tcp/zerocopy.h"
@@ -168,7 +168,7 @@ ssize_t recvmsg(int fd, struct msghdr *m, int flags) {
         return 0;
 }
 
-/* Of nothing is a nap. */
+/* A wait for nothing is a nap. */
 int poll(struct pollfd *fds, nfds_t n, int timeout_ms) {
         struct timespec ts = {.tv_sec = timeout_ms / 1000, .tv_nsec = (long) (timeout_ms % 1000 * NSEC_PER_MSEC)};
         script.naps += n == 0;
@@ -203,7 +203,8 @@ static void test_read_no_further_than_needed(void) {
         zerocopy_free(z);
 }
 
-/* Whoever gets the next message back lets those go first who have none under way, also one that did not wait for it. */
+/* The thread that gets the next message back lets those go first that have none under way, also one that did not wait
+ * for it. */
 static void test_giving_way(void) {
         struct agent a = {.peer_role = "client"};
         struct zerocopy *z = new_pool();
@@ -212,7 +213,7 @@ static void test_giving_way(void) {
         script.next = script.end = 0;
         script.naps = 0;
         zerocopy_sent(z);
-        zerocopy_starve(1);
+        zerocopy_add_backpressure(1);
         CHECK_INT(zerocopy_collect(w, z, NULL), 0); /* there is none yet */
         CHECK_UINT(script.naps, 0);
         script.end = 1;
@@ -221,10 +222,10 @@ static void test_giving_way(void) {
         CHECK_UINT(script.naps, 1);
         CHECK_INT(zerocopy_collect(w, z, NULL), 0); /* it was ready before */
         CHECK_UINT(script.naps, 1);
-        zerocopy_starve(-1);
+        zerocopy_add_backpressure(-1);
         zerocopy_sent(z);
         script.end = 2;
-        CHECK_INT(zerocopy_collect(w, z, zerocopy_ready), 0); /* there is nobody to give way to */
+        CHECK_INT(zerocopy_collect(w, z, zerocopy_ready), 0); /* there is no thread to give way to */
         CHECK_UINT(script.naps, 1);
         script.on = false;
         free(w);
@@ -265,7 +266,7 @@ static size_t read_all(int fd, size_t wanted) {
         return got;
 }
 
-/* Nobody reads, so nothing is notified until somebody does; then all of it is, copied after all as on any loopback. */
+/* No process reads, so nothing is notified until one does; then all of it is, copied after all as on any loopback. */
 static void test_real_notifications(void) {
         struct agent a = {.peer_role = "client"};
         int fds[2];
@@ -296,7 +297,7 @@ static void test_real_notifications(void) {
         zerocopy_free(z);
 }
 
-/* With the peer gone there will never be a notification: the wait says so instead of waiting. */
+/* With the peer gone there will never be a notification: the wait fails instead of waiting. */
 static void test_wait_sees_the_peer_go(void) {
         struct agent a = {.peer_role = "client"};
         struct linger hard = {.l_onoff = 1};
@@ -333,9 +334,9 @@ static void test_wait_stops(void) {
         zerocopy_free(z);
 }
 
-/* ENOBUFS that never gets better is a failure that names the limits; each one is counted. Who has sends of its own
- * under way is told apart from who waits for what others have. */
-static void no_relief(bool under_way) {
+/* ENOBUFS that never gets better is a failure that names the limits; each one is counted. A thread with sends of its
+ * own under way is distinguished from one that waits for the sends of others. */
+static void starved_for_ever(bool under_way) {
         struct agent a = {.peer_role = "client"};
         int fds[2], r = 0;
         uint64_t since_ns = 0, begin_ns = util_now_ns();
@@ -344,14 +345,14 @@ static void no_relief(bool under_way) {
         struct worker *w = new_worker(&a, fds[0]);
         z->pending[3] = under_way ? 5 : 0;
         while (r == 0 && util_now_ns() - begin_ns < 60 * NSEC_PER_SEC)
-                r = zerocopy_relieve(w, z, &since_ns);
+                r = zerocopy_reap(w, z, &since_ns);
         CHECK_INT(r, -ENOBUFS);
         CHECK(w->enobufs > 1);
         CHECK(strstr(w->failure.detail, "net.core.optmem_max is "));
         CHECK(strstr(w->failure.detail, "RLIMIT_MEMLOCK is "));
         CHECK(strstr(w->failure.detail, under_way ? "none of its 5 under way is notified"
                                                   : "it has none under way that could give some back"));
-        CHECK(!zerocopy_somebody_starves());
+        CHECK(!zerocopy_has_backpressure());
         z->pending[3] = 0;
         (void) close(fds[0]);
         (void) close(fds[1]);
@@ -363,21 +364,21 @@ static void no_relief(bool under_way) {
 static void test_standstill_of_all_is_no_want(void) {
         struct zerocopy *z = new_pool();
         uint64_t began_ns = util_now_ns() - 30 * NSEC_PER_SEC, since_ns = began_ns;
-        z->looked_ns = began_ns;
-        CHECK(!zerocopy_is_hopeless(z, &since_ns, false));
-        CHECK(!zerocopy_is_hopeless(z, &since_ns, false));
+        z->checked_ns = began_ns;
+        CHECK(!zerocopy_is_stalled(z, &since_ns, false));
+        CHECK(!zerocopy_is_stalled(z, &since_ns, false));
         since_ns = began_ns; /* but it has looked all the time */
-        CHECK(zerocopy_is_hopeless(z, &since_ns, false));
-        CHECK(!zerocopy_is_hopeless(z, &since_ns, true));
+        CHECK(zerocopy_is_stalled(z, &since_ns, false));
+        CHECK(!zerocopy_is_stalled(z, &since_ns, true));
         zerocopy_free(z);
 }
 
-static void test_no_relief(void) {
-        no_relief(true);
+static void test_enobufs_for_ever(void) {
+        starved_for_ever(true);
 }
 
-static void test_no_relief_from_others(void) {
-        no_relief(false);
+static void test_enobufs_by_others(void) {
+        starved_for_ever(false);
 }
 
 int main(void) {
@@ -393,7 +394,7 @@ int main(void) {
         RUN(test_wait_sees_the_peer_go);
         RUN(test_wait_stops);
         RUN(test_standstill_of_all_is_no_want);
-        RUN(test_no_relief);
-        RUN(test_no_relief_from_others);
+        RUN(test_enobufs_for_ever);
+        RUN(test_enobufs_by_others);
         return check_end();
 }

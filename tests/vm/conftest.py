@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What the tests share: the guests' root (kept in .cache/vm), the package (built once), a guest per machine shape."""
+"""The tests' fixtures: the guests' root (cached in .cache/vm), the package (built once), a guest per machine shape."""
 
+import fcntl
 import os
 import subprocess
 import time
@@ -48,7 +49,7 @@ def git(*arguments: str) -> str:
 
 
 def package_of_commit() -> Path:
-    """As committed: the package is made from the tree that git knows, and kept until that is another."""
+    """The package of the committed tree, cached until there is another commit."""
     out, commit = CACHE / "package", CACHE / "package/commit"
     head = git("rev-parse", "--verify", "HEAD")
     changed = git("status", "--porcelain").splitlines()
@@ -70,6 +71,20 @@ def timed(what: str) -> Iterator[None]:
         yield
     finally:
         seconds[what] = seconds.get(what, 0) + time.monotonic() - began
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Where the modules run side by side, each process reports to the one that prints."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["spent"] = {"seconds": seconds, "remarks": remarks}
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node) -> None:
+    spent = getattr(node, "workeroutput", {}).get("spent", {"seconds": {}, "remarks": []})
+    remarks.extend(spent["remarks"])
+    for what, took in spent["seconds"].items():
+        seconds[what] = seconds.get(what, 0) + took
 
 
 def pytest_terminal_summary(terminalreporter) -> None:
@@ -109,15 +124,16 @@ def built() -> tuple[Path, Path]:
     if reason:
         pytest.skip(reason)
     CACHE.mkdir(parents=True, exist_ok=True)
-    with ThreadPoolExecutor() as threads:
+    with (CACHE / "lock").open("w") as lock, ThreadPoolExecutor() as threads:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another process finds them made
         both = [threads.submit(make) for make in (guest_root, package)]
         return both[0].result(), both[1].result()
 
 
 @pytest.fixture(scope="session")
 def labs(built: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory):
-    """labs(shape): that machine with the service running on it, its state on a disk of its own. One at a time: two
-    would take the processors from each other."""
+    """labs(shape): that machine with the service running on it, its state on a disk of its own. One at a time for each
+    process of the suite."""
     root, package = built
     up: dict[str, Lab] = {}
 

@@ -23,9 +23,9 @@ AS_ROOT = [] if os.geteuid() == 0 else ["sudo", "-n"]
 # Without what is the faster on a processor and the slower in its emulation: strings byte by byte (erms), a fifth level
 # of page tables (la57), a lock around each access to a user's memory (smap).
 CPU = "max,erms=off,la57=off,smap=off,smep=off"
-# And without what protects a machine from its users, or tells of them.
+# And without mitigations, auditing and watchdogs.
 APPEND = "console=ttyS0 rdinit=/lib/systemd/systemd quiet panic=-1 mitigations=off init_on_alloc=0 audit=0 nowatchdog"
-SHELL_GRACE = 30  # seconds in which the guest ends a command that has had its time, and says so
+SHELL_GRACE = 30  # seconds in which the guest ends a command past its deadline, and reports it
 
 
 @dataclass
@@ -75,7 +75,7 @@ def why_not() -> str | None:
     if AS_ROOT and (
         not shutil.which("sudo") or subprocess.run([*AS_ROOT, "true"], capture_output=True).returncode != 0
     ):
-        return "building the guests' root needs root, or a sudo that asks for no password"
+        return "building the guests' root needs root, or a sudo without a password"
     return None
 
 
@@ -157,7 +157,7 @@ class Guest:
             raise GuestError(f"{what} in time; the console's end: {console}")
 
     def _wait_for_shell(self, deadline: float) -> None:
-        """The loop says `ready` when the line is raw; a command that comes earlier would be lost."""
+        """The loop prints `ready` when the line is raw; an earlier command would be lost."""
         self._read_line(deadline)
 
     def _receive(self, deadline: float) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The stored proof against what the guest's kernel said."""
+"""The stored proof against the report of the guest's kernel."""
 
 from collections import Counter
 
@@ -10,7 +10,7 @@ RINGS = ("shm-posix", "shm-sysv", "mmap-file", "mmap-anonymous")  # transports w
 # What carries messages, other than a buffer alone; process-vm's ring has the addresses of its buffers' slots.
 CARRIERS = {**dict.fromkeys(RINGS, {"ring"}), "process-vm": {"buffer", "ring"}}
 SHARED = ("ring", "semaphores")  # kinds of pages that both ends have mapped
-CACHE = "page_cache"  # of a file: nobody has it mapped, so that only its cgroup tells
+CACHE = "page_cache"  # of a file: it is not mapped, so that only its cgroup has it
 CHARGED_AT_ONCE = 64  # pages by which a CPU's share of memory.numa_stat may be late (MEMCG_CHARGE_BATCH)
 
 
@@ -43,7 +43,7 @@ def memory_of(given: dict, kind: str) -> dict:
 
 
 def home(given: dict, kind: str) -> set[int] | None:
-    """Where pages of this kind belong; None: anywhere, and the kernel may move them while they are looked at."""
+    """The nodes where pages of this kind belong; None: any, and the kernel may move them at any time."""
     memory = memory_of(given, kind)
     if memory["policy"] == "default":
         return None
@@ -69,8 +69,8 @@ def check_threads(agent: dict, process: Process) -> None:
 
 
 def check_pages(agent: dict, process: Process, inherited: set[int]) -> None:
-    """Kind by kind: where they were asked to be, all of them, and no more than the kernel has of such mappings.
-    inherited: nodes of the few pages that a twin has from its ancestor and only reads (relocations, libc's data)."""
+    """Kind by kind: all pages are where the spec puts them, and no more than the kernel has of such mappings.
+    inherited: nodes of the few pages that a forked peer inherits and only reads (relocations, libc's data)."""
     given, counts = agent["placement"], agent["proof"]["pages"]
     mapped: dict[bool, Counter] = {False: Counter(), True: Counter()}  # by whether it is shared
     for mapping in process.maps:
@@ -105,7 +105,7 @@ def check_pages(agent: dict, process: Process, inherited: set[int]) -> None:
 def check_cgroup(run: dict, look: Look) -> None:
     """The run's cgroup, or the one above that has the controller: what it may use, and what it is charged with. Pages
     that were stored for a node and are on another are found when they are more than the CPUs' shares may be late by; of
-    fewer numa_maps alone tells. Where the kernel chooses the node, no charge is looked at."""
+    fewer numa_maps alone has them. Where the kernel chooses the node, no charge is checked."""
     assert {"cpuset.cpus.effective", "cpuset.mems.effective", "memory.numa_stat"} <= set(look.cgroup), look.cgroup
     cpus, nodes = ids(look.cgroup["cpuset.cpus.effective"]), ids(look.cgroup["cpuset.mems.effective"])
     for agent in run["agents"]:
@@ -132,8 +132,8 @@ def agree_but_for_charges(run: dict, look: Look) -> None:
     assert set(look.agents) == {agent["pid"] for agent in run["agents"]}
     for agent in run["agents"]:
         process = look.agents[agent["pid"]]
-        twins = len(process.roles) > 1
-        inherited = set().union(*(home(a["placement"], "stack") or () for a in run["agents"])) if twins else set()
+        forked = len(process.roles) > 1
+        inherited = set().union(*(home(a["placement"], "stack") or () for a in run["agents"])) if forked else set()
         check_process(agent, process)
         check_threads(agent, process)
         check_pages(agent, process, inherited)

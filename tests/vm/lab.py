@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A guest with ipclab installed as its administrator would: dpkg, systemctl, curl. And what the kernel itself says of
+"""A guest with ipclab installed as its administrator would: dpkg, systemctl, curl. And the kernel's own report on
 the agents while they run, read by a loop in the guest that knows nothing of ipclab but its cgroup."""
 
 import json
@@ -144,7 +144,7 @@ class Task:
 @dataclass
 class Process:
     pid: int
-    roles: list[str]  # two where an agent has made its twin, which has its command line, too
+    roles: list[str]  # two where an agent has forked its peer, which has its command line, too
     status: dict[str, str] = field(default_factory=dict)
     maps: list[Mapping] = field(default_factory=list)
     tasks: dict[int, Task] = field(default_factory=dict)
@@ -246,7 +246,7 @@ class Lab:
 
     def wait_for_runs(self, experiment: int, timeout: float = 240) -> tuple[dict, list[dict]]:
         """The experiment and its runs once it has ended. The stream of its events ends with it (or with the daemon,
-        which is why the state is asked for): nobody has to look again and again."""
+        which is why the state is read), so that no polling is needed."""
         where = f"http://localhost/experiments/{experiment}"
         deadline = time.monotonic() + timeout
         while True:
@@ -279,8 +279,8 @@ class Lab:
         assert runs and all(run["state"] == "done" for run in runs)
         return runs
 
-    def looked(self, spec: dict, timeout: float = 240) -> list[tuple[dict, Look]]:
-        """done(), and each run with the look at it. Where a run was over before it could be looked at, as its machine
+    def observed(self, spec: dict, timeout: float = 240) -> list[tuple[dict, Look]]:
+        """done(), and each run with its observation. Where a run was over before it could be observed, as its machine
         stood still for so long, all are done again, in windows that are longer than that."""
         for window in (WINDOW, LONG_WINDOW):
             runs = self.done({**spec, **window}, timeout)
@@ -288,13 +288,13 @@ class Lab:
             missed = [run["id"] for run in runs if run["id"] not in looks]
             if not missed:
                 return [(run, looks[run["id"]]) for run in runs]
-            warnings.warn(f"runs {missed} were over before they were looked at", stacklevel=2)
+            warnings.warn(f"runs {missed} were over before they were observed", stacklevel=2)
             timeout += len(runs) * (LONG_WINDOW["duration_seconds"] - WINDOW["duration_seconds"])
-        raise GuestError(f"runs {missed} were over before they were looked at, the second time too")
+        raise GuestError(f"runs {missed} were over before they were observed, the second time too")
 
     def meanwhile(self, command: str, timeout: float = 120) -> int:
-        """Runs a command while a run is in its window, with $first and $second its agents' pids. In one go: to ask and
-        to be answered takes an emulated machine long. The run's id."""
+        """Runs a command while a run is in its window, with $first and $second its agents' pids. In one command, as a
+        round trip to an emulated machine takes long. Returns the run's id."""
         text = self.sh(f"""
             exec 9<> <(:)
             until set -- {CGROUP}/run-* && run=${{1##*/run-}} && run=${{run%%.*}} && [ -e "/run/looks/$run" ]; do
@@ -319,15 +319,16 @@ class Lab:
         return {int(run): parse_look(part) for part, run in zip(parts[::2], parts[1::2], strict=True)}
 
     def journal_end(self) -> str:
-        """What said() continues from: an entry of the service's own. journalctl takes the first that its filter leaves
-        for the cursor's, and passes over it; it was the awaited one where the cursor was of somebody else."""
+        """The cursor for wait_for_journal(): an entry of the service's own. journalctl takes the first
+        entry that passes its filter for the cursor's, and skips it; with a cursor of another unit that was the awaited
+        one."""
         last = self.sh("journalctl --sync; journalctl -u ipclabd -q -n 1 -o cat --show-cursor")
         return last.splitlines()[-1].removeprefix("-- cursor: ")
 
-    def said(self, after: str, words: str) -> None:
-        """Waits until the service has said this since: its journal comes after what it tells of."""
-        told = f"journalctl --sync; journalctl -u ipclabd --after-cursor={shlex.quote(after)} -o cat --no-pager"
-        self.sh(f"until ({told}) | grep -qF {shlex.quote(words)}; do sleep 0.5; done", timeout=60)
+    def wait_for_journal(self, after: str, words: str) -> None:
+        """Waits until the service has logged this since: an entry appears later than the event."""
+        journal = f"journalctl --sync; journalctl -u ipclabd --after-cursor={shlex.quote(after)} -o cat --no-pager"
+        self.sh(f"until ({journal}) | grep -qF {shlex.quote(words)}; do sleep 0.5; done", timeout=60)
 
     def nothing_left(self) -> None:
         left = self.sh(f"pgrep -a ipclab-agent; ls -d {CGROUP}/run-* 2>/dev/null; ls -A /run/ipclab/runs; "

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A machine whose nodes are not all alike: two have CPUs and memory, one has memory only (as CXL has), one CPUs only.
-The kernel numbers nodes as it likes, so that its sysfs says which is which."""
+The kernel numbers nodes in any order, so the tests read from sysfs which is which."""
 
 import pytest
 from judge import agree, check_named_placement, nodes_of_pages, sysfs_nodes
@@ -30,10 +30,10 @@ def test_topology_is_the_kernels(lab: Lab, kinds: dict[str, set[int]]):
 
 def test_preset_of_the_study(lab: Lab, kinds: dict[str, set[int]]):
     """Its placements, with one message size and once each."""
-    looked = lab.looked({**STUDY, "message_size": 1024})
-    assert len(looked) == 3
+    observed = lab.observed({**STUDY, "message_size": 1024})
+    assert len(observed) == 3
     cpus = sysfs_nodes(lab)
-    for run, look in looked:
+    for run, look in observed:
         check_named_placement(run, cpus)
         agree(run, look)
     lab.nothing_left()
@@ -44,7 +44,7 @@ def test_pages_on_the_node_without_cpus(lab: Lab, kinds: dict[str, set[int]]):
     near = min(kinds["whole"])
     place = {"node": near, "memory": {"policy": "bind", "nodes": [near]}, "buffer": {"node": far}}
     spec = {"transport": ["pipe", "unix-stream", "shm-posix"], "message_size": 16384}
-    for run, look in lab.looked({**spec, "placement": {"sender": place, "receiver": place}}):
+    for run, look in lab.observed({**spec, "placement": {"sender": place, "receiver": place}}):
         agree(run, look)
         for agent in run["agents"]:
             assert nodes_of_pages(agent["proof"]["pages"], "buffer", "ring") == {far}
@@ -54,13 +54,13 @@ def test_agents_on_the_node_without_memory(lab: Lab, kinds: dict[str, set[int]])
     [bare] = kinds["CPUs only"]
     near = min(kinds["whole"])
     memory = {"policy": "bind", "nodes": [near]}
-    looked = lab.looked({"transport": ["fifo", "shm-posix"], "placement": {
+    observed = lab.observed({"transport": ["fifo", "shm-posix"], "placement": {
         "sender": {"node": bare, "memory": memory}, "receiver": {"node": near, "memory": memory}}})  # fmt: skip
-    for run, look in looked:
+    for run, look in observed:
         agree(run, look)
 
 
-def test_all_pairs_leave_out_who_has_no_cpu(lab: Lab, kinds: dict[str, set[int]]):
+def test_all_pairs_leave_out_nodes_without_a_cpu(lab: Lab, kinds: dict[str, set[int]]):
     runs = lab.done({"transport": "pipe", "placement": "all-node-pairs", **BRIEF})
     pairs = {tuple(agent["placement"]["node"] for agent in run["agents"]) for run in runs}
     able = kinds["whole"] | kinds["CPUs only"]

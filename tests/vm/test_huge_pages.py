@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Rings in huge pages, which few hosts have set apart: here the administrator does so, while the service runs. Where
-they lie, the kernel says."""
+"""Rings in huge pages, which few hosts have reserved: here the administrator does so, while the service runs. The
+kernel reports their nodes."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -64,12 +64,12 @@ def group(lab: Lab) -> Iterator[None]:
 
 
 def test_rings_lie_in_them(lab: Lab, pool: int, group: None):
-    """On the node that was asked for, and as many as it says."""
+    """On the node of the spec, and as many as the run's effective settings have."""
     first, second = sorted(sysfs_nodes(lab))
     place = {"node": first, "memory": {"policy": "bind", "nodes": [first]}, "buffer": {"node": second}}
-    looked = lab.looked({**SPEC, "transport": CARRIERS, "placement": {"sender": place, "receiver": place}})
-    assert sorted(run["point"]["transport"] for run, _ in looked) == sorted(CARRIERS)
-    for run, look in looked:
+    observed = lab.observed({**SPEC, "transport": CARRIERS, "placement": {"sender": place, "receiver": place}})
+    assert sorted(run["point"]["transport"] for run, _ in observed) == sorted(CARRIERS)
+    for run, look in observed:
         effective = run["result"]["effective"]
         assert effective["huge_pages"] is True and effective["page_bytes"] == HUGE, effective
         agree_but_for_charges(run, look)

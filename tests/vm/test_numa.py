@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Placement on a machine of two nodes, by an installed service: what the daemon stored as proof is held against what
-the guest's kernel said of the same processes at the same time."""
+"""Placement on a machine of two nodes, by an installed service: the daemon's stored proof is compared with the
+guest kernel's report on the same processes at the same time."""
 
 from collections import Counter
 
@@ -27,12 +27,12 @@ def test_package_brings_user_units_and_manual(lab: Lab):
 
 
 def test_preset_of_the_study(lab: Lab):
-    looked = lab.looked(STUDY)
-    runs = [run for run, _ in looked]
+    observed = lab.observed(STUDY)
+    runs = [run for run, _ in observed]
     words = {run["point"]["placement"] if isinstance(run["point"]["placement"], str) else "default" for run in runs}
     assert words == {"same-node", "cross-node", "default"} and len(runs) == 9
     cpus = sysfs_nodes(lab)
-    for run, look in looked:
+    for run, look in observed:
         check_named_placement(run, cpus)
         agree(run, look)
         for agent in run["agents"]:
@@ -52,10 +52,10 @@ def test_every_transport_that_has_pages(lab: Lab):
     transports = [t["name"] for t in lab.get("/transports")["items"] if t["available"] and "stream" in t["workloads"]]
     assert {"pipe", "fifo", "unix-stream", "shm-posix"} <= set(transports)
     places = ["cross-node", apart(second, first), apart(second, first, ("server", "client"))]
-    looked = lab.looked({"transport": transports, "placement": places, "skip_impossible": True}, timeout=400)
-    assert Counter(run["point"]["transport"] for run, _ in looked) == dict.fromkeys(transports, 2)
+    observed = lab.observed({"transport": transports, "placement": places, "skip_impossible": True}, timeout=400)
+    assert Counter(run["point"]["transport"] for run, _ in observed) == dict.fromkeys(transports, 2)
     cpus = sysfs_nodes(lab)
-    for run, look in looked:
+    for run, look in observed:
         check_named_placement(run, cpus)
         agree(run, look)
         if run["point"]["placement"] != "cross-node":
@@ -70,7 +70,7 @@ def test_as_numactl_binds(lab: Lab):
     has one of N's CPUs."""
     first, second = sorted(sysfs_nodes(lab))
     place = {"node": second, "memory": {"policy": "bind", "nodes": [first]}}
-    [(run, look)] = lab.looked({"transport": "pipe", "placement": {"sender": place, "receiver": place}})
+    [(run, look)] = lab.observed({"transport": "pipe", "placement": {"sender": place, "receiver": place}})
     numactl = lab.sh(f"numactl --cpunodebind={second} --membind={first} sh -c "
                      "'grep Cpus_allowed_list /proc/self/status; numactl --show'")  # fmt: skip
     allowed = ids(numactl.splitlines()[0].partition(":")[2])
@@ -78,7 +78,7 @@ def test_as_numactl_binds(lab: Lab):
     agree(run, look)
     for agent in run["agents"]:
         assert look.agents[agent["pid"]].tasks[agent["pid"]].allowed == allowed
-    [(run, look)] = lab.looked({"transport": "tcp", "placement": {"server": place, "client": place}})
+    [(run, look)] = lab.observed({"transport": "tcp", "placement": {"server": place, "client": place}})
     agree(run, look)
     used = []
     for agent in run["agents"]:
@@ -98,7 +98,7 @@ def test_all_pairs_of_nodes(lab: Lab):
 def test_buffers_apart_from_their_agents(lab: Lab):
     first, second = sorted(sysfs_nodes(lab))
     spec = {"transport": ["pipe", "shm-posix"], "message_size": 1 << 20, "placement": apart(first, second)}
-    for run, look in lab.looked(spec):
+    for run, look in lab.observed(spec):
         agree(run, look)
         for agent in run["agents"]:
             assert nodes_of_pages(agent["proof"]["pages"], "buffer", "ring") == {second}
@@ -116,10 +116,10 @@ def test_memory_policies(lab: Lab):
                 {"policy": "interleave", "nodes": [first, second]}]  # fmt: skip
     places = [{"node": first, "memory": memory} for memory in policies]
     spec = {"transport": "shm-posix", "message_size": 65536}
-    looked = lab.looked({**spec, "placement": [{"sender": place, "receiver": place} for place in places]})
-    assert len(looked) == 3
+    observed = lab.observed({**spec, "placement": [{"sender": place, "receiver": place} for place in places]})
+    assert len(observed) == 3
     expected = {"preferred": {second}, "local": {first}, "interleave": {first, second}}
-    for run, look in looked:
+    for run, look in observed:
         agree(run, look)
         nodes = expected.pop(run["agents"][0]["placement"]["memory"]["policy"])
         for agent in run["agents"]:
@@ -170,7 +170,7 @@ def test_daemon_gone_in_mid_run(lab: Lab, how: str):
     if "KILL" in how:
         assert again["attempt"] == 2
     else:  # a stop in order does not count as an attempt
-        lab.said(before, f"run {run} of experiment {experiment} is interrupted")
+        lab.wait_for_journal(before, f"run {run} of experiment {experiment} is interrupted")
     lab.nothing_left()
 
 
@@ -181,10 +181,10 @@ CONFIG = "/etc/ipclab/ipclabd.conf"
 def test_tuning_is_the_administrators_to_allow(lab: Lab):
     problem = lab.refused({"transport": "pipe", "tune": {"numa_balancing": True}})
     assert "host_tuning = true" in problem["detail"], problem
-    asked = lab.sh("setpriv --reuid ipclab --clear-groups perl -MIO::Socket::UNIX -e '"
+    reply = lab.sh("setpriv --reuid ipclab --clear-groups perl -MIO::Socket::UNIX -e '"
                    "$s = IO::Socket::UNIX->new(Peer => \"/run/ipclab-tune.sock\") or die; "
                    "print $s \"numa_balancing=0\\n\"; $s->flush; print <$s>'")  # fmt: skip
-    assert "host_tuning is not true" in asked, "the daemon's word alone changes nothing"
+    assert "host_tuning is not true" in reply, "the daemon's request alone changes nothing"
     assert "Permission denied" in lab.sh("setpriv --reuid nobody --clear-groups perl -MIO::Socket::UNIX -e '"
                   "print IO::Socket::UNIX->new(Peer => \"/run/ipclab-tune.sock\") ? 1 : $!'")  # fmt: skip
 
@@ -235,7 +235,7 @@ def test_balancing_is_put_back_after_a_kill(tuned: Lab, allowed: bool):
     assert tuned.sh(f"cat {BALANCING}").strip() == "1", "nobody is there to put it back"
     before = tuned.journal_end()
     tuned.sh(f"echo host_tuning = {str(allowed).lower()} >{CONFIG}; systemctl start ipclabd")
-    tuned.said(before, "kernel.numa_balancing is 0, as before run")
+    tuned.wait_for_journal(before, "kernel.numa_balancing is 0, as before run")
     found, [run] = tuned.wait_for_runs(experiment)
     if allowed:
         assert found["state"] == "done"
@@ -246,7 +246,7 @@ def test_balancing_is_put_back_after_a_kill(tuned: Lab, allowed: bool):
     assert tuned.get("/health")["problem"] is None
 
 
-def test_what_cannot_be_put_back_is_told_and_tried_again(tuned: Lab):
+def test_a_failed_restore_is_reported_and_retried(tuned: Lab):
     """Nobody submits anything meanwhile."""
     experiment = tuned.post({"transport": "pipe", **LONG, "tune": {"numa_balancing": True}})
     tuned.meanwhile("systemctl stop ipclab-tune.socket")
@@ -255,7 +255,7 @@ def test_what_cannot_be_put_back_is_told_and_tried_again(tuned: Lab):
     assert tuned.sh(f"cat {BALANCING}").strip() == "1"
     before = tuned.journal_end()
     tuned.sh(f"systemctl start ipclab-tune.socket; until [ $(cat {BALANCING}) = 0 ]; do sleep 0.2; done")
-    tuned.said(before, "kernel.numa_balancing is 0, as before run")
+    tuned.wait_for_journal(before, "kernel.numa_balancing is 0, as before run")
 
 
 def test_the_socket_unit_starts_the_service(lab: Lab):

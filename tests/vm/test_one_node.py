@@ -10,9 +10,9 @@ SHAPE = "one node"
 
 
 def test_everybody_else_keeps_off_the_measured_cpus(lab: Lab):
-    looked = lab.looked({"transport": ["pipe", "unix-stream"], "placement": ["same-cpu", "same-node"]})
-    assert len(looked) == 4
-    for run, look in looked:
+    observed = lab.observed({"transport": ["pipe", "unix-stream"], "placement": ["same-cpu", "same-node"]})
+    assert len(observed) == 4
+    for run, look in observed:
         agree(run, look)
         measured = {cpu for agent in run["agents"] for cpu in agent["placement"]["cpus"]}
         assert len(measured) == (1 if run["point"]["placement"] == "same-cpu" else 2)
@@ -33,12 +33,12 @@ def test_everybody_else_keeps_off_the_measured_cpus(lab: Lab):
 def test_preset_of_the_study(lab: Lab):
     """Its placements, with one message size and once each; what the machine has not is left out and listed, as the
     preset asks."""
-    looked = lab.looked({**STUDY, "message_size": 1024})
-    found = lab.get(f"/experiments/{looked[0][0]['experiment_id']}")
+    observed = lab.observed({**STUDY, "message_size": 1024})
+    found = lab.get(f"/experiments/{observed[0][0]['experiment_id']}")
     left_out = {str(skipped["point"]["placement"]): skipped["reason"] for skipped in found["skipped"]}
     assert "one node" in left_out["cross-node"], left_out
     cpus = sysfs_nodes(lab)
-    for run, look in looked:
+    for run, look in observed:
         check_named_placement(run, cpus)
         agree(run, look)
 

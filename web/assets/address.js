@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a person chose in a view, as the query of its address after the #: a link to the page leads to the same picture.
+// The choices made in a view, as the query of its address after the #: a link to the page leads to the same picture.
 
 const parts = () => {
     const [path, query = ''] = location.hash.slice(1).split('?');

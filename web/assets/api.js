@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Talks to ipclabd: requests, the token, and event streams. The only module that knows fetch and EventSource.
+// The client of ipclabd: requests, the token, and event streams. The only module that uses fetch and EventSource.
 
 const TOKEN_KEY = 'ipclab.token';
 const REQUEST_DEADLINE_MS = 20000;
+const FILE_DEADLINE_MS = 600000; /* the daemon reads and stores all of it before it answers */
+const JSON_BODY = { 'Content-Type': 'application/json' };
 const POLL_MS = 3000;
 const HIDDEN_MS = 5000;
 const REOPEN_MS = [1000, 2000, 4000, 8000, 15000];
@@ -24,7 +26,7 @@ export class Unreachable extends Error {
     }
 }
 
-/** The token of this tab. It tells its listeners ("change") when it is another one or was refused. */
+/** The token of this tab. It dispatches "change" when it is another one or was refused. */
 export const token = new (class extends EventTarget {
     #refused = false;
 
@@ -42,7 +44,7 @@ export const token = new (class extends EventTarget {
         this.#store(value, false);
     }
 
-    /** The server does not know this token: it is given up, unless there is a newer one. */
+    /** The server refused this token: it is forgotten, unless there is a newer one. */
     refuse(value) {
         if (this.get() === value) this.#store('', true);
     }
@@ -56,8 +58,8 @@ export const token = new (class extends EventTarget {
 })();
 
 /**
- * Whether the server answers: one state, which follows from the last request and from the event stream. It tells its
- * listeners ("change").
+ * Whether the server responds: one state, which follows from the last request and from the event stream. It dispatches
+ * "change".
  */
 export const connection = new (class extends EventTarget {
     #answers = null; /* null: nothing is known yet */
@@ -90,23 +92,22 @@ export const connection = new (class extends EventTarget {
     }
 })();
 
-let askForToken = null;
-/** `ask(rejected)` shows the token dialog; resolves true once there is one to try again with. */
-export function onUnauthorized(ask) {
-    askForToken = ask;
+let requestToken = null;
+/** `request(rejected)` shows the token dialog; resolves true once there is a token to retry with. */
+export function onUnauthorized(request) {
+    requestToken = request;
 }
 
-async function send(method, path, { body, headers, token: bearer }) {
-    const all = { Accept: 'application/json', ...headers };
+async function send(method, path, { body, headers, token: bearer, deadline = REQUEST_DEADLINE_MS }) {
+    const all = { Accept: 'application/json', ...(body !== undefined && JSON_BODY), ...headers };
     if (bearer) all.Authorization = `Bearer ${bearer}`;
-    if (body !== undefined) all['Content-Type'] = 'application/json';
     try {
         const response = await fetch(path, {
             method,
             headers: all,
             body,
             cache: 'no-store',
-            signal: AbortSignal.timeout(REQUEST_DEADLINE_MS),
+            signal: AbortSignal.timeout(deadline),
         });
         const text = await response.text();
         connection.answered(true);
@@ -129,7 +130,7 @@ function decode(response, text) {
     return value;
 }
 
-/* {text, value}: the answer as it was written, and what it means. */
+/* {text, value}: the response's text, and the value that it encodes. */
 async function request(method, path, options = {}) {
     for (;;) {
         const used = method === 'GET' ? '' : token.get();
@@ -137,7 +138,7 @@ async function request(method, path, options = {}) {
         const answer = () => ({ text, value: decode(response, text) });
         if (response.status !== 401) return answer();
         if (used) token.refuse(used);
-        if (!askForToken || !(await askForToken(used !== ''))) return answer();
+        if (!requestToken || !(await requestToken(used !== ''))) return answer();
     }
 }
 
@@ -145,6 +146,9 @@ const valueOf = async (answer) => (await answer).value;
 
 export const get = (path) => valueOf(request('GET', path));
 export const post = (path, body, headers) => valueOf(request('POST', path, { body, headers }));
+export const postFile = (path, file, type) =>
+    valueOf(request('POST', path, { body: file, headers: { 'Content-Type': type }, deadline: FILE_DEADLINE_MS }));
+export const put = (path, body) => valueOf(request('PUT', path, { body }));
 export const remove = (path) => valueOf(request('DELETE', path));
 /** Also the text of the document, for what must be passed on as it was written: {text, value}. */
 export const getWithText = (path) => request('GET', path);
@@ -186,24 +190,24 @@ export async function getAll(path, limit) {
  * may have been missed; `poll()` runs every few seconds while there is no stream. `reports`: this stream stands for the
  * connection as a whole. Returns {close}.
  *
- * A browser opens six connections to a server and no more, for all its tabs: a page that nobody sees lets its streams go.
+ * A browser opens at most six connections to a server, for all its tabs, so a hidden page closes its streams.
  */
 export function follow(path, { onEvent, onOpen, poll, reports = false }) {
     let source = null;
     let failures = 0;
     let later = 0;
-    let asking = null;
+    let pending = null;
 
     const stop = () => {
         clearTimeout(later);
         source?.close();
         source = null;
     };
-    const ask = () => {
-        asking ??= Promise.resolve(poll())
+    const pollNow = () => {
+        pending ??= Promise.resolve(poll())
             .catch(() => {})
             .finally(() => {
-                asking = null;
+                pending = null;
             });
     };
     const fail = () => {
@@ -211,7 +215,7 @@ export function follow(path, { onEvent, onOpen, poll, reports = false }) {
         later = setTimeout(open, REOPEN_MS[Math.min(failures++, REOPEN_MS.length - 1)]);
         if (!reports) return;
         connection.streams(false);
-        ask(); /* and learns at once whether anybody answers */
+        pollNow(); /* which updates the connection's state at once */
     };
     const opened = () => {
         failures = 0;
@@ -239,7 +243,7 @@ export function follow(path, { onEvent, onOpen, poll, reports = false }) {
     };
     /* A stream may be open to a server that is stuck. */
     const silent = () => source?.readyState !== EventSource.OPEN || (reports && connection.state === 'gone');
-    const polling = setInterval(() => silent() && !document.hidden && ask(), POLL_MS);
+    const polling = setInterval(() => silent() && !document.hidden && pollNow(), POLL_MS);
 
     const listening = new AbortController();
     document.addEventListener('visibilitychange', seen, { signal: listening.signal });

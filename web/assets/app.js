@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The page as a whole: which view the address asks for, the bar at the top, and what keeps them together.
+// The page as a whole: the view that the address names, the bar at the top, and the state that both share.
 
 import { choose, chosen } from './address.js';
-import { connection, getWithText, onUnauthorized, token } from './api.js';
-import { Detail } from './detail.js';
-import { askToken } from './dialogs.js';
-import { $, setText } from './dom.js';
-import { Form } from './form.js';
+import { connection, get, getWithText, onUnauthorized, token } from './api.js';
+import { requestToken } from './dialogs.js';
+import { $, fill, h, setText } from './dom.js';
 import { once, showHost, topologyWords } from './host.js';
 import { List } from './list.js';
 import { memberText } from './spec.js';
@@ -20,18 +18,22 @@ const CONNECTION_WORDS = {
 };
 const TOKEN_WORDS = { none: 'Token', set: 'Token set', refused: 'Token refused' };
 
-const list = new List();
+let listed; /* resolves when the list is there: it comes before all that describes the machine */
+let detail = null;
+let form = null;
+let views = 0;
+/* A file takes its time: the experiment is shown unless another view has begun meanwhile. */
+const list = new List(() => {
+    const mine = views;
+    return (experiment) => (mine === views ? opened(experiment) : list.put(experiment));
+});
 const opened = (experiment) => {
     list.put(experiment);
     location.hash = `#/experiments/${experiment.id}`;
 };
-const form = new Form(opened);
-let listed; /* resolves when the list is there: it comes before all that describes the machine */
-let detail = null;
-let views = 0;
 
-function showExperiment({ id }) {
-    detail = new Detail($('main'), id, {
+function showExperiment({ id, later }) {
+    detail = new later.Detail($('main'), id, {
         changed: (experiment) => list.put(experiment),
         gone: (which) => {
             list.drop(which);
@@ -41,7 +43,8 @@ function showExperiment({ id }) {
     });
 }
 
-async function showForm({ left, query }) {
+async function showForm({ left, query, later }) {
+    form ??= new later.Form(opened);
     const from = new URLSearchParams(query).get('from');
     const spec = new URLSearchParams(query).get('spec');
     if (spec !== null) return form.show($('main'), left, spec);
@@ -50,23 +53,33 @@ async function showForm({ left, query }) {
     if (!left()) await form.show($('main'), left, memberText(text, 'spec'));
 }
 
+/* The views beyond the first page come with the first of them. */
+const loadLater = () =>
+    import('./later.js').catch(async () => {
+        await get('/health'); /* no answer is a failure of its own */
+        throw new Error('This page is not of the ipclabd that answers. Load it again.');
+    });
+
+const MISSING = ['There is no such experiment', 'It may have been deleted.'];
 const NOWHERE = {
     view: 'detail',
+    first: true,
     show: ({ path }) => showMissing($('main'), 'There is no such page', `Nothing has the address #${path}.`),
 };
 /*
- * Each view: its address after the #, what a narrow screen has of it, and what shows it. `left()` is true once another
- * view has begun.
+ * Each view: its address after the #, what a narrow screen has of it, whether it is part of the first page, what shows
+ * it, and the words for what is not there. `left()` is true once another view has begun, `later` has the views that are
+ * not of the first page.
  */
 const VIEWS = [
-    { path: /^\/?$/, view: 'list', show: ({ left }) => showHost($('main'), left, listed, opened) },
+    { path: /^\/?$/, view: 'list', first: true, show: ({ left }) => showHost($('main'), left, listed, opened) },
+    { path: /^\/compare$/, view: 'detail', show: ({ left, later }) => later.showCompare($('main'), left) },
+    { path: /^\/baselines$/, view: 'detail', show: ({ left, later }) => later.showBaselines($('main'), left) },
     {
-        path: /^\/compare$/,
+        path: /^\/baselines\/[^/]+$/,
         view: 'detail',
-        show: async ({ left }) => {
-            const { showCompare } = await import('./drawings.js');
-            if (!left()) await showCompare($('main'), left);
-        },
+        missing: ['There is no such baseline', 'Its name may have been forgotten.'],
+        show: ({ left, later, path }) => later.showHistory($('main'), left, decoded(path.split('/').at(-1))),
     },
     { path: /^\/new$/, view: 'detail', show: showForm },
     { path: /^\/experiments\/\d+$/, view: 'detail', show: showExperiment },
@@ -75,7 +88,7 @@ const VIEWS = [
 async function route() {
     takeToken();
     const [path, query] = location.hash.slice(1).split('?');
-    const { view, show } = VIEWS.find((one) => one.path.test(path)) ?? NOWHERE;
+    const { view, show, first = false, missing = MISSING } = VIEWS.find((one) => one.path.test(path)) ?? NOWHERE;
     const id = Number(/^\/experiments\/(\d+)$/.exec(path)?.[1] ?? 0);
     const mine = ++views;
     const left = () => mine !== views;
@@ -86,10 +99,12 @@ async function route() {
     list.select(id);
     document.title = 'ipclab';
     try {
-        await show({ left, path, query, id });
+        if (!first) fill($('main'), h('p', { class: 'soft', text: 'Loading…' }));
+        const later = first ? null : await loadLater();
+        if (!left()) await show({ left, path, query, id, later });
     } catch (error) {
         if (left()) return;
-        if (error.status === 404) showMissing($('main'), 'There is no such experiment', 'It may have been deleted.');
+        if (error.status === 404) showMissing($('main'), ...missing);
         else showFailure($('main'), error);
     }
 }
@@ -104,10 +119,10 @@ function takeToken() {
     const given = /^#token=(.*)$/.exec(location.hash);
     if (!given) return;
     history.replaceState(null, '', '#/');
-    token.set(decodeToken(given[1]).trim());
+    token.set(decoded(given[1]).trim());
 }
 
-function decodeToken(text) {
+function decoded(text) {
     try {
         return decodeURIComponent(text);
     } catch {
@@ -148,8 +163,8 @@ function hostWords(topology, environment) {
 }
 
 function start() {
-    onUnauthorized(askToken);
-    $('token-button').addEventListener('click', () => askToken(token.state === 'refused'));
+    onUnauthorized(requestToken);
+    $('token-button').addEventListener('click', () => requestToken(token.state === 'refused'));
     $('skip').addEventListener('click', (event) => {
         event.preventDefault(); /* the address stays that of the view */
         $('main').focus();

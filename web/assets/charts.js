@@ -26,7 +26,7 @@ let uPlot = null;
 let loading = null;
 const load = () => (loading ??= import('uplot').then((module) => (uPlot = module.default)));
 
-/* Paper has the light scheme and a width of its own, of which a canvas learns nothing by itself. */
+/* Paper has the light scheme and a width of its own; a canvas is not redrawn for them without this. */
 function setPrinting(printing) {
     root.classList.toggle('printing', printing);
     charts.forEach((chart) => chart.print(printing));
@@ -238,7 +238,7 @@ export class Chart {
         };
     }
 
-    /* Of what is shown, with its ranges. */
+    /* The range of y over the shown series, bars included. */
     #rangeY() {
         const shown = this.series.filter((one) => !this.hidden.has(one.label));
         const [min, max] = extent(

@@ -6,8 +6,8 @@ import { choices, chosen, choose } from './address.js';
 import { Problem, get } from './api.js';
 import { $, fill, h, svg } from './dom.js';
 import { exportButtons } from './export.js';
-import { fieldTitle, fieldValue, figure, plural, pointLabel, splitFields } from './format.js';
-import { nameOf } from './list.js';
+import { fieldTitle, fieldValue, figure, plural, pointLabel, shortened, splitFields } from './format.js';
+import { nameOf, originOf } from './list.js';
 import { serves } from './routes.js';
 import { logMarks } from './scales.js';
 import { showFailure } from './views.js';
@@ -16,6 +16,7 @@ const OFFERED = 200; /* experiments in a list to choose from */
 const ROW = 44;
 const NARROW = 620;
 const LETTER = 7.4;
+const PARAMETERS = ['baseline', 'candidate', 'experiment', 'axis', 'force'];
 const VERDICTS = ['faster', 'slower', 'equivalent', 'undecided'];
 const TITLES = {
     throughput_bytes_per_second: 'Throughput',
@@ -23,31 +24,31 @@ const TITLES = {
     cpu_ns_per_message: 'CPU time per message',
     cost_ns: 'Cost of an operation',
 };
-const titleOf = (name) => TITLES[name] ?? name.replace(/^latency_ns_/, 'Latency, ').replaceAll('_', ' ');
+export const titleOf = (name) => TITLES[name] ?? name.replace(/^latency_ns_/, 'Latency, ').replaceAll('_', ' ');
 
 /** The page, unless it is `left` meanwhile. */
 export async function showCompare(main, left) {
     fill(main, h('h1', { text: 'Compare' }), h('p', { class: 'soft', text: 'Loading…' }));
     const there = await serves('/compare');
-    const { items } = await get(`/experiments?limit=${OFFERED}`);
+    const [{ items }, { items: pinned }] = await Promise.all([get(`/experiments?limit=${OFFERED}`), get('/baselines')]);
     if (left()) return;
     const body = h('div', { id: 'comparison' });
-    const asked = () => Object.fromEntries(choices().filter(([name]) => name !== 'figure'));
-    const again = () => draw(body, asked(), left).catch((error) => left() || showFailure(body, error));
+    const query = () => Object.fromEntries(choices().filter(([name]) => PARAMETERS.includes(name)));
+    const again = () => draw(body, query(), left).catch((error) => left() || showFailure(body, error));
     fill(
         main,
         h('a', { class: 'back', href: '#/', text: '← All experiments' }),
         h('div', { class: 'title' }, h('h1', { text: 'Compare' })),
         there
-            ? await chooser(items, again)
+            ? await chooser(items, pinned, again)
             : h('p', { class: 'notice warn', text: 'This ipclabd does not compare: it has no route /compare.' }),
         body,
     );
     if (there) await again();
 }
 
-/* What is held against what: experiments, or of one experiment an axis and two of its values. */
-async function chooser(experiments, again) {
+/* The choice of both sides: two experiments, or an axis of one experiment and two of its values. */
+async function chooser(experiments, pinned, again) {
     const element = h('section', { class: 'panel', 'aria-label': 'What is compared' });
     const select = (name, label, options) => {
         const control = h(
@@ -78,12 +79,17 @@ async function chooser(experiments, again) {
         return h('label', { class: 'field' }, h('span', { class: 'label', text: label }), control);
     };
     const ended = experiments.filter(({ progress }) => progress.runs_done > 0);
-    const listed = ended.map((one) => [String(one.id), `${one.id}: ${nameOf(one)}`]);
-    /* What the address has may be older than the list, or the name of a baseline. */
-    const offeredWith = (name) => {
-        const asked = chosen(name);
-        const more = asked && !listed.some(([id]) => id === asked) ? [[asked, asked]] : [];
-        return [['', 'choose…'], ...more, ...listed];
+    const listed = ended.map((one) => [
+        String(one.id),
+        [`${one.id}: ${nameOf(one)}`, originOf(one)].filter(Boolean).join(', '),
+    ]);
+    const named = pinned.map(({ name }) => [name, `baseline ${name}`]);
+    /* The address may have an experiment that is older than the list. */
+    const offeredWith = (name, others = []) => {
+        const offered = [...others, ...listed];
+        const current = chosen(name);
+        const more = current && !offered.some(([id]) => id === current) ? [[current, current]] : [];
+        return [['', 'choose…'], ...more, ...offered];
     };
     async function build() {
         const axis = chosen('axis');
@@ -111,7 +117,7 @@ async function chooser(experiments, again) {
                               ['', 'another experiment'],
                               ...[...axes.keys()].map((name) => [name, `its own values of ${fieldTitle(name)}`]),
                           ]),
-                          select('baseline', 'Experiment', offeredWith('baseline')),
+                          select('baseline', 'Baseline or experiment', offeredWith('baseline', named)),
                       ],
             ),
         );
@@ -120,12 +126,15 @@ async function chooser(experiments, again) {
     return element;
 }
 
-const wordOf = (value) => (typeof value === 'object' ? JSON.stringify(value) : String(value));
+export const wordOf = (value) => (typeof value === 'object' ? JSON.stringify(value) : String(value));
 
-/* The axes of an experiment with the values that were measured. */
 async function axesOf(experiment) {
     const { items } = await get(`/experiments/${encodeURIComponent(experiment)}/results`);
-    const points = items.map((row) => row.point);
+    return axesIn(items.map((row) => row.point));
+}
+
+/** The axes of an experiment with the values that its points have. */
+export function axesIn(points) {
     const valuesOf = (field) => [
         ...new Map(
             points.filter((point) => point[field] !== undefined).map((point) => [wordOf(point[field]), point[field]]),
@@ -134,16 +143,16 @@ async function axesOf(experiment) {
     return new Map(splitFields(points).varying.map((field) => [field, valuesOf(field)]));
 }
 
-async function draw(body, asked, left) {
-    if (!asked.baseline || !asked.candidate) {
+async function draw(body, query, left) {
+    if (!query.baseline || !query.candidate) {
         fill(body, h('p', { class: 'soft', text: 'Choose what is to be held against what.' }));
         return;
     }
     try {
-        const answer = await get(`/compare?${new URLSearchParams(asked)}`);
+        const answer = await get(`/compare?${new URLSearchParams(query)}`);
         if (!left()) show(body, answer);
     } catch (error) {
-        if (!(error instanceof Problem) || error.status !== 409 || asked.force) throw error;
+        if (!(error instanceof Problem) || error.status !== 409 || query.force) throw error;
         if (!left()) refused(body, error);
     }
 }
@@ -168,8 +177,8 @@ function show(body, answer) {
     const names = [
         ...new Set(answer.rows.flatMap(({ figures }) => Object.keys(figures).filter((name) => figures[name]))),
     ];
-    const asked = chosen('figure');
-    const name = names.includes(asked) ? asked : names[0];
+    const current = chosen('figure');
+    const name = names.includes(current) ? current : names[0];
     const pick = h(
         'select',
         {
@@ -207,7 +216,7 @@ function show(body, answer) {
 const sideWords = ({ experiment_id: id, name, value }, axis) =>
     axis ? fieldValue(axis, value) : `${id}${name ? `, ${name}` : ''}`;
 
-const valueWords = (value) =>
+export const valueWords = (value) =>
     value === null || value === undefined
         ? 'unknown'
         : typeof value === 'object'
@@ -226,7 +235,10 @@ function environment({ environment: { alike, forced: byForce, differences }, set
         { class: alike ? 'panel' : 'panel unlike', 'aria-labelledby': 'environment-title' },
         h('h2', { id: 'environment-title', text: headline }),
         byForce &&
-            h('p', { class: 'notice warn', text: 'Compared all the same: a verdict below may be the environment’s.' }),
+            h('p', {
+                class: 'notice warn',
+                text: 'Compared all the same: a verdict below may be the environment’s.',
+            }),
         all.length === 0
             ? h('p', {
                   class: 'soft',
@@ -270,10 +282,15 @@ function environment({ environment: { alike, forced: byForce, differences }, set
     );
 }
 
-function verdictWords({ verdicts, tests, baseline, candidate, axis }) {
-    const counts = VERDICTS.filter((verdict) => verdicts[verdict]).map((verdict) => `${verdicts[verdict]} ${verdict}`);
-    return `${sideWords(candidate, axis)} against ${sideWords(baseline, axis)}: of ${plural(tests, 'figure')}, ${counts.join(', ') || 'none compared'}`;
-}
+/** "2 slower, 5 equivalent" */
+export const countsWords = (verdicts) =>
+    VERDICTS.filter((verdict) => verdicts[verdict])
+        .map((verdict) => `${verdicts[verdict]} ${verdict}`)
+        .join(', ');
+
+const verdictWords = ({ verdicts, tests, baseline, candidate, axis }) =>
+    `${sideWords(candidate, axis)} against ${sideWords(baseline, axis)}: ` +
+    `of ${plural(tests, 'figure')}, ${countsWords(verdicts) || 'none compared'}`;
 
 const percent = (share) => `${figure(Math.abs(share) * 100, 2)} %`;
 
@@ -286,7 +303,8 @@ export function verdictOf({ verdict, ratio, interval, visible_difference: visibl
     if (verdict === 'equivalent') return `equivalent: ${figure(ratio, 4)} times${range ?? ''}`;
     if (verdict !== 'undecided') return `${verdict}: ${by}, ${figure(ratio, 4)} times${range ?? ''}`;
     const seen = visible ? `; ${percent(visible)} would have been seen` : '';
-    return `undecided: ${figure(ratio, 4)} times${range ?? ''}${seen}${needed ? `; ${plural(needed, 'run')} a side would decide` : ''}`;
+    const more = needed ? `; ${plural(needed, 'run')} a side would decide` : '';
+    return `undecided: ${figure(ratio, 4)} times${range ?? ''}${seen}${more}`;
 }
 
 function rowsOf(answer, name) {
@@ -301,7 +319,9 @@ function rowsOf(answer, name) {
     const drawn = h('div', {
         class: 'drawing',
         role: 'img',
-        'aria-label': `${titleOf(name)}, candidate over baseline: ${plural(rows.length, 'row')}, of which the list below has the verdicts.`,
+        'aria-label':
+            `${titleOf(name)}, candidate over baseline: ${plural(rows.length, 'row')}, ` +
+            'of which the list below has the verdicts.',
     });
     const redraw = () => fill(drawn, dumbbells(rows, Math.max(drawn.clientWidth, 260)));
     let width = 0;
@@ -331,7 +351,8 @@ function rowsOf(answer, name) {
         h(
             'p',
             { class: 'hint more' },
-            `${titleOf(name)} of the candidate over the baseline's; verdicts within ± ${percent(answer.delta)} are equivalent, corrected after Holm over ${plural(answer.tests, 'figure')}. `,
+            `${titleOf(name)} of the candidate over the baseline's; verdicts within ± ${percent(answer.delta)} are ` +
+                `equivalent, corrected after Holm over ${plural(answer.tests, 'figure')}. `,
         ),
         h(
             'p',
@@ -371,7 +392,7 @@ function dumbbells(rows, width) {
         svg('line', { x1: x(1), x2: x(1), y1: 6, y2: bottom, class: 'one' }),
         rows.map(({ label, one }, at) => {
             const y = 10 + ROW * (at + 0.5) + (narrow ? 8 : 0);
-            const words = label.length > letters ? `${label.slice(0, letters - 1)}…` : label;
+            const words = shortened(label, letters);
             return svg(
                 'g',
                 { class: 'dumbbell', data: { verdict: one?.verdict ?? 'none' } },
@@ -386,7 +407,9 @@ function dumbbells(rows, width) {
                     svg('line', { x1: x(1), x2: x(one.ratio), y1: y, y2: y, class: 'between' }),
                     one.interval &&
                         svg('path', {
-                            d: `M${x(one.interval.low)} ${y}H${x(one.interval.high)}M${x(one.interval.low)} ${y - 5}v10M${x(one.interval.high)} ${y - 5}v10`,
+                            d:
+                                `M${x(one.interval.low)} ${y}H${x(one.interval.high)}` +
+                                `M${x(one.interval.low)} ${y - 5}v10M${x(one.interval.high)} ${y - 5}v10`,
                             class: 'bar-line',
                         }),
                     svg('circle', { cx: x(1), cy: y, r: 4.5, class: 'mark hollow' }),

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
-// One experiment: its state and progress, charts, results, runs and spec, kept up to date until it has ended.
+// One experiment: its state and progress, charts, results, runs and spec, updated until it has ended.
 
 import { addressOf, choices } from './address.js';
 import { Problem, connection, follow, get, getWithText, post, remove, submission } from './api.js';
+import { pinForm } from './baselines.js';
 import { confirm } from './dialogs.js';
 import { $, fill, h, patch, setText } from './dom.js';
+import { Drawings } from './drawings.js';
 import { Findings } from './findings.js';
 import { duration, splitFields, time } from './format.js';
-import { etaNow, nameOf, progressWords } from './list.js';
+import { etaNow, nameOf, originOf, progressWords } from './list.js';
 import { once } from './host.js';
 import { Live } from './live.js';
 import { Results } from './results.js';
@@ -15,13 +17,15 @@ import { serves } from './routes.js';
 import { block } from './run.js';
 import { Runs, lasted, skippedPanel } from './runs.js';
 import { columnsOf } from './schema.js';
-import { limitsOf, settingsLine } from './settings.js';
+import { settingsLine } from './settings.js';
 import { memberText } from './spec.js';
 import { status } from './status.js';
+import { Ticks } from './ticks.js';
 import { showError, showFailure, showMissing } from './views.js';
 
 const ENDED = new Set(['done', 'failed', 'cancelled']);
 const RESULTS_EVERY_MS = 1000;
+const SLOWER = 'slower_than_baseline:';
 const SPREAD = 16; /* message sizes this far apart start on a logarithmic axis */
 
 export class Detail {
@@ -43,7 +47,7 @@ export class Detail {
         this.stream?.close();
         clearInterval(this.clock);
         clearTimeout(this.resultsTimer);
-        this.figure?.destroy();
+        this.drawings?.destroy();
         this.live?.destroy();
         this.results?.destroy();
     }
@@ -84,7 +88,7 @@ export class Detail {
         if (this.closed) return;
         this.#take(experiment);
         this.loaded = true;
-        this.figure?.setRuns([...this.runs.runs.values()]);
+        this.#tellRuns();
         if (ENDED.has(experiment.state)) this.#conclude().catch((error) => this.#notice('findings', error.message));
         this.waiting.splice(0).forEach(([type, data]) => this.#event(type, data));
     }
@@ -124,30 +128,46 @@ export class Detail {
         await this.#drawFigure(items);
     }
 
-    /* The latencies' whole curves are read once the runs are over; what a chart needs comes with the first of them. */
+    /* The latencies' whole curves are read once the runs are over. */
     async #drawFigure(rows) {
         if (!rows.some((row) => row.runs > 0)) return;
-        const { Figure } = await import('./drawings.js');
+        const topology = await once('/topology');
         if (this.closed) return;
-        if (!this.figure) {
-            this.figure = new Figure(() => settingsLine(this.experiment, status.health));
-            this.findings.element.after(this.figure.element);
-            once('/topology').then((topology) => this.figure.setLimits(limitsOf(topology, rows)));
+        if (!this.drawings) {
+            this.drawings = new Drawings(topology, () => settingsLine(this.experiment, status.health));
+            this.findings.element.after(this.drawings.element);
+            this.runs.element.before(this.drawings.timeLine.element);
         }
-        this.figure.update(rows);
-        this.figure.setRuns([...this.runs.runs.values()]);
+        this.drawings.update(rows);
+        this.#tellRuns();
+    }
+
+    #tellRuns() {
+        this.drawings?.setRuns([...this.runs.runs.values()], this.experiment.progress.runs_total);
     }
 
     async #conclude() {
-        await this.findings.load();
+        await Promise.all([this.findings.load(), this.#offerComparisons()]);
         if (!(await serves('/experiments/{id}/results', 'histogram'))) return;
         const { items } = await get(`/experiments/${this.id}/results?histogram=1`);
         if (!this.closed && items.some((row) => row.latency_histogram)) await this.#drawFigure(items);
     }
 
+    async #offerComparisons() {
+        const [{ items: rows }, { items: pinned }] = await Promise.all([
+            get(`/experiments/${this.id}/results`),
+            get('/baselines'),
+        ]);
+        const others = pinned.filter((one) => one.experiment_id !== this.id);
+        if (!this.closed)
+            this.ticks.update(
+                rows.map(({ point }) => point),
+                others.map(({ name }) => name),
+            );
+    }
+
     #chosen(finding) {
-        this.figure?.light(finding?.rows ?? null);
-        if (finding && this.figure) this.figure.element.scrollIntoView({ block: 'nearest' });
+        this.drawings?.light(finding?.rows ?? null);
     }
 
     #build(columns) {
@@ -156,6 +176,15 @@ export class Detail {
         this.state = h('span', { class: 'state' });
         this.meta = h('p', { class: 'meta' });
         this.againButton = button('Run again', { id: 'again', on: { click: () => this.#again() } });
+        this.pinButton = button('Pin…', { id: 'pin', on: { click: () => this.#pin() } });
+        this.pinned = h('div', {});
+        this.bundleLink = h('a', {
+            class: 'button',
+            id: 'bundle',
+            href: `/experiments/${this.id}/bundle`,
+            download: true,
+            text: 'Bundle',
+        });
         this.cancelButton = button('Cancel', { id: 'cancel', on: { click: () => this.#cancel() } });
         this.deleteButton = button('Delete', { id: 'delete', class: 'danger', on: { click: () => this.#delete() } });
         this.bar = h('progress', { 'aria-label': 'Runs finished' });
@@ -164,8 +193,9 @@ export class Detail {
         this.notices = h('div', { class: 'stack' });
         this.live = new Live(this.id);
         this.results = new Results(this.id, columns);
-        this.runs = new Runs(this.id);
+        this.runs = new Runs(this.id, () => this.#tellRuns());
         this.findings = new Findings(this.id, (finding) => this.#chosen(finding));
+        this.ticks = new Ticks(this.id);
         this.skipped = h('div', {});
         this.spec = h('section', { class: 'panel' });
         fill(
@@ -188,15 +218,24 @@ export class Detail {
                     }),
                     h('a', {
                         class: 'button',
+                        id: 'report',
+                        href: `/experiments/${this.id}/report`,
+                        text: 'Report',
+                    }),
+                    this.bundleLink,
+                    h('a', {
+                        class: 'button',
                         id: 'compare',
                         href: `#/compare?candidate=${this.id}`,
                         text: 'Compare…',
                     }),
+                    this.pinButton,
                     h('a', { class: 'button', id: 'change', href: `#/new?from=${this.id}`, text: 'Change…' }),
                     this.cancelButton,
                     this.deleteButton,
                 ),
             ),
+            this.pinned,
             h(
                 'section',
                 { class: 'panel', 'aria-label': 'Progress' },
@@ -205,6 +244,7 @@ export class Detail {
             ),
             this.findings.element,
             this.results.element,
+            this.ticks.element,
             this.results.study.element,
             this.live.element,
             this.runs.element,
@@ -217,7 +257,7 @@ export class Detail {
 
     #take(experiment) {
         const before = this.experiment?.state;
-        this.experiment = { ...experiment, heard_at: performance.now() };
+        this.experiment = { ...experiment, received_at: performance.now() };
         this.#draw();
         this.changed(experiment);
         if (before === experiment.state) return;
@@ -251,14 +291,23 @@ export class Detail {
             this.state,
             h('span', { text: `Experiment ${experiment.id}` }),
             h('span', { text: `created ${time(experiment.created_at)}` }),
+            experiment.imported && h('span', { id: 'origin', text: `${originOf(experiment)}, taken in as a bundle` }),
             experiment.finished_at &&
                 h('span', { text: `took ${lasted(experiment.started_at, experiment.finished_at) ?? duration(0)}` }),
+            (experiment.flags ?? [])
+                .filter((flag) => flag.startsWith(SLOWER))
+                .map((flag) => flag.slice(SLOWER.length))
+                .map((name) =>
+                    h('a', { class: 'flag', href: `#/baselines/${name}`, text: `slower than the baseline ${name}` }),
+                ),
         );
         this.bar.max = Math.max(total, 1);
         this.bar.value = done + failed;
         this.bar.dataset.state = experiment.state;
         this.cancelButton.hidden = ENDED.has(experiment.state);
         this.deleteButton.hidden = experiment.state === 'running';
+        this.bundleLink.hidden = !ENDED.has(experiment.state);
+        this.pinButton.hidden = !ENDED.has(experiment.state) || done === 0;
         this.#notice('error', experiment.error);
         if (this.skippedCount !== (experiment.skipped?.length ?? 0)) {
             this.skippedCount = experiment.skipped?.length ?? 0;
@@ -319,6 +368,17 @@ export class Detail {
             if (!this.closed) this.opened(experiment);
         });
         this.againButton.disabled = false;
+    }
+
+    async #pin() {
+        const close = () => {
+            fill(this.pinned);
+            this.pinButton.focus();
+        };
+        await this.#act(async () => {
+            fill(this.pinned, await pinForm(this.experiment, close));
+            $('pin-name').focus();
+        });
     }
 
     async #cancel() {

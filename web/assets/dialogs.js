@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The dialogs that ask something. The browser's <dialog> keeps the focus inside, closes on Esc and gives it back.
+// The modal dialogs. The browser's <dialog> traps the focus, closes on Esc and returns the focus.
 
 import { token } from './api.js';
 import { $, setText } from './dom.js';
 
 /* Shows a dialog; resolves with its return value, "" when it was left by Esc or a button that cancels. */
-function ask(dialog) {
+function show(dialog) {
     const cancel = dialog.querySelector('[data-cancel]');
     return new Promise((resolve) => {
         const leave = () => dialog.close('');
@@ -23,24 +23,24 @@ function ask(dialog) {
     });
 }
 
-/** True when the person agrees to what the button `action` says, and does not leave by the one that says `keep`. */
+/** True for a press on the button labelled `action`; false for the one labelled `keep`, and for Esc. */
 export async function confirm({ title, text, action, keep }) {
     const dialog = $('confirm-dialog');
     setText($('confirm-title'), title);
     setText($('confirm-text'), text);
     setText($('confirm-ok'), action);
     setText(dialog.querySelector('[data-cancel]'), keep);
-    return (await ask(dialog)) === 'ok';
+    return (await show(dialog)) === 'ok';
 }
 
-let asking = null;
+let pending = null;
 
-/** Asks for the bearer token; true when there is one now. Requests that ask at once share one dialog. */
-export function askToken(rejected = false) {
-    asking ??= tokenDialog(rejected).finally(() => {
-        asking = null;
+/** Shows the dialog for the bearer token; true when there is one now. Concurrent calls share one dialog. */
+export function requestToken(rejected = false) {
+    pending ??= tokenDialog(rejected).finally(() => {
+        pending = null;
     });
-    return asking;
+    return pending;
 }
 
 async function tokenDialog(rejected) {
@@ -51,7 +51,7 @@ async function tokenDialog(rejected) {
         rejected ? 'The daemon refused this token. Is it the one of this daemon’s token file?' : '',
     );
     input.setAttribute('aria-invalid', rejected);
-    if ((await ask($('token-dialog'))) !== 'ok') return false;
+    if ((await show($('token-dialog'))) !== 'ok') return false;
     token.set(input.value.trim());
     input.value = '';
     return token.get() !== '';

@@ -1,5 +1,47 @@
 // SPDX-License-Identifier: MIT
-// What is loaded with the first drawing: one bundle, so that the page before it shares one chunk with it and no more.
+// The drawings of an experiment as one part of its view.
 
-export { showCompare } from './compare.js';
-export { Figure } from './figure.js';
+import { h } from './dom.js';
+import { Figure } from './figure.js';
+import { HeatMap } from './heatmap.js';
+import { limitsOf } from './settings.js';
+import { TimeLine } from './timeline.js';
+
+/** The large chart, the map of pairs where there are pairs; and the time line, whose place is before the runs. */
+export class Drawings {
+    /** `settings()`: the line of settings that an exported picture carries. */
+    constructor(topology, settings) {
+        this.topology = topology;
+        this.figure = new Figure(settings);
+        this.heatMap = new HeatMap(topology, settings);
+        this.timeLine = new TimeLine(settings);
+        /* A choice in one of them may apply to the other, too. */
+        const change = () => this.update(this.rows);
+        this.element = h('div', { on: { change } }, this.heatMap.element, this.figure.element);
+    }
+
+    destroy() {
+        this.figure.destroy();
+        this.heatMap.destroy();
+        this.timeLine.destroy();
+    }
+
+    update(rows) {
+        this.rows = rows;
+        this.figure.setLimits(limitsOf(this.topology, rows));
+        this.figure.update(rows);
+        this.heatMap.update(rows);
+    }
+
+    /** The runs that are known, of `total`. */
+    setRuns(runs, total) {
+        this.figure.setRuns(runs);
+        this.timeLine.setRuns(runs, total);
+    }
+
+    /** Lets the marks of these rows stand out, and brings them into view; null: of none. */
+    light(rows) {
+        this.figure.light(rows);
+        if (rows) this.figure.element.scrollIntoView({ block: 'nearest' });
+    }
+}

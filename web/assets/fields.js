@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The form's fields: how each is drawn, read, filled, and told that it is wrong.
+// The form's fields: how each is drawn, read and filled, and shows an error.
 
 import { fill, h, setText } from './dom.js';
 import { fieldValue, size } from './format.js';
@@ -46,7 +46,7 @@ class Field {
     }
 }
 
-/** What is part of a spec without a control of its own: said in words, and to be removed with a button. */
+/** The parts of a spec without a control of their own: shown as text, each with a button that removes it. */
 export class Chips {
     /** `remove(item)` takes the item out of what the next set() gets. */
     constructor(label, remove) {
@@ -222,14 +222,14 @@ export class ChoicesField extends Field {
     /* In the order in which they were given; what was added comes last. */
     get() {
         const checked = this.boxes.filter(({ box }) => box.checked).map(({ box }) => box.value);
-        const kept = this.given.filter((value) => this.others.includes(value) || checked.includes(value));
-        const chosen = [...kept, ...checked.filter((value) => !kept.includes(value))];
+        const remaining = this.given.filter((value) => this.others.includes(value) || checked.includes(value));
+        const chosen = [...remaining, ...checked.filter((value) => !remaining.includes(value))];
         if (!chosen.length) throw new Error('At least one is needed.');
         return chosen;
     }
 
-    /* What a spec asks for stays chosen when it is unavailable, and can be given up: else the server refuses it in its
-     * own words. */
+    /* A spec's value stays checked when it is unavailable, and can be unchecked; otherwise the server's refusal is
+     * shown. */
     set(values) {
         this.given = values;
         this.boxes.forEach(({ box, unavailable }) => {

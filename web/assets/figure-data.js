@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the large chart of an experiment draws, as data: figures of a results table over a numeric axis, ranked at one
-// point of it, or a latency by percentile; with the runs that they are made of.
+// The data of an experiment's large chart: figures of a results table over a numeric axis, ranked at one point of it,
+// or a latency by percentile; with the runs that they are made of.
 
 import {
     fieldTitle,
@@ -129,10 +129,32 @@ const scaled = (mark, base) =>
         dots: mark.dots.map((value) => value / base),
     };
 
+/* A field may divide the figure into panels, one for each value: no more than can be looked at side by side. */
+const PANELS_MAX = 12;
+
+const pointsOf = (rows, some) => some.map((at) => rows[at].point);
+const keyIn = (point, field) => JSON.stringify(point[field]);
+
+/* The values of a field among the points, numbers ascending, others as they come: [{key, title}]. */
+function panelsOf(points, field) {
+    const values = new Map(points.map((point) => [keyIn(point, field), point[field]]));
+    const sorted = [...values].sort(([, a], [, b]) => (Number.isFinite(a) && Number.isFinite(b) ? a - b : 0));
+    return sorted.map(([key, value]) => ({ key, title: `${fieldTitle(field)} ${fieldValue(field, value)}` }));
+}
+
+/* The fields that may: those that differ between the points and are not the axis. */
+const facetsOf = (points, axis) =>
+    splitFields(points).varying.filter((field) => {
+        const count = panelsOf(points, field).length;
+        return field !== axis?.field && count > 1 && count <= PANELS_MAX;
+    });
+
 /**
- * {shape: "lines" | "ranking" | "curves", what, axis, series: [{label, slot, marks: [{x, y, lo, hi, level, row, runs,
- * noisy, dots}]}], labels}: what is to be drawn by `choice` {figure, over, at: {field: value}, relative}. `labels` are
- * all that something may be relative to. A series' slot follows from its place in the whole table.
+ * {shape: "lines" | "ranking" | "curves", what, axis, series: [{label, slot, panel, marks: [{x, y, lo, hi, level, row,
+ * runs, noisy, dots}]}], panels: [{title, series}], labels, facets}: what is to be drawn by `choice` {figure, over, at:
+ * {field: value}, facet, relative}. `labels` are all that something may be relative to, `facets` the fields that may
+ * divide it into panels; undivided it is one panel without a title. A series' slot follows from its place in the whole
+ * table, and is the same in all panels.
  */
 export function figureData(rows, choice, byPoint = new Map()) {
     const figures = figuresOf(rows);
@@ -143,28 +165,42 @@ export function figureData(rows, choice, byPoint = new Map()) {
         what.curve || choice.over === 'ranking'
             ? null
             : (axes.find((one) => one.field === choice.over) ?? axes[0] ?? null);
-    const pinned = axes.filter((one) => one !== axis).map((one) => [one, pinOf(one, choice, axis)]);
-    const taken = rows
-        .map((row, at) => at)
-        .filter((at) => (what.rows?.(rows[at]) ?? true) && what.of(rows[at]))
-        .filter((at) =>
-            pinned.every(([{ field }, value]) => value === null || (rows[at].point[field] ?? value) === value),
-        );
-    const held = new Set([axis?.field, ...pinned.filter(([, value]) => value !== null).map(([{ field }]) => field)]);
+    const measured = rows.map((row, at) => at).filter((at) => (what.rows?.(rows[at]) ?? true) && what.of(rows[at]));
+    const facets = facetsOf(pointsOf(rows, measured), axis);
+    const facet = facets.includes(choice.facet) ? choice.facet : null;
+    const pinned = axes
+        .filter((one) => one !== axis && one.field !== facet)
+        .map((one) => [one, pinOf(one, choice, axis)]);
+    const taken = measured.filter((at) =>
+        pinned.every(([{ field }, value]) => value === null || (rows[at].point[field] ?? value) === value),
+    );
+    const held = new Set([
+        axis?.field,
+        facet,
+        ...pinned.filter(([, value]) => value !== null).map(([{ field }]) => field),
+    ]);
     const fields = splitFields(rows.map((row) => row.point)).varying.filter((field) => !held.has(field));
     const labelOf = (at) => pointLabel(rows[at].point, fields) || what.title;
     const slots = [...new Set(rows.map((row, at) => labelOf(at)))];
-    const series = new Map();
-    for (const at of taken) {
-        const label = labelOf(at);
-        if (!series.has(label)) series.set(label, { label, slot: slots.indexOf(label), marks: [] });
-        const marks = what.curve ? curveOf(rows[at], at) : [markOf(rows, at, what, byPoint)];
-        series
-            .get(label)
-            .marks.push(...marks.map((mark) => ({ ...mark, x: mark.x ?? rows[at].point[axis?.field] ?? 0 })));
-    }
-    series.forEach(({ marks }) => marks.sort((a, b) => a.x - b.x));
-    const labels = [...series.keys()];
+    const labels = [...new Set(taken.map(labelOf))];
+    const relative = labels.includes(choice.relative) ? choice.relative : null;
+    const marksOf = (at) =>
+        (what.curve ? curveOf(rows[at], at) : [markOf(rows, at, what, byPoint)]).map((mark) => ({
+            ...mark,
+            x: mark.x ?? rows[at].point[axis?.field] ?? 0,
+        }));
+    const panels = (facet ? panelsOf(pointsOf(rows, taken), facet) : [{ title: null }])
+        .map(({ key, title: panel }) => {
+            const inside = taken.filter((at) => !facet || keyIn(rows[at].point, facet) === key);
+            const series = seriesOf(
+                inside,
+                labelOf,
+                (label) => ({ label, slot: slots.indexOf(label), panel }),
+                marksOf,
+            );
+            return { title: panel, series: relatively(series, relative, what, axis) };
+        })
+        .filter(({ series }) => series.some(({ marks }) => marks.length));
     return {
         shape: what.curve ? 'curves' : axis ? 'lines' : 'ranking',
         what,
@@ -173,22 +209,37 @@ export function figureData(rows, choice, byPoint = new Map()) {
         axis,
         pinned: pinned.map(([one, value]) => ({ ...one, value })),
         labels,
-        relative: labels.includes(choice.relative) ? choice.relative : null,
-        series: relatively(series, choice.relative, what, axis),
+        relative,
+        facet,
+        facets,
+        panels,
+        series: panels.flatMap(({ series }) => series),
     };
+}
+
+/* The series of some rows by their labels, each `made(label)` with its marks in order. */
+function seriesOf(some, labelOf, made, marksOf) {
+    const series = new Map();
+    for (const at of some) {
+        const label = labelOf(at);
+        if (!series.has(label)) series.set(label, { ...made(label), marks: [] });
+        series.get(label).marks.push(...marksOf(at));
+    }
+    series.forEach(({ marks }) => marks.sort((a, b) => a.x - b.x));
+    return series;
 }
 
 /* A ranking and a curve are of one point of each axis; lines are too once they would be too many. */
 function pinOf(one, choice, axis) {
-    const asked = choice.at?.[one.field];
-    if (asked === 'all' && axis) return null;
-    if (one.values.includes(Number(asked))) return Number(asked);
+    const wanted = choice.at?.[one.field];
+    if (wanted === 'all' && axis) return null;
+    if (one.values.includes(Number(wanted))) return Number(wanted);
     return axis ? null : usual(one);
 }
 
-/* Each mark over the base's at the same place, and a ranking in its order, the best first. */
+/* Each mark over the base's at the same place of its panel, and a ranking in its order, the best first. */
 function relatively(series, to, what, axis) {
-    const base = series.has(to) ? new Map(series.get(to).marks.map(({ x, y }) => [x, y])) : null;
+    const base = to === null ? null : new Map(series.get(to)?.marks.map(({ x, y }) => [x, y]));
     const over = (marks) => marks.map((mark) => scaled(mark, base.get(mark.x))).filter(Boolean);
     const list = [...series.values()].map((one) => (base ? { ...one, marks: over(one.marks) } : one));
     if (what.curve || axis) return list;
@@ -196,7 +247,7 @@ function relatively(series, to, what, axis) {
     return list.filter((one) => one.marks.length).sort((a, b) => better * (a.marks[0].y - b.marks[0].y));
 }
 
-/* Of a row with its histogram the whole curve, over which the runs' own percentiles lie as a band. */
+/* The whole latency curve of a row with its histogram, with the runs' own percentiles as a band. */
 function curveOf(row, at) {
     const noisy = row.flags.some((flag) => flag.startsWith('noisy:'));
     const bands = PERCENTILES.map(([name, quantile]) => ({
@@ -225,7 +276,7 @@ function curveOf(row, at) {
     return [...curve, ...marks.map((mark) => ({ ...mark, band: true }))];
 }
 
-/** Of an axis' value and of a percentile, the words at the axis. */
+/** The words at the axis, of an axis' value and of a percentile. */
 export const ninesWords = (nines) => {
     if (nines === 0) return 'min';
     const digits = Math.max(0, Math.ceil(nines) - 2);
@@ -235,7 +286,7 @@ export const axisWords = ({ field }, value) => (field === 'message_size' ? field
 export const axisTitle = ({ field }) =>
     field === 'message_size' ? 'Message size' : fieldTitle(field).replace(/^./, (letter) => letter.toUpperCase());
 
-/** What the bars are, in a sentence. */
+/** A sentence that describes the bars. */
 export function barWords(series, curve) {
     const marks = series.flatMap((one) => one.marks).filter((mark) => mark.lo !== null);
     const levels = marks.map((mark) => mark.level).filter(Boolean);

@@ -4,10 +4,10 @@
 
 import { choices, chosen, choose } from './address.js';
 import { $, fill, h, patch, setText, svg } from './dom.js';
-import { exportButtons } from './export.js';
 import { axisTitle, axisWords, barWords, figureData, ninesWords, runsByPoint } from './figure-data.js';
-import { fieldTitle, figure, plural, round, size } from './format.js';
+import { fieldTitle, figure, plural, round, shortened, size } from './format.js';
 import { looks, markPath } from './marks.js';
+import { Panel } from './panel.js';
 import { extent, linearMarks, logMarks, spaced } from './scales.js';
 
 const SERIES_MAX = 24;
@@ -20,6 +20,10 @@ const BANDS_MAX = 4; /* more would hide one another */
 const ASIDE = 4; /* pixels between the bars of two series at one place */
 const LABEL_GAP = 15;
 const DOTS_MAX = 2000;
+const PAPER = { width: 700, height: 270 }; /* two of them beside words on a sheet of A4 or letter */
+const PRINTING = ['beforeprint', 'afterprint'];
+/* Of several: the least width in pixels, and how many are abreast at most. */
+const PANEL = { width: 300, height: 270, title: 24, columns: 4 };
 const WIDE_SPREAD = 4; /* figures this far apart start on a logarithmic axis */
 
 /* So that the bars of series at one place lie beside one another. */
@@ -28,103 +32,94 @@ const aside = (at, count) => (at - (count - 1) / 2) * Math.min(ASIDE, 16 / count
 const OVER = { ranking: 'a ranking' };
 const AT = 'at.';
 
-export class Figure {
-    /** `settings()`: the line of settings that an exported picture carries. */
-    constructor(settings) {
-        this.settings = settings;
+export class Figure extends Panel {
+    /**
+     * `settings()`: the line of settings that an exported picture has. `id` distinguishes several figures of a page.
+     * `fixed`: the choice {figure, over, at, facet, relative, scale} of a figure that has no switches and follows no
+     * address. `tall` is its height in pixels, `level` the element of its heading.
+     */
+    constructor(settings, { id = 'figure', fixed = null, tall = HEIGHT, level = 'h2' } = {}) {
+        const legend = h('ul', { class: 'keys' });
+        super(id, { level, legend });
+        Object.assign(this, { settings, id, fixed, tall, legend });
         this.rows = [];
         this.runs = new Map();
         this.limits = [];
         this.lit = null;
-        this.heading = h('h2', { id: 'figure-title' });
-        this.controls = h('div', { class: 'panel-tools' });
-        this.readout = h('p', { class: 'readout', text: '\u00a0' });
-        this.canvas = h('div', {
-            class: 'drawing',
-            role: 'img',
-            tabindex: '0',
-            on: { keydown: (event) => this.#key(event) },
-        });
-        this.legend = h('ul', { class: 'keys' });
-        this.note = h('p', { class: 'hint' });
-        this.element = h(
-            'section',
-            { class: 'panel figure', id: 'figure', 'aria-labelledby': 'figure-title' },
-            h('div', { class: 'panel-head' }, this.heading, this.controls),
-            this.readout,
-            this.canvas,
-            this.legend,
-            this.note,
-        );
-        this.frame = 0;
-        this.observer = new ResizeObserver(() => this.canvas.clientWidth !== this.width && this.#soon());
-        this.observer.observe(this.canvas);
+        this.printing = (event) => this.#print(event.type === 'beforeprint');
+        PRINTING.forEach((type) => addEventListener(type, this.printing));
     }
 
     destroy() {
-        cancelAnimationFrame(this.frame);
-        this.observer.disconnect();
+        super.destroy();
+        PRINTING.forEach((type) => removeEventListener(type, this.printing));
+    }
+
+    /* A sheet of paper has a width of its own. */
+    #print(onPaper) {
+        this.onPaper = onPaper;
+        if (this.rows.length) this.draw();
     }
 
     /** The rows of the results table. */
     update(rows) {
         this.rows = rows;
-        this.#soon();
+        this.soon();
     }
 
-    /** All runs that are known, of which each done one is a dot. */
+    /** Sets all known runs; each done one is a dot. */
     setRuns(runs) {
         this.runs = runsByPoint(runs);
-        this.#soon();
+        this.soon();
     }
 
     /** Sizes at which something ends: [{bytes, words}], drawn as hairlines across an axis of message sizes. */
     setLimits(limits) {
         this.limits = limits;
-        this.#soon();
+        this.soon();
     }
 
     /** Lets the marks of these rows stand out; null: of none. */
     light(rows) {
         this.lit = rows;
-        this.#soon();
+        this.soon();
     }
 
     #choice() {
+        if (this.fixed) return this.fixed;
         const at = choices().filter(([name]) => name.startsWith(AT));
         return {
             figure: chosen('figure'),
             over: chosen('over'),
             relative: chosen('relative'),
+            scale: chosen('scale'),
+            facet: chosen('facet'),
             at: Object.fromEntries(at.map(([name, value]) => [name.slice(AT.length), value])),
         };
     }
 
-    #soon() {
-        this.frame ||= requestAnimationFrame(() => {
-            this.frame = 0;
-            this.#draw();
-        });
-    }
-
-    #draw() {
-        const data = figureData(this.rows, this.#choice(), this.runs);
+    draw() {
+        const choice = this.#choice();
+        const data = figureData(this.rows, choice, this.runs);
         this.element.hidden = !data || !data.series.length;
         if (this.element.hidden) return;
         this.data = data;
-        this.height = chosen('present') === null ? HEIGHT : Math.max(HEIGHT, innerHeight * ON_WALL);
-        this.shown = data.series.slice(0, SERIES_MAX);
+        this.height = this.onPaper ? PAPER.height : this.tall;
+        if (chosen('present') !== null) this.height = Math.max(HEIGHT, innerHeight * ON_WALL);
+        this.panels = data.panels.map((panel) => ({ ...panel, series: panel.series.slice(0, SERIES_MAX) }));
+        this.shown = this.panels.flatMap(({ series }) => series);
+        const dotted = this.#dotsShown();
         const values = this.shown
-            .flatMap(({ marks }) => marks.flatMap(({ y, lo, hi }) => [y, lo, hi]))
+            .flatMap(({ marks }) => marks.flatMap(({ y, lo, hi, dots }) => [y, lo, hi, ...(dotted ? dots : [])]))
             .filter((value) => value > 0);
         const [least, most] = extent(values) ?? [1, 1];
         this.log =
-            (chosen('scale') ?? (data.shape === 'ranking' || most / least < WIDE_SPREAD ? 'linear' : 'log')) === 'log';
+            (choice.scale ?? (data.shape === 'ranking' || most / least < WIDE_SPREAD ? 'linear' : 'log')) === 'log';
         this.format = data.relative === null ? data.what.format : (value) => `${figure(value, 3)} ×`;
         setText(this.heading, this.#title());
         this.#drawControls();
         this.width = this.canvas.clientWidth;
-        const width = Math.max(this.width, 240);
+        const width = this.onPaper ? PAPER.width : Math.max(this.width, 240);
         const drawing =
             data.shape === 'ranking' ? this.#ranking(width, [least, most]) : this.#lines(width, [least, most]);
         patch(this.canvas, drawing);
@@ -138,13 +133,14 @@ export class Figure {
     }
 
     #title() {
-        const { what, axis, pinned, relative } = this.data;
+        const { what, axis, pinned, relative, facet } = this.data;
         const at = pinned
             .filter(({ value }) => value !== null)
             .map((one) => `${fieldTitle(one.field)} ${axisWords(one, one.value)}`);
         return [
             what.title,
             axis && ` by ${axisTitle(axis).toLowerCase()}`,
+            facet && `, for each ${fieldTitle(facet)}`,
             relative !== null && `, relative to ${relative}`,
             at.length > 0 && ` at ${at.join(', ')}`,
         ]
@@ -161,8 +157,9 @@ export class Figure {
             dots > 0 && dots <= DOTS_MAX && 'Dots: the runs.',
             marks.some((mark) => mark.noisy) && 'Hollow: other programs disturbed a run.',
             this.data.relative !== null &&
-                'Each figure over that of the series chosen at the same point, whose own uncertainty is not in the bars.',
-            series.length > SERIES_MAX && `${series.length - SERIES_MAX} more series are in the table.`,
+                'Each figure over that of the series chosen at the same point,' +
+                    ' whose own uncertainty is not in the bars.',
+            series.length > this.shown.length && `${series.length - this.shown.length} more series are in the table.`,
         ]
             .filter(Boolean)
             .join(' ');
@@ -170,8 +167,8 @@ export class Figure {
 
     /* The switches. Each writes the address, from which the drawing follows. */
     #drawControls() {
-        const { what, figures, axes, axis, pinned, labels, relative, shape } = this.data;
-        const switches = [
+        const { what, figures, axes, axis, pinned, labels, relative, shape, facet, facets } = this.data;
+        const switches = !this.fixed && [
             ['figure', 'Show', figures.map(({ key, title }) => [key, title]), what.key],
             axes.length > 0 &&
                 !what.curve && [
@@ -189,6 +186,12 @@ export class Figure {
                 ],
                 one.value ?? 'all',
             ]),
+            facets.length > 0 && [
+                'facet',
+                'A panel for each',
+                [['', 'nothing'], ...facets.map((field) => [field, fieldTitle(field)])],
+                facet ?? '',
+            ],
             [
                 'scale',
                 'Scale',
@@ -204,31 +207,31 @@ export class Figure {
                 [['', 'nothing'], ...labels.map((label) => [label, label])],
                 relative ?? '',
             ],
-        ].filter(Boolean);
+        ];
+        const given = (switches || []).filter(Boolean);
         patch(
             this.controls,
-            switches.map(([name, title, options]) => this.#switch(name, title, options)),
-            exportButtons({
-                title: () => this.#title(),
-                drawing: () => this.canvas.firstChild,
-                words: () => [this.settings(), this.note.textContent],
-            }),
+            given.map(([name, title, options]) => this.#switch(name, title, options)),
+            this.exports(
+                () => this.#title(),
+                () => [this.settings(), this.note.textContent],
+            ),
         );
-        for (const [name, , , value] of switches) $(`figure-${name}`).value = value;
+        for (const [name, , , value] of given) $(`${this.id}-${name}`).value = value;
     }
 
     #switch(name, title, options) {
         const change = (event) => {
             choose({ [name]: event.target.value || null });
-            this.#draw();
+            this.draw();
         };
         return h(
             'label',
-            { for: `figure-${name}`, data: { key: name } },
+            { for: `${this.id}-${name}`, data: { key: name } },
             `${title} `,
             h(
                 'select',
-                { id: `figure-${name}`, on: { change } },
+                { id: `${this.id}-${name}`, on: { change } },
                 options.map(([value, words]) => h('option', { value, text: words })),
             ),
         );
@@ -246,44 +249,66 @@ export class Figure {
         };
     }
 
-    /* Lines over an axis, and curves of percentiles: names at the lines' ends where there is room, else below. */
+    /* Lines over an axis, and curves of percentiles: panels side by side, all with the same axes. */
     #lines(width, range) {
-        const { axis, shape } = this.data;
-        const names = this.shown.map(({ label }) => label.length * LETTER);
-        const named = width >= NARROW && this.shown.length > 1;
-        const right = named ? Math.min(Math.max(...names) + 22, width * 0.32) : 14;
-        const box = { left: 78, top: 22, right: width - right, bottom: this.height - 46 };
-        const y = this.#scale(range, [box.bottom, box.top], this.log);
+        const { shape } = this.data;
         const xs = [...new Set(this.shown.flatMap(({ marks }) => marks.map(({ x }) => x)))].sort((a, b) => a - b);
-        const x = this.#axisX(xs, box, shape === 'lines' && xs[0] > 0);
-        this.box = box;
+        const divided = this.panels.length > 1;
+        const columns = divided
+            ? Math.min(this.panels.length, Math.max(1, Math.floor(width / PANEL.width)), PANEL.columns)
+            : 1;
+        const lines = Math.ceil(this.panels.length / columns);
+        const size = { width: width / columns, height: Math.max(this.height / lines, divided ? PANEL.height : 0) };
+        const height = size.height * lines;
         return svg(
             'svg',
-            {
-                viewBox: `0 0 ${width} ${this.height}`,
-                width,
-                height: this.height,
-                class: 'plot',
-                'aria-hidden': 'true',
-            },
+            { viewBox: `0 0 ${width} ${height}`, width, height, class: 'plot', 'aria-hidden': 'true' },
+            this.panels.map((panel, at) => {
+                const [across, down] = [(at % columns) * size.width, Math.floor(at / columns) * size.height];
+                return svg(
+                    'g',
+                    {
+                        class: 'panel-of',
+                        transform: `translate(${across} ${down})`,
+                        data: { panel: panel.title ?? '' },
+                    },
+                    this.#panel(panel, xs, range, size, shape === 'curves'),
+                );
+            }),
+        );
+    }
+
+    /* Names at the lines' ends where there is room, else below all panels. */
+    #panel({ title, series }, xs, range, { width, height }, curves) {
+        const { axis } = this.data;
+        const names = series.map(({ label }) => label.length * LETTER);
+        const named = title === null && width >= NARROW && series.length > 1;
+        const right = named ? Math.min(Math.max(...names) + 22, width * 0.32) : 14;
+        const head = title === null ? 0 : PANEL.title;
+        const box = { left: 78, top: 22 + head, right: width - right, bottom: height - 46 };
+        const y = this.#scale(range, [box.bottom, box.top], this.log);
+        const x = this.#axisX(xs, box, !curves && xs[0] > 0);
+        const letters = Math.floor((width - box.left) / LETTER);
+        return [
+            title !== null && svg('text', { x: box.left, y: 14, class: 'name', text: shortened(title, letters) }),
             this.#frame(box, y),
             this.#ticksX(
-                shape === 'curves' ? this.#nines(xs) : xs,
+                curves ? this.#nines(xs) : xs,
                 x,
                 box,
-                shape === 'curves' ? ninesWords : (value) => axisWords(axis, value),
+                curves ? ninesWords : (value) => axisWords(axis, value),
             ),
             svg('text', {
                 x: (box.left + box.right) / 2,
-                y: this.height - 6,
+                y: height - 6,
                 class: 'axis',
                 'text-anchor': 'middle',
-                text: shape === 'curves' ? 'Percentile, in nines' : axisTitle(axis),
+                text: curves ? 'Percentile, in nines' : axisTitle(axis),
             }),
             axis?.field === 'message_size' && this.#hairlines(xs, x, box),
-            this.shown.map((one, at) => this.#series(one, x, y, shape === 'lines' ? aside(at, this.shown.length) : 0)),
-            named && this.#endLabels(x, y, box, width),
-        );
+            series.map((one, at) => this.#series(one, x, y, curves ? 0 : aside(at, series.length), series.length)),
+            named && this.#endLabels(series, x, y, box, width),
+        ];
     }
 
     #axisX(xs, box, log) {
@@ -347,7 +372,7 @@ export class Figure {
         });
     }
 
-    #series({ label, slot, marks }, placeX, y, shift) {
+    #series({ label, slot, marks }, placeX, y, shift, count) {
         const x = (value) => placeX(value) + shift;
         const style = looks(slot);
         const line = marks.filter(({ band }) => !band);
@@ -358,7 +383,7 @@ export class Figure {
         return svg(
             'g',
             { class: `series c${style.colour}`, data: { label } },
-            this.data.shape === 'curves' && this.shown.length <= BANDS_MAX && this.#band(places, x, y),
+            this.data.shape === 'curves' && count <= BANDS_MAX && this.#band(places, x, y),
             svg('path', { d: path, class: 'line', 'stroke-dasharray': style.dash.join(' ') || null }),
             places.map((mark) => this.#mark(mark, style, x(mark.x), (value) => ({ y: y.place(value) }))),
         );
@@ -395,7 +420,7 @@ export class Figure {
                 return svg('circle', {
                     cx: upright ? dx + aside : dx,
                     cy: upright ? dy : dy + aside,
-                    r: 1.7,
+                    r: 2.2,
                     class: 'dot',
                 });
             }),
@@ -424,8 +449,8 @@ export class Figure {
     }
 
     /* One below the other, none over another. */
-    #endLabels(x, y, box, width) {
-        const wanted = this.shown
+    #endLabels(series, x, y, box, width) {
+        const wanted = series
             .map((one) => ({ one, end: one.marks.filter(({ band }) => !band).at(-1) }))
             .filter(({ end }) => end)
             .map(({ one, end }) => ({ one, end, y: y.place(end.y) }))
@@ -440,7 +465,7 @@ export class Figure {
         const letters = Math.floor((width - box.right - 18) / LETTER);
         return wanted.map(({ one, y: at, end }) => {
             const { colour } = looks(one.slot);
-            const words = one.label.length > letters ? `${one.label.slice(0, Math.max(letters - 1, 1))}…` : one.label;
+            const words = shortened(one.label, letters);
             return svg(
                 'g',
                 { class: `label c${colour}` },
@@ -450,21 +475,21 @@ export class Figure {
         });
     }
 
-    /* The best on top, each with its figure beside it. */
+    /* The best on top, each with its figure beside it; a panel below the other. */
     #ranking(width, range) {
         const names = Math.max(...this.shown.map(({ label }) => label.length)) * LETTER + 14;
         const narrow = width < NARROW;
         const row = narrow ? ROW + 12 : ROW;
+        const heads = this.panels.filter(({ title }) => title !== null).length * PANEL.title;
         const box = {
             left: narrow ? 10 : Math.min(names, width * 0.36),
             top: 12,
             right: width - 92,
-            bottom: 12 + row * this.shown.length,
+            bottom: 12 + heads + row * this.shown.length,
         };
         const x = this.#scale(range, [box.left + 4, box.right], this.log);
         const height = box.bottom + 40;
-        this.box = box;
-        const letters = narrow ? Infinity : Math.floor((box.left - 14) / LETTER);
+        let top = box.top;
         return svg(
             'svg',
             { viewBox: `0 0 ${width} ${height}`, width, height, class: 'plot', 'aria-hidden': 'true' },
@@ -478,46 +503,64 @@ export class Figure {
                     text: round(this.format(mark)),
                 }),
             ]),
-            this.shown.map((one, at) => {
-                const style = looks(one.slot);
-                const middle = box.top + row * (at + 0.5) + (narrow ? 8 : 0);
-                const [mark] = one.marks;
-                const words = one.label.length > letters ? `${one.label.slice(0, letters - 1)}…` : one.label;
+            this.panels.map(({ title, series }) => {
+                const head = title === null ? 0 : PANEL.title;
+                const from = top;
+                top += head + row * series.length;
                 return svg(
                     'g',
-                    { class: `series c${style.colour}`, data: { label: one.label } },
-                    svg('line', { x1: box.left, x2: box.right, y1: middle, y2: middle, class: 'grid' }),
-                    svg(
-                        'text',
-                        {
-                            x: narrow ? box.left : box.left - 10,
-                            y: narrow ? middle - 14 : middle + 4,
-                            'text-anchor': narrow ? 'start' : 'end',
+                    { class: 'panel-of', data: { panel: title ?? '' } },
+                    head > 0 &&
+                        svg('text', {
+                            x: 10,
+                            y: from + head - 5,
                             class: 'name',
-                            text: words,
-                        },
-                        svg('title', { text: one.label }),
-                    ),
-                    this.#mark(mark, style, middle, (value) => ({ x: x.place(value) })),
-                    svg('text', {
-                        x: width - 4,
-                        y: middle + 4,
-                        'text-anchor': 'end',
-                        class: 'value',
-                        text: this.format(mark.y),
-                    }),
+                            text: shortened(title, Math.floor(width / LETTER)),
+                        }),
+                    series.map((one, at) => this.#ranked(one, from + head + row * at, row, box, x, width)),
                 );
+            }),
+        );
+    }
+
+    #ranked({ label, slot, marks: [mark] }, top, row, box, x, width) {
+        const style = looks(slot);
+        const narrow = width < NARROW;
+        const middle = top + row / 2 + (narrow ? 8 : 0);
+        return svg(
+            'g',
+            { class: `series c${style.colour}`, data: { label } },
+            svg('line', { x1: box.left, x2: box.right, y1: middle, y2: middle, class: 'grid' }),
+            svg(
+                'text',
+                {
+                    x: narrow ? box.left : box.left - 10,
+                    y: narrow ? middle - 14 : middle + 4,
+                    'text-anchor': narrow ? 'start' : 'end',
+                    class: 'name',
+                    text: narrow ? label : shortened(label, Math.floor((box.left - 14) / LETTER)),
+                },
+                svg('title', { text: label }),
+            ),
+            this.#mark(mark, style, middle, (value) => ({ x: x.place(value) })),
+            svg('text', {
+                x: width - 4,
+                y: middle + 4,
+                'text-anchor': 'end',
+                class: 'value',
+                text: this.format(mark.y),
             }),
         );
     }
 
     #drawLegend(width) {
         const { shape } = this.data;
-        const needed = shape !== 'ranking' && width < NARROW && this.shown.length > 1;
+        const keys = [...new Map(this.shown.map((one) => [one.label, one])).values()];
+        const needed = shape !== 'ranking' && (width < NARROW || this.panels.length > 1) && keys.length > 1;
         fill(
             this.legend,
             needed &&
-                this.shown.map(({ label, slot }) => {
+                keys.map(({ label, slot }) => {
                     const style = looks(slot);
                     return h(
                         'li',
@@ -546,7 +589,12 @@ export class Figure {
 
     #places() {
         return this.shown.flatMap((one) =>
-            one.marks.filter((mark) => !mark.bare).map((mark) => ({ ...mark, label: one.label })),
+            one.marks
+                .filter((mark) => !mark.bare)
+                .map((mark) => ({
+                    ...mark,
+                    label: [one.panel, one.label].filter(Boolean).join(' · '),
+                })),
         );
     }
 
@@ -567,17 +615,8 @@ export class Figure {
             .join(' · ');
     }
 
-    #key(event) {
-        const step = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }[event.key];
-        if (!step || !this.data) return;
-        event.preventDefault();
-        const places = this.#places();
-        const from = this.at ?? (step > 0 ? -1 : places.length);
-        this.at = Math.min(Math.max(from + step, 0), places.length - 1);
-        const words = this.#markWords(places[this.at], places[this.at].label);
-        setText(this.readout, words);
-        setText($('announcer'), words);
-        const marks = this.canvas.querySelectorAll('.place');
-        marks.forEach((mark, at) => mark.classList.toggle('read', at === this.at));
+    key(event) {
+        const places = this.data ? this.#places() : [];
+        this.step(event, places.length, (at) => this.#markWords(places[at], places[at].label), '.place');
     }
 }

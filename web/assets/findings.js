@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What an experiment's runs let one conclude, in words. A finding leads to the marks of the chart that it speaks of; a
-// study's own questions stand beside what was published.
+// The findings from an experiment's runs, in words. A finding leads to the marks of the chart that it is about; a
+// study's own questions stand beside the published figures.
 
 import { chosen, choose } from './address.js';
 import { get } from './api.js';
@@ -36,8 +36,8 @@ export class Findings {
             studyTable(study),
         );
         this.element.hidden = false;
-        const asked = items[Number(chosen('finding') ?? -1)];
-        if (asked) this.#light(asked);
+        const current = items[Number(chosen('finding') ?? -1)];
+        if (current) this.#light(current);
     }
 
     #content(items, comparisons) {

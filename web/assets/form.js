@@ -17,11 +17,11 @@ const FIRST = { message_size: [64, 1024, 4096, 65536], duration_seconds: 5 };
 
 /*
  * The form edits a spec: `source.spec` is the one that it was opened with, `before` the values of the fields then. Only
- * fields that differ from these change it, so that what nobody touched is posted as it came, to the letter
- * (`source.text`), whether the form has a field for it or not.
+ * fields that differ from these change it, so that untouched parts are posted byte for byte as they were
+ * (`source.text`), whether the form has a field for them or not.
  */
 export class Form {
-    /** `opened(experiment)` is called with what was accepted. */
+    /** `opened(experiment)` is called with the accepted experiment. */
     constructor(opened) {
         this.opened = opened;
         this.submit = submission();
@@ -160,7 +160,7 @@ export class Form {
         this.#summarise();
     }
 
-    /* What stands in one tab is carried to the other. */
+    /* The content of one tab is copied to the other. */
     #switch(name) {
         if (name === this.tab) return;
         this.#clear();
@@ -169,7 +169,7 @@ export class Form {
         this.#select(name);
     }
 
-    /* A field that cannot be read does not hold up the others: its part of the spec stays as it was, which is said. */
+    /* An invalid field does not block the others: its part of the spec stays as it was, and it shows an error. */
     #showJson() {
         this.shown = this.json.value = this.#text(2);
         const named = this.#unreadable().map((field) => `${fieldTitle(field.name)}: ${reading(field).error.message}`);
@@ -251,7 +251,7 @@ export class Form {
         this.#summarise();
     }
 
-    /* What no chosen transport has a use for is not shown. */
+    /* Fields that no chosen transport uses are hidden. */
     #fold() {
         const chosen = { workload: [], transport: [] };
         for (const name of Object.keys(chosen))

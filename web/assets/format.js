@@ -43,7 +43,7 @@ function scaled(value, unit, digits = 3) {
 
 /** Bytes per second, with a decimal prefix: "1.23 GB/s". */
 export const throughput = (value) => scaled(value, 'B/s');
-/** What is done so many times a second: "1.23 M/s". */
+/** A rate per second: "1.23 M/s". */
 export const perSecond = (value) => scaled(value, '/s');
 /** A figure without the zeros that only show precision, as an axis has it: "50.0 µs" → "50 µs". */
 export const round = (text) => text.replace(/\.0+(?=\D|$)/, '').replace(/(\.\d*?)0+(?=\D|$)/, '$1');
@@ -72,7 +72,7 @@ export function size(bytes, approximate = false) {
     return `${integer(bytes)} B`;
 }
 
-/** Seconds as a person says them: "45 s", "3 min 20 s", "2 h 05 min". */
+/** Seconds in the units that a reader expects: "45 s", "3 min 20 s", "2 h 05 min". */
 export function duration(seconds) {
     if (seconds === null || seconds === undefined) return DASH;
     const whole = Math.max(0, Math.round(seconds));
@@ -84,6 +84,9 @@ export function duration(seconds) {
 
 const CLOCK = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', hour12: false });
 const DAY = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', year: 'numeric' });
+
+/** "3 Jan 2026" */
+export const day = (iso) => DAY.format(new Date(iso));
 
 /** "14:05" today, else "3 Jan 2026, 14:05". */
 export function time(iso, now = new Date()) {
@@ -117,16 +120,17 @@ export function fieldValue(field, value) {
 
 const SETTINGS = new Set(['require', 'tune', 'transport_options']);
 
-/** {numa_balancing: true} → "numa_balancing on": what a placement's runs need of the host. */
+/** {smt: true, build: {commit: 'abc'}} → "smt on", "build.commit abc": what runs need of the host. */
 function requirements(require = {}) {
-    return Object.entries(require).map(
-        ([name, wanted]) => `${name} ${typeof wanted === 'boolean' ? (wanted ? 'on' : 'off') : wanted}`,
-    );
+    return Object.entries(require).flatMap(([name, wanted]) => {
+        if (typeof wanted === 'object') return requirements(wanted).map((inner) => `${name}.${inner}`);
+        return `${name} ${typeof wanted === 'boolean' ? (wanted ? 'on' : 'off') : wanted}`;
+    });
 }
 
 /**
  * The fields that differ between the points (those to show), and those that all share. A field that only some points
- * have, and these with one value, is shared by them: nobody varied it, unless it is all that tells two points apart.
+ * have, and these with one value, is shared by them: nobody varied it, unless it alone distinguishes two points.
  */
 export function splitFields(points) {
     const fields = [...new Set(points.flatMap((point) => Object.keys(point)))];
@@ -159,13 +163,17 @@ const LATENCY_KINDS = {
     switch: 'per hop, mean of each round, pipe included',
 };
 
-/** What a latency of that kind is the time of, in words; of a kind that this page does not know, its name. */
+/** The words for a kind of latency; the kind's name where this page does not know it. */
 export const latencyKind = (kind) => LATENCY_KINDS[kind] ?? String(kind).replaceAll('_', ' ');
 
-/** What stands beside a figure that could not be measured. */
+/** The text beside a figure that could not be measured. */
 export function reasonFor(object, field) {
     return object?.[`${field}_reason`] ?? object?.reasons?.[field] ?? object?.[field]?.reason ?? null;
 }
+
+/** The text, cut to so many letters. */
+export const shortened = (text, letters) =>
+    text.length > letters ? `${text.slice(0, Math.max(letters - 1, 1))}…` : text;
 
 /** "3 runs", "1 run" */
 export const plural = (count, noun) => `${integer(count)} ${noun}${Number(count) === 1 ? '' : 's'}`;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The first page's upper part: what runs now and what waits, the decision that most people come
-// for, and the presets.
+// The first page's upper part: the running experiment and the queue, advice on which mechanism to use, and the presets.
 
 import { chosen, choose } from './address.js';
 import { get, post } from './api.js';
@@ -21,10 +20,10 @@ const SPARKS = 40; /* runs in the running experiment's sparkline */
 const CLOCK = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', hour12: false });
 const clock = (seconds) => CLOCK.format(new Date(Date.now() + seconds * 1000));
 
-/** The tile of the running experiment and the queue, kept up to date until the view is `left`. */
+/** The tile of the running experiment and the queue, updated until the view is `left`. */
 export function nowPanel(left) {
     const element = h('section', { class: 'panel', id: 'now', 'aria-labelledby': 'now-title' });
-    let asking = null;
+    let pending = null;
     let last = null;
     const read = async () => {
         const { running_experiment: id = null, experiments_queued: queued = 0 } = status.health ?? {};
@@ -38,7 +37,7 @@ export function nowPanel(left) {
             );
             return;
         }
-        if (key === last && asking) return;
+        if (key === last && pending) return;
         last = key;
         const [running, waiting, runs] = await Promise.all([
             id === null ? null : get(`/experiments/${id}`),
@@ -54,10 +53,10 @@ export function nowPanel(left) {
         );
     };
     const refresh = () => {
-        asking ??= read()
-            .catch(() => {}) /* the connection's state says so */
+        pending ??= read()
+            .catch(() => {}) /* the connection's state shows it */
             .finally(() => {
-                asking = null;
+                pending = null;
             });
     };
     const changed = () => (left() ? stop() : refresh());
@@ -97,7 +96,9 @@ function sparkline(values) {
     const [width, height] = [160, 32];
     const most = Math.max(...values);
     const at = (value, index) =>
-        `${((index / (values.length - 1)) * width).toFixed(1)} ${(height - 2 - (value / most) * (height - 4)).toFixed(1)}`;
+        [(index / (values.length - 1)) * width, height - 2 - (value / most) * (height - 4)]
+            .map((place) => place.toFixed(1))
+            .join(' ');
     return svg(
         'svg',
         {
@@ -112,10 +113,21 @@ function sparkline(values) {
     );
 }
 
-/* What is next on top, each with the time at which it starts: when the one before it ends. */
+/* From when to when, as shares of the time from the first start to the last end that are listed. */
+const spanOf = (from, to) =>
+    svg(
+        'svg',
+        { class: 'plot c1 when', viewBox: '0 0 100 6', preserveAspectRatio: 'none', 'aria-hidden': 'true' },
+        svg('rect', { x: 0, y: 2.5, width: 100, height: 1, class: 'ground' }),
+        svg('rect', { x: from * 100, y: 0, width: Math.max((to - from) * 100, 0.5), height: 6, class: 'mark' }),
+    );
+
+/* The queue, the next experiment on top, each with the time at which it starts: when the one before it ends. */
 function queueOf(running, waiting) {
     let before = running?.eta_seconds ?? (running ? null : 0);
-    const rows = waiting.slice(0, QUEUE).map((one) => {
+    const shown = waiting.slice(0, QUEUE);
+    const [first, last] = [before, shown.at(-1)?.eta_seconds ?? null];
+    const rows = shown.map((one) => {
         const start = before;
         before = one.eta_seconds ?? null;
         return h(
@@ -124,6 +136,10 @@ function queueOf(running, waiting) {
             h('span', { class: 'soft', text: start === null ? '—' : clock(start) }),
             h('a', { href: `#/experiments/${one.id}`, text: nameOf(one) }),
             h('span', { class: 'soft', text: plural(one.progress.runs_total, 'run') }),
+            start !== null &&
+                before !== null &&
+                last > first &&
+                spanOf((start - first) / (last - first), (before - first) / (last - first)),
         );
     });
     const rest = waiting.length - rows.length;
@@ -171,16 +187,18 @@ const REASONS = {
     interpolated: 'interpolated',
 };
 
-/** "[4 KiB] · [round trip] · [two cores]": which mechanism, by what this host has stored. Asked at a press, or at once
- * when the address has the question; `opened(experiment)` is called with the runs that would settle it. */
+/**
+ * "[4 KiB] · [round trip] · [two cores]": which mechanism, by what this host has stored. It is requested at a press, or
+ * at once when the address has the question; `opened(experiment)` is called with the runs that would settle it.
+ */
 export function decisionCard(opened) {
     const answer = h('div', { id: 'advice', role: 'status' });
     const question = () => Object.fromEntries(Object.keys(QUESTION).map((name) => [name, chosen(name) ?? FIRST[name]]));
-    const ask = async () => {
+    const request = async () => {
         try {
             if (!(await serves('/advice'))) throw new Error('This ipclabd gives no advice: it has no route /advice.');
-            const asked = question();
-            fill(answer, adviceOf(await get(`/advice?${new URLSearchParams(asked)}`), asked, opened));
+            const query = { ...question(), ...(chosen('host') && { host: chosen('host') }) };
+            fill(answer, adviceOf(await get(`/advice?${new URLSearchParams(query)}`), query, opened));
         } catch (error) {
             const notice = h('p', { class: 'notice', role: 'alert' });
             fill(answer, notice);
@@ -190,7 +208,7 @@ export function decisionCard(opened) {
     const select = (name) => {
         const change = (event) => {
             choose({ ...question(), [name]: event.target.value });
-            ask();
+            request();
         };
         const element = h(
             'select',
@@ -202,9 +220,9 @@ export function decisionCard(opened) {
     };
     const press = () => {
         choose(question());
-        ask();
+        request();
     };
-    if (chosen('want')) ask();
+    if (chosen('want')) request();
     return h(
         'section',
         { class: 'panel', id: 'decision', 'aria-labelledby': 'decision-title' },
@@ -219,12 +237,12 @@ export function decisionCard(opened) {
     );
 }
 
-function adviceOf({ sentence, items, experiments, settle }, asked, opened) {
+function adviceOf({ sentence, host, items, experiments, settle }, query, opened) {
     const settleIt = async (event) => {
         const button = event.currentTarget;
         button.disabled = true;
         try {
-            opened(await post('/advice', JSON.stringify({ ...asked, message_size: Number(asked.message_size) })));
+            opened(await post('/advice', JSON.stringify({ ...query, message_size: Number(query.message_size) })));
         } catch (error) {
             button.disabled = false;
             button.after(h('span', { class: 'field-error', role: 'alert', text: error.message }));
@@ -232,10 +250,10 @@ function adviceOf({ sentence, items, experiments, settle }, asked, opened) {
     };
     return [
         h('p', { class: 'advice', text: sentence }),
-        items.length > 0 && ranking(items, FORMATS[asked.want]),
+        items.length > 0 && ranking(items, FORMATS[query.want]),
         h('p', {
             class: 'hint',
-            text: restsOn(experiments),
+            text: restsOn(experiments, host),
         }),
         settle &&
             h(
@@ -246,9 +264,10 @@ function adviceOf({ sentence, items, experiments, settle }, asked, opened) {
     ];
 }
 
-function restsOn({ used, other_environment: others }) {
-    const leftOut = others ? `; ${others} of another are left out` : '';
-    return `From ${plural(used, 'experiment')} of this environment${leftOut}. Bars: intervals; hollow: noisy or open.`;
+function restsOn({ used, other_environment: others }, host) {
+    const leftOut = others ? `; ${others} of another environment are left out` : '';
+    const where = host === null ? 'this host in its present environment' : `host ${host} in its newest environment`;
+    return `From ${plural(used, 'experiment')} of ${where}${leftOut}. Bars: intervals; hollow: noisy or open.`;
 }
 
 /* Ranked dots with their intervals; a list with age and noise beside each. */
@@ -390,24 +409,8 @@ export function presetsPanel() {
     const read = async (event) => {
         if (!event.currentTarget.open || cards.hasChildNodes()) return;
         try {
-            const { items } = await get('/presets');
-            fill(
-                cards,
-                items.map(({ name, title, description }) =>
-                    h(
-                        'article',
-                        { class: 'card' },
-                        h('h3', { text: title ?? name }),
-                        h('p', { class: 'soft', text: description ?? '' }),
-                        h('a', {
-                            class: 'button',
-                            href: `#/new?${new URLSearchParams({ spec: JSON.stringify({ preset: name }) })}`,
-                            'aria-label': `Open the preset ${name}`,
-                            text: 'Open',
-                        }),
-                    ),
-                ),
-            );
+            const { showPresets } = await import('./later.js');
+            await showPresets(cards);
         } catch (error) {
             fill(cards, h('p', { class: 'notice', role: 'alert', text: error.message }));
         }

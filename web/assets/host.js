@@ -3,10 +3,10 @@
 
 import { get } from './api.js';
 import { fill, h, patch } from './dom.js';
+import { absent, factList } from './facts.js';
 import { DASH, duration, integer, plural, size } from './format.js';
 import { decisionCard, nowPanel, placesPanel, presetsPanel } from './home.js';
-import { absent } from './results.js';
-import { factList } from './run.js';
+import { quietPanel } from './quiet.js';
 import { status } from './status.js';
 import { showFailure } from './views.js';
 
@@ -27,12 +27,17 @@ export function once(path) {
 
 /** "2 CPUs, 1 NUMA node" */
 export const topologyWords = (topology) =>
-    `${plural(topology.cpus.filter((cpu) => cpu.online !== false).length, 'CPU')}, ${plural(topology.nodes.length, 'NUMA node')}`;
+    [
+        plural(topology.cpus.filter((cpu) => cpu.online !== false).length, 'CPU'),
+        plural(topology.nodes.length, 'NUMA node'),
+    ].join(', ');
 
 let visited = false;
 
-/** The overview page, read after `before` has resolved, unless the view is `left` meanwhile; at the first visit with the
- * environment as it was when the page opened; `opened(experiment)` is called with one that is posted from here. */
+/**
+ * The overview page, read after `before` has resolved, unless the view is `left` meanwhile; at the first visit with the
+ * environment as it was when the page opened; `opened(experiment)` is called with one that is posted from here.
+ */
 export async function showHost(main, left, before, opened) {
     fill(
         main,
@@ -64,8 +69,15 @@ export async function showHost(main, left, before, opened) {
                     text: 'ipclab measures what it costs to move data between two processes here.',
                 }),
             ),
+            h(
+                'div',
+                { class: 'buttons' },
+                h('a', { class: 'button', id: 'baselines', href: '#/baselines', text: 'Baselines' }),
+                h('a', { class: 'button', href: '#/compare', text: 'Compare…' }),
+            ),
         ),
         nowPanel(left),
+        quietPanel(environment, left),
         decisionCard(opened),
         presetsPanel(),
         placesPanel(topology),
@@ -82,7 +94,7 @@ export async function showHost(main, left, before, opened) {
 
 const panel = (title, ...content) => h('section', { class: 'panel' }, h('h2', { text: title }), content);
 
-/* What the daemon does now, for as long as this is shown. */
+/* The daemon's current activity, updated as long as this is shown. */
 function daemonFacts(left) {
     const element = h('div', { id: 'daemon-facts' });
     const draw = () => {
@@ -252,7 +264,7 @@ function capacityCells(capacity) {
 const limitWords = ({ name, value, raise = null }) =>
     h('span', { title: raise }, `${name} = ${typeof value === 'number' ? integer(value) : value}`);
 
-/* What decides most about a measurement, first; the rest is folded away. */
+/* The settings with the most influence on a measurement first; the rest is folded away. */
 const TELLING = [
     'hostname',
     'cpu_model',

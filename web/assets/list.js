@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The list of experiments: newest first, a page at a time, kept up to date by the daemon's event stream.
+// The list of experiments: newest first, a page at a time, updated by the daemon's event stream.
 
-import { chosen, choose } from './address.js';
-import { connection, follow, get, post, remove } from './api.js';
+import { addressOf, chosen, choose } from './address.js';
+import { connection, follow, get, post, postFile, remove } from './api.js';
 import { confirm } from './dialogs.js';
 import { $, h, reconcile, setText } from './dom.js';
 import { duration, integer, plural, time } from './format.js';
@@ -15,7 +15,7 @@ const TYPED_MS = 300; /* after the last letter of a search */
 
 const STREAM_OPENS_MS = 1000; /* after which the list is read without it */
 
-/* What is done to all that are listed: its words, whom it is for, how. */
+/* The actions on all listed experiments: their words, which experiments they apply to, and the request. */
 const CANCEL = {
     action: 'Cancel',
     of: 'waiting or running',
@@ -31,7 +31,7 @@ const DELETE = {
     words: 'Their results and samples will be gone for good.',
 };
 
-/** What an experiment's progress is, in words. */
+/** An experiment's progress in words. */
 export function progressWords(experiment, eta = experiment.eta_seconds) {
     const { runs_total: total, runs_done: done, runs_failed: failed } = experiment.progress;
     if (experiment.state === 'queued')
@@ -46,21 +46,31 @@ export function progressWords(experiment, eta = experiment.eta_seconds) {
     return done === total ? plural(total, 'run') : `${integer(done)} of ${plural(total, 'run')} done`;
 }
 
-/** Seconds left by now, given when the experiment was told; null where it is not known, as while nobody answers. */
+/** Seconds left by now, from the estimate as received; null where it is not known, as while the daemon is silent. */
 export const etaNow = (experiment) =>
     experiment.eta_seconds === null || experiment.eta_seconds === undefined || !status.answers
         ? null
-        : Math.max(0, experiment.eta_seconds - (performance.now() - experiment.heard_at) / 1000);
+        : Math.max(0, experiment.eta_seconds - (performance.now() - experiment.received_at) / 1000);
 
 export const nameOf = (experiment) => experiment.name || `Experiment ${experiment.id}`;
 
+/** Where an experiment was measured that came as a bundle; empty for one of this host. */
+export function originOf({ imported }) {
+    if (!imported) return '';
+    return imported.host ? `of host ${imported.host}` : 'of another host';
+}
+
+const BUNDLE_NAME = /-([0-9a-f]{64})\.json\.gz$/;
+
 export class List {
-    constructor() {
+    /** `opens()` begins to open an experiment, and returns what shows it once it is there. */
+    constructor(opens) {
+        this.opens = opens;
         this.items = new Map();
         this.current = 0;
         this.cursor = null;
         this.generation = 0;
-        this.listeners = new Set();
+        this.ticked = []; /* two experiments at most, as they were ticked */
         this.#fromAddress();
         $('list-filter').addEventListener('change', () => this.#chosen());
         $('list-search').addEventListener('input', () => {
@@ -70,6 +80,9 @@ export class List {
         $('list-cancel').addEventListener('click', () => this.#many(CANCEL));
         $('list-delete').addEventListener('click', () => this.#many(DELETE));
         $('list-older').addEventListener('click', () => this.#older());
+        $('list-ticks').addEventListener('toggle', () => this.#draw());
+        $('list').addEventListener('change', ({ target }) => this.#tick(Number(target.value), target.checked));
+        $('bundle-file').addEventListener('change', ({ target }) => this.#takeIn(target));
         connection.addEventListener('change', () => this.#draw());
         setInterval(() => this.#draw(), 1000);
     }
@@ -83,7 +96,7 @@ export class List {
                 reports: true,
                 onOpen: read,
                 poll: read,
-                onEvent: (type, data) => type === 'experiment' && this.#told(data),
+                onEvent: (type, data) => type === 'experiment' && this.#receive(data),
             });
             setTimeout(() => this.loaded || read(), STREAM_OPENS_MS);
         });
@@ -96,7 +109,7 @@ export class List {
     }
 
     /* When one starts or ends, the others' places in the queue change without an event of their own. */
-    #told(experiment) {
+    #receive(experiment) {
         if (this.items.get(experiment.id)?.state !== experiment.state) this.#refreshSoon();
         status.take(experiment);
         this.put(experiment);
@@ -109,20 +122,52 @@ export class List {
         }, REFRESH_SOON_MS);
     }
 
-    /* The address' choices, where it has any; true when they are others than before. */
+    /* The address' choices, where it has any; true when others are listed than before. */
     #fromAddress() {
+        const ticked = chosen('experiments');
+        if (ticked !== null) {
+            this.ticked = ticked.split(',').map(Number).filter((id) => Number.isInteger(id) && id > 0).slice(-2);
+            $('list-ticks').open = true;
+        }
         const controls = [
             ['state', $('list-filter')],
             ['q', $('list-search')],
         ];
         return (
             controls.filter(([name, control]) => {
-                const asked = chosen(name);
-                const other = asked !== null && control.value !== asked;
-                if (other) control.value = asked;
+                const value = chosen(name);
+                const other = value !== null && control.value !== value;
+                if (other) control.value = value;
                 return other;
             }).length > 0
         );
+    }
+
+    /* The third takes the place of the first. */
+    #tick(id, on) {
+        this.ticked = this.ticked.filter((one) => one !== id);
+        if (on) this.ticked = [...this.ticked, id].slice(-2);
+        choose({ experiments: this.ticked.join() || null });
+        this.#draw();
+    }
+
+    /* A file on this computer. Its name has the digest, by which the daemon knows the bundle. */
+    async #takeIn(control) {
+        const [file] = control.files;
+        const digest = BUNDLE_NAME.exec(file?.name ?? '')?.[1];
+        if (!file) return;
+        const refused = `${file.name}: the name of a bundle ends in 64 hexadecimal digits and .json.gz.`;
+        setText($('bundle-error'), digest ? '' : refused);
+        if (!digest) return;
+        const opened = this.opens();
+        control.disabled = true;
+        try {
+            opened(await postFile(`/bundles?sha256=${digest}`, file, 'application/gzip'));
+        } catch (failure) {
+            setText($('bundle-error'), failure.message);
+        }
+        control.disabled = false;
+        control.value = '';
     }
 
     #chosen() {
@@ -134,7 +179,7 @@ export class List {
         return $('list-search').value.trim();
     }
 
-    /* One after the other; the first that is refused ends it, and says why. */
+    /* Runs the action for one after the other; the first refusal ends it and is shown. */
     async #many({ action, of, applies, run, words }) {
         const some = [...this.items.values()].filter(applies);
         const error = $('list-many-error');
@@ -155,7 +200,7 @@ export class List {
         await this.reload();
     }
 
-    /* Whether it is one of those that are looked for, as the server would see it. */
+    /* Whether the experiment matches the list's filter and search words, as the server would decide. */
     #isWanted({ name, state, spec }) {
         const words = this.#words().toLowerCase();
         const wanted = $('list-filter').value;
@@ -163,15 +208,16 @@ export class List {
         return !words || [name ?? '', JSON.stringify(spec)].some((text) => text.toLowerCase().includes(words));
     }
 
-    /** Takes an experiment as the server told it. */
+    /** Adds or updates an experiment as the server sent it. */
     put(experiment, listed = false) {
         if (!listed && !this.#isWanted(experiment)) this.items.delete(experiment.id);
-        else this.items.set(experiment.id, { ...experiment, heard_at: performance.now() });
+        else this.items.set(experiment.id, { ...experiment, received_at: performance.now() });
         this.#draw();
     }
 
     drop(id) {
         this.items.delete(id);
+        if (this.ticked.includes(id)) this.#tick(id, false);
         this.#draw();
     }
 
@@ -197,7 +243,7 @@ export class List {
         }
     }
 
-    /* The newest page again: what changed while nobody listened. Queue positions of others change silently too. */
+    /* Reads the newest page again, for changes while no stream was open; queue positions change without an event. */
     async refresh() {
         if (!this.loaded) return this.reload();
         const [{ items }] = await Promise.all([get(this.#path(null)), status.refresh()]);
@@ -233,13 +279,27 @@ export class List {
         reconcile($('list'), sorted, {
             key: (item) => item.id,
             create: createItem,
-            update: (element, item) => updateItem(element, item, item.id === this.current),
+            update: (element, item) =>
+                updateItem(element, item, item.id === this.current, this.ticked.includes(item.id)),
         });
+        this.#drawTicked();
         $('list-older').hidden = this.cursor === null;
         const words = this.#nothing(sorted.length);
         $('list-many').hidden = sorted.length === 0;
         $('list-empty').hidden = !words;
         setText($('list-empty'), words);
+    }
+
+    /* The newer one is compared with the older one. */
+    #drawTicked() {
+        const link = $('list-compare');
+        const [baseline, candidate] = [...this.ticked].sort((a, b) => a - b);
+        $('list').dataset.ticks = $('list-ticks').open;
+        $('list-ticks-hint').hidden = candidate !== undefined;
+        link.hidden = candidate === undefined;
+        if (link.hidden) return;
+        link.href = addressOf('/compare', { baseline, candidate });
+        setText(link, `Compare ${baseline} and ${candidate}`);
     }
 
     #nothing(shown) {
@@ -254,12 +314,14 @@ function createItem(item) {
     return h(
         'li',
         {},
+        h('input', { type: 'checkbox', value: item.id, title: 'Compare: tick two' }),
         h(
             'a',
             { href: `#/experiments/${item.id}` },
             h('span', { class: 'name' }),
             h('span', { class: 'state' }),
             h('span', { class: 'when' }),
+            h('span', { class: 'origin' }),
             h(
                 'span',
                 { class: 'progress-line' },
@@ -270,7 +332,7 @@ function createItem(item) {
     );
 }
 
-function updateItem(element, item, current) {
+function updateItem(element, item, current, ticked) {
     const part = (name) => element.querySelector(name);
     const { runs_total: total, runs_done: done, runs_failed: failed } = item.progress;
     setText(part('.name'), nameOf(item));
@@ -278,6 +340,9 @@ function updateItem(element, item, current) {
     part('.state').dataset.state = item.state;
     setText(part('.state'), item.state);
     setText(part('.when'), time(item.created_at));
+    setText(part('.origin'), originOf(item));
+    part('input').checked = ticked;
+    part('input').setAttribute('aria-label', `Compare ${nameOf(item)}`);
     part('progress').max = Math.max(total, 1);
     part('progress').value = done + failed;
     part('progress').dataset.state = item.state;

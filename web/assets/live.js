@@ -56,7 +56,7 @@ export class Live {
         this.#draw();
     }
 
-    /** Which fields tell this experiment's points apart; a wide spread of sizes starts on a logarithmic axis. */
+    /** Sets the fields that distinguish this experiment's points. A wide spread of sizes has a logarithmic axis. */
     setPoints(fields, spread) {
         const first = this.fields === undefined;
         this.fields = fields;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a series looks like: a colour, a shape and a kind of line that follow from who it is, so that it is the same in
-// neighbouring charts and nobody depends on the colour alone; and how it is drawn.
+// The look of a series: a colour, a shape and a kind of line that follow from its identity, so that it is the same in
+// neighbouring charts and no reader depends on the colour alone; and how it is drawn.
 
 export const COLOURS = 8;
 
@@ -12,7 +12,7 @@ const polygon =
         path.closePath();
     };
 
-/* Of about the same area, as paths around (x, y). */
+/* Shapes of about the same area, as paths around (x, y). */
 const SHAPES = [
     (path, x, y, r) => {
         path.moveTo(x + r, y);

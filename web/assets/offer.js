@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// What the form offers on this machine: every field with its choices, and why some of them cannot be had.
+// The fields of the form on this machine: each with its choices, and why some of them are unavailable.
 
 import { CheckField, ChoicesField, EndField, ListField, NumberField, SelectField, TextField } from './fields.js';
 import { isAvailable, whyNot } from './host.js';
 import { wordsOf } from './schema.js';
 
-/* What a word of the schema means, where its field does not say so. */
+/* The meaning of a word of the schema, where its field's description lacks it. */
 const HINTS = {
     workload: {
         stream: 'one way, as fast as it goes',
@@ -20,10 +20,15 @@ const HINTS = {
         'clock-gettime-syscall': 'as a system call',
         'read-zero': 'one byte of /dev/zero',
     },
+    points: {},
     verify: {
         none: 'leave the bytes alone',
         touch: 'read a byte per cache line',
         checksum: 'check sequence and content',
+    },
+    source: {
+        hot: 'one message’s memory, in the caches',
+        cold: 'from twice the last cache, in turn',
     },
     placement_word: {
         default: 'where the scheduler puts them',
@@ -59,7 +64,7 @@ export const pairsOf = (topology) => ({
     'all-cpu-pairs': topology.cpus.filter((cpu) => cpu.online !== false).length ** 2,
 });
 
-/* A list of words, or an object that tells of each whether it can be had. */
+/* A list of words, or an object with the availability of each. */
 const modesOf = (modes) => (Array.isArray(modes) ? modes.map((value) => [value, {}]) : Object.entries(modes));
 
 /* Modes are offered only where an available transport has a choice of them. */
@@ -117,6 +122,14 @@ export function makeFields(presets, transports, topology, openapi) {
         ['placement', new ChoicesField('placement', { label: 'Placement', choices: placements(openapi, topology), span: true })],
         ...modes('copy_mode', 'Copy mode', transports, 'copy_modes'),
         ...modes('engine', 'Engine', transports, 'engines'),
+        [
+            'queue_depth',
+            new ListField('queue_depth', {
+                label: 'Queue depths',
+                hint: 'Messages that each end of a stream has under way at once, with io_uring.',
+            }),
+        ],
+        ['source', new ChoicesField('source', { label: 'Sender’s bytes', choices: choicesOf(openapi, 'source'), span: true })],
         ...modes('wait', 'Wait', transports, 'waits'),
         ['end', new EndField('end', { label: 'Measure for' })],
         ['warmup_seconds', new NumberField('warmup_seconds', { label: 'Warm-up, seconds', min: '0', step: 'any' })],
@@ -128,7 +141,17 @@ export function makeFields(presets, transports, topology, openapi) {
                 hint: 'From 6 on, medians come with a 95 % interval.',
             }),
         ],
+        [
+            'points',
+            new SelectField('points', {
+                label: 'Each point stands',
+                choices: optionsOf(openapi, 'points'),
+                hint: 'Twice: the two are compared, and their difference is the noise floor.',
+            }),
+        ],
         ['verify', new SelectField('verify', { label: 'Receiver’s check', choices: optionsOf(openapi, 'verify') })],
+        ['fresh', new CheckField('fresh', { label: 'Write each message anew before it is sent' })],
+        ['stamp', new CheckField('stamp', { label: 'Latency of streams over tcp: a time in each message' })],
         [
             'skip_impossible',
             new CheckField('skip_impossible', { label: 'Leave out combinations that this machine cannot do' }),

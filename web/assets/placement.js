@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A placement by hand in few words: {"sender": {"cpu": 0}, "receiver": {"cpu": 1}} is "CPU 0 → CPU 1".
 
-/* In the order in which data goes; of server and client it may go either way, so these are named. */
-const DIRECTED = [
+/** In the order in which data goes; of server and client it may go either way, so these are named. */
+export const DIRECTED = [
     ['sender', 'receiver'],
     ['initiator', 'responder'],
 ];

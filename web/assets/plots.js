@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Plots from a results table: which figure, over which axis of the experiment, a line per combination of the others.
-// A study's own plots are definitions of the same kind.
+// Plots of a study from its results table: a figure over an axis of the experiment, a line per combination of the
+// others.
 
 import { Chart } from './charts.js';
 import { h } from './dom.js';
-import { latencyKind, nanoseconds, pointLabel, reasonFor, size, splitFields, throughput } from './format.js';
+import { pointLabel, reasonFor, size, splitFields } from './format.js';
 
 const SERIES_MAX = 8;
 
@@ -16,49 +16,12 @@ const AXES = {
 /*
  * A plot: `title`; `x`, a numeric field of the points; `value(row)`, a statistic {median, min, max, ci95} or null;
  * `format` and `unit` (charts.js); `rows(row)`, which rows take part, measured or not; `ignore`, fields of a point
- * that make no line of their own; `field`, the figure whose reason is told when no row has one; `lacking`, what is told
- * when rows have it and yet there is no line; `log: false`, a linear axis; `note`, words below.
+ * that make no line of their own; `field`, the figure whose reason is shown when no row has one; `lacking`, what is
+ * shown when rows have it and yet there is no line; `log: false`, a linear axis; `note`, words below.
  */
-const UNMOVING = new Set(['pingpong', 'syscall', 'context-switch']);
-const THROUGHPUT = {
-    title: 'Throughput',
-    format: throughput,
-    value: (row) => row.throughput_bytes_per_second,
-    rows: (row) => !UNMOVING.has(row.point.workload),
-};
-const BOTH_WAYS = {
-    title: 'Throughput both ways',
-    format: throughput,
-    value: (row) => row.both_ways_bytes_per_second,
-    rows: (row) => row.point.workload === 'pingpong',
-};
-/* Of each kind there is a plot: a hop's time and a round trip's are no figures to be compared. */
-const latencyOf = (kind, workloads) => ({
-    title: `Latency, ${latencyKind(kind)}: median`,
-    format: nanoseconds,
-    value: (row) => (row.latency_ns?.kind === kind ? row.latency_ns.p50 : null),
-    rows: (row) => workloads.has(row.point.workload),
-});
-
 const taking = (rows, plot) => rows.filter(plot.rows ?? (() => true));
 
-/** The plots that a results table calls for: each figure over each numeric axis with at least two values. */
-export function plotsFor(rows) {
-    const timed = rows.filter((row) => row.latency_ns);
-    const kinds = new Set(timed.map((row) => row.latency_ns.kind));
-    const workloadsOf = (kind) =>
-        new Set(timed.filter((row) => row.latency_ns.kind === kind).map((row) => row.point.workload));
-    const latencies = [...kinds].map((kind) => latencyOf(kind, workloadsOf(kind)));
-    return [THROUGHPUT, BOTH_WAYS, ...latencies].flatMap((figure) => {
-        const among = taking(rows, figure);
-        if (!among.some(figure.value)) return [];
-        return Object.keys(AXES)
-            .filter((axis) => new Set(among.map((row) => row.point[axis])).size > 1)
-            .map((axis) => ({ ...figure, x: axis, title: `${figure.title} by ${AXES[axis].title}` }));
-    });
-}
-
-/* What a bar is: the interval where one is claimed, else how far the runs lie apart. */
+/* A bar is the interval of the median where there is one, else the range of the runs. */
 function barOf(row, figure) {
     if (figure?.ci95) return { range: figure.ci95 };
     return figure && row.runs > 1 ? { range: [figure.min, figure.max], runs: row.runs } : { range: [null, null] };
@@ -74,9 +37,9 @@ function barWords(intervals, runs) {
 }
 
 /**
- * {xs, series: [{label, slot, ys, lo, hi}], omitted, bars}: the definition applied to the rows, of which those that are
- * not measured yet have their places already. A series' slot follows from its place in the whole table: it is the same
- * in every plot with lines of that kind, and stays the same while others come. `bars` says what lo and hi are.
+ * {xs, series: [{label, slot, ys, lo, hi}], omitted, bars}: the definition applied to the rows; rows that are
+ * not measured yet already have their places. A series' slot follows from its place in the whole table: it is the same
+ * in every plot with lines of that kind, and stays the same while others are added. `bars` describes lo and hi.
  */
 export function plotData(rows, plot) {
     const among = taking(rows, plot).filter((row) => row.point[plot.x] !== undefined);
@@ -112,14 +75,14 @@ export function plotData(rows, plot) {
     };
 }
 
-/** The plots of a table as figures that are kept between updates. */
+/** The plots of a table as figures that are reused between updates. */
 export class Plots {
     constructor() {
         this.element = h('div', { class: 'columns plots' });
         this.figures = new Map();
     }
 
-    update(rows, plots = plotsFor(rows)) {
+    update(rows, plots) {
         const wanted = new Set(plots.map((plot) => plot.title));
         for (const [title, figure] of this.figures)
             if (!wanted.has(title)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What an experiment would be, before it is posted: its runs, its time and what is left out, by the daemon's own plan;
+// A preview of an experiment before it is posted: its runs, its time and the points left out, by the daemon's own plan;
 // and the same spec as lines for a terminal.
 
 import { Problem, post, token } from './api.js';
@@ -41,7 +41,7 @@ export class Preview {
         );
     }
 
-    /** Of a spec's text, or null for one that is not whole yet. */
+    /** Shows the preview of a spec's text; null: the spec is incomplete. */
     set(text) {
         if (text === this.text) return;
         this.text = text;
@@ -51,7 +51,7 @@ export class Preview {
             fill(this.plan);
             return;
         }
-        this.timer = setTimeout(() => this.#ask(text), SOON_MS);
+        this.timer = setTimeout(() => this.#request(text), SOON_MS);
     }
 
     #lines(text) {
@@ -72,10 +72,10 @@ export class Preview {
     }
 
     /*
-     * The newest spec's plan alone is shown. What is refused is said as it will be when it is posted. A plan is a POST,
-     * for which a person who only looks round is not asked for the token.
+     * Only the newest spec's plan is shown. A refusal is shown as it will be when the spec is posted. A plan is a POST;
+     * the token dialog does not open for it.
      */
-    async #ask(text) {
+    async #request(text) {
         if (token.state !== 'set' || !(await serves('/experiments', 'dry_run'))) return;
         let content;
         try {
@@ -90,8 +90,8 @@ export class Preview {
 
 /* A plan in words: what it costs, how many runs would show a difference, what is left out and why. */
 function planWords({ runs, estimated_seconds: seconds, points, skipped }) {
-    const told = points.filter(({ enough }) => enough);
-    const most = Math.max(0, ...told.map(({ enough }) => enough.repetitions));
+    const known = points.filter(({ enough }) => enough);
+    const most = Math.max(0, ...known.map(({ enough }) => enough.repetitions));
     const given = Math.max(...points.map((one) => one.runs));
     const fields = splitFields(skipped.map(({ point }) => point)).varying;
     return [
@@ -107,7 +107,7 @@ function planWords({ runs, estimated_seconds: seconds, points, skipped }) {
                 class: 'hint',
                 text:
                     `By earlier runs here, ${plural(most, 'repetition')} of each point show a difference of ` +
-                    `${told[0].enough.difference * 100} %${given < most ? `; this has ${given}` : ''}.`,
+                    `${known[0].enough.difference * 100} %${given < most ? `; this has ${given}` : ''}.`,
             }),
         skipped.length > 0 &&
             h(

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The results of an experiment: a row per point, the fields that all points share told once above it.
+// The results of an experiment: a row per point, and once above them the fields that all points share.
 
 import { $, fill, h, patch } from './dom.js';
+import { absent } from './facts.js';
 import { DASH, fieldTitle, fieldValue, figure, latencyKind, plural, reasonFor, splitFields } from './format.js';
 import { Study } from './study.js';
 import { columnChoice, copyButtons, equip, sorted } from './table.js';
@@ -144,11 +145,13 @@ const titlesOf = (varying, figures) => [
 
 /* The columns that the rows call for, with `range` and `interval` where any row has these. */
 function columnsFor(columns, rows) {
-    return columns.filter((column) => column.always || rows.some(column.of)).map((column) => ({
-        ...column,
-        range: column.spread && rows.some((row) => row.runs > 1 && column.of(row)),
-        interval: column.spread && rows.some((row) => column.of(row)?.ci95),
-    }));
+    return columns
+        .filter((column) => column.always || rows.some(column.of))
+        .map((column) => ({
+            ...column,
+            range: column.spread && rows.some((row) => row.runs > 1 && column.of(row)),
+            interval: column.spread && rows.some((row) => column.of(row)?.ci95),
+        }));
 }
 
 function caption(rows, common) {
@@ -166,7 +169,7 @@ function sharedWords(rows, field) {
     return having.length > 0 && having.length < rows.length ? `${words} where it applies` : words;
 }
 
-/* Where nothing is moved, the column of messages has what was done. */
+/* The words for the column of messages, which counts calls or switches where a workload moves no data. */
 function messageWords(rows) {
     const measured = new Set(rows.map((row) => row.point.workload));
     const words = [
@@ -190,7 +193,7 @@ function costWords(rows) {
     return words.length ? `Cost: ${words.join('; ')}.${hop}` : '';
 }
 
-/* A kind goes with a workload, which is told where there is more than one. */
+/* A kind goes with a workload, which is named where there is more than one. */
 function latencyWords(rows) {
     const timed = rows.filter((row) => row.latency_ns);
     const kinds = new Map(timed.map((row) => [row.latency_ns.kind, row.point.workload]));
@@ -198,7 +201,7 @@ function latencyWords(rows) {
     return words.length ? `Latency: ${words.join('; ')}.` : '';
 }
 
-/* What a round trip has beside its own time and what one end received; in an open loop there is no half of it. */
+/* The words for a round trip's figures beside its time and one end's bytes; an open loop has no half of it. */
 function roundTripWords(rows) {
     const words = [
         rows.some((row) => row.both_ways_bytes_per_second) && 'both ways is what went there and back',
@@ -207,7 +210,7 @@ function roundTripWords(rows) {
     return words.length ? `Of a round trip, ${words.join(', and ')}.` : '';
 }
 
-/* Flags that every row with figures has are told once. */
+/* Flags that every row with figures has are shown once. */
 function sharedFlags(rows) {
     const measured = rows.filter((row) => row.runs > 0);
     return measured.length < 2
@@ -259,9 +262,18 @@ function tableRow(row, varying, figures, shared) {
             'td',
             { class: 'wrap', data: { title: 'Notes' } },
             row.flags.filter((flag) => !shared.includes(flag)).map(flagLabel),
+            row.autocorrelation?.ci95_of === 'moment' && ofAMoment(row.autocorrelation, row.runs),
             row.error && h('span', { class: 'field-error', text: row.error }),
         ),
     );
+}
+
+/* Runs that are like those before them: what the interval leaves out. */
+function ofAMoment({ lag1, effective_runs: effective }, runs) {
+    const title =
+        `Neighbouring runs are alike (correlation ${figure(lag1)}): the ${runs} runs tell as much as ` +
+        `${figure(effective)} independent ones, and the 95 % interval covers the moment, not the machine.`;
+    return h('abbr', { title, text: 'interval of a moment' });
 }
 
 function figureCells(row, column) {
@@ -287,10 +299,6 @@ function figureCells(row, column) {
             ),
     ];
 }
-
-/** A dash that says why there is nothing. */
-export const absent = (why) =>
-    h('abbr', { class: 'none', title: why }, DASH, h('span', { class: 'sr', text: ` (${why})` }));
 
 export const capital = (word) => word.charAt(0).toUpperCase() + word.slice(1);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the daemon serves, by its own description: a view whose route is not there is left out, in place of a request
-// that is refused.
+// The routes that the daemon serves, by its own description: a view without its route is left out, in place of a
+// request that is refused.
 
 import { once } from './host.js';
 

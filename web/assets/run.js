@@ -3,6 +3,7 @@
 
 import { get } from './api.js';
 import { $, fill, h, setText } from './dom.js';
+import { factList } from './facts.js';
 import { DASH, fieldTitle, fieldValue, figure, integer, latencyKind, size, throughput, time } from './format.js';
 import { flagLabel } from './results.js';
 
@@ -34,22 +35,57 @@ function runDetails(run) {
             { class: 'stack' },
             h('h3', { text: 'What was run' }),
             factList(facts),
-            run.flags.length > 0 &&
-                h(
-                    'p',
-                    {},
-                    run.flags.map(flagLabel),
-                ),
+            run.flags.length > 0 && h('p', {}, run.flags.map(flagLabel)),
             result && h('h3', { text: 'What was measured' }),
             result && factList(resultFacts(result)),
             block('Agents: placement, proof, settings in effect', run.agents),
             block('Result as stored', result),
+            run.probes && h('h3', { text: 'The machine before and after' }),
+            run.probes && probeTable(run.probes),
+            run.probes && changeWords(run.probes),
+            block('Probes as stored', run.probes),
             block('Environment before and after', run.environment),
         ),
     ];
 }
 
-/** [term, words] of what a run's result says first. */
+const PROBED = [
+    ['getpid_ns', 'getpid()'],
+    ['memcpy_64k_ns', 'copy of 64 KiB'],
+    ['hand_over_ns', 'cache line handed over'],
+    ['wake_up_ns', 'wake-up'],
+];
+
+/* A row for each operation and end that has a figure of it. */
+function probeTable({ before, after }) {
+    const words = (end, name) => (end?.[name] ? `${figure(end[name].median)} ns` : DASH);
+    const rows = Object.keys(before).flatMap((role) =>
+        PROBED.filter(([name]) => before[role][name] ?? after?.[role]?.[name]).map(([name, title]) =>
+            h('tr', {}, [
+                h('th', { scope: 'row', text: `${title}, ${role}` }),
+                h('td', { text: words(before[role], name) }),
+                h('td', { text: words(after?.[role], name) }),
+            ]),
+        ),
+    );
+    const head = ['Calibration probe', 'before', 'after'].map((text) => h('th', { scope: 'col', text }));
+    return h('table', {}, h('thead', {}, h('tr', {}, head)), h('tbody', {}, rows));
+}
+
+function changeWords({ changes }) {
+    const since = { before: 'during the run', first_run: 'since the first run on these CPUs' };
+    return (
+        changes.length > 0 &&
+        h('p', {
+            class: 'notice warn',
+            text: `The machine’s state changed: ${changes
+                .map((change) => `${change.figure} of ${change.role} × ${figure(change.ratio)} ${since[change.since]}`)
+                .join('; ')}.`,
+        })
+    );
+}
+
+/** [term, words] of the main figures of a run's result. */
 export function resultFacts(result) {
     return [
         ['throughput', throughput(result.throughput_bytes_per_second)],
@@ -72,7 +108,7 @@ function latencyFacts(term, latency) {
     return [[term, `${latencyKind(latency.kind)}: ${words}`]];
 }
 
-/* Of a call, or of a context switch with where it was and what it was taken from. */
+/* The cost of a call, or of a context switch with its CPU and the pipe's share. */
 function costFacts(result) {
     const nanos = (value) => `${figure(value)} ns`;
     const given = (value) => value !== null && value !== undefined;
@@ -83,13 +119,6 @@ function costFacts(result) {
         given(result.pipe_overhead_ns) && ['pipe overhead', `${nanos(result.pipe_overhead_ns)}, not in the cost`],
     ].filter(Boolean);
 }
-
-export const factList = (facts) =>
-    h(
-        'dl',
-        { class: 'facts' },
-        facts.map(([term, value]) => [h('dt', { text: term }), h('dd', {}, value ?? DASH)]),
-    );
 
 /** JSON folded away under a title. */
 export const block = (title, value) =>

@@ -3,15 +3,18 @@
 
 import { get } from './api.js';
 import { fill, h, reconcile, setText } from './dom.js';
+import { absent } from './facts.js';
 import { duration, fieldTitle, fieldValue, integer, plural, reasonFor, throughput } from './format.js';
-import { absent, capital, flagLabel } from './results.js';
+import { capital, flagLabel } from './results.js';
 import { showRun } from './run.js';
 
 const PAGE = 100;
 
 export class Runs {
-    constructor(experiment) {
+    /** `more()` is called when a further page is there. */
+    constructor(experiment, more) {
         this.experiment = experiment;
+        this.onMore = more;
         this.runs = new Map();
         this.next = null;
         this.head = h('tr', {});
@@ -79,6 +82,7 @@ export class Runs {
         this.next = list.next ?? null;
         list.items.forEach((run) => this.runs.set(run.id, run));
         this.#draw();
+        this.onMore();
     }
 
     #draw() {

@@ -3,7 +3,7 @@
 // threads are summed for throughput, and for latency the worst thread is shown, as percentiles cannot be added. Of runs
 // that move no bytes the rate is that of what they count.
 
-/* In the order in which they look different (marks.js), whoever is first to send a sample. */
+/* In the order in which they look different (marks.js), whichever sends a sample first. */
 const AGENTS = ['receiver', 'initiator', 'client', 'sender', 'responder', 'server'];
 
 /** The number of an agent's series. */
@@ -17,7 +17,7 @@ export class Samples {
         this.runs = new Map(); /* run id → Map(second → Map(agent → Map(thread → sample))) */
     }
 
-    /** Takes a sample once, however often it is told; where there is no more room, the oldest seconds give way. */
+    /** Adds a sample once, however often it is received; the oldest seconds are dropped where there is no more room. */
     add(sample) {
         const seconds = entry(this.runs, sample.run_id);
         const agents = entry(seconds, sample.second);
@@ -46,7 +46,7 @@ export class Samples {
     /**
      * The runs one after another on one axis of measured seconds, with a gap between them:
      * {xs, at: [{run, second}], throughput, calls, rounds, p50, p99: Map(agent → ys), kinds: Set of the latencies',
-     * timing: Map(agent → threads of which the figures in p50 and p99 are the largest)}.
+     * timing: Map(agent → the threads with the largest p50 and p99)}.
      */
     timeline(runs) {
         const names = ['throughput', 'calls', 'rounds', 'p50', 'p99'];
@@ -73,7 +73,7 @@ function entry(map, key) {
     return map.get(key);
 }
 
-/* Which figure a run's rate is. A second without a byte may be a stream's, too; messages without one are not. */
+/* The figure that is a run's rate. A stream may have a second without a byte, but no messages without bytes. */
 function rateOf(seconds) {
     for (const [, agents] of seconds)
         for (const threads of agents.values())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the daemon's own description (/openapi.json) has for the page: the figures of a row of results with their titles
-// and units, and the defaults and words of a spec's fields. Neither is listed here a second time.
+// The page's use of the daemon's own description (/openapi.json): the figures of a row of results with their titles and
+// units, and the defaults and words of a spec's fields. Neither is listed here a second time.
 
 /* The units that people read: by how much to divide, and its name. Times of a message are in µs, costs in ns. */
 const READ = {
@@ -9,7 +9,7 @@ const READ = {
 };
 const MICROSECONDS = { unit: 'µs', by: 1e3 };
 
-/* What the page makes of single figures: the range and the interval beside it; a column also where no row has one. */
+/* Single figures with their range and interval beside them, and those with a column also where no row has one. */
 const SPREAD = new Set(['throughput_bytes_per_second', 'cost_ns']);
 const ALWAYS = new Set(['throughput_bytes_per_second', 'messages_per_second']);
 
@@ -43,7 +43,7 @@ export function columnsOf(openapi) {
 
 const specOf = (openapi) => openapi.components.schemas.ExperimentSpec;
 
-/** What each field of a spec has that is not given, where there is such a thing; of axes one value. */
+/** The default of each field of a spec, where it has one; one value for an axis. */
 export function defaultsOf(openapi) {
     const fields = Object.entries(specOf(openapi).properties).filter(([, field]) => 'default' in field);
     return Object.fromEntries(fields.map(([name, field]) => [name, field.default]));

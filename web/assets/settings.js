@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a picture of an experiment has to say beside its figures: where they were measured, and where something ends.
+// Text that a picture of an experiment has beside its figures: where they were measured, and the mechanism's limits.
 
 import { time } from './format.js';
 

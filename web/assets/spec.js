@@ -18,13 +18,17 @@ const AXES = {
     placement: { of: () => true },
     copy_mode: { of: moves, words: 'copy_modes' },
     engine: { of: moves, words: 'engines' },
+    queue_depth: { of: (workload) => workload === 'stream', words: 'engines' },
+    source: { of: moves },
     wait: { of: moves, words: 'waits' },
 };
 const LISTS = Object.keys(AXES);
 
-/* The fields that are no axes. What a field means that is not given, the schema says (schema.js), but for a name. */
-const SCALARS = ['name', 'verify', 'warmup_seconds', 'repetitions', 'skip_impossible'];
+/* The fields that are no axes. The schema has the default of a field that is not given (schema.js), but for a name. */
+const SCALARS = ['name', 'verify', 'warmup_seconds', 'repetitions', 'points', 'fresh', 'stamp', 'skip_impossible'];
 const DEFAULT_DURATION = 5;
+/* How often each point stands in the experiment. */
+const TIMES = { once: 1, twice: 2 };
 const ENDS = ['duration_seconds', 'messages', 'bytes'];
 
 const UNITS = {
@@ -114,7 +118,7 @@ export function toSpec(base, before, after, presets, defaults) {
     return spec;
 }
 
-/** [key, value] of what a spec asks for, itself or by its preset, and the form has no field for. */
+/** [key, value] of each member of a spec, or of its preset, that the form has no field for. */
 export function withoutField(spec, presets, hasField) {
     const shown = (key) => hasField(ENDS.includes(key) ? 'end' : key);
     return Object.entries(effective(spec, presets)).filter(([key]) => !shown(key));
@@ -165,6 +169,7 @@ export function amount(values, transports, pairs) {
         }
     }
     const { end, value } = values.end;
+    points *= TIMES[values.points] ?? 1;
     const runs = points * values.repetitions;
     return { points, runs, seconds: end === 'duration_seconds' ? runs * (values.warmup_seconds + value) : null };
 }
@@ -177,7 +182,7 @@ export function meaningless(values, transports) {
     return LISTS.filter((key) => !has(AXES[key]));
 }
 
-/** Which of the form's fields a JSON pointer means; null: none. */
+/** The form's field for a JSON pointer; null: none. */
 export function fieldOf(pointer) {
     const key = pointer.split('/')[1] ?? '';
     if (ENDS.includes(key)) return 'end';

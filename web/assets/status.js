@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the daemon is doing, known once for all parts of the page that show it: from GET /health, and from the events
-// about experiments, which come sooner. It tells its listeners ("change").
+// The daemon's state, once for all parts of the page that show it: from GET /health, and from the events about
+// experiments, which arrive sooner. It dispatches "change".
 
 import { connection, get } from './api.js';
 

@@ -29,12 +29,12 @@ export function studied(rows) {
     return ['stream', ...workloads].map(of).find(isStudy) ?? rows;
 }
 
-/* What is left out of a study, in words. */
+/* The rows that are left out of a study, in words. */
 function selection(rows, taken) {
     return taken.length < rows.length ? `Of workload ${taken[0].point.workload} only.` : '';
 }
 
-/* How many fields a message has follows from its mode, and tells no rows apart, unless it varies within a mode. */
+/* How many fields a message has follows from its mode, and distinguishes no rows, unless it varies within a mode. */
 function ignored(rows) {
     const first = new Map();
     const varies = rows.some(({ point }) => {
@@ -44,7 +44,7 @@ function ignored(rows) {
     return varies ? [] : ['fields'];
 }
 
-/** What the cost per byte is counted in: cycles where every measured row has them, else CPU time. {field, title, why} */
+/** The unit of the cost per byte: cycles where every measured row has them, else CPU time: {field, title, why}. */
 export function costUnit(rows) {
     const without = rows.find((row) => row.runs > 0 && !row.cycles_per_byte_sender);
     if (!without) return { field: 'cycles_per_byte_sender', title: 'Cycles per byte', why: '' };
@@ -135,7 +135,7 @@ export function studyPlots(rows, chosen = {}) {
     ];
 }
 
-/** The plots with the choice of what they are drawn for, kept between updates. */
+/** The plots with the choice of what they are drawn for, which persists between updates. */
 export class Study {
     constructor() {
         this.plots = new Plots();
@@ -165,8 +165,8 @@ export class Study {
         this.element.hidden = !study;
         if (study) {
             const taken = studied(rows);
-            this.#offer('threads', distinct(taken, 'threads'), (n) => `${n} ${n === 1 ? 'thread' : 'threads'}`);
-            this.#offer('message_size', distinct(taken, 'message_size'), (bytes) => size(bytes));
+            this.#fill('threads', distinct(taken, 'threads'), (n) => `${n} ${n === 1 ? 'thread' : 'threads'}`);
+            this.#fill('message_size', distinct(taken, 'message_size'), (bytes) => size(bytes));
         }
         this.#draw();
     }
@@ -180,7 +180,7 @@ export class Study {
     }
 
     /* The largest is chosen at first: there the modes differ most. */
-    #offer(field, values, label) {
+    #fill(field, values, label) {
         const select = this.selects[field];
         select.parentElement.hidden = values.length < 2;
         if (select.dataset.values === values.join()) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a reader does with a table: sorts it by a column, leaves columns out, copies it. Both choices stand in the address.
+// A reader's operations on a table: sort by a column, hide columns, copy. The first two are stored in the address.
 
 import { chosen, choose } from './address.js';
 import { $, h, setText } from './dom.js';
@@ -14,17 +14,17 @@ const without = () => new Set((chosen(WITHOUT) ?? '').split(APART).filter(Boolea
 
 /** {title, falling} of the address; null: the rows stand in the order of the points. */
 function order() {
-    const asked = chosen(SORT);
-    return asked && { title: asked.replace(/^-/, ''), falling: asked.startsWith('-') };
+    const wanted = chosen(SORT);
+    return wanted && { title: wanted.replace(/^-/, ''), falling: wanted.startsWith('-') };
 }
 
-/** The rows in the order that was asked for; `values` has by a column's title what a row is sorted by. What has no value
- * comes last either way. */
+/** The rows in the order of the address; `values` has the sort key of a row by the column's title. Rows without a value
+ * come last either way. */
 export function sorted(rows, values) {
-    const asked = order();
-    const valueOf = asked && values.get(asked.title);
+    const wanted = order();
+    const valueOf = wanted && values.get(wanted.title);
     if (!valueOf) return rows;
-    const sign = asked.falling ? -1 : 1;
+    const sign = wanted.falling ? -1 : 1;
     const missing = (value) => value === null || value === undefined;
     return rows
         .map((row) => [valueOf(row), row])
@@ -37,17 +37,17 @@ export function sorted(rows, values) {
 
 /** Makes the heads that are in `values` sort by a press, and takes the columns out that are not wanted. */
 export function equip(table, values, changed) {
-    const asked = order();
+    const wanted = order();
     const hidden = without();
     const gone = [];
     headsOf(table).forEach((head, at) => {
         const title = titleOf(head);
         if (hidden.has(title)) gone.push(at);
         if (!values.has(title)) return;
-        const by = asked?.title === title;
-        if (by) head.setAttribute('aria-sort', asked.falling ? 'descending' : 'ascending');
+        const by = wanted?.title === title;
+        if (by) head.setAttribute('aria-sort', wanted.falling ? 'descending' : 'ascending');
         const press = () => {
-            choose({ [SORT]: by ? (asked.falling ? null : `-${title}`) : title });
+            choose({ [SORT]: by ? (wanted.falling ? null : `-${title}`) : title });
             changed();
         };
         head.firstChild.replaceWith(h('button', { type: 'button', class: 'sort', on: { click: press } }, title));
@@ -56,7 +56,7 @@ export function equip(table, values, changed) {
     return table;
 }
 
-/** Which columns are shown, folded away; the first always is. */
+/** The choice of columns, folded away; the first is always shown. */
 export function columnChoice(titles, changed) {
     const hidden = without();
     const toggle = (title) => () => {
@@ -90,7 +90,7 @@ export function columnChoice(titles, changed) {
     );
 }
 
-/* A cell's words, without what is there for those alone who hear the page. */
+/* A cell's text, without the parts for screen readers. */
 function wordsOf(cell) {
     const copy = cell.cloneNode(true);
     copy.querySelectorAll('.sr').forEach((one) => one.remove());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What any view may have to show in its stead or beside itself: that there is nothing here, and that something failed.
+// Messages that any view may show in its place or beside itself: that a page does not exist, or that a request failed.
 
 import { connection, Unreachable } from './api.js';
 import { fill, h, setText } from './dom.js';
@@ -29,8 +29,8 @@ export function showFailure(main, error) {
 }
 
 /**
- * Shows an error in `element`, a live region, and brings it into view. That the daemon does not answer is not said any
- * longer once it does.
+ * Shows an error in `element`, a live region, and scrolls it into view. The error "does not answer" is removed once the
+ * daemon responds.
  */
 export function showError(element, error, words = error.message) {
     setText(element, words);

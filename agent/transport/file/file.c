@@ -3,8 +3,8 @@
 /*
  * Plain files by pwrite(2) and pread(2): a slot of the file is written, read, and free again.
  *
- *      page-cache  what is written is in the kernel's cache, and read from there
- *      fsync       … and on the device before the receiver is told
+ *      page-cache  messages are written to the kernel's cache, and read from there
+ *      fsync       … and written to the device before the slot is passed
  *      direct      past the cache on both sides (O_DIRECT; file.c)
  *
  * The calls go through syscall(2) as in descriptor.h.

@@ -2,11 +2,12 @@
 
 /*
  * Files in the run's directory, one per thread, that carry messages in slots. A file has a few slots per direction,
- * used in turn, so that its size is bounded; it loses its name as soon as it is open, and its descriptor is passed on.
+ * used in turn, so that its size is bounded; it is unlinked as soon as it is open, and its descriptor is passed to the
+ * other end.
  *
- * Reading a file blocks for nobody: two semaphores per direction say how many slots are filled and how many are empty.
- * They lie in memory that both ends map, and cost a system call only when one end has to wait for the other. A peer
- * that dies leaves them as they are; the leaders notice that by their own channel.
+ * A read of a file does not wait for a writer: two semaphores per direction count the filled and the empty slots. They
+ * lie in memory that both ends map, and cost a system call only when one end waits for the other. A peer's death does
+ * not change them; the leaders detect it by their own channel.
  *
  * Source: man 2 open (O_DIRECT), man 2 statx (STATX_DIOALIGN), man 7 sem_overview.
  */
@@ -17,7 +18,7 @@
 #include "agent/base/wait.h"
 #include "agent/os/filesystem.h"
 #include "agent/os/policy.h"
-#include "schema/json/json.h"
+#include "schema/protocol/effective.h"
 #include "schema/transport/file-layout.h"
 
 #include <fcntl.h>
@@ -34,11 +35,11 @@ struct file_transport {
         struct file_signals *signals; /* [n_workers][directions], shared */
         size_t signals_length;
         struct file_channel *channels;
-        uint64_t unit; /* what O_DIRECT transfers are multiples of; 0 without */
+        uint64_t unit; /* the unit of O_DIRECT transfers; 0 without O_DIRECT */
 };
 
-/* Without a time-out: arming a timer for every message costs several per cent. Whoever ends the loop kicks until the
- * worker rests (worker_kick()). */
+/* It waits without a time-out, as a timer for every message costs several per cent. The leader ends the wait by kicks
+ * until the worker rests (worker_kick()). */
 int file_wait(struct worker *w, sem_t *s) {
         while (sem_wait(s) < 0) {
                 if (errno != EINTR)
@@ -69,8 +70,7 @@ static struct file_layout layout_of(const struct agent *a) {
         return file_layout_of(&a->setup.point, (uint64_t) sysconf(_SC_PAGESIZE));
 }
 
-/* What a transfer past the page cache is a multiple of. A file system in memory takes the flag and means nothing by it.
- */
+/* Returns the unit of transfers that bypass the page cache. A file system in memory accepts O_DIRECT without effect. */
 static int direct_unit(struct agent *a, int fd, uint64_t *ret) {
         struct statx x;
         struct statfs fs;
@@ -84,7 +84,7 @@ static int direct_unit(struct agent *a, int fd, uint64_t *ret) {
         if (x.stx_mask & STATX_DIOALIGN && x.stx_dio_offset_align == 0)
                 return failure_set(&a->failure, EOPNOTSUPP,
                                    "file_sync direct: the file system of the run's directory takes no O_DIRECT");
-        /* kernels before 6.1 do not tell: the file system's block is always enough */
+        /* kernels before 6.1 do not report it: the file system's block size is always sufficient */
         *ret = x.stx_mask & STATX_DIOALIGN ? x.stx_dio_offset_align : x.stx_blksize;
         if (a->setup.point.message_size % *ret)
                 return failure_set(&a->failure, EINVAL,
@@ -94,8 +94,8 @@ static int direct_unit(struct agent *a, int fd, uint64_t *ret) {
         return 0;
 }
 
-/* Room for the slots that this end writes is claimed now, so that a device that is full says so before the run. A file
- * system in memory takes its pages for that already: they are to be those of who writes, under its memory policy. */
+/* Allocates the slots that this end writes, so that a full device fails before the run. A file system in memory
+ * allocates its pages here: they must be placed by the writing end, under its memory policy. */
 static int claim(struct agent *a, int fd) {
         struct file_layout l = layout_of(a);
         off_t length = (off_t) (l.slots * l.stride), offset = a->end == END_FIRST ? 0 : length;
@@ -118,9 +118,9 @@ static int write_zeros(int fd, const unsigned char *zeros, size_t length, off_t 
         return 0;
 }
 
-/* A page of the cache lies where the policy of the thread says that wrote it first, and that has a worker's own: the
- * slots that this end writes are brought there beforehand, by writes like its messages'. Those find them there, but for
- * what was dropped meanwhile. No fsync() of a message is to write these out, too. */
+/* The policy of the thread that first writes a page places it in the cache: this fills the slots that this end writes
+ * beforehand, by writes like its messages'. The messages then find cached pages, except for those that the kernel
+ * dropped meanwhile. The fdatasync here keeps a message's fsync() from writing these out, too. */
 static int fill_cache(struct agent *a, int fd) {
         struct file_layout l = layout_of(a);
         size_t size = a->setup.point.message_size;
@@ -138,7 +138,7 @@ static int fill_cache(struct agent *a, int fd) {
                                     strerrordesc_np(-r));
 }
 
-/* What carries messages is placed as buffers are, where those are placed apart. */
+/* Memory that carries messages has the policy of buffers, where the set-up gives one. */
 static int claim_as_buffers(struct agent *a, int fd) {
         const struct agent_placement *p = &a->setup.placement;
         struct policy_saved saved;
@@ -161,7 +161,7 @@ static int make_file(struct agent *a, int *ret) {
 
         _cleanup_close_ int fd = openat(a->run_dir_fd, FILE_NAME, flags, 0600);
         int error = errno;
-        (void) unlinkat(a->run_dir_fd, FILE_NAME, 0); /* a file system without O_DIRECT may have made it all the same */
+        (void) unlinkat(a->run_dir_fd, FILE_NAME, 0); /* a file system without O_DIRECT may have created it */
         if (fd < 0)
                 return failure_set(&a->failure, error, "a file in the run's directory%s: %s",
                                    direct ? " for file_sync direct (O_DIRECT)" : "", strerrordesc_np(error));
@@ -207,7 +207,7 @@ static off_t begin_of(const struct agent *a, unsigned direction) {
         return (off_t) (direction * l.slots * l.stride);
 }
 
-/* There is direction 0, back is 1. */
+/* Direction 0 is that of the stream, 1 the way back. */
 static void connect_worker(struct agent *a, struct worker *w, int fd) {
         struct file_transport *t = a->transport_data;
         struct file_channel *c = &t->channels[w->index];
@@ -272,12 +272,12 @@ int file_open(struct agent *a) {
         return a->end == END_FIRST ? open_first(a, deadline_ns) : open_second(a, deadline_ns);
 }
 
-/* Workers may still be in their loops: what they use stays until detach. */
+/* Workers may still be in their loops: the memory that they use stays until detach. */
 void file_close(struct agent *a) {
         (void) unlinkat(a->run_dir_fd, FILE_NAME, 0);
 }
 
-/* All workers' memory is one allocation, and goes with the first of them. */
+/* All workers' memory is one allocation, which the first call frees. */
 void file_detach(struct worker *w) {
         struct file_transport *t = w->agent->transport_data;
         w->channel = NULL;
@@ -290,34 +290,35 @@ void file_detach(struct worker *w) {
         w->agent->transport_data = NULL;
 }
 
-/* The semaphores are the first end's, which made them; of a file each end shows the slots that it writes. */
+/* The first end made the semaphores and lists them; of a file each end lists the slots that it writes. */
 int file_pages(const struct agent *a, struct page_list *list) {
         const struct file_transport *t = a->transport_data;
         struct file_layout l = layout_of(a);
         unsigned out = a->end == END_FIRST ? 0 : 1;
         int r = 0;
         if (a->end == END_FIRST)
-                r = page_list_add(list, "semaphores", 0, t->signals, t->signals_length);
+                r = page_list_add(list, PAGES_SEMAPHORES, 0, t->signals, t->signals_length);
         if (a->setup.options.file_sync == FILE_SYNC_DIRECT)
-                list->no_page_cache = "file_sync direct goes past it";
+                list->no_page_cache = "file_sync direct bypasses it";
         else if (out >= directions(a))
-                list->no_page_cache = "this end only reads: the pages are who writes them's";
+                list->no_page_cache = "this end only reads: the writing end owns the pages";
         for (uint32_t i = 0; r == 0 && !list->no_page_cache && i < a->n_workers; i++)
                 r = page_list_add_file(list, i, a->workers[i].send_fd, begin_of(a, out), l.slots * l.stride);
         return r;
 }
 
-void file_effective(const struct agent *a, struct json_writer *w) {
+void file_effective(const struct agent *a, struct effective *e) {
         const struct file_transport *t = a->transport_data;
         int fd = a->workers[0].send_fd;
         struct stat st;
 
-        json_member_string(w, "file_sync", file_sync_name(a->setup.options.file_sync));
-        filesystem_put(w, fd);
+        effective_add_text(e, SETTING_FILE_SYNC, file_sync_name(a->setup.options.file_sync));
+        filesystem_put(e, fd);
         if (fstat(fd, &st) == 0)
-                json_member_u64(w, "block_bytes", (uint64_t) st.st_blksize);
+                effective_add_number(e, SETTING_BLOCK_BYTES, (uint64_t) st.st_blksize);
         if (t->unit)
-                json_member_u64(w, "direct_alignment_bytes", t->unit);
-        json_member_u64(w, "file_bytes", layout_of(a).bytes);
-        json_member_u64(w, "slots", layout_of(a).slots);
+                effective_add_number(e, SETTING_DIRECT_ALIGNMENT_BYTES, t->unit);
+        effective_add_number(e, SETTING_FILE_BYTES, layout_of(a).bytes);
+        effective_add_number(e, SETTING_SLOTS, layout_of(a).slots);
+        effective_add_number(e, SETTING_BUFFER_BYTES, layout_of(a).slots * layout_of(a).stride);
 }

@@ -3,8 +3,8 @@
 #define IPCLAB_AGENT_FILE_H
 
 /*
- * What the engines of transport file share: the slots of a file and the semaphores that say which are whose. How bytes
- * get into and out of a slot is each engine's own; see transport-file.c.
+ * The parts of transport file that its engines share: the slots of a file and the semaphores that count filled and
+ * empty ones. Each engine writes and reads slots by its own calls; see file.c.
  */
 
 #include "agent/loop/loops.h"
@@ -14,31 +14,31 @@
 #include <stdalign.h>
 #include <sys/types.h>
 
-/* In memory that both ends map. Both ends write to both for every message, so one line that goes to and fro is cheaper
- * than two. */
+/* The semaphores of one direction, in memory that both ends map. Both ends write to both for every message, so one
+ * shared cache line is cheaper than two. */
 struct file_signals {
-        alignas(WORKER_LINE) sem_t filled; /* waited for by the receiver */
-        sem_t empty;                       /* waited for by the sender */
+        alignas(WORKER_LINE) sem_t filled; /* the receiver waits for it */
+        sem_t empty;                       /* the sender waits for it */
 };
 
-/* One direction, at one end. */
+/* One end's state of one direction. */
 struct file_way {
         struct file_signals *signals;
         off_t begin;
         uint32_t slot;
 };
 
-/* Of one worker, both directions; the receiver of a stream has no `out`, its sender no `in`. */
+/* A worker's two directions; the receiver of a stream has no `out`, its sender no `in`. */
 struct file_channel {
         struct file_way out, in;
         uint32_t slots;
         size_t stride; /* from one slot to the next */
 };
 
-/* A semaphore that is at 0. 0 once it was taken; WORKER_STOP; negative errno with w->failure. */
+/* Waits for a semaphore whose value is 0. 0 once it is decremented; WORKER_STOP; negative errno with w->failure. */
 int file_wait(struct worker *w, sem_t *s);
-/* A call that returned n (-1: errno) for `length` bytes, and was not to: 0 when it shall be made again for what is
- * left; negative errno with w->failure. */
+/* Handles a call that moved n bytes (-1: errno), fewer than expected: 0 when the caller repeats it for the rest;
+ * negative errno with w->failure. */
 int file_short(struct worker *w, ssize_t n, const char *what);
 
 LOOP_INLINE int file_take(struct worker *w, sem_t *s) {
@@ -49,7 +49,7 @@ LOOP_INLINE off_t file_slot(const struct file_channel *c, const struct file_way 
         return way->begin + (off_t) (way->slot * c->stride);
 }
 
-/* Hands the slot to the other end. A semaphore does not overflow that counts a few slots. */
+/* Passes the slot to the other end. The semaphore counts a few slots and cannot overflow. */
 LOOP_INLINE void file_pass(const struct file_channel *c, struct file_way *way, sem_t *s) {
         way->slot = way->slot + 1 == c->slots ? 0 : way->slot + 1;
         (void) sem_post(s);
@@ -61,7 +61,7 @@ LOOP_INLINE int file_acquire(struct worker *w, unsigned char **ret) {
         return file_take(w, &c->out.signals->empty);
 }
 
-/* What is in the page cache is there to be read. */
+/* For modes in which a message is readable as soon as it is in the page cache. */
 LOOP_INLINE int file_settle_nothing(struct worker *w) {
         (void) w;
         return 0;
@@ -120,14 +120,14 @@ LOOP_INLINE int file_settle_nothing(struct worker *w) {
         };                                                                                                             \
         TRANSPORT_LOOPS(prefix, prefix##_channel)
 
-/* How long file_open() waits for the other end. */
+/* The time that file_open() waits for the other end. */
 uint64_t file_opening_ns(const struct agent *a);
 
 /* Parts of struct transport_ops, the same for every engine. */
 int file_open(struct agent *a);
 void file_detach(struct worker *w);
 void file_close(struct agent *a);
-void file_effective(const struct agent *a, struct json_writer *w);
+void file_effective(const struct agent *a, struct effective *e);
 int file_pages(const struct agent *a, struct page_list *list);
 
 #endif

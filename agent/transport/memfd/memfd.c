@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Sealed memory that is handed over: a message lies in a memfd of its own, whose descriptor goes through a Unix socket.
+ * Transfer of sealed memory: a message lies in a memfd of its own, whose descriptor is sent through a Unix socket.
  *
  *      fresh   for each message the sender makes a memfd, maps it, writes, unmaps it, seals it and sends it
- *              (SCM_RIGHTS); the receiver looks at seals and size, maps it, reads, unmaps and closes it. All of that is
+ *              (SCM_RIGHTS); the receiver checks seals and size, maps it, reads, unmaps and closes it. All of that is
  *              part of the message. Sealed against everything, it cannot change under its reader
  *      pool    the memfds are passed once, beforehand, and used in turn: a message is the number of one. Either end
- * maps it for the message and unmaps it. Sealed against a change of size, so that its reader never faults on what was
- * cut off; not against writes, as its sender writes again
+ * maps it for the message and unmaps it. Sealed against a change of size, so that its reader never faults beyond a
+ * truncated end; not against writes, as its sender writes again
  *
  * No more messages are under way than there are slots (file-layout.h), so that memory and descriptors are bounded. A
  * round trip has one each way, and its answer frees it; the receiver of a stream acknowledges what it has read, every
@@ -17,12 +17,12 @@
  * Source: man 2 memfd_create, F_ADD_SEALS(2const), man 7 unix (SCM_RIGHTS, ETOOMANYREFS).
  */
 
-#include "agent/base/peer.h"
 #include "agent/base/wait.h"
 #include "agent/loop/loops.h"
 #include "agent/os/policy.h"
+#include "agent/transport/rendezvous.h"
 #include "agent/transport/transport.h"
-#include "schema/json/json.h"
+#include "schema/protocol/effective.h"
 #include "schema/transport/file-layout.h"
 
 #include <fcntl.h>
@@ -42,7 +42,7 @@
 
 _Static_assert(SLOTS_MAX <= 253, "a packet carries all descriptors of a pool: SCM_MAX_FD");
 
-/* Of a message: its slot. Of a receiver: how many messages it has read since its last one. */
+/* A sender's packet: the message's slot. A receiver's: the number of messages read since its last packet. */
 struct packet {
         uint64_t number;
 };
@@ -50,17 +50,17 @@ struct packet {
 struct memfd_channel {
         uint32_t slots;
         uint32_t out, in; /* the slots that are next */
-        uint32_t room;    /* messages that a stream's sender may send without being told of more */
-        uint32_t unacknowledged, acknowledge_every; /* of a stream's receiver; every 0: an answer does it */
+        uint32_t room;    /* messages that a stream's sender may send before the next acknowledgement */
+        uint32_t unacknowledged, acknowledge_every; /* of a stream's receiver; every 0: the answer frees the message */
         bool placed;                                /* buffers have a policy of their own */
         unsigned char *message;                     /* mapped by its receiver */
         int message_fd;                             /* fresh: of that */
         int out_fds[SLOTS_MAX], in_fds[SLOTS_MAX];  /* of a pool, else -1 */
 };
 
-static unsigned create_flags; /* written before there are workers */
+static unsigned create_flags; /* written before workers start */
 
-/* --- what does not go well --- */
+/* --- errors --- */
 
 static int after_error(struct worker *w, int error, const char *call) {
         if (error == EPIPE || error == ECONNRESET)
@@ -84,7 +84,7 @@ static int interrupted(struct worker *w) {
 
 /* --- packets --- */
 
-/* 0; negative errno. A message under way is completed whatever interrupts it. */
+/* 0; negative errno. A message under way is completed also after interruptions. */
 static int send_packet(struct worker *w, uint64_t number, const int *fds, unsigned n_fds) {
         alignas(struct cmsghdr) char control[CMSG_SPACE(SLOTS_MAX * sizeof(int))];
         struct packet p = {number};
@@ -107,7 +107,7 @@ static int send_packet(struct worker *w, uint64_t number, const int *fds, unsign
         return 0;
 }
 
-/* Those that came, or none: what is not wanted is closed. */
+/* Returns the received descriptors up to `wanted`; more are closed. */
 static unsigned take_fds(struct msghdr *m, int *ret_fds, unsigned wanted) {
         unsigned n = 0;
         for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
@@ -128,7 +128,7 @@ static unsigned take_fds(struct msghdr *m, int *ret_fds, unsigned wanted) {
         return n;
 }
 
-/* 0; WORKER_STOP where that may be and there is nothing left to do; negative errno with w->failure. */
+/* 0; WORKER_STOP where may_stop is set and the loop is over; negative errno with w->failure. */
 static int receive_packet(struct worker *w, uint64_t *ret_number, int *ret_fds, unsigned n_fds, bool may_stop) {
         alignas(struct cmsghdr) char control[CMSG_SPACE(SLOTS_MAX * sizeof(int))];
         struct packet p = {0};
@@ -179,8 +179,8 @@ static int map_message(struct worker *w, int fd, int protection, int flags, unsi
         return 0;
 }
 
-/* What carries messages is placed as buffers are, where those are placed apart. The policy is the memory's, for all who
- * map it. */
+/* Memory that carries messages has the policy of buffers, where the set-up gives one. It belongs to the memory and
+ * applies to both ends' mappings. */
 static int place(struct worker *w, unsigned char *memory) {
         const struct agent_placement *p = &w->agent->setup.placement;
         int r = policy_of_range(memory, w->size, p->buffer, &p->buffer_nodes);
@@ -207,7 +207,7 @@ static int seal(struct worker *w, int fd, int seals) {
         return LOOP_UNLIKELY(fcntl(fd, F_ADD_SEALS, seals) < 0) ? after_error(w, errno, "F_ADD_SEALS") : 0;
 }
 
-/* A reader relies on what it has looked at itself. */
+/* The reader checks seals and size itself and does not rely on its peer. */
 static int check_sealed(struct worker *w, int fd, int seals) {
         struct stat st;
         int found = fcntl(fd, F_GET_SEALS);
@@ -235,7 +235,7 @@ static int await_room(struct worker *w, struct memfd_channel *c) {
         return 0;
 }
 
-/* Of a round trip the other end's message says that there is room. */
+/* In a round trip the other end's message frees the slot. */
 LOOP_INLINE int memfd_acquire(struct worker *w, unsigned char **ret) {
         struct memfd_channel *c = w->channel;
         *ret = w->buffer;
@@ -272,7 +272,7 @@ LOOP_INLINE int pool_send(struct worker *w, unsigned char *message) {
         return r;
 }
 
-/* Slots come in turn. */
+/* Slots are used in turn. */
 static int check_slot(struct worker *w, const struct memfd_channel *c, uint64_t slot) {
         return LOOP_UNLIKELY(slot != c->in)
                        ? failure_blame(&w->failure, w->agent->peer_role, EBADMSG,
@@ -281,8 +281,8 @@ static int check_slot(struct worker *w, const struct memfd_channel *c, uint64_t 
                        : 0;
 }
 
-/* A private mapping, as a shared one of memory that is sealed against writes was refused before Linux 6.7; nobody
- * writes to it, so that the pages are the memory's own. */
+/* Makes a private mapping, as Linux before 6.7 refuses a shared one of memory that is sealed against writes. It is
+ * never written to, so that its pages are the memfd's own. */
 LOOP_INLINE int memfd_map(struct worker *w, struct memfd_channel *c, int fd, unsigned char **ret) {
         int r = map_message(w, fd, PROT_READ, MAP_PRIVATE, &c->message);
         *ret = c->message;
@@ -311,7 +311,7 @@ LOOP_INLINE int pool_receive(struct worker *w, unsigned char **ret) {
         return r == 0 ? memfd_map(w, c, c->in_fds[c->in], ret) : r;
 }
 
-/* What goes wrong here shows in the next receive: the channel is closed. */
+/* A failure here appears in the next receive, as the channel is closed. */
 LOOP_INLINE void memfd_release(struct worker *w, unsigned char *message) {
         struct memfd_channel *c = w->channel;
         (void) munmap(message, w->size);
@@ -346,17 +346,7 @@ static const struct transport_loops *memfd_loops(const struct agent *a) {
 
 /* --- the leader's part --- */
 
-static int offer(struct agent *a, struct worker *w, uint64_t deadline_ns) {
-        int pair[2];
-        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-                return failure_set(&a->failure, errno, "socketpair: %s", strerrordesc_np(errno));
-        w->send_fd = w->receive_fd = pair[0]; /* closed with the worker */
-        int r = peer_send_fds(a, w->index, &pair[1], 1, deadline_ns);
-        (void) util_close(pair[1]);
-        return r;
-}
-
-/* Where vm.memfd_noexec is 2 memory that could be executed is refused, and kernels before 6.3 do not know the flag. */
+/* Where vm.memfd_noexec is 2 the kernel refuses executable memory, and kernels before 6.3 do not have the flag. */
 static int find_flags(struct agent *a) {
         create_flags = MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL;
         _cleanup_close_ int fd = memfd_create("message", create_flags);
@@ -369,16 +359,7 @@ static int find_flags(struct agent *a) {
 static int memfd_open(struct agent *a) {
         uint64_t deadline_ns = util_now_ns() + AGENT_RENDEZVOUS_NS + a->n_workers * AGENT_THREAD_NS;
         int r = find_flags(a);
-        for (uint32_t i = 0; r == 0 && i < a->n_workers; i++) {
-                struct worker *w = &a->workers[i];
-                if (a->end == END_FIRST) {
-                        r = offer(a, w, deadline_ns);
-                        continue;
-                }
-                r = peer_receive_fds(a, i, &w->receive_fd, 1, deadline_ns);
-                w->send_fd = w->receive_fd;
-        }
-        return r;
+        return r < 0 ? r : rendezvous_sockets(a, SOCK_SEQPACKET, deadline_ns, NULL);
 }
 
 /* --- the worker's part --- */
@@ -391,7 +372,7 @@ static bool receives(const struct agent *a) {
         return a->end == END_SECOND || point_directions(&a->setup.point) > 1;
 }
 
-/* Written once, so that its pages are there, by who writes the messages, and where buffers are placed. */
+/* Makes the pool. The sending end writes it once, so that its pages exist under the placement of buffers. */
 static int make_pool(struct worker *w, struct memfd_channel *c) {
         int r = 0;
         for (uint32_t i = 0; r == 0 && i < c->slots; i++) {
@@ -404,7 +385,8 @@ static int make_pool(struct worker *w, struct memfd_channel *c) {
         return r == 0 ? send_packet(w, c->slots, c->out_fds, c->slots) : r;
 }
 
-/* Endless but for the leader, who ends the process when its peer is gone or the workers take too long. */
+/* This wait has no deadline of its own: the leader ends the process when its peer is gone or the workers exceed
+ * theirs. */
 static int take_pool(struct worker *w, struct memfd_channel *c) {
         uint64_t slots;
         int r = receive_packet(w, &slots, c->in_fds, c->slots, false);
@@ -450,14 +432,14 @@ static void memfd_detach(struct worker *w) {
         w->channel = NULL;
 }
 
-/* --- what is told --- */
+/* --- the report --- */
 
 static int memfd_pages(const struct agent *a, struct page_list *list) {
         int r = 0;
         if (!is_pool(a))
-                list->no_page_cache = "a message's memory is its own, and is gone when it was read";
+                list->no_page_cache = "each message has memory of its own, which is freed after its reading";
         else if (!sends(a))
-                list->no_page_cache = "this end only reads: the pages are who writes them's";
+                list->no_page_cache = "this end only reads: the writing end owns the pages";
         for (uint32_t i = 0; r == 0 && !list->no_page_cache && i < a->n_workers; i++) {
                 const struct memfd_channel *c = a->workers[i].channel;
                 for (uint32_t k = 0; r == 0 && k < c->slots; k++)
@@ -466,14 +448,15 @@ static int memfd_pages(const struct agent *a, struct page_list *list) {
         return r;
 }
 
-static void memfd_effective(const struct agent *a, struct json_writer *w) {
+static void memfd_effective(const struct agent *a, struct effective *e) {
         const struct file_layout l = file_layout_of(&a->setup.point, (uint64_t) sysconf(_SC_PAGESIZE));
-        json_member_string(w, "memfd", memfd_source_name(a->setup.options.memfd));
-        json_member_string(w, "seals", is_pool(a) ? "shrink grow" : "shrink grow write");
-        json_member_u64(w, "slots", l.slots);
-        json_member_u64(w, "slot_bytes", l.stride);
-        json_member_string(w, "slots_of", "sender");
-        json_member_string(w, "receiver_reads", "in place");
+        effective_add_text(e, SETTING_MEMFD, memfd_source_name(a->setup.options.memfd));
+        effective_add_text(e, SETTING_SEALS, is_pool(a) ? "shrink grow" : "shrink grow write");
+        effective_add_number(e, SETTING_SLOTS, l.slots);
+        effective_add_number(e, SETTING_SLOT_BYTES, l.stride);
+        effective_add_number(e, SETTING_BUFFER_BYTES, l.slots * l.stride);
+        effective_add_text(e, SETTING_SLOTS_OF, "sender");
+        effective_add_text(e, SETTING_RECEIVER_READS, "in place");
 }
 
 const struct transport_ops transport_memfd = {

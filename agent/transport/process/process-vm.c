@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * One process's memory, reached by the other's system calls. The copy mode says who makes the call:
+ * System calls of one process on the memory of the other. The copy mode decides which end makes the call:
  *
  *      two-copy   process_vm_readv    the sender copies its message into a slot of its own memory, and has its buffer
  *                                     back; the receiver copies it out of there into its own
  *      one-copy   process_vm_writev   the sender gathers the message's fields into a slot of the receiver's memory,
  *                                     where that reads it in place
  *
- * Where the message lies and that it is there goes through a ring of addresses in shared memory (ring.h), with the
- * ring's waits; a slot is free again when the ring's is. Both are part of every message.
+ * A ring of addresses in shared memory (ring.h) publishes each message and its address, with the ring's waits; a slot
+ * is free again when the ring's is. Both are part of every message.
  *
- * Agents are not dumpable (main.c), and nobody may reach into their memory. For as long as this transport is open they
- * are, and each declares its peer to Yama (PR_SET_PTRACER): with kernel.yama.ptrace_scope 1 the peer alone gains by it,
- * with 0, or in a kernel without Yama, each process of the agents' user does.
+ * Agents are not dumpable (main.c), and no process may access their memory. They are dumpable as long as this transport
+ * is open, and each declares its peer to Yama (PR_SET_PTRACER): with kernel.yama.ptrace_scope 1 only the peer gets
+ * access, with 0, or in a kernel without Yama, every process of the agents' user.
  *
  * Source: man 2 process_vm_readv, ptrace ("Ptrace access mode checking"), PR_SET_DUMPABLE(2const),
  * Documentation/admin-guide/LSM/Yama.rst.
@@ -26,7 +26,7 @@
 #include "agent/os/procfs.h"
 #include "agent/transport/ring/area.h"
 #include "agent/transport/transport.h"
-#include "schema/json/json.h"
+#include "schema/protocol/effective.h"
 #include "schema/transport/file-layout.h"
 
 #include <inttypes.h>
@@ -36,13 +36,13 @@
 
 #define YAMA_SCOPE "/proc/sys/kernel/yama/ptrace_scope"
 #define YAMA_SCOPE_MAX 1    /* from 2 on a declared peer does not suffice */
-#define READER_SLOTS_AT 64u /* in a ring's head, whose first line is the ring's: where the reader's slots lie */
+#define READER_SLOTS_AT 64u /* offset in a ring's head of the address of the reader's slots */
 #define PROBE UINT64_C(0x70726f626564)
 #define ALL_THREADS 0u
 
 _Static_assert(READER_SLOTS_AT + sizeof(uint64_t) <= RING_HEAD_BYTES, "the head holds the address");
 
-/* Slots of messages, taken in turn as those of the ring are. */
+/* Slots of messages, used in turn like those of the ring. */
 struct vm_slots {
         uintptr_t begin;
         size_t stride;
@@ -50,7 +50,7 @@ struct vm_slots {
 };
 
 struct vm_channel {
-        struct ring_channel rings; /* first: it is ring_area_attach()'s */
+        struct ring_channel rings; /* first member, as ring_area_attach() fills it */
         pid_t peer;
         struct vm_slots out, in; /* two-copy: out is this end's own memory; one-copy: in is */
         struct fields *fields;   /* one-copy: what a sender gathers */
@@ -58,7 +58,7 @@ struct vm_channel {
         size_t length;
 };
 
-static pid_t peer_pid; /* of the one channel that a process has; written before there are workers */
+static pid_t peer_pid; /* the process has one channel; written before workers start */
 
 static uintptr_t slot_at(const struct vm_slots *s) {
         return s->begin + s->next * s->stride;
@@ -68,9 +68,9 @@ static void slot_pass(struct vm_slots *s) {
         s->next = s->next + 1 == s->n ? 0 : s->next + 1;
 }
 
-/* --- what did not go whole --- */
+/* --- partial transfers --- */
 
-/* Negative: this kernel has no Yama. */
+/* Reads kernel.yama.ptrace_scope. Negative: this kernel has no Yama. */
 static int ptrace_scope(void) {
         return (int) procfs_setting(YAMA_SCOPE);
 }
@@ -93,7 +93,7 @@ static int explain(struct failure *f, const char *peer_role, int error, const ch
         return failure_set(f, error, "%s of peer %s: %s", call, peer_role, strerrordesc_np(error));
 }
 
-/* A call moved n bytes (-1: errno) where `left` were to go. 0: make it again for the rest. */
+/* Handles a call that moved n bytes (-1: errno) of a message. 0: the caller repeats it for the rest. */
 static int after_part(struct worker *w, ssize_t n, const char *call, uint64_t *count) {
         if (n < 0 && errno == EINTR) {
                 worker_count(&w->eintr);
@@ -153,12 +153,12 @@ LOOP_INLINE int read_send(struct worker *w, unsigned char *message, enum wait_mo
 
 LOOP_INLINE int read_receive(struct worker *w, unsigned char **ret, enum wait_mode wait) {
         struct vm_channel *c = w->channel;
-        unsigned char *told;
+        unsigned char *entry;
         uint64_t address;
-        int r = ring_receive(w, &c->rings.in, &told, wait);
+        int r = ring_receive(w, &c->rings.in, &entry, wait);
         if (LOOP_UNLIKELY(r))
                 return r;
-        memcpy(&address, told, sizeof address);
+        memcpy(&address, entry, sizeof address);
         struct iovec here = {w->buffer, w->size}, there = {(void *) (uintptr_t) address, w->size};
         ssize_t n = process_vm_readv(c->peer, &here, 1, &there, 1, 0);
         if (LOOP_UNLIKELY(n != (ssize_t) w->size))
@@ -186,11 +186,11 @@ LOOP_INLINE int write_send(struct worker *w, enum wait_mode wait) {
         return publish(w, c, wait);
 }
 
-/* The slot's place is this end's own knowledge; the ring says that it is filled. */
+/* This end knows the address of its own slot; the ring publishes that it is filled. */
 LOOP_INLINE int write_receive(struct worker *w, unsigned char **ret, enum wait_mode wait) {
         struct vm_channel *c = w->channel;
-        unsigned char *told;
-        int r = ring_receive(w, &c->rings.in, &told, wait);
+        unsigned char *entry;
+        int r = ring_receive(w, &c->rings.in, &entry, wait);
         if (LOOP_UNLIKELY(r))
                 return r;
         *ret = (unsigned char *) slot_at(&c->in);
@@ -260,7 +260,7 @@ static const struct transport_loops *process_vm_loops(const struct agent *a) {
 
 /* --- permission --- */
 
-/* Whoever may trace this process may reach into it. */
+/* Permits the peer to trace this process and thereby to access its memory. */
 static int admit_peer(struct agent *a, pid_t peer) {
         if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
                 return failure_set(&a->failure, errno, "PR_SET_DUMPABLE: %s", strerrordesc_np(errno));
@@ -275,7 +275,7 @@ static void admit_nobody(void) {
         (void) prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 
-/* A word of the peer's is read, so that what forbids it is told before the run. */
+/* Reads a word of the peer's memory, so that a missing permission fails before the run. */
 static int probe_peer(struct agent *a, uint64_t address) {
         uint64_t word = 0;
         struct iovec here = {&word, sizeof word}, there = {(void *) (uintptr_t) address, sizeof word};
@@ -283,7 +283,7 @@ static int probe_peer(struct agent *a, uint64_t address) {
                 return explain(&a->failure, a->peer_role, errno, "process_vm_readv");
         return word == PROBE ? 0
                              : failure_blame(&a->failure, a->peer_role, EBADMSG,
-                                             "has other memory at %" PRIx64 " than it told", address);
+                                             "has other memory at %" PRIx64 " than it reported", address);
 }
 
 /* Both ends send before they receive: the packets are few and short. */
@@ -329,7 +329,7 @@ static int make_slots(struct worker *w, struct vm_channel *c, struct vm_slots *r
         return 0;
 }
 
-/* Slots that the sender writes into are the receiver's. */
+/* The receiver owns the slots that the sender writes into. */
 static int attach_reader(struct worker *w, unsigned char *ring_memory) {
         struct vm_channel *c = w->channel;
         if (!writes(w->agent))
@@ -375,7 +375,7 @@ static int process_vm_open(struct agent *a) {
         return r == 0 ? ring_area_open(a, &carrier) : r;
 }
 
-/* As the rings', slots stay where workers may still be at work in them. */
+/* Like the rings' memory, slots remain mapped, as workers may still use them. */
 static void process_vm_close(struct agent *a) {
         admit_nobody();
         for (uint32_t i = 0; workers_resting(a) && i < a->n_workers; i++) {
@@ -388,37 +388,37 @@ static void process_vm_close(struct agent *a) {
         ring_area_close(a);
 }
 
-/* --- what is told --- */
+/* --- the report --- */
 
 static int process_vm_pages(const struct agent *a, struct page_list *list) {
         int r = ring_area_pages(a, list);
         for (uint32_t i = 0; r == 0 && i < a->n_workers; i++) {
                 const struct vm_channel *c = a->workers[i].channel;
                 if (c->memory)
-                        r = page_list_add(list, "buffer", i, c->memory, c->length);
+                        r = page_list_add(list, PAGES_BUFFER, i, c->memory, c->length);
                 if (r == 0 && c->fields)
-                        r = page_list_add(list, "buffer", i, c->fields->memory, c->fields->length);
+                        r = page_list_add(list, PAGES_BUFFER, i, c->fields->memory, c->fields->length);
         }
         return r;
 }
 
-static void process_vm_effective(const struct agent *a, struct json_writer *w) {
+static void process_vm_effective(const struct agent *a, struct effective *e) {
         const struct vm_channel *c = a->workers[0].channel;
         struct vm_slots s = slots_at(&a->workers[0], 0);
-        json_member_string(w, writes(a) ? "send_method" : "receive_method",
+        effective_add_text(e, writes(a) ? SETTING_SEND_METHOD : SETTING_RECEIVE_METHOD,
                            writes(a) ? "process_vm_writev" : "process_vm_readv");
         if (c->fields)
-                json_member_u64(w, "fields", c->fields->n);
-        json_member_u64(w, "slots", s.n);
-        json_member_u64(w, "slot_bytes", s.stride);
-        json_member_string(w, "slots_of", writes(a) ? "receiver" : "sender");
-        json_member_string(w, "receiver_reads", writes(a) ? "in place" : "a copy");
-        json_put_key(w, "ptrace_scope");
+                effective_add_number(e, SETTING_FIELDS, c->fields->n);
+        effective_add_number(e, SETTING_SLOTS, s.n);
+        effective_add_number(e, SETTING_SLOT_BYTES, s.stride);
+        effective_add_number(e, SETTING_BUFFER_BYTES, s.n * s.stride);
+        effective_add_text(e, SETTING_SLOTS_OF, writes(a) ? "receiver" : "sender");
+        effective_add_text(e, SETTING_RECEIVER_READS, writes(a) ? "in place" : "a copy");
         if (ptrace_scope() >= 0)
-                json_put_i64(w, ptrace_scope());
+                effective_add_number(e, SETTING_PTRACE_SCOPE, (uint64_t) ptrace_scope());
         else
-                json_put_null(w);
-        ring_area_put_waits(a, w);
+                effective_add_null(e, SETTING_PTRACE_SCOPE);
+        ring_area_put_waits(a, e);
 }
 
 const struct transport_ops transport_process_vm = {

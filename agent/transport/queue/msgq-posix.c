@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * POSIX message queues: one per thread and direction. The first end makes them under random names, which are gone again
- * before the second hears of them: on Linux a queue's descriptor is a file descriptor, and is passed like one.
+ * POSIX message queues: one per thread and direction. The first end makes them under random names, which it removes
+ * before it sends the descriptors: on Linux a queue's descriptor is a file descriptor, and is passed like one.
  *
  * Source: man 7 mq_overview, man 3 mq_open. The calls go through syscall(2), for the reason in descriptor.h.
  */
 
-#include "agent/base/peer.h"
 #include "agent/base/wait.h"
 #include "agent/os/procfs.h"
 #include "agent/transport/queue/queues.h"
+#include "agent/transport/rendezvous.h"
 #include "agent/transport/transport.h"
-#include "schema/json/json.h"
+#include "schema/protocol/effective.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -31,7 +31,7 @@ LOOP_INLINE ssize_t posix_send(struct worker *w, unsigned char *packet, size_t l
         return r < 0 ? r : (ssize_t) length;
 }
 
-/* The room must be that of the queue's longest message, whatever comes. */
+/* The room must be that of the queue's longest message, also for a shorter one. */
 LOOP_INLINE ssize_t posix_receive(struct worker *w, unsigned char *packet, size_t length) {
         const struct queue *q = w->channel;
         (void) length;
@@ -67,14 +67,14 @@ static const struct transport_loops *posix_loops(const struct agent *a) {
 
 /* --- set-up --- */
 
-/* A setting of the IPC namespace that this process is in. -1: cannot be read. */
+/* Reads a setting of this process's IPC namespace. -1: it cannot be read. */
 static long setting(const char *name) {
         char path[64];
         (void) snprintf(path, sizeof path, "/proc/sys/fs/mqueue/%s", name);
         return procfs_setting(path);
 }
 
-/* What mq_open(3) gives a queue that is made without saying how long. */
+/* The depth that mq_open(3) gives a queue without attributes. */
 static long depth_of(const struct agent *a) {
         long usual = setting("msg_default"), most = setting("msg_max");
         if (a->setup.options.msgq_depth)
@@ -84,7 +84,7 @@ static long depth_of(const struct agent *a) {
         return most > 0 && most < usual ? most : usual;
 }
 
-/* EINVAL, EMFILE and ENOSPC each stand for several limits: all that it can be, with their values. */
+/* EINVAL, EMFILE and ENOSPC each stand for several limits: the message names all of them with their values. */
 static int explain(struct agent *a, int error, const struct mq_attr *attr) {
         switch (error) {
         case EINVAL:
@@ -115,7 +115,7 @@ static int random_name(struct agent *a, char ret[48]) {
         return 0;
 }
 
-/* ret[0] to read from, ret[1] to write to. */
+/* Makes a queue: ret[0] to read from, ret[1] to write to. */
 static int make_queue(struct agent *a, int ret[2]) {
         struct mq_attr attr = {.mq_maxmsg = depth_of(a), .mq_msgsize = (long) queues_packet(a)};
         char name[48];
@@ -133,49 +133,20 @@ static int make_queue(struct agent *a, int ret[2]) {
         return r;
 }
 
-static int offer(struct agent *a, struct worker *w, uint64_t deadline_ns) {
-        int there[2] = {-1, -1}, back[2] = {-1, -1};
-        unsigned n = point_directions(&a->setup.point);
-
-        int r = make_queue(a, there);
-        if (r == 0 && n == 2)
-                r = make_queue(a, back);
-        if (r == 0)
-                r = peer_send_fds(a, w->index, (int[]){there[0], back[1]}, n, deadline_ns);
-        (void) util_close(there[0]);
-        (void) util_close(back[1]);
-        w->send_fd = there[1];
-        w->receive_fd = back[0];
-        return r;
-}
-
-static int accept_offer(struct agent *a, struct worker *w, uint64_t deadline_ns) {
-        int fds[2] = {-1, -1};
-        int r = peer_receive_fds(a, w->index, fds, point_directions(&a->setup.point), deadline_ns);
-        w->receive_fd = fds[0];
-        w->send_fd = fds[1];
-        return r;
-}
-
 static int posix_open(struct agent *a) {
-        uint64_t deadline_ns = util_now_ns() + AGENT_RENDEZVOUS_NS;
-        int r = 0;
-        for (uint32_t i = 0; r == 0 && i < a->n_workers; i++)
-                r = a->end == END_FIRST ? offer(a, &a->workers[i], deadline_ns)
-                                        : accept_offer(a, &a->workers[i], deadline_ns);
-        return r;
+        return rendezvous_one_way(a, util_now_ns() + AGENT_RENDEZVOUS_NS, make_queue);
 }
 
-static void posix_effective(const struct agent *a, struct json_writer *w) {
+static void posix_effective(const struct agent *a, struct effective *e) {
         const struct worker *first = &a->workers[0];
         struct mq_attr attr;
-        queues_effective(a, w);
+        queues_effective(a, e);
         if (mq_getattr(first->send_fd >= 0 ? first->send_fd : first->receive_fd, &attr) == 0) {
-                json_member_i64(w, "queue_messages", attr.mq_maxmsg);
-                json_member_i64(w, "queue_message_bytes", attr.mq_msgsize);
+                effective_add_number(e, SETTING_QUEUE_MESSAGES, (uint64_t) attr.mq_maxmsg);
+                effective_add_number(e, SETTING_QUEUE_MESSAGE_BYTES, (uint64_t) attr.mq_msgsize);
+                effective_add_number(e, SETTING_BUFFER_BYTES, (uint64_t) attr.mq_maxmsg * attr.mq_msgsize);
         } else {
-                json_member_null(w, "queue_messages");
-                json_member_string(w, "queue_messages_reason", strerrordesc_np(errno));
+                effective_add_unknown(e, SETTING_QUEUE_MESSAGES, strerrordesc_np(errno));
         }
 }
 

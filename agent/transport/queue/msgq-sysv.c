@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * System V message queues: one per thread and direction, made by the first end and told to the second by number. A
- * queue has no owner whose death would end it: either end removes the queues when it goes, however it goes, and what
- * both leave goes with the run's IPC namespace.
+ * System V message queues: one per thread and direction, which the first end makes and whose ids it sends to the
+ * second. A queue outlives its creator: each end removes the queues when it ends, also after a failure, and any that
+ * both leave end with the run's IPC namespace.
  *
- * A message is preceded by its type, a long. It lies before the page-aligned message; a chunk's takes the place of the
- * chunk before it for as long as the call takes.
+ * A message is preceded by its type, a long, which lies before the page-aligned message; the type of a later chunk
+ * overwrites the end of the chunk before it for the duration of the call.
  *
  * Source: man 2 msgget, msgop, msgctl; man 7 sysvipc. The calls go through syscall(2), for the reason in descriptor.h.
  */
@@ -15,7 +15,7 @@
 #include "agent/base/wait.h"
 #include "agent/transport/queue/queues.h"
 #include "agent/transport/transport.h"
-#include "schema/json/json.h"
+#include "schema/protocol/effective.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -24,7 +24,7 @@
 
 #define TYPE 1L
 
-/* From the first end to the second, and back (pingpong only); -1: none. */
+/* The ids of the queue from the first end to the second, and of that back (pingpong only); -1: none. */
 struct ids {
         int there, back;
 };
@@ -42,21 +42,21 @@ LOOP_INLINE ssize_t sysv_receive(struct worker *w, unsigned char *packet, size_t
         return syscall(SYS_msgrcv, q->receive_id, packet - sizeof(long), length, 0L, 0);
 }
 
-/* The type of every chunk but the first lies where the message is. */
+/* The type of every chunk but the first overlaps the message. */
 LOOP_INLINE ssize_t sysv_send_chunk(struct worker *w, unsigned char *packet, size_t length) {
-        long kept, type = TYPE;
-        memcpy(&kept, packet - sizeof kept, sizeof kept);
+        long saved, type = TYPE;
+        memcpy(&saved, packet - sizeof saved, sizeof saved);
         memcpy(packet - sizeof type, &type, sizeof type);
         ssize_t n = sysv_send(w, packet, length);
-        memcpy(packet - sizeof kept, &kept, sizeof kept);
+        memcpy(packet - sizeof saved, &saved, sizeof saved);
         return n;
 }
 
 LOOP_INLINE ssize_t sysv_receive_chunk(struct worker *w, unsigned char *packet, size_t length) {
-        long kept;
-        memcpy(&kept, packet - sizeof kept, sizeof kept);
+        long saved;
+        memcpy(&saved, packet - sizeof saved, sizeof saved);
         ssize_t n = sysv_receive(w, packet, length);
-        memcpy(packet - sizeof kept, &kept, sizeof kept);
+        memcpy(packet - sizeof saved, &saved, sizeof saved);
         return n;
 }
 
@@ -89,8 +89,7 @@ static const struct transport_loops *sysv_loops(const struct agent *a) {
 
 /* --- set-up --- */
 
-/* The namespace's limits, as msgsnd(2) would apply them: to a message that is too long for the queue it would wait for
- * ever. */
+/* Checks the namespace's limits, as msgsnd(2) would wait forever with a message that is longer than the queue. */
 static int check_limits(struct agent *a) {
         struct msginfo info;
         size_t packet = queues_packet(a);
@@ -103,7 +102,7 @@ static int check_limits(struct agent *a) {
                              (uint64_t) (message ? info.msgmax : info.msgmnb), packet, "the message is too long");
 }
 
-/* As long as so many messages are, where the set-up says how many. */
+/* Sets the queue's size to the set-up's number of messages, where it gives one. */
 static int set_depth(struct agent *a, int id) {
         uint64_t depth = a->setup.options.msgq_depth, bytes = depth * queues_packet(a);
         struct msqid_ds ds;
@@ -129,19 +128,19 @@ static int make_queue(struct agent *a, int *ret) {
         return set_depth(a, id);
 }
 
-/* Two numbers in one packet: neither is negative, as none is made without the other where two are due. */
+/* Packs two ids in one packet: neither is negative, as both are made where two are due. */
 static uint64_t to_value(const struct ids *q) {
         return (uint64_t) (uint32_t) q->there << 32 | (uint32_t) q->back;
 }
 
-static int offer(struct agent *a, uint32_t thread, struct ids *q, uint64_t deadline_ns) {
+static int send_ids(struct agent *a, uint32_t thread, struct ids *q, uint64_t deadline_ns) {
         int r = make_queue(a, &q->there);
         if (r == 0 && point_directions(&a->setup.point) == 2)
                 r = make_queue(a, &q->back);
         return r < 0 ? r : peer_send(a, PEER_TRANSPORT, thread, to_value(q), deadline_ns);
 }
 
-static int accept_offer(struct agent *a, uint32_t thread, struct ids *q, uint64_t deadline_ns) {
+static int receive_ids(struct agent *a, uint32_t thread, struct ids *q, uint64_t deadline_ns) {
         uint64_t value = 0;
         int r = peer_receive(a, PEER_TRANSPORT, thread, &value, deadline_ns);
         if (r == 0)
@@ -159,7 +158,8 @@ static int sysv_open(struct agent *a) {
         a->transport_data = all;
         int r = check_limits(a);
         for (uint32_t i = 0; r == 0 && i < a->n_workers; i++)
-                r = a->end == END_FIRST ? offer(a, i, &all[i], deadline_ns) : accept_offer(a, i, &all[i], deadline_ns);
+                r = a->end == END_FIRST ? send_ids(a, i, &all[i], deadline_ns)
+                                        : receive_ids(a, i, &all[i], deadline_ns);
         return r;
 }
 
@@ -170,17 +170,19 @@ static int sysv_attach(struct worker *w) {
                 return r;
         struct queue *q = w->channel;
         long type = TYPE;
-        memcpy(q->message - sizeof type, &type, sizeof type); /* what is received has the same */
+        memcpy(q->message - sizeof type, &type, sizeof type); /* a received message has the same type */
+        for (unsigned char *at = w->source; at && at < w->cold.end; at += w->cold.stride)
+                memcpy(at - sizeof type, &type, sizeof type);
         q->send_id = w->agent->end == END_FIRST ? mine->there : mine->back;
         q->receive_id = w->agent->end == END_FIRST ? mine->back : mine->there;
         return 0;
 }
 
-/* By both ends, whichever comes first: the other may not live to do it. */
+/* Both ends remove the queues, as the other one may have died. */
 static void sysv_close(struct agent *a) {
         struct ids *all = a->transport_data;
         for (uint32_t i = 0; all && i < a->n_workers; i++) {
-                /* that it is gone already is all that can be wrong */
+                /* the only possible error is that the queue is already removed */
                 if (all[i].there >= 0)
                         (void) msgctl(all[i].there, IPC_RMID, NULL);
                 if (all[i].back >= 0)
@@ -190,17 +192,17 @@ static void sysv_close(struct agent *a) {
         a->transport_data = NULL;
 }
 
-static void sysv_effective(const struct agent *a, struct json_writer *w) {
+static void sysv_effective(const struct agent *a, struct effective *e) {
         const struct ids *all = a->transport_data;
         struct msqid_ds ds;
-        queues_effective(a, w);
-        errno = ENOENT; /* where there is no queue to be asked */
+        queues_effective(a, e);
+        errno = ENOENT; /* where no queue exists to query */
         if (all && msgctl(all[0].there, IPC_STAT, &ds) == 0) {
-                json_member_u64(w, "queue_bytes", ds.msg_qbytes);
-                json_member_u64(w, "queue_messages", ds.msg_qbytes / queues_packet(a));
+                effective_add_number(e, SETTING_QUEUE_BYTES, ds.msg_qbytes);
+                effective_add_number(e, SETTING_BUFFER_BYTES, ds.msg_qbytes);
+                effective_add_number(e, SETTING_QUEUE_MESSAGES, ds.msg_qbytes / queues_packet(a));
         } else {
-                json_member_null(w, "queue_bytes");
-                json_member_string(w, "queue_bytes_reason", strerrordesc_np(errno));
+                effective_add_unknown(e, SETTING_QUEUE_BYTES, strerrordesc_np(errno));
         }
 }
 

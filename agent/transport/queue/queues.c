@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Memory of the queues' messages, and what happens when a packet did not go or come at the first call. For
- * transport-msgq-sysv.c and transport-msgq-posix.c; runs in the worker's thread.
+ * Memory of the queues' messages, and the handling of a packet that was not sent or received at the first call. For
+ * msgq-sysv.c and msgq-posix.c; runs in the worker's thread.
  */
 
 #include "agent/transport/queue/queues.h"
@@ -20,7 +20,7 @@ size_t queues_packet(const struct agent *a) {
         return (size_t) (queues_chunked(a) ? a->setup.chunk_bytes : a->setup.point.message_size);
 }
 
-/* 0: try again; else what the caller returns. */
+/* 0: the caller tries again; else its result. */
 static int after_error(struct worker *w, size_t length, size_t moved, const char *what) {
         int error = errno;
         switch (error) {
@@ -28,7 +28,7 @@ static int after_error(struct worker *w, size_t length, size_t moved, const char
                 worker_count(&w->eintr);
                 return moved == 0 && worker_over(w) ? WORKER_STOP : 0;
         case EIDRM:
-        case EINVAL: /* System V: a call that came after the removal; what else it means open() has seen to */
+        case EINVAL: /* System V: a call after the removal; open() has excluded its other causes */
                 return failure_blame(&w->failure, w->agent->peer_role, error,
                                      "removed the queue of thread %" PRIu32 " in message %" PRIu64 ": %s", w->index,
                                      w->messages, strerrordesc_np(error));
@@ -66,7 +66,8 @@ int queue_receive_again(struct worker *w, unsigned char *packet, size_t length, 
 
 int queues_attach(struct worker *w) {
         size_t page = (size_t) sysconf(_SC_PAGESIZE), packet = queues_packet(w->agent);
-        size_t room = (w->size + packet - 1) / packet * packet; /* the last packet's receiver allows for a whole one */
+        size_t room = (w->size + packet - 1) / packet *
+                      packet; /* the receive of the last packet needs room for a whole one */
         struct queue *q = aligned_alloc(WORKER_LINE, (sizeof *q + WORKER_LINE - 1) / WORKER_LINE * WORKER_LINE);
         if (!q)
                 return failure_set(&w->failure, ENOMEM, "no memory for the queue of thread %" PRIu32, w->index);
@@ -94,12 +95,12 @@ int queues_pages(const struct agent *a, struct page_list *list) {
         for (uint32_t i = 0; r == 0 && i < a->n_workers; i++) {
                 const struct queue *q = a->workers[i].channel;
                 if (q)
-                        r = page_list_add(list, "buffer", i, q->memory, q->length);
+                        r = page_list_add(list, PAGES_BUFFER, i, q->memory, q->length);
         }
         return r;
 }
 
-void queues_effective(const struct agent *a, struct json_writer *w) {
+void queues_effective(const struct agent *a, struct effective *e) {
         if (queues_chunked(a))
-                transport_put_chunks(a, w);
+                transport_put_chunks(a, e);
 }

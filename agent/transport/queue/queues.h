@@ -3,32 +3,32 @@
 #define IPCLAB_AGENT_QUEUES_H
 
 /*
- * What System V and POSIX message queues have in common: messages that go whole or, where the set-up says so, in
- * chunks; memory with room for a queue's header in front of a page-aligned message and for a chunk that is shorter than
- * its receiver must allow for. A queue moves a packet or nothing. The cold side is queues.c.
+ * The common parts of System V and POSIX message queues: messages that are sent whole or, where the set-up enables it,
+ * in chunks; memory with room for a queue's header before a page-aligned message, and for a receive of a whole packet
+ * where the last chunk is shorter. A queue moves a packet or nothing. The cold side is queues.c.
  */
 
 #include "agent/loop/loops.h"
 
 #include <stddef.h>
 
-struct json_writer;
+struct effective;
 struct page_list;
 
-/* A worker's, in w->channel. */
+/* A worker's state, in w->channel. */
 struct queue {
         int send_id, receive_id; /* of System V queues; POSIX queues are w->send_fd and w->receive_fd */
-        unsigned char *message;  /* page aligned, room for a header in front and for whole packets behind */
+        unsigned char *message;  /* page aligned, with room for a header before it and for whole packets */
         size_t packet;           /* the longest that goes in one piece: a chunk, or the message */
         unsigned char *memory;
         size_t length; /* of memory */
 };
 
-/* One call: the packet's length, or -1 with errno. */
+/* One system call. Returns the packet's length, or -1 with errno. */
 typedef ssize_t (*queue_call)(struct worker *w, unsigned char *packet, size_t length);
 
-/* Go on after a call that returned n instead of the packet's length, `moved` bytes into the message. 0 once the packet
- * has moved; WORKER_STOP only when moved is 0. */
+/* Continue after a call that returned n instead of the packet's length, `moved` bytes into the message. 0 once the
+ * packet has moved; WORKER_STOP only when moved is 0. */
 int queue_send_again(struct worker *w, unsigned char *packet, size_t length, size_t moved, ssize_t n, queue_call send);
 int queue_receive_again(struct worker *w, unsigned char *packet, size_t length, size_t moved, ssize_t n,
                         queue_call receive);
@@ -88,7 +88,7 @@ LOOP_INLINE int queue_receive_chunks(struct worker *w, unsigned char **ret, queu
         return 0;
 }
 
-/* Bytes of this run's longest packet. */
+/* The length of this run's longest packet in bytes. */
 size_t queues_packet(const struct agent *a);
 bool queues_chunked(const struct agent *a);
 
@@ -96,7 +96,7 @@ bool queues_chunked(const struct agent *a);
 int queues_attach(struct worker *w);
 void queues_detach(struct worker *w);
 int queues_pages(const struct agent *a, struct page_list *list);
-/* chunk_bytes and chunks_per_message, where there are any. */
-void queues_effective(const struct agent *a, struct json_writer *w);
+/* Adds chunk_bytes and chunks_per_message, where messages are sent in chunks. */
+void queues_effective(const struct agent *a, struct effective *e);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Shared memory full of rings. The leaders make and pass it; each worker touches what it reads from, waits until its
- * peer has done the same, and maps the rest. The words by which the workers wait for each other lie in the control
- * page, which the first end's leader has touched before it is passed on.
+ * Shared memory full of rings. The leaders make and pass it; each worker touches the rings that it reads from, waits
+ * until its peer has done the same, and maps the rest. The words by which the workers wait for each other lie in the
+ * control page, which the first end's leader touches before it passes the memory on.
  */
 
 #include "agent/transport/ring/area.h"
@@ -14,21 +14,21 @@
 #include "agent/os/procfs.h"
 #include "agent/proof/proof.h"
 #include "agent/transport/transport.h"
-#include "schema/json/json.h"
+#include "schema/protocol/effective.h"
 
 #include <inttypes.h>
 #include <sys/mman.h>
 
 #define TOUCHED_LOOK_NS (50 * NSEC_PER_USEC)
-#define COPY_ROUNDS 5u                      /* at least, of which the best counts */
-#define COPY_NS (6 * NSEC_PER_MSEC)         /* all of them, at least: others may be at work on the machine */
-#define COPY_ROUND_NS (200 * NSEC_PER_USEC) /* at least so long, and as much as the ring holds */
-#define COPY_BYTES_MAX (UINT64_C(64) << 20) /* of a message, and of a ring; more of it tells nothing new */
+#define COPY_ROUNDS 5u                      /* at least; the best one is used */
+#define COPY_NS (6 * NSEC_PER_MSEC)         /* for all of them, at least, as other processes may use the machine */
+#define COPY_ROUND_NS (200 * NSEC_PER_USEC) /* for each, at least, and once around the ring */
+#define COPY_BYTES_MAX (UINT64_C(64) << 20) /* of a message, and of a ring; more do not change the result */
 #define ALL_THREADS 0u
 
 enum direction { THERE, BACK };
 
-/* --- the loops, one set for each way to wait --- */
+/* --- the loops, one set for each wait mode --- */
 
 #define RING_LOOPS(prefix, wait)                                                                                       \
         LOOP_INLINE int prefix##_send(struct worker *w, unsigned char *message) {                                      \
@@ -53,7 +53,8 @@ enum direction { THERE, BACK };
         TRANSPORT_LOOPS(prefix, prefix##_channel);                                                                     \
         static int prefix##_ring_sender(struct worker *w) {                                                            \
                 struct ring_channel *c = w->channel;                                                                   \
-                bool alike = w->pace_ns == 0 && w->agent->setup.verify != VERIFY_CHECKSUM;                             \
+                bool written = w->agent->setup.verify == VERIFY_CHECKSUM;                                              \
+                bool alike = w->pace_ns == 0 && !written && !loop_is_sourced(w);                                       \
                 return alike ? ring_sender(w, &c->out, wait) : prefix##_loops.sender(w);                               \
         }                                                                                                              \
         static int prefix##_ring_receiver(struct worker *w) {                                                          \
@@ -86,7 +87,7 @@ const struct transport_loops *ring_area_loops(const struct agent *a) {
         }
 }
 
-/* --- where things lie --- */
+/* --- addresses --- */
 
 static unsigned char *ring_memory(const struct ring_area *area, uint32_t thread, enum direction d) {
         uint64_t number = (uint64_t) thread * area->layout.directions + d;
@@ -97,7 +98,7 @@ static uint32_t *touched_word(const struct ring_area *area, uint32_t thread, enu
         return (uint32_t *) (void *) area->memory + thread * area->layout.directions + d;
 }
 
-/* Which ring an end writes into, and which it reads from; a stream has the one there only. */
+/* The directions of the rings that an end writes to and reads from; a stream only has the first. */
 static enum direction direction_out(enum end end) {
         return end == END_FIRST ? THERE : BACK;
 }
@@ -135,8 +136,8 @@ static int map(struct agent *a, struct ring_area *area) {
         return 0;
 }
 
-/* madvise() tells what a store would be killed for: no free huge page on the node, no room in the file system. Kernels
- * before 5.14 cannot, and are given the store. */
+/* madvise() returns the error for which a store would be killed: no free huge page on the node, no room in the file
+ * system. Kernels before 5.14 lack this advice, and the pages are stored to. */
 static int touch(struct failure *f, const struct ring_area *area, unsigned char *memory, uint64_t bytes) {
         if (madvise(memory, bytes, MADV_POPULATE_WRITE) == 0)
                 return 0;
@@ -193,7 +194,7 @@ int ring_area_open(struct agent *a, const struct ring_carrier *carrier) {
         return a->end == END_FIRST ? open_first(a, area, deadline_ns) : open_second(a, area, deadline_ns);
 }
 
-/* The memory stays until the process ends: after a failure workers may still be at work in it. */
+/* The memory stays until the process ends: after a failure workers may still use it. */
 void ring_area_close(struct agent *a) {
         struct ring_area *area = a->transport_data;
         if (!area || !workers_resting(a))
@@ -209,7 +210,7 @@ void ring_area_close(struct agent *a) {
 
 /* --- the worker's part --- */
 
-/* The pages of the ring that this worker reads from become its own. */
+/* Touches the pages of the ring that this worker reads from, which places them for it. */
 static int touch_own(struct worker *w, struct ring_area *area, enum direction d) {
         const struct agent_placement *p = &w->agent->setup.placement;
         struct policy_saved saved;
@@ -227,16 +228,18 @@ static int touch_own(struct worker *w, struct ring_area *area, enum direction d)
         return r;
 }
 
-/* Endless but for the leader, who ends the process when its peer is gone or the workers take too long. */
+/* This wait has no deadline of its own: the leader ends the process when its peer is gone or the workers exceed
+ * theirs. */
 static void wait_touched(const struct ring_area *area, uint32_t thread, enum direction d) {
         const struct timespec pause = {.tv_nsec = TOUCHED_LOOK_NS};
         while (!__atomic_load_n(touched_word(area, thread, d), __ATOMIC_ACQUIRE))
                 (void) nanosleep(&pause, NULL);
 }
 
-/* Copies the message into slot after slot from *slot on, as ring_sender() would with nobody to tell, until it has been
- * `least` bytes and a round's time: bytes per second. The states of the slots, which nobody looks at yet, are left
- * alone. By a view of its own, which the compiler knows no store to reach: no sender is to be faster. */
+/* Copies the message into slot after slot from *slot on, as ring_sender() without publishing, until `least` bytes and a
+ * round's time have passed. Returns bytes per second. The states of the slots, which no reader checks yet, are
+ * unchanged. It uses a local copy of the ring, which the compiler knows that no store aliases, so that no sender is
+ * faster. */
 static uint64_t copy_on(const struct worker *w, const struct ring *given, size_t size, unsigned char **slot,
                         uint64_t least) {
         const struct ring view = *given, *r = &view;
@@ -261,8 +264,8 @@ static uint64_t copy_on(const struct worker *w, const struct ring *given, size_t
         return (uint64_t) ((double) bytes * 1e9 / (double) ns);
 }
 
-/* How fast this thread copies its message into the ring when nobody reads it: no message can be sent faster. Once round
- * before, as the lines still lie where they were touched, and so far in each round. */
+/* Measures how fast this thread copies its message into the ring without a reader, which bounds the rate of sending.
+ * One uncounted pass around the ring fetches the lines from the CPU that touched them; each round covers the ring. */
 static uint64_t measure_copy(const struct worker *w, const struct ring *r) {
         size_t size = r->size < COPY_BYTES_MAX ? r->size : COPY_BYTES_MAX;
         uint64_t all = (uint64_t) r->n_slots * size, least = all < COPY_BYTES_MAX ? all : COPY_BYTES_MAX, best = 0;
@@ -314,21 +317,21 @@ unsigned char *ring_area_out(const struct worker *w) {
         return has_direction(area, out) ? ring_memory(area, w->index, out) : NULL;
 }
 
-/* --- what is told --- */
+/* --- the report --- */
 
 int ring_area_pages(const struct agent *a, struct page_list *list) {
         const struct ring_area *area = a->transport_data;
         enum direction in = direction_in(a->end);
-        int r = page_list_add_mapped(list, "ring", area->memory, area->layout.area_bytes); /* at both ends */
+        int r = page_list_add_mapped(list, PAGES_RING, area->memory, area->layout.area_bytes); /* at both ends */
         for (uint32_t i = 0; has_direction(area, in) && r == 0 && i < a->n_workers; i++)
-                r = page_list_add(list, "ring", i, ring_memory(area, i, in), area->layout.ring_bytes);
+                r = page_list_add(list, PAGES_RING, i, ring_memory(area, i, in), area->layout.ring_bytes);
         return r;
 }
 
-void ring_area_put_waits(const struct agent *a, struct json_writer *w) {
+void ring_area_put_waits(const struct agent *a, struct effective *e) {
         uint64_t sleeps = 0, wakes = 0;
         if (a->setup.point.wait == WAIT_HYBRID)
-                json_member_u64(w, "spin_ns", RING_SPIN_NS);
+                effective_add_number(e, SETTING_SPIN_NS, RING_SPIN_NS);
         if (a->setup.point.wait == WAIT_SPIN)
                 return;
         for (uint32_t i = 0; i < a->n_workers; i++) {
@@ -336,11 +339,11 @@ void ring_area_put_waits(const struct agent *a, struct json_writer *w) {
                 sleeps += c->in.sleeps + c->out.sleeps;
                 wakes += c->in.wakes + c->out.wakes;
         }
-        json_member_u64(w, "futex_waits", sleeps);
-        json_member_u64(w, "futex_wakes", wakes);
+        effective_add_number(e, SETTING_FUTEX_WAITS, sleeps);
+        effective_add_number(e, SETTING_FUTEX_WAKES, wakes);
 }
 
-/* On how many CPUs the workers are at once. */
+/* The number of CPUs that the workers share. */
 static uint32_t cpus_of(const struct agent *a) {
         size_t n = a->setup.placement.n_cpus;
         if (n == 0) /* not pinned */
@@ -348,37 +351,38 @@ static uint32_t cpus_of(const struct agent *a) {
         return n < a->n_workers ? (uint32_t) n : a->n_workers;
 }
 
-/* Threads that share a CPU were measured one after the other, each with all of it. */
+/* The sum of the rates assumes a CPU for each thread: threads that share a CPU were measured one after the other. */
 static uint64_t copy_rate(const struct agent *a) {
         const struct ring_area *area = a->transport_data;
         return (uint64_t) ((double) area->copy_rate * cpus_of(a) / a->n_workers);
 }
 
-void ring_area_effective(const struct agent *a, struct json_writer *w) {
+void ring_area_effective(const struct agent *a, struct effective *e) {
         const struct ring_area *area = a->transport_data;
         const struct ring_layout *l = &area->layout;
-        json_member_u64(w, "ring_bytes", l->slots * l->slot_bytes);
-        json_member_u64(w, "ring_messages", l->slots);
-        json_member_u64(w, "ring_slot_bytes", l->slot_bytes);
-        json_member_u64(w, "shared_bytes", l->area_bytes);
-        uint64_t page_bytes = page_sizes_most(&a->proof->sizes, "ring");
+        effective_add_number(e, SETTING_RING_BYTES, l->slots * l->slot_bytes);
+        effective_add_number(e, SETTING_BUFFER_BYTES, l->slots * l->slot_bytes);
+        effective_add_number(e, SETTING_RING_MESSAGES, l->slots);
+        effective_add_number(e, SETTING_RING_SLOT_BYTES, l->slot_bytes);
+        effective_add_number(e, SETTING_SHARED_BYTES, l->area_bytes);
+        uint64_t page_bytes = page_sizes_most(&a->proof->sizes, PAGES_RING);
         if (page_bytes) {
-                json_member_u64(w, "page_bytes", page_bytes);
-                json_member_bool(w, "huge_pages", page_bytes > (uint64_t) sysconf(_SC_PAGESIZE));
+                effective_add_number(e, SETTING_PAGE_BYTES, page_bytes);
+                effective_add_bool(e, SETTING_HUGE_PAGES, page_bytes > (uint64_t) sysconf(_SC_PAGESIZE));
         } else {
-                json_member_null(w, "page_bytes");
-                json_member_null(w, "huge_pages");
-                json_member_string(w, "page_bytes_reason", "in which pages the rings are mapped cannot be known");
+                effective_add_null(e, SETTING_PAGE_BYTES);
+                effective_add_null(e, SETTING_HUGE_PAGES);
+                effective_add_reason(e, SETTING_PAGE_BYTES, "the page sizes of the rings cannot be read");
         }
-        json_member_string(w, "ring_pages_of", "receiver");
-        json_member_string(w, "receiver_reads", "in place");
+        effective_add_text(e, SETTING_RING_PAGES_OF, "receiver");
+        effective_add_text(e, SETTING_RECEIVER_READS, "in place");
         if (has_direction(area, direction_in(a->end))) {
                 const struct ring_channel *c = a->workers[0].channel; /* as all the others' */
-                json_member_u64(w, "gather_ns", c->in.gather_ns);
+                effective_add_number(e, SETTING_GATHER_NS, c->in.gather_ns);
         }
-        ring_area_put_waits(a, w);
+        ring_area_put_waits(a, e);
         if (has_direction(area, direction_out(a->end)))
-                json_member_u64(w, "memcpy_bytes_per_second", copy_rate(a));
+                effective_add_number(e, SETTING_MEMCPY_BYTES_PER_SECOND, copy_rate(a));
         if (area->carrier->effective)
-                area->carrier->effective(area, w);
+                area->carrier->effective(area, e);
 }

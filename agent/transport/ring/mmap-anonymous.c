@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * A shared anonymous mapping, which both ends have from the program that they descend from: it was made before there
- * were two of them (twin.c), untouched, so that each page still goes to the node of whoever owns its ring.
+ * A shared anonymous mapping, which a program shares with its forked peer: it was made before the fork (fork-peer.c),
+ * untouched, so that each page is placed on the node of the ring's owner.
  */
 
 #include "agent/transport/ring/area.h"
@@ -11,7 +11,7 @@
 #include <inttypes.h>
 
 static int take_inherited(struct agent *a, struct ring_area *area) {
-        const struct twin_memory *m = &a->inherited;
+        const struct forked_memory *m = &a->inherited;
         if (!m->memory)
                 return failure_set(&a->failure, EINVAL, "this agent was started alone, and has inherited no memory");
         if (m->length != area->layout.area_bytes || m->huge != area->huge)
@@ -23,7 +23,7 @@ static int take_inherited(struct agent *a, struct ring_area *area) {
         return 0;
 }
 
-/* The id that is sent says only that the control page is there. */
+/* The id that is sent has no meaning beyond the completion of the control page. */
 static int mmap_anonymous_make(struct agent *a, struct ring_area *area) {
         area->id = 0;
         return take_inherited(a, area);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * A shared mapping of a file in the run's directory. The file loses its name as soon as it is open and is passed on as
- * a descriptor. What it lies on is told: on tmpfs it is memory and nothing else; on a disk's file system the kernel
- * writes the pages that were changed back from time to time, and the figure has that in it.
+ * A shared mapping of a file in the run's directory. The file is unlinked as soon as it is open and is passed on as a
+ * descriptor. The report names the file system: on tmpfs the file is memory only; on a disk's file system the kernel
+ * writes changed pages back from time to time, which the figures include.
  */
 
 #include "agent/os/filesystem.h"
 #include "agent/transport/ring/area.h"
 #include "agent/transport/transport.h"
-#include "schema/json/json.h"
+#include "schema/protocol/effective.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -33,8 +33,8 @@ static int mmap_file_make(struct agent *a, struct ring_area *area) {
         return 0;
 }
 
-static void mmap_file_effective(const struct ring_area *area, struct json_writer *w) {
-        filesystem_put(w, area->fd);
+static void mmap_file_effective(const struct ring_area *area, struct effective *e) {
+        filesystem_put(e, area->fd);
 }
 
 static const struct ring_carrier mmap_file = {.make = mmap_file_make, .effective = mmap_file_effective};

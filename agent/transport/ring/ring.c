@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The waits of ring.h, and what they need of the kernel. */
+/* The waits of ring.h, and their system calls. */
 
 #include "agent/transport/ring/ring.h"
 
@@ -9,12 +9,12 @@
 #include <linux/futex.h>
 #include <sys/syscall.h>
 
-#define LOOKS_PER_CLOCK 64u /* of a hybrid wait */
+#define LOOKS_PER_CLOCK 64u /* loads per clock reading in a hybrid wait */
 
 void ring_init(struct ring *r, const struct ring_layout *layout, unsigned char *memory, size_t size) {
         *r = (struct ring){
                 .at = {.slot = memory + RING_HEAD_BYTES, .due = 2, .left = layout->slots},
-                .tell_every = layout->slots < 4 ? 1 : layout->slots / 4,
+                .publish_interval = layout->slots < 4 ? 1 : layout->slots / 4,
                 .slot_bytes = layout->slot_bytes,
                 .message_at = layout->message_at,
                 .size = size,
@@ -30,7 +30,7 @@ void ring_init(struct ring *r, const struct ring_layout *layout, unsigned char *
 
 void ring_init_reader(struct ring *r, bool may_stop, bool gathers) {
         r->may_stop = may_stop;
-        r->at.left = r->tell_every;
+        r->at.left = r->publish_interval;
         r->gather_ns = 0;
         if (!gathers || r->n_slots < RING_GATHER_SLOTS)
                 return;
@@ -41,10 +41,11 @@ void ring_init_reader(struct ring *r, bool may_stop, bool gathers) {
 
 void ring_wake(struct ring *r, uint32_t *word) {
         r->wakes++;
-        (void) syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0); /* fails for no word that could be slept on */
+        (void) syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL,
+                       0); /* cannot fail for a word that FUTEX_WAIT accepts */
 }
 
-/* One wait: how often it has looked, and since when. */
+/* One wait: its number of loads, and when its spin ends. */
 struct patience {
         uint32_t looks;
         uint64_t until_ns;
@@ -61,8 +62,8 @@ static bool may_spin(struct patience *p, enum wait_mode wait) {
         return now < p->until_ns;
 }
 
-/* The word was `seen`, which is not what is waited for. Looks away for a moment, or sleeps until it is told anew. An
- * interruption is no news: the caller looks again. */
+/* The word was `seen`, which is not the awaited value. Relaxes the CPU once, or sleeps until a wake-up. The caller
+ * loads the word again, also after an interruption. */
 static int pass_time(struct worker *w, struct ring *r, uint32_t *word, uint32_t seen, struct patience *p,
                      enum wait_mode wait) {
         if (may_spin(p, wait)) {
@@ -84,7 +85,7 @@ static int pass_time(struct worker *w, struct ring *r, uint32_t *word, uint32_t 
                            w->agent->peer_role, strerrordesc_np(errno));
 }
 
-/* Whether the message is there that comes `messages` after the next one; of at most the ring's slots. */
+/* Whether the message that follows the next one by `messages`, at most the ring's slots, is published. */
 static bool has_message(const struct ring *r, struct ring_cursor at, uint32_t messages) {
         unsigned char *slot = at.slot + messages * r->slot_bytes;
         if (slot >= r->end)
@@ -93,21 +94,22 @@ static bool has_message(const struct ring *r, struct ring_cursor at, uint32_t me
 }
 
 static void let_gather(const struct worker *w, struct ring *r, struct ring_cursor at) {
-        if (worker_messages(w) + 1 + r->tell_every >= worker_limit(w)) /* as many may not come any more */
+        if (worker_messages(w) + 1 + r->publish_interval >=
+            worker_limit(w)) /* the count may end before as many messages */
                 return;
-        if (r->barren > 0) {
-                r->barren--;
+        if (r->skip > 0) {
+                r->skip--;
                 return;
         }
         uint64_t until_ns = util_now_ns() + r->gather_ns;
         while (util_now_ns() < until_ns)
                 ring_relax();
         if (!has_message(r, at, RING_BATCH - 1))
-                r->barren = RING_BARREN_PAUSES;
+                r->skip = RING_SKIPPED_PAUSES;
 }
 
 void ring_fall_back(const struct worker *w, struct ring *r, struct ring_cursor at) {
-        if (!has_message(r, at, r->tell_every))
+        if (!has_message(r, at, r->publish_interval))
                 let_gather(w, r, at);
 }
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * POSIX shared memory (man 7 shm_overview). /dev/shm has no namespace of its own, so the object loses its random name
- * before anything else is done with it, and is passed on as a descriptor. shm_open(3) knows no huge pages: where those
- * are asked for the object is a memfd (man 2 memfd_create), which is the same but for never having had a name.
+ * POSIX shared memory (man 7 shm_overview). /dev/shm has no namespace of its own, so the object is unlinked before any
+ * other use, and is passed on as a descriptor. shm_open(3) has no huge pages: where they are requested the object is a
+ * memfd (man 2 memfd_create), which differs only in never having had a name.
  */
 
 #include "agent/transport/ring/area.h"
 #include "agent/transport/transport.h"
-#include "schema/json/json.h"
+#include "schema/protocol/effective.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -43,8 +43,8 @@ static int shm_posix_make(struct agent *a, struct ring_area *area) {
         return 0;
 }
 
-static void shm_posix_effective(const struct ring_area *area, struct json_writer *w) {
-        json_member_string(w, "object", area->huge ? "memfd_create" : "shm_open");
+static void shm_posix_effective(const struct ring_area *area, struct effective *e) {
+        effective_add_text(e, SETTING_OBJECT, area->huge ? "memfd_create" : "shm_open");
 }
 
 static const struct ring_carrier shm_posix = {.make = shm_posix_make, .effective = shm_posix_effective};

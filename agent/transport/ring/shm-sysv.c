@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * System V shared memory (man 2 shmget), private, so that it has no key that another could find; its id is passed on
- * by value. It is marked for removal as soon as the first end has it attached: Linux lets the second attach it all the
- * same, and it goes with the last of the two, however they end.
+ * System V shared memory (man 2 shmget), private, so that it has no key by which another process could open it; its id
+ * is passed on by value. It is marked for removal as soon as the first end has attached it: on Linux the second end can
+ * still attach it, and the kernel frees it when both have ended.
  */
 
 #include "agent/transport/ring/area.h"

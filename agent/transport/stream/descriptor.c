@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * What happens when a read or write did not move a whole message: parts, interruptions, descriptors that are not ready,
- * a peer that is gone. Called from the hot functions in descriptor.h, in the worker's thread. And how many descriptors
- * there may be, which the leader sees to.
+ * The handling of a read or write that did not move a whole message: parts, interruptions, descriptors that are not
+ * ready, a peer that is gone. The hot functions in descriptor.h call it in the worker's thread. And the limit of
+ * descriptors, which the leader raises.
  */
 
 #include "agent/transport/stream/descriptor.h"
@@ -17,12 +17,12 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#define POLL_MS 100 /* how often a worker that waits for a descriptor looks at its limit */
+#define POLL_MS 100 /* interval at which a worker that waits for a descriptor checks its limit */
 
 int descriptor_reserve(struct agent *a) {
         struct rlimit limit;
         rlim_t need = point_descriptors(&a->setup.point);
-        /* Counters do without where the hard limit is lower, and say so; the run does not. */
+        /* Where the hard limit is lower, counters are left out and reported so; the run itself fails. */
         rlim_t wish = need + (rlim_t) a->n_workers * PERF_HANDLES_MAX;
         if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
                 return failure_set(&a->failure, errno, "getrlimit: %s", strerrordesc_np(errno));
@@ -38,7 +38,7 @@ int descriptor_reserve(struct agent *a) {
         return 0;
 }
 
-/* 0: try again; else what the caller returns. `moved` bytes of the message have gone so far. */
+/* 0: the caller tries again; else its result. `moved` bytes of the message have been moved so far. */
 static int after_error(struct worker *w, int fd, short events, size_t moved, const char *what) {
         int error = errno;
         switch (error) {
@@ -48,7 +48,7 @@ static int after_error(struct worker *w, int fd, short events, size_t moved, con
         case EAGAIN: {
                 worker_count(&w->eagain);
                 struct pollfd p = {.fd = fd, .events = events};
-                (void) poll(&p, 1, POLL_MS); /* whatever it says, the next call says it better */
+                (void) poll(&p, 1, POLL_MS); /* its result is ignored, as the next call returns the error */
                 return moved == 0 && worker_over(w) ? WORKER_STOP : 0;
         }
         case EPIPE:

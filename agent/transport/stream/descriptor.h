@@ -3,13 +3,13 @@
 #define IPCLAB_AGENT_DESCRIPTOR_H
 
 /*
- * Messages over byte-stream descriptors by read(2) and write(2): the hot functions of pipes, FIFOs and whatever else is
- * a blocking stream. What comes in parts is completed and counted; the cold side is descriptor.c.
+ * Messages over byte-stream descriptors by read(2) and write(2): the hot functions of pipes, FIFOs and other blocking
+ * streams. A message that moves in parts is completed, and its parts are counted; the cold side is descriptor.c.
  *
  * The calls go through syscall(2): glibc's read() and write() are cancellation points, which in a program with threads
  * costs two locked instructions each. That, and the reference that the kernel takes on a file while two threads share
- * the descriptor table (leader.c gives it up), made a write and a read of one byte 29 % dearer than in a program with
- * one thread; without both it is the same to 0.5 %.
+ * the descriptor table (leader.c unshares it), made a write and a read of one byte 29 % more expensive than in a
+ * program with one thread; without both the cost is equal within 0.5 %.
  */
 
 #include "agent/loop/loops.h"
@@ -25,16 +25,16 @@ static inline ssize_t descriptor_read(int fd, void *data, size_t length) {
         return syscall(SYS_read, fd, data, length);
 }
 
-/* Room for all descriptors of the set-up's point in this process: raises the soft limit. 0; negative errno with
+/* Raises the soft limit, to make room for all descriptors of the set-up's point in this process. 0; negative errno with
  * a->failure. In the leader, before anything is opened. */
 int descriptor_reserve(struct agent *a);
 
-/* Go on after a first call that returned n (-1: errno) instead of the whole message. */
+/* Continue after a first call that returned n (-1: errno) instead of the whole message. */
 int descriptor_send_rest(struct worker *w, const unsigned char *message, ssize_t n);
 int descriptor_receive_rest(struct worker *w, unsigned char *message, ssize_t n);
 
-/* The same for other ways to send and to receive: again() and more() make the next call, for what lies behind the first
- * `sent` or `got` bytes; `what` is the call's name, for messages. */
+/* The same for other calls: again() and more() make the next call, for the bytes after the first `sent` or `got`;
+ * `what` is the call's name, for messages. */
 typedef ssize_t (*descriptor_again)(struct worker *w, const unsigned char *message, size_t sent);
 int descriptor_finish_send(struct worker *w, const unsigned char *message, ssize_t n, descriptor_again again,
                            const char *what);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Named pipes in the run's directory: one per thread and direction. The first end makes the names; each end opens what
- * it uses by name; as soon as both have, the names go. Opening is done without blocking, reader before writer, in an
- * order that both ends keep, so that a peer that died cannot hang the other in open(2).
+ * Named pipes in the run's directory: one per thread and direction. The first end makes the names; each end opens its
+ * FIFOs by name; as soon as both have, the names are removed. The ends open without blocking, reader before writer, in
+ * a fixed order, so that a dead peer cannot block the other in open(2).
  *
  *      first   mkfifo, open back for reading       "made"
  *      second  open there for reading, back for writing        "opened"
@@ -27,7 +27,7 @@
 enum direction { THERE, BACK };
 
 struct fifo_names {
-        uint32_t made; /* of how many threads names may exist */
+        uint32_t made; /* number of threads whose names may exist */
 };
 
 static void name_of(uint32_t thread, enum direction d, char name[NAME_SIZE]) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * What happens when a packet did not go, or come, at the first call: interruptions, queues that are full, packets of
- * a wrong length, a peer that is gone. Called from the hot functions in packet.h, in the worker's thread.
+ * The handling of a packet that was not sent or received at the first call: interruptions, full queues, packets of a
+ * wrong length, a peer that is gone. The hot functions in packet.h call it in the worker's thread.
  */
 
 #include "agent/transport/stream/packet.h"
@@ -11,9 +11,9 @@
 #include <poll.h>
 #include <string.h>
 
-#define POLL_MS 100 /* how often a worker that waits for room looks at its limit */
+#define POLL_MS 100 /* interval at which a worker that waits for room checks its limit */
 
-/* 0: try again; else what the caller returns. */
+/* 0: the caller tries again; else its result. */
 static int after_error(struct worker *w, int fd, short events, size_t length, size_t moved, const char *what) {
         int error = errno;
         struct pollfd p = {.fd = fd, .events = events};
@@ -24,7 +24,7 @@ static int after_error(struct worker *w, int fd, short events, size_t length, si
         case EAGAIN:
         case ENOBUFS:
                 worker_count(&w->eagain);
-                (void) poll(&p, 1, POLL_MS); /* whatever it says, the next call says it better */
+                (void) poll(&p, 1, POLL_MS); /* its result is ignored, as the next call returns the error */
                 return moved == 0 && worker_over(w) ? WORKER_STOP : 0;
         case EMSGSIZE:
                 return failure_set(&w->failure, error,

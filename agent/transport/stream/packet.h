@@ -5,7 +5,7 @@
 /*
  * Messages over descriptors that keep boundaries (datagrams, sequenced packets): the hot functions. A send moves a
  * packet or nothing, so there are no partial ones to complete; a packet of another length than was sent is a failure.
- * Where the spec asks for chunks, a message is several packets, and has moved when the last one has. The cold side is
+ * Where the spec enables chunks, a message is several packets, and has moved when the last one has. The cold side is
  * packet.c.
  */
 
@@ -24,13 +24,13 @@ static inline ssize_t packet_read(int fd, void *data, size_t length) {
         return syscall(SYS_recvfrom, fd, data, length, MSG_TRUNC, NULL, NULL);
 }
 
-/* For other ways to send: again() makes the next call, for the message's bytes [from, from + length). As
- * packet_send_again(), `from` bytes into the message. */
+/* For other calls: again() makes the next one, for the message's bytes [from, from + length). As packet_send_again(),
+ * `from` bytes into the message. */
 typedef ssize_t (*packet_again)(struct worker *w, size_t from, size_t length);
 int packet_finish_send(struct worker *w, size_t from, size_t length, ssize_t n, packet_again again);
 
-/* Go on after a first call that returned n (-1: errno) for a packet of `length` bytes, `moved` bytes into the message.
- * 0 once the packet has moved; WORKER_STOP only when moved is 0. */
+/* Continue after a first call that returned n (-1: errno) for a packet of `length` bytes, `moved` bytes into the
+ * message. 0 once the packet has moved; WORKER_STOP only when moved is 0. */
 int packet_send_again(struct worker *w, const unsigned char *packet, size_t length, size_t moved, ssize_t n);
 int packet_receive_again(struct worker *w, unsigned char *packet, size_t length, size_t moved, ssize_t n);
 typedef ssize_t (*packet_reader)(struct worker *w, unsigned char *packet, size_t length);
@@ -75,7 +75,7 @@ LOOP_INLINE int packet_send_chunks(struct worker *w, unsigned char *message) {
         return 0;
 }
 
-/* The same with another way to send: part() for the chunk(w, moved) bytes behind the first `moved` ones. */
+/* The same with another call: part() sends the chunk(w, moved) bytes after the first `moved` ones. */
 typedef size_t (*packet_chunks)(const struct worker *w, size_t moved);
 LOOP_INLINE int packet_send_parts(struct worker *w, packet_chunks chunk, packet_again part) {
         for (size_t moved = 0, length; moved < w->size; moved += length) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The three ways of a message into a pipe, for transport-pipe.c and transport-fifo.c; all are read by read(2).
+ * The three ways to send a message into a pipe, for pipe.c and fifo.c; the receiver uses read(2) in all of them.
  *
  *      two-copy   write     into the kernel, and out of it
  *      one-copy   writev    the same, without packing the message's fields together first
@@ -13,7 +13,7 @@
 #include "agent/transport/stream/pipes.h"
 #include "agent/transport/stream/splice.h"
 #include "agent/transport/transport.h"
-#include "schema/json/json.h"
+#include "schema/protocol/effective.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -89,7 +89,7 @@ const struct transport_loops *pipes_loops(const struct agent *a) {
         return modes[a->setup.point.copy_mode].loops;
 }
 
-/* A receiver sends nothing and needs no memory for it. */
+/* A receiver sends nothing and needs no memory for sending. */
 int pipes_attach(struct worker *w) {
         const struct point *p = &w->agent->setup.point;
         struct fields *fields = NULL;
@@ -129,25 +129,25 @@ int pipes_pages(const struct agent *a, struct page_list *list) {
                 if (!w->channel)
                         continue;
                 r = a->setup.point.copy_mode == COPY_ONE
-                            ? page_list_add(list, "buffer", i, f->memory, f->length)
-                            : page_list_add(list, "buffer", i, p->memory, p->count * p->stride);
+                            ? page_list_add(list, PAGES_BUFFER, i, f->memory, f->length)
+                            : page_list_add(list, PAGES_BUFFER, i, p->memory, p->count * p->stride);
         }
         return r;
 }
 
-void pipes_modes_effective(const struct agent *a, struct json_writer *w) {
+void pipes_modes_effective(const struct agent *a, struct effective *e) {
         enum copy_mode mode = a->setup.point.copy_mode;
         const struct worker *first = &a->workers[0];
 
         if (first->send_fd < 0)
                 return;
-        json_member_string(w, "send_method", modes[mode].method);
+        effective_add_text(e, SETTING_SEND_METHOD, modes[mode].method);
         if (mode == COPY_ONE) {
                 const struct fields *f = first->channel;
-                json_member_u64(w, "fields", f->n);
+                effective_add_number(e, SETTING_FIELDS, f->n);
         } else if (mode == COPY_ZERO) {
                 const struct splice_pool *p = first->channel;
-                json_member_u64(w, "pool_buffers", p->count);
-                json_member_u64(w, "pool_bytes", p->count * p->stride);
+                effective_add_number(e, SETTING_POOL_BUFFERS, p->count);
+                effective_add_number(e, SETTING_POOL_BYTES, p->count * p->stride);
         }
 }

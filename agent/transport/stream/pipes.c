@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Pipe sizes (man 7 pipe, man 2 fcntl), for transport-pipe.c and transport-fifo.c. */
+/* Pipe sizes (man 7 pipe, man 2 fcntl), for pipe.c and fifo.c. */
 
 #include "agent/transport/stream/pipes.h"
 
 #include "agent/base/agent.h"
-#include "schema/json/json.h"
+#include "schema/protocol/effective.h"
 #include "schema/util.h"
 
 #include <fcntl.h>
@@ -45,19 +45,19 @@ static void widen(int fd, int *least, int *most) {
                 *most = size;
 }
 
-void pipes_effective(const struct agent *a, struct json_writer *w) {
+void pipes_effective(const struct agent *a, struct effective *e) {
         int least = -1, most = -1;
-        pipes_modes_effective(a, w);
+        pipes_modes_effective(a, e);
         for (uint32_t i = 0; i < a->n_workers; i++) {
                 widen(a->workers[i].send_fd, &least, &most);
                 widen(a->workers[i].receive_fd, &least, &most);
         }
         if (least < 0) {
-                json_member_null(w, "pipe_size");
-                json_member_string(w, "pipe_size_reason", "F_GETPIPE_SZ failed");
+                effective_add_unknown(e, SETTING_PIPE_SIZE, "F_GETPIPE_SZ failed");
                 return;
         }
-        json_member_i64(w, "pipe_size", least);
+        effective_add_number(e, SETTING_PIPE_SIZE, (uint64_t) least);
+        effective_add_number(e, SETTING_BUFFER_BYTES, (uint64_t) least);
         if (most != least)
-                json_member_i64(w, "pipe_size_max", most);
+                effective_add_number(e, SETTING_PIPE_SIZE_MAX, (uint64_t) most);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The memory that vmsplice(2) sends from; see splice.h. Owned by the worker that sends. */
+/* The memory that vmsplice(2) sends from; see splice.h. The sending worker owns it. */
 
 #include "agent/transport/stream/splice.h"
 

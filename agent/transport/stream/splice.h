@@ -5,9 +5,9 @@
 /*
  * Messages into a pipe by vmsplice(2): the pipe takes references to the sender's pages, and only the reader copies.
  *
- * The pages stay the sender's (no SPLICE_F_GIFT: a gift may become somebody's page cache, and its giver may never
- * write to it again), so what it writes to them before the reader has been there, the reader gets. No call tells when
- * that is; but the pipe's size does:
+ * The pages stay the sender's (no SPLICE_F_GIFT: a gifted page may become page cache, and its giver must never write to
+ * it again), so the reader gets anything that the sender writes to them before it has read them. No call reports when
+ * they have been read; but the pipe's size determines it:
  *
  *      A pipe has C slots, and vmsplice fills one with each page, or part of a page, of a message; a message begins at
  * a page's begin, so that it takes p = ceil(size / page) slots, however many calls it goes in. Slots are filled and
@@ -18,8 +18,8 @@
  * slots in all, of which the first mp - C are empty. It was last used for message m - B, whose last slot is number (m -
  * B + 1) p - 1. That is among the first mp - C when (B - 1) p >= C: B = ceil(C / p) + 1.
  *
- * A pool of this size needs no waiting and no help from the reader. C is the pipe's effective size in pages, which
- * nobody changes once the channel is open.
+ * A pool of this size needs no waiting and no messages from the reader. C is the pipe's effective size in pages, which
+ * does not change while the channel is open.
  *
  * Source: man 2 vmsplice; Linux fs/splice.c (vmsplice_to_pipe, iter_to_pipe), fs/pipe.c (pipe_read).
  */
@@ -36,11 +36,11 @@ struct splice_pool {
         size_t count, next;
 };
 
-/* How many buffers of `size` bytes a pipe of pipe_size bytes needs. */
+/* Returns the number of buffers of `size` bytes for a pipe of pipe_size bytes. */
 size_t splice_buffers(size_t size, size_t pipe_size, size_t page);
 
-/* A pool for messages of `size` bytes into this pipe, in the worker's own thread. 0; -ENOMEM; errno of fcntl(2); what
- * buffer_map() returns. */
+/* Makes a pool for messages of `size` bytes into this pipe, in the worker's own thread. 0; -ENOMEM; errno of fcntl(2);
+ * what buffer_map() returns. */
 int splice_pool_new(struct worker *w, size_t size, int pipe_fd, struct splice_pool **ret);
 struct splice_pool *splice_pool_free(struct splice_pool *p);
 
@@ -48,7 +48,7 @@ static inline unsigned char *splice_pool_buffer(const struct splice_pool *p) {
         return p->memory + p->next * p->stride;
 }
 
-/* To be called once the whole message in the current buffer has gone into the pipe. */
+/* To be called once the whole message in the current buffer is in the pipe. */
 static inline void splice_pool_advance(struct splice_pool *p) {
         p->next = p->next + 1 == p->count ? 0 : p->next + 1;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The ways of a message through a Unix socket, for transport-unix.c. Streams go the way of pipes (descriptor.h),
- * datagrams and sequenced packets keep their boundaries (packet.h).
+ * The ways to send a message through a Unix socket, for unix.c. Streams use the functions of pipes (descriptor.h),
+ * datagrams and sequenced packets those of packets (packet.h).
  *
  *      two-copy   write, sendto   into the kernel, and out of it
  *      one-copy   sendmsg         the same, without packing the message's fields together first
  *
- * With io_uring (transport-uring.c) these are its operations send and sendmsg.
+ * With io_uring (uring/transport.c) these are its operations send and sendmsg.
  */
 
 #include "agent/loop/fields.h"
@@ -15,7 +15,7 @@
 #include "agent/transport/stream/packet.h"
 #include "agent/transport/stream/unix-sockets.h"
 #include "agent/transport/transport.h"
-#include "schema/json/json.h"
+#include "schema/protocol/effective.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -33,7 +33,7 @@ TRANSPORT_LOOPS(stream, stream_channel);
 TRANSPORT_LOOPS(packet, packet_channel);
 TRANSPORT_LOOPS(chunks, chunks_channel);
 
-/* --- in several places --- */
+/* --- messages in several fields --- */
 
 LOOP_INLINE ssize_t gather(const struct worker *w, struct iovec *iov, unsigned n) {
         struct msghdr m = {.msg_iov = iov, .msg_iovlen = n};
@@ -54,7 +54,7 @@ LOOP_INLINE int gather_stream(struct worker *w, unsigned char *message) {
         return 0;
 }
 
-/* The fields' bytes [from, from + length), as a packet. */
+/* Sends the fields' bytes [from, from + length) as a packet. */
 static ssize_t gather_part(struct worker *w, size_t from, size_t length) {
         struct iovec part[SPEC_FIELDS_MAX];
         return gather(w, part, fields_part(w->channel, from, length, part));
@@ -86,7 +86,7 @@ TRANSPORT_LOOPS(gathered_stream, gathered_stream_channel);
 TRANSPORT_LOOPS(gathered_packet, gathered_packet_channel);
 TRANSPORT_LOOPS(gathered_chunks, gathered_chunks_channel);
 
-/* --- which of them --- */
+/* --- the choice of loops --- */
 
 const struct transport_loops *unix_loops(const struct agent *a) {
         bool gathers = a->setup.point.copy_mode == COPY_ONE;
@@ -123,20 +123,20 @@ int unix_pages(const struct agent *a, struct page_list *list) {
         for (uint32_t i = 0; r == 0 && i < a->n_workers; i++) {
                 const struct fields *f = a->workers[i].channel;
                 if (f)
-                        r = page_list_add(list, "buffer", i, f->memory, f->length);
+                        r = page_list_add(list, PAGES_BUFFER, i, f->memory, f->length);
         }
         return r;
 }
 
-void unix_modes_effective(const struct agent *a, struct json_writer *w) {
+void unix_modes_effective(const struct agent *a, struct effective *e) {
         const struct fields *f = a->workers[0].channel;
         if (!sends(a))
                 return;
-        json_member_string(w, "send_method",
+        effective_add_text(e, SETTING_SEND_METHOD,
                            f                                                   ? "sendmsg"
                            : a->setup.point.engine == ENGINE_IO_URING          ? "send"
                            : a->setup.point.transport == TRANSPORT_UNIX_STREAM ? "write"
                                                                                : "sendto");
         if (f)
-                json_member_u64(w, "fields", f->n);
+                effective_add_number(e, SETTING_FIELDS, f->n);
 }

@@ -2,25 +2,26 @@
 
 /*
  * Unix domain sockets: a connected pair per thread, which serves both directions. The first end makes the pairs and
- * passes the second its halves. Datagrams and sequenced packets are bound by the send buffer. How a message is sent
- * and received is unix-modes.c.
+ * passes the second its halves. The send buffer limits datagrams and sequenced packets. unix-modes.c sends and receives
+ * messages.
  *
- * Source: man 7 unix, man 7 socket. The kernel doubles what SO_SNDBUF asks for and cuts it at net.core.wmem_max without
- * an error: what was cut is refused here.
+ * Source: man 7 unix, man 7 socket. The kernel doubles the value of SO_SNDBUF and cuts it at net.core.wmem_max without
+ * an error: a cut value is refused here.
  */
 
 #include "agent/base/agent.h"
-#include "agent/base/peer.h"
 #include "agent/base/wait.h"
+#include "agent/transport/rendezvous.h"
 #include "agent/transport/stream/unix-sockets.h"
 #include "agent/transport/transport.h"
-#include "schema/json/json.h"
+#include "schema/protocol/effective.h"
 
 #include <inttypes.h>
 #include <string.h>
 #include <sys/socket.h>
 
-#define PACKET_RESERVE 32u /* of a send buffer, that a packet cannot have: net/unix/af_unix.c, unix_dgram_sendmsg() */
+#define PACKET_RESERVE                                                                                                 \
+        32u /* bytes of a send buffer that a packet cannot use: net/unix/af_unix.c, unix_dgram_sendmsg() */
 
 static int socket_type(const struct agent *a) {
         switch (a->setup.point.transport) {
@@ -49,7 +50,7 @@ static int set_send_buffer(struct agent *a, int fd, const char *name, uint64_t b
         return 0;
 }
 
-/* The options' sizes; and where none is given, a send buffer that holds the largest packet of this run. */
+/* Sets the options' sizes, or else a send buffer that holds the largest packet of this run. */
 static int set_buffers(struct agent *a, int fd) {
         const struct transport_options *o = &a->setup.options;
         int r = 0, have = 0;
@@ -68,47 +69,22 @@ static int set_buffers(struct agent *a, int fd) {
                                (packet + PACKET_RESERVE + 1) / 2);
 }
 
-static int offer(struct agent *a, struct worker *w, uint64_t deadline_ns) {
-        int pair[2];
-        if (socketpair(AF_UNIX, socket_type(a) | SOCK_CLOEXEC, 0, pair) < 0)
-                return failure_set(&a->failure, errno, "socketpair: %s", strerrordesc_np(errno));
-        w->send_fd = w->receive_fd = pair[0]; /* closed with the worker */
-        int r = set_buffers(a, pair[0]);
-        if (r == 0)
-                r = set_buffers(a, pair[1]);
-        if (r == 0)
-                r = peer_send_fds(a, w->index, &pair[1], 1, deadline_ns);
-        (void) util_close(pair[1]);
-        return r;
-}
-
 static int unix_open(struct agent *a) {
-        uint64_t deadline_ns = util_now_ns() + AGENT_RENDEZVOUS_NS;
-        int r = 0;
-        for (uint32_t i = 0; r == 0 && i < a->n_workers; i++) {
-                struct worker *w = &a->workers[i];
-                if (a->end == END_FIRST) {
-                        r = offer(a, w, deadline_ns);
-                        continue;
-                }
-                r = peer_receive_fds(a, i, &w->receive_fd, 1, deadline_ns);
-                w->send_fd = w->receive_fd;
-        }
-        return r;
+        return rendezvous_sockets(a, socket_type(a), util_now_ns() + AGENT_RENDEZVOUS_NS, set_buffers);
 }
 
-static void unix_effective(const struct agent *a, struct json_writer *w) {
-        int size = 0; /* as the kernel counts: twice what SO_SNDBUF asks for */
+static void unix_effective(const struct agent *a, struct effective *e) {
+        int size = 0; /* as the kernel counts: twice the value of SO_SNDBUF */
         socklen_t length = sizeof(size);
-        unix_modes_effective(a, w);
+        unix_modes_effective(a, e);
         if (getsockopt(a->workers[0].send_fd, SOL_SOCKET, SO_SNDBUF, &size, &length) == 0) {
-                json_member_i64(w, "sndbuf_bytes", size);
+                effective_add_number(e, SETTING_SNDBUF_BYTES, (uint64_t) size);
+                effective_add_number(e, SETTING_BUFFER_BYTES, (uint64_t) size / 2);
         } else {
-                json_member_null(w, "sndbuf_bytes");
-                json_member_string(w, "sndbuf_bytes_reason", strerrordesc_np(errno));
+                effective_add_unknown(e, SETTING_SNDBUF_BYTES, strerrordesc_np(errno));
         }
         if (unix_chunked(a))
-                transport_put_chunks(a, w);
+                transport_put_chunks(a, e);
 }
 
 #define UNIX_OPS(t, uring_ops)                                                                                         \

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * How the connections come to be, in the leaders' threads. The server listens on a port of loopback that the kernel
- * chooses and tells the client, over the peer channel, the port and a random token:
+ * Creates the connections, in the leaders' threads. The server listens on a port of loopback that the kernel chooses
+ * and sends the client, over the peer channel, the port and a random token:
  *
  *      server  port, token (two packets)
- *      client  connects once for each thread, and says the token and the thread's number on each connection
+ *      client  connects once for each thread, and sends the token and the thread's number on each connection
  *      server  "accepted", when each of its threads has a connection
  *
- * Anyone on the host may connect to a port: who says anything else than the token is hung up on, and counted. Who says
- * nothing may be our client, which does not run just then: he may stay until all are there, unless more come than there
- * is room for, and he has been silent for longest. Options are set before a connection is made (a receive buffer's size
- * is agreed upon then), and read back from it.
+ * Any process on the host may connect to a port: the server closes and counts a connection whose greeting has another
+ * token. A connection without a greeting may be the client's, whose process does not run at that moment: it stays
+ * pending until all threads are connected, unless the pending connections exceed their limit and it is the oldest.
+ * Options are set before a connection is made (its receive window is negotiated then), and read back from it.
  *
- * Source: man 7 tcp, man 7 ip, man 7 socket. The kernel doubles what SO_SNDBUF and SO_RCVBUF ask for and cuts it at
- * net.core.wmem_max and rmem_max without an error: what was cut is refused here.
+ * Source: man 7 tcp, man 7 ip, man 7 socket. The kernel doubles the values of SO_SNDBUF and SO_RCVBUF and cuts them at
+ * net.core.wmem_max and rmem_max without an error: a cut value is refused here.
  */
 
 #include "agent/base/peer.h"
 #include "agent/base/wait.h"
 #include "agent/transport/tcp/tcp.h"
-#include "schema/json/json.h"
+#include "schema/protocol/effective.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,26 +34,26 @@
 
 #define LOOK_NS NSEC_PER_MSEC
 
-/* What the client says on each connection; both are of the same build. */
+/* The client's first bytes on each connection; both ends run the same build. */
 struct greeting {
         unsigned char token[12];
         uint32_t thread;
 };
 _Static_assert(sizeof(struct greeting) == 16, "sixteen bytes, none of them padding");
 
-struct caller {
+struct pending {
         int fd;
         size_t got;
         struct greeting greeting;
-        uint64_t number; /* in the order of coming */
+        uint64_t sequence; /* in the order of accept(2) */
 };
 
-struct door {
+struct acceptor {
         struct agent *agent;
         struct tcp *tcp;
-        struct caller callers[POINT_PENDING_MAX];
-        uint32_t n_callers, n_bound;
-        uint64_t n_came;
+        struct pending pending[POINT_PENDING_MAX];
+        uint32_t n_pending, n_bound;
+        uint64_t n_accepted;
 };
 
 static int set_number(struct agent *a, int fd, int level, int option, const char *name, int value) {
@@ -104,7 +104,7 @@ static int set_options(struct agent *a, int fd) {
         return r;
 }
 
-/* The connection is thread i's from now on, and closed with it. */
+/* Assigns the connection to thread i, with which it is closed. */
 static int bind_thread(struct agent *a, uint32_t i, int fd) {
         struct worker *w = &a->workers[i];
         const struct point *p = &a->setup.point;
@@ -114,7 +114,7 @@ static int bind_thread(struct agent *a, uint32_t i, int fd) {
         return 0;
 }
 
-static int listen_somewhere(struct agent *a, struct tcp *t) {
+static int open_listener(struct agent *a, struct tcp *t) {
         struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
         socklen_t length = sizeof address;
 
@@ -126,8 +126,8 @@ static int listen_somewhere(struct agent *a, struct tcp *t) {
                 return r;
         if (bind(t->listener, (struct sockaddr *) &address, sizeof address) < 0)
                 return failure_set(&a->failure, errno,
-                                   "no port of 127.0.0.1 is free for the server: %s (net.ipv4.ip_local_port_range says "
-                                   "which there are)",
+                                   "no port of 127.0.0.1 is free for the server: %s (net.ipv4.ip_local_port_range has "
+                                   "the range)",
                                    strerrordesc_np(errno));
         if (listen(t->listener, SOMAXCONN) < 0 || getsockname(t->listener, (struct sockaddr *) &address, &length) < 0)
                 return failure_set(&a->failure, errno, "listen: %s", strerrordesc_np(errno));
@@ -135,7 +135,7 @@ static int listen_somewhere(struct agent *a, struct tcp *t) {
         return 0;
 }
 
-static int tell(struct agent *a, const struct tcp *t, uint64_t deadline_ns) {
+static int send_address(struct agent *a, const struct tcp *t, uint64_t deadline_ns) {
         uint64_t low = 0;
         uint32_t high = 0;
         memcpy(&low, t->token, sizeof low);
@@ -148,7 +148,7 @@ static int tell(struct agent *a, const struct tcp *t, uint64_t deadline_ns) {
         return r;
 }
 
-static int hear(struct agent *a, struct tcp *t, uint64_t deadline_ns) {
+static int receive_address(struct agent *a, struct tcp *t, uint64_t deadline_ns) {
         uint64_t port = 0, low = 0, high = 0;
         int r = peer_receive(a, PEER_TRANSPORT, 0, &port, deadline_ns);
         if (r == 0)
@@ -167,113 +167,115 @@ static int hear(struct agent *a, struct tcp *t, uint64_t deadline_ns) {
         return 0;
 }
 
-static void dismiss(struct door *d, uint32_t i) {
-        (void) util_close(d->callers[i].fd);
-        d->callers[i] = d->callers[--d->n_callers];
-        d->tcp->strangers++;
+static void drop_pending(struct acceptor *q, uint32_t i) {
+        (void) util_close(q->pending[i].fd);
+        q->pending[i] = q->pending[--q->n_pending];
+        q->tcp->refused++;
 }
 
-/* Whether this is the client's connection for a thread that has none yet. */
-static bool is_ours(const struct door *d, const struct greeting *g) {
-        return memcmp(g->token, d->tcp->token, sizeof g->token) == 0 && g->thread < d->agent->n_workers &&
-               d->agent->workers[g->thread].send_fd < 0;
+/* Whether a greeting is the client's, for a thread without a connection. */
+static bool is_ours(const struct acceptor *q, const struct greeting *g) {
+        return memcmp(g->token, q->tcp->token, sizeof g->token) == 0 && g->thread < q->agent->n_workers &&
+               q->agent->workers[g->thread].send_fd < 0;
 }
 
-/* 1 when the caller is gone from the list, one way or the other. */
-static int listen_to(struct door *d, uint32_t i) {
-        struct caller *c = &d->callers[i];
+/* Receives a pending connection's greeting. 1 when the connection is no longer pending, as it was assigned or refused;
+ * 0; negative errno. */
+static int receive_greeting(struct acceptor *q, uint32_t i) {
+        struct pending *c = &q->pending[i];
         ssize_t n = recv(c->fd, (char *) &c->greeting + c->got, sizeof c->greeting - c->got, MSG_DONTWAIT);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return 0;
         c->got += n > 0 ? (size_t) n : 0;
         if (n > 0 && c->got < sizeof c->greeting)
                 return 0;
-        if (n <= 0 || !is_ours(d, &c->greeting)) {
-                dismiss(d, i);
+        if (n <= 0 || !is_ours(q, &c->greeting)) {
+                drop_pending(q, i);
                 return 1;
         }
-        int r = bind_thread(d->agent, c->greeting.thread, c->fd);
+        int r = bind_thread(q->agent, c->greeting.thread, c->fd);
         if (r == 0)
-                r = set_options(d->agent, c->fd);
-        d->callers[i] = d->callers[--d->n_callers];
-        d->n_bound++;
+                r = set_options(q->agent, c->fd);
+        q->pending[i] = q->pending[--q->n_pending];
+        q->n_bound++;
         return r < 0 ? r : 1;
 }
 
-/* Room for one more: who has been silent for longest goes, unless he has spoken at last. 0; negative errno. */
-static int make_room(struct door *d) {
+/* Makes room for one more: refuses the oldest pending connection, unless its greeting has arrived. 0; negative
+ * errno. */
+static int make_room(struct acceptor *q) {
         uint32_t oldest = 0;
-        if (d->n_callers < POINT_PENDING_MAX)
+        if (q->n_pending < POINT_PENDING_MAX)
                 return 0;
-        for (uint32_t i = 1; i < d->n_callers; i++)
-                if (d->callers[i].number < d->callers[oldest].number)
+        for (uint32_t i = 1; i < q->n_pending; i++)
+                if (q->pending[i].sequence < q->pending[oldest].sequence)
                         oldest = i;
-        int r = listen_to(d, oldest);
+        int r = receive_greeting(q, oldest);
         if (r == 0)
-                dismiss(d, oldest);
+                drop_pending(q, oldest);
         return r < 0 ? r : 0;
 }
 
-/* Lets in who waits at the door. 1 when somebody came. */
-static int let_in(struct door *d) {
-        struct agent *a = d->agent;
-        int fd = accept4(d->tcp->listener, NULL, NULL, SOCK_CLOEXEC);
+/* Accepts a connection as pending. 1; 0 when there is none; negative errno. */
+static int accept_one(struct acceptor *q) {
+        struct agent *a = q->agent;
+        int fd = accept4(q->tcp->listener, NULL, NULL, SOCK_CLOEXEC);
         if (fd < 0) {
                 if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED || errno == EPROTO)
                         return 0;
                 return failure_set(&a->failure, errno, "accept, connection %" PRIu32 " of %" PRIu32 ": %s",
-                                   d->n_bound + d->n_callers + 1, a->n_workers, strerrordesc_np(errno));
+                                   q->n_bound + q->n_pending + 1, a->n_workers, strerrordesc_np(errno));
         }
-        int r = make_room(d);
+        int r = make_room(q);
         if (r < 0) {
                 (void) util_close(fd);
                 return r;
         }
-        d->callers[d->n_callers++] = (struct caller){.fd = fd, .number = d->n_came++};
+        q->pending[q->n_pending++] = (struct pending){.fd = fd, .sequence = q->n_accepted++};
         return 1;
 }
 
-/* One round at the door. How much happened; negative errno. */
-static int attend(struct door *d) {
-        int happened = 0, r = 0;
-        while (happened < (int) POINT_PENDING_MAX && (r = let_in(d)) > 0)
-                happened++;
-        for (uint32_t i = 0; r >= 0 && i < d->n_callers;) {
-                r = listen_to(d, i);
-                happened += r > 0;
+/* Accepts connections and receives greetings. Returns the number of changes; negative errno. */
+static int accept_round(struct acceptor *q) {
+        int changed = 0, r = 0;
+        while (changed < (int) POINT_PENDING_MAX && (r = accept_one(q)) > 0)
+                changed++;
+        for (uint32_t i = 0; r >= 0 && i < q->n_pending;) {
+                r = receive_greeting(q, i);
+                changed += r > 0;
                 i += r == 0;
         }
-        return r < 0 ? r : happened;
+        return r < 0 ? r : changed;
 }
 
 static int accept_all(struct agent *a, struct tcp *t, uint64_t deadline_ns) {
-        _cleanup_free_ struct door *d = calloc(1, sizeof *d);
+        _cleanup_free_ struct acceptor *q = calloc(1, sizeof *q);
         int r = 0;
-        if (!d)
+        if (!q)
                 return failure_set(&a->failure, ENOMEM, "no memory to accept connections with");
-        d->agent = a;
-        d->tcp = t;
-        while (r >= 0 && d->n_bound < a->n_workers) {
-                r = attend(d);
+        q->agent = a;
+        q->tcp = t;
+        while (r >= 0 && q->n_bound < a->n_workers) {
+                r = accept_round(q);
                 if (r == 0)
                         r = agent_wait(a, util_now_ns() + LOOK_NS, 0);
                 if (r >= 0 && util_now_ns() >= deadline_ns)
                         r = failure_blame(&a->failure, a->peer_role, ETIMEDOUT,
                                           "has made %" PRIu32 " of %" PRIu32 " connections, and no more in time "
-                                          "(%" PRIu32 " of strangers were refused)",
-                                          d->n_bound, a->n_workers, t->strangers);
+                                          "(%" PRIu32 " of other processes were refused)",
+                                          q->n_bound, a->n_workers, t->refused);
         }
-        while (d->n_callers > 0)
-                dismiss(d, 0);
+        while (q->n_pending > 0)
+                drop_pending(q, 0);
         return r < 0 ? r : 0;
 }
 
 static int open_server(struct agent *a, struct tcp *t, uint64_t deadline_ns) {
-        int r = listen_somewhere(a, t);
+        int r = open_listener(a, t);
         if (r == 0 && getrandom(t->token, sizeof t->token, 0) != sizeof t->token)
                 r = failure_set(&a->failure, errno ? errno : EIO, "getrandom: %s", strerrordesc_np(errno));
         if (r == 0)
-                r = tell(a, t, deadline_ns);
+                r = send_address(a, t, deadline_ns);
         if (r == 0)
                 r = accept_all(a, t, deadline_ns);
         t->listener = util_close(t->listener);
@@ -288,7 +290,7 @@ static int cannot_connect(struct agent *a, const struct tcp *t, uint32_t thread,
                            error == EADDRNOTAVAIL ? " (no port is free; net.ipv4.ip_local_port_range)" : "");
 }
 
-/* A connection that is under way comes, or fails, or is given up. */
+/* Waits until a connection in progress is established, fails or reaches the deadline. */
 static int await_connected(struct agent *a, const struct tcp *t, uint32_t thread, int fd, uint64_t deadline_ns) {
         for (;;) {
                 struct pollfd p = {.fd = fd, .events = POLLOUT};
@@ -329,7 +331,7 @@ static int connect_one(struct agent *a, const struct tcp *t, uint32_t thread, ui
 }
 
 static int open_client(struct agent *a, struct tcp *t, uint64_t deadline_ns) {
-        int r = hear(a, t, deadline_ns);
+        int r = receive_address(a, t, deadline_ns);
         for (uint32_t i = 0; r == 0 && i < a->n_workers; i++)
                 r = connect_one(a, t, i, deadline_ns);
         if (r == 0)
@@ -342,92 +344,88 @@ int tcp_connect_all(struct agent *a, struct tcp *t) {
         return a->end == END_FIRST ? open_server(a, t, deadline_ns) : open_client(a, t, deadline_ns);
 }
 
-static void put_unknown(struct json_writer *w, const char *name, const char *reason) {
-        char key[48];
-        json_member_null(w, name);
-        (void) snprintf(key, sizeof key, "%s_reason", name);
-        json_member_string(w, key, reason);
-}
-
-/* A socket option of all connections: the least, and the most where they differ. */
-static void put_option(const struct agent *a, struct json_writer *w, int level, int option, const char *name) {
+/* Reports a socket option of all connections: the least value, and the most where they differ. Returns the least; -1:
+ * unknown. */
+static int put_option(const struct agent *a, struct effective *e, int level, int option, enum setting setting,
+                      enum setting setting_max) {
         int least = 0, most = 0;
-        char key[48];
         for (uint32_t i = 0; i < a->n_workers; i++) {
                 int value = 0;
                 socklen_t length = sizeof value;
                 if (getsockopt(a->workers[i].send_fd, level, option, &value, &length) < 0) {
-                        put_unknown(w, name, strerrordesc_np(errno));
-                        return;
+                        effective_add_unknown(e, setting, strerrordesc_np(errno));
+                        return -1;
                 }
                 least = i == 0 || value < least ? value : least;
                 most = i == 0 || value > most ? value : most;
         }
-        json_member_i64(w, name, least);
-        (void) snprintf(key, sizeof key, "%s_max", name);
+        effective_add_number(e, setting, (uint64_t) least);
         if (most != least)
-                json_member_i64(w, key, most);
+                effective_add_number(e, setting_max, (uint64_t) most);
+        return least;
 }
 
 static const char differ[] = "the connections differ in it";
 
-static void put_congestion(const struct agent *a, struct json_writer *w) {
+static void put_congestion(const struct agent *a, struct effective *e) {
         char first[SPEC_CONGESTION_MAX + 1] = "";
         for (uint32_t i = 0; i < a->n_workers; i++) {
                 char name[sizeof first] = "";
                 socklen_t length = sizeof name - 1;
                 if (getsockopt(a->workers[i].send_fd, IPPROTO_TCP, TCP_CONGESTION, name, &length) < 0) {
-                        put_unknown(w, "congestion", strerrordesc_np(errno));
+                        effective_add_unknown(e, SETTING_CONGESTION, strerrordesc_np(errno));
                         return;
                 }
                 if (i == 0)
                         memcpy(first, name, sizeof first);
                 if (strcmp(name, first) != 0) {
-                        put_unknown(w, "congestion", differ);
+                        effective_add_unknown(e, SETTING_CONGESTION, differ);
                         return;
                 }
         }
-        json_member_string(w, "congestion", first);
+        effective_add_text(e, SETTING_CONGESTION, first);
 }
 
-static void put_retransmits(const struct agent *a, struct json_writer *w) {
+static void put_retransmits(const struct agent *a, struct effective *e) {
         uint64_t sum = 0;
         for (uint32_t i = 0; i < a->n_workers; i++) {
                 struct tcp_info info = {};
                 socklen_t length = sizeof info;
                 if (getsockopt(a->workers[i].send_fd, IPPROTO_TCP, TCP_INFO, &info, &length) < 0) {
-                        put_unknown(w, "retransmits", strerrordesc_np(errno));
+                        effective_add_unknown(e, SETTING_RETRANSMITS, strerrordesc_np(errno));
                         return;
                 }
                 sum += info.tcpi_total_retrans;
         }
-        json_member_u64(w, "retransmits", sum);
+        effective_add_number(e, SETTING_RETRANSMITS, sum);
 }
 
-static void put_nodelay(const struct agent *a, struct json_writer *w) {
+static void put_nodelay(const struct agent *a, struct effective *e) {
         bool all_on = true, all_off = true;
         for (uint32_t i = 0; i < a->n_workers; i++) {
                 int on = 0;
                 socklen_t length = sizeof on;
                 if (getsockopt(a->workers[i].send_fd, IPPROTO_TCP, TCP_NODELAY, &on, &length) < 0) {
-                        put_unknown(w, "nodelay", strerrordesc_np(errno));
+                        effective_add_unknown(e, SETTING_NODELAY, strerrordesc_np(errno));
                         return;
                 }
                 all_on = all_on && on;
                 all_off = all_off && !on;
         }
         if (all_on || all_off)
-                json_member_bool(w, "nodelay", all_on);
+                effective_add_bool(e, SETTING_NODELAY, all_on);
         else
-                put_unknown(w, "nodelay", differ);
+                effective_add_unknown(e, SETTING_NODELAY, differ);
 }
 
-void tcp_sockets_effective(const struct agent *a, struct json_writer *w) {
-        put_nodelay(a, w);
-        put_option(a, w, SOL_SOCKET, SO_SNDBUF, "sndbuf_bytes");
-        put_option(a, w, SOL_SOCKET, SO_RCVBUF, "rcvbuf_bytes");
-        put_option(a, w, SOL_SOCKET, SO_BUSY_POLL, "busy_poll_us");
-        put_option(a, w, IPPROTO_TCP, TCP_MAXSEG, "segment_bytes");
-        put_congestion(a, w);
-        put_retransmits(a, w);
+void tcp_sockets_effective(const struct agent *a, struct effective *e) {
+        put_nodelay(a, e);
+        int sndbuf = put_option(a, e, SOL_SOCKET, SO_SNDBUF, SETTING_SNDBUF_BYTES, SETTING_SNDBUF_BYTES_MAX);
+        if (sndbuf >= 0)
+                effective_add_number(e, SETTING_BUFFER_BYTES, (uint64_t) sndbuf / 2);
+        (void) put_option(a, e, SOL_SOCKET, SO_RCVBUF, SETTING_RCVBUF_BYTES, SETTING_RCVBUF_BYTES_MAX);
+        (void) put_option(a, e, SOL_SOCKET, SO_BUSY_POLL, SETTING_BUSY_POLL_US, SETTING_BUSY_POLL_US_MAX);
+        (void) put_option(a, e, IPPROTO_TCP, TCP_MAXSEG, SETTING_SEGMENT_BYTES, SETTING_SEGMENT_BYTES_MAX);
+        put_congestion(a, e);
+        put_retransmits(a, e);
 }

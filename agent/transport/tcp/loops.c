@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The cold side of tcp-loops.h, in the worker's thread: stamps that lie across fields or cannot be true, what a part
- * that did not move means, and the sleep of a thread that serves both directions.
+ * The cold side of loops.h, in the worker's thread: stamps across fields, impossible stamps, errors of a part, and the
+ * sleep of a thread that serves both directions.
  */
 
 #include "agent/transport/tcp/loops.h"
@@ -22,8 +22,8 @@ void tcp_stamp_parts(struct fields *f, uint64_t ns) {
 
 int tcp_bad_stamp(struct worker *w, uint64_t number, uint64_t sent_ns, uint64_t now_ns) {
         return failure_set(&w->failure, EBADMSG,
-                           "thread %" PRIu32 ", message %" PRIu64 " says that it was sent at %" PRIu64
-                           " ns, and came at %" PRIu64 " ns: these are not the bytes that were sent",
+                           "thread %" PRIu32 ", message %" PRIu64 " has the send time %" PRIu64
+                           " ns, and was received at %" PRIu64 " ns: these are not the bytes that were sent",
                            w->index, number, sent_ns, now_ns);
 }
 
@@ -47,7 +47,7 @@ int tcp_part_failed(struct worker *w, const char *what, uint64_t number, ssize_t
         }
 }
 
-/* As pace_wait() does it; but what can move ends it. */
+/* Spins as pace_wait(), and returns early when a direction is ready. */
 static void spin(struct pollfd p[2], uint64_t due_ns) {
         const struct timespec at_once = {};
         do {
@@ -68,7 +68,7 @@ void tcp_duplex_sleep(struct worker *w, bool sending, int news_fd, uint64_t due_
         }
         if (left_ns > 0 && left_ns - PACE_SPIN_NS < TCP_POLL_NS)
                 ts.tv_nsec = (long) (left_ns - PACE_SPIN_NS);
-        (void) ppoll(p, 2, &ts, NULL); /* whatever it says, the next calls say it better */
+        (void) ppoll(p, 2, &ts, NULL); /* its result is ignored, as the next calls return the error */
 }
 
 int tcp_part_ended(struct worker *w, size_t got) {

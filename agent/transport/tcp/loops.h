@@ -3,14 +3,14 @@
 #define IPCLAB_AGENT_TCP_LOOPS_H
 
 /*
- * The loops of streams over TCP. They are those of loops.h, and two things more.
+ * The loops of streams over TCP. They add two features to those of loop/loops.h.
  *
- * A message may carry the time of its sending in its first bytes, from which the receiver, who has the same clock,
- * knows how long it took until all of it was there. Of short messages only every so manieth is stamped, by its number,
- * which both ends know. The stamp is the only part of a message that is not as verify wants it.
+ * A message may carry its send time in its first bytes, from which the receiver, which has the same clock, computes the
+ * time until the whole message was received. Of short messages only one in an interval is stamped, by its number, which
+ * both ends know. The stamp is the only part of a message that verify does not check.
  *
- * And a thread may serve both directions of its connection at once. It never waits for one of them alone: whichever
- * way something can move, it does, and only when nothing can the thread sleeps.
+ * And a thread may serve both directions of its connection at once. It never waits for one of them alone: it moves
+ * bytes in each direction that is ready, and sleeps only when neither is.
  */
 
 #include "agent/loop/loops.h"
@@ -20,18 +20,18 @@
 #include <poll.h>
 #include <string.h>
 
-#define TCP_LATEST_NS (100 * NSEC_PER_SEC) /* no message of a closed loop is older: what a histogram holds */
+#define TCP_LATEST_NS (100 * NSEC_PER_SEC) /* no message of a closed loop is older: the histogram's maximum */
 #define TCP_POLL_NS (100 * NSEC_PER_MSEC)
 
 /*
- * A copy mode: a channel, and the same in steps that never wait. They return the bytes that moved, or a negative errno
- * without words (-EAGAIN: not now), or what prepare returns.
+ * A copy mode: a channel, and the same in steps that never wait. The steps return the number of bytes moved, or a
+ * negative errno without w->failure (-EAGAIN: not ready), or prepare's result.
  *
- *      prepare    makes the next message ready to be written; 1 = not yet
- *      send_part  goes on with a message of which `sent` bytes have gone
- *      sent       the whole message has gone
- *      idle       before the thread sleeps; 1 = it must not, as what prepare said has changed; may be NULL
- *      news       a descriptor beside the socket that wakes it; may be NULL
+ *      prepare    makes the next message writable; 1 = not yet
+ *      send_part  continues a message of which `sent` bytes are sent
+ *      sent       is called when the whole message is sent
+ *      idle       is called before the thread sleeps; 1 = it must not, as prepare's result has changed; may be NULL
+ *      news       returns another descriptor that wakes the thread; may be NULL
  */
 struct tcp_mode {
         struct channel channel;
@@ -43,23 +43,23 @@ struct tcp_mode {
         ssize_t (*receive_part)(struct worker *w, size_t got);
 };
 
-/* Beyond the first field, where that is shorter than a stamp. */
+/* Writes a stamp that extends beyond the first field, where that is shorter than a stamp. */
 void tcp_stamp_parts(struct fields *f, uint64_t ns);
-/* A stamp that cannot be true. -EBADMSG with w->failure. */
+/* Reports an impossible stamp. -EBADMSG with w->failure. */
 int tcp_bad_stamp(struct worker *w, uint64_t number, uint64_t sent_ns, uint64_t now_ns);
-/* What a part of message `number` that did not move means: 0 = nothing could move just now; negative errno with
- * w->failure. */
+/* Handles the error of a part of message `number`: 0 = the direction is not ready; negative errno with w->failure. */
 int tcp_part_failed(struct worker *w, const char *what, uint64_t number, ssize_t error);
 int tcp_part_ended(struct worker *w, size_t got);
-/* Until something can move, there is news (-1: no such descriptor), or the limits should be looked at again. Where a
- * message will be due (else 0): until shortly before it, and when called then, until it is due, spinning (pace.h). */
+/* Sleeps until a direction is ready, news_fd (-1: none) is readable, or the limits must be checked again. due_ns: the
+ * next message's due time, or 0; the sleep ends shortly before it, and a call in that last time spins until it
+ * (pace.h). */
 void tcp_duplex_sleep(struct worker *w, bool sending, int news_fd, uint64_t due_ns);
 
 /* Parts of modes. */
 
 LOOP_INLINE int tcp_acquire_nothing(struct worker *w, unsigned char **ret) {
         (void) w;
-        *ret = NULL; /* a message in several places has no address */
+        *ret = NULL; /* a message in several fields has no single address */
         return 0;
 }
 
@@ -79,7 +79,7 @@ static inline void tcp_nothing_more(struct worker *w) {
 
 LOOP_INLINE void tcp_pack(const struct tcp_channel *c) {
         unsigned char *at = c->packed;
-        if (c->fields->n == 1) /* it lies there */
+        if (c->fields->n == 1) /* a single field is sent in place */
                 return;
         for (unsigned i = 0; i < c->fields->n; i++) {
                 memcpy(at, c->fields->iov[i].iov_base, c->fields->iov[i].iov_len);
@@ -94,19 +94,19 @@ LOOP_INLINE void tcp_stamp(struct fields *f, uint64_t ns) {
                 memcpy(f->iov[0].iov_base, &ns, TCP_STAMP);
 }
 
-/* The fields of the message are ready to be written: its bytes, and its stamp, which is now where due_ns is 0. */
-LOOP_INLINE void tcp_write(struct worker *w, enum verify verify, bool stamped, unsigned direction, uint64_t number,
-                           uint64_t due_ns) {
+/* Writes the message's fields: its bytes, and its stamp, which is the current time where due_ns is 0. */
+LOOP_INLINE void tcp_write(struct worker *w, enum verify verify, bool stamped, bool sourced, unsigned direction,
+                           uint64_t number, uint64_t due_ns) {
         const struct tcp_channel *c = w->channel;
         struct fields *f = tcp_fields(c);
-        if (verify == VERIFY_CHECKSUM)
+        if (loop_writes(w, verify, sourced))
                 fields_fill(f, pattern_key(w->index, direction, number));
         if (stamped && (number & c->stamp_mask) == 0)
                 tcp_stamp(f, due_ns ? due_ns : util_now_ns());
 }
 
-/* paced: a stamp is when the message was due, which nothing keeps from being long ago where the rate is not met; only
- * not before the loop began, of which both ends know when. */
+/* paced: a stamp is the message's due time, which may be long ago where the rate is not reached, but not before the
+ * start of the loop, which both ends know. */
 LOOP_INLINE int tcp_read(struct worker *w, const unsigned char *message, enum verify verify, bool stamped, bool paced,
                          unsigned direction, uint64_t number, uint64_t *sink) {
         const struct tcp_channel *c = w->channel;
@@ -128,15 +128,15 @@ LOOP_INLINE int tcp_read(struct worker *w, const unsigned char *message, enum ve
         return 0;
 }
 
-LOOP_INLINE int tcp_sender(struct worker *w, const struct tcp_mode *m, enum verify verify, bool stamped) {
+LOOP_INLINE int tcp_sender(struct worker *w, const struct tcp_mode *m, enum verify verify, bool stamped, bool sourced) {
         uint64_t n = w->messages;
         while (n < worker_limit(w)) {
                 unsigned char *message;
                 int r = m->channel.acquire(w, &message);
                 if (LOOP_UNLIKELY(r))
                         return r;
-                tcp_write(w, verify, stamped, 0, n, 0);
-                r = m->channel.send(w, message);
+                tcp_write(w, verify, stamped, sourced, 0, n, 0);
+                r = loop_send(w, &m->channel, sourced, message);
                 if (LOOP_UNLIKELY(r))
                         return r;
                 loop_completed(w, ++n);
@@ -162,17 +162,17 @@ LOOP_INLINE int tcp_receiver(struct worker *w, const struct tcp_mode *m, enum ve
         return r;
 }
 
-/* Where a worker's two streams are. */
+/* The positions of a worker's two streams. */
 struct tcp_duplex {
         uint64_t sent, received, sink;
         uint64_t first;  /* message of this loop */
-        uint64_t due_ns; /* in an open loop: when the next message is to be sent; else 0 */
+        uint64_t due_ns; /* in an open loop: the due time of the next message to send; else 0 */
         size_t out, in;  /* bytes of the message under way; out is w->size between two messages */
         bool moved;
 };
 
 LOOP_INLINE int tcp_duplex_send(struct worker *w, const struct tcp_mode *m, struct tcp_duplex *d, enum verify verify,
-                                bool stamped, bool paced) {
+                                bool stamped, bool paced, bool sourced) {
         if (d->out == w->size) {
                 if (d->sent >= __atomic_load_n(&w->send_limit, __ATOMIC_RELAXED)) {
                         __atomic_store_n(&w->sent_last, 1, __ATOMIC_RELEASE);
@@ -183,7 +183,7 @@ LOOP_INLINE int tcp_duplex_send(struct worker *w, const struct tcp_mode *m, stru
                 int r = m->prepare(w);
                 if (r)
                         return r < 0 ? r : 0;
-                tcp_write(w, verify, stamped, w->agent->end == END_FIRST ? 0 : 1, d->sent, d->due_ns);
+                tcp_write(w, verify, stamped, sourced, w->agent->end == END_FIRST ? 0 : 1, d->sent, d->due_ns);
                 d->out = 0;
         }
         ssize_t n = m->send_part(w, d->out);
@@ -196,6 +196,8 @@ LOOP_INLINE int tcp_duplex_send(struct worker *w, const struct tcp_mode *m, stru
                 return 0;
         }
         m->sent(w);
+        if (sourced)
+                loop_next_source(w);
         __atomic_store_n(&w->sent, ++d->sent, __ATOMIC_RELAXED);
         return 0;
 }
@@ -224,12 +226,13 @@ LOOP_INLINE int tcp_duplex_receive(struct worker *w, const struct tcp_mode *m, s
         return 0;
 }
 
-LOOP_INLINE int tcp_duplex(struct worker *w, const struct tcp_mode *m, enum verify verify, bool stamped, bool paced) {
+LOOP_INLINE int tcp_duplex(struct worker *w, const struct tcp_mode *m, enum verify verify, bool stamped, bool paced,
+                           bool sourced) {
         struct tcp_duplex d = {.sent = w->sent, .first = w->sent, .received = w->messages, .out = w->size};
         int r = 0;
         while (r == 0) {
                 d.moved = false;
-                r = tcp_duplex_send(w, m, &d, verify, stamped, paced);
+                r = tcp_duplex_send(w, m, &d, verify, stamped, paced, sourced);
                 if (LOOP_UNLIKELY(r))
                         break;
                 r = tcp_duplex_receive(w, m, &d, verify, stamped, paced);
@@ -246,7 +249,7 @@ LOOP_INLINE int tcp_duplex(struct worker *w, const struct tcp_mode *m, enum veri
         return r;
 }
 
-/* Returns the call, with `stamped` a constant in each of its copies. */
+/* Returns the call's result, with `stamped` a constant in each of its copies. */
 #define TCP_STAMPED(w, call)                                                                                           \
         do {                                                                                                           \
                 if (tcp_stamps((w)->agent)) {                                                                          \
@@ -260,9 +263,14 @@ LOOP_INLINE int tcp_duplex(struct worker *w, const struct tcp_mode *m, enum veri
 /* Defines `static const struct transport_loops prefix_loops` for a static const struct tcp_mode. */
 #define TCP_LOOPS(prefix, mode)                                                                                        \
         static int prefix##_sender(struct worker *w) {                                                                 \
-                if (w->pace_ns > 0)                                                                                    \
-                        LOOP_VERIFIED(w, loop_sender(w, &(mode).channel, verify, true));                               \
-                TCP_STAMPED(w, tcp_sender(w, &(mode), verify, stamped));                                               \
+                bool paced = w->pace_ns > 0;                                                                           \
+                if (loop_is_sourced(w) && paced)                                                                       \
+                        return loop_sender(w, &(mode).channel, w->agent->setup.verify, true, true);                    \
+                if (loop_is_sourced(w))                                                                                \
+                        return tcp_sender(w, &(mode), w->agent->setup.verify, tcp_stamps(w->agent), true);             \
+                if (paced)                                                                                             \
+                        LOOP_VERIFIED(w, loop_sender(w, &(mode).channel, verify, true, false));                        \
+                TCP_STAMPED(w, tcp_sender(w, &(mode), verify, stamped, false));                                        \
         }                                                                                                              \
         static int prefix##_receiver(struct worker *w) {                                                               \
                 if (w->pace_ns > 0)                                                                                    \
@@ -270,20 +278,15 @@ LOOP_INLINE int tcp_duplex(struct worker *w, const struct tcp_mode *m, enum veri
                 TCP_STAMPED(w, tcp_receiver(w, &(mode), verify, stamped));                                             \
         }                                                                                                              \
         static int prefix##_duplex(struct worker *w) {                                                                 \
-                if (w->pace_ns > 0) /* a stamp says when the message was due */                                        \
-                        TCP_STAMPED(w, tcp_duplex(w, &(mode), verify, stamped, true));                                 \
-                TCP_STAMPED(w, tcp_duplex(w, &(mode), verify, stamped, false));                                        \
+                bool paced = w->pace_ns > 0;                                                                           \
+                if (loop_is_sourced(w))                                                                                \
+                        return tcp_duplex(w, &(mode), w->agent->setup.verify, tcp_stamps(w->agent), paced, true);      \
+                if (paced) /* a stamp is the due time */                                                               \
+                        TCP_STAMPED(w, tcp_duplex(w, &(mode), verify, stamped, true, false));                          \
+                TCP_STAMPED(w, tcp_duplex(w, &(mode), verify, stamped, false, false));                                 \
         }                                                                                                              \
-        static int prefix##_initiator(struct worker *w) {                                                              \
-                if (w->pace_ns > 0)                                                                                    \
-                        LOOP_VERIFIED(w, loop_initiator(w, &(mode).channel, verify, LOOP_PACED));                      \
-                if (w->latency)                                                                                        \
-                        LOOP_VERIFIED(w, loop_initiator(w, &(mode).channel, verify, LOOP_TIMED));                      \
-                LOOP_VERIFIED(w, loop_initiator(w, &(mode).channel, verify, LOOP_UNTIMED));                            \
-        }                                                                                                              \
-        static int prefix##_responder(struct worker *w) {                                                              \
-                LOOP_VERIFIED(w, loop_responder(w, &(mode).channel, verify));                                          \
-        }                                                                                                              \
+        LOOP_INITIATOR(prefix, (mode).channel)                                                                         \
+        LOOP_RESPONDER(prefix, (mode).channel)                                                                         \
         static const struct transport_loops prefix##_loops = {                                                         \
                 .sender = prefix##_sender,                                                                             \
                 .receiver = prefix##_receiver,                                                                         \

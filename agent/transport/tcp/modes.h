@@ -3,9 +3,9 @@
 #define IPCLAB_AGENT_TCP_MODES_H
 
 /*
- * The copy modes, once for both engines: how a message's fields come into a socket, and what is done about a message
- * that goes in parts or finds no buffers. The file of an engine (tcp-syscall.c, tcp-uring.c) includes this, defines the
- * functions that are declared first, and hands out modes_loops(): in one unit with the loops an engine costs no call.
+ * The copy modes, once for both engines: sending a message's fields to a socket, and the handling of a message that is
+ * sent in parts or lacks buffers. The file of an engine (syscall.c, uring.c) includes this, defines the functions that
+ * are declared first, and exports modes_loops(): in one unit with the loops an engine costs no call.
  */
 
 #include "agent/transport/stream/descriptor.h"
@@ -13,22 +13,22 @@
 
 #include <sys/socket.h>
 
-/* As their namesakes among the system calls, on the worker's descriptors. `flags` is MSG_DONTWAIT, or 0: wait, and for
- * the whole of it where the engine can. */
+/* As the system calls of the same names, on the worker's descriptors. `flags` is MSG_DONTWAIT, or 0: wait, and for the
+ * whole message where the engine can. */
 static ssize_t engine_send(struct worker *w, const unsigned char *data, size_t n, int flags);
 static ssize_t engine_sendmsg(struct worker *w, struct iovec *iov, unsigned n, int flags);
 static ssize_t engine_receive(struct worker *w, unsigned char *data, size_t n, int flags);
-/* The next message, as a channel's receive: by receive_whole(), or as the engine does it better. */
+/* Receives the next message, as a channel's receive: by receive_whole(), or by a better way of the engine. */
 static int engine_receive_message(struct worker *w, unsigned char **ret);
 
-/* The current message of the pool, behind its first `sent` bytes; puts the send into the account. Fails with ENOBUFS
- * for want of buffers, whatever the engine calls that. */
+/* Sends the pool's current message from byte `sent` on, and accounts for the send. Fails with ENOBUFS when buffers are
+ * lacking, in both engines. */
 static ssize_t engine_send_uncopied(struct worker *w, size_t sent, int flags);
-/* As their namesakes in zerocopy.h. */
+/* As the functions of the same names in zerocopy.h. */
 static int engine_wait(struct worker *w, bool begun);
 static int engine_collect(struct worker *w, zerocopy_enough enough);
-static int engine_relieve(struct worker *w);
-/* What can be polled for notifications beside the socket; -1: nothing. */
+static int engine_reap(struct worker *w);
+/* Returns a descriptor to poll for notifications beside the socket; -1: none. */
 static int engine_news(const struct worker *w);
 
 static ssize_t receive_more(struct worker *w, unsigned char *message, size_t got) {
@@ -54,7 +54,7 @@ LOOP_INLINE int finish_send(struct worker *w, unsigned char *message, ssize_t n,
         return 0;
 }
 
-/* Member initializers that a mode shares with the others. */
+/* Member initializers that all modes share. */
 #define MODES_CHANNEL(how_acquire, how_send)                                                                           \
         {                                                                                                              \
                 .acquire = (how_acquire), .fill = tcp_fill_fields, .send = (how_send),                                 \
@@ -98,7 +98,7 @@ TCP_LOOPS(packed, packed_mode);
 
 LOOP_INLINE ssize_t send_fields(struct worker *w, size_t sent, int flags) {
         struct fields *f = tcp_fields(w->channel);
-        if (f->n == 1) /* nothing is to be gathered, and the kernel need not read a vector */
+        if (f->n == 1) /* a single field needs no gathering, and the kernel no vector */
                 return engine_send(w, (unsigned char *) f->iov->iov_base + sent, f->iov->iov_len - sent, flags);
         if (LOOP_UNLIKELY(sent > 0)) {
                 struct iovec rest[SPEC_FIELDS_MAX];
@@ -138,7 +138,7 @@ LOOP_INLINE int uncopied_acquire(struct worker *w, unsigned char **ret) {
         return zerocopy_ready(c->zerocopy) ? 0 : engine_wait(w, false);
 }
 
-/* As send(2), but for sends that fail for want of buffers: those go on when there are some. */
+/* As send(2), except that a send without buffers (ENOBUFS) is repeated when some are free. */
 LOOP_INLINE ssize_t send_uncopied(struct worker *w, size_t sent) {
         struct tcp_channel *c = w->channel;
         for (;;) {
@@ -149,10 +149,10 @@ LOOP_INLINE ssize_t send_uncopied(struct worker *w, size_t sent) {
                                 c->no_buffers_ns = 0;
                                 return n;
                         }
-                        r = engine_relieve(w);
+                        r = engine_reap(w);
                 }
                 if (r < 0) {
-                        errno = -r; /* the worker's failure has words already */
+                        errno = -r; /* w->failure is already set */
                         return -1;
                 }
         }
@@ -186,7 +186,7 @@ static ssize_t uncopied_part(struct worker *w, size_t sent) {
                 c->no_buffers_ns = 0;
                 return n < 0 ? -errno : n;
         }
-        int r = engine_relieve(w);
+        int r = engine_reap(w);
         return r < 0 ? r : -EAGAIN;
 }
 
@@ -195,8 +195,8 @@ static void uncopied_sent(struct worker *w) {
         zerocopy_advance(c->zerocopy);
 }
 
-/* All of them, needed or not: any that is left would end the sleep at once. And what is taken here wakes nobody: when
- * it is what the next message waited for, there is no sleep. */
+/* Collects all notifications, needed or not: a remaining one would end the sleep at once. Notifications that are
+ * collected here cause no wake-up, so the thread must not sleep when they complete the next message's wait. */
 static int uncopied_idle(struct worker *w) {
         const struct tcp_channel *c = w->channel;
         bool ready = zerocopy_ready(c->zerocopy);

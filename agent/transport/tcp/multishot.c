@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The ring, its buffers, and the wait for what comes next; see tcp-multishot.h. Owned by the worker that receives. */
+/* The ring, its buffers, and the wait for the next bytes; see multishot.h. The receiving worker owns them. */
 
 #include "agent/transport/tcp/multishot.h"
 
 #include "agent/loop/buffer.h"
 #include "agent/proof/pages.h"
 #include "agent/transport/tcp/loops.h"
-#include "schema/json/json.h"
+#include "schema/protocol/effective.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 
 #define BUFFERS SPEC_MULTISHOT_BUFFERS
 #define BUFFER_BYTES SPEC_MULTISHOT_BUFFER_BYTES
-#define COMPLETIONS (2 * BUFFERS) /* one for each buffer, and the one that says that there is none */
+#define COMPLETIONS (2 * BUFFERS) /* one for each buffer, and one that reports that none is free */
 #define GROUP 0
 
 _Static_assert((BUFFERS & (BUFFERS - 1)) == 0, "the kernel wants a power of two");
@@ -27,7 +27,7 @@ static void give_back(struct tcp_multishot *u, unsigned short id) {
         io_uring_buf_ring_advance(u->buffers, 1);
 }
 
-/* The next system call submits it. There always is an entry: nothing else is submitted. */
+/* Prepares the receive, which the next system call submits. An entry is always free, as nothing else is submitted. */
 static void arm(struct tcp_multishot *u) {
         struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
         if (!sqe)
@@ -38,7 +38,7 @@ static void arm(struct tcp_multishot *u) {
         u->armed = true;
 }
 
-/* The kernel's answer to a request that it does not know comes at once. 0, or why it does not. */
+/* The kernel completes an unsupported request at once. 0, or its errno. */
 static int arm_first(struct tcp_multishot *u) {
         struct io_uring_cqe *cqe;
         arm(u);
@@ -48,7 +48,7 @@ static int arm_first(struct tcp_multishot *u) {
         return io_uring_peek_cqe(&u->ring, &cqe) == 0 && cqe->res == -EINVAL ? -EOPNOTSUPP : 0;
 }
 
-/* 0; what the kernel says. */
+/* 0; the kernel's errno. */
 static int share_buffers(struct tcp_multishot *u) {
         struct io_uring_buf_reg reg = {.ring_entries = BUFFERS, .bgid = GROUP};
         size_t page = (size_t) sysconf(_SC_PAGESIZE);
@@ -68,7 +68,7 @@ static int share_buffers(struct tcp_multishot *u) {
         return 0;
 }
 
-static void enroll(struct tcp_multishot *u) {
+static void register_descriptors(struct tcp_multishot *u) {
         u->files_error = -io_uring_register_files(&u->ring, &u->fd, 1);
         if (u->files_error == 0) {
                 u->fd = 0;
@@ -82,7 +82,7 @@ int tcp_multishot_new(struct worker *w, struct tcp_multishot **ret, const char *
         if (!u)
                 return failure_set(&w->failure, ENOMEM, "no memory for a ring");
         u->fd = w->receive_fd;
-        int r = uring_set_up(w, &u->ring, COMPLETIONS, &u->setup);
+        int r = uring_set_up(w, &u->ring, SPEC_RING_ENTRIES, COMPLETIONS, &u->setup);
         if (r < 0) {
                 free(u);
                 return r;
@@ -94,7 +94,7 @@ int tcp_multishot_new(struct worker *w, struct tcp_multishot **ret, const char *
         }
         r = share_buffers(u);
         if (r == 0) {
-                enroll(u);
+                register_descriptors(u);
                 r = arm_first(u);
         }
         *ret = r == 0 ? u : tcp_multishot_free(u);
@@ -105,7 +105,7 @@ int tcp_multishot_new(struct worker *w, struct tcp_multishot **ret, const char *
         return 0;
 }
 
-/* Without its buffers the operation can write nowhere, however long it takes to be cancelled. */
+/* Once its buffers are unregistered the operation can write to no memory, however long its cancellation takes. */
 struct tcp_multishot *tcp_multishot_free(struct tcp_multishot *u) {
         if (!u)
                 return NULL;
@@ -118,7 +118,7 @@ struct tcp_multishot *tcp_multishot_free(struct tcp_multishot *u) {
         return NULL;
 }
 
-/* Until something has completed. 0; WORKER_STOP; negative errno with w->failure. */
+/* Waits for a completion. 0; WORKER_STOP; negative errno with w->failure. */
 static int await_completion(struct worker *w, struct tcp_multishot *u, size_t got, struct io_uring_cqe **ret) {
         while (io_uring_peek_cqe(&u->ring, ret) != 0) {
                 if (!u->armed)
@@ -129,7 +129,7 @@ static int await_completion(struct worker *w, struct tcp_multishot *u, size_t go
                 if (r < 0 && r != -EINTR && r != -EAGAIN && r != -EBUSY)
                         return failure_set(&w->failure, -r, "io_uring_enter in thread %" PRIu32 ": %s", w->index,
                                            strerrordesc_np(-r));
-                if (r == -EINTR || r > 0) /* where the same call has submitted something */
+                if (r == -EINTR || r > 0) /* the same call has submitted an operation */
                         worker_count(&w->eintr);
                 if (got == 0 && worker_over(w))
                         return WORKER_STOP;
@@ -137,8 +137,8 @@ static int await_completion(struct worker *w, struct tcp_multishot *u, size_t go
         return 0;
 }
 
-/* The next buffer, behind `got` bytes of a message. That there was none left is no error: when this is read, all that
- * came before it has been taken, and its buffers are back. */
+/* Takes the next buffer, after `got` bytes of a message. A completion without a buffer is no error: when it is read,
+ * all bytes before it have been consumed, and their buffers are returned. */
 static int next_buffer(struct worker *w, struct tcp_multishot *u, size_t got) {
         struct io_uring_cqe *cqe;
         if (u->holds)
@@ -194,11 +194,11 @@ void tcp_multishot_facts(const struct tcp_multishot *u, struct uring_facts *fact
         uring_facts_add(facts, &u->setup, u->files_error, "a multishot receive takes the buffers of a ring");
 }
 
-void tcp_multishot_effective(struct json_writer *w) {
-        json_member_u64(w, "receive_buffers", BUFFERS);
-        json_member_u64(w, "receive_buffer_bytes", BUFFER_BYTES);
+void tcp_multishot_effective(struct effective *e) {
+        effective_add_number(e, SETTING_RECEIVE_BUFFERS, BUFFERS);
+        effective_add_number(e, SETTING_RECEIVE_BUFFER_BYTES, BUFFER_BYTES);
 }
 
 int tcp_multishot_pages(const struct tcp_multishot *u, uint32_t thread, struct page_list *list) {
-        return page_list_add(list, "buffer", thread, u->memory, (size_t) BUFFERS * BUFFER_BYTES);
+        return page_list_add(list, PAGES_BUFFER, thread, u->memory, (size_t) BUFFERS * BUFFER_BYTES);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The copy modes by system calls, on blocking sockets: a call may move less than the whole, and is then made again. The
- * calls go through syscall(2), as descriptor.h explains. Notifications come through the socket's error queue.
+ * The copy modes by system calls, on blocking sockets: a call may move a part of the message, and is then repeated. The
+ * calls go through syscall(2), as descriptor.h explains. Notifications are read from the socket's error queue.
  */
 
 #include "agent/transport/tcp/modes.h"
@@ -45,12 +45,12 @@ static int engine_collect(struct worker *w, zerocopy_enough enough) {
         return zerocopy_collect(w, c->zerocopy, enough);
 }
 
-static int engine_relieve(struct worker *w) {
+static int engine_reap(struct worker *w) {
         struct tcp_channel *c = w->channel;
-        return zerocopy_relieve(w, c->zerocopy, &c->no_buffers_ns);
+        return zerocopy_reap(w, c->zerocopy, &c->no_buffers_ns);
 }
 
-/* The socket itself is what tells. */
+/* The socket itself reports notifications. */
 static int engine_news(const struct worker *w) {
         (void) w;
         return -1;

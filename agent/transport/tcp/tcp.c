@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * TCP on loopback: a server and a client with a connection for each thread; see tcp.h. Here is what a worker owns
- * beside its connection, and what the transport tells of itself.
+ * TCP on loopback: a server and a client with a connection for each thread; see tcp.h. This file has the worker's
+ * memory beside its connection, and the transport's report.
  */
 
 #include "agent/transport/tcp/tcp.h"
 #include "agent/loop/buffer.h"
 #include "agent/transport/transport.h"
-#include "schema/json/json.h"
 #include "schema/measure/histogram.h"
+#include "schema/protocol/effective.h"
 #include "schema/util.h"
 
 #include <errno.h>
@@ -29,12 +29,10 @@ bool tcp_agent_receives(const struct agent *a) {
 }
 
 bool tcp_stamps(const struct agent *a) {
-        if (a->setup.point.workload != WORKLOAD_STREAM || a->setup.point.message_size < SPEC_STAMPED_MIN)
-                return false;
-        return a->setup.rate == 0 || agent_is_duplex(a);
+        return point_is_stamped(&a->setup.point, a->setup.stamp, a->setup.rate);
 }
 
-/* One message in so many, a power of two: one in TCP_STAMP_BYTES bytes, or each. */
+/* The interval of stamped messages, a power of two: one in TCP_STAMP_BYTES bytes, or each. */
 static uint64_t stamp_every(const struct agent *a) {
         uint64_t every = 1;
         while (every * a->setup.point.message_size < TCP_STAMP_BYTES)
@@ -59,17 +57,32 @@ void tcp_close(struct agent *a) {
         a->transport_data = NULL;
 }
 
-/* As the study has it: 'A' in the first field, 'B' in the second … */
+/* Fills the fields with the letters of the study's messages: 'A' in the first field, 'B' in the second … */
 static void fill_letters(struct fields *f) {
         for (unsigned i = 0; i < f->n; i++)
                 memset(f->iov[i].iov_base, 'A' + (int) i % 26, f->iov[i].iov_len);
 }
 
-/* What lies in one place needs no packing. Else a worker that only sends packs into the buffer that it has, and one
- * that receives too has another one for that. */
+/* Every set of fields, of which a cold source has many. */
+static void fill_all_letters(struct fields *f) {
+        for (uint64_t i = 0; i < f->copies; i++, fields_next(f))
+                fill_letters(f);
+}
+
+/* The next message of a cold source, where a message is its only field. */
+static void next_packed(struct worker *w) {
+        struct tcp_channel *c = w->channel;
+        fields_next(c->fields);
+        c->packed = c->fields->iov[0].iov_base;
+}
+
+/* A single field needs no packing. Else a worker that only sends packs into its buffer, and one that also receives has
+ * another buffer for that. */
 static int make_packed(struct worker *w, struct tcp_channel *c) {
         if (c->fields->n == 1) {
                 c->packed = c->fields->iov[0].iov_base;
+                if (w->source_next)
+                        w->source_next = next_packed;
                 return 0;
         }
         if (!tcp_agent_receives(w->agent)) {
@@ -93,7 +106,7 @@ static int make_messages(struct worker *w, struct tcp_channel *c) {
         }
         r = fields_new(w, w->size, p->fields, &c->fields);
         if (r == 0)
-                fill_letters(c->fields);
+                fill_all_letters(c->fields);
         if (r == 0 && p->copy_mode == COPY_TWO)
                 r = make_packed(w, c);
         return r;
@@ -130,11 +143,11 @@ static int list_pages_of(const struct worker *w, struct page_list *list) {
         const struct tcp_channel *c = w->channel;
         int r = 0;
         if (c->fields)
-                r = page_list_add(list, "buffer", w->index, c->fields->memory, c->fields->length);
+                r = page_list_add(list, PAGES_BUFFER, w->index, c->fields->memory, c->fields->length);
         if (r == 0 && c->packed_length)
-                r = page_list_add(list, "buffer", w->index, c->packed, c->packed_length);
+                r = page_list_add(list, PAGES_BUFFER, w->index, c->packed, c->packed_length);
         for (uint32_t i = 0; r == 0 && c->zerocopy && i < c->zerocopy->n; i++)
-                r = page_list_add(list, "buffer", w->index, c->zerocopy->messages[i]->memory,
+                r = page_list_add(list, PAGES_BUFFER, w->index, c->zerocopy->messages[i]->memory,
                                   c->zerocopy->messages[i]->length);
         return r;
 }
@@ -154,18 +167,18 @@ const char *tcp_send_method(const struct agent *a) {
                 [ENGINE_SYSCALL] = {"send", "send", "send MSG_ZEROCOPY"},
                 [ENGINE_IO_URING] = {"send", "send", "send_zc"}};
         const struct point *p = &a->setup.point;
-        bool one = p->fields == 1 || p->message_size == 1; /* no more fields are there than bytes */
+        bool one = p->fields == 1 || p->message_size == 1; /* a message has at most as many fields as bytes */
         return (one ? methods_of_one : methods)[p->engine][p->copy_mode];
 }
 
-static void put_sending(const struct agent *a, struct json_writer *w) {
+static void put_sending(const struct agent *a, struct effective *e) {
         const struct tcp_channel *c = a->workers[0].channel;
-        json_member_string(w, "send_method", tcp_send_method(a));
-        json_member_u64(w, "fields", tcp_fields(c)->n);
+        effective_add_text(e, SETTING_SEND_METHOD, tcp_send_method(a));
+        effective_add_number(e, SETTING_FIELDS, tcp_fields(c)->n);
         if (!c->zerocopy)
                 return;
-        json_member_u64(w, "pool_messages", c->zerocopy->n);
-        zerocopy_limits(a->setup.point.engine == ENGINE_SYSCALL, w);
+        effective_add_number(e, SETTING_POOL_MESSAGES, c->zerocopy->n);
+        zerocopy_limits(a->setup.point.engine == ENGINE_SYSCALL, e);
 }
 
 bool tcp_receives_many(const struct agent *a, const char **ret_reason) {
@@ -180,42 +193,46 @@ bool tcp_receives_many(const struct agent *a, const char **ret_reason) {
         return all;
 }
 
-static void put_receiving(const struct agent *a, struct json_writer *w) {
+static void put_receiving(const struct agent *a, struct effective *e) {
         const char *reason;
         bool many = tcp_receives_many(a, &reason);
-        bool waits = a->setup.point.engine == ENGINE_IO_URING && !agent_is_duplex(a); /* until_whole() of tcp-uring.c */
-        json_member_string(w, "receive_method", many ? "recv multishot" : waits ? "recv MSG_WAITALL" : "recv");
+        bool waits = a->setup.point.engine == ENGINE_IO_URING && !agent_is_duplex(a); /* until_whole() of uring.c */
+        effective_add_text(e, SETTING_RECEIVE_METHOD, many ? "recv multishot" : waits ? "recv MSG_WAITALL" : "recv");
         if (reason)
-                json_member_string(w, "receive_method_reason", reason);
+                effective_add_reason(e, SETTING_RECEIVE_METHOD, reason);
 }
 
-static void put_latency(const struct agent *a, struct json_writer *w) {
+static void put_latency(const struct agent *a, struct effective *e) {
         static const char too_short[] =
-                "messages shorter than " UTIL_TEXT(SPEC_STAMPED_MIN) " bytes do not carry the time of their sending";
+                "messages shorter than " UTIL_TEXT(SPEC_STAMPED_MIN) " bytes do not carry their send time";
         if (a->setup.point.workload != WORKLOAD_STREAM)
                 return;
+        effective_add_bool(e, SETTING_STAMP, tcp_stamps(a));
         if (tcp_stamps(a)) {
-                json_member_u64(w, "latency_every_messages", stamp_every(a));
+                if (!a->setup.stamp)
+                        effective_add_reason(e, SETTING_STAMP,
+                                             "a rate in both directions: messages carry their due time");
+                effective_add_number(e, SETTING_LATENCY_EVERY_MESSAGES, stamp_every(a));
                 return;
         }
         if (a->setup.rate > 0 && !agent_is_duplex(a)) {
-                json_member_u64(w, "latency_every_messages", 1); /* by the schedule, which both ends know */
+                effective_add_number(e, SETTING_LATENCY_EVERY_MESSAGES, 1); /* by the schedule, which both ends know */
                 return;
         }
-        json_member_null(w, "latency_every_messages");
-        json_member_string(w, "latency_every_messages_reason", too_short);
+        effective_add_unknown(e, SETTING_LATENCY_EVERY_MESSAGES,
+                              a->setup.point.message_size < SPEC_STAMPED_MIN ? too_short : "stamp is off");
 }
 
-void tcp_effective(const struct agent *a, struct json_writer *w) {
+void tcp_effective(const struct agent *a, struct effective *e) {
         const struct tcp *t = a->transport_data;
         if (tcp_agent_sends(a))
-                put_sending(a, w);
+                put_sending(a, e);
         if (tcp_agent_receives(a))
-                put_receiving(a, w);
-        put_latency(a, w);
-        tcp_sockets_effective(a, w);
+                put_receiving(a, e);
+        put_latency(a, e);
+        tcp_sockets_effective(a, e);
         if (a->end == END_FIRST)
-                json_member_u64(w, "strangers_refused", t->strangers);
+                effective_add_number(e, SETTING_STRANGERS_REFUSED, t->refused);
 }
 
 const struct transport_ops transport_tcp = {

@@ -5,20 +5,20 @@
 /*
  * TCP on loopback, as its files share it:
  *
- *      transport-tcp.c  the transport: what a worker owns, what was in force
- *      tcp-connect.c    how the connections come to be
- *      tcp-loops.h      streams whose messages carry the time of their sending, one way or both
- *      tcp-modes.h      the three copy modes
- *      tcp-syscall.c    … by system calls
- *      tcp-uring.c      … by io_uring
- *      tcp-multishot.h  receiving by it, many short messages at a time
+ *      tcp.c        the transport: a worker's memory, the settings in force
+ *      connect.c    the creation of the connections
+ *      loops.h      streams whose messages carry their send time, one way or both
+ *      modes.h      the three copy modes
+ *      syscall.c    … by system calls
+ *      uring.c      … by io_uring
+ *      multishot.h  receiving by io_uring, many short messages at a time
  *
  * The server (first end) listens, the client connects; connection i belongs to thread i of both. A message is assembled
  * from fields that lie apart:
  *
- *      two-copy   packed into one buffer, which is sent; the kernel copies that. A single field is not packed
+ *      two-copy   packed into one buffer, which is sent and which the kernel copies. A single field is not packed
  *      one-copy   gathered by the kernel, which copies the fields (sendmsg)
- *      zero-copy  sent from where it lies (MSG_ZEROCOPY), from a pool of messages (zerocopy.h)
+ *      zero-copy  sent from its own pages (MSG_ZEROCOPY), from a pool of messages (zerocopy.h)
  */
 
 #include "agent/base/agent.h"
@@ -29,63 +29,62 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct json_writer;
+struct effective;
 struct tcp_multishot;
 struct uring_zerocopy;
 
-#define TCP_STAMP 8u /* bytes at a message's begin that hold the time of its sending */
-/* A clock is read, at each end, once for so many bytes: what it costs stays below a hundredth of what they do. */
+#define TCP_STAMP 8u /* bytes at a message's start that hold its send time */
+/* Bytes between two readings of the clock at each end: moving them costs at least a hundred times as much. */
 #define TCP_STAMP_BYTES 4096u
 
-/* A thread's own, at w->channel. */
+/* A thread's state, at w->channel. */
 struct tcp_channel {
-        struct fields *fields;           /* the message to be sent, but for zero-copy; NULL where nothing is sent */
+        struct fields *fields;           /* the message to be sent, except in zero-copy; NULL where nothing is sent */
         unsigned char *packed;           /* two-copy: the buffer that the fields are packed into, or the only field */
-        size_t packed_length;            /* of a mapping of its own; 0: the worker's buffer, or the fields' memory */
+        size_t packed_length;            /* of its own mapping; 0: in the worker's buffer or the fields' memory */
         struct zerocopy *zerocopy;       /* zero-copy: the messages */
-        struct uring_zerocopy *uring;    /* and the ring that sends them, where that is the engine */
-        struct tcp_multishot *multishot; /* by io_uring: where short messages come from; NULL: they come one by one */
-        const char *no_multishot;        /* why they do, where they should not; static */
+        struct uring_zerocopy *uring;    /* and the ring that sends them, with engine io_uring */
+        struct tcp_multishot *multishot; /* by io_uring: receives short messages; NULL: they are received one by one */
+        const char *no_multishot;        /* the reason, where multishot was to be used; static */
         uint64_t stamp_mask;             /* a message whose number has none of these bits is stamped */
-        uint64_t no_buffers_ns;          /* since when sends have failed with ENOBUFS; 0: they do not */
+        uint64_t no_buffers_ns;          /* since when sends have failed with ENOBUFS; 0: they have not */
 };
 
-/* The agent's, at a->transport_data. */
+/* The agent's state, at a->transport_data. */
 struct tcp {
         int listener; /* -1: closed */
         uint16_t port;
-        uint32_t strangers; /* connections that were refused as not the client's */
+        uint32_t refused; /* connections refused, as not the client's */
         unsigned char token[12];
 };
 
 /* Makes every worker's connection. 0; negative errno with a->failure. */
 int tcp_connect_all(struct agent *a, struct tcp *t);
-/* Members of `effective` that the sockets can tell. */
-void tcp_sockets_effective(const struct agent *a, struct json_writer *w);
+/* Adds the rows that are read from the sockets. */
+void tcp_sockets_effective(const struct agent *a, struct effective *e);
 
 /* Parts of struct transport_ops that both engines have. */
 int tcp_open(struct agent *a);
 void tcp_close(struct agent *a);
 int tcp_attach(struct worker *w);
 void tcp_detach(struct worker *w);
-void tcp_effective(const struct agent *a, struct json_writer *w);
+void tcp_effective(const struct agent *a, struct effective *e);
 int tcp_pages(const struct agent *a, struct page_list *list);
 
 /* The loops of the copy modes, by system calls. */
 const struct transport_loops *tcp_syscall_loops(const struct agent *a);
 
-/* Whether every thread receives many short messages at a time: what only some do, a result cannot say of all.
- * *ret_reason is the first reason why one does not where it should (static), or NULL. */
+/* Whether every thread receives many short messages at a time, as a result has one value for all threads. *ret_reason
+ * is the first reason of a thread that does not where it was to (static), or NULL. */
 bool tcp_receives_many(const struct agent *a, const char **ret_reason);
 
-/* How the effective engine and copy mode send, by name. */
+/* The name of the effective engine's and copy mode's call. */
 const char *tcp_send_method(const struct agent *a);
 
-/* Which way this agent's messages go. */
+/* Whether this agent sends messages, and whether it receives them. */
 bool tcp_agent_sends(const struct agent *a);
 bool tcp_agent_receives(const struct agent *a);
-/* Whether messages carry the time of their sending: an open loop has it from the schedule, but where streams go both
- * ways. */
+/* Whether messages carry their send time, or in an open loop their due time (schema/spec/spec.h). */
 bool tcp_stamps(const struct agent *a);
 
 /* The message that is to be sent next. */

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The account of sends without copying, and the socket's error queue; see zerocopy.h. Owned by the worker that sends.
- */
+/* The account of sends without copying, and the socket's error queue; see zerocopy.h. The sending worker owns them. */
 
 #include "agent/transport/tcp/zerocopy.h"
 
 #include "agent/base/agent.h"
-#include "schema/json/json.h"
+#include "schema/protocol/effective.h"
 #include "schema/util.h"
 
 #include <errno.h>
@@ -20,11 +19,11 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-#define POLL_MS 100 /* how often a worker that waits looks at its limit */
-#define RELIEF_MS ((int) (ZEROCOPY_RELIEF_NS / NSEC_PER_MSEC))
+#define POLL_MS 100 /* interval at which a waiting worker checks its limit */
+#define RETRY_MS ((int) (ZEROCOPY_RETRY_NS / NSEC_PER_MSEC))
 #define GIVE_WAY_MS ((int) (ZEROCOPY_GIVE_WAY_NS / NSEC_PER_MSEC))
 
-static int starving; /* atomic: threads of this process */
+static int backpressure; /* atomic: waiting threads of this process */
 
 int zerocopy_new(struct worker *w, size_t size, unsigned n_fields, struct zerocopy **ret) {
         struct zerocopy *z = calloc(1, sizeof *z);
@@ -70,7 +69,7 @@ int zerocopy_notified(struct zerocopy *z, uint32_t low, uint32_t high) {
 
 static int take_notification(struct zerocopy *z, const struct sock_extended_err *e, struct zerocopy_news *news) {
         if (e->ee_origin != SO_EE_ORIGIN_ZEROCOPY)
-                return 0; /* nobody asked for it: the socket's own calls report errors that matter */
+                return 0; /* ignored: the socket's own calls report the relevant errors */
         if (e->ee_errno)
                 return -(int) e->ee_errno;
         int r = zerocopy_notified(z, e->ee_info, e->ee_data);
@@ -126,9 +125,9 @@ static int collect(struct worker *w, struct zerocopy *z, zerocopy_enough enough,
         return 0;
 }
 
-/* Sleeps until there may be a notification. A connection that is gone will give no more of them. */
+/* Sleeps until a notification may be available. A closed connection delivers no more of them. */
 static int await_notification(struct worker *w, int timeout_ms) {
-        struct pollfd p = {.fd = w->send_fd}; /* POLLERR needs no asking */
+        struct pollfd p = {.fd = w->send_fd}; /* POLLERR is always polled */
         int error = 0;
         socklen_t length = sizeof error;
         if (poll(&p, 1, timeout_ms) <= 0 || !(p.revents & POLLHUP))
@@ -148,17 +147,17 @@ uint32_t zerocopy_under_way(const struct zerocopy *z) {
         return n;
 }
 
-void zerocopy_starve(int by) {
-        __atomic_fetch_add(&starving, by, __ATOMIC_RELAXED);
+void zerocopy_add_backpressure(int by) {
+        __atomic_fetch_add(&backpressure, by, __ATOMIC_RELAXED);
 }
 
-bool zerocopy_somebody_starves(void) {
-        return __atomic_load_n(&starving, __ATOMIC_RELAXED) > 0;
+bool zerocopy_has_backpressure(void) {
+        return __atomic_load_n(&backpressure, __ATOMIC_RELAXED) > 0;
 }
 
-/* What has come back is left to who has nothing for a moment. */
+/* Pauses under backpressure, so that a waiting thread gets the freed buffers. */
 static void give_way(void) {
-        if (zerocopy_somebody_starves())
+        if (zerocopy_has_backpressure())
                 (void) poll(NULL, 0, GIVE_WAY_MS);
 }
 
@@ -207,7 +206,7 @@ static const char *memlock_text(char text[32]) {
         return text;
 }
 
-int zerocopy_no_relief(struct worker *w, const struct zerocopy *z, bool optmem) {
+int zerocopy_fail_stalled(struct worker *w, const struct zerocopy *z, bool optmem) {
         uint32_t n = zerocopy_under_way(z);
         char memlock[32], whose[96], socket[96] = "";
         (void) memlock_text(memlock);
@@ -224,45 +223,44 @@ int zerocopy_no_relief(struct worker *w, const struct zerocopy *z, bool optmem) 
                            w->index, (unsigned) (ZEROCOPY_NO_BUFFERS_NS / NSEC_PER_SEC), whose, socket, memlock);
 }
 
-void zerocopy_limits(bool optmem, struct json_writer *w) {
+void zerocopy_limits(bool optmem, struct effective *e) {
         struct rlimit memlock = {.rlim_cur = RLIM_INFINITY};
         int r = getrlimit(RLIMIT_MEMLOCK, &memlock);
         if (memlock.rlim_cur != RLIM_INFINITY) {
-                json_member_u64(w, "memlock_bytes", memlock.rlim_cur);
+                effective_add_number(e, SETTING_MEMLOCK_BYTES, memlock.rlim_cur);
         } else {
-                json_member_null(w, "memlock_bytes");
-                json_member_string(w, "memlock_bytes_reason",
-                                   r < 0 ? "getrlimit failed" : "RLIMIT_MEMLOCK is unlimited");
+                effective_add_unknown(e, SETTING_MEMLOCK_BYTES,
+                                      r < 0 ? "getrlimit failed" : "RLIMIT_MEMLOCK is unlimited");
         }
         if (optmem)
-                json_member_u64(w, "optmem_max_bytes", optmem_max());
+                effective_add_number(e, SETTING_OPTMEM_MAX_BYTES, optmem_max());
 }
 
-bool zerocopy_is_hopeless(struct zerocopy *z, uint64_t *since_ns, bool news) {
-        uint64_t now_ns = util_now_ns(), away_ns = now_ns - z->looked_ns;
+bool zerocopy_is_stalled(struct zerocopy *z, uint64_t *since_ns, bool news) {
+        uint64_t now_ns = util_now_ns(), away_ns = now_ns - z->checked_ns;
         if (news || *since_ns == 0)
                 *since_ns = now_ns;
         else if (away_ns > ZEROCOPY_AWAY_NS)
                 *since_ns += away_ns;
-        z->looked_ns = now_ns;
+        z->checked_ns = now_ns;
         return now_ns - *since_ns > ZEROCOPY_NO_BUFFERS_NS;
 }
 
-int zerocopy_relieve(struct worker *w, struct zerocopy *z, uint64_t *since_ns) {
+int zerocopy_reap(struct worker *w, struct zerocopy *z, uint64_t *since_ns) {
         struct zerocopy_news news;
         worker_count(&w->enobufs);
         int r = collect(w, z, NULL, &news);
         if (r < 0)
                 return r;
-        if (zerocopy_is_hopeless(z, since_ns, news.completions > 0))
-                return zerocopy_no_relief(w, z, true);
+        if (zerocopy_is_stalled(z, since_ns, news.completions > 0))
+                return zerocopy_fail_stalled(w, z, true);
         if (news.completions) {
                 give_way();
                 return 0;
         }
-        int starves = zerocopy_under_way(z) == 0;
-        zerocopy_starve(starves);
-        r = await_notification(w, RELIEF_MS);
-        zerocopy_starve(-starves);
+        int waits = zerocopy_under_way(z) == 0;
+        zerocopy_add_backpressure(waits);
+        r = await_notification(w, RETRY_MS);
+        zerocopy_add_backpressure(-waits);
         return r;
 }

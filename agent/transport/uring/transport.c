@@ -2,8 +2,9 @@
 
 /*
  * The transports that are descriptors, with io_uring in the place of the system calls (uring.h): the channels are those
- * of the other engine, opened by its code; only what moves a message is another. One operation per message and one
- * message at a time, as there: a result compares the engines, not their queues.
+ * of the other engine, opened by its code; only the calls that move a message differ. One operation per message and,
+ * unless the point has a queue depth (batch.h), one message at a time, as there: a result compares the engines, not
+ * their queues.
  *
  *      pipe, fifo                      write and read, or writev (copy mode one-copy); there is no vmsplice
  *      unix-stream                     send, or sendmsg (one-copy), and recv
@@ -16,6 +17,7 @@
 #include "agent/transport/file/slots.h"
 #include "agent/transport/stream/descriptor.h"
 #include "agent/transport/stream/packet.h"
+#include "agent/transport/uring/batch.h"
 #include "agent/transport/uring/uring.h"
 
 #include <sys/socket.h>
@@ -131,20 +133,20 @@ TRANSPORT_LOOPS(gathered_stream, gathered_stream_channel);
 /* Datagrams and sequenced packets, a message in one of them or in several. */
 
 static ssize_t send_part(struct worker *w, size_t from, size_t length) {
-        return uring_send(w, w->buffer + from, length, MSG_NOSIGNAL);
+        return uring_send(w, (w->source ? w->source : w->buffer) + from, length, MSG_NOSIGNAL);
 }
 
-/* The fields' bytes [from, from + length), as a packet. */
+/* Sends the fields' bytes [from, from + length) as a packet. */
 static ssize_t gather_part(struct worker *w, size_t from, size_t length) {
         struct iovec part[SPEC_FIELDS_MAX];
         return gather(w, part, fields_part(w->channel, from, length, part));
 }
 
 static ssize_t read_packet(struct worker *w, unsigned char *packet, size_t length) {
-        return uring_receive(w, packet, length, MSG_TRUNC); /* the true length, also of one that is too long */
+        return uring_receive(w, packet, length, MSG_TRUNC); /* the packet's own length, also when it is too long */
 }
 
-/* Without chunks a chunk is the message. */
+/* The chunk at `moved`; without chunks, the message. */
 LOOP_INLINE size_t chunk_of(const struct worker *w, size_t moved) {
         return w->agent->setup.chunk_bytes ? packet_chunk(w, moved) : w->size;
 }
@@ -198,7 +200,7 @@ LOOP_INLINE ssize_t get(struct worker *w, unsigned char *data, size_t length, of
 FILE_CHANNEL(cached, put, get, file_settle_nothing);
 FILE_CHANNEL(synced, put, get, uring_fsync);
 
-/* The other engine's rows, for all but the loops. */
+/* The ops of the other engine, except for the loops. */
 
 static const struct transport_ops *base_of(const struct agent *a) {
         return transport_find(a->setup.point.transport, ENGINE_SYSCALL);
@@ -208,11 +210,15 @@ static int engine_open(struct agent *a) {
         return base_of(a)->open(a);
 }
 
-/* Whether a worker only does what takes no registered memory, and why; NULL where it reads or writes its buffer. How
- * many ends do. */
+/* The reason why no operation of the worker uses registered memory; NULL where it reads or writes its buffer.
+ * *ret_buffers: how many ends do. */
 static const char *no_buffer(const struct worker *w, unsigned *ret_buffers) {
         const struct point *p = &w->agent->setup.point;
         bool writes = p->copy_mode == COPY_TWO || p->workload == WORKLOAD_PINGPONG;
+        if (w->source) {
+                *ret_buffers = 0;
+                return "messages of a cold source lie outside of the buffer";
+        }
         switch (transport_terms[p->transport].carrier) {
         case CARRIER_FILE:
                 *ret_buffers = END_COUNT;
@@ -231,7 +237,10 @@ static int engine_attach(struct worker *w) {
         int r = base->attach ? base->attach(w) : 0;
         unsigned buffers = 0;
         const char *why = no_buffer(w, &buffers);
-        return r < 0 ? r : uring_attach(w, buffers, why);
+        if (r == 0)
+                r = uring_attach(w, buffers, why);
+        w->parts_unseen = r == 0 && point_is_queued(&w->agent->setup.point) && uring_batch_hides_parts(w);
+        return r;
 }
 
 static void engine_detach(struct worker *w) {
@@ -247,39 +256,44 @@ static void engine_close(struct agent *a) {
                 base->close(a);
 }
 
-static void engine_effective(const struct agent *a, struct json_writer *w) {
+static void engine_effective(const struct agent *a, struct effective *e) {
         const struct transport_ops *base = base_of(a);
         struct uring_facts facts = {0};
         if (base->effective)
-                base->effective(a, w);
+                base->effective(a, e);
         for (uint32_t i = 0; i < a->n_workers; i++)
                 uring_facts_add_worker(&facts, &a->workers[i]);
-        uring_put(w, "io_uring", &facts);
+        uring_put(e, SETTING_IO_URING, &facts);
 }
 
 static int engine_pages(const struct agent *a, struct page_list *list) {
         const struct transport_ops *base = base_of(a);
-        return base->pages ? base->pages(a, list) : 0;
+        int r = base->pages ? base->pages(a, list) : 0;
+        for (uint32_t i = 0; r == 0 && i < a->n_workers; i++) {
+                const struct uring *u = a->workers[i].engine;
+                r = u ? uring_batch_pages(u->batch, i, list) : 0;
+        }
+        return r;
 }
 
-static const struct transport_loops no_loops = {.sender = NULL}; /* of what schema/ never lets through */
+static const struct transport_loops no_loops = {.sender = NULL}; /* for combinations that schema/ refuses */
 
 static const struct transport_loops *pipe_loops_of(const struct agent *a) {
         static const struct transport_loops *const loops[COPY_COUNT] = {
                 [COPY_TWO] = &pipe_loops, [COPY_ONE] = &writev_loops, [COPY_ZERO] = &no_loops};
-        return loops[a->setup.point.copy_mode];
+        return point_is_queued(&a->setup.point) ? &uring_batch_loops : loops[a->setup.point.copy_mode];
 }
 
 static const struct transport_loops *stream_loops_of(const struct agent *a) {
         static const struct transport_loops *const loops[COPY_COUNT] = {
                 [COPY_TWO] = &stream_loops, [COPY_ONE] = &gathered_stream_loops, [COPY_ZERO] = &no_loops};
-        return loops[a->setup.point.copy_mode];
+        return point_is_queued(&a->setup.point) ? &uring_batch_loops : loops[a->setup.point.copy_mode];
 }
 
 static const struct transport_loops *packet_loops_of(const struct agent *a) {
         static const struct transport_loops *const loops[COPY_COUNT] = {
                 [COPY_TWO] = &packet_loops, [COPY_ONE] = &gathered_packet_loops, [COPY_ZERO] = &no_loops};
-        return loops[a->setup.point.copy_mode];
+        return point_is_queued(&a->setup.point) ? &uring_batch_loops : loops[a->setup.point.copy_mode];
 }
 
 static const struct transport_loops *file_loops_of(const struct agent *a) {

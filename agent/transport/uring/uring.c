@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The cold side of io_uring: a ring per worker, what is registered with it, and operations that a signal met. */
+/* The cold side of io_uring: a ring per worker, its registered resources, and interrupted operations. */
 
 #include "agent/transport/uring/uring.h"
 
 #include "agent/base/agent.h"
 #include "agent/os/procfs.h"
-#include "schema/json/json.h"
+#include "agent/transport/uring/batch.h"
+#include "schema/protocol/effective.h"
 #include "schema/util.h"
 
 #include <errno.h>
@@ -19,10 +20,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define ENTRIES 4u                   /* an operation and its cancellation */
-#define LOCKED_NS (5 * NSEC_PER_SEC) /* that the kernel may still hold memory of agents which have ended */
+#define LOCKED_NS (5 * NSEC_PER_SEC) /* time in which the kernel may still account memory of ended agents */
 #define LOCKED_AGAIN_MS 1
-#define CANCEL_ID 1u /* user_data of a cancellation; an operation's is 0 */
 #define SETTING "/proc/sys/kernel/io_uring_disabled"
 
 static int refused(struct worker *w, int error) {
@@ -39,31 +38,32 @@ static int refused(struct worker *w, int error) {
                                              : "");
 }
 
-/* An fsync, or a write that a file's system cannot do without waiting, goes to threads of the kernel's. Where a worker
- * was put they follow by themselves since 6.2 only (a thread inherits what sched_setaffinity() asked for): on another
- * CPU the copy would not be the one that is to be measured. They are the worker's, whichever of its rings they serve.
- */
+/* Restricts the kernel's threads, which execute an fsync or a write that would block, to the worker's CPUs. They follow
+ * its affinity by themselves only since 6.2 (a thread inherits the mask of sched_setaffinity()): on another CPU a
+ * different copy would be measured. A worker's rings share these threads. */
 static int keep_workers(struct io_uring *ring) {
         struct cpumask mine;
         int r = cpumask_get_affinity(0, &mine);
         return r < 0 ? r : io_uring_register_iowq_aff(ring, sizeof mine.bits, (const cpu_set_t *) (const void *) &mine);
 }
 
-/* Makes it again while the kernel gives back what others have locked, which it does a while after their end. */
-static int make_ring(struct io_uring *ring, struct io_uring_params *p) {
-        const struct io_uring_params asked = *p;
+/* Repeats the set-up while the kernel still accounts the locked memory of ended processes, which it frees with a
+ * delay. */
+static int make_ring(struct io_uring *ring, unsigned entries, struct io_uring_params *p) {
+        const struct io_uring_params requested = *p;
         uint64_t deadline_ns = util_now_ns() + LOCKED_NS;
         int r;
-        while ((r = io_uring_queue_init_params(ENTRIES, ring, p)) == -ENOMEM && util_now_ns() < deadline_ns) {
+        while ((r = io_uring_queue_init_params(entries, ring, p)) == -ENOMEM && util_now_ns() < deadline_ns) {
                 (void) poll(NULL, 0, LOCKED_AGAIN_MS);
-                *p = asked;
+                *p = requested;
         }
         return r;
 }
 
-/* With all that helps a ring of one thread, as far as the kernel has it: deferred task work since 6.1, a single issuer
- * since 6.0, cooperative task work since 5.19. */
-int uring_set_up(struct worker *w, struct io_uring *ring, unsigned completions, struct uring_setup *ret) {
+/* Uses all flags that suit a ring of one thread, as far as the kernel supports them: deferred task work since 6.1, a
+ * single issuer since 6.0, cooperative task work since 5.19. */
+int uring_set_up(struct worker *w, struct io_uring *ring, unsigned entries, unsigned completions,
+                 struct uring_setup *ret) {
         static const struct {
                 unsigned flags;
                 const char *names;
@@ -78,7 +78,7 @@ int uring_set_up(struct worker *w, struct io_uring *ring, unsigned completions, 
                 struct io_uring_params p = {.flags = tries[i].flags | (completions ? IORING_SETUP_CQSIZE : 0),
                                             .cq_entries = completions};
                 ret->flags = tries[i].names;
-                r = make_ring(ring, &p);
+                r = make_ring(ring, entries, &p);
         }
         if (r < 0)
                 return refused(w, -r);
@@ -86,7 +86,7 @@ int uring_set_up(struct worker *w, struct io_uring *ring, unsigned completions, 
         return 0;
 }
 
-/* To whom RLIMIT_MEMLOCK does not apply. */
+/* Whether RLIMIT_MEMLOCK does not apply to this process. */
 static bool may_lock_memory(void) {
         struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
         struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0}};
@@ -94,16 +94,16 @@ static bool may_lock_memory(void) {
                (data[CAP_TO_INDEX(CAP_IPC_LOCK)].effective & CAP_TO_MASK(CAP_IPC_LOCK));
 }
 
-/* The limit is for all of the user's threads together, and newer kernels count rings, too. Each thread comes to the
- * same answer: what some have registered they keep for good, and others' rings, or sends that pin pages, would have to
- * do without. */
+/* The limit applies to all of the user's threads together, and newer kernels count rings, too. Each thread computes the
+ * same result: memory that some registered would remain locked, and others' rings, or sends that pin pages, would lack
+ * it. */
 static bool has_room(const struct worker *w, uint64_t pages) {
         const struct agent *a = w->agent;
         uint64_t all = (pages + point_ring_pages(&a->setup.point)) * a->n_workers;
         struct rlimit memlock = {};
         return may_lock_memory() ||
                (getrlimit(RLIMIT_MEMLOCK, &memlock) == 0 &&
-                all <= memlock.rlim_cur / (uint64_t) sysconf(_SC_PAGESIZE)); /* RLIM_INFINITY: more than there is */
+                all <= memlock.rlim_cur / (uint64_t) sysconf(_SC_PAGESIZE)); /* also RLIM_INFINITY */
 }
 
 int uring_register(const struct worker *w, struct io_uring *ring, const struct iovec *memory, unsigned n,
@@ -117,11 +117,13 @@ int uring_register(const struct worker *w, struct io_uring *ring, const struct i
         return r;
 }
 
-/* Registering saves the kernel a look-up per operation. What cannot be registered is used as it is, and the report says
- * so. */
-static void enroll(struct worker *w, struct uring *u, unsigned buffers) {
+/* Registering saves the kernel a look-up per operation. Resources that cannot be registered are used unregistered,
+ * which the report states. */
+static void register_with_ring(struct worker *w, struct uring *u, unsigned buffers) {
         struct iovec buffer = {.iov_base = w->buffer, .iov_len = w->size};
         uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE);
+        if (u->batch && u->batch->memory)
+                buffer = (struct iovec){.iov_base = u->batch->memory, .iov_len = u->batch->length};
         u->files_error = -io_uring_register_files(&u->ring, u->fds, URING_ENDS);
         if (u->files_error == 0) {
                 u->fds[URING_OUT] = URING_OUT;
@@ -129,7 +131,8 @@ static void enroll(struct worker *w, struct uring *u, unsigned buffers) {
                 u->sqe_flags = IOSQE_FIXED_FILE;
         }
         if (!u->no_buffer) {
-                u->buffer_error = -uring_register(w, &u->ring, &buffer, 1, buffers * ((w->size + page - 1) / page));
+                u->buffer_error =
+                        -uring_register(w, &u->ring, &buffer, 1, buffers * ((buffer.iov_len + page - 1) / page));
                 u->fixed_buffer = u->buffer_error == 0;
         }
         (void) io_uring_register_ring_fd(&u->ring); /* since 5.18; without it each call takes a descriptor's look-up */
@@ -142,28 +145,40 @@ int uring_attach(struct worker *w, unsigned buffers, const char *no_buffer) {
         u->no_buffer = no_buffer;
         u->fds[URING_OUT] = w->send_fd;
         u->fds[URING_IN] = w->receive_fd;
-        int r = uring_set_up(w, &u->ring, 0, &u->setup);
+        const struct point *p = &w->agent->setup.point;
+        int r = point_is_queued(p) ? uring_batch_new(w, &u->batch) : 0;
         if (r < 0)
                 return r;
-        enroll(w, u, buffers);
+        r = uring_set_up(w, &u->ring, point_ring_entries(p), 0, &u->setup);
+        if (r < 0) {
+                u->batch = uring_batch_free(u->batch);
+                return r;
+        }
+        register_with_ring(w, u, buffers);
+        if (u->batch && !u->batch->sends) {
+                w->to_settle = u;
+                w->settle = uring_batch_settle;
+        }
         w->engine = util_steal(&u);
         return 0;
 }
 
 void uring_detach(struct worker *w) {
         struct uring *u = w->engine;
-        if (u)
+        if (u) {
                 io_uring_queue_exit(&u->ring);
+                u->batch = uring_batch_free(u->batch);
+        }
         free(u);
         w->engine = NULL;
 }
 
-/* Takes what has completed; false when the operation is not among it. */
+/* Takes all completions; false when that of the operation is not among them. */
 static bool reap(struct uring *u, int *ret, bool *ret_cancelled) {
         struct io_uring_cqe *cqe;
         bool found = false;
         while (io_uring_peek_cqe(&u->ring, &cqe) == 0) {
-                if (cqe->user_data == CANCEL_ID) {
+                if (cqe->user_data == URING_CANCEL_ID) {
                         *ret_cancelled = true;
                 } else {
                         *ret = cqe->res;
@@ -177,40 +192,39 @@ static bool reap(struct uring *u, int *ret, bool *ret_cancelled) {
 static void cancel(struct uring *u) {
         struct io_uring_sqe *sqe = uring_entry(u);
         io_uring_prep_cancel64(sqe, 0, 0);
-        sqe->user_data = CANCEL_ID;
+        sqe->user_data = URING_CANCEL_ID;
 }
 
-/* A wait that a signal ended is -EINTR, or 1 where the same call has submitted something. */
+/* A wait that a signal ended is -EINTR, or 1 where the same call has submitted an operation. */
 int uring_await(struct worker *w, struct uring *u, int submitted) {
         bool interrupted = submitted == 1 || submitted == -EINTR;
-        bool asked = false, answered = false;
+        bool cancelling = false, cancel_completed = false;
         int result = 0, r = submitted;
 
         for (bool over = false;;) {
-                over = reap(u, &result, &answered) || over;
-                if (over && (!asked || answered))
+                over = reap(u, &result, &cancel_completed) || over;
+                if (over && (!cancelling || cancel_completed))
                         break;
                 if (r < 0 && r != -EINTR && r != -EAGAIN && r != -EBUSY)
-                        return r; /* the ring itself is broken: the process ends with this */
-                if (answered) /* not to be cancelled just then, as it was being tried again: the next signal asks anew
-                               */
-                        asked = answered = false;
+                        return r;     /* the ring itself has failed, which ends the process */
+                if (cancel_completed) /* not cancellable while it was retried: the next signal cancels again */
+                        cancelling = cancel_completed = false;
                 if (interrupted)
                         worker_count(&w->eintr);
-                if (interrupted && !asked && worker_over(w)) {
+                if (interrupted && !cancelling && worker_over(w)) {
                         cancel(u);
-                        asked = true;
+                        cancelling = true;
                 }
                 r = io_uring_submit_and_wait(&u->ring, 1);
                 interrupted = r == -EINTR;
         }
-        return result == -ECANCELED ? -EINTR : result; /* as the system call would say it */
+        return result == -ECANCELED ? -EINTR : result; /* as the system call would return it */
 }
 
-static void put_workers_reason(struct json_writer *w, int error) {
-        json_member_string(w, "workers_affinity_reason",
-                           error == EINVAL ? "this kernel cannot be told where its threads are to run (since 5.14)"
-                                           : strerrordesc_np(error));
+static void put_workers_reason(struct effective *e, int error) {
+        effective_add_reason(e, SETTING_WORKERS_AFFINITY,
+                             error == EINVAL ? "this kernel cannot restrict its threads to CPUs (since 5.14)"
+                                             : strerrordesc_np(error));
 }
 
 void uring_facts_add(struct uring_facts *facts, const struct uring_setup *setup, int files_error,
@@ -234,23 +248,24 @@ void uring_facts_add_worker(struct uring_facts *facts, const struct worker *w) {
                         : u->no_buffer              ? u->no_buffer
                         : u->buffer_error == ENOMEM ? "RLIMIT_MEMLOCK"
                                                     : strerrordesc_np(u->buffer_error));
+        if (u->batch)
+                facts->queue_depth = w->agent->setup.point.queue_depth;
 }
 
-void uring_put(struct json_writer *w, const char *key, const struct uring_facts *facts) {
+void uring_put(struct effective *e, enum setting group, const struct uring_facts *facts) {
         if (facts->rings == 0)
                 return;
-        json_put_key(w, key);
-        json_object_begin(w);
-        json_member_u64(w, "queue_depth", 1);
-        json_member_string(w, "setup_flags", facts->setup.flags);
-        json_member_bool(w, "registered_files", facts->files_error == 0);
+        effective_group(e, group);
+        effective_add_number(e, SETTING_QUEUE_DEPTH, facts->queue_depth ? facts->queue_depth : 1);
+        effective_add_text(e, SETTING_SETUP_FLAGS, facts->setup.flags);
+        effective_add_bool(e, SETTING_REGISTERED_FILES, facts->files_error == 0);
         if (facts->files_error)
-                json_member_string(w, "registered_files_reason", strerrordesc_np(facts->files_error));
-        json_member_bool(w, "registered_buffers", !facts->buffers_reason);
+                effective_add_reason(e, SETTING_REGISTERED_FILES, strerrordesc_np(facts->files_error));
+        effective_add_bool(e, SETTING_REGISTERED_BUFFERS, !facts->buffers_reason);
         if (facts->buffers_reason)
-                json_member_string(w, "registered_buffers_reason", facts->buffers_reason);
-        json_member_bool(w, "workers_affinity", facts->setup.workers_error == 0);
+                effective_add_reason(e, SETTING_REGISTERED_BUFFERS, facts->buffers_reason);
+        effective_add_bool(e, SETTING_WORKERS_AFFINITY, facts->setup.workers_error == 0);
         if (facts->setup.workers_error)
-                put_workers_reason(w, facts->setup.workers_error);
-        json_object_end(w);
+                put_workers_reason(e, facts->setup.workers_error);
+        effective_group(e, SETTING_COUNT);
 }

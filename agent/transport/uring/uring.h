@@ -3,14 +3,14 @@
 #define IPCLAB_AGENT_URING_H
 
 /*
- * io_uring as the agent uses it: what knows liburing is here, but for sends without copying (uring-zerocopy.h), which
- * have their ring from here, too. Each worker has a ring of its own; each call
- * below puts one operation into it, submits it and waits for its completion in one system call, and answers as the
- * system call of the same name would: a count, or -1 with errno. So a message is still one operation, in order, and
- * what is done about parts and errors is the same for both engines.
+ * The agent's use of io_uring: all calls of liburing are here, except those of batches (batch.h), sends without copying
+ * (zerocopy.h) and multishot receives (tcp/multishot.h), whose rings are set up here, too. Each worker has a ring of
+ * its own; each call below puts one operation into it, submits it and waits for its completion in one system call, and
+ * returns the result of the system call of the same name: a count, or -1 with errno. So a message is still one
+ * operation, in order, and parts and errors are handled alike in both engines.
  *
- * A signal ends a wait, not the operation. When the worker has nothing more to do the operation is cancelled, and only
- * when its completion is there, whatever it says, is the call over: nothing of it can touch the buffer afterwards.
+ * A signal ends a wait, not the operation. When the worker's loop is over the operation is cancelled, and the call
+ * returns only after its completion, with any result: the operation cannot write to the buffer afterwards.
  *
  * Source: man 7 io_uring, man 2 io_uring_enter, man 3 io_uring_submit_and_wait, man 3 io_uring_register_iowq_aff.
  */
@@ -21,10 +21,10 @@
 
 enum uring_end { URING_OUT, URING_IN, URING_ENDS };
 
-/* What the kernel made of a new ring. */
+/* The kernel's settings of a new ring. */
 struct uring_setup {
         const char *flags; /* static */
-        int workers_error; /* why its own threads are not kept to this thread's CPUs; 0: they are */
+        int workers_error; /* errno of restricting its own threads to this thread's CPUs; 0: they are */
 };
 
 struct uring {
@@ -32,50 +32,55 @@ struct uring {
         int fds[URING_ENDS]; /* descriptors; or indices of registered ones, with sqe_flags */
         uint8_t sqe_flags;
         bool fixed_buffer;     /* w->buffer is registered */
-        const char *no_buffer; /* why it is not to be: no operation would use it; static */
-        int buffer_error;      /* why it could not be */
-        int files_error;       /* why the descriptors are not */
+        const char *no_buffer; /* why it is not registered: no operation would use it; static */
+        int buffer_error;      /* errno of registering it */
+        int files_error;       /* errno of registering the descriptors */
         struct uring_setup setup;
+        struct uring_batch *batch; /* of a queue depth of more than one (batch.h); NULL: messages go one by one */
 };
 
-/* What a result says of the rings of all threads: what only some have, none has. To be begun with zeros. */
+#define URING_CANCEL_ID 1u /* user_data of a cancellation; that of an operation is 0, of a batch's more than this */
+
+/* A result's facts on the rings of all threads: a feature counts only where all rings have it. To be initialized with
+ * zeros. */
 struct uring_facts {
         unsigned rings;
+        uint32_t queue_depth; /* the greatest; 0 is 1 */
         struct uring_setup setup;
-        int files_error;            /* why descriptors are not registered; 0: they are */
-        const char *buffers_reason; /* why memory is not; NULL: it is */
+        int files_error;            /* errno of registering descriptors; 0: they are */
+        const char *buffers_reason; /* why memory is not registered; NULL: it is */
 };
 
-/* A ring for one operation at a time, and its cancellation, of this thread. What the kernel does for it in threads of
- * its own (iou-wrk-TID) stays on the CPUs that this one may be on. completions: how many there may be before they are
- * looked at; 0: a few. 0; negative errno with w->failure. */
-int uring_set_up(struct worker *w, struct io_uring *ring, unsigned completions, struct uring_setup *ret);
-/* Memory for the ring, of which each thread of both agents has `pages` pages in all: registered by every thread where
- * there is room for that of all of them and for their rings, else by none. 0; -ENOMEM when RLIMIT_MEMLOCK has not;
- * other negative errno. */
+/* Sets up this thread's ring for `entries` operations at a time, including a cancellation. The kernel's own threads for
+ * it (iou-wrk-TID) are restricted to this thread's CPUs. completions: the most that may be unread at a time; 0: a few.
+ * 0; negative errno with w->failure. */
+int uring_set_up(struct worker *w, struct io_uring *ring, unsigned entries, unsigned completions,
+                 struct uring_setup *ret);
+/* Registers memory with the ring, `pages` pages for each thread of both agents: either every thread registers its own,
+ * or none does, where RLIMIT_MEMLOCK has no room for that of all and their rings. 0; -ENOMEM in the latter case; other
+ * negative errno. */
 int uring_register(const struct worker *w, struct io_uring *ring, const struct iovec *memory, unsigned n,
                    uint64_t pages);
-/* One ring more. The first one's flags, and the first reason of each kind, stand for all. */
+/* Adds a ring. The first ring's flags, and the first reason of each kind, apply to all. */
 void uring_facts_add(struct uring_facts *facts, const struct uring_setup *setup, int files_error,
                      const char *buffers_reason);
-/* The same of the ring that this worker has by uring_attach(), if it has one. */
+/* Adds this worker's ring of uring_attach(), if it has one. */
 void uring_facts_add_worker(struct uring_facts *facts, const struct worker *w);
-/* Member `key`: queue depth, flags, what is registered, and whether the kernel's threads stay. Nothing where there are
- * no rings.
- */
-void uring_put(struct json_writer *w, const char *key, const struct uring_facts *facts);
+/* Adds the group: queue depth, flags, registration, and whether the kernel's threads are restricted. Nothing where
+ * no ring exists. */
+void uring_put(struct effective *e, enum setting group, const struct uring_facts *facts);
 
-/* In the worker's thread, which alone may use the ring: for w->send_fd, w->receive_fd and w->buffer. Fills w->engine.
- * buffers: how many ends register theirs, as uring_write() or uring_read() move it, which alone can use registered
- * memory. no_buffer: NULL where this one is among them; else why it is not, a static text. 0; negative errno with
- * w->failure. */
+/* Makes a ring for w->send_fd, w->receive_fd and w->buffer in w->engine; in the worker's thread, which alone may use
+ * the ring. buffers: how many ends register theirs for uring_write() or uring_read(), which alone can use registered
+ * memory. no_buffer: NULL where this end does; else the reason, a static text. 0; negative errno with w->failure. */
 int uring_attach(struct worker *w, unsigned buffers, const char *no_buffer);
 void uring_detach(struct worker *w);
 
-/* The completion of the operation under way did not come with the system call that submitted it. */
+/* Waits for the completion of the operation under way, when it did not arrive in the submitting system call. Returns
+ * its result. */
 int uring_await(struct worker *w, struct uring *u, int submitted);
 
-/* An entry of the ring's queue. There always is one: an operation is over before the next. */
+/* An entry of the ring's queue. One is always free, as an operation completes before the next. */
 LOOP_INLINE struct io_uring_sqe *uring_entry(struct uring *u) {
         struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
         if (LOOP_UNLIKELY(!sqe))
@@ -103,7 +108,7 @@ LOOP_INLINE ssize_t uring_run(struct worker *w, struct uring *u, struct io_uring
         return result;
 }
 
-/* offset: of a file; URING_STREAM for what has none. */
+/* offset: in a file; URING_STREAM for descriptors without offsets. */
 #define URING_STREAM ((uint64_t) -1)
 
 LOOP_INLINE ssize_t uring_write(struct worker *w, const void *data, size_t length, uint64_t offset) {

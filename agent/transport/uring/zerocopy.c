@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The ring for sends without copying; see uring-zerocopy.h. Owned by the worker that sends. */
+/* The ring for sends without copying; see zerocopy.h. The sending worker owns it. */
 
 #include "agent/transport/uring/zerocopy.h"
 
@@ -22,7 +22,7 @@
 #endif
 
 #define COMPLETIONS 256u
-#define LOOK_NS (100 * NSEC_PER_MSEC) /* how often a worker that waits looks at its limit */
+#define LOOK_NS (100 * NSEC_PER_MSEC) /* interval at which a waiting worker checks its limit */
 #define SETTLE_NS NSEC_PER_SEC
 
 struct uring_zerocopy {
@@ -30,8 +30,8 @@ struct uring_zerocopy {
         struct zerocopy *pool;
         int fd;
         uint8_t sqe_flags;
-        int files_error;                          /* why the descriptor is not registered */
-        uint32_t refused[SPEC_POOL_MESSAGES_MAX]; /* attempts to send each message that took nothing, not notified */
+        int files_error;                          /* errno of registering the descriptor */
+        uint32_t refused[SPEC_POOL_MESSAGES_MAX]; /* each message's failed sends that are not notified */
         struct uring_setup setup;
         const char *unfixed; /* NULL: the messages are registered, in the pool's order; else why not, static */
 };
@@ -43,10 +43,10 @@ static bool has_sendmsg_zc(struct io_uring *ring) {
         return has;
 }
 
-/* NULL, or why the pool is not registered. There is to be room for all pools, and for a message that each thread
- * sends. */
-static const char *enroll_pool(const struct worker *w, struct uring_zerocopy *u, const struct zerocopy *z,
-                               unsigned ends) {
+/* Returns NULL, or why the pool is not registered. The limit must have room for all pools, and for a message that each
+ * thread sends. */
+static const char *register_pool(const struct worker *w, struct uring_zerocopy *u, const struct zerocopy *z,
+                                 unsigned ends) {
         struct iovec all[SPEC_POOL_MESSAGES_MAX];
         uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE), pages = w->size / page + 2;
         for (uint32_t i = 0; i < z->n; i++) {
@@ -71,7 +71,7 @@ int uring_zerocopy_new(struct worker *w, struct zerocopy *z, unsigned ends, stru
         struct uring_zerocopy *u = calloc(1, sizeof *u);
         if (!u)
                 return failure_set(&w->failure, ENOMEM, "no memory for a ring");
-        int r = uring_set_up(w, &u->ring, COMPLETIONS, &u->setup);
+        int r = uring_set_up(w, &u->ring, SPEC_RING_ENTRIES, COMPLETIONS, &u->setup);
         if (r < 0) {
                 free(u);
                 return r;
@@ -84,7 +84,7 @@ int uring_zerocopy_new(struct worker *w, struct zerocopy *z, unsigned ends, stru
         }
         u->fd = w->send_fd;
         enroll_file(u);
-        u->unfixed = enroll_pool(w, u, z, ends);
+        u->unfixed = register_pool(w, u, z, ends);
         u->pool = z;
         w->to_settle = u;
         w->settle = settle;
@@ -99,8 +99,8 @@ struct uring_zerocopy *uring_zerocopy_free(struct uring_zerocopy *u) {
         return NULL;
 }
 
-/* An attempt that took nothing is notified, too, and always as copied, as nothing was sent without: which of a
- * message's notifications is the attempt's need not be known further. It is no send's. */
+/* A failed send is notified, too, and always as copied, as it sent nothing without copying. One notification of the
+ * message as copied is therefore discounted for each failed send, in any order. */
 static void notified(struct worker *w, struct uring_zerocopy *u, struct zerocopy *z, uint32_t message, bool copied) {
         z->pending[message]--;
         if (copied && u->refused[message] > 0) {
@@ -112,7 +112,7 @@ static void notified(struct worker *w, struct uring_zerocopy *u, struct zerocopy
                 worker_count(&w->zerocopy_copied);
 }
 
-/* Takes what has completed. True when the send's own result is among it. */
+/* Takes all completions. True when the send's own result is among them. */
 static bool reap(struct worker *w, struct uring_zerocopy *u, struct zerocopy *z, int *ret_result) {
         struct io_uring_cqe *cqe;
         bool found = false;
@@ -136,7 +136,7 @@ static bool reap(struct worker *w, struct uring_zerocopy *u, struct zerocopy *z,
         return found;
 }
 
-/* Submits what is queued and waits for its result; a signal ends a wait, not the send. */
+/* Submits the queued send and waits for its result; a signal ends a wait, not the send. */
 static int complete(struct worker *w, struct uring_zerocopy *u, struct zerocopy *z) {
         for (;;) {
                 int result = 0, r = io_uring_submit_and_wait(&u->ring, 1);
@@ -149,12 +149,12 @@ static int complete(struct worker *w, struct uring_zerocopy *u, struct zerocopy 
         }
 }
 
-/* One piece goes without a message header, which the kernel need not fetch then. */
+/* Sends once. A single piece needs no message header, which saves the kernel its copy. */
 static int send_once(struct worker *w, struct uring_zerocopy *u, struct zerocopy *z, struct msghdr *m, int flags) {
         struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
         bool one = m->msg_iovlen == 1;
         if (!sqe)
-                return -EBUSY; /* cannot be: one is under way at a time */
+                return -EBUSY; /* impossible: one is under way at a time */
         if (one)
                 io_uring_prep_send_zc(sqe, u->fd, m->msg_iov->iov_base, m->msg_iov->iov_len, flags | MSG_NOSIGNAL, 0);
         else
@@ -176,7 +176,7 @@ ssize_t uring_zerocopy_send(struct worker *w, struct uring_zerocopy *u, struct z
         int n = send_once(w, u, z, &m, flags);
         if (n == -EINVAL && m.msg_iovlen > 1 && !u->unfixed) {
                 u->unfixed = "this kernel sends registered memory in one piece only";
-                n = io_uring_unregister_buffers(&u->ring); /* what it holds the sends need */
+                n = io_uring_unregister_buffers(&u->ring); /* the sends need the limit that it uses */
                 if (n == 0)
                         n = send_once(w, u, z, &m, flags);
         }
@@ -188,7 +188,7 @@ ssize_t uring_zerocopy_send(struct worker *w, struct uring_zerocopy *u, struct z
 
 static int collect(struct worker *w, struct uring_zerocopy *u, struct zerocopy *z) {
         int unused;
-        int r = io_uring_get_events(&u->ring); /* what the kernel keeps until it is asked */
+        int r = io_uring_get_events(&u->ring); /* flushes completions that the kernel has deferred */
         (void) reap(w, u, z, &unused);
         if (r < 0 && r != -EINTR)
                 return failure_set(&w->failure, -r, "the zero-copy notifications of thread %" PRIu32 ": %s", w->index,
@@ -207,21 +207,22 @@ static int await(struct worker *w, struct uring_zerocopy *u, struct zerocopy *z,
         return 0;
 }
 
-/* What a send has pinned is given back when its thread takes the notification, and not before. One that rests would
- * keep it from the others, for ever. */
+/* The kernel unpins a send's pages only when its thread takes the notification. A resting thread would otherwise hold
+ * them indefinitely. */
 static void settle(struct worker *w) {
         struct uring_zerocopy *u = w->to_settle;
         uint64_t deadline_ns = util_now_ns() + SETTLE_NS;
         int r = collect(w, u, u->pool);
         while (r == 0 && zerocopy_under_way(u->pool) > 0 && util_now_ns() < deadline_ns)
-                r = await(w, u, u->pool, ZEROCOPY_RELIEF_NS);
+                r = await(w, u, u->pool, ZEROCOPY_RETRY_NS);
 }
 
-/* As in zerocopy.c; but to sleep elsewhere than in the ring would be to keep what has come back. */
+/* As in tcp/zerocopy.c; but it must wait in the ring, as completed notifications otherwise stay pending and keep their
+ * pages pinned. */
 static int give_way(struct worker *w, struct uring_zerocopy *u, struct zerocopy *z) {
         uint64_t now_ns = util_now_ns(), until_ns = now_ns + ZEROCOPY_GIVE_WAY_NS;
         int r = 0;
-        if (!zerocopy_somebody_starves())
+        if (!zerocopy_has_backpressure())
                 return 0;
         for (; r == 0 && now_ns < until_ns; now_ns = util_now_ns())
                 r = await(w, u, z, until_ns - now_ns);
@@ -244,18 +245,18 @@ int uring_zerocopy_wait(struct worker *w, struct uring_zerocopy *u, struct zeroc
         return r < 0 ? r : give_way(w, u, z);
 }
 
-int uring_zerocopy_relieve(struct worker *w, struct uring_zerocopy *u, struct zerocopy *z, uint64_t *since_ns) {
+int uring_zerocopy_reap(struct worker *w, struct uring_zerocopy *u, struct zerocopy *z, uint64_t *since_ns) {
         uint64_t before = w->zerocopy_completions;
-        int starves = zerocopy_under_way(z) == 0;
+        int waits = zerocopy_under_way(z) == 0;
         worker_count(&w->enobufs);
-        zerocopy_starve(starves);
-        int r = await(w, u, z, ZEROCOPY_RELIEF_NS);
-        zerocopy_starve(-starves);
+        zerocopy_add_backpressure(waits);
+        int r = await(w, u, z, ZEROCOPY_RETRY_NS);
+        zerocopy_add_backpressure(-waits);
         if (r < 0)
                 return r;
         bool news = w->zerocopy_completions != before;
-        if (zerocopy_is_hopeless(z, since_ns, news)) /* of such sends the kernel keeps no account in the socket */
-                return zerocopy_no_relief(w, z, false);
+        if (zerocopy_is_stalled(z, since_ns, news)) /* the kernel does not charge such sends to the socket */
+                return zerocopy_fail_stalled(w, z, false);
         return news ? give_way(w, u, z) : 0;
 }
 

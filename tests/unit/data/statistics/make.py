@@ -6,7 +6,7 @@ Needs R with the package coin (Debian 12: r-base-core, r-cran-coin), and from Py
 ruptures==1.1.10; what made a file stands in its first lines. The unit tests need none of these. All files take some
 minutes. Usage: make.py [NAME...]
 
-A line is a case: its numbers one after the other, in the order that the file's head says. Values of the cases have few
+A line is a case: its numbers one after the other, in the order that the file's head gives. Values of the cases have few
 digits, so that C, Python and R read the same double; answers have all of theirs.
 """
 
@@ -59,9 +59,9 @@ def write(name, made_by, head, lines):
         "ruptures": ruptures.__version__,
     }
     versions |= {"R": r_version(), "coin": r_version("coin")} if "R" in made_by or "coin" in made_by else {}
-    said = ", ".join(versions[one] if one == "R" else f"{one} {versions[one]}" for one in made_by)
+    by = ", ".join(versions[one] if one == "R" else f"{one} {versions[one]}" for one in made_by)
     comments = [
-        f"# {line}" for line in textwrap.wrap(f"Made by make.py with {said}. {' '.join(' '.join(head).split())}", 118)
+        f"# {line}" for line in textwrap.wrap(f"Made by make.py with {by}. {' '.join(' '.join(head).split())}", 118)
     ]
     (HERE / f"{name}.txt").write_text("\n".join([*comments, *lines]) + "\n")
 
@@ -490,7 +490,7 @@ def make_fit_threads():
     lines = []
     for i in range(100):
         threads = numpy.unique(rng.integers(1, [16, 128, 1024][i % 3], int(rng.integers(4, 12)))).astype(float)
-        threads = numpy.unique([1, 2, 4, *threads])  # without few threads nothing tells λ
+        threads = numpy.unique([1, 2, 4, *threads])  # without few threads λ has no data
         sigma, kappa = [(0.1, 0.001), (0.0, 0.0), (0.3, 0.0), (0.0, 0.02)][i % 4]
         truth = 1000 * threads / (1 + sigma * (threads - 1) + kappa * threads * (threads - 1))
         points = [

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_AGENT_PROBES_H
+#define IPCLAB_AGENT_PROBES_H
+
+/*
+ * The calibration probes of a run (agent/measure/probe.h), where the set-up enables them: when both ends are ready for
+ * the warm-up, and again after both windows have closed. A fault during a probe is treated as any other. The leader
+ * takes them.
+ */
+
+#include <stdint.h>
+
+struct agent;
+struct probe_page;
+
+struct probes {
+        struct probe_page *page; /* shared with the other end; NULL: no other end, or no probes */
+        uint32_t taken;
+};
+
+/* Shares a page of memory with the other end. Does nothing where probes are disabled. 0; negative errno with
+ * a->failure. */
+int probes_init(struct probes *p, struct agent *a);
+void probes_deinit(struct probes *p);
+
+/* Takes one, in step with the other end, and sends it to the daemon. Does nothing where probes are disabled. 0;
+ * negative errno with a->failure. */
+int probes_take(struct probes *p, struct agent *a);
+
+#endif

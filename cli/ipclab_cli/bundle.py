@@ -1,0 +1,474 @@
+# SPDX-License-Identifier: MIT
+"""Verifies a bundle without a daemon: the digest in its name, the canonical form of its JSON, and every figure that
+follows from others in it, computed anew from the runs and their histograms."""
+
+import base64
+import gzip
+import hashlib
+import json
+import math
+import re
+import struct
+import zlib
+from fractions import Fraction
+from pathlib import Path
+
+FORMAT = 1
+TEXT_MAX = 1 << 30
+DEPTH_MAX = 40
+LEVEL = Fraction(95, 100)
+HODGES_LEHMANN_MAX = 200
+# Sums, roots and powers of doubles may differ in their last digits from one processor to another. All else is exact.
+ROUNDED = {"cov", "level", "quantile"}
+TOLERANCE, TOLERANCE_OF_ZERO = 1e-9, 1e-12
+WITHHELD = "withheld"  # instead of text that might name the host
+NAME = re.compile(r"-([0-9a-f]{64})\.json\.gz$")
+# The members of a row that are no statistics of figures.
+OTHER_MEMBERS = {
+    "point", "rate", "runs", "runs_planned", "runs_failed", "loop", "steady", "verify", "counted_by", "reasons",
+    "effective", "flags", "flag_runs", "error", "latency_histogram",
+}  # fmt: skip
+LATENCIES = ("latency_ns", "latency_one_way_ns")
+PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999}
+
+
+class Fault(Exception):
+    """What is wrong, and where: a JSON pointer, or a row and its field."""
+
+
+def fault(where, words):
+    raise Fault(f"{where}: {words}")
+
+
+# ---- the canonical form (RFC 8785) ----
+
+
+def number_text(value):
+    """As ECMAScript writes it: plain from 1e-6 to below 1e21."""
+    if isinstance(value, int):
+        return str(value)
+    if not math.isfinite(value):
+        raise ValueError("a number that is not finite")
+    if value == 0:
+        return "0"
+    mantissa, _, exponent = repr(abs(value)).partition("e")
+    whole, _, rest = mantissa.partition(".")
+    digits = (whole + rest).lstrip("0")
+    point = len(whole) + int(exponent or 0) - (len(whole + rest) - len(digits))
+    digits = digits.rstrip("0")
+    sign, n = "-" if value < 0 else "", len(digits)
+    if n <= point <= 21:
+        return sign + digits + "0" * (point - n)
+    if 0 < point <= 21:
+        return f"{sign}{digits[:point]}.{digits[point:]}"
+    if -6 < point <= 0:
+        return f"{sign}0.{'0' * -point}{digits}"
+    return f"{sign}{digits[0]}{'.' if n > 1 else ''}{digits[1:]}e{point - 1:+d}"
+
+
+def canonical(value):
+    if isinstance(value, dict):
+        members = sorted(value.items(), key=lambda item: item[0].encode("utf-16-be"))
+        return "{" + ",".join(f"{canonical(key)}:{canonical(one)}" for key, one in members) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(canonical, value)) + "]"
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return number_text(value)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def object_of(pairs):
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"the name {next(name for name in names if names.count(name) > 1)!r} twice in one object")
+    return found
+
+
+def not_json(word):
+    raise ValueError(f"{word}, which is not JSON")
+
+
+def depth_of(text):
+    """Of brackets outside strings: a decoder recurses."""
+    depth = deepest = 0
+    for bracket in re.findall(rb'"(?:[^"\\]|\\.)*"|([][{}])', text):
+        if bracket:
+            depth += 1 if bracket in b"[{" else -1
+            deepest = max(deepest, depth)
+    return deepest
+
+
+def parse(text):
+    if depth_of(text) > DEPTH_MAX:
+        fault("the JSON", f"arrays and objects are more than {DEPTH_MAX} deep")
+    try:
+        document = json.loads(text.decode(), object_pairs_hook=object_of, parse_constant=not_json)
+        again = canonical(document).encode()
+    except (ValueError, RecursionError) as error:
+        fault("the JSON", str(error))
+    if again != text:
+        at = next((i for i, (a, b) in enumerate(zip(again, text, strict=False)) if a != b), len(again))
+        fault(f"byte {at}", f"not canonical: {text[at : at + 20]!r} where {again[at : at + 20]!r} belongs")
+    return document
+
+
+def read(path):
+    """The JSON text, whose digest the name has."""
+    named = NAME.search(Path(path).name)
+    if not named:
+        fault(Path(path).name, "no bundle's name: it has no SHA-256, as in ipclab-NAME-SHA256.json.gz")
+    try:
+        with gzip.open(path) as file:
+            text = file.read(TEXT_MAX + 1)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        fault(Path(path).name, f"not gzip, or not all of it: {error}")
+    if len(text) > TEXT_MAX:
+        fault(Path(path).name, f"more than {TEXT_MAX} bytes of JSON")
+    digest = hashlib.sha256(text).hexdigest()
+    if digest != named[1]:
+        fault(Path(path).name, f"the SHA-256 of the JSON is {digest}, which is not the name's")
+    return text, digest
+
+
+# ---- histograms ----
+
+SUB_BUCKETS, HALF, COUNTS, HIGHEST = 256, 128, 31 * 128, 100_000_000_000
+
+
+def lowest_of(index):
+    if index < SUB_BUCKETS:
+        return index
+    return (index % HALF + HALF) << (index // HALF - 1)
+
+
+def middle_of(index):
+    return lowest_of(index) + (lowest_of(index + 1) - lowest_of(index)) // 2
+
+
+def counts_of(text):
+    """The counts of an HdrHistogram V2, compressed, in base64."""
+    packed = base64.b64decode(text, validate=True)
+    cookie, length = struct.unpack_from(">II", packed)
+    if cookie != 0x1C849314 or length != len(packed) - 8:
+        raise ValueError("no compressed HdrHistogram V2")
+    unpack = zlib.decompressobj()
+    data = unpack.decompress(packed[8:], 40 + 9 * COUNTS)
+    if not unpack.eof or unpack.unused_data:
+        raise ValueError("its compressed counts are too many, or not all of them")
+    head = struct.unpack_from(">IIIIQQd", data)
+    if head != (0x1C849313, len(data) - 40, 0, 2, 1, HIGHEST, 1.0):
+        raise ValueError("another layout than two digits from 1 ns to 100 s")
+    counts, at, index = {}, 40, 0
+    while at < len(data):
+        value = shift = 0
+        for place in range(9):
+            byte = data[at]
+            at += 1
+            value |= (byte if place == 8 else byte & 0x7F) << shift
+            shift += 7
+            if place == 8 or not byte & 0x80:
+                break
+        value = value >> 1 if not value & 1 else -(value + 1 >> 1)
+        if value < 0:
+            index -= value
+        else:
+            if value:
+                counts[index] = value
+            index += 1
+    if index > COUNTS:
+        raise ValueError("counts beyond 100 s")
+    return counts
+
+
+def quantile(counts, total, share):
+    rank = min(max(math.ceil(math.nextafter(share, 0) * total), 1), total)
+    seen = 0
+    for index in sorted(counts):
+        seen += counts[index]
+        if seen >= rank:
+            return middle_of(index)
+    raise ValueError("a quantile beyond the counts")
+
+
+def summary_of(counts, sum_ns):
+    total = sum(counts.values())
+    found = {name: quantile(counts, total, share) for name, share in PERCENTILES.items()}
+    found |= {"min": lowest_of(min(counts)), "max": lowest_of(max(counts) + 1) - 1, "count": total}
+    # A double as the daemon's, not the exact quotient.
+    return found | {"mean": math.floor(float(sum_ns) / float(total) + 0.5)}
+
+
+def percentiles_of(counts):
+    """0, 0.1, 0.2 … nines, as far as a value stands for them, and the highest."""
+    total, found, tick = sum(counts.values()), [], 0
+    while True:
+        nines = tick / 10
+        beyond = 10.0**-nines
+        if beyond * total < 1:
+            highest = lowest_of(max(counts) + 1) - 1
+            return [*found, {"nines": None, "quantile": 1, "value_ns": highest}]
+        found.append({"nines": nines, "quantile": 1 - beyond, "value_ns": quantile(counts, total, 1 - beyond)})
+        tick += 1
+
+
+# ---- statistics of repetitions ----
+
+
+def tail_rank(n):
+    """How many of n values may lie beyond either end of the median's interval, and the probability that they do."""
+    at_most, below, term = Fraction(0), Fraction(0), Fraction(1, 2**n)
+    for k in range(n):
+        at_most += term
+        if at_most > (1 - LEVEL) / 2:
+            return k, below
+        below = at_most
+        term = term * (n - k) / (k + 1)
+    return n, below
+
+
+def statistic_of(values):
+    values = sorted(values)
+    n = len(values)
+    found = {"n": n, "median": values[math.ceil(n / 2) - 1], "min": values[0], "max": values[-1]}
+    mean = math.fsum(values) / n
+    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1)) if n > 1 else 0
+    found["cov"] = deviation / abs(mean) if n > 1 and mean else None
+    found["hodges_lehmann"] = None
+    if n <= HODGES_LEHMANN_MAX:
+        walsh = sorted(values[i] / 2 + values[j] / 2 for i in range(n) for j in range(i, n))
+        low, high = walsh[(len(walsh) - 1) // 2], walsh[len(walsh) // 2]
+        found["hodges_lehmann"] = low if low == high else low + (high - low) / 2
+    rank, below = tail_rank(n)
+    found["ci95"] = [values[rank - 1], values[n - rank]] if rank else None
+    found["level"] = float(1 - 2 * below) if rank else None
+    return found
+
+
+# ---- comparing ----
+
+
+def near(where, a, b):
+    if where.rpartition("/")[2] in ROUNDED:
+        return math.isclose(a, b, rel_tol=TOLERANCE, abs_tol=TOLERANCE_OF_ZERO)
+    return a == b
+
+
+def same(where, stated, found):
+    """Refuses what is stated where it is not what was found."""
+    if isinstance(found, dict) and isinstance(stated, dict):
+        for name in sorted(found.keys() | stated.keys()):
+            if name not in found or name not in stated:
+                fault(f"{where}/{name}", "is missing" if name in found else "follows from nothing here")
+            same(f"{where}/{name}", stated[name], found[name])
+    elif isinstance(found, list) and isinstance(stated, list) and len(found) == len(stated):
+        for index, (one, other) in enumerate(zip(stated, found, strict=True)):
+            same(f"{where}/{index}", one, other)
+    else:
+        numbers = all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in (stated, found))
+        if not (near(where, stated, found) if numbers else type(stated) is type(found) and stated == found):
+            fault(where, f"{json.dumps(stated)} is stated, and {json.dumps(found)} follows from the runs")
+
+
+# ---- a run ----
+
+
+def check_rates(where, figures):
+    window = figures["window_ns"]
+    for count, rate in (("bytes", "throughput_bytes_per_second"), ("messages", "messages_per_second")):
+        found = figures[count] * 1e9 / window if figures[count] or count == "messages" else None
+        same(f"{where}/{rate}", figures[rate], found)
+
+
+def check_run(where, run):
+    """Its counts, sums and latencies; returns its histogram."""
+    result, histogram = run["result"], run["latency_histogram"]
+    counts, sum_ns = {}, 0
+    if histogram is not None:
+        try:
+            counts, sum_ns = counts_of(histogram["histogram"]), int(histogram["sum_ns"])
+        except (ValueError, IndexError, struct.error, zlib.error) as error:
+            fault(f"{where}/latency_histogram", str(error))
+        if not counts:
+            fault(f"{where}/latency_histogram", "it is empty")
+    if result is None:
+        if run["state"] == "done" or counts:
+            fault(f"{where}/result", "the run is done, or has latencies, and has none")
+        return counts, sum_ns
+    check_rates(f"{where}/result", result)
+    measured = [result[result["measured_by"]]] if result["measured_by"] != "both" else ends_of(result)
+    for role in ("sender", "receiver", "initiator", "responder", "server", "client"):
+        if role in result:
+            check_rates(f"{where}/result/{role}", result[role])
+    for name, found in (
+        ("bytes", sum(end["bytes"] for end in measured)),
+        ("messages", sum(end["messages"] for end in measured)),
+        ("window_ns", max(end["window_ns"] for end in measured)),
+    ):
+        same(f"{where}/result/{name}", result[name], found)
+    if result["both_ways_bytes_per_second"] is not None:
+        same(f"{where}/result/both_ways_bytes_per_second", result["both_ways_bytes_per_second"],
+             2 * result["throughput_bytes_per_second"])  # fmt: skip
+    check_latencies(f"{where}/result", result, counts, sum_ns)
+    return counts, sum_ns
+
+
+def ends_of(result):
+    return [result[role] for role in ("server", "client", "sender", "receiver") if role in result]
+
+
+def check_latencies(where, result, counts, sum_ns):
+    latency, half = result["latency_ns"], result["latency_one_way_ns"]
+    if latency is None or not counts:
+        same(f"{where}/latency_ns", latency, None)
+        same(f"{where}/latency_one_way_ns", half, None)
+        if counts:
+            fault(f"{where}/latency_ns", "null, but there is a histogram")
+        return
+    found = summary_of(counts, sum_ns)
+    same(f"{where}/latency_ns", latency, found | {"kind": latency["kind"]})
+    if half is not None:
+        halves = {name: value // 2 for name, value in found.items()}
+        halves |= {"mean": math.floor(sum_ns / found["count"] / 2 + 0.5), "count": found["count"], "kind": "one_way"}
+        same(f"{where}/latency_one_way_ns", half, halves)
+
+
+# ---- a row ----
+
+
+def figure_of(result, group, name):
+    """A run's own figure, where a row has the statistic; None: the run has none."""
+    if group == "latency_one_way_ns" and result.get("loop") == "open":
+        return None
+    holder = result.get(group) if group else result
+    if name.endswith(("_sender", "_receiver")):
+        name, _, end = name.rpartition("_")
+        role = result.get("counted_by")
+        if end == "receiver":
+            role = next((one for one in (result.get("counters") or {}) if one != role), None)
+        holder = result.get(role)
+    value = holder.get(name) if isinstance(holder, dict) else None
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def check_statistic(where, stated, results, group, name):
+    values = [value for result in results if (value := figure_of(result, group, name)) is not None]
+    same(where, stated, statistic_of(values) if values else None)
+
+
+def once(values):
+    found = []
+    for value in values:
+        if value not in found:
+            found.append(value)
+    return found
+
+
+def in_force_of(results):
+    found = {}
+    for result in results:
+        for name, value in (result.get("effective") or {}).items():
+            if not name.endswith("_reason"):
+                found.setdefault(name, []).append(value)
+    lists = {name: once(values) for name, values in found.items()}
+    return {name: values if len(values) > 1 else values[0] for name, values in lists.items()}
+
+
+def steady_of(results):
+    known = [result.get("steady") for result in results]
+    return False if False in known else True if known and all(one is True for one in known) else None
+
+
+def check_row(where, row, runs, histograms):
+    done = [run for run in runs if run["state"] == "done"]
+    failed = [run for run in runs if run["state"] == "failed"]
+    results = [run["result"] for run in done]
+    same(f"{where}/runs", row["runs"], len(done))
+    same(f"{where}/runs_planned", row["runs_planned"], len(runs))
+    same(f"{where}/runs_failed", row["runs_failed"], len(failed))
+    same(f"{where}/error", row["error"], failed[-1]["error"] if failed else None)
+    flags = [flag for run in runs for flag in run["flags"] if flag != WITHHELD]
+    same(f"{where}/flags", [flag for flag in row["flags"] if flag != WITHHELD], once(flags))
+    same(f"{where}/flag_runs", row["flag_runs"], {flag: flags.count(flag) for flag in once(flags)})
+    same(f"{where}/steady", row["steady"], steady_of(results))
+    for word in ("loop", "verify", "counted_by"):
+        last = [result[word] for result in results if result.get(word) is not None]
+        same(f"{where}/{word}", row[word], last[-1] if last else None)
+    same(f"{where}/effective", row["effective"], in_force_of(results))
+    for name in row.keys() - OTHER_MEMBERS - set(LATENCIES):
+        check_statistic(f"{where}/{name}", row[name], results, None, name)
+    for group in LATENCIES:
+        check_group(f"{where}/{group}", row[group], results, group)
+    check_merged(f"{where}/latency_histogram", row["latency_histogram"], histograms)
+
+
+def check_group(where, stated, results, group):
+    names = ("min", "p50", "p90", "p99", "p99_9", "max", "mean")
+    kinds = [result[group]["kind"] for result in results if figure_of(result, group, "p50") is not None]
+    if stated is None or not kinds:
+        same(where, stated, None if not kinds else {"kind": kinds[0]})
+        return
+    same(where, sorted(stated), sorted([*names, "kind"]))
+    same(f"{where}/kind", stated["kind"], kinds[0])
+    for name in names:
+        check_statistic(f"{where}/{name}", stated[name], results, group, name)
+
+
+def check_merged(where, stated, histograms):
+    counts, sum_ns = {}, 0
+    for one, its_sum in histograms:
+        for index, count in one.items():
+            counts[index] = counts.get(index, 0) + count
+        sum_ns += its_sum
+    if not counts or stated is None:
+        same(where, stated, None if not counts else summary_of(counts, sum_ns))
+        return
+    same(where, stated, summary_of(counts, sum_ns) | {"kind": stated["kind"], "percentiles": percentiles_of(counts)})
+
+
+# ---- the whole ----
+
+
+def place_runs(document):
+    """The runs of each row: those of its point, and of its rate where a search has tried several."""
+
+    def place(one):
+        return canonical([one["point"], one["rate"]])
+
+    rows = {place(row): index for index, row in enumerate(document["results"])}
+    if len(rows) < len(document["results"]):
+        fault("/results", "two rows have one point and one rate")
+    found = {}
+    for index, run in enumerate(document["runs"]):
+        if place(run) not in rows:
+            fault(f"/runs/{index}/point", "no row has this point and rate")
+        found.setdefault(rows[place(run)], []).append(index)
+    return found
+
+
+def check(document):
+    if document.get("bundle") != FORMAT:
+        fault("/bundle", f"format {document.get('bundle')}; this program verifies format {FORMAT}")
+    same("/", sorted(document), ["bundle", "experiment", "host", "results", "runs", "topology"])
+    runs, states = document["runs"], [run["state"] for run in document["runs"]]
+    for index, run in enumerate(runs):
+        same(f"/runs/{index}/position", run["position"], index)
+    progress = {f"runs_{state}": states.count(state) for state in ("done", "failed", "cancelled")}
+    same("/experiment/progress", document["experiment"]["progress"], progress | {"runs_total": len(runs)})
+    histograms = [check_run(f"/runs/{index}", run) for index, run in enumerate(runs)]
+    places = place_runs(document)
+    for index, row in enumerate(document["results"]):
+        its = places.get(index, [])
+        done = [histograms[one] for one in its if runs[one]["state"] == "done"]
+        check_row(f"/results/{index}", row, [runs[one] for one in its], done)
+
+
+def verify(path):
+    """The document and its digest; Fault with what is wrong first."""
+    text, digest = read(path)
+    document = parse(text)
+    try:
+        check(document)
+    except (KeyError, TypeError, AttributeError, IndexError, ZeroDivisionError, OverflowError, ValueError) as error:
+        fault("the document", f"it has not the shape of a bundle ({type(error).__name__}: {error})")
+    return document, digest

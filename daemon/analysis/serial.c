@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+
+/* See serial.h. Called for the rows of results. */
+
+#include "daemon/analysis/serial.h"
+
+#include "daemon/analysis/normal.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+/* False: all values are equal. */
+static bool correlate(const double *values, size_t n, double *ret) {
+        double mean = 0, squares = 0, products = 0;
+        bool equal = true;
+        for (size_t i = 0; i < n; i++) {
+                mean += values[i] / (double) n;
+                equal = equal && !(values[i] < values[0] || values[i] > values[0]);
+        }
+        for (size_t i = 0; i < n; i++) {
+                double apart = values[i] - mean;
+                squares += apart * apart;
+                if (i > 0)
+                        products += apart * (values[i - 1] - mean);
+        }
+        if (equal || !(squares > 0))
+                return false;
+        *ret = products / squares;
+        return true;
+}
+
+/* How many times as wide an interval of such values is as one at the same level of independent ones. */
+static double width_of(double correlation) {
+        return sqrt((1 + correlation) / (1 - correlation));
+}
+
+/* The level of an interval that is `times` as wide as one at this level. */
+static double level_of(double level, double times) {
+        return fmin(erf(normal_quantile((1 + level) / 2) * times / M_SQRT2), 1 - DBL_EPSILON);
+}
+
+static int put_interval(const double *sorted, size_t n, struct serial *s) {
+        double times = width_of(s->corrected);
+        bool same = !(s->corrected > 0);
+        int r = order_interval(sorted, n, 0.5, same ? ORDER_LEVEL : level_of(ORDER_LEVEL, times), &s->interval);
+        if (r == 0 && s->interval.has_interval && !same)
+                s->interval.level = level_of(s->interval.level, 1 / times);
+        return r;
+}
+
+int serial_judge(const double *values, size_t n, struct serial *ret) {
+        for (size_t i = 0; i < n; i++)
+                if (!isfinite(values[i]))
+                        return -EINVAL;
+        struct serial s = {0};
+        if (n < SERIAL_RUNS_LEAST || !correlate(values, n, &s.correlation)) {
+                *ret = s;
+                return 0;
+        }
+        _cleanup_free_ double *sorted = reallocarray(NULL, n, sizeof(*sorted));
+        if (!sorted)
+                return -ENOMEM;
+        memcpy(sorted, values, n * sizeof(*sorted));
+        order_sort(sorted, n);
+        double count = (double) n;
+        s.known = true;
+        s.corrected = fmin(SERIAL_MAX, fmax(0, (count * s.correlation + 1) / (count - 4)));
+        s.effective_runs = count * (1 - s.corrected) / (1 + s.corrected);
+        /* of independent values it has the mean -1/n and the variance of about 1/n */
+        s.material = s.correlation > -1 / count + normal_quantile(0.95) / sqrt(count);
+        int r = put_interval(sorted, n, &s);
+        if (r == 0)
+                *ret = s;
+        return r;
+}

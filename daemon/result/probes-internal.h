@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_PROBES_INTERNAL_H
+#define IPCLAB_DAEMON_PROBES_INTERNAL_H
+
+/* The interface between the comparison of probes and their JSON. */
+
+#include "daemon/result/probes.h"
+
+struct probe_verdict {
+        bool within;          /* the two probes of the run could be compared */
+        int64_t reference_id; /* of the run that it was compared with; 0: none */
+        struct probe_change changes[2 * PROBE_CHANGES_MAX];
+        size_t n, n_within; /* the first n_within are between the run's own two */
+};
+
+/* 0; -ENOMEM. */
+int run_probes_to_json(const struct run_probes *p, const struct probe_verdict *v, char **ret);
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The "probes" object of a run, written and read back. */
+
+#include "daemon/result/probes-internal.h"
+
+#include "schema/json/json.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const char *const time_names[PROBE_TIMES] = {[PROBE_BEFORE] = "before", [PROBE_AFTER] = "after"};
+
+static const char *what_name(int what) {
+        return what == PROBE_SHARE ? "cpu_share" : probe_terms[what].name;
+}
+
+static int compare_doubles(const void *a, const void *b) {
+        double x = *(const double *) a, y = *(const double *) b;
+        return (x > y) - (x < y);
+}
+
+/* Quartiles by the nearest rank. */
+static void put_series(struct json_writer *w, size_t kind, const double rounds[PROBE_ROUNDS]) {
+        double sorted[PROBE_ROUNDS];
+        memcpy(sorted, rounds, sizeof(sorted));
+        qsort(sorted, PROBE_ROUNDS, sizeof(sorted[0]), compare_doubles);
+        json_object_begin(w);
+        json_member_double(w, "median", sorted[PROBE_ROUNDS / 2]);
+        json_member_double(w, "low", sorted[(PROBE_ROUNDS + 3) / 4 - 1]);
+        json_member_double(w, "high", sorted[(3 * PROBE_ROUNDS + 3) / 4 - 1]);
+        json_member_u64(w, "operations", probe_terms[kind].operations);
+        json_put_key(w, "rounds");
+        json_array_begin(w);
+        for (size_t i = 0; i < PROBE_ROUNDS; i++)
+                json_put_double(w, rounds[i]);
+        json_array_end(w);
+        json_object_end(w);
+}
+
+static void put_null(struct json_writer *w, const char *key, const char *reason) {
+        char name[64];
+        (void) snprintf(name, sizeof(name), "%s_reason", key);
+        json_member_null(w, key);
+        json_member_string(w, name, reason);
+}
+
+static void put_end(struct json_writer *w, const struct probe_end *e) {
+        json_object_begin(w);
+        if (e->moved)
+                put_null(w, "cpu", "the thread is not pinned and was on several");
+        else
+                json_member_u64(w, "cpu", e->cpu);
+        json_member_double(w, "cpu_share", e->cpu_share);
+        json_member_u64(w, "cost_ns", (uint64_t) e->cost_ns);
+        for (size_t kind = 0; kind < PROBE_KIND_COUNT; kind++) {
+                if (e->absences[kind] != PROBE_TAKEN) {
+                        put_null(w, probe_terms[kind].name, probe_absence_reason(e->absences[kind]));
+                        continue;
+                }
+                json_put_key(w, probe_terms[kind].name);
+                put_series(w, kind, e->rounds[kind]);
+        }
+        json_object_end(w);
+}
+
+static void put_changes(struct json_writer *w, const struct run_probes *p, const struct probe_verdict *v) {
+        json_put_key(w, "changes");
+        json_array_begin(w);
+        for (size_t i = 0; i < v->n; i++) {
+                const struct probe_change *c = &v->changes[i];
+                json_object_begin(w);
+                json_member_string(w, "since", i < v->n_within ? "before" : "first_run");
+                json_member_string(w, "role", p->roles[c->end]);
+                json_member_string(w, "figure", what_name(c->what));
+                json_member_double(w, "ratio", c->ratio);
+                json_object_end(w);
+        }
+        json_array_end(w);
+}
+
+int run_probes_to_json(const struct run_probes *p, const struct probe_verdict *v, char **ret) {
+        char cpus[PROBE_CPUS_MAX];
+        struct json_writer w;
+        json_writer_init(&w);
+        json_object_begin(&w);
+        for (size_t time = 0; time < PROBE_TIMES; time++) {
+                const struct probe_sitting *s = &p->at[time];
+                if (!s->known) {
+                        put_null(&w, time_names[time], "the run did not get so far");
+                        continue;
+                }
+                json_put_key(&w, time_names[time]);
+                json_object_begin(&w);
+                for (unsigned end = 0; end < s->n_ends; end++) {
+                        json_put_key(&w, p->roles[end]);
+                        put_end(&w, &s->ends[end]);
+                }
+                json_object_end(&w);
+        }
+        json_member_raw(&w, "cpus", run_probes_cpus(p, cpus) ? cpus : NULL);
+        json_member_bool(&w, "compared", v->within);
+        if (!v->within)
+                json_member_string(&w, "compared_reason", "the two probes are not both known, or not of the same CPUs");
+        if (v->reference_id > 0)
+                json_member_i64(&w, "first_run_id", v->reference_id);
+        else
+                put_null(&w, "first_run_id", "the experiment has no earlier run with a probe of these CPUs");
+        put_changes(&w, p, v);
+        json_object_end(&w);
+        int r = json_writer_steal(&w, ret, NULL);
+        json_writer_deinit(&w);
+        return r;
+}
+
+static int parse_series(const struct json *series, double ret[PROBE_ROUNDS]) {
+        const struct json *rounds = json_type(series) == JSON_OBJECT ? json_get(series, "rounds") : NULL;
+        size_t n = 0;
+        if (!rounds || json_type(rounds) != JSON_ARRAY || json_length(rounds) != PROBE_ROUNDS)
+                return -EBADMSG;
+        for (const struct json *v = json_first(rounds); v; v = json_next(v), n++)
+                if (json_as_double(v, &ret[n]) < 0 || !(ret[n] > 0))
+                        return -EBADMSG;
+        return 0;
+}
+
+static int parse_end(const struct json *end, struct probe_end *ret) {
+        const struct json *cpu = json_get(end, "cpu"), *share = json_get(end, "cpu_share");
+        int64_t number = 0;
+        if (!cpu || !share || json_as_double(share, &ret->cpu_share) < 0)
+                return -EBADMSG;
+        ret->moved = json_type(cpu) == JSON_NULL;
+        if (!ret->moved && (json_as_i64(cpu, &number) < 0 || number < 0 || number > INT32_MAX))
+                return -EBADMSG;
+        ret->cpu = (uint32_t) number;
+        for (size_t kind = 0; kind < PROBE_KIND_COUNT; kind++) {
+                const struct json *series = json_get(end, probe_terms[kind].name);
+                /* of another version, or for any reason: there is nothing to compare */
+                ret->absences[kind] = series && json_type(series) != JSON_NULL ? PROBE_TAKEN : PROBE_ONE_END;
+                if (ret->absences[kind] == PROBE_TAKEN && parse_series(series, ret->rounds[kind]) < 0)
+                        return -EBADMSG;
+        }
+        return 0;
+}
+
+int probe_sitting_parse(const char *probes_json, struct probe_sitting *ret) {
+        struct json *root = NULL;
+        struct probe_sitting s = {.known = true};
+        int r = json_parse(probes_json, strlen(probes_json), &root, NULL);
+        if (r < 0)
+                return r == -EINVAL ? -EBADMSG : r;
+        const struct json *before = json_type(root) == JSON_OBJECT ? json_get(root, time_names[PROBE_BEFORE]) : NULL;
+        if (!before || json_type(before) != JSON_OBJECT || json_length(before) > END_COUNT)
+                r = -EBADMSG;
+        for (const struct json *e = r == 0 ? json_first(before) : NULL; e && r == 0; e = json_next(e))
+                r = json_type(e) == JSON_OBJECT ? parse_end(e, &s.ends[s.n_ends++]) : -EBADMSG;
+        json_free(root);
+        if (r == 0)
+                *ret = s;
+        return r;
+}

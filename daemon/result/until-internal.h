@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_UNTIL_INTERNAL_H
+#define IPCLAB_DAEMON_UNTIL_INTERNAL_H
+
+/* Shared by the files of `until`: an experiment's rows with a figure of their runs, and the pairs among them. */
+
+#include "daemon/analysis/adaptive.h"
+#include "daemon/analysis/compare.h"
+#include "schema/json/json.h"
+#include "schema/spec/spec.h"
+
+#define INTERVAL_RUNS_MIN 6 /* order.h, rank.h */
+/* The most rows or pairs that are listed as not reached, the widest first; their number stands beside the list. */
+#define LISTED_MAX 64u
+
+struct row {
+        char *point_json;
+        uint32_t runs;  /* that have the figure */
+        double *values; /* of these */
+        uint32_t *blocks;
+        struct adaptive_row known;
+};
+
+/* What a list of those that are not reached has of one of them. */
+void until_put_width(struct json_writer *w, const struct adaptive_row *known, double relative_ci, uint32_t blocks);
+
+struct pair {
+        size_t baseline, candidate; /* rows */
+        double *values;             /* of the blocks that both have: the baseline's, then the candidate's; > 0 */
+        size_t n;
+        struct adaptive_row known;
+        struct comparison comparison;
+};
+
+struct pairs {
+        struct pair *items;
+        size_t n, size;
+};
+
+/* The pairs that the spec compares, at a look. 0; -EBADMSG: a point cannot be read, or there is no pair; -ENOMEM. */
+int until_pairs(const struct row *rows, size_t n_rows, const struct spec *spec, struct pairs *ret);
+void until_pairs_deinit(struct pairs *p);
+/* What is compared, and the pairs; p NULL: before the first look. It sorts them. */
+void until_put_pairs(struct json_writer *w, const struct spec *spec, const struct row *rows, struct pairs *p,
+                     uint32_t blocks);
+
+#endif

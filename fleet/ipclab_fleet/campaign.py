@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: MIT
+"""Campaigns: one spec, a list of hosts, a UUID. Any dispatcher carries the same command to each host, as often as it
+likes: the daemon takes the Idempotency-Key CAMPAIGN/HOST once. What is complete is read from the base alone."""
+
+import argparse
+import base64
+import binascii
+import concurrent.futures
+import json
+import re
+import shlex
+import subprocess
+import sys
+import time
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+from ipclab_cli.http import Unreachable
+
+from ipclab_fleet import FleetError, daemon
+
+HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")  # CAMPAIGN/HOST is within the API's 200 characters
+SPEC_BYTES = 64 * 1024  # as an argument it becomes a third longer, and the kernel's limit of one is 128 KiB
+DISPATCH_SECONDS = 120
+AT_ONCE = 32
+BAR = 30
+
+# The commands that run {post}, a command, on {host}. A word that is {post} becomes the command's words, none of which
+# needs quotes where a remote shell reads them; inside another word it becomes one quoted line.
+DISPATCHERS = {
+    "ssh": "ssh -o BatchMode=yes -o ConnectTimeout=10 {host} {post}",
+    "clush": "clush -S -w {host} {post}",
+    "sbatch": "sbatch --parsable --job-name=ipclab-{campaign} --ntasks=1 --nodelist={host} --output=/dev/null "
+    "'--wrap={post}'",
+    "local": "{post}",
+}
+
+
+def parse_uuid(text):
+    try:
+        return uuid.UUID(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a UUID") from None
+
+
+def parse_host(text):
+    if not HOST.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a host: 1 to 128 letters, digits, dots, dashes, underscores")
+    return text
+
+
+def read_hosts(path):
+    hosts = []
+    try:
+        lines = Path(path).read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise FleetError(f"{path}: {error}") from error
+    for number, line in enumerate(lines, 1):
+        host = line.partition("#")[0].strip()
+        if not host:
+            continue
+        if not HOST.fullmatch(host):
+            raise FleetError(f"{path}:{number}: {host!r} is not a host name")
+        if host in hosts:
+            raise FleetError(f"{path}:{number}: {host} is there twice")
+        hosts.append(host)
+    if not hosts:
+        raise FleetError(f"{path}: no hosts")
+    return hosts
+
+
+def create(base, path, hosts, name=None, campaign=None):
+    """Returns the UUID. The spec itself is validated by each daemon."""
+    try:
+        spec = Path(path).read_bytes()
+        if len(spec) > SPEC_BYTES:
+            raise FleetError(f"{path}: {len(spec)} bytes; a spec has at most {SPEC_BYTES}")
+        if not isinstance(json.loads(spec), dict):
+            raise FleetError(f"{path}: not a JSON object")
+        text = spec.decode()
+    except (OSError, ValueError) as error:
+        raise FleetError(f"{path}: {error}") from error
+    campaign = campaign or uuid.uuid4()
+    with base.transaction():
+        made = base.execute(
+            "INSERT INTO campaigns (campaign, name, spec) VALUES (%s, %s, %s) ON CONFLICT DO "
+            "NOTHING RETURNING campaign",
+            (campaign, name, text),
+        ).fetchone()
+        if made is None:
+            raise FleetError(f"there is a campaign {campaign} already")
+        with base.cursor() as cursor:
+            cursor.executemany(
+                "INSERT INTO campaign_hosts (campaign, host) VALUES (%s, %s)", [(campaign, host) for host in hosts]
+            )
+    return campaign
+
+
+# On the host
+
+
+def post(socket, campaign, host, spec_base64):
+    """Posts to the local daemon; a repetition finds the first experiment. Returns the exit status."""
+    try:
+        spec = base64.b64decode(spec_base64, validate=True)
+    except binascii.Error as error:
+        raise FleetError(f"the spec is not base64: {error}") from error
+    try:
+        key = {"Idempotency-Key": f"{campaign}/{host}"}
+        status, answer, body = daemon.request(socket, "POST", "/experiments", spec, key)
+    except Unreachable as error:
+        raise FleetError(str(error)) from error
+    if status != 201:
+        raise FleetError(f"{host}: {status}: {body.get('detail', body) if isinstance(body, dict) else body}")
+    print(f"{host}: experiment {body['id']}{' as before' if answer.get('Idempotency-Replayed') else ''}")
+    return 0
+
+
+# From the middle
+
+
+@dataclass
+class Progress:
+    host: str
+    dispatches: int
+    last_error: str | None
+    experiment_id: int | None
+    state: str | None
+    error: str | None
+    expected: int | None
+    received: int
+    complete: bool
+
+
+def progress(base, campaign):
+    rows = base.execute(
+        "SELECT host, dispatches, last_error, experiment_id, state, error, expected, received, complete "
+        "FROM campaign_progress WHERE campaign = %s ORDER BY host",
+        (campaign,),
+    ).fetchall()
+    if not rows:
+        raise FleetError(f"there is no campaign {campaign}")
+    return [Progress(*row) for row in rows]
+
+
+def complete(rows):
+    return all(row.complete for row in rows)
+
+
+def bar(done, total):
+    filled = BAR * done // total if total else 0
+    return "[" + "#" * filled + "." * (BAR - filled) + "]"
+
+
+def bars(rows):
+    width = max(len(row.host) for row in rows)
+    lines = []
+    for row in rows:
+        if row.experiment_id is None:
+            note = f"not received; dispatched {row.dispatches} times" + (
+                f"; {row.last_error}" if row.last_error else ""
+            )
+        else:
+            note = f"{row.received}/{row.expected} {row.state}" + (f": {row.error}" if row.error else "")
+        lines.append(f"{row.host:<{width}} {bar(row.received, row.expected)} {note}")
+    done = sum(row.complete for row in rows)
+    lines.append(f"{'all':<{width}} {bar(done, len(rows))} {done}/{len(rows)} hosts, {100 * done / len(rows):.1f} %")
+    return "\n".join(lines)
+
+
+def dispatch_command(via, campaign, host, spec):
+    """The words to execute; no shell reads them here."""
+    command = ["ipclab-fleet", "post", str(campaign), host, base64.b64encode(spec.encode()).decode()]
+    words = []
+    for word in shlex.split(DISPATCHERS.get(via, via)):
+        if word == "{post}":
+            words += command
+        else:
+            words.append(
+                word.replace("{host}", host).replace("{campaign}", str(campaign)).replace("{post}", shlex.join(command))
+            )
+    return words
+
+
+def dispatch(command):
+    """None, or what went wrong."""
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=DISPATCH_SECONDS,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"{command[0]}: {error}" if isinstance(error, OSError) else f"no end within {DISPATCH_SECONDS} s"
+    if done.returncode == 0:
+        return None
+    return ((done.stderr or done.stdout).strip().splitlines() or [f"exit status {done.returncode}"])[-1][:500]
+
+
+def dispatch_all(base, campaign, via, hosts):
+    spec = base.execute("SELECT spec FROM campaigns WHERE campaign = %s", (campaign,)).fetchone()[0]
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        waiting = {pool.submit(dispatch, dispatch_command(via, campaign, host, spec)): host for host in hosts}
+        for future in concurrent.futures.as_completed(waiting):
+            base.execute(
+                "UPDATE campaign_hosts SET dispatches = dispatches + 1, last_error = %s WHERE "
+                "campaign = %s AND host = %s",
+                (future.result(), campaign, waiting[future]),
+            )
+
+
+def run(base, campaign, via, rounds=0, pause=30.0):
+    """Dispatches to the hosts that the base has nothing of, and again, until it has everything. Returns the exit
+    status."""
+    if via not in DISPATCHERS and "{post}" not in via:
+        raise FleetError(f"--via is one of {', '.join(DISPATCHERS)}, or a command with {{post}}, not {via!r}")
+    done = 0
+    while True:
+        rows = progress(base, campaign)
+        print(bars(rows), flush=True)
+        if complete(rows):
+            return 0
+        if rounds and done == rounds:
+            print(f"incomplete after {rounds} rounds; what is missing may only wait for its export", file=sys.stderr)
+            return 3
+        dispatch_all(base, campaign, via, [row.host for row in rows if row.experiment_id is None])
+        done += 1
+        time.sleep(pause)

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: MIT
+"""No event holds the main loop for long, however much there is to do: the daemon's own count of what each has taken.
+
+The bound is on CPU time of the loop's thread, as the wall clock of a busy host measures its neighbours.
+"""
+
+import re
+import sqlite3
+import time
+
+import pytest
+from bundles import fetch, send
+from client import PATIENCE_SECONDS
+from conftest import SHORT, Daemon
+from stored import Stored
+from test_memory import attack, long_spec, submit
+
+LIMIT_SECONDS = 0.05
+LONG = SHORT | {"duration_seconds": 600}
+MANY = LONG | {"message_size": list(range(1, 1025)), "repetitions": 16}
+RUNS_OF_BUNDLE = 400
+FILES = 120_000
+SPECS = 32  # of a megabyte
+
+
+@pytest.fixture
+def blocked():
+    """A daemon that measures all the while, with an experiment that has a bundle."""
+    daemon = Daemon("--max-queued-runs=40000")
+    done = daemon.unix.wait_final(daemon.unix.post(SHORT)["id"])
+    assert daemon.stop() == 0
+    stored = Stored(daemon.state / "ipclab.db")
+    stored.copy(done["id"], RUNS_OF_BUNDLE, lambda *_: ("done", []))
+    stored.close()
+    daemon.start()
+    daemon.unix.openapi = {}  # to hold megabytes against the schema takes minutes
+    measure(daemon)
+    yield daemon
+    daemon.remove()
+
+
+def restart(daemon):
+    assert daemon.stop() == 0
+    daemon.start()
+    wait_until(lambda: daemon.unix.get("/experiments?state=running")["items"])
+
+
+def measure(daemon):
+    """The experiment that is measured from now on."""
+    identity = daemon.unix.post(LONG)["id"]
+    daemon.unix.wait_state(identity, ("running",))
+    return identity
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def rows(daemon, experiment):
+    database = sqlite3.connect(f"file:{daemon.state / 'ipclab.db'}?mode=ro", uri=True)
+    try:
+        return database.execute("SELECT count(*) FROM runs WHERE experiment_id = ?", (experiment,)).fetchone()[0]
+    finally:
+        database.close()
+
+
+def delete_many_runs(daemon):
+    """Whose rows go when the measurement is over."""
+    client = daemon.unix
+    identity = client.post(MANY)["id"]
+    client.request("POST", f"/experiments/{identity}/cancel")
+    client.wait_final(identity)
+    assert client.request("DELETE", f"/experiments/{identity}").status == 204
+    running = [e["id"] for e in client.get("/experiments?state=running")["items"]]
+    client.request("POST", f"/experiments/{running[0]}/cancel")
+    wait_until(lambda: rows(daemon, identity) == 0)
+    measure(daemon)
+
+
+def list_large_specs(daemon):
+    body = long_spec()
+    for _ in range(SPECS):
+        daemon.unix.request("POST", f"/experiments/{submit(daemon, body)['id']}/cancel")
+    restart(daemon)  # what they took when they were submitted is not counted
+    attack(daemon, "/experiments?limit=1000")
+
+
+def fill_a_runs_directory(daemon):
+    """As a process of the agents' user could, were it not kept from that; the run ends then."""
+    (running,) = daemon.unix.get("/experiments?state=running")["items"]
+    (directory,) = (daemon.runtime / "runs").iterdir()
+    for number in range(FILES):
+        (directory / str(number)).touch()
+    daemon.unix.request("POST", f"/experiments/{running['id']}/cancel")
+    daemon.unix.wait_final(running["id"])
+    wait_until(lambda: not directory.exists())
+    measure(daemon)
+
+
+def import_a_bundle(daemon):
+    _, packed = fetch(daemon.unix, 2)
+    forgotten = daemon.unix.request("DELETE", "/experiments/2")  # its bundle is that of another host then
+    assert forgotten.status == 204
+    assert send(daemon.unix, packed).status == 201
+
+
+def extend_by_many_runs(daemon):
+    identity = daemon.unix.post(LONG | {"message_size": list(range(1, 513))})["id"]
+    answer = daemon.unix.request("POST", f"/experiments/{identity}/extend", {"blocks": 31})
+    assert answer.status == 200 and answer.json["progress"]["runs_total"] == 512 * 32
+
+
+def export_pages(daemon):
+    for path in ("runs?limit=1000", "samples?limit=10000", "results", "findings", "report", "bundle"):
+        assert daemon.unix.request("GET", f"/experiments/2/{path}").status == 200, path
+
+
+LOADS = [
+    delete_many_runs,
+    list_large_specs,
+    fill_a_runs_directory,
+    import_a_bundle,
+    extend_by_many_runs,
+    export_pages,
+]
+
+
+def longest(daemon):
+    """operation -> seconds of CPU time of its longest event."""
+    text = daemon.unix.request("GET", "/metrics").body.decode()
+    found = re.findall(r'^ipclab_main_loop_longest_cpu_seconds\{operation="([^"]+)"\} (\S+)$', text, re.MULTILINE)
+    return {operation: float(seconds) for operation, seconds in found}
+
+
+@pytest.mark.parametrize("load", LOADS)
+def test_no_event_holds_the_main_loop(blocked, load):
+    load(blocked)
+    taken = longest(blocked)
+    print({operation: seconds for operation, seconds in taken.items() if seconds > 0})
+    assert any(taken.values())
+    assert {operation: s for operation, s in taken.items() if s > LIMIT_SECONDS} == {}

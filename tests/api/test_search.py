@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""`search`: the highest rate at which the latency stays below a limit, and the latencies of all that were tried."""
+
+import os
+import subprocess
+
+import pytest
+from conftest import BUILD, SHORT, Daemon
+
+SPEC = SHORT | {"workload": "pingpong", "duration_seconds": 0.5, "repetitions": 1}
+EVERY = 1e8  # microseconds: a limit that nothing reaches
+
+
+def searched(client, spec, limit):
+    posted = client.post(spec | {"search": {"rate": {"latency_p99_below_us": limit}}})
+    assert posted["search"] == {"state": "running", "latency_p99_below_us": limit, "points": []}
+    assert posted["until"] is None
+    experiment = client.wait_final(posted["id"])
+    assert experiment["state"] == "done" and experiment["search"]["state"] == "done", experiment
+    return experiment
+
+
+def check_curve(point, limit):
+    curve = point["curve"]
+    assert [c["rate"] for c in curve] == sorted({c["rate"] for c in curve})
+    for one in curve:
+        assert one["kept"] == (2 * one["runs_kept"] > one["runs"])
+        if one["latency_p99_us"]["max"] < limit and one["messages_per_second"] == one["rate"]:
+            assert one["runs_kept"] == one["runs"]
+        if one["latency_p99_us"]["min"] >= limit:
+            assert one["runs_kept"] == 0
+    against = [
+        sum(c["runs"] - c["runs_kept"] for c in curve[:at]) + sum(c["runs_kept"] for c in curve[at:])
+        for at in range(len(curve) + 1)
+    ]
+    at = max(i for i, n in enumerate(against) if n == min(against) and (i == 0 or curve[i - 1]["kept"]))
+    assert point["highest_rate"] == (curve[at - 1]["rate"] if at > 0 else None)
+    assert point["lowest_rate_not_kept"] == (curve[at]["rate"] if at < len(curve) else None)
+
+
+def test_without_a_limit_it_finds_what_can_be_carried(unix):
+    experiment = searched(unix, SPEC | {"message_size": [64, 4096]}, EVERY)
+    assert [p["point"]["message_size"] for p in experiment["search"]["points"]] == [64, 4096]
+    for point in experiment["search"]["points"]:
+        check_curve(point, EVERY)
+        assert point["curve"]
+        if point["state"] == "found":
+            assert point["highest_rate"] < point["lowest_rate_not_kept"] <= 1.02 * point["highest_rate"] + 1
+        else:  # a machine that was disturbed in the closed loop carries more, or in the others less
+            assert point["state"] in ("none_kept", "all_kept")
+
+
+def test_each_rate_is_a_row_and_in_its_runs(unix):
+    experiment = searched(unix, SPEC | {"repetitions": 2}, EVERY)
+    (point,) = experiment["search"]["points"]
+    rows = unix.get(f"/experiments/{experiment['id']}/results")["items"]
+    runs = unix.items(f"/experiments/{experiment['id']}/runs")
+    assert len(rows) == 1 + len(point["curve"]) and len(runs) == 2 * len(rows)
+    assert rows[0]["loop"] == "closed" and {row["loop"] for row in rows[1:]} == {"open"}
+    assert sorted(row["effective"]["rate"] for row in rows[1:]) == [c["rate"] for c in point["curve"]]
+    assert [run["position"] for run in runs] == list(range(len(runs)))
+    assert [run["rate"] for run in runs[:2]] == [None, None]
+    for number in {run["block"] for run in runs}:
+        block = [run["rate"] for run in runs if run["block"] == number]
+        assert len(block) == len(set(block)), "a block has each rate once"
+    for one in point["curve"]:
+        mine = [run for run in runs if run["rate"] == one["rate"]]
+        assert len(mine) == one["runs"] == 2
+        assert {run["result"]["loop"] for run in mine} == {"open"}
+        p99 = [run["result"]["latency_ns"]["p99"] / 1e3 for run in mine]
+        assert (one["latency_p99_us"]["min"], one["latency_p99_us"]["max"]) == pytest.approx((min(p99), max(p99)))
+
+
+def test_what_compares_points_rests_on_the_closed_loop(unix):
+    """All rates are of one point, beside which they are not rows of a comparison or of the findings."""
+    found = searched(unix, SPEC, 0.1)
+    plain = unix.wait_final(unix.post(SPEC)["id"])
+    answer = unix.get(f"/compare?baseline={plain['id']}&candidate={found['id']}")
+    (row,) = answer["rows"]
+    assert {figure["runs_candidate"] for figure in row["figures"].values() if figure} == {1}
+    assert not answer["only_in_candidate"]
+    findings = unix.get(f"/experiments/{found['id']}/findings")["items"]
+    assert {row for finding in findings for row in finding["rows"]} <= {0}
+
+
+def test_a_limit_that_no_rate_keeps(unix):
+    experiment = searched(unix, SPEC, 0.1)
+    (point,) = experiment["search"]["points"]
+    check_curve(point, 0.1)
+    assert point["state"] == "none_kept" and point["highest_rate"] is None
+    assert point["lowest_rate_not_kept"] < 0.1 * point["closed_loop_messages_per_second"]
+    assert point["lowest_rate_not_kept"] >= 200  # a window of 0.5 s has a hundred messages at least
+
+
+def test_three_repetitions_by_default(unix, long_run):
+    spec = SHORT | {"search": {"rate": {"latency_p99_below_us": 50}}}
+    experiment = unix.post(spec)
+    assert experiment["progress"]["runs_total"] == 3
+    assert experiment["effective_spec"]["search"] == spec["search"]
+    plan = unix.request("POST", "/experiments?dry_run=true", spec).json
+    assert (plan["runs"], plan["runs_at_most"]) == (3, 3 * 33)
+    unix.refused("POST", f"/experiments/{experiment['id']}/extend", 409, "not-extensible", {"blocks": 1})
+    unix.request("POST", f"/experiments/{experiment['id']}/cancel")
+    assert unix.get(f"/experiments/{experiment['id']}")["search"]["state"] == "cancelled"
+
+
+SERVED = 5000  # messages per second: SERVICE_NS of tests/unit/throttled-agent.c
+
+
+def go_first():
+    """Before all programs that do not: a knee is of the machine, and this test is about the throttle."""
+    os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+
+
+@pytest.fixture(scope="module")
+def throttled():
+    """A daemon whose agents receive that many messages per second in an open loop, and any number in a closed one."""
+    try:
+        subprocess.run(["true"], preexec_fn=go_first, check=True)
+    except subprocess.SubprocessError:
+        pytest.skip("may not use SCHED_RR, without which other programs move the knee")
+    d = Daemon(f"--agent={BUILD / 'tests/unit/throttled-agent'}", preexec=go_first)
+    yield d.unix
+    d.remove()
+
+
+@pytest.mark.parametrize("transport", ["shm-posix", "pipe"])
+def test_a_known_knee_is_found(throttled, transport):
+    limit = 10000  # reached 2 % beyond that rate: so much overload makes the last message of half a second wait as long
+    spec = {"transport": transport, "duration_seconds": 0.5, "warmup_seconds": 0}
+    experiment = searched(throttled, spec, limit)
+    (point,) = experiment["search"]["points"]
+    check_curve(point, limit)
+    assert point["state"] == "found"
+    assert point["closed_loop_messages_per_second"] > 2 * SERVED
+    assert point["highest_rate"] == pytest.approx(SERVED, rel=0.05), point
+    assert point["lowest_rate_not_kept"] == pytest.approx(SERVED, rel=0.05), point

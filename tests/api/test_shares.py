@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: MIT
+"""One client that takes all it can get, without a token: it has its share, and others are served beside it."""
+
+import contextlib
+import http.client
+import os
+import socket
+import subprocess
+import time
+from dataclasses import dataclass
+
+import pytest
+from client import PATIENCE_SECONDS, Client, Events, check_problem, parse_raw
+from conftest import SHORT
+
+PIPELINED = 150
+CROWD = 140
+OF_ONE_ADDRESS = {"connections": 128, "dear requests": 16, "event streams": 32}
+
+
+@dataclass
+class Neighbour(Client):
+    """Over TCP from another address of the loopback network."""
+
+    address: str = "127.0.0.2"
+
+    def connect(self, timeout=60):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout, source_address=(self.address, 0))
+
+
+@pytest.fixture
+def neighbour(own_daemon):
+    return Neighbour(port=own_daemon.port, openapi=own_daemon.stranger.openapi)
+
+
+def check_named(problem, share):
+    assert problem["limit"] == {"name": f"{share} of one address", "value": OF_ONE_ADDRESS[share]}
+
+
+def unread(daemon, target, count=1):
+    """Requests whose answers nobody takes."""
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    sock.connect(("127.0.0.1", daemon.port))
+    sock.setblocking(False)
+    with contextlib.suppress(OSError):  # what does not fit: the daemon reads no further than it answers
+        sock.send(f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{daemon.port}\r\n\r\n".encode() * count)
+    return sock
+
+
+def metric(client, name):
+    lines = client.request("GET", "/metrics").body.decode().splitlines()
+    return next(float(line.split()[-1]) for line in lines if line.startswith(name + " "))
+
+
+def wait_for(condition, what):
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.1)
+
+
+def try_to_connect(daemon):
+    """What a further connection from 127.0.0.1 gets before it has sent anything: nothing while there is room."""
+    received = b""
+    with socket.create_connection(("127.0.0.1", daemon.port), 60) as sock, contextlib.suppress(OSError):
+        sock.settimeout(1)
+        while piece := sock.recv(65536):
+            received += piece
+    return received
+
+
+def test_unread_answers_leave_room_for_others(own_daemon, neighbour):
+    """And are dropped after seconds without progress, so that their own address is served again."""
+    with contextlib.ExitStack() as stack:
+        for _ in range(CROWD):
+            stack.enter_context(unread(own_daemon, "/openapi.json", PIPELINED))
+        received = []
+
+        def is_refused():
+            received[:] = [try_to_connect(own_daemon)]
+            if not received[0]:  # it has taken a place that one of the crowd gave up before it was served
+                stack.enter_context(unread(own_daemon, "/openapi.json", PIPELINED))
+            return received[0]
+
+        wait_for(is_refused, "nothing is refused")
+        status, headers, body = parse_raw(received[0])
+        assert status == 503 and headers["Retry-After"].isdigit()
+        assert b'"connections of one address","value":128' in body
+        for _ in range(20):
+            assert neighbour.get("/health")["status"] == "ok"
+            assert own_daemon.unix.get("/health")["status"] == "ok"
+        wait_for(lambda: metric(own_daemon.unix, 'ipclab_http_connections{listener="tcp"}') == 0, "nothing is dropped")
+        assert own_daemon.stranger.get("/health")["status"] == "ok"
+
+
+def test_event_streams_leave_room_for_others(own_daemon, neighbour):
+    with contextlib.ExitStack() as stack:
+        for _ in range(OF_ONE_ADDRESS["event streams"]):
+            assert stack.enter_context(Events(own_daemon.stranger, "/events")).response.status == 200
+        problem = own_daemon.stranger.refused("GET", "/events", 503, "too-many-subscribers")
+        check_named(problem, "event streams")
+        assert problem["headers"]["Retry-After"].isdigit()
+        assert stack.enter_context(Events(neighbour, "/events")).response.status == 200
+        assert stack.enter_context(Events(own_daemon.unix, "/events")).response.status == 200
+        assert metric(own_daemon.unix, 'ipclab_event_streams{listener="tcp"}') == 33
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user takes root")
+def test_another_user_at_the_same_address_has_a_share(own_daemon):
+    script = f"import urllib.request as u; print(u.urlopen('http://127.0.0.1:{own_daemon.port}/events').status)"
+    with contextlib.ExitStack() as stack:
+        for _ in range(OF_ONE_ADDRESS["event streams"]):
+            stack.enter_context(Events(own_daemon.stranger, "/events"))
+        own_daemon.stranger.refused("GET", "/events", 503, "too-many-subscribers")
+        other = subprocess.run(
+            ["/usr/bin/python3", "-c", script], user="nobody", capture_output=True, text=True, timeout=60, check=True
+        )
+        assert other.stdout == "200\n"
+
+
+def test_one_user_of_many_addresses_leaves_room(own_daemon):
+    """A user of all of 127.0.0.0/8 is still one user, where the kernel reports the owner of a socket."""
+    with contextlib.ExitStack() as stack:
+        statuses = []
+        for i in range(64):
+            client = Neighbour(port=own_daemon.port, address=f"127.0.1.{i + 1}")
+            statuses.append(stack.enter_context(Events(client, "/events")).response.status)
+        assert statuses == [200] * 48 + [503] * 16
+        answer = Neighbour(port=own_daemon.port, address="127.0.2.1").request("GET", "/events")
+        check_problem(answer, 503, "too-many-subscribers")
+        assert answer.json["limit"] == {"name": "event streams of one user", "value": 48}
+
+
+def test_dear_requests_leave_room_for_others(own_daemon, neighbour):
+    """A table of which nobody takes more than the beginning is under way until it is dropped."""
+    spec = SHORT | {"duration_seconds": 600, "message_size": list(range(1, 1025)), "threads": [1, 2, 3, 4]}
+    target = f"/experiments/{own_daemon.unix.post(spec)['id']}/results"
+    for client in (own_daemon.unix, own_daemon.stranger, neighbour):  # thousands of rows take long to validate
+        client.openapi = {}
+    with contextlib.ExitStack() as stack:
+        for _ in range(OF_ONE_ADDRESS["dear requests"]):
+            stack.enter_context(unread(own_daemon, target))
+        refused = []
+
+        def is_refused():
+            sock = stack.enter_context(unread(own_daemon, target))  # and has the place of one that was dropped
+            sock.settimeout(60)
+            refused[:] = [sock.recv(65536)]
+            return refused[0].startswith(b"HTTP/1.1 503 ")
+
+        wait_for(is_refused, "nothing is refused")
+        assert b'"urn:ipclab:problem:too-many-requests"' in refused[0]
+        assert b'"dear requests of one address","value":16' in refused[0] and b"\r\nRetry-After: " in refused[0]
+        assert len(neighbour.get(target)["items"]) == 4096
+        assert len(own_daemon.unix.get(target)["items"]) == 4096
+        assert own_daemon.stranger.get("/health")["status"] == "ok"  # what is cheap is served to the same address, too
+    wait_for(lambda: own_daemon.stranger.request("GET", target).status == 200, "still refused")

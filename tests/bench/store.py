@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What a store of ten million samples costs: the start, pages of its lists, /health and /metrics, the answers that are
+drawn from many runs, the daemon's memory, and the database's size before and after a deletion.
+
+Prints the first time and the median of those after it. Nothing is asserted. Run by tools/bench. The runs are those of
+manyruns.py, with a thousand samples each, which are written into the database while the daemon is idle.
+"""
+
+import argparse
+import json
+import time
+
+import manyruns
+from ipclabtest.database import live
+
+PORTION = 250  # runs in a transaction
+TIDY_SECONDS = 1800  # against hanging
+
+
+def add_samples(database, experiment, each):
+    """Gives every run of the experiment so many samples, and returns how many there are."""
+    with live(database) as db:
+        runs = [row[0] for row in db.execute("SELECT id FROM runs WHERE experiment_id = ? ORDER BY id", (experiment,))]
+    for begin in range(0, len(runs), PORTION):
+        with live(database) as db:
+            some = runs[begin : begin + PORTION]
+            (change,) = db.execute("SELECT value FROM counters WHERE name = 'change'").fetchone()
+            db.execute(
+                "WITH RECURSIVE seconds (second) AS"
+                " (SELECT 0 UNION ALL SELECT second + 1 FROM seconds WHERE second < ?)"
+                " INSERT INTO samples (change, experiment_id, run_id, thread, second, begin_ns, interval_ns, messages,"
+                " bytes, agent) SELECT ? + row_number() OVER (), ?, runs.value, 0, second, second * 1000000000,"
+                " 1000000000, 1000 + second, 4096000, 'sender' FROM json_each(?) AS runs, seconds",
+                (each - 1, change, experiment, json.dumps(some)),
+            )
+            db.execute("UPDATE counters SET value = value + ? WHERE name IN ('change', 'samples')", (each * len(some),))
+    return each * len(runs)
+
+
+def megabytes(database):
+    return sum(path.stat().st_size for path in database.parent.glob("ipclab.db*")) / 2**20
+
+
+def wait_for_space(daemon, database):
+    """Until the store has come to rest: seconds, and megabytes."""
+    began, before = time.monotonic(), megabytes(database)
+    while time.monotonic() - began < TIDY_SECONDS:
+        time.sleep(5)
+        now = megabytes(database)
+        if now == before and daemon.get("/health")["samples"] < 1000:
+            break
+        before = now
+    return time.monotonic() - began, megabytes(database)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    manyruns.add_arguments(parser)
+    parser.add_argument("--samples", type=int, default=1000, help="of each run (default: ten million)")
+    arguments = parser.parse_args()
+    with manyruns.removed_daemon() as daemon:
+        many, runs, database = manyruns.make_experiment(daemon, arguments.repetitions)
+        print(f"{runs} runs, {add_samples(database, many, arguments.samples)} samples", flush=True)
+        daemon.stop()
+        began = time.monotonic()
+        daemon.start()
+        print(f"{'start':65} {1e3 * (time.monotonic() - began):15.1f} ms  ({megabytes(database):.0f} MiB stored)")
+        paths = (
+            "/health",
+            "/metrics",
+            "/experiments",
+            f"/experiments/{many}",
+            f"/experiments/{many}/runs?limit=50",
+            f"/experiments/{many}/runs?limit=50&cursor=r-{runs - 100}",
+            f"/experiments/{many}/samples?limit=50",
+            f"/experiments/{many}/results",
+            f"/experiments/{many}/findings",
+            f"/compare?experiment={many}&axis=transport&baseline=pipe&candidate=fifo",
+            "/advice?message_size=4096",
+        )
+        manyruns.show(daemon, paths, arguments.times)
+        before = megabytes(database)
+        daemon.request("DELETE", f"/experiments/{many}")
+        spent, after = wait_for_space(daemon, database)
+        resident = manyruns.resident_bytes(daemon.process.pid) / 2**20
+        print(
+            f"deletion: {before:.0f} MiB before, {after:.0f} MiB {spent:.0f} s after it  ({resident:.1f} MiB resident)"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""How often conclusions are right on this machine: trials with real runs, counted.
+
+same      points of one pipe that stand twice, in 12 blocks: no figure differs
+slowed    the second instance is 5 % slower (tests/unit/slowed-agent.c), with as many blocks as `until` chose: its
+          throughput is called slower
+advice    what /advice ranks first is not called slower than any other in fresh blocks of all of them
+fitted    sizes that were not measured, which /advice interpolates: the throughput that is then measured is within the
+          interval of it
+
+Run by tools/bench; wants an otherwise idle machine.
+"""
+
+import argparse
+import itertools
+import sys
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).parents[1])]
+from ipclabtest import BUILD  # noqa: E402
+from ipclabtest.daemon import Daemon  # noqa: E402
+
+PATIENCE_SECONDS = 900
+SIZE = 4096
+TRANSPORTS = ["pipe", "fifo", "unix-stream", "unix-seqpacket", "shm-posix"]
+QUESTIONS = list(itertools.product([256, SIZE, 65536], [("stream", "throughput"), ("pingpong", "latency_p50")]))
+FITTED_FROM = [4**n for n in range(3, 10)]
+FITTED = [700, 3000, 12000, 50000]
+DIFFERS = ("faster", "slower")
+
+
+class Trials:
+    """A daemon, and what its experiments show. Each trial yields (whether it was right, what it saw)."""
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+        self.daemons = {}
+
+    def client(self, agent):
+        if agent not in self.daemons:
+            self.daemons[agent] = Daemon(agent=BUILD / agent)
+            self.daemons[agent].start()
+        return self.daemons[agent].client()
+
+    def end(self):
+        for daemon in self.daemons.values():
+            daemon.remove()
+
+    def run(self, spec, agent="agent/ipclab-agent"):
+        """(the client, the id of the experiment) when it has ended well."""
+        client = self.client(agent)
+        times = {"duration_seconds": self.seconds, "warmup_seconds": self.seconds / 4}
+        experiment = client.wait_final(client.post(times | spec)["id"], PATIENCE_SECONDS)
+        if experiment["state"] != "done":
+            raise RuntimeError(f"experiment {experiment['id']} is {experiment['state']}: {experiment['error']}")
+        return client, experiment["id"]
+
+    def instances(self, spec, agent="agent/ipclab-agent"):
+        """The figures of /compare's one row."""
+        client, identity = self.run({"points": "twice", "message_size": SIZE} | spec, agent)
+        answer = client.get(f"/compare?experiment={identity}&axis=instance&baseline=1&candidate=2")
+        (row,) = answer["rows"]
+        figures = {name: figure for name, figure in row["figures"].items() if figure}
+        return row["baseline"]["runs"], figures
+
+    def same(self, _):
+        runs, figures = self.instances({"repetitions": 12})
+        found = {name: figure["verdict"] for name, figure in figures.items()}
+        yield not set(found.values()) & set(DIFFERS), f"{runs} blocks, {found}"
+
+    def slowed(self, _):
+        until = {"relative_ci": 0.02, "figure": "throughput", "max_repetitions": 60, "budget_seconds": 600}
+        runs, figures = self.instances({"until": until}, "tests/unit/slowed-agent")
+        figure = figures["throughput_bytes_per_second"]
+        interval = "{low:.3f}, {high:.3f}".format_map(figure["interval"])
+        yield figure["verdict"] == "slower", f"{runs} blocks, {figure['verdict']}, {figure['ratio']:.3f} [{interval}]"
+
+    def advice(self, number):
+        size, (workload, want) = QUESTIONS[number % len(QUESTIONS)]
+        spec = {"workload": workload, "message_size": size, "transport": TRANSPORTS, "repetitions": 8}
+        client, first = self.run(spec)
+        ranked = client.get(f"/advice?workload={workload}&message_size={size}&want={want}&placement=default")["items"]
+        winner = ranked[0]["point"]["transport"]
+        client, fresh = self.run(spec)
+        figure = "throughput_bytes_per_second" if want == "throughput" else "latency_ns_p50"
+        better = []
+        for other in TRANSPORTS:
+            if other != winner:
+                target = f"/compare?experiment={fresh}&axis=transport&baseline={winner}&candidate={other}"
+                (row,) = client.get(target)["rows"]
+                if row["figures"][figure]["verdict"] == "faster":
+                    better.append(f"{other} is faster by {row['figures'][figure]['ratio']:.3f}")
+        for identity in (first, fresh):  # so that each trial has its own evidence
+            client.request("DELETE", f"/experiments/{identity}")
+        yield not better, f"{workload} {size}: {winner} ({ranked[0]['standing']}) {', '.join(better)}"
+
+    def fitted(self, number):
+        transport = TRANSPORTS[number % len(TRANSPORTS)]
+        client, first = self.run({"transport": transport, "message_size": FITTED_FROM, "repetitions": 8})
+        expected = {}
+        for size in FITTED:
+            items = client.get(f"/advice?message_size={size}&want=throughput&placement=default")["items"]
+            (expected[size],) = (item["interval"] for item in items if item["point"]["transport"] == transport)
+        client, fresh = self.run({"transport": transport, "message_size": FITTED, "repetitions": 8})
+        rows = client.get(f"/experiments/{fresh}/results")["items"]
+        for identity in (first, fresh):
+            client.request("DELETE", f"/experiments/{identity}")
+        for row in rows:
+            size, value = row["point"]["message_size"], row["throughput_bytes_per_second"]["median"]
+            low, high = expected[size]["low"], expected[size]["high"]
+            yield low <= value <= high, f"{transport} {size}: {value:.3e} beside [{low:.3e}, {high:.3e}]"
+
+
+# What is to hold, of how many
+PARTS = {"same": 0.95, "slowed": 0.95, "advice": 0.95, "fitted": 0.9}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help=f"{', '.join(PARTS)}; all of them")
+    parser.add_argument("--trials", type=int, default=20, help="of each part")
+    parser.add_argument("--seconds", type=float, default=0.5, help="of a run")
+    parser.add_argument("--verbose", action="store_true", help="a line for each trial")
+    parser.add_argument("--check", action="store_true", help="exit 1 when a part is right less often than it is to be")
+    arguments = parser.parse_args()
+    trials, bad = Trials(arguments.seconds), 0
+    try:
+        for part in arguments.parts or PARTS:
+            right = of = 0
+            for number in range(arguments.trials):
+                for good, seen in getattr(trials, part)(number):
+                    right, of = right + good, of + 1
+                    if arguments.verbose or not good:
+                        print(f"  {part} {number + 1}: {'right' if good else 'wrong'}, {seen}", flush=True)
+            print(f"{part:8} right in {right} of {of} (to be at least {PARTS[part]:.0%})", flush=True)
+            bad += right < PARTS[part] * of
+    finally:
+        trials.end()
+    return 1 if bad and arguments.check else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

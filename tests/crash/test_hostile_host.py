@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: MIT
+"""A host that turns against the daemon while it runs: reads go on, what cannot be done is refused with the reason, and
+when the host is well again the daemon is, too, without a restart. tests/api/test_full.py has the full disk,
+tests/api/test_scarce.py the descriptors.
+"""
+
+import datetime
+import errno
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from harness import BUILD, Daemon, wait_for
+from ipclabtest import PATIENCE_SECONDS
+
+SHORT = {"transport": "pipe", "messages": 500, "warmup_seconds": 0}
+WINDOW = {"transport": "pipe", "duration_seconds": 2, "warmup_seconds": 0}
+DAY = 24 * 60 * 60
+MEMORY = 48 << 20
+
+root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can do this to a daemon")
+
+
+def preload():
+    """The library. A build with a sanitizer has none: the sanitizer's would have to be loaded before it."""
+    library = BUILD / "tests/unit/libhostile-host.so"
+    if not library.exists():
+        pytest.skip("this build has no libhostile-host.so: it has a sanitizer")
+    return f"LD_PRELOAD={library}"
+
+
+class Host:
+    """A daemon on a host whose clock and disk the test controls, by what it writes into a file."""
+
+    def __init__(self, settings):
+        self.settings = settings
+        self.be()
+        environment = ["env", preload(), f"IPCLAB_HOSTILE_HOST={settings}"]
+        self.daemon = Daemon()
+        try:
+            self.daemon.start(command=[*environment, *map(str, self.daemon.command)])
+        except BaseException:
+            self.daemon.remove()
+            raise
+
+    def be(self, offset=0, error=0):
+        """Renamed into its place, as the daemon reads it at any moment."""
+        part = self.settings.with_suffix(".part")
+        part.write_text(f"{offset} {error}\n")
+        part.rename(self.settings)
+
+
+@pytest.fixture
+def host(tmp_path):
+    h = Host(tmp_path / "settings")
+    yield h
+    h.be()
+    try:
+        assert h.daemon.stop() == 0, h.daemon.log_tail()
+        assert h.daemon.left_processes() == {} and h.daemon.left_in_runtime() == []
+    finally:
+        h.daemon.remove()
+
+
+def done(daemon, spec=SHORT):
+    experiment = daemon.wait_final(daemon.post(spec)["id"])
+    assert experiment["state"] == "done", (experiment, daemon.log_tail())
+    return experiment
+
+
+def read(daemon, identity):
+    """What a reader sees of it."""
+    targets = (f"/experiments/{identity}", f"/experiments/{identity}/results", f"/experiments/{identity}/samples")
+    return [daemon.get(target) for target in targets]
+
+
+def refused(daemon, words):
+    status, body = daemon.request("POST", "/experiments", SHORT)
+    assert status >= 500 and body["detail"], (status, body)
+    assert any(word in body["detail"] for word in words), body
+
+
+def well_again(daemon, before):
+    """Without a restart; what was stored is as it was."""
+
+    def accepted():
+        status, body = daemon.request("POST", "/experiments", SHORT)
+        return body if status == 201 else None
+
+    experiment = wait_for(accepted, PATIENCE_SECONDS, "an experiment to be accepted again")
+    assert daemon.wait_final(experiment["id"])["state"] == "done", daemon.log_tail()
+    assert read(daemon, before[0]["id"]) == before
+    wait_for(lambda: daemon.request("GET", "/health")[0] == 200, PATIENCE_SECONDS, "health to be good again")
+
+
+def test_a_disk_that_fails(host):
+    daemon = host.daemon
+    before = read(daemon, done(daemon)["id"])
+    for error in (errno.EIO, errno.ENOSPC, errno.EROFS):
+        host.be(error=error)
+        refused(daemon, ("disk", "space", "error", "free", "failed", "stor"))
+        assert read(daemon, before[0]["id"]) == before
+        host.be()
+        well_again(daemon, before)
+
+
+def test_a_disk_that_fails_during_a_run(host):
+    """What the run measured may be lost; that it was is no secret, and the queue goes on."""
+    daemon = host.daemon
+    before = read(daemon, done(daemon)["id"])
+    identity = daemon.post(WINDOW)["id"]
+    daemon.wait_running(identity)
+    host.be(error=errno.EIO)
+    wait_for(lambda: not daemon.agents(), PATIENCE_SECONDS, "the end of the run's agents")
+    host.be()
+    experiment = daemon.wait_final(identity)
+    (run,) = daemon.runs(identity)
+    assert experiment["state"] in ("done", "failed") and run["state"] == experiment["state"]
+    assert (run["state"] == "done") == (run["error"] is None), run
+    samples = [s["second"] for s in daemon.items(f"/runs/{run['id']}/samples") if s["agent"] == "receiver"]
+    assert len(set(samples)) == len(samples)
+    well_again(daemon, before)
+
+
+@pytest.mark.parametrize("offset", [DAY, -DAY])
+def test_a_clock_that_jumps_a_day(host, offset):
+    daemon = host.daemon
+    before = read(daemon, done(daemon)["id"])
+    identity = daemon.post(WINDOW)["id"]
+    daemon.wait_running(identity)
+    host.be(offset=offset)
+    eta = daemon.experiment(identity)["eta_seconds"]
+    assert eta is None or 0 <= eta < 60, eta
+    assert daemon.wait_final(identity)["state"] == "done", daemon.log_tail()
+    (run,) = daemon.runs(identity)
+    assert 1.5e9 < run["result"]["window_ns"] < 60e9
+    samples = [s for s in daemon.items(f"/runs/{run['id']}/samples") if s["agent"] == "receiver"]
+    assert [s["second"] for s in samples] == list(range(len(samples)))
+    assert all(0 < s["interval_ns"] < 60e9 for s in samples)
+    after = done(daemon)
+    created = datetime.datetime.fromisoformat(after["created_at"]).timestamp()
+    assert abs(created - time.time() - offset) < DAY / 2, "the daemon's clock did not jump"
+    assert after["id"] > identity and [e["id"] for e in daemon.items("/experiments")][:2] == [after["id"], identity]
+    host.be()
+    well_again(daemon, before)
+
+
+@pytest.fixture
+def daemon_of(tmp_path):
+    """Daemons that are started as the test wants; none leaves anything."""
+    made = []
+
+    def make(command=(), **settings):
+        daemon = Daemon(**settings)
+        made.append(daemon)
+        daemon.start(command=[*command, *map(str, daemon.command)])
+        return daemon
+
+    yield make
+    try:
+        for daemon in made:
+            assert daemon.stop() == 0, daemon.log_tail()
+            assert daemon.left_processes() == {} and daemon.left_in_runtime() == []
+    finally:
+        for daemon in made:
+            daemon.remove()
+
+
+@root_only
+def test_a_disk_that_was_read_only(tmp_path):
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200m", "ipclab", tmp_path], capture_output=True).returncode:
+        pytest.skip("this host lets nobody mount a tmpfs")
+    daemon = Daemon(f"--state-dir={tmp_path / 'state'}")
+
+    def remount(how):
+        subprocess.run(["mount", "-o", f"remount,bind,{how}", tmp_path], check=True)
+
+    try:
+        daemon.start()
+        before = read(daemon, done(daemon)["id"])
+        daemon.kill()
+        remount("ro")
+        with pytest.raises(AssertionError, match="[Rr]ead-only"):
+            daemon.start()
+        remount("rw")
+        daemon.start()
+        well_again(daemon, before)
+        assert daemon.stop() == 0
+    finally:
+        daemon.remove()
+        subprocess.run(["umount", "--lazy", tmp_path], check=True)
+
+
+def memory_cgroup(name):
+    """A new one with the limit; None: this host has none to give."""
+    unified, legacy = Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/memory")
+    for base, file in ((legacy, "memory.limit_in_bytes"), (unified, "memory.max")):
+        directory = base / name
+        try:
+            directory.mkdir()
+        except OSError:
+            continue
+        try:
+            (directory / file).write_text(str(MEMORY))
+            return directory
+        except OSError:
+            directory.rmdir()
+    return None
+
+
+@root_only
+def test_little_memory(daemon_of):
+    cgroup = memory_cgroup(f"ipclab-test-{os.getpid()}")
+    if cgroup is None:
+        pytest.skip("this host has no memory cgroups to give")
+    enter = ["sh", "-c", f'echo $$ >{cgroup}/cgroup.procs && exec "$@"', "sh"]
+    try:
+        daemon = daemon_of(enter)
+        before = read(daemon, done(daemon)["id"])
+        large = SHORT | {"transport": "shm-posix", "threads": 64, "message_size": 1 << 24}
+        status, body = daemon.request("POST", "/experiments", large)
+        if status == 201:  # then it ends, one way or the other
+            daemon.wait_final(body["id"])
+        else:
+            assert status == 422 and "memory" in (body["detail"] + body["limit"]["name"]).lower(), body
+        well_again(daemon, before)
+    finally:
+        for pid in (cgroup / "cgroup.procs").read_text().split():
+            os.kill(int(pid), signal.SIGTERM)
+        wait_for(lambda: not (cgroup / "cgroup.procs").read_text(), PATIENCE_SECONDS, "the cgroup to be empty")
+        cgroup.rmdir()
+
+
+@root_only
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="there is no unshare(1) on this host")
+def test_no_cgroups(daemon_of):
+    hide = ["unshare", "--mount", "sh", "-c", 'umount -R -l /sys/fs/cgroup && exec "$@"', "sh"]
+    if subprocess.run([*hide, "true"], capture_output=True).returncode != 0:
+        pytest.skip("this host lets nobody hide its cgroups")
+    daemon = daemon_of(hide)
+    before = read(daemon, done(daemon)["id"])
+    identity = daemon.post(WINDOW)["id"]
+    os.kill(next(iter(wait_for(daemon.agents, PATIENCE_SECONDS, "agents").values())), 9)
+    assert daemon.wait_final(identity)["state"] == "failed"
+    well_again(daemon, before)
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="there is no unshare(1) on this host")
+def test_no_namespaces(tmp_path):
+    """In a user namespace that allows no other ones: what needs one is refused, or runs without."""
+    limit = "for i in ipc net mnt user; do echo 0 >/proc/sys/user/max_${i}_namespaces; done"
+    inside = ["unshare", "--user", "--map-root-user", "sh", "-c", f'{limit} && exec "$@"', "sh"]
+    if subprocess.run([*inside, "true"], capture_output=True).returncode != 0:
+        pytest.skip("this host lets nobody make a user namespace")
+    daemon = Daemon()
+    command = [str(word) for word in daemon.command if not str(word).startswith("--agent-user")]
+    try:
+        daemon.start(command=[*inside, *command])
+        status, body = daemon.request("POST", "/experiments", SHORT)
+        if status == 201:
+            experiment = daemon.wait_final(body["id"])
+            assert experiment["state"] == "done", (experiment, daemon.log_tail())
+        else:
+            assert status in (422, 503) and "namespace" in body["detail"], body
+        assert daemon.get("/experiments")["items"] == ([] if status != 201 else [daemon.experiment(1)])
+        assert daemon.stop() == 0
+    finally:
+        daemon.remove()

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * An ipclab-agent that means harm: what it sends to the daemon is changed at random, packet by packet, in more of them
+ * or in fewer from agent to agent. A packet comes with other bits, with the greatest or the least number in the place
+ * of any eight bytes, too short, too long, twice, not at all, or is noise. The rest of it is a real agent, so that the
+ * daemon gets into each of its states.
+ *
+ * The link makes it: message_send() is what every message of an agent goes through (schema/protocol/protocol.h).
+ */
+
+#include "schema/protocol/protocol.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define GROWTH_MAX 64u
+
+int __wrap_message_send(int fd, const struct message *m, uint64_t deadline_ns);
+int __real_message_send(int fd, const struct message *m, uint64_t deadline_ns);
+
+static unsigned seed, one_in;
+
+static unsigned chance(unsigned n) {
+        return (unsigned) rand_r(&seed) % n;
+}
+
+static void begin(void) {
+        static const unsigned rates[] = {2, 10, 60};
+        seed = (unsigned) util_now_ns() ^ (unsigned) getpid();
+        unsigned shown = seed;
+        one_in = rates[chance(ELEMENTS(rates))];
+        (void) fprintf(stderr, "hostile agent: seed %u, one packet in %u\n", shown, one_in);
+}
+
+static void spoil_bytes(uint8_t *data, size_t length) {
+        static const uint64_t extremes[] = {0,         1, INT32_MAX, UINT32_MAX, INT64_MAX, (uint64_t) INT64_MAX + 1,
+                                            UINT64_MAX};
+        unsigned n = 1 + chance(4);
+        for (unsigned i = 0; i < n; i++) {
+                size_t at = chance((unsigned) length);
+                uint64_t extreme = extremes[chance(ELEMENTS(extremes))];
+                if (chance(2))
+                        data[at] ^= (uint8_t) (1u << chance(8));
+                else
+                        memcpy(data + at, &extreme, length - at < sizeof(extreme) ? length - at : sizeof(extreme));
+        }
+}
+
+/* *length may grow by GROWTH_MAX; 0: nothing is sent. */
+static void spoil(uint8_t *data, size_t *length) {
+        switch (chance(8)) {
+        case 0:
+                *length = 0;
+                return;
+        case 1:
+                *length = 1 + chance((unsigned) *length);
+                return;
+        case 2:
+                *length += 1 + chance(GROWTH_MAX);
+                return;
+        case 3:
+                for (size_t i = 0; i < *length; i++)
+                        data[i] = (uint8_t) chance(256);
+                return;
+        default: /* mostly, as it gets farthest */
+                spoil_bytes(data, *length);
+        }
+}
+
+int __wrap_message_send(int fd, const struct message *m, uint64_t deadline_ns) {
+        _cleanup_free_ uint8_t *encoded = NULL;
+        size_t length = 0;
+        if (one_in == 0)
+                begin();
+        if (chance(one_in) != 0 || message_encode(m, &encoded, &length) < 0)
+                return __real_message_send(fd, m, deadline_ns);
+        _cleanup_free_ uint8_t *data = calloc(1, length + GROWTH_MAX);
+        if (!data)
+                return -ENOMEM;
+        memcpy(data, encoded, length);
+        unsigned times = 1 + (chance(16) == 0);
+        if (times == 1)
+                spoil(data, &length);
+        for (unsigned i = 0; i < times && length > 0; i++)
+                if (send(fd, data, length, MSG_NOSIGNAL) < 0)
+                        return -errno;
+        return 0;
+}

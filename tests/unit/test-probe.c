@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The probe as two threads take it that share a page, as two agents do; and as one takes it that is left alone. */
+
+#include "agent/measure/probe.h"
+
+#include "check.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct side {
+        struct probe_order order;
+        unsigned passs;
+        int cpu; /* -1: anywhere */
+        struct probe got[2];
+        int error;
+};
+
+static void *take(void *userdata) {
+        struct side *s = userdata;
+        if (s->cpu >= 0) {
+                cpu_set_t set;
+                CPU_ZERO(&set);
+                CPU_SET((size_t) s->cpu, &set);
+                if (sched_setaffinity(0, sizeof set, &set) < 0)
+                        s->error = -errno;
+        }
+        for (unsigned i = 0; i < s->passs && s->error == 0; i++) {
+                s->order.pass = i;
+                s->error = probe_take(&s->order, &s->got[i]);
+        }
+        return NULL;
+}
+
+static void *page;
+
+static bool new_page(void) {
+        free(page);
+        page = aligned_alloc(PROBE_PAGE_BYTES, PROBE_PAGE_BYTES);
+        if (page)
+                memset(page, 0, PROBE_PAGE_BYTES);
+        return page;
+}
+
+/* The first two CPUs that this process may use; false: there is one. */
+static bool two_cpus(int ret[2]) {
+        cpu_set_t mine;
+        int n = 0;
+        if (sched_getaffinity(0, sizeof mine, &mine) < 0)
+                return false;
+        for (size_t i = 0; i < CPU_SETSIZE && n < 2; i++)
+                if (CPU_ISSET(i, &mine))
+                        ret[n++] = (int) i;
+        return n == 2;
+}
+
+static bool run_both(struct side sides[2]) {
+        pthread_t threads[2];
+        if (!new_page())
+                return false;
+        for (int i = 0; i < 2; i++) {
+                sides[i].order = (struct probe_order){.page = page, .second = i == 1};
+                if (pthread_create(&threads[i], NULL, take, &sides[i]) != 0)
+                        return false;
+        }
+        for (int i = 0; i < 2; i++)
+                if (pthread_join(threads[i], NULL) != 0)
+                        return false;
+        return sides[0].error == 0 && sides[1].error == 0;
+}
+
+/* Each round took some time, or none has a figure. */
+static bool is_whole(const struct probe_series *s) {
+        for (size_t i = 0; i < PROBE_ROUNDS; i++)
+                if ((s->round_ns[i] != 0) != (s->absence == PROBE_TAKEN))
+                        return false;
+        return true;
+}
+
+static bool all_whole(const struct probe *p) {
+        for (size_t kind = 0; kind < PROBE_KIND_COUNT; kind++)
+                if (!is_whole(&p->series[kind]))
+                        return false;
+        return p->series[PROBE_GETPID].absence == PROBE_TAKEN && p->series[PROBE_MEMCPY].absence == PROBE_TAKEN &&
+               p->cpu_ns > 0 && p->work_ns > 0 && p->cost_ns >= p->work_ns;
+}
+
+/* On a machine that is so busy that a CPU does not get to one of them for a while, they may not meet. */
+static bool as_expected(enum probe_absence got, enum probe_absence want) {
+        return got == want || got == PROBE_LATE;
+}
+
+static void two_ends(void) {
+        int cpus[2];
+        if (!two_cpus(cpus))
+                SKIP("both ends need a CPU of their own: this process has one");
+        struct side sides[2] = {{.cpu = cpus[0], .passs = 2}, {.cpu = cpus[1], .passs = 2}};
+        CHECK(run_both(sides));
+        for (int pass = 0; pass < 2; pass++)
+                for (int i = 0; i < 2; i++) {
+                        const struct probe *p = &sides[i].got[pass];
+                        enum probe_absence want = i ? PROBE_AT_OTHER_END : PROBE_TAKEN;
+                        CHECK(all_whole(p));
+                        CHECK_UINT(p->cpu, cpus[i]);
+                        CHECK_UINT(p->moved, 0);
+                        CHECK(as_expected(p->series[PROBE_HAND_OVER].absence, want));
+                        CHECK(as_expected(p->series[PROBE_WAKE_UP].absence, want));
+                        CHECK(as_expected(p->offset.absence, want));
+                        /* the threads of one process read one clock, or the kernel would not have chosen it */
+                        if (p->offset.absence == PROBE_TAKEN)
+                                CHECK(p->offset.low_ns < p->offset.high_ns &&
+                                      p->offset.low_ns < (int64_t) NSEC_PER_MSEC &&
+                                      p->offset.high_ns > -(int64_t) NSEC_PER_MSEC);
+                        else
+                                CHECK(p->offset.low_ns == 0 && p->offset.high_ns == 0);
+                }
+}
+
+static void two_ends_on_one_cpu(void) {
+        int cpus[2] = {0, 0};
+        (void) two_cpus(cpus);
+        struct side sides[2] = {{.cpu = cpus[0], .passs = 2}, {.cpu = cpus[0], .passs = 2}};
+        CHECK(run_both(sides));
+        for (int pass = 0; pass < 2; pass++)
+                for (int i = 0; i < 2; i++) {
+                        const struct probe *p = &sides[i].got[pass];
+                        CHECK(all_whole(p));
+                        CHECK(as_expected(p->series[PROBE_HAND_OVER].absence, PROBE_SAME_CPU));
+                        CHECK(as_expected(p->offset.absence, PROBE_SAME_CPU));
+                        CHECK(as_expected(p->series[PROBE_WAKE_UP].absence, i ? PROBE_AT_OTHER_END : PROBE_TAKEN));
+                }
+}
+
+static void one_end(void) {
+        struct side side = {.passs = 2, .cpu = -1};
+        take(&side);
+        CHECK_INT(side.error, 0);
+        for (int pass = 0; pass < 2; pass++) {
+                CHECK(all_whole(&side.got[pass]));
+                CHECK_INT(side.got[pass].series[PROBE_HAND_OVER].absence, PROBE_ONE_END);
+                CHECK_INT(side.got[pass].series[PROBE_WAKE_UP].absence, PROBE_ONE_END);
+                CHECK_INT(side.got[pass].offset.absence, PROBE_ONE_END);
+        }
+}
+
+/* The other end never comes: what is its own is known all the same, and nothing hangs. */
+static void an_end_alone(void) {
+        for (int second = 0; second < 2; second++) {
+                struct side side = {.passs = 1, .cpu = -1};
+                CHECK(new_page());
+                side.order = (struct probe_order){.page = page, .second = second};
+                take(&side);
+                CHECK_INT(side.error, 0);
+                CHECK(all_whole(&side.got[0]));
+                CHECK_INT(side.got[0].series[PROBE_HAND_OVER].absence, PROBE_LATE);
+                CHECK_INT(side.got[0].series[PROBE_WAKE_UP].absence, PROBE_LATE);
+                CHECK_INT(side.got[0].offset.absence, PROBE_LATE);
+        }
+}
+
+int main(void) {
+        RUN(one_end);
+        RUN(two_ends);
+        RUN(two_ends_on_one_cpu);
+        RUN(an_end_alone);
+        free(page);
+        return check_end();
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Whether a run was steady, from the parts that its two ends send: a stop of either end, on a machine whose own noise
+ * is as large. */
+
+#include "daemon/result/steadiness.h"
+
+#include "schema/util.h"
+#include "tests/unit/check.h"
+#include "tests/unit/samples.h"
+
+#include <string.h>
+
+#define TENTHS 60u
+#define MS NSEC_PER_MSEC
+#define TRIALS 400u
+
+/* The stop, and how late the stopped sampler ends its part. */
+#define STOP_MS 2650u
+#define GO_MS 4150u
+#define LATE_MS 90u
+
+struct run {
+        double rates[TENTHS]; /* messages in each tenth of a second that is not stopped */
+        bool stops;
+};
+
+/* A machine on which others take now this, now that share: the noise of neighbours is correlated. */
+static void draw(struct run *r, struct random *random, double noise, bool stops) {
+        double state = 0;
+        *r = (struct run){.stops = stops};
+        for (size_t i = 0; i < TENTHS; i++) {
+                state = 0.5 * state + sqrt(1 - 0.25) * sample_normal(random);
+                r->rates[i] = 10000 * exp(noise * state);
+        }
+}
+
+/* Messages that pass between two times in ms. */
+static double passed(const struct run *r, unsigned from, unsigned to) {
+        double sum = 0;
+        for (unsigned ms = from; ms < to; ms++)
+                if (!r->stops || ms < STOP_MS || ms >= GO_MS)
+                        sum += r->rates[ms / 100] / 100;
+        return sum;
+}
+
+static void add(struct steadiness *s, enum end end, const struct run *r, unsigned from, unsigned to) {
+        const struct message_parts parts = {
+                .begin_ns = NSEC_PER_SEC + from * MS,
+                .n = 1,
+                .list = {{.interval_ns = (to - from) * MS, .messages = (uint64_t) passed(r, from, to)}}};
+        CHECK_INT(steadiness_add(s, end, &parts), 0);
+}
+
+/* The window of an end; a stopped one ends its part when it runs again. */
+static void add_window(struct steadiness *s, enum end end, const struct run *r, bool stopped) {
+        unsigned from = 0;
+        while (from < TENTHS * 100) {
+                unsigned to = (from / 100 + 1) * 100;
+                if (stopped && from < GO_MS && to > STOP_MS)
+                        to = GO_MS + LATE_MS;
+                add(s, end, r, from, to);
+                from = to;
+        }
+}
+
+/* The judgement of the second end's messages. */
+static const struct segments *judge(struct steadiness *s, const struct run *r, bool first_stopped,
+                                    bool second_stopped) {
+        static const bool measured[END_COUNT] = {[END_SECOND] = true};
+        *s = (struct steadiness){.n = 0};
+        add_window(s, END_FIRST, r, first_stopped);
+        add_window(s, END_SECOND, r, second_stopped);
+        return steadiness_judge(s, measured) == 0 && s->n == 1 ? &s->series[0].segments : NULL;
+}
+
+/* The segment that the stop is; NULL: there is none. */
+static const struct segment *find_stop(const struct segments *s, double usual) {
+        for (size_t i = 0; s && i < s->n; i++)
+                if (s->list[i].mean < 0.05 * usual && s->list[i].begin >= 26 && s->list[i].end <= 43)
+                        return &s->list[i];
+        return NULL;
+}
+
+static void a_stop_is_found_whatever_the_noise(void) {
+        static const double noises[] = {0.02, 0.2, 0.5, 0.8};
+        struct random random;
+        random_init(&random, 13);
+        for (size_t k = 0; k < ELEMENTS(noises); k++) {
+                unsigned receiver = 0, sender = 0, spread = 0;
+                char what[100];
+                for (unsigned t = 0; t < TRIALS; t++) {
+                        struct steadiness s;
+                        struct run r;
+                        draw(&r, &random, noises[k], true);
+                        const struct segment *stop = find_stop(judge(&s, &r, false, true), 1e5);
+                        receiver += stop && stop->end - stop->begin >= 13 &&
+                                    s.series[0].segments.class == SEGMENTS_UNSTEADY;
+                        steadiness_deinit(&s);
+                        stop = find_stop(judge(&s, &r, true, false), 1e5);
+                        sender += stop && s.series[0].segments.class == SEGMENTS_UNSTEADY;
+                        steadiness_deinit(&s);
+                        const struct segments *alone = judge(&s, &r, true, true); /* both: the part alone is left */
+                        spread += alone && steadiness_is_lost(&s);
+                        steadiness_deinit(&s);
+                }
+                (void) snprintf(what, sizeof(what), "stop of the receiver found, noise %.0f %%", 100 * noises[k]);
+                CHECK(sample_share(what, receiver, TRIALS) >= 0.99);
+                CHECK(sample_share("  of the sender", sender, TRIALS) >= 0.99);
+                (void) sample_share("  of both, whose messages are spread over it", spread, TRIALS);
+        }
+}
+
+/* What is counted stays the same, and without a stop nothing is moved. */
+static void messages_are_moved_and_none_is_lost(void) {
+        struct random random;
+        struct steadiness s;
+        struct run r;
+        random_init(&random, 1);
+        for (unsigned stops = 0; stops < 2; stops++) {
+                draw(&r, &random, 0.2, stops);
+                const struct segments *segments = judge(&s, &r, false, true);
+                double sum = 0;
+                for (size_t i = 0; segments && i < segments->n; i++)
+                        sum += segments->list[i].mean * (double) (segments->list[i].end - segments->list[i].begin) / 10;
+                CHECK(fabs(sum / passed(&r, 0, TENTHS * 100) - 1) < 1e-3);
+                steadiness_deinit(&s);
+        }
+}
+
+/* A sampler that is late while its threads go on is no stop. */
+static void a_late_sampler_is_no_stop(void) {
+        struct random random;
+        unsigned lost = 0;
+        random_init(&random, 2);
+        for (unsigned t = 0; t < TRIALS; t++) {
+                struct steadiness s;
+                struct run r;
+                draw(&r, &random, 0.02, false);
+                (void) judge(&s, &r, false, true);
+                lost += steadiness_is_lost(&s);
+                steadiness_deinit(&s);
+        }
+        CHECK(sample_share("late samplers taken for a stop", lost, TRIALS) <= 0.01);
+}
+
+int main(void) {
+        RUN(a_stop_is_found_whatever_the_noise);
+        RUN(messages_are_moved_and_none_is_lost);
+        RUN(a_late_sampler_is_no_stop);
+        return check_end();
+}

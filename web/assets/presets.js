@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+// The presets as cards: the question of each, what is expected, how long it takes here, and what it gave when it was
+// measured here last. The short form of a study is a second button on its card.
+
+import { get, post, token } from './api.js';
+import { fill, h } from './dom.js';
+import { duration, time } from './format.js';
+
+const SHORT = '-quick';
+const RECENT = 200; /* experiments among which the last of a preset is looked for */
+
+/** Fills `cards`; what has to be requested of each preset follows, one after the other. */
+export async function showPresets(cards) {
+    const [{ items }, { items: recent }] = await Promise.all([
+        get('/presets'),
+        get(`/experiments?state=done&q=preset&limit=${RECENT}`),
+    ]);
+    const shorts = new Map(items.filter(({ name }) => name.endsWith(SHORT)).map((one) => [one.name, one]));
+    const studies = items.filter(({ name }) => !shorts.has(name));
+    const later = [];
+    fill(
+        cards,
+        studies.map((one) => {
+            const forms = [one, shorts.get(one.name + SHORT)].filter(Boolean);
+            const last = recent.find(({ spec }) => forms.some(({ name }) => name === spec.preset));
+            const facts = h('div', { class: 'stack' }, last && lastResult(last, later));
+            const takes = recent.find(({ spec }) => spec.preset === one.name);
+            fillTime(facts, one.name, takes, later);
+            return card(one, forms, facts);
+        }),
+    );
+    for (const request of later) await request();
+}
+
+const formWords = (name) => (name.endsWith(SHORT) ? 'Open in brief' : 'Open');
+
+function card({ title, question, expected, description }, forms, facts) {
+    return h(
+        'article',
+        { class: 'card' },
+        h('h3', { text: title }),
+        h('p', { class: 'asks', text: question }),
+        h('p', {}, h('strong', { text: 'Expected: ' }), expected),
+        facts,
+        h('details', {}, h('summary', { text: 'How it is measured' }), h('p', { class: 'soft', text: description })),
+        h(
+            'p',
+            { class: 'chips' },
+            forms.map(({ name }) =>
+                h('a', {
+                    class: 'button',
+                    href: `#/new?${new URLSearchParams({ spec: JSON.stringify({ preset: name }) })}`,
+                    'aria-label': `${formWords(name)} the preset ${name}`,
+                    text: formWords(name),
+                }),
+            ),
+        ),
+    );
+}
+
+/* How long it took here, or by the daemon's plan, for which a token is needed; else only the description has it. */
+function fillTime(facts, name, last, later) {
+    const words = h('p', { class: 'soft takes' });
+    if (last?.started_at && last.finished_at) {
+        const seconds = (new Date(last.finished_at) - new Date(last.started_at)) / 1000;
+        words.textContent = `Took ${duration(seconds)} here.`;
+        facts.prepend(words);
+    } else if (token.state === 'set') {
+        later.push(async () => {
+            const plan = await post('/experiments?dry_run=true', JSON.stringify({ preset: name })).catch(() => null);
+            if (!plan) return; /* it cannot be done here, which opening it shows with its reason */
+            words.textContent = `Takes about ${duration(plan.estimated_seconds)} here.`;
+            facts.prepend(words);
+        });
+    }
+}
+
+/* The last experiment of a preset, and the first of its findings as soon as that is known. */
+function lastResult(experiment, later) {
+    const sentence = h('p', { class: 'last' });
+    later.push(async () => {
+        const { items } = await get(`/experiments/${experiment.id}/findings`);
+        sentence.textContent = items.find(({ kind }) => kind !== 'undecided')?.sentence ?? '';
+    });
+    return h(
+        'div',
+        {},
+        h(
+            'p',
+            {},
+            'Last result: ',
+            h('a', { href: `#/experiments/${experiment.id}`, text: time(experiment.finished_at) }),
+        ),
+        sentence,
+    );
+}

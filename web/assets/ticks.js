@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+// What of an experiment is to be compared: two values of an axis, or the experiment with a baseline, each ticked in a
+// list. The ticks stand in the address.
+
+import { addressOf, chosen, choose } from './address.js';
+import { axesIn, wordOf } from './compare.js';
+import { h, patch } from './dom.js';
+import { fieldTitle, fieldValue } from './format.js';
+
+const BASELINE = 'baseline'; /* the name of no axis */
+const VALUES = 32; /* in one list */
+
+/* [list, value, value]: of one list alone. */
+function ticked() {
+    try {
+        const [list = null, ...values] = JSON.parse(chosen('tick') ?? '[]');
+        return { list, values: values.map(String) };
+    } catch {
+        return { list: null, values: [] };
+    }
+}
+
+export class Ticks {
+    constructor(id) {
+        this.id = id;
+        this.element = h('section', { class: 'panel', id: 'ticks', 'aria-labelledby': 'ticks-title' });
+        this.element.hidden = true;
+    }
+
+    /** The points of the results, and the names of the baselines that it can be held against. */
+    update(points, baselines) {
+        const axes = [...axesIn(points)].map(([name, values]) => ({
+            name,
+            title: fieldTitle(name),
+            options: values.map((value) => [wordOf(value), fieldValue(name, value)]),
+        }));
+        this.lists = [
+            ...axes,
+            { name: BASELINE, title: 'Baselines', options: baselines.map((name) => [name, name]) },
+        ].filter(({ name, options }) => options.length >= (name === BASELINE ? 1 : 2) && options.length <= VALUES);
+        this.element.hidden = this.lists.length === 0;
+        this.#draw();
+    }
+
+    /* The third value takes the place of the first; a baseline is held against the whole experiment. */
+    #tick(list, value, on) {
+        const before = ticked();
+        const others = before.list === list ? before.values.filter((one) => one !== value) : [];
+        const values = (on ? [...others, value] : others).slice(list === BASELINE ? -1 : -2);
+        choose({ tick: values.length ? JSON.stringify([list, ...values]) : null });
+        this.#draw();
+    }
+
+    #draw() {
+        const { list, values } = ticked();
+        patch(
+            this.element,
+            h('h2', { id: 'ticks-title', text: 'Compare' }),
+            this.lists.map(({ name, title, options }) =>
+                h(
+                    'fieldset',
+                    { class: 'chips', data: { key: name } },
+                    h('legend', { class: 'label', text: title }),
+                    options.map(([value, text]) => this.#box(name, value, text)),
+                ),
+            ),
+            h('p', { class: 'more' }, this.#link(list, values) ?? 'Tick two values of an axis, or a baseline.'),
+        );
+        for (const box of this.element.querySelectorAll('input'))
+            box.checked = box.dataset.list === list && values.includes(box.value);
+    }
+
+    #box(list, value, text) {
+        const change = ({ target }) => this.#tick(list, value, target.checked);
+        const box = h('input', { type: 'checkbox', value, data: { list }, on: { change } });
+        return h('label', { class: 'inline', data: { key: value } }, box, ` ${text}`);
+    }
+
+    /* In the order of the axis: the lower value is what the higher one is compared with. */
+    #link(list, values) {
+        const of = this.lists.find(({ name }) => name === list);
+        const [baseline, candidate = null] = (of?.options ?? []).filter(([value]) => values.includes(value));
+        if (!baseline || (list !== BASELINE && !candidate)) return null;
+        const query =
+            list === BASELINE
+                ? { baseline: baseline[0], candidate: this.id }
+                : { experiment: this.id, axis: list, baseline: baseline[0], candidate: candidate[0] };
+        const words = candidate ? `${baseline[1]} and ${candidate[1]}` : `with the baseline ${baseline[1]}`;
+        const href = addressOf('/compare', query);
+        return h('a', { class: 'button primary', id: 'ticks-compare', href, text: `Compare ${words}` });
+    }
+}
