@@ -274,7 +274,11 @@ class Lab:
 
     def done(self, spec: dict, timeout: float = 240) -> list[dict]:
         """Posts, waits, and holds every run to be done."""
-        found, runs = self.wait_for_runs(self.post(spec), timeout)
+        return self.all_done(self.post(spec), timeout)
+
+    def all_done(self, experiment: int, timeout: float = 240) -> list[dict]:
+        """Waits, and holds every run to be done; where one is not, its error is the assertion's message."""
+        found, runs = self.wait_for_runs(experiment, timeout)
         assert found["state"] == "done", [(run["point"], run["error"]) for run in runs if run["state"] != "done"]
         assert runs and all(run["state"] == "done" for run in runs)
         return runs

@@ -164,9 +164,9 @@ def test_daemon_gone_in_mid_run(lab: Lab, how: str):
     run = lab.meanwhile(
         f"{how}; until [ $(systemctl is-active ipclabd) = active ] && ! kill -0 $first 2>/dev/null; do sleep 0.5; done"
     )
-    found, [again] = lab.wait_for_runs(experiment)
-    assert found["state"] == again["state"] == "done" and again["id"] == run
-    assert lab.wait(behind)["state"] == "done"
+    [again] = lab.all_done(experiment)
+    assert again["id"] == run
+    lab.all_done(behind)
     if "KILL" in how:
         assert again["attempt"] == 2
     else:  # a stop in order does not count as an attempt
@@ -241,7 +241,7 @@ def test_balancing_is_put_back_after_a_kill(tuned: Lab, allowed: bool):
         assert found["state"] == "done"
     else:
         assert found["state"] == "failed" and "host_tuning" in run["error"]
-    assert tuned.wait(plain)["state"] == "done"
+    tuned.all_done(plain)
     assert tuned.sh(f"cat {BALANCING}").strip() == "0"
     assert tuned.get("/health")["problem"] is None
 
@@ -250,7 +250,7 @@ def test_a_failed_restore_is_reported_and_retried(tuned: Lab):
     """Nobody submits anything meanwhile."""
     experiment = tuned.post({"transport": "pipe", **LONG, "tune": {"numa_balancing": True}})
     tuned.meanwhile("systemctl stop ipclab-tune.socket")
-    assert tuned.wait(experiment)["state"] == "done"
+    tuned.all_done(experiment)
     assert "kernel.numa_balancing cannot be restored to 0" in tuned.get("/health")["problem"]
     assert tuned.sh(f"cat {BALANCING}").strip() == "1"
     before = tuned.journal_end()
