@@ -40,7 +40,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#define PROTOCOL_VERSION 9
+#define PROTOCOL_VERSION 10
 #define PROTOCOL_PACKET_MAX (128u * 1024u)
 
 /* Descriptors that an agent inherits. */

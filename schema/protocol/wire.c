@@ -70,6 +70,7 @@ static const struct wire_field setup[] = {
         KIND(BOOL, setup.stamp),
         ENUM(setup.point.source, SOURCE_COUNT),
         KIND(BOOL, setup.fresh),
+        U32(setup.point.instance, 0, SPEC_INSTANCES),
 };
 _Static_assert(offsetof(struct agent_placement, n_cpus) == offsetof(struct agent_placement, cpus) + sizeof(int32_t *) &&
                        offsetof(struct agent_placement, n_leader_cpus) ==

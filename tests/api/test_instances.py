@@ -4,8 +4,11 @@
 import csv
 import io
 import json
+import re
 
 import pytest
+from ipclabtest import BUILD
+from ipclabtest.daemon import Daemon
 
 SPEC = {
     "points": "twice",
@@ -71,3 +74,21 @@ def test_an_instance_is_no_mechanism_of_its_own(daemon, twice):
     mechanisms = [json.dumps([item["point"], item["settings"]]) for item in advice["items"]]
     assert sorted(mechanisms) == sorted(set(mechanisms))
     assert all("instance" not in item["point"] for item in advice["items"])
+
+
+def test_the_agents_of_an_instance_know_it():
+    """tests/unit/slowed-agent.c, which tools/bench trials holds conclusions against, slows no other than the second."""
+    daemon = Daemon(agent=BUILD / "tests/unit/slowed-agent")
+    try:
+        daemon.start()
+        client = daemon.client()
+        experiment = client.wait_final(client.post(SPEC | {"transport": "pipe", "repetitions": 2})["id"])
+        assert experiment["state"] == "done", experiment
+        runs = client.get(f"/experiments/{experiment['id']}/runs")["items"]
+        slowed = {run["id"] for run in runs if run["point"]["instance"] == 2}
+        log = daemon.log_text()
+        for end in ("sender", "receiver"):
+            found = re.findall(rf"run (\d+): {end} wrote: instance 2 is slowed\n", log)
+            assert sorted(map(int, found)) == sorted(slowed), log
+    finally:
+        daemon.remove()

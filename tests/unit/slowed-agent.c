@@ -2,8 +2,9 @@
 
 /*
  * An ipclab-agent that is 5 % slower in the second instance of a point: after each read(2) and write(2) of a message
- * its thread spins for a twentieth of the time since it had left the call before. Both instances read the clock as
- * often, so that they differ by nothing else.
+ * its thread spins for a twentieth of the CPU time that it has used since it had left the call before. Its part of a
+ * message takes 5 % longer then, and its waits do not. Both instances read the clock at both ends of a call, so that
+ * they differ by nothing else.
  *
  * The link makes it: the loops of descriptors call syscall(2), and message_receive() takes the set-up, which has the
  * point.
@@ -14,7 +15,10 @@
 
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SLOWED_INSTANCE 2
@@ -31,11 +35,21 @@ int __wrap_message_receive(int fd, struct message *ret, uint64_t deadline_ns, ch
         int r = __real_message_receive(fd, ret, deadline_ns, ret_detail);
         if (r == 0 && ret->type == MESSAGE_SETUP)
                 slowed = ret->setup.point.instance == SLOWED_INSTANCE;
+        if (slowed && ret->type == MESSAGE_SETUP)
+                fprintf(stderr, "instance %u is slowed\n", ret->setup.point.instance); /* in the daemon's log */
         return r;
+}
+
+static uint64_t thread_ns(void) {
+        struct timespec t;
+        if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) < 0)
+                abort();
+        return (uint64_t) t.tv_sec * NSEC_PER_SEC + (uint64_t) t.tv_nsec;
 }
 
 long __wrap_syscall(long number, ...) {
         static _Thread_local uint64_t left_ns;
+        static _Thread_local int64_t pending_ns; /* to spin; below 0 what the last turn spun too long */
         long a[6];
         va_list arguments;
         va_start(arguments, number);
@@ -45,11 +59,14 @@ long __wrap_syscall(long number, ...) {
         long r = __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
         if (number != SYS_read && number != SYS_write)
                 return r;
-        uint64_t now_ns = util_now_ns(), until_ns = now_ns;
+        uint64_t now_ns = thread_ns();
         if (slowed && left_ns)
-                until_ns += (now_ns - left_ns) / SLOWED_BY;
-        do
-                left_ns = util_now_ns();
-        while (left_ns < until_ns);
+                pending_ns += (int64_t) (now_ns - left_ns) / SLOWED_BY;
+        left_ns = thread_ns();
+        while (pending_ns > 0) {
+                uint64_t turn_ns = thread_ns();
+                pending_ns -= (int64_t) (turn_ns - left_ns);
+                left_ns = turn_ns;
+        }
         return r;
 }

@@ -5,6 +5,7 @@
 
 #include "schema/detail.h"
 #include "schema/protocol/protocol.h"
+#include "schema/spec/axes.h"
 
 #include "check.h"
 #include "schema/util.h"
@@ -26,7 +27,8 @@ static struct message setup_message(void) {
                                     .transport = TRANSPORT_FIFO,
                                     .message_size = SPEC_MESSAGE_SIZE_MAX,
                                     .threads = 3,
-                                    .queue_depth = SPEC_QUEUE_DEPTH_MAX},
+                                    .queue_depth = SPEC_QUEUE_DEPTH_MAX,
+                                    .instance = SPEC_INSTANCES},
                           .verify = VERIFY_CHECKSUM,
                           .messages = UINT64_MAX,
                           .messages_over = 2,
@@ -136,8 +138,12 @@ static void setup_travels(void) {
         CHECK(a->probes == b->probes && a->stamp == b->stamp);
         CHECK(a->stall_ns == b->stall_ns && a->rate == b->rate && a->chunk_bytes == b->chunk_bytes);
         CHECK(memcmp(&a->options, &b->options, sizeof(a->options)) == 0);
-        CHECK(a->point.workload == b->point.workload && a->point.transport == b->point.transport);
-        CHECK(a->point.message_size == b->point.message_size && a->point.threads == b->point.threads);
+        for (size_t i = 0; i < AXIS_COUNT; i++) {
+                const struct axis *axis = &axes[i];
+                if (i != AXIS_PLACEMENT) /* the agents have it resolved */
+                        CHECK(axis->value.type->equal(&axis->value, axis_of(axis, &a->point),
+                                                      axis_of(axis, &b->point)));
+        }
         CHECK_UINT(b->placement.n_cpus, 2);
         CHECK_INT(b->placement.cpus[0], 8191);
         CHECK_INT(b->placement.cpus[1], 0);
@@ -739,7 +745,7 @@ static void bad_headers(void) {
                 uint16_t with;
                 const char *want;
         } headers[] = {{0, 1, "does not begin as a message does"},
-                       {4, 99, "protocol version 99, this side has 9"},
+                       {4, 99, "protocol version 99, this side has 10"},
                        {6, MESSAGE_ERROR + 1, "unknown message type 13"},
                        {8, 1, "the packet has 16 bytes, its header says 1"}};
         for (size_t i = 0; i < ELEMENTS(headers); i++) {
