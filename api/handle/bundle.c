@@ -66,9 +66,9 @@ static int put_fields(struct text *out, struct json_writer *made, const struct b
         json_writer_init(&w);
         int k = json_writer_steal(made, &text, &length);
         if (k >= 0)
-                k = json_parse(text, length, &root, NULL);
+                k = json_parse_written(text, length, &root);
         if (k < 0)
-                return k == -EINVAL ? -EBADMSG : k;
+                return k;
         bundle_put(&w, root, fields);
         json_free(root);
         text_json(out, &w);

@@ -73,6 +73,16 @@ int json_parse(const char *text, size_t length, struct json **ret, struct json_e
         return 0;
 }
 
+int json_parse_written(const char *text, size_t length, struct json **ret) {
+        const char *end;
+        memory_ran_out = false;
+        cJSON *root = cJSON_ParseWithLengthOpts(text, length, &end, 0);
+        if (!root)
+                return memory_ran_out ? -ENOMEM : -EBADMSG;
+        *ret = (struct json *) (void *) root;
+        return 0;
+}
+
 void json_free(struct json *root) {
         cJSON_Delete((cJSON *) (void *) root);
 }

@@ -12,7 +12,7 @@ import pytest
 from bundles import SPEC, change, digest_of, document_of, fetch, known_experiments, send
 from ipclab_cli import bundle
 from ipclabtest.daemon import Daemon
-from ipclabtest.database import seal
+from ipclabtest.database import live, seal
 
 
 def write(path, text):
@@ -91,6 +91,26 @@ def test_a_search_has_a_row_for_each_rate(known, tmp_path):
     document, _ = bundle.verify(tmp_path / name)
     rates = [(row["point"]["transport"], row["rate"]) for row in document["results"]]
     assert len(set(rates)) == len(rates) > 2 and rates[0] == ("pipe", None)
+
+
+def test_a_host_that_has_been_up_for_long_has_bundles(tmp_path):
+    """Its clock's nanoseconds are beyond 2^53 after 104 days, up to which a reader of JSON has integers exactly."""
+    daemon = Daemon()
+    try:
+        daemon.start()
+        client = daemon.client()
+        identity = client.wait_final(client.post({"transport": "pipe", "messages": 500, "warmup_seconds": 0})["id"])[
+            "id"
+        ]
+        with live(daemon.state / "ipclab.db") as db:
+            db.execute("UPDATE runs SET result = json_set(result, '$.begin_ns', 9007199254740993)")
+        [run] = client.get(f"/experiments/{identity}/runs")["items"]
+        assert run["result"]["begin_ns"] == 2**53 + 1
+        name, packed = fetch(client, identity)
+        (tmp_path / name).write_bytes(packed)
+        bundle.verify(tmp_path / name)
+    finally:
+        daemon.remove()
 
 
 def test_a_label_is_the_host(known):
