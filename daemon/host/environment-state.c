@@ -62,28 +62,27 @@ static const char *next_line(const char *line) {
         return line + (*line == '\n');
 }
 
+/* The CPUs that are online now, each of which has a line: during a run some may come and go. */
 static int take_stat(struct hostfs *h, struct environment *e) {
         _cleanup_free_ char *text = NULL;
-        size_t seen = 0;
-
         int r = hostfs_text(h, &text, "/proc/stat");
         if (r < 0)
                 return fault(h, r);
         for (const char *line = text; *line; line = next_line(line)) {
                 if (strncmp(line, "cpu", 3) != 0 || !isdigit((unsigned char) line[3]))
                         continue;
+                struct cpu_state *all = reallocarray(e->cpus, e->n_cpus + 1, sizeof(*all));
+                if (!all)
+                        return -ENOMEM;
+                e->cpus = all;
                 char *end = NULL;
-                long id = strtol(line + 3, &end, 10);
-                struct cpu_state *cpu = find_state(e, (int) id);
-                if (!cpu)
-                        continue;
+                struct cpu_state *cpu = &all[e->n_cpus++];
+                *cpu = (struct cpu_state){.id = (int) strtol(line + 3, &end, 10)};
                 r = parse_cpu_line(end, cpu);
                 if (r < 0)
                         return fault(h, r);
-                seen++;
         }
-        /* A CPU that went offline meanwhile has no line: its counters stay 0 and would read as an idle CPU. */
-        return seen == e->n_cpus ? 0 : fault(h, -EBADMSG);
+        return e->n_cpus > 0 ? 0 : fault(h, -EBADMSG);
 }
 
 /* The columns of /proc/interrupts are the online CPUs: "           CPU0       CPU1". Fills their indexes in e->cpus, -1
@@ -174,13 +173,7 @@ static void take_frequency(struct hostfs *h, struct environment *e, struct cpu_s
         cpu->frequency_khz = (uint64_t) khz;
 }
 
-static int take_cpus(struct hostfs *h, const struct topology *t, struct environment *e) {
-        e->cpus = calloc(t->n_cpus, sizeof(e->cpus[0]));
-        if (!e->cpus)
-                return -ENOMEM;
-        for (size_t i = 0; i < t->n_cpus; i++)
-                if (t->cpus[i].online)
-                        e->cpus[e->n_cpus++].id = t->cpus[i].id;
+static int take_cpus(struct hostfs *h, struct environment *e) {
         int r = take_stat(h, e);
         if (r == 0)
                 r = take_interrupts(h, e);
@@ -286,7 +279,7 @@ int environment_take_state(struct hostfs *h, const struct topology *t, struct en
         if (r == 0)
                 r = take_memory(h, e);
         if (r == 0)
-                r = take_cpus(h, t, e);
+                r = take_cpus(h, e);
         if (r == 0)
                 r = take_nodes(h, t, e);
         if (r == 0)

@@ -157,6 +157,17 @@ static void shared_placements_are_flagged(void) {
         free(flags);
 }
 
+/* During a run, of which the topology knows nothing. */
+static void cpus_come_and_go(void) {
+        static const char *const stats[] = {"cpu0 " IDLE "\n", STAT(IDLE, IDLE) "cpu2 " IDLE "\n"};
+        for (size_t i = 0; i < ELEMENTS(stats); i++) {
+                char *flags = NULL;
+                CHECK_INT(flags_after("/proc/stat", stats[i], &(struct run_placement){0}, &flags), 0);
+                CHECK_STRING(flags, "[\"environment-changed:cpus\"]");
+                free(flags);
+        }
+}
+
 static int environment_with(const char *machine, const char *const (*files)[2], size_t n, struct json **ret) {
         char tree[64], *text = NULL;
         struct environment *e = NULL;
@@ -355,7 +366,7 @@ static void what_every_kernel_has_must_be_there(void) {
         } cases[] = {
                 {"/proc/stat", NULL, -ENOENT},
                 {"/proc/stat", "cpu0 1 2 3\ncpu1 1 2 3 4 5 6 7 8\n", -EBADMSG},
-                {"/proc/stat", "cpu0 1 2 3 4 5 6 7 8 9 10\n", -EBADMSG}, /* CPU 1 is online and has no line */
+                {"/proc/stat", "cpu 1 2 3 4 5 6 7 8 9 10\n", -EBADMSG}, /* of no CPU */
                 {"/proc/uptime", "soon\n", -EBADMSG},
                 {"/proc/loadavg", "1.0 x\n", -EBADMSG},
                 {"/proc/meminfo", "MemTotal: 1 kB\nMemFree: 1 kB\n", -EBADMSG},
@@ -585,6 +596,7 @@ int main(void) {
         RUN(a_setting_that_is_put_back_has_changed);
         RUN(unpinned_runs_are_measured_everywhere);
         RUN(shared_placements_are_flagged);
+        RUN(cpus_come_and_go);
         RUN(a_recorded_host_is_shown_as_it_is);
         RUN(facts_are_read_from_their_files);
         RUN(idle_states_of_all_cpus);
