@@ -36,7 +36,8 @@ void histogram_snapshot(struct histogram *dst, const struct histogram *live) {
 void histogram_add(struct histogram *into, const struct histogram *h) {
         for (uint32_t i = 0; i < HISTOGRAM_COUNTS; i++)
                 into->counts[i] += h->counts[i];
-        into->sum_ns += h->sum_ns;
+        if (__builtin_add_overflow(into->sum_ns, h->sum_ns, &into->sum_ns))
+                into->sum_ns = HISTOGRAM_SUM_MAX;
 }
 
 void histogram_subtract(struct histogram *dst, const struct histogram *later, const struct histogram *earlier) {
@@ -77,6 +78,16 @@ uint64_t histogram_quantile(const struct histogram *h, double q) {
         return total == 0 ? 0 : value_at(h, total, q);
 }
 
+static double mean_of(const struct histogram *h, uint64_t total) {
+        double sum_ns = (double) h->sum_ns;
+        if (h->sum_ns == HISTOGRAM_SUM_MAX) {
+                sum_ns = 0;
+                for (uint32_t i = 0; i < HISTOGRAM_COUNTS; i++)
+                        sum_ns += (double) h->counts[i] * (double) histogram_bucket_middle(i);
+        }
+        return sum_ns / (double) total;
+}
+
 int histogram_summarize(const struct histogram *h, struct latency_summary *ret) {
         uint32_t first = 0, last = HISTOGRAM_COUNTS;
         uint64_t total = histogram_total(h);
@@ -95,7 +106,7 @@ int histogram_summarize(const struct histogram *h, struct latency_summary *ret) 
                 .p99 = value_at(h, total, 0.99),
                 .p99_9 = value_at(h, total, 0.999),
                 .max = histogram_bucket_highest(last - 1),
-                .mean = (double) h->sum_ns / (double) total,
+                .mean = mean_of(h, total),
         };
         return 0;
 }

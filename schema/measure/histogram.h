@@ -23,10 +23,11 @@
 #define HISTOGRAM_HALF_MAGNITUDE 7u
 #define HISTOGRAM_BUCKETS 30u /* 256 << 29 > 1e11 */
 #define HISTOGRAM_COUNTS ((HISTOGRAM_BUCKETS + 1u) * HISTOGRAM_HALF)
+#define HISTOGRAM_SUM_MAX UINT64_MAX /* an overloaded open loop is there in minutes: each message waits longer */
 
 struct histogram {
         uint64_t counts[HISTOGRAM_COUNTS];
-        uint64_t sum_ns; /* exact, for the mean */
+        uint64_t sum_ns; /* exact, for the mean; HISTOGRAM_SUM_MAX: as much or more */
 };
 
 /* Bucket of a value; values above the highest go to the highest's bucket, and histogram_is_at_limit() reports them.
@@ -62,7 +63,7 @@ bool histogram_is_at_limit(const struct histogram *h);
 
 struct latency_summary {
         uint64_t count, min, p50, p90, p99, p99_9, max; /* ns; percentiles are bucket middles */
-        double mean;                                    /* ns, from the exact sum */
+        double mean;                                    /* ns, of the sum; at its limit, of the middles */
 };
 /* Returns 0, or -ENODATA for an empty histogram. */
 int histogram_summarize(const struct histogram *h, struct latency_summary *ret);

@@ -10,6 +10,7 @@
 #include "schema/util.h"
 
 #include <errno.h>
+#include <math.h>
 #include <zlib.h>
 
 static struct histogram *empty(void) {
@@ -139,6 +140,20 @@ static void adding_and_subtracting(void) {
         free(after);
         free(second);
         free(sum);
+}
+
+/* A second of an open loop that was overloaded for minutes, many times. */
+static void a_sum_beyond_64_bits_does_not_wrap(void) {
+        static struct histogram second, all;
+        struct latency_summary s;
+        second.counts[histogram_index(90 * NSEC_PER_SEC)] = 150000000;
+        second.sum_ns = UINT64_C(150000000) * 90 * NSEC_PER_SEC;
+        CHECK(second.sum_ns > INT64_MAX);
+        for (int i = 0; i < 3; i++) {
+                histogram_add(&all, &second);
+                CHECK_INT(histogram_summarize(&all, &s), 0);
+                CHECK(fabs(s.mean / (90.0 * NSEC_PER_SEC) - 1) < 0.005);
+        }
 }
 
 static void record_times(struct histogram *h, uint64_t value, unsigned times) {
@@ -327,6 +342,7 @@ int main(void) {
         RUN(quantiles);
         RUN(summary_is_ordered);
         RUN(adding_and_subtracting);
+        RUN(a_sum_beyond_64_bits_does_not_wrap);
         RUN(encoding);
         RUN(decoding_what_the_library_wrote);
         RUN(export_is_the_compressed_form);
