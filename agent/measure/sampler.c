@@ -154,6 +154,8 @@ static int send_sample(struct sampler *s, uint32_t thread, uint64_t interval_ns)
 static int take(struct sampler *s, uint64_t at_ns) {
         struct agent *a = s->agent;
         uint64_t now_ns = snapshot(s, at_ns);
+        if (now_ns <= s->taken_ns) /* the last message came before the last sample was taken */
+                now_ns = s->taken_ns + 1;
         copy_histograms(s, s->later);
         int r = read_counters(s, s->after);
         if (r == 0 && a->setup.interval_ns)
@@ -194,7 +196,7 @@ int sampler_close(struct sampler *s, uint64_t at_ns, struct window *ret) {
         int r = take(s, at_ns);
         if (r < 0)
                 return r;
-        ret->window_ns = s->taken_ns - s->opened_ns;
+        ret->window_ns = (at_ns ? at_ns : s->taken_ns) - s->opened_ns;
         ret->messages = s->total;
         ret->counters = (struct counters_totals){};
         for (uint32_t i = 0; r == 0 && i < s->agent->n_workers; i++) {

@@ -173,6 +173,24 @@ static void intervals_are_as_given(void) {
         CHECK_UINT(window.messages, 1);
 }
 
+/* The leader takes a second's sample after the last message, before it closes the window at that message. */
+static void a_window_may_end_before_its_last_sample(void) {
+        FIXTURE f;
+        CHECK(fixture_open(&f, true));
+        uint64_t begin_ns = util_now_ns();
+        CHECK_INT(sampler_open(f.sampler, begin_ns, begin_ns), 0);
+        work(0, 1, 7);
+        uint64_t last_ns = util_now_ns();
+        CHECK_INT(sampler_take(f.sampler), 0);
+        CHECK_INT(sampler_close(f.sampler, last_ns, &window), 0);
+        CHECK_UINT(window.window_ns, last_ns - begin_ns);
+        CHECK_UINT(window.messages, 1);
+        const struct want want[] = {{0, 0, 0, 1, 7, 0}, {1, 0, 0, 0, 0, 0}, {0, 0, 1, 0, 0, 0}, {1, 0, 1, 0, 0, 0}};
+        for (size_t i = 0; i < ELEMENTS(want) && !check_case_failed; i++)
+                check_sample(&f, &want[i]);
+        CHECK(!check_case_failed);
+}
+
 /* By the clock, intervals lie end to end: their sum is the window. */
 static void intervals_lie_end_to_end(void) {
         FIXTURE f;
@@ -335,6 +353,7 @@ static void kernels_threads_are_observed(void) {
 int main(void) {
         RUN(samples_come_to_the_window);
         RUN(intervals_are_as_given);
+        RUN(a_window_may_end_before_its_last_sample);
         RUN(intervals_lie_end_to_end);
         RUN(parts_are_of_all_threads);
         RUN(parts_that_fill_a_packet_are_sent);
