@@ -80,8 +80,10 @@ static size_t whole_tenths(const struct steadiness_end *e) {
 /* Messages of an end between two times (CLOCK_MONOTONIC), by its tenths. */
 static double messages_between(const struct steadiness_end *e, uint64_t from_ns, uint64_t to_ns) {
         double sum = 0;
-        for (size_t i = 0; i < e->n; i++) {
+        for (size_t i = from_ns > e->begin_ns ? (from_ns - e->begin_ns) / TENTH_NS : 0; i < e->n; i++) {
                 uint64_t begin = e->begin_ns + i * TENTH_NS, end = begin + TENTH_NS;
+                if (begin >= to_ns)
+                        break;
                 uint64_t low = from_ns > begin ? from_ns : begin, high = to_ns < end ? to_ns : end;
                 if (low < high)
                         sum += e->messages[i] * (double) (high - low) / (double) TENTH_NS;
