@@ -102,9 +102,9 @@ static int read_boot_id(const char *root, char *ret) {
 }
 
 static bool is_in_force(const struct change *c, const char *now) {
-        /* 2 switches balancing on as well, for tiered memory */
+        /* A bit of it; the other one is tiering alone, which may be on as well. */
         return strcmp(now, c->value) == 0 ||
-               (strcmp(c->name, "numa_balancing") == 0 && c->value[0] == '1' && now[0] >= '1');
+               (strcmp(c->name, "numa_balancing") == 0 && strcmp(c->value, "1") == 0 && strcmp(now, "3") == 0);
 }
 
 static int apply(struct store *store, const char *root, const struct change *c, int64_t run_id, char *ret_detail) {
