@@ -19,7 +19,8 @@ const struct figure_group_term figure_groups[FIGURES_GROUPS] = {
                              .title = "Latency",
                              .description =
                                      "Each run's percentiles over its whole window, and of them the statistic over the "
-                                     "runs; percentiles are never averaged. kind: what the times are of.",
+                                     "runs. No percentile is an average of others but hodges_lehmann, which is the "
+                                     "median of the means of all pairs of runs. kind: what the times are of.",
                              .kinds = latency_kinds},
         [FIGURES_ONE_WAY] = {.in_run = "latency_one_way_ns",
                              .in_row = "latency_one_way_ns",

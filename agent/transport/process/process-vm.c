@@ -417,7 +417,7 @@ static void process_vm_effective(const struct agent *a, struct effective *e) {
         if (ptrace_scope() >= 0)
                 effective_add_number(e, SETTING_PTRACE_SCOPE, (uint64_t) ptrace_scope());
         else
-                effective_add_null(e, SETTING_PTRACE_SCOPE);
+                effective_add_unknown(e, SETTING_PTRACE_SCOPE, "this kernel has no Yama");
         ring_area_put_waits(a, e);
 }
 

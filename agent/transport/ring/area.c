@@ -360,6 +360,7 @@ static uint64_t copy_rate(const struct agent *a) {
 void ring_area_effective(const struct agent *a, struct effective *e) {
         const struct ring_area *area = a->transport_data;
         const struct ring_layout *l = &area->layout;
+        static const char unread[] = "the page sizes of the rings cannot be read";
         effective_add_number(e, SETTING_RING_BYTES, l->slots * l->slot_bytes);
         effective_add_number(e, SETTING_BUFFER_BYTES, l->slots * l->slot_bytes);
         effective_add_number(e, SETTING_RING_MESSAGES, l->slots);
@@ -370,9 +371,8 @@ void ring_area_effective(const struct agent *a, struct effective *e) {
                 effective_add_number(e, SETTING_PAGE_BYTES, page_bytes);
                 effective_add_bool(e, SETTING_HUGE_PAGES, page_bytes > (uint64_t) sysconf(_SC_PAGESIZE));
         } else {
-                effective_add_null(e, SETTING_PAGE_BYTES);
-                effective_add_null(e, SETTING_HUGE_PAGES);
-                effective_add_reason(e, SETTING_PAGE_BYTES, "the page sizes of the rings cannot be read");
+                effective_add_unknown(e, SETTING_PAGE_BYTES, unread);
+                effective_add_unknown(e, SETTING_HUGE_PAGES, unread);
         }
         effective_add_text(e, SETTING_RING_PAGES_OF, "receiver");
         effective_add_text(e, SETTING_RECEIVER_READS, "in place");
