@@ -441,7 +441,8 @@ static int take_mitigations(struct hostfs *h, struct environment *e) {
         return e->mitigations ? r : -ENOMEM;
 }
 
-int environment_take_facts(struct hostfs *h, bool this_machine, const struct topology *t, struct environment *e) {
+/* What an administrator, a daemon of theirs or the kernel may change while a run goes on. */
+static int take_settings(struct hostfs *h, const struct topology *t, struct environment *e) {
         static const struct per_cpu per_cpu[] = {
                 {FACT_CPUFREQ_DRIVER, "cpufreq/scaling_driver", read_cpu_file},
                 {FACT_CPUFREQ_GOVERNOR, "cpufreq/scaling_governor", read_cpu_file},
@@ -450,16 +451,11 @@ int environment_take_facts(struct hostfs *h, bool this_machine, const struct top
                 {FACT_CPUFREQ_ENERGY_PREFERENCE, "cpufreq/energy_performance_preference", read_cpu_file},
                 {FACT_CPUIDLE_STATES, "cpuidle", read_idle_states},
         };
-
         e->facts = calloc(FACT_COUNT, sizeof(e->facts[0]));
         if (!e->facts)
                 return -ENOMEM;
         e->n_facts = FACT_COUNT;
         int r = take_files(h, e);
-        if (r == 0)
-                r = take_machine(this_machine, e);
-        if (r == 0)
-                r = take_cpuinfo(h, e);
         for (size_t i = 0; r == 0 && i < ELEMENTS(per_cpu); i++)
                 r = take_per_cpu(h, t, e, &per_cpu[i]);
         if (r == 0)
@@ -468,26 +464,32 @@ int environment_take_facts(struct hostfs *h, bool this_machine, const struct top
                 r = take_idle_governor(h, e);
         if (r == 0)
                 r = take_preemption(h, e);
+        return r == 0 ? take_cpu_limit(h, e) : r;
+}
+
+int environment_take_facts(struct hostfs *h, bool this_machine, const struct topology *t, struct environment *e) {
+        int r = take_settings(h, t, e);
+        if (r == 0)
+                r = take_machine(this_machine, e);
+        if (r == 0)
+                r = take_cpuinfo(h, e);
         if (r == 0)
                 r = take_rcu_nocbs(h, e);
-        if (r == 0)
-                r = take_cpu_limit(h, e);
         if (r == 0)
                 r = take_glibc(this_machine, e);
         return r == 0 ? take_mitigations(h, e) : r;
 }
 
-int environment_observe(const char *root, struct environment *before) {
+int environment_observe(const char *root, const struct topology *t, struct environment *before) {
         _cleanup_(hostfs_deinit) struct hostfs h = {.root_fd = -1};
-        struct environment now = {.facts = calloc(FACT_COUNT, sizeof(struct fact))};
-        int r = now.facts ? hostfs_init(&h, root) : -ENOMEM;
+        struct environment now = {0};
+        int r = hostfs_init(&h, root);
         if (r == 0)
-                r = take_files(&h, &now);
-        for (size_t i = 0; now.facts && i < ELEMENTS(files); i++) {
-                struct fact *was = &before->facts[files[i].name], *is = &now.facts[files[i].name];
-                if (r == 0)
-                        was->changed |= !fact_equal(was, is);
-                free(is->text);
+                r = take_settings(&h, t, &now);
+        for (size_t i = 0; i < now.n_facts; i++) {
+                if (r == 0 && now.facts[i].key)
+                        before->facts[i].changed |= !fact_equal(&before->facts[i], &now.facts[i]);
+                free(now.facts[i].text);
         }
         free(now.facts);
         return r;

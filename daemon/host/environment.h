@@ -20,10 +20,11 @@ struct environment;
 int environment_take(const char *root, const struct topology *t, struct environment **ret);
 void environment_free(struct environment *e);
 
-/* Reads the settings of the whole machine again (a line in a file of its own: THP, sysctls, clock source), and marks in
- * `before` those that have changed: environment_flags() then has them, even if they are restored. No event reports a
- * change in sysfs, so this must be called every second. 0; -ENOMEM; -errno when the root cannot be opened. */
-int environment_observe(const char *root, struct environment *before);
+/* Reads again what may change during a run (THP, sysctls, clock source, each CPU's governor, frequencies and idle
+ * states, turbo, preemption, the cgroups' CPU limits), and marks in `before` what has changed: environment_flags() then
+ * has it, even if it is restored. No event reports a change in sysfs, so this must be called every second. 0; -ENOMEM;
+ * -errno when the root cannot be opened. */
+int environment_observe(const char *root, const struct topology *t, struct environment *before);
 
 /* malloc()ed. Facts by name ("kernel_release", "cpu_model", "cpufreq_governor", "numa_balancing", "mitigations": {…}),
  * then "uptime_seconds", "load", "memory_*_bytes", "cpus" (counters since boot), "nodes" (numastat), "vmstat", and

@@ -117,24 +117,35 @@ static void one_change_gives_one_flag(void) {
 
 /* Another at some moment, and at both ends what it was: nothing but a look in between can know. */
 static void a_setting_that_is_put_back_has_changed(void) {
-        static const char file[] = "/sys/kernel/mm/transparent_hugepage/enabled";
-        static const char *const texts[] = {"always [madvise] never\n", "[always] madvise never\n", NULL,
-                                            "always [madvise] never\n"};
+        static const struct {
+                const char *file, *usual, *other, *flags;
+        } cases[] = {
+                {"/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n", "[always] madvise never\n",
+                 "[\"environment-changed:transparent_hugepage\"]"},
+                {CPU "cpu1/cpufreq/scaling_governor", "performance\n", "powersave\n",
+                 "[\"environment-changed:cpufreq_governor\"]"},
+                {CPU "cpu0/cpufreq/scaling_max_freq", "3500000\n", "1200000\n",
+                 "[\"environment-changed:cpufreq_max_khz\"]"},
+                {CPU "intel_pstate/no_turbo", "0\n", "1\n", "[\"environment-changed:turbo\"]"},
+        };
         const struct run_placement anywhere = {.n_daemon_cpus = 0};
-        for (size_t snapshots = 1; snapshots <= 3; snapshots++) {
+        for (size_t i = 0; i < 2 * ELEMENTS(cases); i++) {
+                const char *file = cases[i / 2].file;
+                bool looked = i % 2 == 1;
                 char tree[64], *flags = NULL;
                 struct environment *before = NULL, *after = NULL;
                 CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
                 CHECK_INT(take(tree, &before), 0);
-                for (size_t i = 0; i < snapshots; i++) {
-                        CHECK_INT(host_tree_write(tree, file, texts[i]), 0);
-                        CHECK_INT(environment_observe(tree, before), 0);
-                }
-                CHECK_INT(host_tree_write(tree, file, texts[3]), 0);
+                CHECK_INT(environment_observe(tree, topology, before), 0);
+                CHECK_INT(host_tree_write(tree, file, cases[i / 2].other), 0);
+                if (looked)
+                        CHECK_INT(environment_observe(tree, topology, before), 0);
+                CHECK_INT(host_tree_write(tree, file, cases[i / 2].usual), 0);
+                CHECK_INT(environment_observe(tree, topology, before), 0);
                 CHECK_INT(take(tree, &after), 0);
                 host_tree_remove(tree);
                 CHECK_INT(flags_between(before, after, &anywhere, &flags), 0);
-                CHECK_STRING(flags, snapshots == 1 ? "[]" : "[\"environment-changed:transparent_hugepage\"]");
+                CHECK_STRING(flags, looked ? cases[i / 2].flags : "[]");
                 environment_free(before);
                 environment_free(after);
                 free(flags);
