@@ -280,7 +280,7 @@ function ofAMoment({ lag1, effective_runs: effective }, runs) {
 /* An interval, with what is not known of it: whether the runs behind it depend on each other. */
 function interval(row, text) {
     const why = row.autocorrelation ? null : reasonFor(row, 'autocorrelation');
-    const title = `Whether neighbouring runs are alike could not be judged (${why}): the interval may cover the moment only.`;
+    const title = `Whether neighbouring runs are alike could not be judged (${why}): it may cover the moment only.`;
     return why ? h('abbr', { title, text }) : text;
 }
 
