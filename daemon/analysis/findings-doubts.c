@@ -5,6 +5,7 @@
 #include "daemon/analysis/findings-internal.h"
 
 #include "daemon/analysis/phrase.h"
+#include "daemon/analysis/serial.h"
 #include "schema/spec/axes.h"
 #include "schema/util.h"
 
@@ -89,6 +90,11 @@ static bool has_open_loop(const struct findings_row *row) {
         return row->open_loop;
 }
 
+/* Comparisons within blocks do not depend on it, the intervals of single rows do. */
+static bool has_unknown_correlation(const struct findings_row *row) {
+        return !lacks_runs(row) && row->n_runs < SERIAL_RUNS_LEAST;
+}
+
 static const struct {
         const char *reason;
         bool (*applies)(const struct findings_row *row);
@@ -110,6 +116,11 @@ static const struct {
          "have an open loop. Their throughput is the rate that was asked for, so nothing is concluded from it"},
         {"too-many-runs", has_too_many, false,
          "have more than 200 runs. The exact tests go no further: the first 200 of each were compared"},
+        {"autocorrelation", has_unknown_correlation, false,
+         "have fewer than " UTIL_TEXT(SERIAL_RUNS_LEAST) " runs. Whether neighbouring runs are alike could not be "
+                                                         "judged, so that intervals of single rows may cover the "
+                                                         "moment only; comparisons within blocks do not depend "
+                                                         "on it"},
 };
 
 static void draw_reason(struct answer *a, size_t which) {

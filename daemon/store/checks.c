@@ -8,6 +8,21 @@
 #include <errno.h>
 #include <string.h>
 
+/* What a spec requires, in an order of its own: earlier versions wrote it as it was posted, later ones sort it. */
+#define REQUIRED(measures)                                                                                             \
+        "(SELECT json_group_array(json_array(fullkey, type, atom)) FROM (SELECT fullkey, type, atom FROM "             \
+        "json_tree(" measures ", '$.require') ORDER BY fullkey))"
+
+/* The experiments of the spec of `p`. Texts that differ in the order of `require` have one length, too, by which the
+ * index finds them. */
+#define OF_THE_SPEC                                                                                                    \
+        "(SELECT id FROM experiments WHERE length(measures) = length(p.measures) "                                     \
+        "AND substr(measures, 1, 100) = substr(p.measures, 1, 100) AND measures = p.measures "                         \
+        "UNION ALL SELECT id FROM experiments WHERE json_type(p.measures, '$.require') IS NOT NULL "                   \
+        "AND length(measures) = length(p.measures) AND json_type(measures, '$.require') IS NOT NULL "                  \
+        "AND json_remove(measures, '$.require') = json_remove(p.measures, '$.require') "                               \
+        "AND " REQUIRED("measures") " = " REQUIRED("p.measures") ") "
+
 /* CROSS JOIN goes from the few baselines to the few of their spec; the planner would scan all finished experiments. */
 int store_pending_check(struct store *s, struct pending_check *ret) {
         _cleanup_query_ struct db_query q = {0};
@@ -15,9 +30,7 @@ int store_pending_check(struct store *s, struct pending_check *ret) {
                 s->db, &q,
                 "SELECT b.name, b.experiment_id, e.id, e.finished_at FROM baselines b "
                 "CROSS JOIN experiments p ON p.id = b.experiment_id "
-                "CROSS JOIN experiments e ON length(e.measures) = length(p.measures) "
-                "AND substr(e.measures, 1, 100) = substr(p.measures, 1, 100) AND e.measures = p.measures "
-                "AND e.id > p.id "
+                "CROSS JOIN experiments e ON e.id IN " OF_THE_SPEC "AND e.id > p.id "
                 "AND +e.state IN ('done', 'failed') AND " SHOWN(
                         "e.id") " "
                                 "LEFT JOIN baseline_checks c ON c.name = b.name AND c.experiment_id = e.id "

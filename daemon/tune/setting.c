@@ -318,7 +318,7 @@ static int read_words(const char *root, const struct setting *s, const struct pl
         return 0;
 }
 
-static int format_words(struct cpu_word *words, size_t n, char *ret) {
+static int format_words(struct cpu_word *words, size_t n, bool lists, char *ret) {
         _cleanup_free_ int *ids = calloc(n ? n : 1, sizeof(int));
         char list[SETTING_VALUE_MAX];
         size_t length = 0;
@@ -331,7 +331,7 @@ static int format_words(struct cpu_word *words, size_t n, char *ret) {
                                 words[k].done = k > i;
                                 ids[alike++] = words[k].cpu;
                         }
-                if (alike == n) {
+                if (alike == n && !lists) {
                         (void) snprintf(ret, SETTING_VALUE_MAX, "%s", words[i].word);
                         return 0;
                 }
@@ -347,7 +347,7 @@ static int format_words(struct cpu_word *words, size_t n, char *ret) {
         return 0;
 }
 
-int setting_read(const char *root, const char *name, char *ret) {
+static int read_setting(const char *root, const char *name, bool lists, char *ret) {
         const struct setting *s = find(name);
         _cleanup_places_ struct places places = {};
         size_t n = 0;
@@ -361,7 +361,15 @@ int setting_read(const char *root, const char *name, char *ret) {
         if (!words)
                 return -ENOMEM;
         r = read_words(root, s, &places, words, &n);
-        return r < 0 ? r : format_words(words, n, ret);
+        return r < 0 ? r : format_words(words, n, lists && s->scope != SCOPE_HOST, ret);
+}
+
+int setting_read(const char *root, const char *name, char *ret) {
+        return read_setting(root, name, false, ret);
+}
+
+int setting_save(const char *root, const char *name, char *ret) {
+        return read_setting(root, name, true, ret);
 }
 
 /* Writes `value` into each file; with `only` given, into those that have what `only` has for them. The others are still
@@ -397,48 +405,59 @@ int setting_revert(const char *root, const char *name, const char *original, con
         return write_places(root, find(name), original, wanted);
 }
 
-int setting_pending(const char *root, const char *name, const char *original, const char *wanted) {
+int setting_compare(const char *root, const char *name, const char *original, const char *wanted,
+                    enum setting_state *ret) {
         const struct setting *s = find(name);
         char word[SETTING_WORD_MAX], now[SETTING_WORD_MAX];
         _cleanup_places_ struct places places = {};
+        enum setting_state state = SETTING_AS_BEFORE;
         if (!s)
                 return -EINVAL;
         int r = list_places(root, s, &places);
         for (size_t i = 0; r == 0 && i < places.n; i++) {
                 const struct place *p = &places.items[i];
                 r = read_place(root, s, p, now);
-                if (r == 0 && value_at(s, original, p, word) == 0 && strcmp(word, now) != 0 &&
-                    value_at(s, wanted, p, word) == 0 && strcmp(word, now) == 0)
-                        return 1;
+                if (r < 0 || value_at(s, original, p, word) < 0 || strcmp(word, now) == 0)
+                        continue;
+                if (value_at(s, wanted, p, word) == 0 && strcmp(word, now) == 0)
+                        state = SETTING_PENDING;
+                else if (state == SETTING_AS_BEFORE)
+                        state = SETTING_CHANGED_SINCE;
         }
+        if (r == 0)
+                *ret = state;
         return r;
 }
 
-int setting_out_of_reach(const char *root, const char *name, const char *original, char *ret) {
+int setting_out_of_reach(const char *root, const char *name, const char *original, enum setting_cpus which, char *ret) {
+        static const char *const files[][2] = {
+                [SETTING_CPUS_OFFLINE] = {CPU_FOLDER "present", CPU_FOLDER "online"},
+                [SETTING_CPUS_REMOVED] = {CPU_FOLDER "possible", CPU_FOLDER "present"},
+        };
         const struct setting *s = find(name);
         _cleanup_(hostfs_deinit) struct hostfs h = {.root_fd = -1};
-        _cleanup_free_ int *present = NULL, *online = NULL;
+        _cleanup_free_ int *all = NULL, *there = NULL;
         char word[SETTING_WORD_MAX];
-        size_t n_present = 0, n_online = 0, n = 0;
+        size_t n_all = 0, n_there = 0, n = 0;
         if (!s || s->scope == SCOPE_HOST)
                 return s ? -ENOENT : -EINVAL;
         int r = hostfs_init(&h, root);
         if (r == 0)
-                r = hostfs_list(&h, &present, &n_present, CPU_FOLDER "present");
+                r = hostfs_list(&h, &all, &n_all, "%s", files[which][0]);
         if (r == 0)
-                r = hostfs_list(&h, &online, &n_online, CPU_FOLDER "online");
+                r = hostfs_list(&h, &there, &n_there, "%s", files[which][1]);
         if (r < 0)
                 return r;
-        for (size_t i = 0, k = 0; i < n_present; i++) { /* both ascend */
-                while (k < n_online && online[k] < present[i])
+        for (size_t i = 0, k = 0; i < n_all; i++) { /* both ascend */
+                while (k < n_there && there[k] < all[i])
                         k++;
-                if ((k == n_online || online[k] != present[i]) &&
-                    value_at(s, original, &(struct place){.cpu = present[i], .state = 1}, word) == 0)
-                        present[n++] = present[i];
+                if ((k == n_there || there[k] != all[i]) &&
+                    value_at(s, original, &(struct place){.cpu = all[i], .state = 1}, word) == 0)
+                        all[n++] = all[i];
         }
         if (n == 0)
                 return -ENOENT;
-        hostfs_format_list(present, n, ret, SETTING_LIST_MAX);
+        hostfs_format_list(all, n, ret, SETTING_LIST_MAX);
         return 0;
 }
 

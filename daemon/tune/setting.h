@@ -31,16 +31,27 @@ bool setting_allows_saved(const char *name, const char *value);
  * -ENOENT: the host has no such setting; -EFBIG: its CPUs differ too much, or one file's word does not fit
  * SETTING_WORD_MAX; -errno. */
 int setting_read(const char *root, const char *name, char *ret /* [SETTING_VALUE_MAX] */);
+/* The same, with its CPUs beside every word, even when all have one: what is to be restored later, when CPUs may have
+ * gone and come. */
+int setting_save(const char *root, const char *name, char *ret /* [SETTING_VALUE_MAX] */);
 /* Sets every file of the setting to one word, and reads it back: -EIO when the kernel has taken another. */
 int setting_write(const char *root, const char *name, const char *value);
-/* Undoes setting_write(…, wanted): `original` is what setting_read() had before it. Files with another word than
+/* Undoes setting_write(…, wanted): `original` is what setting_save() had before it. Files with another word than
  * `wanted` were set by somebody else, and stay. */
 int setting_revert(const char *root, const char *name, const char *original, const char *wanted);
-/* 1: setting_revert() would change a file; 0: there is nothing to undo; -errno. */
-int setting_pending(const char *root, const char *name, const char *original, const char *wanted);
-/* The CPUs that are offline, so that setting_revert() does not reach them, among those that `original` has a value for:
- * 0 with a list of them; -ENOENT: there are none; -errno. */
-int setting_out_of_reach(const char *root, const char *name, const char *original, char *ret /* [SETTING_LIST_MAX] */);
+/* What setting_revert() would find. 0; -errno. */
+enum setting_state {
+        SETTING_AS_BEFORE,     /* every file has what `original` has for it */
+        SETTING_CHANGED_SINCE, /* some do not, and none has `wanted` instead */
+        SETTING_PENDING,       /* one at least has `wanted` instead: it would be reverted */
+};
+int setting_compare(const char *root, const char *name, const char *original, const char *wanted,
+                    enum setting_state *ret);
+/* The CPUs that setting_revert() does not reach, among those that `original` has a value for: those that are offline,
+ * or that the machine has no longer. 0 with a list of them; -ENOENT: there are none; -errno. */
+enum setting_cpus { SETTING_CPUS_OFFLINE, SETTING_CPUS_REMOVED };
+int setting_out_of_reach(const char *root, const char *name, const char *original, enum setting_cpus which,
+                         char *ret /* [SETTING_LIST_MAX] */);
 /* Whether this host knows the word. 0; -ENOENT with the words that it knows; -errno. */
 int setting_offers(const char *root, const char *name, const char *value, char *ret_offered /* [_OFFERED_MAX] */);
 

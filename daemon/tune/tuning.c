@@ -109,18 +109,21 @@ static bool is_in_force(const struct change *c, const char *now) {
 
 static int apply(struct store *store, const char *root, const struct change *c, int64_t run_id, char *ret_detail) {
         char now[SETTING_VALUE_MAX], detail[DETAIL_MAX], name[64], value[SETTING_WORD_MAX], boot[BOOT_ID_MAX];
+        char saved[SETTING_VALUE_MAX];
         (void) snprintf(name, sizeof(name), "%s", c->name);
         (void) snprintf(value, sizeof(value), "%s", c->value);
         int r = setting_read(root, name, now);
         if (r == 0 && is_in_force(c, now))
                 return 0;
         if (r == 0)
+                r = setting_save(root, name, saved);
+        if (r == 0)
                 r = read_boot_id(root, boot);
         if (r == 0)
                 r = store_add_tuning(
                         store,
                         &(struct tuning_record){
-                                .name = name, .run_id = run_id, .original = now, .wanted = value, .boot_id = boot});
+                                .name = name, .run_id = run_id, .original = saved, .wanted = value, .boot_id = boot});
         if (r < 0) {
                 (void) snprintf(ret_detail, TUNING_DETAIL_MAX, "%s is not changed, as its value cannot be saved: %s",
                                 setting_title(name), strerrordesc_np(-r));
@@ -154,9 +157,15 @@ static void log_restored(const struct tuning_record *record, const char *now) {
         log_info("%s is %s, as before run %" PRId64, setting_title(record->name), now, record->run_id);
 }
 
+static int compare(const char *root, const struct tuning_record *record, enum setting_state *ret_state, char *ret_now) {
+        int r = setting_read(root, record->name, ret_now);
+        return r < 0 ? r : setting_compare(root, record->name, record->original, record->wanted, ret_state);
+}
+
 /* Restores the saved value and looks at it again. */
 static int restore_saved(const char *root, const struct tuning_record *record, char *detail) {
         char now[SETTING_VALUE_MAX];
+        enum setting_state state = SETTING_PENDING;
         const char *title = setting_title(record->name);
         int r = setting_restore(root, record->name, record->original, record->wanted, detail);
         if (r == -ESTALE) {
@@ -165,10 +174,8 @@ static int restore_saved(const char *root, const struct tuning_record *record, c
         }
         if (r < 0)
                 return r;
-        r = setting_pending(root, record->name, record->original, record->wanted);
-        if (r == 0)
-                r = setting_read(root, record->name, now);
-        if (r != 0) {
+        r = compare(root, record, &state, now);
+        if (r < 0 || state == SETTING_PENDING) {
                 (void) snprintf(detail, DETAIL_MAX, "it was written, and %s",
                                 r < 0 ? "cannot be read" : "has not changed");
                 return r < 0 ? r : -EIO;
@@ -177,31 +184,40 @@ static int restore_saved(const char *root, const struct tuning_record *record, c
         return 0;
 }
 
-/* A CPU that is offline takes no value. It may have the run's when it is back, and no record is left by then. */
-static void log_out_of_reach(const char *root, const struct tuning_record *record) {
+/* A CPU that is offline takes no value, and may have the run's when it is back: the record is kept until then. A CPU
+ * that has been removed loses its settings with it. */
+static int wait_for_cpus(const char *root, const struct tuning_record *record, char *detail) {
         char list[SETTING_LIST_MAX];
-        int r = setting_out_of_reach(root, record->name, record->original, list);
+        int r = setting_out_of_reach(root, record->name, record->original, SETTING_CPUS_OFFLINE, list);
         if (r == 0)
-                log_notice("%s of the CPUs %s is not restored to %s, as they are offline: it may be %s, of run %" PRId64
-                           ", when they are back",
-                           setting_title(record->name), list, record->original, record->wanted, record->run_id);
-        else if (r != -ENOENT)
-                log_notice("whether %s has been restored on all CPUs is not known: %s", setting_title(record->name),
-                           strerrordesc_np(-r));
+                return detail_fail(detail, -EAGAIN,
+                                   "CPUs %s are offline and may have %s, of run %" PRId64
+                                   ", when they are back; it is restored then, and not after the next boot",
+                                   list, record->wanted, record->run_id);
+        if (r != -ENOENT)
+                return detail_fail(detail, r, "which CPUs are offline cannot be read: %s", strerrordesc_np(-r));
+        r = setting_out_of_reach(root, record->name, record->original, SETTING_CPUS_REMOVED, list);
+        if (r == 0)
+                log_notice("%s of CPUs %s is not restored, as this machine no longer has them",
+                           setting_title(record->name), list);
+        return r == 0 || r == -ENOENT
+                       ? 0
+                       : detail_fail(detail, r, "which CPUs this machine has cannot be read: %s", strerrordesc_np(-r));
 }
 
 static int restore_of_this_boot(const char *root, const struct tuning_record *record, char *detail) {
         char now[SETTING_VALUE_MAX];
-        int r = setting_read(root, record->name, now);
+        enum setting_state state = SETTING_PENDING;
+        int r = compare(root, record, &state, now);
+        if (r < 0)
+                return detail_fail(detail, r, "it cannot be read: %s", strerrordesc_np(-r));
+        if (state == SETTING_PENDING)
+                r = restore_saved(root, record, detail);
         if (r == 0)
-                r = setting_pending(root, record->name, record->original, record->wanted);
-        if (r < 0) {
-                (void) snprintf(detail, DETAIL_MAX, "it cannot be read: %s", strerrordesc_np(-r));
+                r = wait_for_cpus(root, record, detail);
+        if (r < 0 || state == SETTING_PENDING)
                 return r;
-        }
-        if (r > 0)
-                return restore_saved(root, record, detail);
-        if (strcmp(now, record->original) == 0) /* never changed, or restored by a helper whose reply came too late */
+        if (state == SETTING_AS_BEFORE) /* never changed, or restored by a helper whose reply came too late */
                 log_restored(record, now);
         else
                 log_notice("%s is %s, and was set to %s by run %" PRId64 ": it was changed since and stays",
@@ -226,11 +242,8 @@ static int restore(const char *root, const struct tuning_record *record, char *r
         else if (record->boot_id && strcmp(record->boot_id, boot) != 0)
                 log_info("%s was changed by run %" PRId64 " before this boot: there is nothing to restore", title,
                          record->run_id);
-        else {
+        else
                 r = restore_of_this_boot(root, record, detail);
-                if (r == 0)
-                        log_out_of_reach(root, record);
-        }
         if (r < 0) {
                 (void) snprintf(ret_detail, TUNING_DETAIL_MAX, "%s cannot be restored to %s: %s", title,
                                 record->original, detail);

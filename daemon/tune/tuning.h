@@ -23,9 +23,10 @@ int tuning_check(const char *root, bool host_tuning, const struct spec_tune *tun
  * changed before the failure are in the journal. */
 int tuning_apply(struct store *store, const char *root, bool host_tuning, const struct spec_tune *tune, int64_t run_id,
                  char *ret_detail);
-/* Restores all settings in the journal. A setting that somebody else has changed meanwhile is left as it is. 0; -errno
- * of the first that could not be restored, with its reason in ret_detail[TUNING_DETAIL_MAX]: its record stays. All that
- * could not be restored are logged. After an ipclab-tune that does not reply (-ETIMEDOUT) no other is tried. */
+/* Restores all settings in the journal; -EAGAIN: one of a CPU that is offline, whose record stays. A setting that
+ * somebody else has changed meanwhile is left as it is. 0; -errno of the first that could not be restored, with its
+ * reason in ret_detail[TUNING_DETAIL_MAX]: its record stays. All that could not be restored are logged. After an
+ * ipclab-tune that does not reply (-ETIMEDOUT) no other is tried. */
 int tuning_restore(struct store *store, const char *root, char *ret_detail);
 
 #endif

@@ -70,7 +70,7 @@ static int record_write(int dir_fd, const char *name, const struct undo_record *
 
 int undo_change(const char *root, int dir_fd, const char *name, const char *value) {
         struct undo_record u = {0};
-        char now[SETTING_VALUE_MAX];
+        char now[SETTING_VALUE_MAX], saved[SETTING_VALUE_MAX];
         if (!setting_allows(name, value))
                 return -EINVAL;
         _cleanup_close_ int lock_fd = lock(dir_fd);
@@ -79,13 +79,16 @@ int undo_change(const char *root, int dir_fd, const char *name, const char *valu
         int r = setting_read(root, name, now);
         if (r < 0 || strcmp(now, value) == 0)
                 return r;
-        if (!setting_allows_saved(name, now))
+        r = setting_save(root, name, saved);
+        if (r < 0)
+                return r;
+        if (!setting_allows_saved(name, saved))
                 return -EBADMSG; /* record_read() would refuse it */
         r = record_read(dir_fd, name, &u);
         if (r < 0 && r != -ENOENT)
                 return r;
         if (r == -ENOENT || strcmp(u.wanted, now) != 0)
-                memcpy(u.saved, now, sizeof(now));
+                memcpy(u.saved, saved, sizeof(saved));
         (void) snprintf(u.wanted, sizeof(u.wanted), "%s", value);
         r = record_write(dir_fd, name, &u);
         return r < 0 ? r : setting_write(root, name, value);
@@ -93,6 +96,7 @@ int undo_change(const char *root, int dir_fd, const char *name, const char *valu
 
 int undo_restore(const char *root, int dir_fd, const char *name) {
         struct undo_record u = {0};
+        char offline[SETTING_LIST_MAX];
         if (!setting_title(name))
                 return -EINVAL;
         _cleanup_close_ int lock_fd = lock(dir_fd);
@@ -104,5 +108,8 @@ int undo_restore(const char *root, int dir_fd, const char *name) {
         r = setting_revert(root, name, u.saved, u.wanted);
         if (r < 0)
                 return r == -ENOENT ? -ENXIO : r; /* -ENOENT is for a record that is missing, not the setting */
+        r = setting_out_of_reach(root, name, u.saved, SETTING_CPUS_OFFLINE, offline);
+        if (r != -ENOENT) /* the record is needed again when they are back */
+                return r;
         return unlinkat(dir_fd, name, 0) < 0 ? -errno : 0;
 }

@@ -20,8 +20,8 @@ int undo_open(const char *path);
  * somebody else has changed it in between. 0; -EINVAL for what is not in the table; -EBADMSG for a damaged record, or
  * when the setting has a value to which it could not be restored; -errno. */
 int undo_change(const char *root, int dir_fd, const char *name, const char *value);
-/* Restores the saved value and removes the record. A value other than the one that was set was set by somebody else,
- * and stays. 0; -ENOENT: there is no record; -errno, and the record stays. */
+/* Restores the saved value and removes the record, which stays while a CPU of it is offline. A value other than the one
+ * that was set was set by somebody else, and stays. 0; -ENOENT: there is no record; -errno, and the record stays. */
 int undo_restore(const char *root, int dir_fd, const char *name);
 
 #endif

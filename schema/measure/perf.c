@@ -33,7 +33,7 @@ static const struct event_term {
         [PERF_BRANCH_MISSES] = {"branch_misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES},
 };
 
-static int open_one(enum perf_event event, enum perf_mode mode, pid_t tid) {
+static int open_one(enum perf_event event, enum perf_mode mode, pid_t tid, int leader) {
         struct perf_event_attr attr = {
                 .size = sizeof(attr),
                 .type = terms[event].type,
@@ -43,15 +43,19 @@ static int open_one(enum perf_event event, enum perf_mode mode, pid_t tid) {
         };
         attr.exclude_kernel = mode == PERF_USER;
         attr.exclude_user = mode == PERF_KERNEL;
-        long fd = syscall(SYS_perf_event_open, &attr, tid, -1, -1, (unsigned long) PERF_FLAG_FD_CLOEXEC);
+        long fd = syscall(SYS_perf_event_open, &attr, tid, -1, leader, (unsigned long) PERF_FLAG_FD_CLOEXEC);
         return fd < 0 ? -errno : (int) fd;
 }
 
+/* A group of cycles and instructions for each mode: where the kernel multiplexes, their ratio is of the same slices of
+ * time. A group of all events would not fit the PMU, and would then never count. */
 static void kernel_open(void *userdata, pid_t tid, struct perf_handles *ret) {
         (void) userdata;
         for (enum perf_event event = 0; event < PERF_EVENT_COUNT; event++)
-                for (enum perf_mode mode = 0; mode < PERF_MODE_COUNT; mode++)
-                        ret->of[event][mode] = open_one(event, mode, tid);
+                for (enum perf_mode mode = 0; mode < PERF_MODE_COUNT; mode++) {
+                        int cycles = event == PERF_INSTRUCTIONS ? ret->of[PERF_CYCLES][mode] : -1;
+                        ret->of[event][mode] = open_one(event, mode, tid, cycles < 0 ? -1 : cycles);
+                }
 }
 
 static int kernel_read(void *userdata, int handle, struct perf_reading *ret) {

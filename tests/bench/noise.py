@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: MIT
 """How often a run beside a real disturbance is flagged, how far its foreign time is from what the disturber used, and
 how often a quiet run is flagged. Run by tools/bench; wants an otherwise idle machine of two CPUs or more.
+
+What the disturber used is its own CPU time: the kernel adds the same nanoseconds to it and to the account of its cgroup
+(cpuacct; usage_usec of cpu.stat in version 2).
 """
 
 import argparse
@@ -24,15 +27,21 @@ FLAGGED_AT_LEAST = 0.95  # of runs with as much
 FLAGGED_AT_MOST = 0.02  # of quiet ones
 POINTS = 0.02  # between the run's figure and the disturber's own
 QUIET = "none"
+TRANSPORTS = ["tcp", "pipe", "unix-stream", "shm-posix"]
+WORKLOADS = {
+    "stream": {"workload": "stream"},
+    "pingpong": {"workload": "pingpong"},
+    "open-loop": {"workload": "pingpong", "rate": 5000},
+}
 ROLES = {"stream": ("sender", "receiver"), "pingpong": ("initiator", "responder")}
 
 
 def run_beside(daemon, kind, workload, transport, seconds, cpus):
     """(the run, what the disturber used in each of its seconds)"""
-    roles = ("server", "client") if transport == "tcp" else ROLES[workload]
+    fields = WORKLOADS[workload]
+    roles = ("server", "client") if transport == "tcp" else ROLES[fields["workload"]]
     placement = {role: {"cpu": cpu} for role, cpu in zip(roles, cpus, strict=True)}
-    spec = {
-        "workload": workload,
+    spec = fields | {
         "transport": transport,
         "message_size": 4096,
         "placement": placement,
@@ -60,7 +69,7 @@ class Case:
 
     def __init__(self):
         self.runs = self.due = self.flagged = 0
-        self.differences = []
+        self.shares = []  # in a second: of the run's figure, and of what the disturber used
         self.flags = collections.Counter()
 
     def add(self, run, used, cpu):
@@ -73,7 +82,11 @@ class Case:
         self.flagged += bool(noisy) if not any(used) else due and "noisy:foreign-cpu" in noisy
         for second, share in zip(noise["seconds"], used, strict=True):
             if share and second["cpu"] == cpu:
-                self.differences.append(second["foreign_share"] - share)
+                self.shares.append((second["foreign_share"], share))
+
+    @property
+    def differences(self):
+        return [seen - used for seen, used in self.shares]
 
     def failures(self, kind):
         if kind == QUIET:
@@ -91,18 +104,26 @@ def show(kind, workload, transport, case):
     away = ""
     if case.differences:
         middle, most = statistics.median(case.differences), max(case.differences, key=abs)
-        away = f"{100 * middle:+6.1f} {100 * most:+6.1f}"
+        seen, used = (100 * statistics.median(column) for column in zip(*case.shares, strict=True))
+        away = f"{seen:7.1f} {used:6.1f} {100 * middle:+6.1f} {100 * most:+6.1f}"
     flags = " ".join(f"{flag.removeprefix('noisy:')}:{n}" for flag, n in case.flags.most_common())
-    print(f"{kind:10} {workload:9} {transport:12} {case.flagged:4} of {base:4} {away:14} {flags}", flush=True)
+    print(f"{kind:10} {workload:9} {transport:12} {case.flagged:4} of {base:4} {away:28} {flags}", flush=True)
 
 
 def main():
+    cells = {"beside": [QUIET, *KINDS], "workloads": list(WORKLOADS), "transports": TRANSPORTS}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=100, help="of each case, and of quiet ones")
     parser.add_argument("--seconds", type=float, default=3)
-    parser.add_argument("--transports", default="tcp,pipe,unix-stream,shm-posix")
+    for name, values in cells.items():
+        parser.add_argument(f"--{name}", default=",".join(values))
     parser.add_argument("--check", action="store_true", help="exit 1 when a limit is missed")
     arguments = parser.parse_args()
+    chosen = [getattr(arguments, name).split(",") for name in cells]
+    for name, words in zip(cells, chosen, strict=True):
+        unknown = set(words) - set(cells[name])
+        if unknown:
+            parser.error(f"--{name}: there is no {', '.join(sorted(unknown))}")
     cpus = sorted(os.sched_getaffinity(0))[:2]
     if len(cpus) < 2:
         print("Both ends need a CPU of their own: this machine has one.", file=sys.stderr)
@@ -111,9 +132,9 @@ def main():
     daemon = Daemon()
     try:
         daemon.start()
-        print(f"{'beside':10} {'workload':9} {'transport':12} {'flagged':>12} {'points: median':>14}, most; flags")
-        transports = arguments.transports.split(",")
-        for kind, workload, transport in itertools.product([QUIET, *KINDS], ROLES, transports):
+        columns = f"{'ipclab':>7} {'used':>6} {'points: median, most':>13}; flags"
+        print(f"{'beside':10} {'workload':9} {'transport':12} {'flagged':>12} {columns}")
+        for kind, workload, transport in itertools.product(*chosen):
             case = Case()
             for _ in range(arguments.runs):
                 case.add(*run_beside(daemon, kind, workload, transport, arguments.seconds, cpus), cpus[1])

@@ -452,6 +452,23 @@ def test_costs_have_a_column_where_there_are_any(modules):
         assert f"Cost: of a context switch on CPU {where}, without the pipe's part. Hop:" in caption
 
 
+def test_an_interval_says_when_its_runs_may_be_alike(modules):
+    script = """const { Results } = await import('/assets/results.js');
+        const { columnsOf } = await import('/assets/schema.js');
+        const results = new Results(1, columnsOf(await (await fetch('/openapi.json')).json()));
+        results.update([args[0]], 'done');
+        const titles = [...results.element.querySelectorAll('td.number abbr')]
+            .filter((one) => one.textContent.includes('–')).map((one) => one.title);
+        results.destroy();
+        return titles"""
+    row = timed("switch") | {"runs": 6, "cost_ns": figure(1234.6, ci95=[1234, 1235])}
+    few = {"autocorrelation": None, "reasons": {"autocorrelation": "fewer than 12 runs"}}
+    (title,) = modules.call(script, row | few)
+    assert "could not be judged (fewer than 12 runs)" in title
+    judged = {"lag1": 0, "effective_runs": 12, "ci95_of": "machine"}
+    assert modules.call(script, row | {"runs": 12, "autocorrelation": judged}) == []
+
+
 def test_round_trips_have_both_ways_and_one_way(modules):
     trips = [
         timed("rtt", message_size=size)

@@ -6,6 +6,9 @@
  * of any eight bytes, too short, too long, twice, not at all, or is noise. The rest of it is a real agent, so that the
  * daemon gets into each of its states.
  *
+ * So that a failure can be repeated, each agent takes the number in a file, and leaves the next one there. The daemon
+ * starts a copy of the program and passes no environment on, so the test writes the file's path into the program.
+ *
  * The link makes it: message_send() is what every message of an agent goes through (schema/protocol/protocol.h).
  */
 
@@ -13,9 +16,11 @@
 #include "schema/util.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #define GROWTH_MAX 64u
@@ -29,10 +34,30 @@ static unsigned chance(unsigned n) {
         return (unsigned) rand_r(&seed) % n;
 }
 
+/* The test replaces it; volatile, as the compiler may not know it. */
+static const volatile char seed_file[256] = "THE PATH OF THE FILE WITH THE SEED";
+
+static int take_number(unsigned *ret) {
+        char path[sizeof(seed_file)], line[16] = "", next[16];
+        for (size_t i = 0; i < sizeof(path); i++)
+                path[i] = seed_file[i];
+        _cleanup_close_ int fd = open(path, O_RDWR | O_CLOEXEC);
+        if (fd < 0 || flock(fd, LOCK_EX) < 0 || pread(fd, line, sizeof(line) - 1, 0) < 0)
+                return -errno;
+        *ret = (unsigned) strtoul(line, NULL, 10);
+        int length = snprintf(next, sizeof(next), "%u\n", *ret + 1);
+        return pwrite(fd, next, (size_t) length, 0) == length ? 0 : -EIO;
+}
+
 static void begin(void) {
         static const unsigned rates[] = {2, 10, 60};
-        seed = (unsigned) util_now_ns() ^ (unsigned) getpid();
-        unsigned shown = seed;
+        unsigned shown = 0;
+        int r = take_number(&shown);
+        if (r < 0) {
+                (void) fprintf(stderr, "hostile agent: no seed: %s\n", strerrordesc_np(-r));
+                abort();
+        }
+        seed = shown * 2654435761u; /* neighbours begin far apart */
         one_in = rates[chance(ELEMENTS(rates))];
         (void) fprintf(stderr, "hostile agent: seed %u, one packet in %u\n", shown, one_in);
 }

@@ -8,7 +8,46 @@
 #include "schema/json/json.h"
 #include "schema/util.h"
 
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdarg.h>
 #include <sys/syscall.h>
+
+#define OPENED_FIRST 1000
+
+/* In the place of perf_event_open(2), by the linker's --wrap: what was opened, with the leader of its group. */
+static struct opened {
+        bool records;
+        int error; /* of kernel mode */
+        size_t n;
+        struct {
+                uint64_t config;
+                bool user;
+                int leader;
+        } of[PERF_HANDLES_MAX];
+} opened;
+
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, ...);
+long __wrap_syscall(long number, ...) {
+        va_list more;
+        va_start(more, number);
+        const struct perf_event_attr *attr = va_arg(more, const struct perf_event_attr *);
+        long tid = va_arg(more, int), cpu = va_arg(more, int);
+        int leader = va_arg(more, int);
+        unsigned long flags = va_arg(more, unsigned long);
+        va_end(more);
+        if (number != SYS_perf_event_open || !opened.records)
+                return __real_syscall(number, attr, tid, cpu, leader, flags);
+        if (attr->exclude_user && opened.error) {
+                errno = opened.error;
+                return -1;
+        }
+        opened.of[opened.n].config = attr->config;
+        opened.of[opened.n].user = attr->exclude_kernel;
+        opened.of[opened.n].leader = leader;
+        return OPENED_FIRST + (long) opened.n++;
+}
 
 struct recording {
         int error;        /* of opening a hardware event; 0: it can be had */
@@ -183,6 +222,29 @@ static void test_kernel(void) {
         CHECK(t.counts[PERF_INSTRUCTIONS][PERF_USER].value >= 1000000);
 }
 
+/* Instructions per cycle are of the same slices of time. */
+static void test_groups(void) {
+        static const int errors[] = {0, EACCES};
+        for (size_t e = 0; e < ELEMENTS(errors); e++) {
+                struct perf_handles handles;
+                opened = (struct opened){.records = true, .error = errors[e]};
+                perf_source_kernel.open(NULL, 1, &handles);
+                opened.records = false;
+                CHECK_UINT(opened.n, errors[e] ? PERF_EVENT_COUNT : PERF_HANDLES_MAX);
+                for (enum perf_event event = 0; event < PERF_EVENT_COUNT; event++)
+                        for (enum perf_mode mode = 0; mode < PERF_MODE_COUNT; mode++) {
+                                int handle = handles.of[event][mode];
+                                if (mode == PERF_KERNEL && errors[e]) {
+                                        CHECK_INT(handle, -EACCES);
+                                        continue;
+                                }
+                                CHECK_INT(opened.of[handle - OPENED_FIRST].leader,
+                                          event == PERF_INSTRUCTIONS ? handles.of[PERF_CYCLES][mode] : -1);
+                                CHECK_INT(opened.of[handle - OPENED_FIRST].user, mode == PERF_USER);
+                        }
+        }
+}
+
 int main(void) {
         RUN(test_plain);
         RUN(test_scaled);
@@ -192,6 +254,7 @@ int main(void) {
         RUN(test_user_only);
         RUN(test_sum_of_threads);
         RUN(test_none);
+        RUN(test_groups);
         RUN(test_kernel);
         return check_end();
 }

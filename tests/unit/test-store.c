@@ -290,6 +290,41 @@ static void test_stored_defaults(void) {
         CHECK(changes);
 }
 
+/* Earlier versions wrote `require` in the posted order, later ones sort it. Each is a requirement of the same. */
+static void test_check_of_sorted_require(void) {
+        static const struct {
+                const char *pinned, *later;
+                bool same;
+        } cases[] = {
+                {"{\"smt\":true,\"turbo\":false}", "{\"turbo\":false,\"smt\":true}", true},
+                {"{\"build\":{\"commit\":\"a\"},\"smt\":true,\"cpu\":[1,2]}",
+                 "{\"smt\":true,\"cpu\":[1,2],\"build\":{\"commit\":\"a\"}}", true},
+                {"{\"smt\":true}", "{\"smt\":true}", true},
+                {"{\"smt\":true,\"turbo\":null}", "{\"turbo\":true,\"smt\":null}", false},
+                {"{\"a\":\"1\",\"b\":222}", "{\"b\":\"2\",\"a\":122}", false},
+                {"{\"cpu\":[1,2]}", "{\"cpu\":[2,1]}", false},
+        };
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                FIXTURE f;
+                int64_t first, second;
+                struct pending_check p = {0};
+                fixture_open(&f);
+                CHECK_INT(fixture_add(f.store, 1, 1, NULL, &first), 0);
+                CHECK_INT(fixture_add(f.store, 1, 1, NULL, &second), 0);
+                int r = db_run(f.store->db,
+                               "UPDATE experiments SET state = 'done', finished_at = 1, measures = "
+                               "'{\"transport\":\"pipe\",\"require\":' || CASE id WHEN ?1 THEN ?2 ELSE ?3 END || '}'",
+                               DB_INT(first), DB_TEXT(cases[i].pinned), DB_TEXT(cases[i].later));
+                if (r == 0)
+                        r = store_pin_baseline(f.store, "base", first);
+                CHECK_INT(r, 0);
+                r = store_pending_check(f.store, &p);
+                if (r != (cases[i].same ? 0 : -ENOENT) || (r == 0 && p.experiment_id != second))
+                        CHECK_FAIL("case %zu: %d", i, r);
+                free(p.name);
+        }
+}
+
 static void test_reader_changes_nothing(void) {
         FIXTURE f;
         int64_t id, other;
@@ -854,6 +889,7 @@ int main(void) {
         RUN(test_newer_database_is_refused);
         RUN(test_migrations_step_by_step);
         RUN(test_stored_defaults);
+        RUN(test_check_of_sorted_require);
         RUN(test_version_1);
         RUN(test_version_2);
         RUN(test_version_3);

@@ -231,6 +231,8 @@ static void without_its_boot_nothing_is_changed(void) {
 #define THP "/sys/kernel/mm/transparent_hugepage/enabled"
 #define GOVERNORS "performance powersave schedutil\n"
 #define LIST "/sys/devices/system/cpu/online"
+#define PRESENT "/sys/devices/system/cpu/present"
+#define POSSIBLE "/sys/devices/system/cpu/possible"
 
 /* Three CPUs: of two governors, and with two, two and no idle states beside the first. */
 static bool lab_open(struct host *h) {
@@ -307,22 +309,64 @@ static void a_setting_that_is_half_changed_is_restored(void) {
         CHECK_INT(journalled(&h), 0);
 }
 
-/* A CPU that went offline in between has no setting, which the log has; one that came has its own. */
+/* A CPU that went offline in between is restored when it is back; one that came meanwhile has its own setting. */
 static void cpus_may_come_and_go(void) {
         HOST h;
-        char logged[LOGGED_MAX];
         CHECK(lab_open(&h));
-        CHECK_INT(host_tree_write(h.tree, "/sys/devices/system/cpu/present", "0-2\n"), 0);
+        CHECK_INT(host_tree_write(h.tree, PRESENT, "0-2\n"), 0);
         CHECK_INT(host_tree_write(h.tree, LIST, "0-1\n"), 0);
         CHECK_INT(tune_all(&h), 0);
         CHECK_INT(host_tree_write(h.tree, LIST, "1-2\n"), 0);
-        CHECK_INT(restore_logged(&h, logged), 0);
-        CHECK(strstr(logged, "cpufreq/scaling_governor of the CPUs 0 is not restored to powersave@0;schedutil@1, as "
-                             "they are offline") != NULL);
-        CHECK(strstr(logged, "cpuidle/state*/disable of the CPUs 0 is not restored") != NULL);
-        CHECK(strstr(logged, "transparent_hugepage/enabled of the CPUs") == NULL);
+        CHECK_INT(restore(&h), -EAGAIN);
+        CHECK(strstr(h.detail, "cpufreq/scaling_governor cannot be restored to powersave@0;schedutil@1: CPUs 0 are "
+                               "offline and may have performance, of run 7, when they are back") != NULL);
+        CHECK_INT(journalled(&h), 2);
+        CHECK_INT(number(&h.f, "SELECT count(*) FROM tunings WHERE name IN ('governor', 'idle_states')"), 2);
         CHECK_STRING(read_setting(&h, "governor"), "schedutil@1;powersave@2");
+        CHECK_INT(restore(&h), -EAGAIN);
+        CHECK_INT(host_tree_write(h.tree, LIST, "0-2\n"), 0);
+        CHECK_INT(restore(&h), 0);
+        CHECK_STRING(read_setting(&h, "governor"), "powersave@0,2;schedutil@1");
+        CHECK_STRING(read_setting(&h, "idle_states"), "01@0;0@1");
         CHECK_INT(journalled(&h), 0);
+}
+
+/* What was never changed is not waited for, even when all other CPUs had one value. */
+static void a_cpu_that_was_offline_throughout_is_no_restore(void) {
+        HOST h;
+        CHECK(lab_open(&h));
+        CHECK_INT(host_tree_write(h.tree, PRESENT, "0-2\n"), 0);
+        CHECK_INT(host_tree_write(h.tree, LIST, "0\n"), 0);
+        CHECK_INT(tune_all(&h), 0);
+        CHECK_INT(restore(&h), 0);
+        CHECK_INT(journalled(&h), 0);
+        CHECK_STRING(read_setting(&h, "governor"), "powersave");
+}
+
+/* The two ways in which a restore is given up, both by name. */
+static void a_cpu_that_is_gone_is_given_up(void) {
+        HOST h;
+        char logged[LOGGED_MAX];
+        CHECK(lab_open(&h));
+        CHECK_INT(host_tree_write(h.tree, POSSIBLE, "0-3\n"), 0);
+        CHECK_INT(tune_all(&h), 0);
+        CHECK_INT(host_tree_write(h.tree, PRESENT, "1-2\n"), 0);
+        CHECK_INT(host_tree_write(h.tree, LIST, "1-2\n"), 0);
+        CHECK_INT(restore_logged(&h, logged), 0);
+        CHECK(strstr(logged, "cpufreq/scaling_governor of CPUs 0 is not restored, as this machine no longer has") !=
+              NULL);
+        CHECK_INT(journalled(&h), 0);
+
+        HOST other;
+        CHECK(lab_open(&other));
+        CHECK_INT(host_tree_write(other.tree, PRESENT, "0-2\n"), 0);
+        CHECK_INT(tune_all(&other), 0);
+        CHECK_INT(host_tree_write(other.tree, LIST, "1-2\n"), 0);
+        CHECK_INT(restore(&other), -EAGAIN);
+        CHECK_INT(host_tree_write(other.tree, BOOT, "00000000-7a1c-4a4e-9d55-0c1b7e3f6a21\n"), 0);
+        CHECK_INT(restore_logged(&other, logged), 0);
+        CHECK(strstr(logged, "cpufreq/scaling_governor was changed by run 7 before this boot") != NULL);
+        CHECK_INT(journalled(&other), 0);
 }
 
 /* One that cannot be restored does not keep those after it. */
@@ -603,6 +647,22 @@ static void the_helper_saves_every_file_of_a_setting(void) {
         host_close(&lab);
 }
 
+static void the_helper_keeps_a_record_of_an_offline_cpu(void) {
+        JOURNAL j;
+        CHECK(journal_open(&j, "0\n"));
+        HOST lab;
+        CHECK(lab_open(&lab));
+        CHECK_INT(host_tree_write(lab.tree, PRESENT, "0-2\n"), 0);
+        CHECK_INT(undo_change(lab.tree, j.fd, "governor", "performance"), 0);
+        CHECK_INT(host_tree_write(lab.tree, LIST, "1-2\n"), 0);
+        CHECK_INT(undo_restore(lab.tree, j.fd, "governor"), 0);
+        CHECK_STRING(read_setting(&lab, "governor"), "schedutil@1;powersave@2");
+        CHECK_INT(host_tree_write(lab.tree, LIST, "0-2\n"), 0);
+        CHECK_INT(undo_restore(lab.tree, j.fd, "governor"), 0);
+        CHECK_STRING(read_setting(&lab, "governor"), "powersave@0,2;schedutil@1");
+        CHECK_INT(undo_restore(lab.tree, j.fd, "governor"), -ENOENT);
+}
+
 static void the_helper_leaves_a_foreign_change(void) {
         JOURNAL j;
         CHECK(journal_open(&j, "0\n"));
@@ -756,6 +816,8 @@ int main(void) {
         RUN(every_file_of_a_setting_is_changed_and_restored);
         RUN(a_setting_that_is_half_changed_is_restored);
         RUN(cpus_may_come_and_go);
+        RUN(a_cpu_that_was_offline_throughout_is_no_restore);
+        RUN(a_cpu_that_is_gone_is_given_up);
         RUN(the_others_are_restored_when_one_is_not);
         RUN(a_helper_that_hangs_gets_no_further_request);
         RUN(the_first_failure_is_returned);
@@ -766,6 +828,7 @@ int main(void) {
         RUN(values_that_no_host_can_have_had);
         RUN(the_helper_saves_the_value_before);
         RUN(the_helper_saves_every_file_of_a_setting);
+        RUN(the_helper_keeps_a_record_of_an_offline_cpu);
         RUN(the_helper_leaves_a_foreign_change);
         RUN(the_helper_saves_nothing_of_a_value_in_force);
         RUN(the_helper_keeps_a_value_that_it_could_not_restore);

@@ -8,6 +8,7 @@ import { Study } from './study.js';
 import { columnChoice, copyButtons, equip, sorted } from './table.js';
 
 const ROWS_AT_ONCE = 100;
+const INTERVAL = '95 % interval';
 const TOO_FEW = 'no interval is claimed for fewer than 6 repetitions';
 
 export class Results {
@@ -231,7 +232,7 @@ function heads(varying, figures) {
         figures.flatMap((column) => [
             number(column.title, column.unit),
             column.range && number('min – max', column.unit),
-            column.interval && number('95 % interval', column.unit),
+            column.interval && number(INTERVAL, column.unit),
         ]),
         h('th', { scope: 'col', text: 'Notes' }),
     ];
@@ -276,13 +277,24 @@ function ofAMoment({ lag1, effective_runs: effective }, runs) {
     return h('abbr', { title, text: 'interval of a moment' });
 }
 
+/* An interval, with what is not known of it: whether the runs behind it depend on each other. */
+function interval(row, text) {
+    const why = row.autocorrelation ? null : reasonFor(row, 'autocorrelation');
+    const title = `Whether neighbouring runs are alike could not be judged (${why}): it may cover the moment only.`;
+    return why ? h('abbr', { title, text }) : text;
+}
+
 function figureCells(row, column) {
     const statistic = column.of(row);
     const scale = (value) => figure(value === null || value === undefined ? null : value / column.by);
     const missing =
         reasonFor(row, column.field) ?? (row.runs ? 'not measured for this workload' : 'no run is done yet');
     const cell = (title, text, why) =>
-        h('td', { class: 'number', data: { title: `${title}, ${column.unit}` } }, text === DASH ? absent(why) : text);
+        h(
+            'td',
+            { class: 'number', data: { title: `${title}, ${column.unit}` } },
+            text === DASH ? absent(why) : title === INTERVAL ? interval(row, text) : text,
+        );
     return [
         cell(column.title, scale(statistic?.median), missing),
         column.range &&
@@ -293,7 +305,7 @@ function figureCells(row, column) {
             ),
         column.interval &&
             cell(
-                '95 % interval',
+                INTERVAL,
                 statistic?.ci95 ? `${scale(statistic.ci95[0])} – ${scale(statistic.ci95[1])}` : DASH,
                 statistic ? TOO_FEW : missing,
             ),
