@@ -14,11 +14,12 @@ int store_pending_check(struct store *s, struct pending_check *ret) {
         int r = db_select_all(
                 s->db, &q,
                 "SELECT b.name, b.experiment_id, e.id, e.finished_at FROM baselines b "
-                "CROSS JOIN experiments p ON p.id = b.experiment_id "
-                "CROSS JOIN experiments e ON length(e.measures) = length(p.measures) "
-                "AND substr(e.measures, 1, 100) = substr(p.measures, 1, 100) AND e.measures = p.measures "
-                "AND e.id > p.id "
-                "AND +e.state IN ('done', 'failed') AND " SHOWN(
+                "CROSS JOIN specs p ON p.experiment_id = b.experiment_id "
+                "CROSS JOIN specs s ON length(s.measures) = length(p.measures) "
+                "AND substr(s.measures, 1, 100) = substr(p.measures, 1, 100) AND s.measures = p.measures "
+                "AND s.experiment_id > p.experiment_id "
+                "CROSS JOIN experiments e ON e.id = s.experiment_id "
+                "AND e.state IN ('done', 'failed') AND " SHOWN(
                         "e.id") " "
                                 "LEFT JOIN baseline_checks c ON c.name = b.name AND c.experiment_id = e.id "
                                 "WHERE c.finished_at IS NULL OR c.finished_at <> e.finished_at ORDER BY e.id LIMIT 1");
