@@ -64,9 +64,10 @@ struct scheduler {
         struct service *service;
         enum scheduler_state state;
         bool stopping;
-        bool recovered;    /* runs that an earlier daemon left are in the queue again */
-        struct spec *spec; /* of the experiment whose run was the last to begin */
-        int64_t spec_of;   /* its id, which is never reused */
+        bool recovered;             /* runs that an earlier daemon left are in the queue again */
+        struct spec *spec;          /* of the experiment whose run was the last to begin */
+        int64_t spec_of;            /* its id, which is never reused */
+        char unreadable[WORDS_MAX]; /* why spec is NULL: the words for a run that fails by it */
         struct current c;
         struct sample_record batch[BATCH_MAX];
         size_t n_batch;
@@ -415,22 +416,27 @@ static void store_outcome(struct scheduler *s) {
 
 static const struct runner_ops runner_ops = {.sample = on_sample, .ended = on_ended};
 
-/* An experiment's spec, parsed once for all of its runs; it was checked when it was posted. NULL with words: this
- * version cannot read it. */
-static const struct spec *read_spec(struct scheduler *s, const struct experiment_record *experiment, char *words) {
+/* An experiment's spec is parsed once for all of its runs; it was checked when it was posted. */
+static void parse_spec(struct scheduler *s, const struct experiment_record *experiment) {
         struct refusal r = {0};
         struct spec *spec = NULL;
-        if (s->spec_of == experiment->id)
-                return s->spec;
-        if (spec_parse_stored(experiment->merged_json, strlen(experiment->merged_json), &spec, &r) < 0) {
-                (void) snprintf(words, WORDS_MAX, "this version of ipclab cannot run the stored spec: %s %s", r.pointer,
-                                r.detail);
-                return NULL;
-        }
+        if (spec_parse_stored(experiment->merged_json, strlen(experiment->merged_json), &spec, &r) < 0)
+                (void) snprintf(s->unreadable, sizeof(s->unreadable),
+                                "this version of ipclab cannot run the stored spec: %s %s", r.pointer, r.detail);
         spec_free(s->spec);
         s->spec = spec;
         s->spec_of = experiment->id;
-        return spec;
+}
+
+/* NULL with words: this version cannot read it. */
+static const struct spec *read_spec(struct scheduler *s, const struct experiment_record *experiment, char *words) {
+        if (s->spec_of != experiment->id)
+                parse_spec(s, experiment);
+        if (!s->spec) {
+                memcpy(words, s->unreadable, WORDS_MAX);
+                s->spec_of = 0; /* memory may have been short: the next run tries again */
+        }
+        return s->spec;
 }
 
 /* The spec and the run's point. 0; -EINVAL with words. */
@@ -711,6 +717,12 @@ static void look(struct scheduler *s) {
                 return;
         if (e < 0) {
                 retry_later(s, "the queue cannot be read", e);
+                return;
+        }
+        if (s->spec_of != s->c.experiment.id) { /* a spec of a megabyte fills an event of its own */
+                parse_spec(s, &s->c.experiment);
+                current_deinit(&s->c);
+                scheduler_kick(s);
                 return;
         }
         e = store_start_run(s->o.store, s->c.run.id);

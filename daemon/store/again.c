@@ -38,7 +38,7 @@ int store_read_extent(struct store *s, int64_t id, struct experiment_extent *ret
                           "SELECT state, seed, runs_total, cancel_requested_at IS NOT NULL, merged, "
                           "(SELECT count(*) FROM points WHERE experiment_id = experiments.id), searches, "
                           /* imported: not measured here */
-                          "NOT " OWN("experiments.id") " FROM experiments WHERE id = ? AND " SHOWN("id"),
+                          "NOT " OWN("experiments.id") " FROM " EXPERIMENT_TABLES " WHERE id = ? AND " SHOWN("id"),
                           DB_INT(id));
         if (r == 0)
                 r = db_step(&q);

@@ -20,16 +20,17 @@ static int insert_experiment(struct db *db, const struct experiment_record *e, i
         int r = db_run(
                 db,
                 "INSERT INTO experiments (change, turn, state, seed, estimate_ns, created_at, started_at, "
-                "finished_at, runs_total, runs_done, runs_failed, runs_cancelled, version, name, error, skipped, "
-                "merged, spec, searches) VALUES (?1, ?1, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "finished_at, runs_total, runs_done, runs_failed, runs_cancelled, version, name, error, searches) "
+                "VALUES (?1, ?1, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 DB_INT(change), DB_TEXT(state_name(e->state)), DB_INT(e->seed), DB_INT(e->created_at),
                 time_or_null(e->started_at), time_or_null(e->finished_at), DB_INT(e->runs_total), DB_INT(e->runs_done),
                 DB_INT(e->runs_failed), DB_INT(e->runs_cancelled), DB_TEXT(e->version), DB_TEXT(e->name),
-                DB_TEXT(e->error), DB_TEXT(e->skipped_json), DB_TEXT(e->merged_json), DB_TEXT(e->spec_json),
-                DB_INT(e->searches));
-        if (r == 0)
-                *ret_id = db_last_id(db);
-        return r;
+                DB_TEXT(e->error), DB_INT(e->searches));
+        if (r < 0)
+                return r;
+        *ret_id = db_last_id(db);
+        return db_run(db, "INSERT INTO specs (experiment_id, skipped, merged, spec) VALUES (?, ?, ?, ?)",
+                      DB_INT(*ret_id), DB_TEXT(e->skipped_json), DB_TEXT(e->merged_json), DB_TEXT(e->spec_json));
 }
 
 int store_begin_import(struct store *s, const struct experiment_record *e, struct importing *ret) {

@@ -80,7 +80,8 @@ static int read_keys(struct db *db, int64_t experiment_id, int64_t after_change,
 static int select_record(struct db *db, struct db_query *q, const struct change_key *key) {
         switch (key->kind) {
         case KIND_EXPERIMENT:
-                return db_select(db, q, "SELECT " EXPERIMENT_COLUMNS " FROM experiments WHERE id = ?", DB_INT(key->id));
+                return db_select(db, q, "SELECT " EXPERIMENT_COLUMNS " FROM " EXPERIMENT_TABLES " WHERE id = ?",
+                                 DB_INT(key->id));
         case KIND_RUN:
                 return db_select(db, q, "SELECT " RUN_COLUMNS " FROM " RUN_TABLES " WHERE runs.id = ?",
                                  DB_INT(key->id));
@@ -285,7 +286,7 @@ static int find_earlier(struct db *db, const char *point_json, const char *merge
         int r = db_select(
                 db, &q,
                 "SELECT experiment_id, points.id FROM points "
-                "JOIN experiments ON experiments.id = experiment_id "
+                "JOIN specs USING (experiment_id) "
                 "WHERE point = ?1 AND points.rate IS NULL AND " MEASURED_HERE
                 " AND (SELECT count(*) FROM runs WHERE point_id = points.id AND state = 'done') >= ?3" MEASURED_ALIKE
                 " ORDER BY experiment_id DESC LIMIT 1",

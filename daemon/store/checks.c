@@ -16,9 +16,9 @@
 /* The experiments of the spec of `p`. Texts that differ in the order of `require` have one length, too, by which the
  * index finds them. */
 #define OF_THE_SPEC                                                                                                    \
-        "(SELECT id FROM experiments WHERE length(measures) = length(p.measures) "                                     \
+        "(SELECT experiment_id FROM specs WHERE length(measures) = length(p.measures) "                                \
         "AND substr(measures, 1, 100) = substr(p.measures, 1, 100) AND measures = p.measures "                         \
-        "UNION ALL SELECT id FROM experiments WHERE json_type(p.measures, '$.require') IS NOT NULL "                   \
+        "UNION ALL SELECT experiment_id FROM specs WHERE json_type(p.measures, '$.require') IS NOT NULL "              \
         "AND length(measures) = length(p.measures) AND json_type(measures, '$.require') IS NOT NULL "                  \
         "AND json_remove(measures, '$.require') = json_remove(p.measures, '$.require') "                               \
         "AND " REQUIRED("measures") " = " REQUIRED("p.measures") ") "
@@ -29,8 +29,8 @@ int store_pending_check(struct store *s, struct pending_check *ret) {
         int r = db_select_all(
                 s->db, &q,
                 "SELECT b.name, b.experiment_id, e.id, e.finished_at FROM baselines b "
-                "CROSS JOIN experiments p ON p.id = b.experiment_id "
-                "CROSS JOIN experiments e ON e.id IN " OF_THE_SPEC "AND e.id > p.id "
+                "CROSS JOIN specs p ON p.experiment_id = b.experiment_id "
+                "CROSS JOIN experiments e ON e.id IN " OF_THE_SPEC "AND e.id > p.experiment_id "
                 "AND +e.state IN ('done', 'failed') AND " SHOWN(
                         "e.id") " "
                                 "LEFT JOIN baseline_checks c ON c.name = b.name AND c.experiment_id = e.id "

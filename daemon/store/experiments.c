@@ -18,16 +18,18 @@ static int insert_experiment(struct db *db, const struct new_experiment *e, int6
                              int64_t *ret_id) {
         int r = db_run(db,
                        "INSERT INTO experiments (change, turn, state, seed, estimate_ns, created_at, runs_total, "
-                       "idempotency_key, version, name, skipped, merged, spec, until, searches, measures) "
-                       "VALUES (?1, ?1, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?10, ?, ?, ?, CASE WHEN json_valid(?10) THEN "
-                       "json_remove(?10, '$.name', '$.seed', '$.repetitions') END)",
+                       "idempotency_key, version, name, until, searches) "
+                       "VALUES (?1, ?1, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                        DB_INT(change), DB_INT(e->seed), DB_INT(e->estimate_ns), DB_INT(util_now_ms()), DB_INT(n_runs),
                        DB_TEXT(e->idempotency_key), DB_TEXT(IPCLAB_VERSION), DB_TEXT(e->spec->name),
-                       DB_TEXT(e->skipped_json), DB_TEXT(e->spec->merged_json), DB_TEXT(e->spec_json),
                        DB_TEXT(e->until_json), DB_INT(e->spec->search.latency_p99_below_us > 0));
-        if (r == 0)
-                *ret_id = db_last_id(db);
-        return r;
+        if (r < 0)
+                return r;
+        *ret_id = db_last_id(db);
+        return db_run(db,
+                      "INSERT INTO specs (experiment_id, skipped, merged, spec, measures) VALUES (?, ?, ?3, ?, "
+                      "CASE WHEN json_valid(?3) THEN json_remove(?3, '$.name', '$.seed', '$.repetitions') END)",
+                      DB_INT(*ret_id), DB_TEXT(e->skipped_json), DB_TEXT(e->spec->merged_json), DB_TEXT(e->spec_json));
 }
 
 int store_insert_run(struct db *db, int64_t experiment_id, int64_t change, int64_t point_id, size_t repetition,
@@ -158,7 +160,7 @@ int store_add_experiment(struct store *s, const struct new_experiment *e, int64_
 int store_find_idempotency(struct store *s, const char *key, int64_t *ret_id, char **ret_spec_json) {
         _cleanup_query_ struct db_query q = {0};
         int r = db_select(s->db, &q,
-                          "SELECT id, spec FROM experiments WHERE idempotency_key = ?1 "
+                          "SELECT id, spec FROM " EXPERIMENT_TABLES " WHERE idempotency_key = ?1 "
                           "UNION ALL SELECT experiment_id, request FROM requests WHERE key = ?1",
                           DB_TEXT(key));
         if (r < 0)
@@ -449,7 +451,8 @@ int store_row_experiment(struct db_query *q, const struct backlog *b, struct exp
 
 static int select_experiment(struct db *db, int64_t id, const struct backlog *b, struct experiment_record *ret) {
         _cleanup_query_ struct db_query q = {0};
-        int r = db_select(db, &q, "SELECT " EXPERIMENT_COLUMNS " FROM experiments WHERE id = ? AND " SHOWN("id"),
+        int r = db_select(db, &q,
+                          "SELECT " EXPERIMENT_COLUMNS " FROM " EXPERIMENT_TABLES " WHERE id = ? AND " SHOWN("id"),
                           DB_INT(id));
         if (r < 0)
                 return r;
@@ -470,7 +473,7 @@ int store_experiment(struct store *s, int64_t id, int64_t now_ms, struct experim
 
 /* A page by the filter; the columns of id alone leave the texts unread, unless there are words to be found in them. */
 #define SELECT_PAGE(columns, where)                                                                                    \
-        "SELECT " columns " FROM experiments WHERE " where "id < ?2 AND " SHOWN(                                       \
+        "SELECT " columns " FROM " EXPERIMENT_TABLES " WHERE " where "id < ?2 AND " SHOWN(                             \
                 "id") " AND (?3 IS NULL "                                                                              \
                       "OR instr(lower(coalesce(name, '')), lower(?3)) > 0 OR instr(lower(spec), lower(?3)) > 0) "      \
                       "ORDER BY id DESC LIMIT ?4"

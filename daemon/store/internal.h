@@ -74,6 +74,7 @@ int store_read_backlog(struct db *db, int64_t now_ms, struct backlog *ret);
 void backlog_deinit(struct backlog *b);
 
 /* A record from the row of a select over these columns; nothing to free after an error. */
+#define EXPERIMENT_TABLES "experiments JOIN specs ON specs.experiment_id = experiments.id"
 #define EXPERIMENT_COLUMNS                                                                                             \
         "id, change, state, seed, created_at, started_at, finished_at, runs_total, runs_done, runs_failed, "           \
         "runs_cancelled, version, name, error, skipped, merged, spec, measured_ms, until, "                            \

@@ -69,7 +69,7 @@ EXPERIMENT = Kind(
     ),
     "SELECT id, change, id AS experiment_id, state, seed, created_at, started_at, finished_at, runs_total, runs_done, "
     "runs_failed, runs_cancelled, idempotency_key, version, name, error, skipped, merged, spec, until "
-    "FROM experiments AS it WHERE {where}",
+    "FROM experiments AS it JOIN specs ON specs.experiment_id = it.id WHERE {where}",
     frozenset({"skipped", "merged", "spec", "until"}),
     "it.id",
 )

@@ -55,19 +55,17 @@ class Store:
         self.db.close()
 
     def shown(self, kind):
-        """The rows that are exported: what came from another host as a bundle is exported there, or not at all. A
-        store of an earlier version has none."""
-        if not self.has_bundles or kind.experiment is None:
+        """The rows that are exported: what came from another host as a bundle is exported there, or not at all."""
+        if kind.experiment is None:
             return kind.shown
         return f"{kind.shown} AND {kind.experiment} NOT IN (SELECT experiment_id FROM bundles)"
 
     def read_uuid(self):
         """The identity that ipclabd gave the database when it made it, in the one row of the table identity."""
         tables = {name for (name,) in self.db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        for table in ("identity", "deletions"):
+        for table in ("identity", "deletions", "specs"):
             if table not in tables:
                 raise FleetError(f"{self.path}: no table {table}; the ipclabd that wrote it is too old to be exported")
-        self.has_bundles = "bundles" in tables
         row = self.db.execute("SELECT store FROM identity").fetchone()
         try:
             return uuid.UUID(row[0])

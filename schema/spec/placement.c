@@ -49,19 +49,25 @@ static int take_number(const struct json *v, const char *pointer, const char *wh
         return 0;
 }
 
+/* A list may have a thousand nodes, and a spec hundreds of lists: only a refusal is worth a pointer. */
+static int refuse_node(const struct json *v, const char *list, size_t i, struct refusal *r) {
+        char here[JSON_POINTER_MAX];
+        int node;
+        json_pointer_index(here, list, i);
+        int x = take_number(v, here, "node", SPEC_NODES_MAX, &node, r);
+        return x < 0 ? x : refuse(r, 422, "duplicate-value", here, "node %d stands twice in the list", node);
+}
+
 static int take_nodes(const struct json *list, const char *pointer, struct node_set *ret, struct refusal *r) {
         size_t i = 0;
         if (json_type(list) != JSON_ARRAY || !json_first(list))
                 return refuse(r, 422, "wrong-type", pointer, "nodes is a list of node numbers, at least one");
         for (const struct json *v = json_first(list); v; v = json_next(v), i++) {
-                char here[JSON_POINTER_MAX];
-                int node;
-                json_pointer_index(here, pointer, i);
-                if (take_number(v, here, "node", SPEC_NODES_MAX, &node, r) < 0)
-                        return -EINVAL;
-                if (node_set_has(ret, (unsigned) node))
-                        return refuse(r, 422, "duplicate-value", here, "node %d stands twice in the list", node);
-                node_set_add(ret, (unsigned) node);
+                int64_t number;
+                if (json_as_i64(v, &number) < 0 || number < 0 || number >= SPEC_NODES_MAX ||
+                    node_set_has(ret, (unsigned) number))
+                        return refuse_node(v, pointer, i, r);
+                node_set_add(ret, (unsigned) number);
         }
         return 0;
 }

@@ -70,7 +70,8 @@ class Stored:
         adapt(point, repetition, result) changes a run's result in place, or returns the state and flags of the run.
         """
         row = self.db.execute("SELECT * FROM experiments WHERE id = ?", (source,)).fetchone()
-        spec = json.loads(row["merged"]) | {"repetitions": repetitions} | (merged or {})
+        (text,) = self.db.execute("SELECT merged FROM specs WHERE experiment_id = ?", (source,)).fetchone()
+        spec = json.loads(text) | {"repetitions": repetitions} | (merged or {})
         first = {}
         for run in self.db.execute(
             "SELECT runs.*, point FROM runs JOIN points ON points.id = point_id "
@@ -88,11 +89,11 @@ class Stored:
             idempotency_key=None,
             runs_total=total,
             runs_done=total,
-            merged=json.dumps(spec),
         )
         self.db.execute(
-            "UPDATE experiments SET measures = json_remove(merged, '$.name', '$.seed', '$.repetitions') WHERE id = ?",
-            (identity,),
+            "INSERT INTO specs SELECT ?1, skipped, ?2, spec, json_remove(?2, '$.name', '$.seed', '$.repetitions') "
+            "FROM specs WHERE experiment_id = ?3",
+            (identity, json.dumps(spec), source),
         )
         rows = [
             (run, self.db.execute(

@@ -88,6 +88,13 @@ def list_large_specs(daemon):
     attack(daemon, "/experiments?limit=1000")
 
 
+def submit_large_specs(daemon):
+    """Of half a megabyte: to store a whole one takes nearly as long as the bound, on a slow machine longer."""
+    body = long_spec(places=130)
+    for _ in range(SPECS):
+        daemon.unix.request("POST", f"/experiments/{submit(daemon, body)['id']}/cancel")
+
+
 def fill_a_runs_directory(daemon):
     """As a process of the agents' user could, were it not kept from that; the run ends then."""
     (running,) = daemon.unix.get("/experiments?state=running")["items"]
@@ -121,6 +128,7 @@ def export_pages(daemon):
 LOADS = [
     delete_many_runs,
     list_large_specs,
+    submit_large_specs,
     fill_a_runs_directory,
     import_a_bundle,
     extend_by_many_runs,

@@ -55,7 +55,10 @@ def of_store(store):
     """(SHA-256, number of rows) of what the daemon would show."""
     db, shown = store.db, "NOT IN (SELECT experiment_id FROM forgotten)"
     experiments = [
-        list(row) for row in db.execute(f"SELECT {named(EXPERIMENT, '{}')} FROM experiments WHERE id {shown}")
+        list(row)
+        for row in db.execute(
+            f"SELECT {named(EXPERIMENT, '{}')} FROM experiments JOIN specs ON experiment_id = id WHERE id {shown}"
+        )
     ]
     rows = db.execute(
         f"SELECT {named(RUN, '{}')}, point, environment FROM runs JOIN points ON points.id = point_id "

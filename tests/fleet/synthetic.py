@@ -96,13 +96,14 @@ class SyntheticStore:
         change = self.change(total + 1) - total
         experiment = self.db.execute(
             "INSERT INTO experiments (change, turn, state, seed, estimate_ns, created_at, runs_total, idempotency_key, "
-            "version, name, skipped, merged, spec, until) "
-            "VALUES (?1, ?1, 'queued', ?2, 1000, ?3, ?4, ?5, '0.1.0', 'synthétique', '[]', ?6, ?6, ?7)",
+            "version, name, until) "
+            "VALUES (?1, ?1, 'queued', ?2, 1000, ?3, ?4, ?5, '0.1.0', 'synthétique', ?6)",
             (
-                *(change, self.random.getrandbits(62), self.tick(), total, key, spec),
+                *(change, self.random.getrandbits(62), self.tick(), total, key),
                 self.random.choice([None, '{"state":"running","looks":[1, 2]}']),
             ),
         ).lastrowid
+        self.db.execute("INSERT INTO specs VALUES (?1, '[]', ?2, ?2, NULL)", (experiment, spec))
         in_blocks, position = self.random.random() < 0.5, 0
         for ordinal, point in enumerate(points):
             row = self.db.execute(

@@ -57,7 +57,7 @@ static int job_large_specs(void *harness, void *argument) {
         static char large[STORE_PAGE_BYTES];
         (void) argument;
         memset(large, ' ', sizeof(large) - 1);
-        int r = db_run(h->f.store->db, "UPDATE experiments SET spec = ? WHERE id <> 5", DB_TEXT(large));
+        int r = db_run(h->f.store->db, "UPDATE specs SET spec = ? WHERE experiment_id <> 5", DB_TEXT(large));
         if (r == 0)
                 r = store_experiments(h->f.store, &(struct experiment_filter){0}, 0, 5, 0, &page, &n);
         store_experiments_free(page, n);

@@ -117,7 +117,7 @@ static char *digest(struct store *s) {
                     "(SELECT COALESCE(group_concat(seq), '') FROM sqlite_sequence) || '#' ||"
                     "(SELECT COALESCE(group_concat(id || state || change || ' ' || runs_total || ' ' || runs_done "
                     "|| ' ' || runs_failed || ' ' || runs_cancelled || COALESCE(error, '') || "
-                    "COALESCE(idempotency_key, '') || spec), '') FROM experiments) || '#' ||"
+                    "COALESCE(idempotency_key, '') || spec), '') FROM " EXPERIMENT_TABLES ") || '#' ||"
                     "(SELECT COALESCE(group_concat(id || ' ' || experiment_id || point), '') FROM points) || '#' ||"
                     "(SELECT COALESCE(group_concat(id || state || change || ' ' || point_id || ' ' || attempt || "
                     "COALESCE(result, '')), '') FROM runs) || '#' ||"

@@ -273,7 +273,8 @@ static void test_stored_defaults(void) {
                 int64_t alike = 0;
                 r = db_get(db, &alike,
                            "SELECT merged = ?2 AND (change > ?3) = ?4 AND measures = CASE WHEN json_valid(?2) THEN "
-                           "json_remove(?2, '$.repetitions', '$.seed') ELSE ?2 END FROM experiments WHERE id = ?1",
+                           "json_remove(?2, '$.repetitions', '$.seed') ELSE ?2 END FROM " EXPERIMENT_TABLES
+                           " WHERE id = ?1",
                            DB_INT((int64_t) i), DB_TEXT(after), DB_INT(ELEMENTS(cases)),
                            DB_INT(cases[i].after != NULL));
                 if (!alike)
@@ -312,9 +313,11 @@ static void test_check_of_sorted_require(void) {
                 CHECK_INT(fixture_add(f.store, 1, 1, NULL, &first), 0);
                 CHECK_INT(fixture_add(f.store, 1, 1, NULL, &second), 0);
                 int r = db_run(f.store->db,
-                               "UPDATE experiments SET state = 'done', finished_at = 1, measures = "
-                               "'{\"transport\":\"pipe\",\"require\":' || CASE id WHEN ?1 THEN ?2 ELSE ?3 END || '}'",
+                               "UPDATE specs SET measures = '{\"transport\":\"pipe\",\"require\":' || "
+                               "CASE experiment_id WHEN ?1 THEN ?2 ELSE ?3 END || '}'",
                                DB_INT(first), DB_TEXT(cases[i].pinned), DB_TEXT(cases[i].later));
+                if (r == 0)
+                        r = db_run_script(f.store->db, "UPDATE experiments SET state = 'done', finished_at = 1");
                 if (r == 0)
                         r = store_pin_baseline(f.store, "base", first);
                 CHECK_INT(r, 0);
