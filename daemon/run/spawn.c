@@ -182,6 +182,7 @@ static int wait_exec(int fd, struct spawn_error *e) {
 
 /* --- the forked peer --- */
 
+/* One descriptor at most is taken: the kernel drops others that the sender put beside it. */
 static int receive_born(int fd, struct forked_report *ret, int *ret_pidfd) {
         union {
                 struct cmsghdr header;
@@ -189,30 +190,40 @@ static int receive_born(int fd, struct forked_report *ret, int *ret_pidfd) {
         } control = {0};
         struct iovec iov = {.iov_base = ret, .iov_len = sizeof(*ret)};
         struct msghdr m = {
-                .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+                .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = CMSG_LEN(sizeof(int))};
         struct pollfd p = {.fd = fd, .events = POLLIN};
         int n = poll(&p, 1, (int) (EXEC_WITHIN_NS / NSEC_PER_MSEC)); /* all signals are read from a descriptor */
         if (n <= 0)
                 return n == 0 ? -ETIMEDOUT : -errno;
         ssize_t got = recvmsg(fd, &m, MSG_CMSG_CLOEXEC);
-        if (got != (ssize_t) sizeof(*ret))
-                return got < 0 ? -errno : -EBADMSG;
+        if (got < 0)
+                return -errno;
         const struct cmsghdr *c = CMSG_FIRSTHDR(&m);
         if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int)))
                 memcpy(ret_pidfd, CMSG_DATA(c), sizeof(int));
-        return 0;
+        return got == (ssize_t) sizeof(*ret) && !(m.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) ? 0 : -EBADMSG;
 }
 
-/* The message is not trusted: its descriptor must be that of a child of this process, and of no other one. */
+/* Source: man 5 proc_pid_fdinfo. */
+static bool is_of(int pidfd, pid_t pid) {
+        char path[64], text[1024];
+        (void) snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
+        _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+        ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+        text[n > 0 ? n : 0] = '\0';
+        const char *line = strstr(text, "\nPid:\t");
+        return line && strtol(line + strlen("\nPid:\t"), NULL, 10) == pid;
+}
+
+/* The message is not trusted: its descriptor must be that of the child of this process that it names, and of no other
+ * one. */
 static int check_born(const struct forked_report *born, int pidfd, pid_t first) {
         siginfo_t info = {0};
         if (pidfd < 0 || born->pid <= 0 || born->pid == first)
                 return -EBADMSG;
         if (waitid(P_PIDFD, (id_t) pidfd, &info, WEXITED | WNOHANG | WNOWAIT) < 0)
                 return -errno;
-        if (waitid(P_PID, (id_t) born->pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0)
-                return -errno;
-        return syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) < 0 || getpgid(born->pid) != first ? -EBADMSG : 0;
+        return is_of(pidfd, born->pid) && getpgid(born->pid) == first ? 0 : -EBADMSG;
 }
 
 static int send_place(int fd, const struct spawn_request *r) {

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 
 /* A program for test-spawn: writes what it was started with to the control socket, a packet of "name value" lines, and
- * waits until the socket is closed. */
+ * waits until the socket is closed. Where it is to share so many bytes with a forked peer (spawn-probe.h), it forks one
+ * and reports it falsely. */
 
+#include "tests/unit/spawn-probe.h"
 #include "schema/protocol/protocol.h"
 #include "schema/util.h"
 
 #include <dirent.h>
 #include <linux/mempolicy.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -44,7 +47,33 @@ static void put_descriptors(FILE *out) {
         fputc('\n', out);
 }
 
+static void report_falsely(unsigned long lie) {
+        union {
+                struct cmsghdr header;
+                char space[CMSG_SPACE(2 * sizeof(int))];
+        } control = {0};
+        int fds[2] = {-1, -1};
+        long pid = syscall(SYS_clone, CLONE_PARENT | CLONE_PIDFD, 0UL, &fds[0], 0UL, 0UL);
+        while (pid == 0)
+                (void) pause();
+        fds[1] = (int) syscall(SYS_pidfd_open, getpid(), 0);
+        size_t n = lie == PROBE_SENDS_TWO ? 2 : 1;
+        struct forked_report report = {.pid = (int32_t) pid};
+        struct iovec iov = {.iov_base = &report, .iov_len = lie == PROBE_SENDS_HALF ? 4 : sizeof(report)};
+        struct msghdr m = {.msg_iov = &iov,
+                           .msg_iovlen = 1,
+                           .msg_control = &control,
+                           .msg_controllen = CMSG_SPACE(n * sizeof(int))};
+        control.header = (struct cmsghdr){
+                .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(n * sizeof(int))};
+        memcpy(CMSG_DATA(&control.header), lie == PROBE_SENDS_ITSELF ? &fds[1] : fds, n * sizeof(int));
+        (void) sendmsg(AGENT_FORKED_REPORT_FD, &m, 0);
+        (void) pause();
+}
+
 int main(int argc, char **argv) {
+        if (argc > 3 && strtoul(argv[3], NULL, 10) >= PROBE_SENDS_TWO)
+                report_falsely(strtoul(argv[3], NULL, 10));
         char *text = NULL, cwd[256] = "";
         size_t size = 0;
         struct rlimit files = {0}, core = {1, 1};

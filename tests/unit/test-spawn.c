@@ -12,7 +12,9 @@
 #include "daemon/run/program.h"
 #include "schema/detail.h"
 #include "schema/util.h"
+#include "tests/unit/spawn-probe.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/filter.h>
@@ -545,6 +547,36 @@ static void a_failed_fork_leaves_no_process(void) {
         CHECK(waitid(P_ALL, 0, &info, WEXITED | WNOHANG) < 0 && errno == ECHILD);
 }
 
+static size_t count_descriptors(void) {
+        size_t n = 0;
+        DIR *dir = opendir("/proc/self/fd");
+        while (dir && readdir(dir))
+                n++;
+        if (dir)
+                closedir(dir);
+        return n;
+}
+
+/* An agent is not trusted: its report must be whole, with the descriptor of the process that it names and no other. */
+static void a_false_report_of_a_fork_is_refused(void) {
+        _cleanup_close_ int probe = open_probe();
+        for (uint64_t lie = PROBE_SENDS_TWO; lie < PROBE_SENDS_END; lie++) {
+                struct both_sockets sockets;
+                struct spawned first;
+                struct spawn_error e = {"", 0};
+                siginfo_t info;
+                size_t before = count_descriptors();
+                CHECK_INT(both_sockets_init(&sockets), 0);
+                struct spawn_forked forked = {.shared_bytes = lie, .affinity = own_affinity};
+                int r = start_both(probe, &sockets, &forked, &first, &e);
+                both_sockets_deinit(&sockets);
+                if (r != -EBADMSG)
+                        CHECK_FAIL("lie %u: %d", (unsigned) (lie - PROBE_SENDS_TWO), r);
+                CHECK_UINT(count_descriptors(), before);
+                CHECK(waitid(P_ALL, 0, &info, WEXITED | WNOHANG) < 0 && errno == ECHILD);
+        }
+}
+
 /* A process that waits, and that another one holds by ptrace: killed, it is a zombie of its tracer's at first. */
 static pid_t start_sleeper(void) {
         pid_t pid = fork();
@@ -633,6 +665,7 @@ int main(void) {
         RUN(a_forked_peer_is_a_child_too);
         RUN(both_agents_die_with_their_parent);
         RUN(a_failed_fork_leaves_no_process);
+        RUN(a_false_report_of_a_fork_is_refused);
         RUN(a_child_that_does_not_die_does_not_hold_the_daemon);
         RUN(an_unknown_user_is_nobody);
         return check_end();
