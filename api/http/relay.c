@@ -255,17 +255,27 @@ static void remove_client(struct relay *r, unsigned i) {
         client_free(c);
 }
 
-/* r->n: there is none. */
-static unsigned find_lingering(const struct relay *r) {
+/* Whether the library has ended the connection, and what it had written is still on its way: while the client takes no
+ * more, nothing else reports that end. */
+static bool is_ended(const struct client *c) {
+        struct pollfd inner = {.fd = c->inner};
+        return c->out_full && poll(&inner, 1, 0) > 0 && (inner.revents & (POLLHUP | POLLERR));
+}
+
+/* One that is over already, and lingers or has not taken all of its answer, gives its place; r->n: there is none. */
+static unsigned find_over(const struct relay *r) {
         unsigned i = 0;
         while (i < r->n && r->clients[i]->lingers_until == 0)
+                i++;
+        if (i < r->n)
+                return i;
+        for (i = 0; i < r->n && !is_ended(r->clients[i]);)
                 i++;
         return i;
 }
 
-/* One that is over already, and lingers, gives its place; false: there is none. */
 static bool make_room(struct relay *r) {
-        unsigned i = find_lingering(r);
+        unsigned i = find_over(r);
         if (i == r->n)
                 return false;
         remove_client(r, i);
@@ -295,7 +305,7 @@ static void accept_clients(struct relay *r) {
 
 static nfds_t list_fds(struct relay *r, struct pollfd *fds) {
         bool paused = util_now_ns() < r->paused_until;
-        bool full = r->n >= r->options.clients && find_lingering(r) == r->n;
+        bool full = r->n >= r->options.clients && find_over(r) == r->n;
         fds[0] = (struct pollfd){.fd = r->wake_fd, .events = POLLIN};
         fds[1] = (struct pollfd){.fd = full || paused || atomic_load(&r->quiet) ? -1 : r->options.fd, .events = POLLIN};
         for (unsigned i = 0; i < r->n; i++) {

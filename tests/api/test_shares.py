@@ -4,6 +4,7 @@
 import contextlib
 import http.client
 import os
+import select
 import socket
 import subprocess
 import time
@@ -15,6 +16,7 @@ from conftest import SHORT
 
 PIPELINED = 150
 CROWD = 140
+STALLED_SECONDS = 10  # RELAY_STALLED_NS of api/http/relay.h
 OF_ONE_ADDRESS = {"connections": 128, "dear requests": 16, "event streams": 32}
 
 
@@ -92,6 +94,23 @@ def test_unread_answers_leave_room_for_others(own_daemon, neighbour):
             assert own_daemon.unix.get("/health")["status"] == "ok"
         wait_for(lambda: metric(own_daemon.unix, 'ipclab_http_connections{listener="tcp"}') == 0, "nothing is dropped")
         assert own_daemon.stranger.get("/health")["status"] == "ok"
+
+
+def test_answers_that_nobody_takes_leave_room_with_the_relay(own_daemon, neighbour):
+    """The library has written them whole, and ends the oldest that waits for its next request when another connection
+    of the same address comes. The relay must give one of those up for somebody else at once, and not all of them when
+    they have stood still for long."""
+    answer = len(own_daemon.stranger.request("GET", "/openapi.json").body)
+    count = -(-300_000 // answer)  # more than the client's socket takes, and no more than the relay's besides
+    with contextlib.ExitStack() as stack:
+        for _ in range(2 * OF_ONE_ADDRESS["connections"]):
+            sock = stack.enter_context(unread(own_daemon, "/openapi.json", count))
+            assert select.select([sock], [], [], PATIENCE_SECONDS)[0], "it is answered"
+            time.sleep(0.005)  # most are written whole by then
+        connection = neighbour.connect(timeout=STALLED_SECONDS - 2)  # from then on they are dropped in any case
+        connection.request("GET", "/health")
+        assert connection.getresponse().status == 200
+        connection.close()
 
 
 def test_event_streams_leave_room_for_others(own_daemon, neighbour):
