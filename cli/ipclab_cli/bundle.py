@@ -5,6 +5,7 @@ follows from others in it, computed anew from the runs and their histograms."""
 import base64
 import gzip
 import hashlib
+import itertools
 import json
 import math
 import re
@@ -12,21 +13,23 @@ import struct
 import zlib
 from fractions import Fraction
 from pathlib import Path
+from statistics import NormalDist
 
 FORMAT = 1
 TEXT_MAX = 1 << 30
 DEPTH_MAX = 40
 LEVEL = Fraction(95, 100)
 HODGES_LEHMANN_MAX = 200
+SERIAL_RUNS_LEAST, SERIAL_MAX = 12, 0.9
 # Sums, roots and powers of doubles may differ in their last digits from one processor to another. All else is exact.
-ROUNDED = {"cov", "level", "quantile"}
+ROUNDED = {"cov", "level", "quantile", "lag1", "effective_runs"}
 TOLERANCE, TOLERANCE_OF_ZERO = 1e-9, 1e-12
 WITHHELD = "withheld"  # instead of text that might name the host
 NAME = re.compile(r"-([0-9a-f]{64})\.json\.gz$")
 # The members of a row that are no statistics of figures.
 OTHER_MEMBERS = {
     "point", "rate", "runs", "runs_planned", "runs_failed", "loop", "steady", "verify", "counted_by", "reasons",
-    "effective", "flags", "flag_runs", "error", "latency_histogram",
+    "effective", "flags", "flag_runs", "error", "latency_histogram", "autocorrelation",
 }  # fmt: skip
 LATENCIES = ("latency_ns", "latency_one_way_ns")
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999}
@@ -215,12 +218,12 @@ def percentiles_of(counts):
 # ---- statistics of repetitions ----
 
 
-def tail_rank(n):
+def tail_rank(n, level=LEVEL):
     """How many of n values may lie beyond either end of the median's interval, and the probability that they do."""
     at_most, below, term = Fraction(0), Fraction(0), Fraction(1, 2**n)
     for k in range(n):
         at_most += term
-        if at_most > (1 - LEVEL) / 2:
+        if at_most > (1 - level) / 2:
             return k, below
         below = at_most
         term = term * (n - k) / (k + 1)
@@ -243,6 +246,33 @@ def statistic_of(values):
     found["ci95"] = [values[rank - 1], values[n - rank]] if rank else None
     found["level"] = float(1 - 2 * below) if rank else None
     return found
+
+
+def level_of(level, times):
+    """Of an interval that is so many times as wide as one at this level."""
+    return min(math.erf(NormalDist().inv_cdf((1 + level) / 2) * times / math.sqrt(2)), math.nextafter(1, 0))
+
+
+def autocorrelation_of(values):
+    """Of the runs in their order, and the interval of their median that counts it; None: it cannot be judged."""
+    n = len(values)
+    if n < SERIAL_RUNS_LEAST or min(values) == max(values):
+        return None
+    mean = math.fsum(values) / n
+    apart = [value - mean for value in values]
+    squares = math.fsum(one * one for one in apart)
+    if not squares > 0:
+        return None
+    lag1 = math.fsum(one * before for before, one in itertools.pairwise(apart)) / squares
+    corrected = min(SERIAL_MAX, max(0, (n * lag1 + 1) / (n - 4)))
+    times = math.sqrt((1 + corrected) / (1 - corrected))
+    rank, below = tail_rank(n, Fraction(level_of(float(LEVEL), times)) if corrected > 0 else LEVEL)
+    interval = None
+    if rank:
+        level = float(1 - 2 * below)
+        low, high = sorted(values)[rank - 1], sorted(values)[n - rank]
+        interval = {"low": low, "high": high, "level": level_of(level, 1 / times) if corrected > 0 else level}
+    return {"lag1": lag1, "effective_runs": n * (1 - corrected) / (1 + corrected), "interval": interval}
 
 
 # ---- comparing ----
@@ -379,6 +409,15 @@ def steady_of(results):
     return False if False in known else True if known and all(one is True for one in known) else None
 
 
+def first_figure(results):
+    """The group and the name of the figure that a row's runs are judged by."""
+    if any(figure_of(result, None, "cost_ns") is not None for result in results):
+        return None, "cost_ns"
+    timed = [result["latency_ns"]["kind"] for result in results if figure_of(result, "latency_ns", "p50") is not None]
+    is_open = any(result.get("loop") == "open" for result in results)
+    return ("latency_ns", "p50") if timed and (timed[0] == "rtt" or is_open) else (None, "throughput_bytes_per_second")
+
+
 def check_row(where, row, runs, histograms):
     done = [run for run in runs if run["state"] == "done"]
     failed = [run for run in runs if run["state"] == "failed"]
@@ -395,6 +434,8 @@ def check_row(where, row, runs, histograms):
         last = [result[word] for result in results if result.get(word) is not None]
         same(f"{where}/{word}", row[word], last[-1] if last else None)
     same(f"{where}/effective", row["effective"], in_force_of(results))
+    values = [value for result in results if (value := figure_of(result, *first_figure(results))) is not None]
+    same(f"{where}/autocorrelation", row["autocorrelation"], autocorrelation_of(values))
     for name in row.keys() - OTHER_MEMBERS - set(LATENCIES):
         check_statistic(f"{where}/{name}", row[name], results, None, name)
     for group in LATENCIES:

@@ -93,6 +93,26 @@ def test_a_search_has_a_row_for_each_rate(known, tmp_path):
     assert len(set(rates)) == len(rates) > 2 and rates[0] == ("pipe", None)
 
 
+@pytest.mark.parametrize("repetitions", [12, 40])
+def test_verify_judges_how_much_a_run_depends_on_the_one_before(tmp_path, repetitions):
+    spec = {"workload": ["stream", "pingpong", "syscall"], "transport": "pipe", "messages": 300, "warmup_seconds": 0}
+    daemon = Daemon()
+    try:
+        daemon.start()
+        client = daemon.client()
+        identity = client.wait_final(client.post(spec | {"repetitions": repetitions})["id"])["id"]
+        name, packed = fetch(client, identity)
+        document = document_of(packed)
+        assert all(row["autocorrelation"]["lag1"] for row in document["results"])
+        (tmp_path / name).write_bytes(packed)
+        bundle.verify(tmp_path / name)
+        document["results"][0]["autocorrelation"]["effective_runs"] /= 2
+        fault = fault_of(write(tmp_path, bundle.canonical(document).encode()))
+        assert fault.startswith("/results/0/autocorrelation/effective_runs: ")
+    finally:
+        daemon.remove()
+
+
 def test_a_host_that_has_been_up_for_long_has_bundles(tmp_path):
     """Its clock's nanoseconds are beyond 2^53 after 104 days, up to which a reader of JSON has integers exactly."""
     daemon = Daemon()
