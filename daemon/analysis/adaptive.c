@@ -48,6 +48,10 @@ uint32_t adaptive_looks(uint32_t blocks_max) {
         return n;
 }
 
+uint32_t adaptive_blocks_least(size_t n, uint32_t blocks_max) {
+        return compare_runs_least(true, n * adaptive_looks(blocks_max));
+}
+
 int adaptive_compare(const struct compare_row *pairs, size_t n, uint32_t blocks_max, struct adaptive_row *ret,
                      struct comparison *ret_comparisons) {
         const struct compare_rule rule = {

@@ -17,7 +17,7 @@
 
 struct adaptive_limits {
         double relative_half_width; /* 0.02: the interval is at most ± 2 % of its estimate; > 0 */
-        uint32_t blocks_least;      /* do not stop earlier for being narrow; 0: at the first look (see compare.h) */
+        uint32_t blocks_least;      /* do not stop earlier for being narrow; 0: at the first look */
         uint32_t blocks_max;        /* 1 … ADAPTIVE_BLOCKS_MAX */
         double budget_seconds;      /* INFINITY: none */
 };
@@ -60,6 +60,10 @@ uint32_t adaptive_row_needs(const struct adaptive_row *row, double relative_half
 /* How many looks an experiment of at most `blocks_max` blocks can have: those of adaptive_next_look(), and one at its
  * end. */
 uint32_t adaptive_looks(uint32_t blocks_max);
+
+/* With fewer blocks no verdict on n compared pairs is possible at a look of an experiment of at most `blocks_max`
+ * blocks, however clear they are: on a quiet host intervals are narrow before that. */
+uint32_t adaptive_blocks_least(size_t n, uint32_t blocks_max);
 
 /* Compares pairs of rows at one look of an experiment of at most `blocks_max` blocks: each look has its part of the
  * error (compare.h), so that a verdict that ends the experiment is as rarely false as one that is taken once. `ret` has

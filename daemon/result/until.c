@@ -189,10 +189,13 @@ static void put_goal(struct json_writer *w, const char *state, const struct spec
                 json_put_null(w);
 }
 
-static struct adaptive_limits limits_of(const struct spec_until *until) {
-        return (struct adaptive_limits){.relative_half_width = until->relative_ci,
-                                        .blocks_max = until->max_repetitions,
-                                        .budget_seconds = until->budget_seconds > 0 ? until->budget_seconds : INFINITY};
+/* n rows, or compared pairs. */
+static struct adaptive_limits limits_of(const struct spec_until *until, size_t n) {
+        return (struct adaptive_limits){
+                .relative_half_width = until->relative_ci,
+                .blocks_least = until->compare.given ? adaptive_blocks_least(n, until->max_repetitions) : 0,
+                .blocks_max = until->max_repetitions,
+                .budget_seconds = until->budget_seconds > 0 ? until->budget_seconds : INFINITY};
 }
 
 int until_begin(const struct spec *spec, double block_seconds, uint32_t *ret_blocks, char **ret_json) {
@@ -251,7 +254,7 @@ static int decide(const struct table *t, const struct pairs *p, const struct exp
         if (r < 0)
                 return r;
         uint32_t blocks = e->runs_total / (uint32_t) t->n;
-        const struct adaptive_limits limits = limits_of(&spec->until);
+        const struct adaptive_limits limits = limits_of(&spec->until, n);
         r = adaptive_decide(known, n, blocks, (double) e->measured_ms / 1e3, &limits, ret);
         if (r < 0)
                 return r == -EINVAL ? -EBADMSG : r;

@@ -266,8 +266,10 @@ struct ending {
 static bool compare_until(struct random *random, double noise, double slower, struct ending *ret) {
         static double values[PAIRS + 1][ADAPTIVE_BLOCKS_MAX];
         struct adaptive_decision d = {.reason = ADAPTIVE_CONTINUE};
+        struct adaptive_limits l = limits;
         struct comparison c[PAIRS] = {0};
         double host = 0;
+        l.blocks_least = adaptive_blocks_least(PAIRS, l.blocks_max);
         for (uint32_t n = 0; d.reason == ADAPTIVE_CONTINUE; n = d.next_blocks) {
                 struct compare_row rows[PAIRS];
                 struct adaptive_row known[PAIRS] = {0};
@@ -279,7 +281,7 @@ static bool compare_until(struct random *random, double noise, double slower, st
                                                        .paired = true};
                 if (n > 0 && adaptive_compare(rows, PAIRS, limits.blocks_max, known, c) < 0)
                         return false;
-                if (adaptive_decide(known, PAIRS, n, n, &limits, &d) < 0)
+                if (adaptive_decide(known, PAIRS, n, n, &l, &d) < 0)
                         return false;
                 for (uint32_t b = n; b < d.next_blocks; b++) {
                         host += 0.02 * sample_normal(random);
@@ -336,6 +338,11 @@ static void test_pairs(void) {
                 CHECK(slower.slower >= 0.95);
                 CHECK(slower.covered >= 0.945);
                 CHECK(slower.blocks < limits.blocks_max);
+        }
+        /* narrow at the first look, where nothing can be decided */
+        for (double noise = 0.003; noise < 0.012; noise *= 1.8) {
+                struct shares slower = simulate_pairs(noise, 1.05, 300);
+                CHECK(slower.slower >= 0.95);
         }
         struct shares margin = simulate_pairs(0.02, 1 / (1 - COMPARE_MARGIN), 1000);
         CHECK(margin.equivalent <= 0.05);
