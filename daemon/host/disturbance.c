@@ -14,6 +14,8 @@
 /* A twentieth of a CPU in any second is what a figure shows; kernel threads and timers of a quiet machine take less
  * than a hundredth. The share of the run's own rounding is below one hundredth, too: a tick of 4 ms at each reading. */
 #define CPU_SHARE 0.05
+/* CPUs that are judged together: what kernel threads and timers may take of each CPU but the first. */
+#define QUIET_SHARE 0.005
 /* A thread alone on its CPU makes way for kernel threads some 20 times a second. Each switch costs some microseconds
  * and the caches, and is seen in a tail of one in a hundred from 100 a second on. */
 #define INVOLUNTARY_PER_SECOND 100.0
@@ -54,8 +56,10 @@ int disturbance_init(struct disturbance *d, const struct disturbance_run *run) {
                 disturbance_deinit(d);
                 return -ENOMEM;
         }
-        for (size_t i = 0; i < run->n_cpus; i++)
+        for (size_t i = 0; i < run->n_cpus; i++) {
                 d->slowest_khz[i] = d->fastest_khz[i] = -1;
+                d->n_measured += run->cpus[i].measured;
+        }
         return 0;
 }
 
@@ -70,6 +74,12 @@ void disturbance_deinit(struct disturbance *d) {
 /* Counters of a CPU that went and came back begin at 0 again. */
 static int64_t grown(int64_t before, int64_t after) {
         return after > before ? after - before : 0;
+}
+
+/* Where interrupts are taken off, the time of a CPU may fall between two readings, and rises by as much in the next.
+ * More than all the time that passed is a counter that began at 0 again. */
+static int64_t moved(int64_t before, int64_t after, uint64_t interval_ns) {
+        return before - after > (int64_t) interval_ns ? 0 : after - before;
 }
 
 /* A run's own time that the source has not credited yet makes the difference negative: it is carried into the next
@@ -117,7 +127,7 @@ static void judge_cpus(struct disturbance *d, const struct disturbance_reading *
                 const struct cpu_times *x = &b->cpus[i], *y = &a->cpus[i];
                 if (!x->known || !y->known)
                         continue;
-                int64_t ran = grown(x->run_ns, y->run_ns);
+                int64_t ran = moved(x->run_ns, y->run_ns, s->interval_ns);
                 ran_all += ran;
                 if (cpu->sibling)
                         s->sibling = most(s->sibling, (double) ran / interval);
@@ -146,22 +156,17 @@ static void judge_cpus(struct disturbance *d, const struct disturbance_reading *
         d->foreign_total_ns += ran_all - own;
         if (!d->run.roams || n == 0)
                 return;
+        int64_t own_measured = a->own_measured_ns - b->own_measured_ns + softirqd_all;
+        s->foreign = (double) foreign(d, &d->carry_ns[d->run.n_cpus], ran_measured, own_measured) / interval;
         interval *= (double) n;
-        s->foreign = (double) foreign(d, &d->carry_ns[d->run.n_cpus], ran_measured, own) / interval;
         s->softirq = (double) softirq / interval;
         s->steal = (double) steal / interval;
-}
-
-/* A switch or a delay of a thread that shares its CPU with another of the run, or that the kernel may put beside one,
- * is not others' doing. */
-static bool threads_are_alone(const struct disturbance_run *r) {
-        return !r->shares_cpus && !r->roams;
 }
 
 static void judge_threads(const struct disturbance *d, const struct disturbance_reading *b,
                           const struct disturbance_reading *a, struct disturbance_second *s) {
         s->involuntary_per_second = s->delay = -1;
-        for (size_t i = 0; i < d->run.n_threads && threads_are_alone(&d->run); i++) {
+        for (size_t i = 0; i < d->run.n_threads; i++) {
                 if (b->involuntary[i] >= 0 && a->involuntary[i] >= 0)
                         s->involuntary_per_second =
                                 most(s->involuntary_per_second, (double) grown(b->involuntary[i], a->involuntary[i]) *
@@ -215,7 +220,7 @@ int disturbance_add(struct disturbance *d, const struct disturbance_reading *bef
 static bool second_has(const struct disturbance *d, const struct disturbance_second *s, enum disturbance_kind kind) {
         switch (kind) {
         case DISTURBANCE_FOREIGN_CPU:
-                return s->foreign >= CPU_SHARE;
+                return s->foreign >= CPU_SHARE + (s->cpu < 0 ? QUIET_SHARE * (double) (d->n_measured - 1) : 0);
         case DISTURBANCE_SOFTIRQ:
                 return !d->run.network && s->worst_softirq >= CPU_SHARE;
         case DISTURBANCE_SMT_SIBLING:
@@ -339,7 +344,7 @@ static void put_frequencies(const struct disturbance *d, struct json_writer *w) 
 }
 
 static void put_threads_reason(const struct disturbance *d, struct json_writer *w) {
-        if (!threads_are_alone(&d->run))
+        if (d->run.shares_cpus)
                 json_member_string(
                         w, "threads_reason",
                         "the run's own threads share CPUs, or may: their switches and delays are not others'");
