@@ -238,6 +238,7 @@ static const struct bundle_field noise[] = {
         NUMBER("slowest_khz"),
         NUMBER("fastest_khz"),
         COUNT("seconds_total"),
+        COUNT("seconds_flagged"),
         OBJECT("seconds", second),
         END,
 };

@@ -27,7 +27,7 @@
 /* The most that two readings at not quite one instant may differ by; no more is carried into the next second, apart
  * from time that is credited late. */
 #define CARRY_NS ((int64_t) (20 * NSEC_PER_MSEC))
-/* Each second is listed up to here, and those after it that are above CPU_SHARE. */
+/* Each second is listed up to here, and of those after it that have a flag as many again. */
 #define LISTED_SECONDS 600u
 
 static const char *const flags[DISTURBANCE_KINDS] = {
@@ -236,6 +236,13 @@ static bool second_has(const struct disturbance *d, const struct disturbance_sec
         }
 }
 
+static bool second_has_any(const struct disturbance *d, const struct disturbance_second *s) {
+        for (int kind = 0; kind < DISTURBANCE_KINDS; kind++)
+                if (second_has(d, s, (enum disturbance_kind) kind))
+                        return true;
+        return false;
+}
+
 static bool frequency_changed(const struct disturbance *d) {
         for (size_t i = 0; i < d->run.n_cpus; i++)
                 if (d->slowest_khz[i] > 0 &&
@@ -352,6 +359,20 @@ static void put_threads_reason(const struct disturbance *d, struct json_writer *
                 json_member_string(w, "threads_reason", "the agents' threads could not be observed one by one");
 }
 
+static void put_seconds(const struct disturbance *d, struct json_writer *w) {
+        size_t flagged = 0, later = 0;
+        for (size_t i = 0; i < d->n; i++)
+                flagged += second_has_any(d, &d->seconds[i]);
+        json_member_u64(w, "seconds_total", d->n);
+        json_member_u64(w, "seconds_flagged", flagged);
+        json_put_key(w, "seconds");
+        json_array_begin(w);
+        for (size_t i = 0; i < d->n; i++)
+                if (i < LISTED_SECONDS || (second_has_any(d, &d->seconds[i]) && later++ < LISTED_SECONDS))
+                        put_second(d, &d->seconds[i], i, w);
+        json_array_end(w);
+}
+
 void disturbance_put(const struct disturbance *d, struct json_writer *w) {
         json_member_string(w, "source", cpu_time_source_name(d->run.source));
         put_worst(d, w);
@@ -368,11 +389,5 @@ void disturbance_put(const struct disturbance *d, struct json_writer *w) {
                 json_member_string(w, "ksoftirqd_ns_reason", d->n ? DISTURBANCE_NO_KSOFTIRQD : DISTURBANCE_NO_SECOND);
         put_frequencies(d, w);
         put_threads_reason(d, w);
-        json_member_u64(w, "seconds_total", d->n);
-        json_put_key(w, "seconds");
-        json_array_begin(w);
-        for (size_t i = 0; i < d->n; i++)
-                if (i < LISTED_SECONDS || d->seconds[i].foreign >= CPU_SHARE)
-                        put_second(d, &d->seconds[i], i, w);
-        json_array_end(w);
+        put_seconds(d, w);
 }

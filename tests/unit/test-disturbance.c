@@ -385,6 +385,29 @@ static void the_result_has_each_second(void) {
         disturbance_deinit(&w.d);
 }
 
+/* 1300 seconds, all after the first 600 with a preempted thread: as many are listed again, and all are counted. */
+static void late_seconds_with_a_flag_are_listed(void) {
+        struct window w;
+        _cleanup_free_ char *text = NULL;
+        struct json *root = NULL;
+        int64_t number = 0;
+        window_init(&w);
+        CHECK_INT(disturbance_init(&w.d, &w.run), 0);
+        for (uint64_t s = 0; s < 1300; s++) {
+                w.readings[0].at_ns = (100 + s) * NSEC_PER_SEC;
+                w.readings[1].at_ns = (101 + s) * NSEC_PER_SEC;
+                w.involuntary[1][0] = s < 610 ? 0 : 100;
+                CHECK_INT(disturbance_add(&w.d, &w.readings[0], &w.readings[1]), 0);
+        }
+        json_of(&w.d, &text);
+        CHECK_INT(json_parse(text, strlen(text), &root, NULL), 0);
+        CHECK_UINT(json_length(json_get(root, "seconds")), 1200);
+        CHECK_INT(json_as_i64(json_get(root, "seconds_flagged"), &number), 0);
+        CHECK_INT(number, 690);
+        json_free(root);
+        disturbance_deinit(&w.d);
+}
+
 static void a_window_without_a_second_has_a_reason(void) {
         struct window w;
         _cleanup_free_ char *text = NULL;
@@ -415,6 +438,7 @@ int main(void) {
         RUN(counts_of_the_window);
         RUN(cpus_that_come_and_go);
         RUN(the_result_has_each_second);
+        RUN(late_seconds_with_a_flag_are_listed);
         RUN(a_window_without_a_second_has_a_reason);
         return check_end();
 }
