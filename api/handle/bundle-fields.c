@@ -273,6 +273,7 @@ static const struct bundle_field result[] = {
         PLAIN("counted_by"),
         OBJECT("numa", numbers),
         OBJECT("noise", noise),
+        PLAIN("noise_reason"),
         OBJECT("counters", by_role),
         OBJECT("threads", by_role),
         END,

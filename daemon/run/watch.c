@@ -77,7 +77,7 @@ struct watch {
         uint64_t begin_ns;
         uint64_t end_ns;  /* 0: not planned */
         int64_t begin_ms; /* wall clock */
-        int error;
+        int error;        /* of the last reading that failed */
         sd_event_source *timer;
 };
 
@@ -439,20 +439,24 @@ static uint64_t next_reading(const struct watch *w) {
         return w->end_ns && at + REST_NS > w->end_ns ? w->end_ns : at;
 }
 
+static void note_error(struct watch *w, int r) {
+        if (r < 0 && w->error == 0)
+                log_warning("the machine beside a run cannot be observed: %s", strerrordesc_np(-r));
+        if (r < 0)
+                w->error = r;
+}
+
+/* A second whose reading fails becomes a part of the one after it. */
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         struct watch *w = userdata;
         (void) usec;
-        w->error = step(w);
-        if (w->error < 0) {
-                log_warning("the machine beside a run cannot be observed: %s", strerrordesc_np(-w->error));
-                return 0;
-        }
+        note_error(w, step(w));
         if (w->end_ns && util_now_ns() >= w->end_ns)
                 return 0;
         int r = sd_event_source_set_time(source, next_reading(w) / NSEC_PER_USEC);
         if (r >= 0)
                 r = sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-        w->error = r < 0 ? r : 0;
+        note_error(w, r);
         return 0;
 }
 
@@ -460,10 +464,10 @@ void watch_end(struct watch *w) {
         int armed = SD_EVENT_OFF;
         (void) sd_event_source_get_enabled(w->timer, &armed);
         (void) sd_event_source_set_enabled(w->timer, SD_EVENT_OFF);
-        if (armed == SD_EVENT_OFF || !w->has_reading || w->error < 0)
+        if (armed == SD_EVENT_OFF || !w->has_reading)
                 return;
         if (w->disturbance.n == 0 || util_now_ns() - w->readings[w->latest].at_ns >= REST_NS)
-                w->error = step(w);
+                note_error(w, step(w));
 }
 
 /* --- the object --- */
@@ -597,6 +601,8 @@ int watch_result(const struct watch *w, char **ret_json, const char **flags, siz
         for (int kind = 0; kind < DISTURBANCE_KINDS && n < max; kind++)
                 if (disturbance_has(&w->disturbance, (enum disturbance_kind) kind))
                         flags[n++] = disturbance_flag((enum disturbance_kind) kind);
+        if (w->error < 0 && n < max)
+                flags[n++] = WATCH_FLAG_NOT_OBSERVED;
         *ret_json = json;
         *ret_n = n;
         return 0;

@@ -385,7 +385,7 @@ static void the_result_has_each_second(void) {
         disturbance_deinit(&w.d);
 }
 
-/* 1300 seconds, all after the first 600 with a preempted thread: as many are listed again, and all are counted. */
+/* 1300 seconds, the last 690 with a preempted thread: 600 of these are listed, and all are counted. */
 static void late_seconds_with_a_flag_are_listed(void) {
         struct window w;
         _cleanup_free_ char *text = NULL;
