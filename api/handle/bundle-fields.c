@@ -221,6 +221,8 @@ static const struct bundle_field second[] = {
         NUMBER("foreign_share"),
         NUMBER("softirq_share"),
         NUMBER("steal_share"),
+        NUMBER("worst_irq_share"),
+        NUMBER("worst_steal_share"),
         NUMBER("sibling_share"),
         NUMBER("daemon_share"),
         NUMBER("involuntary_switches_per_second"),

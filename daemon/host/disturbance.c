@@ -41,6 +41,8 @@ static const char *const flags[DISTURBANCE_KINDS] = {
         [DISTURBANCE_FREQUENCY] = "noisy:frequency",
         [DISTURBANCE_RETRANSMITS] = "noisy:retransmits",
         [DISTURBANCE_LOAD] = "noisy:load",
+        [DISTURBANCE_STEAL] = "noisy:steal",
+        [DISTURBANCE_INTERRUPTS] = "noisy:interrupts",
 };
 
 const char *disturbance_flag(enum disturbance_kind kind) {
@@ -135,6 +137,8 @@ static void judge_cpus(struct disturbance *d, const struct disturbance_reading *
                         continue;
                 double irq = (double) grown(x->softirq_ns, y->softirq_ns) / interval;
                 s->worst_softirq = most(s->worst_softirq, irq);
+                s->worst_irq = most(s->worst_irq, (double) grown(x->irq_ns, y->irq_ns) / interval);
+                s->worst_steal = most(s->worst_steal, (double) grown(x->steal_ns, y->steal_ns) / interval);
                 n++;
                 ran_measured += ran;
                 softirq += grown(x->softirq_ns, y->softirq_ns);
@@ -223,6 +227,10 @@ static bool second_has(const struct disturbance *d, const struct disturbance_sec
                 return s->foreign >= CPU_SHARE + (s->cpu < 0 ? QUIET_SHARE * (double) (d->n_measured - 1) : 0);
         case DISTURBANCE_SOFTIRQ:
                 return !d->run.network && s->worst_softirq >= CPU_SHARE;
+        case DISTURBANCE_STEAL:
+                return s->worst_steal >= CPU_SHARE;
+        case DISTURBANCE_INTERRUPTS:
+                return s->worst_irq >= CPU_SHARE;
         case DISTURBANCE_SMT_SIBLING:
                 return s->sibling >= CPU_SHARE;
         case DISTURBANCE_DAEMON:
@@ -296,6 +304,8 @@ static void put_second(const struct disturbance *d, const struct disturbance_sec
         json_member_double(w, "foreign_share", s->foreign);
         json_member_double(w, "softirq_share", s->softirq);
         json_member_double(w, "steal_share", s->steal);
+        json_member_double(w, "worst_irq_share", s->worst_irq);
+        json_member_double(w, "worst_steal_share", s->worst_steal);
         json_member_double(w, "sibling_share", s->sibling);
         json_member_double(w, "daemon_share", s->daemon);
         member_or_null(w, "involuntary_switches_per_second", s->involuntary_per_second);

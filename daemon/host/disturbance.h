@@ -17,6 +17,8 @@
  *      noisy:frequency         a measured CPU's clock changed within the window
  *      noisy:retransmits       TCP on loopback sent again
  *      noisy:load              foreign work anywhere on the machine
+ *      noisy:steal             the hypervisor took a measured CPU away in some second (noise.c: in the mean of the run)
+ *      noisy:interrupts        hard interrupts on a measured CPU, where the kernel accounts for them (likewise)
  */
 
 #include "daemon/host/cpu-time.h"
@@ -34,6 +36,8 @@ enum disturbance_kind {
         DISTURBANCE_FREQUENCY,
         DISTURBANCE_RETRANSMITS,
         DISTURBANCE_LOAD,
+        DISTURBANCE_STEAL,
+        DISTURBANCE_INTERRUPTS,
         DISTURBANCE_KINDS
 };
 
@@ -78,7 +82,7 @@ struct disturbance_second {
         uint64_t begin_ns, interval_ns;
         int cpu;                        /* the measured one with the most foreign time; -1: all of them together */
         double foreign, softirq, steal; /* of that CPU */
-        double worst_softirq, sibling, daemon;
+        double worst_softirq, worst_irq, worst_steal, sibling, daemon;
         double involuntary_per_second, delay; /* of the thread with the most; -1: not observed */
 };
 

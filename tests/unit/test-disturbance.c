@@ -273,6 +273,26 @@ static void softirqs_are_foreign_without_a_network(void) {
         }
 }
 
+/* 10 % in one second of five, on the CPU that is not the worst by foreign time. */
+static void steal_and_interrupts_of_a_second(void) {
+        for (int kind = 0; kind < 2; kind++) {
+                struct window w;
+                window_init(&w);
+                run_more(&w, 3, 2, 20 * MS);
+                for (size_t s = 3; s <= SECONDS; s++)
+                        *(kind ? &w.times[s][1].irq_ns : &w.times[s][1].steal_ns) += 100 * MS;
+                CHECK_FLAGS(&w, kind ? "interrupts" : "steal");
+                window_init(&w);
+                for (size_t s = 3; s <= SECONDS; s++) {
+                        w.times[s][1].irq_ns += 40 * MS;
+                        w.times[s][1].steal_ns += 40 * MS;
+                        w.times[s][0].irq_ns += 100 * MS; /* not measured */
+                        w.times[s][0].steal_ns += 100 * MS;
+                }
+                CHECK_FLAGS(&w, "");
+        }
+}
+
 static void switches_and_delays_of_a_thread(void) {
         struct window w;
         for (int alone = 0; alone < 2; alone++) {
@@ -432,6 +452,7 @@ int main(void) {
         RUN(others_on_one_of_many_cpus_are_seen);
         RUN(time_that_falls_and_comes_back_is_not_foreign);
         RUN(softirqs_are_foreign_without_a_network);
+        RUN(steal_and_interrupts_of_a_second);
         RUN(switches_and_delays_of_a_thread);
         RUN(the_daemon_on_a_measured_cpu);
         RUN(frequency_within_the_window);
