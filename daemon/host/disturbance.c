@@ -14,6 +14,8 @@
 /* A twentieth of a CPU in any second is what a figure shows; kernel threads and timers of a quiet machine take less
  * than a hundredth. The share of the run's own rounding is below one hundredth, too: a tick of 4 ms at each reading. */
 #define CPU_SHARE 0.05
+/* CPUs that are judged together: what kernel threads and timers may take of each CPU but the first. */
+#define QUIET_SHARE 0.005
 /* A thread alone on its CPU makes way for kernel threads some 20 times a second. Each switch costs some microseconds
  * and the caches, and is seen in a tail of one in a hundred from 100 a second on. */
 #define INVOLUNTARY_PER_SECOND 100.0
@@ -25,7 +27,7 @@
 /* The most that two readings at not quite one instant may differ by; no more is carried into the next second, apart
  * from time that is credited late. */
 #define CARRY_NS ((int64_t) (20 * NSEC_PER_MSEC))
-/* Each second is listed up to here, and those after it that are above CPU_SHARE. */
+/* Each second is listed up to here, and of those after it that have a flag as many again. */
 #define LISTED_SECONDS 600u
 
 static const char *const flags[DISTURBANCE_KINDS] = {
@@ -39,6 +41,8 @@ static const char *const flags[DISTURBANCE_KINDS] = {
         [DISTURBANCE_FREQUENCY] = "noisy:frequency",
         [DISTURBANCE_RETRANSMITS] = "noisy:retransmits",
         [DISTURBANCE_LOAD] = "noisy:load",
+        [DISTURBANCE_STEAL] = "noisy:steal",
+        [DISTURBANCE_INTERRUPTS] = "noisy:interrupts",
 };
 
 const char *disturbance_flag(enum disturbance_kind kind) {
@@ -54,8 +58,10 @@ int disturbance_init(struct disturbance *d, const struct disturbance_run *run) {
                 disturbance_deinit(d);
                 return -ENOMEM;
         }
-        for (size_t i = 0; i < run->n_cpus; i++)
+        for (size_t i = 0; i < run->n_cpus; i++) {
                 d->slowest_khz[i] = d->fastest_khz[i] = -1;
+                d->n_measured += run->cpus[i].measured;
+        }
         return 0;
 }
 
@@ -70,6 +76,12 @@ void disturbance_deinit(struct disturbance *d) {
 /* Counters of a CPU that went and came back begin at 0 again. */
 static int64_t grown(int64_t before, int64_t after) {
         return after > before ? after - before : 0;
+}
+
+/* Where interrupts are taken off, the time of a CPU may fall between two readings, and rises by as much in the next.
+ * More than all the time that passed is a counter that began at 0 again. */
+static int64_t moved(int64_t before, int64_t after, uint64_t interval_ns) {
+        return before - after > (int64_t) interval_ns ? 0 : after - before;
 }
 
 /* A run's own time that the source has not credited yet makes the difference negative: it is carried into the next
@@ -117,7 +129,7 @@ static void judge_cpus(struct disturbance *d, const struct disturbance_reading *
                 const struct cpu_times *x = &b->cpus[i], *y = &a->cpus[i];
                 if (!x->known || !y->known)
                         continue;
-                int64_t ran = grown(x->run_ns, y->run_ns);
+                int64_t ran = moved(x->run_ns, y->run_ns, s->interval_ns);
                 ran_all += ran;
                 if (cpu->sibling)
                         s->sibling = most(s->sibling, (double) ran / interval);
@@ -125,6 +137,8 @@ static void judge_cpus(struct disturbance *d, const struct disturbance_reading *
                         continue;
                 double irq = (double) grown(x->softirq_ns, y->softirq_ns) / interval;
                 s->worst_softirq = most(s->worst_softirq, irq);
+                s->worst_irq = most(s->worst_irq, (double) grown(x->irq_ns, y->irq_ns) / interval);
+                s->worst_steal = most(s->worst_steal, (double) grown(x->steal_ns, y->steal_ns) / interval);
                 n++;
                 ran_measured += ran;
                 softirq += grown(x->softirq_ns, y->softirq_ns);
@@ -146,22 +160,17 @@ static void judge_cpus(struct disturbance *d, const struct disturbance_reading *
         d->foreign_total_ns += ran_all - own;
         if (!d->run.roams || n == 0)
                 return;
+        int64_t own_measured = a->own_measured_ns - b->own_measured_ns + softirqd_all;
+        s->foreign = (double) foreign(d, &d->carry_ns[d->run.n_cpus], ran_measured, own_measured) / interval;
         interval *= (double) n;
-        s->foreign = (double) foreign(d, &d->carry_ns[d->run.n_cpus], ran_measured, own) / interval;
         s->softirq = (double) softirq / interval;
         s->steal = (double) steal / interval;
-}
-
-/* A switch or a delay of a thread that shares its CPU with another of the run, or that the kernel may put beside one,
- * is not others' doing. */
-static bool threads_are_alone(const struct disturbance_run *r) {
-        return !r->shares_cpus && !r->roams;
 }
 
 static void judge_threads(const struct disturbance *d, const struct disturbance_reading *b,
                           const struct disturbance_reading *a, struct disturbance_second *s) {
         s->involuntary_per_second = s->delay = -1;
-        for (size_t i = 0; i < d->run.n_threads && threads_are_alone(&d->run); i++) {
+        for (size_t i = 0; i < d->run.n_threads; i++) {
                 if (b->involuntary[i] >= 0 && a->involuntary[i] >= 0)
                         s->involuntary_per_second =
                                 most(s->involuntary_per_second, (double) grown(b->involuntary[i], a->involuntary[i]) *
@@ -215,9 +224,13 @@ int disturbance_add(struct disturbance *d, const struct disturbance_reading *bef
 static bool second_has(const struct disturbance *d, const struct disturbance_second *s, enum disturbance_kind kind) {
         switch (kind) {
         case DISTURBANCE_FOREIGN_CPU:
-                return s->foreign >= CPU_SHARE;
+                return s->foreign >= CPU_SHARE + (s->cpu < 0 ? QUIET_SHARE * (double) (d->n_measured - 1) : 0);
         case DISTURBANCE_SOFTIRQ:
                 return !d->run.network && s->worst_softirq >= CPU_SHARE;
+        case DISTURBANCE_STEAL:
+                return s->worst_steal >= CPU_SHARE;
+        case DISTURBANCE_INTERRUPTS:
+                return s->worst_irq >= CPU_SHARE;
         case DISTURBANCE_SMT_SIBLING:
                 return s->sibling >= CPU_SHARE;
         case DISTURBANCE_DAEMON:
@@ -229,6 +242,13 @@ static bool second_has(const struct disturbance *d, const struct disturbance_sec
         default:
                 return false;
         }
+}
+
+static bool second_has_any(const struct disturbance *d, const struct disturbance_second *s) {
+        for (int kind = 0; kind < DISTURBANCE_KINDS; kind++)
+                if (second_has(d, s, (enum disturbance_kind) kind))
+                        return true;
+        return false;
 }
 
 static bool frequency_changed(const struct disturbance *d) {
@@ -284,6 +304,8 @@ static void put_second(const struct disturbance *d, const struct disturbance_sec
         json_member_double(w, "foreign_share", s->foreign);
         json_member_double(w, "softirq_share", s->softirq);
         json_member_double(w, "steal_share", s->steal);
+        json_member_double(w, "worst_irq_share", s->worst_irq);
+        json_member_double(w, "worst_steal_share", s->worst_steal);
         json_member_double(w, "sibling_share", s->sibling);
         json_member_double(w, "daemon_share", s->daemon);
         member_or_null(w, "involuntary_switches_per_second", s->involuntary_per_second);
@@ -339,12 +361,26 @@ static void put_frequencies(const struct disturbance *d, struct json_writer *w) 
 }
 
 static void put_threads_reason(const struct disturbance *d, struct json_writer *w) {
-        if (!threads_are_alone(&d->run))
+        if (d->run.shares_cpus)
                 json_member_string(
                         w, "threads_reason",
                         "the run's own threads share CPUs, or may: their switches and delays are not others'");
         else if (d->run.n_threads == 0)
                 json_member_string(w, "threads_reason", "the agents' threads could not be observed one by one");
+}
+
+static void put_seconds(const struct disturbance *d, struct json_writer *w) {
+        size_t flagged = 0, later = 0;
+        for (size_t i = 0; i < d->n; i++)
+                flagged += second_has_any(d, &d->seconds[i]);
+        json_member_u64(w, "seconds_total", d->n);
+        json_member_u64(w, "seconds_flagged", flagged);
+        json_put_key(w, "seconds");
+        json_array_begin(w);
+        for (size_t i = 0; i < d->n; i++)
+                if (i < LISTED_SECONDS || (second_has_any(d, &d->seconds[i]) && later++ < LISTED_SECONDS))
+                        put_second(d, &d->seconds[i], i, w);
+        json_array_end(w);
 }
 
 void disturbance_put(const struct disturbance *d, struct json_writer *w) {
@@ -363,11 +399,5 @@ void disturbance_put(const struct disturbance *d, struct json_writer *w) {
                 json_member_string(w, "ksoftirqd_ns_reason", d->n ? DISTURBANCE_NO_KSOFTIRQD : DISTURBANCE_NO_SECOND);
         put_frequencies(d, w);
         put_threads_reason(d, w);
-        json_member_u64(w, "seconds_total", d->n);
-        json_put_key(w, "seconds");
-        json_array_begin(w);
-        for (size_t i = 0; i < d->n; i++)
-                if (i < LISTED_SECONDS || d->seconds[i].foreign >= CPU_SHARE)
-                        put_second(d, &d->seconds[i], i, w);
-        json_array_end(w);
+        put_seconds(d, w);
 }

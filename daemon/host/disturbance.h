@@ -17,6 +17,8 @@
  *      noisy:frequency         a measured CPU's clock changed within the window
  *      noisy:retransmits       TCP on loopback sent again
  *      noisy:load              foreign work anywhere on the machine
+ *      noisy:steal             the hypervisor took a measured CPU away in some second (noise.c: in the mean of the run)
+ *      noisy:interrupts        hard interrupts on a measured CPU, where the kernel accounts for them (likewise)
  */
 
 #include "daemon/host/cpu-time.h"
@@ -34,6 +36,8 @@ enum disturbance_kind {
         DISTURBANCE_FREQUENCY,
         DISTURBANCE_RETRANSMITS,
         DISTURBANCE_LOAD,
+        DISTURBANCE_STEAL,
+        DISTURBANCE_INTERRUPTS,
         DISTURBANCE_KINDS
 };
 
@@ -51,7 +55,7 @@ struct disturbance_run {
         size_t n_cpus;
         size_t n_threads;     /* that are observed one by one; 0: none */
         bool roams;           /* threads may move among the measured CPUs, which are then judged together */
-        bool shares_cpus;     /* the run's own threads displace each other: switches and delays are its own */
+        bool shares_cpus;     /* no thread has a CPU to itself: switches and delays are the run's own */
         bool network;         /* softirqs, and what ksoftirqd uses, are the run's own */
         bool softirqs_apart;  /* as cpu_time_softirqs_apart(): run_ns contains neither softirqs nor ksoftirqd */
         bool daemon_measured; /* the daemon may run on a measured CPU */
@@ -65,23 +69,26 @@ struct disturbance_reading {
         int64_t *own_ns;        /* n_cpus: the agents' CPU time on each; not where they roam */
         int64_t *frequency_khz; /* n_cpus */
         int64_t *ksoftirqd_ns;  /* n_cpus: CPU time of the thread that runs a CPU's softirqs when they are many */
-        int64_t *involuntary, *delay_ns; /* n_threads */
-        int64_t own_total_ns, daemon_ns;
+        int64_t *involuntary, *delay_ns; /* n_threads; -1 also of one that has no measured CPU to itself */
+        int64_t own_total_ns;            /* the agents' CPU time */
+        int64_t own_measured_ns;         /* likewise, without the threads that are kept off the measured CPUs */
+        int64_t daemon_ns;
         int64_t throttled;   /* periods in which a quota stopped the run's cgroup, or one above it */
         int64_t retransmits; /* of the run's network namespace */
 };
 
-/* In shares of one CPU's time. */
+/* In shares of one CPU's time; of all measured CPUs together softirq and steal are those of the mean CPU. */
 struct disturbance_second {
         uint64_t begin_ns, interval_ns;
         int cpu;                        /* the measured one with the most foreign time; -1: all of them together */
         double foreign, softirq, steal; /* of that CPU */
-        double worst_softirq, sibling, daemon;
+        double worst_softirq, worst_irq, worst_steal, sibling, daemon;
         double involuntary_per_second, delay; /* of the thread with the most; -1: not observed */
 };
 
 struct disturbance {
         struct disturbance_run run;
+        size_t n_measured;
         struct disturbance_second *seconds;
         size_t n, size;
         int64_t *carry_ns;                  /* n_cpus, and one for all together */

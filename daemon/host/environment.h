@@ -40,11 +40,16 @@ int environment_to_json(const struct environment *e, char **ret);
  *      placement:shared-cpus, placement:shared-cores, placement:memory-elsewhere
  *                                                      flags of placement_resolve() (struct run_placement)
  *
- * Without pinning every CPU is a measured one.
+ * Without pinning every CPU is a measured one. Flags that the run has already (found) are not listed again.
  */
 struct json_writer;
+struct flags_found {
+        const char *const *flags;
+        size_t n;
+};
 void environment_flags(const struct environment *before, const struct environment *after,
-                       const struct run_placement *placement, struct json_writer *flags);
+                       const struct run_placement *placement, const struct flags_found *found,
+                       struct json_writer *flags);
 
 /* A spec's preconditions: 0, or -EPERM with a sentence that names the setting, its value and how to set it; other errno
  * when the root cannot be opened. */

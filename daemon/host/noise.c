@@ -60,13 +60,21 @@ static void add_measured_cpu(struct noise *n, const struct cpu_state *b, const s
         n->throttled |= b->has_throttles && a->has_throttles && a->throttles > b->throttles;
 }
 
-static void put_noise(const struct noise *n, struct json_writer *flags) {
+/* A second of the window may have given the same flag already. */
+static void put_once(const struct flags_found *found, struct json_writer *flags, const char *flag) {
+        for (size_t i = 0; i < found->n; i++)
+                if (strcmp(found->flags[i], flag) == 0)
+                        return;
+        json_put_string(flags, flag);
+}
+
+static void put_noise(const struct noise *n, const struct flags_found *found, struct json_writer *flags) {
         double available_ns = n->window_seconds * (double) NSEC_PER_SEC * (double) n->n_measured;
 
         if ((double) n->steal_ns > STEAL_SHARE * available_ns)
-                json_put_string(flags, "noisy:steal");
+                put_once(found, flags, "noisy:steal");
         if ((double) n->most_device_interrupts > DEVICE_INTERRUPTS_PER_SECOND * n->window_seconds)
-                json_put_string(flags, "noisy:interrupts");
+                put_once(found, flags, "noisy:interrupts");
         if (n->throttled)
                 json_put_string(flags, "noisy:throttled");
 }
@@ -104,7 +112,8 @@ static void put_changes(const struct environment *b, const struct environment *a
 }
 
 void environment_flags(const struct environment *before, const struct environment *after,
-                       const struct run_placement *placement, struct json_writer *flags) {
+                       const struct run_placement *placement, const struct flags_found *found,
+                       struct json_writer *flags) {
         struct noise n = {
                 .window_seconds = (double) grown(before->uptime_ns, after->uptime_ns) / (double) NSEC_PER_SEC,
         };
@@ -117,7 +126,7 @@ void environment_flags(const struct environment *before, const struct environmen
                 cpus_changed |= !a;
         }
         if (n.window_seconds > 0)
-                put_noise(&n, flags);
+                put_noise(&n, found, flags);
         if (cpus_changed)
                 put_changed(flags, "cpus");
         put_changes(before, after, flags);

@@ -440,6 +440,8 @@ int result_to_json(const struct result *r, char **ret) {
         put_counters(r, &w);
         numastat_put(&r->numa, &w);
         json_member_raw(&w, "noise", r->noise_json);
+        if (r->noise_error < 0)
+                json_member_string(&w, "noise_reason", strerrordesc_np(-r->noise_error));
         put_effective(r, threads, &w);
         json_object_end(&w);
         if (e == 0)

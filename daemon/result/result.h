@@ -32,6 +32,7 @@ struct result {
         struct numastat numa;             /* the kernel's counts during the window */
         struct probe_offset clock_offset; /* of the probe before the warm-up; of runs with two ends */
         char *noise_json;                 /* other use of the CPUs (run/watch.h); NULL: not observed */
+        int noise_error;                  /* why it is not; 0: nothing was to observe it */
 };
 
 /* Parts of one end's seconds, by which steadiness is judged. 0 or -ENOMEM. */

@@ -314,7 +314,8 @@ static void plan_deadline(struct runner *r, uint64_t start_ns) {
         set_timer(r, deadline);
 }
 
-/* Starts the observation of the machine. A run that cannot be observed goes on, without "noise" in its result. */
+/* Starts the observation of the machine. A run that cannot be observed goes on, with a flag, and a reason in the place
+ * of "noise" in its result. */
 static void observe(struct runner *r) {
         const struct watch_order order = {
                 .event = r->host->event,
@@ -327,9 +328,12 @@ static void observe(struct runner *r) {
                 .environment = r->order->environment,
         };
         int e = watch_new(&r->watch, &order);
-        if (e < 0)
-                log_warning("run %" PRId64 ": the machine cannot be observed: %s", r->order->run_id,
-                            strerrordesc_np(-e));
+        if (e >= 0)
+                return;
+        r->result.noise_error = e;
+        log_warning("run %" PRId64 ": the machine cannot be observed: %s", r->order->run_id, strerrordesc_np(-e));
+        if (r->flags.n_flags < RUN_FLAGS_MAX)
+                r->flags.flags[r->flags.n_flags++] = WATCH_FLAG_NOT_OBSERVED;
 }
 
 static int conclude_watch(struct runner *r) {

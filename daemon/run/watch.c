@@ -48,7 +48,9 @@ struct watched_process {
 
 struct watched_thread {
         size_t process;
-        ptrdiff_t cpu; /* index of the only one that it may be on; -1: it may be on several */
+        ptrdiff_t cpu;  /* index of the only one that it may be on; -1: it may be on several */
+        bool elsewhere; /* it may be on no measured CPU, as the leader */
+        bool alone;     /* it has a measured CPU to itself: its switches and delays are others' doing */
         int schedstat_fd, status_fd;
         int64_t cpu_ns;
 };
@@ -76,7 +78,7 @@ struct watch {
         uint64_t begin_ns;
         uint64_t end_ns;  /* 0: not planned */
         int64_t begin_ms; /* wall clock */
-        int error;
+        int error;        /* of the last reading that failed */
         sd_event_source *timer;
 };
 
@@ -108,20 +110,23 @@ static int64_t number_after(const char *text, const char *key) {
         return -1;
 }
 
-static bool is_measured(const struct run_placement *p, int id) {
-        bool pinned = false;
-        for (unsigned e = 0; e < END_COUNT; e++)
-                for (size_t i = 0; i < p->ends[e].n_cpus; i++) {
-                        pinned = true;
-                        if (p->ends[e].cpus[i] == id)
-                                return true;
-                }
-        return !pinned; /* unpinned agents may be anywhere, so everywhere counts */
+static bool has_cpu(const struct agent_placement *p, int id) {
+        for (size_t i = 0; i < p->n_cpus; i++)
+                if (p->cpus[i] == id)
+                        return true;
+        return p->n_cpus == 0; /* an agent that is not pinned may be anywhere */
 }
 
-static bool has_measured_sibling(const struct run_placement *p, const struct topology_cpu *cpu) {
+static bool is_measured(const struct watch_order *o, int id) {
+        for (unsigned e = 0; e < END_COUNT; e++)
+                if (o->pids[e] > 0 && has_cpu(&o->placement->ends[e], id))
+                        return true;
+        return false;
+}
+
+static bool has_measured_sibling(const struct watch_order *o, const struct topology_cpu *cpu) {
         for (size_t i = 0; i < cpu->n_siblings; i++)
-                if (is_measured(p, cpu->siblings[i]))
+                if (is_measured(o, cpu->siblings[i]))
                         return true;
         return false;
 }
@@ -138,7 +143,7 @@ static int list_cpus(struct watch *w) {
                 const struct topology_cpu *cpu = &t->cpus[i];
                 if (!cpu->online)
                         continue;
-                bool measured = is_measured(w->order.placement, cpu->id);
+                bool measured = is_measured(&w->order, cpu->id);
                 w->ids[w->n_cpus] = cpu->id;
                 w->frequency_fds[w->n_cpus] =
                         measured
@@ -148,7 +153,7 @@ static int list_cpus(struct watch *w) {
                 w->cpus[w->n_cpus++] = (struct disturbance_cpu){
                         .id = cpu->id,
                         .measured = measured,
-                        .sibling = !measured && has_measured_sibling(w->order.placement, cpu),
+                        .sibling = !measured && has_measured_sibling(&w->order, cpu),
                 };
         }
         return 0;
@@ -201,20 +206,39 @@ static int find_ksoftirqd(struct watch *w) {
         return r == -ENOMEM ? r : 0;
 }
 
-static ptrdiff_t only_cpu(const struct watch *w, pid_t tid) {
+static bool may_be_on(const struct affinity *a, int id) {
+        struct affinity one;
+        if (affinity_from_list(&id, 1, &one) < 0)
+                return true;
+        for (size_t i = 0; i < ELEMENTS(a->bits); i++)
+                if (a->bits[i] & one.bits[i])
+                        return true;
+        return false;
+}
+
+/* Threads of such an end may move among its CPUs. */
+static bool end_roams(const struct watch_order *o, unsigned end) {
+        const struct agent_placement *p = &o->placement->ends[end];
+        return o->pids[end] > 0 && (p->n_cpus == 0 || p->roam);
+}
+
+/* Where a thread may be, by its affinity: of one whose affinity cannot be read nothing is concluded. */
+static void locate(const struct watch *w, pid_t tid, struct watched_thread *t) {
         struct affinity a;
-        size_t n = 0, word = 0;
+        size_t n = 0;
+        t->cpu = -1;
         if (affinity_get(tid, &a) < 0)
-                return -1;
-        for (size_t i = 0; i < ELEMENTS(a.bits); i++)
-                if (a.bits[i]) {
-                        n += (size_t) __builtin_popcountl(a.bits[i]);
-                        word = i;
+                return;
+        t->elsewhere = true;
+        for (size_t i = 0; i < w->n_cpus; i++)
+                if (may_be_on(&a, w->cpus[i].id)) {
+                        t->cpu = n++ ? -1 : (ptrdiff_t) i;
+                        t->elsewhere &= !w->cpus[i].measured;
                 }
-        for (size_t i = 0; n == 1 && i < w->n_cpus; i++)
-                if (w->cpus[i].id == (int) (word * 8 * sizeof(a.bits[0])) + __builtin_ctzl(a.bits[word]))
-                        return (ptrdiff_t) i;
-        return -1;
+        t->alone = t->cpu >= 0 && !t->elsewhere && !w->order.placement->shares_cpus &&
+                   w->order.point->workload != WORKLOAD_CONTEXT_SWITCH;
+        for (unsigned e = 0; e < END_COUNT && t->alone; e++)
+                t->alone = !end_roams(&w->order, e) || !has_cpu(&w->order.placement->ends[e], w->cpus[t->cpu].id);
 }
 
 static void add_process(struct watch *w, pid_t pid, enum end end) {
@@ -263,9 +287,9 @@ static bool add_threads(struct watch *w, size_t process) {
                         break;
                 add_children(w, p->pid, tid, p->end);
                 struct watched_thread t = {.process = process,
-                                           .cpu = only_cpu(w, tid),
                                            .schedstat_fd = open_file(dirfd(tasks), "%d/schedstat", tid),
                                            .status_fd = open_file(dirfd(tasks), "%d/status", tid)};
+                locate(w, tid, &t);
                 w->threads[w->n_threads++] = t;
                 fits = t.schedstat_fd >= 0 && t.status_fd >= 0 && (uint64_t) t.status_fd < w->files_max;
         }
@@ -316,25 +340,32 @@ static void read_thread(struct watched_thread *t, struct disturbance_reading *to
         to->involuntary[i] = to->delay_ns[i] = -1;
         if (read_file(t->schedstat_fd, text, sizeof(text)) > 0) {
                 t->cpu_ns = (int64_t) strtoull(text, &end, 10);
-                to->delay_ns[i] = (int64_t) strtoull(end, NULL, 10);
+                to->delay_ns[i] = t->alone ? (int64_t) strtoull(end, NULL, 10) : -1;
         }
-        if (read_file(t->status_fd, text, sizeof(text)) > 0)
+        if (t->alone && read_file(t->status_fd, text, sizeof(text)) > 0)
                 to->involuntary[i] = number_after(text, "nonvoluntary_ctxt_switches:");
 }
 
-/* An end on one CPU has used that one. Of several, each thread's time is its CPU's; what is left, that of threads that
- * are not pinned or have come since, is spread over all of them. */
+/* Each thread's time is its CPU's, and of no measured CPU where it may be on none. What is left, that of threads that
+ * may move or have come since, is spread over all CPUs of the end. */
 static void share_out(struct watch *w, size_t process, int64_t total, struct disturbance_reading *to) {
         const struct agent_placement *end = &w->order.placement->ends[w->processes[process].end];
-        for (size_t i = 0; i < w->n_threads; i++)
-                if (w->threads[i].process == process && w->threads[i].cpu >= 0 && end->n_cpus > 1) {
-                        to->own_ns[w->threads[i].cpu] += w->threads[i].cpu_ns;
-                        total -= w->threads[i].cpu_ns;
-                }
-        for (size_t i = 0; i < w->n_cpus; i++)
-                for (size_t k = 0; k < end->n_cpus; k++)
-                        if (end->cpus[k] == w->cpus[i].id)
-                                to->own_ns[i] += total / (int64_t) end->n_cpus;
+        to->own_total_ns += total;
+        to->own_measured_ns += total;
+        for (size_t i = 0; i < w->n_threads; i++) {
+                const struct watched_thread *t = &w->threads[i];
+                if (t->process != process)
+                        continue;
+                if (t->elsewhere)
+                        to->own_measured_ns -= t->cpu_ns;
+                else if (t->cpu >= 0)
+                        to->own_ns[t->cpu] += t->cpu_ns;
+                if (t->elsewhere || t->cpu >= 0)
+                        total -= t->cpu_ns;
+        }
+        for (size_t i = 0; i < w->n_cpus && end->n_cpus > 0; i++)
+                if (has_cpu(end, w->cpus[i].id))
+                        to->own_ns[i] += total / (int64_t) end->n_cpus;
 }
 
 static int64_t sum_of(const int *fds, size_t n, const char *key) {
@@ -368,7 +399,7 @@ static int64_t retransmits(int fd) {
 static int take(struct watch *w, struct disturbance_reading *to) {
         struct timespec daemon;
         char text[64];
-        to->own_total_ns = 0;
+        to->own_total_ns = to->own_measured_ns = 0;
         memset(to->own_ns, 0, w->n_cpus * sizeof(*to->own_ns));
         for (size_t i = 0; i < w->n_cpus; i++)
                 to->frequency_khz[i] =
@@ -379,11 +410,8 @@ static int take(struct watch *w, struct disturbance_reading *to) {
                 read_thread(&w->threads[i], to, i);
         /* The clocks bring the account of a task that is running up to date, in the sources below, too. */
         to->at_ns = util_now_ns();
-        for (size_t i = 0; i < w->n_processes; i++) {
-                int64_t ns = process_ns(&w->processes[i]);
-                to->own_total_ns += ns;
-                share_out(w, i, ns, to);
-        }
+        for (size_t i = 0; i < w->n_processes; i++)
+                share_out(w, i, process_ns(&w->processes[i]), to);
         to->daemon_ns = clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &daemon) == 0
                                 ? (int64_t) daemon.tv_sec * (int64_t) NSEC_PER_SEC + daemon.tv_nsec
                                 : 0;
@@ -412,20 +440,24 @@ static uint64_t next_reading(const struct watch *w) {
         return w->end_ns && at + REST_NS > w->end_ns ? w->end_ns : at;
 }
 
+static void note_error(struct watch *w, int r) {
+        if (r < 0 && w->error == 0)
+                log_warning("the machine beside a run cannot be observed: %s", strerrordesc_np(-r));
+        if (r < 0)
+                w->error = r;
+}
+
+/* A second whose reading fails becomes a part of the one after it. */
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         struct watch *w = userdata;
         (void) usec;
-        w->error = step(w);
-        if (w->error < 0) {
-                log_warning("the machine beside a run cannot be observed: %s", strerrordesc_np(-w->error));
-                return 0;
-        }
+        note_error(w, step(w));
         if (w->end_ns && util_now_ns() >= w->end_ns)
                 return 0;
         int r = sd_event_source_set_time(source, next_reading(w) / NSEC_PER_USEC);
         if (r >= 0)
                 r = sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-        w->error = r < 0 ? r : 0;
+        note_error(w, r);
         return 0;
 }
 
@@ -433,37 +465,39 @@ void watch_end(struct watch *w) {
         int armed = SD_EVENT_OFF;
         (void) sd_event_source_get_enabled(w->timer, &armed);
         (void) sd_event_source_set_enabled(w->timer, SD_EVENT_OFF);
-        if (armed == SD_EVENT_OFF || !w->has_reading || w->error < 0)
+        if (armed == SD_EVENT_OFF || !w->has_reading)
                 return;
         if (w->disturbance.n == 0 || util_now_ns() - w->readings[w->latest].at_ns >= REST_NS)
-                w->error = step(w);
+                note_error(w, step(w));
 }
 
 /* --- the object --- */
 
 /* The daemon's threads have one affinity (housekeeping.c). */
 static bool daemon_is_measured(const struct watch *w) {
-        struct affinity own, one;
+        struct affinity own;
         if (affinity_get(0, &own) < 0)
                 return true;
-        for (size_t i = 0; i < w->n_cpus; i++) {
-                int32_t id = w->cpus[i].id;
-                if (!w->cpus[i].measured || affinity_from_list(&id, 1, &one) < 0)
-                        continue;
-                for (size_t k = 0; k < ELEMENTS(own.bits); k++)
-                        if (own.bits[k] & one.bits[k])
-                                return true;
-        }
+        for (size_t i = 0; i < w->n_cpus; i++)
+                if (w->cpus[i].measured && may_be_on(&own, w->cpus[i].id))
+                        return true;
         return false;
 }
 
+/* Then the measured CPUs are judged together, as it is not known on which of them the agents' time was. */
 static bool roams(const struct watch *w) {
-        for (unsigned e = 0; e < END_COUNT; e++) {
-                const struct agent_placement *p = &w->order.placement->ends[e];
-                if (w->order.pids[e] > 0 && (p->n_cpus == 0 || p->roam || (p->n_cpus > 1 && w->n_threads == 0)))
+        for (unsigned e = 0; e < END_COUNT; e++)
+                if (end_roams(&w->order, e) ||
+                    (w->order.pids[e] > 0 && w->order.placement->ends[e].n_cpus > 1 && w->n_threads == 0))
                         return true;
-        }
         return false;
+}
+
+static bool threads_share_cpus(const struct watch *w) {
+        for (size_t i = 0; i < w->n_threads; i++)
+                if (w->threads[i].alone)
+                        return false;
+        return w->n_threads > 0;
 }
 
 static int make_readings(struct watch *w) {
@@ -500,7 +534,7 @@ static int prepare(struct watch *w) {
                 .n_cpus = w->n_cpus,
                 .n_threads = w->n_threads,
                 .roams = roams(w),
-                .shares_cpus = w->order.placement->shares_cpus || point->workload == WORKLOAD_CONTEXT_SWITCH,
+                .shares_cpus = threads_share_cpus(w),
                 .network = workload_has_transport(point->workload) &&
                            transport_terms[point->transport].carrier == CARRIER_TCP,
                 .softirqs_apart = cpu_time_softirqs_apart(&w->time),
@@ -568,6 +602,8 @@ int watch_result(const struct watch *w, char **ret_json, const char **flags, siz
         for (int kind = 0; kind < DISTURBANCE_KINDS && n < max; kind++)
                 if (disturbance_has(&w->disturbance, (enum disturbance_kind) kind))
                         flags[n++] = disturbance_flag((enum disturbance_kind) kind);
+        if (w->error < 0 && n < max)
+                flags[n++] = WATCH_FLAG_NOT_OBSERVED;
         *ret_json = json;
         *ret_n = n;
         return 0;

@@ -16,6 +16,9 @@
 
 struct watch;
 
+/* Some reading failed, or none was possible: a run without noisy:… was not necessarily quiet. */
+#define WATCH_FLAG_NOT_OBSERVED "not_observed"
+
 /* The run to observe; its agents are ready and wait for the start. */
 struct watch_order {
         sd_event *event;

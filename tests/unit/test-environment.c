@@ -35,7 +35,7 @@ static int flags_between(const struct environment *before, const struct environm
         struct json_writer w;
         json_writer_init(&w);
         json_array_begin(&w);
-        environment_flags(before, after, placement, &w);
+        environment_flags(before, after, placement, &(struct flags_found){0}, &w);
         json_array_end(&w);
         int r = json_writer_steal(&w, ret, NULL);
         json_writer_deinit(&w);

@@ -39,6 +39,7 @@ static void machine_init(struct machine *m) {
 
 struct case_of_two {
         struct machine before, after;
+        struct flags_found found;       /* in the seconds of the window */
         struct run_placement placement; /* unpinned: both CPUs are measured */
 };
 
@@ -55,7 +56,7 @@ static void init(struct case_of_two *c) {
                 _cleanup_free_ char *_text = NULL;                                                                     \
                 json_writer_init(&_w);                                                                                 \
                 json_array_begin(&_w);                                                                                 \
-                environment_flags(&(c)->before.e, &(c)->after.e, &(c)->placement, &_w);                                \
+                environment_flags(&(c)->before.e, &(c)->after.e, &(c)->placement, &(c)->found, &_w);                   \
                 json_array_end(&_w);                                                                                   \
                 int _r = json_writer_steal(&_w, &_text, NULL);                                                         \
                 json_writer_deinit(&_w);                                                                               \
@@ -158,6 +159,18 @@ static void both_ends_are_measured(void) {
         CHECK_FLAGS(&c, "[\"noisy:steal\"]");
 }
 
+static void a_flag_is_listed_once(void) {
+        const char *const found[] = {"noisy:load", "noisy:steal"};
+        struct case_of_two c;
+        init(&c);
+        c.after.cpus[1].steal_ns = SECOND;
+        c.after.cpus[0].device_interrupts = 900000;
+        c.before.cpus[0].has_interrupts = c.after.cpus[0].has_interrupts = true;
+        CHECK_FLAGS(&c, "[\"noisy:steal\",\"noisy:interrupts\"]");
+        c.found = (struct flags_found){.flags = found, .n = 2};
+        CHECK_FLAGS(&c, "[\"noisy:interrupts\"]");
+}
+
 int main(void) {
         RUN(a_quiet_machine_has_no_flags);
         RUN(cpus_that_come_and_go);
@@ -167,5 +180,6 @@ int main(void) {
         RUN(mitigations_that_differ);
         RUN(what_one_snapshot_lacks_is_not_compared);
         RUN(both_ends_are_measured);
+        RUN(a_flag_is_listed_once);
         return check_end();
 }

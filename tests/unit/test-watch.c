@@ -11,6 +11,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -20,15 +21,19 @@
 
 #define DEADLINE_NS (60 * NSEC_PER_SEC)
 
+static int stay_on(int cpu) {
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        CPU_SET(cpu, &set);
+        return sched_setaffinity(0, sizeof(set), &set);
+}
+
 /* Spins, or sleeps, on one CPU until it is killed. */
 static pid_t start_process(int cpu, bool spins) {
         pid_t parent = getpid(), pid = fork();
         if (pid != 0)
                 return pid;
-        cpu_set_t set;
-        CPU_ZERO(&set);
-        CPU_SET(cpu, &set);
-        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent || sched_setaffinity(0, sizeof(set), &set) < 0)
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent || stay_on(cpu) < 0)
                 _exit(1);
         for (volatile unsigned n = 0;; n++)
                 if (!spins)
@@ -40,14 +45,51 @@ static void end_process(pid_t pid) {
         CHECK_INT(waitpid(pid, NULL, 0), pid);
 }
 
-static int first_cpu(void) {
+/* Of those that this process may use; -1: there are not so many. */
+static int nth_cpu(int n) {
         cpu_set_t set;
         if (sched_getaffinity(0, sizeof(set), &set) < 0)
                 return -1;
         for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
-                if (CPU_ISSET(cpu, &set))
+                if (CPU_ISSET(cpu, &set) && n-- == 0)
                         return cpu;
         return -1;
+}
+
+struct led {
+        int cpu, leader_cpu, ready_fd;
+};
+
+static void *lead(void *userdata) {
+        const struct led *led = userdata;
+        if (stay_on(led->leader_cpu) < 0 || write(led->ready_fd, "", 1) != 1)
+                _exit(1);
+        for (volatile unsigned n = 0;; n++)
+                ;
+        return NULL;
+}
+
+/* Sleeps on one CPU, while a thread of it spins on another. Returns when both are where they stay. */
+static pid_t start_led_process(int cpu, int leader_cpu) {
+        int fds[2];
+        char byte;
+        pid_t parent = getpid();
+        if (pipe2(fds, O_CLOEXEC) < 0)
+                return -1;
+        pid_t pid = fork();
+        if (pid == 0) {
+                struct led led = {.cpu = cpu, .leader_cpu = leader_cpu, .ready_fd = fds[1]};
+                pthread_t leader;
+                if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent || stay_on(led.cpu) < 0 ||
+                    pthread_create(&leader, NULL, lead, &led) != 0)
+                        _exit(1);
+                for (;;)
+                        pause();
+        }
+        close(fds[1]);
+        bool ready = pid > 0 && read(fds[0], &byte, 1) == 1;
+        close(fds[0]);
+        return ready ? pid : -1;
 }
 
 struct bench {
@@ -63,7 +105,7 @@ struct bench {
 };
 
 static void bench_init(struct bench *b, bool spins) {
-        *b = (struct bench){.cpu = first_cpu(), .point = {.transport = TRANSPORT_PIPE}};
+        *b = (struct bench){.cpu = nth_cpu(0), .point = {.transport = TRANSPORT_PIPE}};
         b->placement.ends[END_FIRST] = (struct agent_placement){.cpus = &b->cpu, .n_cpus = 1};
         CHECK_INT(host_tree_unpack("busy-lab", b->tree), 0);
         CHECK_INT(host_tree_write(b->tree, "/group/cpu.stat", "usage_usec 1\nnr_periods 9\nnr_throttled 4\n"), 0);
@@ -95,7 +137,7 @@ static void pass(const struct bench *b, uint64_t ns) {
 /* The "noise" of it, and whether a flag is there; NULL on failure. */
 static struct json *conclude(const struct bench *b, const char *flag, bool *ret_flagged) {
         _cleanup_free_ char *text = NULL;
-        const char *flags[DISTURBANCE_KINDS];
+        const char *flags[DISTURBANCE_KINDS + 1];
         struct json *root = NULL;
         size_t n = 0;
         watch_end(b->watch);
@@ -145,6 +187,43 @@ static void what_is_not_the_agents_is_foreign(void) {
         bench_end(&b);
 }
 
+/* A leader that works on a CPU that is not measured, and an agent that is not pinned: neither is the use of CPU 0. */
+static void what_agents_use_elsewhere_hides_nobody(void) {
+        const int other_cpu = nth_cpu(1);
+        if (other_cpu < 0)
+                SKIP("there is one CPU");
+        for (int unpinned = 0; unpinned < 2; unpinned++) {
+                struct bench b;
+                bool flagged;
+                bench_init(&b, false);
+                watch_free(b.watch);
+                b.watch = NULL;
+                pid_t agent = unpinned ? start_process(other_cpu, true) : start_led_process(b.cpu, other_cpu);
+                CHECK(agent > 0);
+                pid_t other = start_process(b.cpu, true);
+                const struct watch_order order = {.event = b.event,
+                                                  .topology = b.topology,
+                                                  .placement = &b.placement,
+                                                  .point = &b.point,
+                                                  .pids = {unpinned ? b.pid : agent, unpinned ? agent : 0},
+                                                  .cgroup_fd = b.cgroup_fd};
+                CHECK_INT(watch_new(&b.watch, &order), 0);
+                CHECK_INT(watch_start(b.watch, util_now_ns(), 2 * NSEC_PER_SEC), 0);
+                pass(&b, 2100 * NSEC_PER_MSEC);
+                end_process(other);
+                end_process(agent);
+                struct json *noise = conclude(&b, "noisy:foreign-cpu", &flagged);
+                CHECK(noise);
+                CHECK(flagged);
+                const struct json *seconds = json_get(noise, "seconds");
+                CHECK(json_length(seconds) >= 1);
+                for (const struct json *s = json_first(seconds); s; s = json_next(s))
+                        CHECK(share_in(s, "foreign_share") > 0.1);
+                json_free(noise);
+                bench_end(&b);
+        }
+}
+
 /* A group above the run's: its count before the window is not the window's. */
 static void a_quota_above_the_run_is_seen(void) {
         for (int throttled = 4; throttled < 6; throttled++) {
@@ -181,6 +260,44 @@ static void an_agent_that_ends_is_no_error(void) {
         CHECK(!json_get(noise, "error"));
         json_free(noise);
         b.pid = start_process(b.cpu, false);
+        bench_end(&b);
+}
+
+/* This process's descriptor of a file; -1: there is none. */
+static int descriptor_of(const char *path) {
+        char link[128], at[32];
+        for (int fd = 0; fd < 1024; fd++) {
+                (void) snprintf(at, sizeof(at), "/proc/self/fd/%d", fd);
+                ssize_t n = readlink(at, link, sizeof(link) - 1);
+                link[n > 0 ? n : 0] = '\0';
+                if (strcmp(link, path) == 0)
+                        return fd;
+        }
+        return -1;
+}
+
+/* /proc/stat is a directory for a second: its time is in the second after it, and the run has a flag. */
+static void a_reading_that_fails_is_taken_again(void) {
+        struct bench b;
+        bool flagged;
+        int64_t total = -1;
+        bench_init(&b, false);
+        CHECK_INT(watch_start(b.watch, util_now_ns(), 3 * NSEC_PER_SEC), 0);
+        pass(&b, 100 * NSEC_PER_MSEC);
+        int stat_fd = descriptor_of("/proc/stat"), saved = fcntl(stat_fd, F_DUPFD_CLOEXEC, 0);
+        CHECK(saved >= 0);
+        CHECK_INT(dup2(b.cgroup_fd, stat_fd), stat_fd);
+        pass(&b, 1200 * NSEC_PER_MSEC);
+        CHECK_INT(dup2(saved, stat_fd), stat_fd);
+        close(saved);
+        pass(&b, 1800 * NSEC_PER_MSEC);
+        struct json *noise = conclude(&b, "not_observed", &flagged);
+        CHECK(noise);
+        CHECK(flagged);
+        CHECK(json_get(noise, "error"));
+        CHECK_INT(json_as_i64(json_get(noise, "seconds_total"), &total), 0);
+        CHECK(total >= 1);
+        json_free(noise);
         bench_end(&b);
 }
 
@@ -280,8 +397,10 @@ static void every_ksoftirqd_is_observed_or_none(void) {
 
 int main(void) {
         RUN(what_is_not_the_agents_is_foreign);
+        RUN(what_agents_use_elsewhere_hides_nobody);
         RUN(a_quota_above_the_run_is_seen);
         RUN(an_agent_that_ends_is_no_error);
+        RUN(a_reading_that_fails_is_taken_again);
         RUN(a_window_that_never_began);
         RUN(every_ksoftirqd_is_observed_or_none);
         return check_end();
