@@ -179,7 +179,7 @@ const struct route routes[] = {
         {METHOD_GET, "/experiments/{id}/report", handle_report, "getReport",
          "One HTML file of at most 10^6 bytes that needs no network: findings, charts, results, method, environment, "
          "proof, the spec; the figures inside as JSON (script element \"report-data\")",
-         .status = 200, .media = page_media, .problems = "404 406 503"},
+         .dear = true, .status = 200, .media = page_media, .problems = "404 406 503"},
         {METHOD_GET, "/experiments/{id}/bundle", handle_bundle, "getBundle",
          "An experiment that has finished as one file that others can verify: canonical JSON (RFC 8785), gzip, its "
          "SHA-256 in the file's name; spec, seed, build, environment, topology, rows, runs with their histograms. "
@@ -202,8 +202,8 @@ const struct route routes[] = {
         {METHOD_GET, "/runs/{id}", handle_run, "getRun", "A run", .status = 200, .media = run_media,
          .problems = "404 503"},
         {METHOD_GET, "/runs/{id}/histogram", handle_run_histogram, "getRunHistogram",
-         "All latencies of a run: HdrHistogram V2, and percentiles at log-nines for drawing", .status = 200,
-         .media = histogram_media, .problems = "404 503"},
+         "All latencies of a run: HdrHistogram V2, and percentiles at log-nines for drawing", .dear = true,
+         .status = 200, .media = histogram_media, .problems = "404 503"},
         {METHOD_GET, "/runs/{id}/samples", handle_run_samples, "listRunSamples",
          "What each agent did in each second of a run", .parameters = samples_parameters, .dear = true, .status = 200,
          .media = samples_media, .problems = "400 404 406 503"},
