@@ -183,7 +183,9 @@ static int commit_again(struct service *s, void *payload, struct refusal *r) {
         if (e.imported)
                 error = refuse(r, 409, "imported", "", "experiment %" PRId64 " is of another host: it is read-only",
                                a->id);
-        else
+        else if (!a->begun) /* later ones are compared with it as it is */
+                error = service_refuse_pinned(s, a->id, r);
+        if (error == 0)
                 error = a->field ? extend(s, a, &e, r) : retry(s, a, &e, r);
         experiment_extent_deinit(&e);
         if (error < 0)

@@ -113,12 +113,14 @@ int service_refuse_pinned(struct service *s, int64_t experiment_id, struct refus
         struct baseline_record *pins = NULL;
         size_t n = 0;
         int error = store_baselines(s->store, experiment_id, &pins, &n);
-        if (error == 0 && n > 0)
+        if (error < 0)
+                return service_fail(s, r, error, "looking up the baselines", 0);
+        if (n > 0) {
                 (void) refuse(r, 409, "pinned", "",
                               "experiment %" PRId64 " is the baseline \"%s\"%s: DELETE /baselines/%s first",
                               experiment_id, pins[0].name, n > 1 ? " and others" : "", pins[0].name);
-        else
-                (void) service_fail(s, r, error < 0 ? error : -EEXIST, "looking up the baselines", 0);
+                error = -EEXIST;
+        }
         store_baselines_free(pins, n);
-        return -EEXIST;
+        return error;
 }

@@ -114,7 +114,7 @@ void service_reader_put(struct service *s, struct reader *reader);
 int service_fail(struct service *s, struct refusal *r, int error, const char *what, int64_t id);
 int service_unavailable(struct refusal *r, int error, const char *detail);
 
-/* Main thread: 409 for an experiment that is not deleted as baselines pin it, which are named. Returns -EEXIST. */
+/* Main thread: 409 for an experiment that baselines pin, which are named: it stays as it is. -EEXIST; 0: none does. */
 int service_refuse_pinned(struct service *s, int64_t experiment_id, struct refusal *r);
 
 /* Main thread: 409 for an experiment that is not deleted as it was not exported. Returns -EPERM. */

@@ -57,6 +57,18 @@ def test_compare_takes_its_name(unix, pinnable):
     assert "main" in problem["detail"]
 
 
+def test_what_is_pinned_stays_as_it_is(unix, pinnable):
+    """Later experiments were compared with it: with more runs or others it would be another one."""
+    first, _ = pinnable
+    pin(unix, "fixed", first)
+    for call, body in (("extend", {"blocks": 1}), ("retry", None)):
+        problem = unix.refused("POST", f"/experiments/{first}/{call}", 409, "pinned", body)
+        assert '"fixed"' in problem["detail"]
+    unix.request("DELETE", "/baselines/fixed")
+    assert unix.request("POST", f"/experiments/{first}/extend", {"blocks": 1}).status == 200
+    assert unix.wait_final(first)["state"] == "done"
+
+
 def test_what_is_pinned_is_not_deleted(unix):
     identity = unix.wait_final(unix.post(SHORT)["id"])["id"]
     pin(unix, "kept", identity)
