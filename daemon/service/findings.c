@@ -63,7 +63,7 @@ static int draw(struct service *s, const struct experiment_record *e, const stru
         struct findings_limit caches[FINDINGS_LIMITS_MAX];
         char preset[64];
         topology_hold();
-        size_t n = list_caches(s->hooks.topology, caches);
+        size_t n = e->imported_json ? 0 : list_caches(s->hooks.topology, caches); /* they are this host's */
         topology_release();
         const struct findings_input in = {
                 .rows = evidence->rows, .n_rows = evidence->n_rows, .caches = caches, .n_caches = n};
