@@ -54,8 +54,9 @@ static void report_falsely(unsigned long lie) {
         } control = {0};
         int fds[2] = {-1, -1};
         long pid = syscall(SYS_clone, CLONE_PARENT | CLONE_PIDFD, 0UL, &fds[0], 0UL, 0UL);
-        while (pid == 0)
-                (void) pause();
+        if (pid == 0)
+                for (;;)
+                        (void) pause();
         fds[1] = (int) syscall(SYS_pidfd_open, getpid(), 0);
         size_t n = lie == PROBE_SENDS_TWO ? 2 : 1;
         struct forked_report report = {.pid = (int32_t) pid};
