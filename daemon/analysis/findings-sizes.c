@@ -175,13 +175,14 @@ static void knee_group(struct answer *a, const uint32_t *rows, size_t n) {
 
 /* ---- cliffs ---- */
 
-/* Writes the limits between the two sizes: the smaller one still fits. A message has a buffer at either end. */
+/* Writes the limits between the two sizes, of which one may be the limit itself: sizes and caches are powers of two. A
+ * message has a buffer at either end. */
 static void write_standing(struct draft *d, const struct findings_limit *limits, size_t n, bool buffers, double below,
                            double above, unsigned *n_written) {
         for (size_t i = 0; i < n; i++) {
                 char size[PHRASE_MAX];
-                bool whole = below < limits[i].bytes && limits[i].bytes <= above;
-                bool half = buffers && below < limits[i].bytes / 2 && limits[i].bytes / 2 <= above;
+                bool whole = below <= limits[i].bytes && limits[i].bytes <= above;
+                bool half = buffers && below <= limits[i].bytes / 2 && limits[i].bytes / 2 <= above;
                 if (!whole && !half)
                         continue;
                 phrase_value(limits[i].bytes, "bytes", size);

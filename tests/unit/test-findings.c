@@ -266,6 +266,11 @@ static void test_cliff(void) {
         CHECK(says(nth(f, FINDING_CLIFF, 0), "from 32 KiB to 64 KiB"));
         CHECK(figure(nth(f, FINDING_CLIFF, 0), "ratio")->has_interval);
         CHECK(says(nth(f, FINDING_BEST_SIZE, 0), "32 KiB"));
+        for (size_t i = 0; i < m.n_rows; i++) /* what just fits is the smaller size itself */
+                m.rows[i].limits[0] = (struct findings_limit){"the L1 cache", 32768};
+        measure(&m, &random, falling, NULL, NOISE, 0.02);
+        f = draw(&m);
+        CHECK(says(nth(f, FINDING_CLIFF, 0), "between them lies the L1 cache (32 KiB)"));
 }
 
 /* The universal scalability law with its peak at 4.4 threads. */
