@@ -166,7 +166,7 @@ const struct route routes[] = {
          .media = experiment_media, .problems = "400 401 404 409 411 413 415 422 429 503 507"},
         {METHOD_POST, "/experiments/{id}/retry", handle_retry, "retryExperiment",
          "Queue its failed, cancelled and interrupted runs again", .writes = true, .keyed = true, .body = BODY_OPTIONAL,
-         .status = 200, .media = experiment_media, .problems = "400 401 404 409 422 503"},
+         .status = 200, .media = experiment_media, .problems = "400 401 404 409 422 429 503 507"},
         {METHOD_GET, "/experiments/{id}/runs", handle_runs, "listRuns",
          "An experiment's runs, in the order they run in", .parameters = runs_parameters, .status = 200,
          .media = runs_media, .problems = "400 404 406 503"},

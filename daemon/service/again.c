@@ -157,7 +157,17 @@ static int retry(struct service *s, struct again *a, const struct experiment_ext
                               "experiment %" PRId64 " is being cancelled: a run of it still ends", a->id);
                 return -EBUSY;
         }
-        int error = store_retry_some(s->store, a->id, a->begun, &(struct request_record){a->key, a->text});
+        uint64_t n = 0;
+        int error = a->begun ? 0 : store_retryable(s->store, a->id, &n);
+        if (error < 0)
+                return service_fail(s, r, error, "counting the runs", 0);
+        if (n > 0) {
+                bool waits = e->state == STATE_QUEUED || e->state == STATE_RUNNING;
+                error = submission_check_room(s, s->store, !waits, n, r);
+                if (error < 0)
+                        return error;
+        }
+        error = store_retry_some(s->store, a->id, a->begun, &(struct request_record){a->key, a->text});
         if (error == -ENODATA) {
                 (void) refuse(r, 409, "nothing-to-retry", "",
                               "experiment %" PRId64 " has no run that failed, was cancelled or was interrupted", a->id);

@@ -333,6 +333,17 @@ static int queue_runs(struct db *db, int64_t id, int64_t change, struct retried 
         return r;
 }
 
+int store_retryable(struct store *s, int64_t id, uint64_t *ret) {
+        int64_t n;
+        int r = db_get(s->db, &n,
+                       "SELECT count(*) FROM runs WHERE experiment_id = ? "
+                       "AND state IN ('failed', 'cancelled', 'interrupted')",
+                       DB_INT(id));
+        if (r == 0)
+                *ret = (uint64_t) n;
+        return r;
+}
+
 int store_retry_some(struct store *s, int64_t id, bool begun, const struct request_record *request) {
         int64_t change, total;
         struct retried n;

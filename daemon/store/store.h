@@ -124,6 +124,8 @@ int store_extend_more(struct store *s, int64_t id);
 int store_undecided(struct store *s, struct experiment_record *ret);
 /* Ends an experiment that gets no more runs. until_json NULL: nothing could be decided. */
 int store_conclude_experiment(struct store *s, int64_t id, const char *until_json);
+/* How many runs of an experiment failed, were cancelled or interrupted. */
+int store_retryable(struct store *s, int64_t id, uint64_t *ret);
 /* Failed, cancelled and interrupted runs are queued again, as above, STORE_STEP_ROWS of them in a call, each a
  * transaction; their attempts are counted on. 1: there may be more, and the request is not remembered yet. `begun`: the
  * call before returned 1. -ENODATA: there is none, and it was not begun. */

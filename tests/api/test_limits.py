@@ -45,6 +45,22 @@ def test_an_extension_is_counted(narrow):
     assert client.request("POST", target, {"blocks": 2}).json["progress"]["runs_total"] == 3
 
 
+def test_a_retry_is_counted(narrow):
+    client = narrow.unix
+    cancelled = client.post(LONG | {"repetitions": 9})["id"]
+    client.request("POST", f"/experiments/{cancelled}/cancel")
+    client.wait_final(cancelled)
+    client.post(LONG | {"repetitions": 3})
+    target = f"/experiments/{cancelled}/retry"
+    problem = client.refused("POST", target, 429, "queue-full")
+    assert problem["limit"] == {"name": "max_queued_runs", "value": 10} and problem["value"] in (11, 12)
+    assert client.get(f"/experiments/{cancelled}")["state"] == "cancelled"
+    assert client.request("DELETE", "/experiments/2").status == 409
+    client.request("POST", "/experiments/2/cancel")
+    client.wait_final(2)
+    assert client.request("POST", target).status == 200
+
+
 def test_experiments_that_may_wait(narrow):
     client = narrow.unix
     for _ in range(3):
