@@ -3,7 +3,9 @@
 /* The file ipclab.identity. All its texts have the same length, so that each is one write over the one before. */
 
 #include "daemon/store/identity.h"
+
 #include "daemon/log.h"
+#include "daemon/store/dir.h"
 #include "schema/util.h"
 
 #include <errno.h>
@@ -66,14 +68,9 @@ static int parse(const char *text, struct identity *ret) {
         return r;
 }
 
-static int open_dir(const char *dir) {
-        int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        return fd < 0 ? -errno : fd;
-}
-
 int identity_read(const char *dir, struct identity *ret) {
         char text[TEXT_MAX];
-        _cleanup_close_ int dir_fd = open_dir(dir);
+        _cleanup_close_ int dir_fd = dir_open(dir);
         if (dir_fd < 0)
                 return dir_fd;
         _cleanup_close_ int fd = openat(dir_fd, IDENTITY_FILE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -96,13 +93,12 @@ int identity_note(int fd, const struct identity *identity) {
 }
 
 int identity_create(const char *dir, const struct identity *identity, int *ret_fd) {
-        _cleanup_close_ int dir_fd = open_dir(dir);
+        _cleanup_close_ int dir_fd = dir_open(dir);
         if (dir_fd < 0)
                 return dir_fd;
-        _cleanup_close_ int fd =
-                openat(dir_fd, IDENTITY_FILE ".new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
+        _cleanup_close_ int fd = dir_create(dir_fd, IDENTITY_FILE ".new", 0640);
         if (fd < 0)
-                return -errno;
+                return fd;
         int r = identity_note(fd, identity);
         if (r < 0)
                 return r;

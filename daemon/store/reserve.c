@@ -4,6 +4,7 @@
 
 #include "daemon/store/reserve.h"
 #include "daemon/log.h"
+#include "daemon/store/dir.h"
 #include "schema/util.h"
 
 #include <errno.h>
@@ -11,15 +12,10 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
-static int open_dir(const char *dir) {
-        int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        return fd < 0 ? -errno : fd;
-}
-
 int reserve_keep(const char *dir) {
         struct statvfs fs;
         struct stat st;
-        _cleanup_close_ int dir_fd = open_dir(dir);
+        _cleanup_close_ int dir_fd = dir_open(dir);
         if (dir_fd < 0)
                 return dir_fd;
         if (fstatat(dir_fd, RESERVE_FILE, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_size == RESERVE_BYTES)
@@ -28,10 +24,9 @@ int reserve_keep(const char *dir) {
                 return -errno;
         if ((uint64_t) fs.f_bavail * fs.f_frsize < 3 * (uint64_t) RESERVE_BYTES)
                 return -ENOSPC;
-        _cleanup_close_ int fd =
-                openat(dir_fd, RESERVE_FILE, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+        _cleanup_close_ int fd = dir_create(dir_fd, RESERVE_FILE, 0600);
         if (fd < 0)
-                return -errno;
+                return fd;
         int r = -posix_fallocate(fd, 0, RESERVE_BYTES);
         if (r < 0)
                 (void) unlinkat(dir_fd, RESERVE_FILE, 0); /* the first error is what is reported */
@@ -39,7 +34,7 @@ int reserve_keep(const char *dir) {
 }
 
 bool reserve_release(const char *dir) {
-        _cleanup_close_ int dir_fd = open_dir(dir);
+        _cleanup_close_ int dir_fd = dir_open(dir);
         if (dir_fd < 0 || unlinkat(dir_fd, RESERVE_FILE, 0) < 0)
                 return false;
         log_warning("the disk that holds %s is full: the %u bytes of " RESERVE_FILE " are given up", dir,

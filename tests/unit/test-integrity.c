@@ -671,6 +671,26 @@ static void test_an_older_copy_is_refused(void) {
         CHECK_INT(id, 3); /* the second experiment's is not given out again */
 }
 
+/* Whoever adopts a database may be root, and the daemon need not be. */
+static void test_what_root_adopts_is_the_owners(void) {
+        static const char *const names[] = {"ipclab.db", "ipclab.identity"};
+        enum { SOMEBODY = 12345 };
+        FIXTURE f;
+        struct stat st;
+        if (geteuid() != 0)
+                SKIP("giving files to another user takes root");
+        fixture_dir(&f);
+        CHECK_INT(fill_and_die(&f), 0);
+        CHECK_INT(unlink(fixture_path(&f, "ipclab.identity")), 0);
+        CHECK(chown(f.dir, SOMEBODY, SOMEBODY) == 0 && chown(fixture_path(&f, "ipclab.db"), SOMEBODY, SOMEBODY) == 0);
+        CHECK_INT(store_adopt(f.dir), 0);
+        for (size_t i = 0; i < ELEMENTS(names); i++) {
+                CHECK_INT(stat(fixture_path(&f, names[i]), &st), 0);
+                CHECK_UINT(st.st_uid, SOMEBODY);
+                CHECK_UINT(st.st_gid, SOMEBODY);
+        }
+}
+
 static int remove_one(const struct fixture *f, const char *name) {
         return unlink(fixture_path(f, name));
 }
@@ -766,6 +786,7 @@ int main(void) {
         RUN(test_an_unclean_end_is_checked);
         RUN(test_what_was_lost_is_refused);
         RUN(test_an_older_copy_is_refused);
+        RUN(test_what_root_adopts_is_the_owners);
         RUN(test_files_removed_at_work);
         RUN(test_another_process_leaves_the_log);
         RUN(test_backup_of_a_store_at_work);

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_STORE_DIR_H
+#define IPCLAB_DAEMON_STORE_DIR_H
+
+/* The state directory, for the files that lie beside the database. */
+
+#include <sys/types.h>
+
+/* A descriptor; -errno. */
+int dir_open(const char *dir);
+/* A descriptor of an empty file of this name, to be written; -errno. Root gives it to the owner of the directory, who
+ * has to open it later: the service is not root, and who adopts or checks its database may be. */
+int dir_create(int dir_fd, const char *name, mode_t mode);
+
+#endif
