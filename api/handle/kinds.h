@@ -3,10 +3,10 @@
 #define IPCLAB_API_KINDS_H
 
 /*
- * The kind of the latencies of a run's samples ("rtt" or "one_way"). Samples do not carry it: the run's point
- * determines it. The struct caches the last run with its point, since samples are listed run by run. A visitor must not
- * read other records while it is being called, so it stops at an unknown run, and its caller calls kinds_learn() and
- * continues.
+ * The kind of the latencies of a run's samples, a word of the table of figures. Samples do not carry it: the run's
+ * point determines it. The struct caches the last run with its point, since samples are listed run by run. A visitor
+ * must not read other records while it is being called, so it stops at an unknown run, and its caller calls
+ * kinds_learn() and continues.
  */
 
 #include "daemon/service/service.h"

@@ -2,8 +2,8 @@
 
 /*
  * transport_options: each has one row with its type and its range; which transports have it is in the transports' rows
- * (schema/transport/table.h). The parser, the writer, the JSON Schema and the daemon-agent protocol read the same
- * table.
+ * (schema/transport/table.h). The parser, the writer and the JSON Schema read the same table; the daemon-agent protocol
+ * has a row of its own for each (schema/protocol/wire.c).
  */
 
 #include "schema/spec/parser.h"
