@@ -269,8 +269,8 @@ static void test_cliff(void) {
         for (size_t i = 0; i < m.n_rows; i++) /* what just fits is the smaller size itself */
                 m.rows[i].limits[0] = (struct findings_limit){"the L1 cache", 32768};
         measure(&m, &random, falling, NULL, NOISE, 0.02);
-        f = draw(&m);
-        CHECK(says(nth(f, FINDING_CLIFF, 0), "between them lies the L1 cache (32 KiB)"));
+        FINDINGS *again = draw(&m);
+        CHECK(says(nth(again, FINDING_CLIFF, 0), "between them lies the L1 cache (32 KiB)"));
 }
 
 /* The universal scalability law with its peak at 4.4 threads. */
