@@ -249,7 +249,7 @@ def statistic_of(values):
 
 
 def level_of(level, times):
-    """Of an interval that is so many times as wide as one at this level."""
+    """The level of an interval that is `times` as wide as one at `level`."""
     return min(math.erf(NormalDist().inv_cdf((1 + level) / 2) * times / math.sqrt(2)), math.nextafter(1, 0))
 
 

@@ -87,7 +87,7 @@ bool capacity_cgroup(struct hostfs *h, char ret_path[CAPACITY_CGROUP_MAX]);
 bool capacity_cgroup_above(char path[CAPACITY_CGROUP_MAX]);
 
 /* For a transport that has slots for messages (rings, files): the longest message of a stream of one thread whose
- * default number of slots fits into so many bytes; 0: none. */
+ * default number of slots fits into `bytes`; 0: none. */
 uint64_t capacity_largest_in_slots(enum transport t, uint64_t bytes);
 
 /* Whether files in the runtime directory are in memory, where their pages count. false where that is not known. */

@@ -64,11 +64,11 @@ int compare_rows(const struct compare_row *rows, size_t n_rows, const struct com
                  struct comparison *ret);
 
 /* Runs a side that detect a difference (0.05 for 5 %) with COMPARE_POWER where a run differs from the next by
- * `variation` (standard deviation over mean) and an answer has so many rows. From the normal approximation with the
+ * `variation` (standard deviation over mean) and an answer has `n_rows` rows. From the normal approximation with the
  * rank test's efficiency of 3/π, checked by simulation in the test. Both > 0. */
 uint32_t compare_runs_for(double variation, double difference, bool paired, size_t n_rows);
 
-/* With fewer runs a side no difference can be detected in an answer of so many rows: the least p is too great. */
+/* With fewer runs a side no difference can be detected in an answer of `n_rows` rows: the least p is too great. */
 uint32_t compare_runs_least(bool paired, size_t n_rows);
 
 #endif

@@ -27,7 +27,7 @@ static void write_value(struct draft *d, const struct ranked *r, enum judged jud
         draft_write(d, "%s (%s)", label, value);
 }
 
-/* "shm-posix (5.1 GB/s), then pipe (2.1 GB/s) and fifo (2.09 GB/s), which cannot be told apart" */
+/* "shm-posix (5.1 GB/s), then pipe (2.1 GB/s) and fifo (2.09 GB/s), which cannot be distinguished" */
 static void write_tiers(struct draft *d, const struct ranked *ranked, size_t n, enum judged judged) {
         for (size_t begin = 0, end; begin < n && begin < NAMED_MAX; begin = end) {
                 bool alike = true;
@@ -39,7 +39,7 @@ static void write_tiers(struct draft *d, const struct ranked *ranked, size_t n, 
                         write_value(d, &ranked[i], judged);
                 }
                 if (end - begin > 1 && end <= NAMED_MAX)
-                        draft_write(d, alike ? ", %s equal within 3 %%" : ", %s told apart",
+                        draft_write(d, alike ? ", %s equal within 3 %%" : ", %s distinguished",
                                     end - begin == 2
                                             ? (alike ? "which are" : "which cannot be")
                                             : (alike ? "each and its neighbour" : "where no neighbours can be"));

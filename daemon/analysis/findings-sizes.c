@@ -52,7 +52,7 @@ static void write_best(struct draft *d, const struct ranked *ranked, size_t n, s
                 phrase_axis(AXIS_MESSAGE_SIZE, point_of(d->a, ranked[i].row), size);
                 draft_write(d, i == 1 ? " (%s" : ", %s", size);
         }
-        draft_write(d, tier > 1 ? " cannot be told from it)" : "");
+        draft_write(d, tier > 1 ? " cannot be distinguished from it)" : "");
 }
 
 static void draw_best_size(struct answer *a, const uint32_t *rows, size_t n, const struct ranked *ranked,

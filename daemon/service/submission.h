@@ -39,7 +39,7 @@ static inline void submission_freep(struct submission **p) {
         submission_free(*p);
 }
 
-/* Checks whether so many more experiments and runs may wait (limits of ipclabd.conf). 0; -errno with *r, 429 or 507. */
+/* Checks whether `experiments` and `runs` may wait besides (limits of ipclabd.conf). 0; -errno with *r, 429 or 507. */
 int submission_check_room(struct service *s, struct store *store, unsigned experiments, uint64_t runs,
                           struct refusal *r);
 

@@ -550,6 +550,21 @@ char *db_column_text(struct db_query *q, int column) {
         return copy;
 }
 
+int db_take_id_text(struct db_query *q, int64_t *ret_id, char **ret_text) {
+        int r = db_step(q);
+        if (r <= 0)
+                return r < 0 ? r : -ENOENT;
+        int64_t id = db_column_i64(q, 0);
+        char *text = db_column_text(q, 1);
+        if (q->error < 0) {
+                free(text);
+                return q->error;
+        }
+        *ret_id = id;
+        *ret_text = text;
+        return 0;
+}
+
 const void *db_column_blob(struct db_query *q, int column, size_t *ret_length) {
         *ret_length = 0;
         if (!has_type(q, column, SQLITE_BLOB))

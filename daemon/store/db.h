@@ -80,8 +80,10 @@ void db_query_end(struct db_query *q); /* a zeroed struct is fine */
 bool db_column_is_null(struct db_query *q, int column);
 int64_t db_column_i64(struct db_query *q, int column); /* NULL is 0 */
 uint32_t db_column_u32(struct db_query *q, int column);
-double db_column_double(struct db_query *q, int column);                        /* of any number; NULL is 0 */
-char *db_column_text(struct db_query *q, int column);                           /* malloc()ed; NULL for NULL */
+double db_column_double(struct db_query *q, int column); /* of any number; NULL is 0 */
+char *db_column_text(struct db_query *q, int column);    /* malloc()ed; NULL for NULL */
+/* Steps to the only row, of an id and a text. 0; -ENOENT: there is no row; negative errno, and nothing was written. */
+int db_take_id_text(struct db_query *q, int64_t *ret_id, char **ret_text);
 const char *db_column_peek(struct db_query *q, int column);                     /* until the next step */
 const void *db_column_blob(struct db_query *q, int column, size_t *ret_length); /* until the next step */
 

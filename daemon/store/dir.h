@@ -9,7 +9,7 @@
 /* A descriptor; -errno. */
 int dir_open(const char *dir);
 /* A descriptor of an empty file of this name, to be written; -errno. Root gives it to the owner of the directory, who
- * has to open it later: the service is not root, and who adopts or checks its database may be. */
+ * has to open it later: an administrator may adopt a database as root, and the service is not root. */
 int dir_create(int dir_fd, const char *name, mode_t mode);
 
 #endif

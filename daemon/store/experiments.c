@@ -163,20 +163,7 @@ int store_find_idempotency(struct store *s, const char *key, int64_t *ret_id, ch
                           "SELECT id, spec FROM " EXPERIMENT_TABLES " WHERE idempotency_key = ?1 "
                           "UNION ALL SELECT experiment_id, request FROM requests WHERE key = ?1",
                           DB_TEXT(key));
-        if (r < 0)
-                return r;
-        r = db_step(&q);
-        if (r <= 0)
-                return r < 0 ? r : -ENOENT;
-        int64_t id = db_column_i64(&q, 0);
-        char *spec = db_column_text(&q, 1);
-        if (q.error < 0) {
-                free(spec);
-                return q.error;
-        }
-        *ret_id = id;
-        *ret_spec_json = spec;
-        return 0;
+        return r < 0 ? r : db_take_id_text(&q, ret_id, ret_spec_json);
 }
 
 /* Ending */

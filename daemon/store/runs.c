@@ -81,20 +81,7 @@ int store_first_probes(struct store *s, int64_t experiment_id, int64_t run_id, c
                           "SELECT id, probes FROM runs WHERE experiment_id = ? AND state = 'done' AND id != ? AND "
                           "probes ->> '$.cpus' = ? ORDER BY position LIMIT 1",
                           DB_INT(experiment_id), DB_INT(run_id), DB_TEXT(cpus));
-        if (r < 0)
-                return r;
-        r = db_step(&q);
-        if (r <= 0)
-                return r < 0 ? r : -ENOENT;
-        int64_t id = db_column_i64(&q, 0);
-        char *text = db_column_text(&q, 1);
-        if (q.error < 0) {
-                free(text);
-                return q.error;
-        }
-        *ret_id = id;
-        *ret_json = text;
-        return 0;
+        return r < 0 ? r : db_take_id_text(&q, ret_id, ret_json);
 }
 
 static int environment_of(struct db *db, int64_t experiment_id, bool last, char **ret, int64_t *ret_at) {
