@@ -29,6 +29,13 @@ bool workers_resting(const struct agent *a) {
         return __atomic_load_n(&a->busy, __ATOMIC_ACQUIRE) == 0;
 }
 
+bool workers_ended(const struct agent *a) {
+        for (uint32_t i = 0; i < a->n_workers; i++)
+                if (!__atomic_load_n(&a->workers[i].ended, __ATOMIC_SEQ_CST))
+                        return false;
+        return true;
+}
+
 const struct failure *workers_failure(const struct agent *a) {
         for (uint32_t i = 0; i < a->n_workers; i++) {
                 const struct worker *w = &a->workers[i];

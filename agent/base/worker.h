@@ -83,7 +83,8 @@ struct worker {
         sem_t go;
         enum worker_command command;
         uint64_t start_ns;    /* when the next loop begins */
-        uint64_t finished_ns; /* when the last loop ended */
+        uint32_t ended;       /* atomic: 1 = the last loop ended, and finished_ns is not earlier than this was seen */
+        uint64_t finished_ns; /* when the last loop ended; for a worker at rest */
         uint32_t resting;     /* atomic: 1 = at rest, and its results can be read */
         struct failure failure;
         struct thread_proof proof;
@@ -99,6 +100,9 @@ void worker_kick(struct worker *w);
 
 /* For the leader: whether all workers are at rest. */
 bool workers_resting(const struct agent *a);
+/* Whether the loops of all workers ended, though some may not rest yet. Where they did not, the last to end does so
+ * after any reading of the clock that came before this call. */
+bool workers_ended(const struct agent *a);
 /* Returns the failure of the first worker at rest that has one, or NULL. */
 const struct failure *workers_failure(const struct agent *a);
 

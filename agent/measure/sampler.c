@@ -124,6 +124,8 @@ int sampler_open(struct sampler *s, uint64_t due_ns, uint64_t at_ns) {
 
 int sampler_part(struct sampler *s) {
         uint64_t now_ns = snapshot(s, 0);
+        if (workers_ended(s->agent))
+                return 0;
         return parts_end(s->parts, now_ns, sum(s->now, s->agent->n_workers), NULL);
 }
 
@@ -151,10 +153,10 @@ static int send_sample(struct sampler *s, uint32_t thread, uint64_t interval_ns)
         return agent_send(s->agent, &m);
 }
 
-static int take(struct sampler *s, uint64_t at_ns) {
+/* Takes the samples of what snapshot() read at now_ns. */
+static int take(struct sampler *s, uint64_t now_ns) {
         struct agent *a = s->agent;
-        uint64_t now_ns = snapshot(s, at_ns);
-        if (now_ns <= s->taken_ns) /* the last message came before the last sample was taken */
+        if (now_ns <= s->taken_ns) /* two readings of the clock in one nanosecond */
                 now_ns = s->taken_ns + 1;
         copy_histograms(s, s->later);
         int r = read_counters(s, s->after);
@@ -180,7 +182,8 @@ static int take(struct sampler *s, uint64_t at_ns) {
 }
 
 int sampler_take(struct sampler *s) {
-        return take(s, 0);
+        uint64_t now_ns = snapshot(s, 0);
+        return workers_ended(s->agent) ? 0 : take(s, now_ns);
 }
 
 /* Sends a thread's totals of the window, also where the set-up has no samples. */
@@ -193,10 +196,10 @@ static int send_thread(struct sampler *s, uint32_t thread, const struct counters
 }
 
 int sampler_close(struct sampler *s, uint64_t at_ns, struct window *ret) {
-        int r = take(s, at_ns);
+        int r = take(s, snapshot(s, at_ns));
         if (r < 0)
                 return r;
-        ret->window_ns = (at_ns ? at_ns : s->taken_ns) - s->opened_ns;
+        ret->window_ns = s->taken_ns - s->opened_ns;
         ret->messages = s->total;
         ret->counters = (struct counters_totals){};
         for (uint32_t i = 0; r == 0 && i < s->agent->n_workers; i++) {

@@ -28,9 +28,10 @@ void sampler_free(struct sampler *s); /* NULL-safe */
 /* Opens the window: at_ns 0 = now, with the current counters; else at that instant, before which the workers rest. Both
  * ends scheduled it for due_ns, from which its seconds count. */
 int sampler_open(struct sampler *s, uint64_t due_ns, uint64_t at_ns);
-/* Ends a part of a sample (struct message_part): the counts of all threads since the last one. */
+/* Ends a part of a sample (struct message_part): the counts of all threads since the last one. Nothing where the
+ * workers' loops ended: the window may have, too, and the rest is sampler_close()'s. */
 int sampler_part(struct sampler *s);
-/* Takes a sample of each thread since the last one, and sends its parts. */
+/* Takes a sample of each thread since the last one, and sends its parts; nothing where the workers' loops ended. */
 int sampler_take(struct sampler *s);
 /* Closes the window (at_ns 0 = now): sends the last samples and each thread's totals; *ret has the sums of all. */
 int sampler_close(struct sampler *s, uint64_t at_ns, struct window *ret);

@@ -168,6 +168,7 @@ static void wait_until(uint64_t ns) {
 static void run(struct worker *w) {
         wait_until(w->start_ns);
         int r = w->loop(w);
+        __atomic_store_n(&w->ended, 1, __ATOMIC_SEQ_CST); /* before the clock is read, see workers_ended() */
         w->finished_ns = util_now_ns();
         if (r >= 0 && w->settle)
                 w->settle(w);
@@ -244,6 +245,7 @@ void workers_go(struct agent *a, uint64_t start_ns) {
         __atomic_store_n(&a->busy, a->n_workers, __ATOMIC_RELEASE);
         for (uint32_t i = 0; i < a->n_workers; i++) {
                 a->workers[i].resting = 0;
+                a->workers[i].ended = 0;
                 a->workers[i].sent_last = 0;
                 a->workers[i].start_ns = start_ns;
                 command(&a->workers[i], WORKER_RUN);

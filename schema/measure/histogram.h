@@ -54,7 +54,9 @@ uint64_t histogram_bucket_middle(uint32_t index);
 
 void histogram_snapshot(struct histogram *dst, const struct histogram *live);
 void histogram_add(struct histogram *into, const struct histogram *h);
-/* dst = later - earlier; both from the same live histogram. */
+/* dst = later - earlier; both are snapshots of the same live histogram. A value whose bucket is in a snapshot may not
+ * be in its sum, and the reverse: where the difference of the sums is none that the counts can have, it is the nearest
+ * that they can, within the width of a bucket (1 %) of their own. */
 void histogram_subtract(struct histogram *dst, const struct histogram *later, const struct histogram *earlier);
 uint64_t histogram_total(const struct histogram *h);
 /* Whether it has values in the bucket of the highest (from 99.86 s on), where all that is above it went, too: the

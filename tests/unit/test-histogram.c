@@ -336,6 +336,42 @@ static void base64_vectors(void) {
         }
 }
 
+/* A snapshot that is taken while a value is recorded has its bucket and not its sum, or the reverse where the sum is
+ * read last: what lies between two snapshots has a sum that its counts can have. */
+static void a_value_half_recorded_is_not_in_the_mean(void) {
+        static const struct {
+                bool bucket_first; /* in the earlier snapshot; the sum is read later, and has it */
+                uint64_t values, half_ns, count, sum_ns;
+        } rows[] = {
+                {false, 100, 50 * NSEC_PER_MSEC, 101, 100 * 1000 + 50 * NSEC_PER_MSEC}, /* whole in the later one */
+                {true, 100, 50 * NSEC_PER_MSEC, 100, 100 * 1003},                       /* its sum is too much */
+                {true, 0, 50 * NSEC_PER_MSEC, 0, 0},
+        };
+        struct histogram *live = empty(), *earlier = empty(), *difference = empty();
+        for (size_t i = 0; i < ELEMENTS(rows); i++) {
+                uint32_t bucket = histogram_index(rows[i].half_ns);
+                memset(live, 0, sizeof *live);
+                histogram_record(live, 77);
+                histogram_snapshot(earlier, live);
+                histogram_record(live, rows[i].half_ns);
+                if (rows[i].bucket_first)
+                        earlier->counts[bucket]++;
+                for (uint64_t v = 0; v < rows[i].values; v++)
+                        histogram_record(live, 1000);
+                histogram_subtract(difference, live, earlier);
+                CHECK_UINT(histogram_total(difference), rows[i].count);
+                CHECK_UINT(difference->sum_ns, rows[i].sum_ns);
+                CHECK(histogram_may_sum(difference, difference->sum_ns));
+                earlier->sum_ns += rows[i].half_ns + 10 * NSEC_PER_MSEC; /* the reverse: too little */
+                live->sum_ns += 10 * NSEC_PER_MSEC;
+                histogram_subtract(difference, live, earlier);
+                CHECK(histogram_may_sum(difference, difference->sum_ns));
+        }
+        free(live);
+        free(earlier);
+        free(difference);
+}
+
 int main(void) {
         RUN(buckets_cover_every_value);
         RUN(the_limit_is_reported);
@@ -343,6 +379,7 @@ int main(void) {
         RUN(summary_is_ordered);
         RUN(adding_and_subtracting);
         RUN(a_sum_beyond_64_bits_does_not_wrap);
+        RUN(a_value_half_recorded_is_not_in_the_mean);
         RUN(encoding);
         RUN(decoding_what_the_library_wrote);
         RUN(export_is_the_compressed_form);

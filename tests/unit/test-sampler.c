@@ -129,7 +129,7 @@ static void check_thread(struct fixture *f, uint32_t thread, uint64_t messages) 
 static void samples_come_to_the_window(void) {
         FIXTURE f;
         struct message none;
-        uint64_t begin_ns = util_now_ns() + NSEC_PER_SEC / 2; /* what is taken now is of the first second */
+        uint64_t begin_ns = util_now_ns(), end_ns = begin_ns + NSEC_PER_SEC; /* later than what is taken between */
         CHECK(fixture_open(&f, true));
         work(0, 1000, 9);
         work(1, 2000, 9);
@@ -141,7 +141,7 @@ static void samples_come_to_the_window(void) {
         CHECK_INT(sampler_take(f.sampler), 0);
         work(0, 5, 100);
         workers[0].eagain = 1;
-        CHECK_INT(sampler_close(f.sampler, begin_ns, &window), 0);
+        CHECK_INT(sampler_close(f.sampler, end_ns, &window), 0);
         const struct want first[] = {{0, 0, 0, 10, 20, 0}, {1, 0, 0, 30, 40, 3}},
                           last[] = {{0, 0, 0, 5, 100, 1}, {1, 0, 0, 0, 0, 0}};
         for (size_t i = 0; i < 2 && !check_case_failed; i++)
@@ -154,7 +154,7 @@ static void samples_come_to_the_window(void) {
                 check_thread(&f, 1, 30);
         CHECK(!check_case_failed && !receive(&f, &none));
         CHECK_UINT(window.messages, 45);
-        CHECK_UINT(window.window_ns, 0); /* it was closed at the instant that it was opened at */
+        CHECK_UINT(window.window_ns, NSEC_PER_SEC);
         CHECK_UINT(window.counters.usage.eagain, 4);
 }
 
@@ -173,22 +173,36 @@ static void intervals_are_as_given(void) {
         CHECK_UINT(window.messages, 1);
 }
 
-/* The leader takes a second's sample after the last message, before it closes the window at that message. */
-static void a_window_may_end_before_its_last_sample(void) {
+/* A second's sample is due after the last message, before the leader closes the window at that message: what is left
+ * is the closing sample's, so that the samples come to the window. */
+static void nothing_is_taken_after_the_last_message(void) {
         FIXTURE f;
         CHECK(fixture_open(&f, true));
         uint64_t begin_ns = util_now_ns();
         CHECK_INT(sampler_open(f.sampler, begin_ns, begin_ns), 0);
+        workers[1].ended = 1;
+        CHECK_INT(sampler_take(f.sampler), 0); /* the first one's loop is not over */
+        struct message m;
+        uint64_t first_ns = 0;
+        for (uint32_t i = 0; i < THREADS; i++) {
+                CHECK(receive(&f, &m));
+                first_ns = m.sample.interval_ns;
+                message_deinit(&m);
+        }
         work(0, 1, 7);
-        uint64_t last_ns = util_now_ns();
+        workers[0].ended = 1;
+        uint64_t last_ns = util_now_ns(), rest_ns = last_ns - begin_ns - first_ns;
+        CHECK_INT(sampler_part(f.sampler), 0);
         CHECK_INT(sampler_take(f.sampler), 0);
         CHECK_INT(sampler_close(f.sampler, last_ns, &window), 0);
         CHECK_UINT(window.window_ns, last_ns - begin_ns);
         CHECK_UINT(window.messages, 1);
-        const struct want want[] = {{0, 0, 0, 1, 7, 0}, {1, 0, 0, 0, 0, 0}, {0, 0, 1, 0, 0, 0}, {1, 0, 1, 0, 0, 0}};
+        const struct want want[] = {{0, 0, rest_ns, 1, 7, 0}, {1, 0, rest_ns, 0, 0, 0}};
         for (size_t i = 0; i < ELEMENTS(want) && !check_case_failed; i++)
                 check_sample(&f, &want[i]);
         CHECK(!check_case_failed);
+        CHECK_UINT(parts.n, 1);
+        CHECK_UINT(parts.list[0].interval_ns, rest_ns);
 }
 
 /* By the clock, intervals lie end to end: their sum is the window. */
@@ -311,17 +325,18 @@ static void without_samples_the_totals_are_there(void) {
         FIXTURE f;
         CHECK(fixture_open(&f, false));
         work(1, 7, 0);
-        CHECK_INT(sampler_open(f.sampler, 1000, 1000), 0);
+        uint64_t begin_ns = util_now_ns();
+        CHECK_INT(sampler_open(f.sampler, begin_ns, begin_ns), 0);
         work(0, 10, 0);
         CHECK_INT(sampler_take(f.sampler), 0);
         work(1, 20, 0);
-        CHECK_INT(sampler_close(f.sampler, 3000, &window), 0);
+        CHECK_INT(sampler_close(f.sampler, begin_ns + NSEC_PER_SEC, &window), 0);
         check_thread(&f, 0, 10);
         if (!check_case_failed)
                 check_thread(&f, 1, 20);
         CHECK(!check_case_failed);
         CHECK_UINT(window.messages, 30);
-        CHECK_UINT(window.window_ns, 2000);
+        CHECK_UINT(window.window_ns, NSEC_PER_SEC);
 }
 
 static void a_thread_that_is_gone_fails_the_run(void) {
@@ -353,7 +368,7 @@ static void kernels_threads_are_observed(void) {
 int main(void) {
         RUN(samples_come_to_the_window);
         RUN(intervals_are_as_given);
-        RUN(a_window_may_end_before_its_last_sample);
+        RUN(nothing_is_taken_after_the_last_message);
         RUN(intervals_lie_end_to_end);
         RUN(parts_are_of_all_threads);
         RUN(parts_that_fill_a_packet_are_sent);
