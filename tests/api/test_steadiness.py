@@ -13,25 +13,30 @@ from agents import wait_agents, wait_window
 SECONDS = 6
 STOPPED = (2.65, 1.5)  # from the window's begin, and for how long: two whole seconds begin in it
 TENTH = 0.1
+TRIES = 3  # a busy machine stands still by itself, too
 HARDLY = 0.2  # of the usual: what a stop leaves, and nothing else
 
 
 def run_of(daemon, unix, spec, stop=None):
     log_from = daemon.log.stat().st_size
+    """The run, and from when to when its agent was stopped, in seconds from the window's begin."""
     experiment = unix.post(spec | {"duration_seconds": SECONDS, "warmup_seconds": 0})
+    stopped = None
     if stop:
         wait_window(daemon, unix, experiment, log_from)
         pid = wait_agents(daemon, 2)[stop]
         time.sleep(STOPPED[0])
         os.kill(pid, signal.SIGSTOP)
+        stopped = [time.monotonic_ns()]
         try:
             time.sleep(STOPPED[1])
         finally:
+            stopped.append(time.monotonic_ns())
             os.kill(pid, signal.SIGCONT)
     experiment = unix.wait_final(experiment["id"])
     assert experiment["state"] == "done", experiment
     (run,) = unix.items(f"/experiments/{experiment['id']}/runs")
-    return run
+    return run, stopped and [(at - run["result"]["begin_ns"]) / 1e9 for at in stopped]
 
 
 def series_of(run, figure):
@@ -56,18 +61,20 @@ def dips_of(series):
 @pytest.mark.parametrize("transport, stop", [("pipe", "sender"), ("pipe", "receiver"), ("shm-posix", "sender")])
 def test_a_dip_in_mid_window_is_found(daemon, unix, transport, stop):
     spec = {"workload": "stream", "transport": transport, "message_size": 4096}
-    run = run_of(daemon, unix, spec, stop)
-    result = run["result"]
-    assert result["steady"] is False, run["result"]["steadiness"]
-    assert "no_steady_state" in run["flags"]
-    series = series_of(run, "messages_per_second")
-    assert series["measured_by"] == "receiver"
-    assert series["class"] == "no-steady-state"
-    dips = dips_of(series)  # the machine may have stood still besides
-    assert dips, series
-    dip = min(dips, key=lambda segment: abs(segment["begin_seconds"] - STOPPED[0]))
-    assert dip["begin_seconds"] == pytest.approx(STOPPED[0], abs=0.4)
-    assert dip["end_seconds"] - dip["begin_seconds"] == pytest.approx(STOPPED[1], abs=2 * TENTH)
+    for _ in range(TRIES):
+        run, stopped = run_of(daemon, unix, spec, stop)
+        result = run["result"]
+        assert result["steady"] is False, run["result"]["steadiness"]
+        assert "no_steady_state" in run["flags"]
+        series = series_of(run, "messages_per_second")
+        assert series["measured_by"] == "receiver"
+        assert series["class"] == "no-steady-state"
+        dips = dips_of(series)  # the machine may have stood still besides
+        assert dips, series
+        dip = min(dips, key=lambda segment: abs(segment["begin_seconds"] - stopped[0]))
+        if [dip["begin_seconds"], dip["end_seconds"]] == pytest.approx(stopped, abs=2 * TENTH):
+            break
+    assert [dip["begin_seconds"], dip["end_seconds"]] == pytest.approx(stopped, abs=2 * TENTH)
     fall = next(c for c in series["changes"] if c["to"] == dip["mean"])
     assert fall["second"] == int(fall["at_seconds"])
     assert fall["at_ns"] == pytest.approx(result["begin_ns"] + fall["at_seconds"] * 1e9, abs=50e6)
@@ -77,9 +84,9 @@ def test_a_dip_in_mid_window_is_found(daemon, unix, transport, stop):
 
 
 def test_a_run_without_one_has_none(daemon, unix):
-    """On a machine so busy that a run stands still by itself it has one: up to three tries."""
-    for _ in range(3):
-        run = run_of(daemon, unix, {"workload": "stream", "transport": "pipe", "message_size": 4096})
+    """On a machine so busy that a run stands still by itself it has one."""
+    for _try in range(TRIES):
+        run, _ = run_of(daemon, unix, {"workload": "stream", "transport": "pipe", "message_size": 4096})
         series = series_of(run, "messages_per_second")
         assert series["segments"][0]["begin_seconds"] == 0
         assert series["segments"][-1]["end_seconds"] == SECONDS
@@ -93,7 +100,7 @@ def test_a_run_without_one_has_none(daemon, unix):
 @pytest.mark.parametrize("workload", ["pingpong", "syscall"])
 def test_latency_is_judged_where_there_is_one(daemon, unix, workload):
     spec = {"workload": workload} | ({"transport": "pipe", "message_size": 64} if workload == "pingpong" else {})
-    run = run_of(daemon, unix, spec)
+    run, _ = run_of(daemon, unix, spec)
     series = series_of(run, "latency_p50_ns")
     assert series["measured_by"] == run["agents"][0]["role"]
     latency = run["result"]["latency_ns"]
@@ -104,7 +111,7 @@ def test_latency_is_judged_where_there_is_one(daemon, unix, workload):
 @pytest.mark.parametrize("stop", ["sender", "receiver"])
 def test_the_seconds_are_those_of_the_clock(daemon, unix, stop):
     began = time.time()
-    run = run_of(daemon, unix, {"workload": "stream", "transport": "pipe", "message_size": 4096}, stop)
+    run, _ = run_of(daemon, unix, {"workload": "stream", "transport": "pipe", "message_size": 4096}, stop)
     ended = time.time()
     result = run["result"]
     assert began < datetime.fromisoformat(result["begun_at"]).timestamp() < ended - SECONDS + 1
