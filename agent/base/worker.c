@@ -31,7 +31,7 @@ bool workers_resting(const struct agent *a) {
 
 bool workers_ended(const struct agent *a) {
         for (uint32_t i = 0; i < a->n_workers; i++)
-                if (!__atomic_load_n(&a->workers[i].ended, __ATOMIC_SEQ_CST))
+                if (__atomic_load_n(&a->workers[i].stage, __ATOMIC_SEQ_CST) != WORKER_ENDED)
                         return false;
         return true;
 }

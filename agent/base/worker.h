@@ -43,6 +43,7 @@ struct worker_source {
 };
 
 enum worker_command { WORKER_RUN, WORKER_PROBE, WORKER_QUIT };
+enum worker_stage { WORKER_DUE, WORKER_LOOPS, WORKER_ENDED };
 
 struct worker {
         /* The worker writes these; they only grow, and are accessed relaxed. */
@@ -83,8 +84,10 @@ struct worker {
         sem_t go;
         enum worker_command command;
         uint64_t start_ns;    /* when the next loop begins */
-        uint32_t ended;       /* atomic: 1 = the last loop ended, and finished_ns is not earlier than this was seen */
+        uint32_t stage;       /* atomic: a worker_stage, of the last loop */
         uint64_t finished_ns; /* when the last loop ended; for a worker at rest */
+        uint64_t cpu_ns;      /* atomic: the thread's CPU time in the loops that ended */
+        uint64_t cpu_base_ns; /* of one that loops: its CPU time less this is that in all loops */
         uint32_t resting;     /* atomic: 1 = at rest, and its results can be read */
         struct failure failure;
         struct thread_proof proof;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Reads the kernel's counters. CPU time is exact to the nanosecond, from each thread's clock. */
+/* Reads the kernel's counters. CPU time is exact to the nanosecond, from each thread's clock, and of its loops. */
 
 #include "agent/measure/usage.h"
 
@@ -104,9 +104,18 @@ static void add_worker(struct usage *u, const struct worker *w) {
         u->enobufs += load(&w->enobufs);
 }
 
+/* The share of a thread's CPU time that it spent in its loops: until a counted window begins it spins, and behind the
+ * last message it proves its pages. */
+static uint64_t in_loops(const struct worker *w, uint64_t cpu_ns) {
+        bool loops = __atomic_load_n(&w->stage, __ATOMIC_ACQUIRE) == WORKER_LOOPS;
+        uint64_t ended_ns = load(&w->cpu_ns);
+        return loops && cpu_ns > w->cpu_base_ns + ended_ns ? cpu_ns - w->cpu_base_ns : ended_ns;
+}
+
 int usage_take(struct agent *a, uint32_t thread, struct usage *ret) {
         const struct worker *w = &a->workers[thread];
         struct usage u = kernel_threads_usage(a, thread);
+        uint64_t kernel_ns = u.cpu_ns;
         u.zerocopy = w->is_notified;
         u.parts_unseen = w->parts_unseen;
         add_worker(&u, w);
@@ -114,6 +123,7 @@ int usage_take(struct agent *a, uint32_t thread, struct usage *ret) {
         if (r < 0)
                 return failure_set(&a->failure, -r, "the counters of thread %" PRIu32 " cannot be read: %s", thread,
                                    strerrordesc_np(-r));
+        u.cpu_ns = kernel_ns + in_loops(w, u.cpu_ns - kernel_ns);
         *ret = u;
         return 0;
 }

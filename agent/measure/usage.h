@@ -18,8 +18,8 @@
 
 struct agent;
 
-/* The counters of a worker since its thread began, with its rings' threads as of the last kernel_threads_look(). 0;
- * negative errno with a->failure. */
+/* The counters of a worker since its thread began (CPU time: in its loops), with its rings' threads as of the last
+ * kernel_threads_look(). 0; negative errno with a->failure. */
 int usage_take(struct agent *a, uint32_t thread, struct usage *ret);
 /* *u += the kernel's counters of a thread of this process since its start: CPU time, switches, faults, migrations. 0 or
  * negative errno. */

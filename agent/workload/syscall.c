@@ -3,7 +3,7 @@
 /*
  * One process that makes system calls or vDSO calls: nanoseconds per call. A message is a call. Calls are timed in
  * batches, so that the clock's own cost is negligible: the histogram holds the means of batches, rounded to a
- * nanosecond, and the daemon computes the cost per call from the window and the count, which are exact.
+ * nanosecond, and the daemon computes the cost per call from the CPU time and the count, which are exact.
  *
  * glibc cached getpid() before 2.25; its row measures the C library in use.
  */

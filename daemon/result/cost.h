@@ -4,7 +4,7 @@
 
 /*
  * The cost of one call or one context switch: the figure of the workloads that move no data, from a report's exact
- * count and window.
+ * count, and its CPU time or window.
  */
 
 #include "schema/protocol/protocol.h"

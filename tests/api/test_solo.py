@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from client import PATIENCE_SECONDS
+from disturb import Disturber
 
 CALLS = ["getpid", "getpid-libc", "clock-gettime-vdso", "clock-gettime-syscall", "read-zero"]
 
@@ -48,7 +49,7 @@ def test_system_calls(unix):
         assert result["messages"] == 50000 and result["bytes"] == 0
         assert result["throughput_bytes_per_second"] is None and result["throughput_bytes_per_second_reason"]
         assert result["cost_of"] == "call"
-        assert result["cost_ns"] == result["window_ns"] / 50000
+        assert result["cost_ns"] == result["counters"]["initiator"]["task_clock_ns"] / 50000
         assert result["latency_ns"]["kind"] == "call"
         # of batches: the clock is not read for each call
         assert result["latency_ns"]["count"] == 50000 / run["agents"][0]["effective"]["batch_calls"]
@@ -59,6 +60,19 @@ def test_system_calls(unix):
     sources = [row["effective"].get("clocksource") for row in rows]
     assert sources == [clocksource if call.startswith("clock") else None for call in CALLS]
     assert all(row["cost_ns"]["median"] > 0 and row["throughput_bytes_per_second"] is None for row in rows)
+
+
+def test_a_call_costs_no_more_beside_another_program(unix, tmp_path):
+    """One that has its turns on the same CPU: the window has them, the cost of a call has not."""
+    cpu = max(os.sched_getaffinity(0))
+    spec = {"workload": "syscall", "placement": {"initiator": {"cpu": cpu}}, "duration_seconds": 1, "warmup_seconds": 0}
+    disturber = Disturber("spinner", cpu, tmp_path / "records")
+    try:
+        (run,) = runs_of(unix, finish(unix, spec))
+    finally:
+        disturber.end()
+    result = run["result"]
+    assert 0 < result["cost_ns"] < 0.75 * result["window_ns"] / result["messages"]
 
 
 def test_context_switches(unix):

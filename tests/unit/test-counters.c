@@ -64,6 +64,7 @@ static void fixture_init(struct fixture *f, const struct perf_source *source) {
         for (unsigned i = 0; i < THREADS; i++) {
                 f->workers[i].thread = pthread_self();
                 f->workers[i].tid = (pid_t) syscall(SYS_gettid);
+                f->workers[i].stage = WORKER_LOOPS;
         }
         CHECK(counters_new(&f->agent, source, &f->counters) == 0);
 }

@@ -9,9 +9,13 @@
 #include "tests/unit/check.h"
 #include "tests/unit/effective.h"
 
+/* Of a run that had half of the CPU, while another program had the other half. */
 static int cost(const struct point *p, uint64_t window_ns, uint64_t messages, const char *effective, char **ret) {
         EFFECTIVE *in_force = effective_of(effective);
-        const struct message_report m = {.window_ns = window_ns, .messages = messages, .effective = in_force};
+        const struct message_report m = {.window_ns = window_ns,
+                                         .messages = messages,
+                                         .effective = in_force,
+                                         .counters.usage.cpu_ns = window_ns / 2};
         struct json_writer w;
         *ret = NULL;
         json_writer_init(&w);
@@ -24,11 +28,11 @@ static int cost(const struct point *p, uint64_t window_ns, uint64_t messages, co
         return r;
 }
 
-static void a_call_is_a_share_of_the_window(void) {
+static void a_call_is_a_share_of_the_cpu_time(void) {
         const struct point p = {.workload = WORKLOAD_SYSCALL};
         _cleanup_free_ char *text = NULL;
         CHECK_INT(cost(&p, 1000000000, 8000000, "{}", &text), 0);
-        CHECK_STRING(text, "{\"cost_ns\":125,\"cost_of\":\"call\"}");
+        CHECK_STRING(text, "{\"cost_ns\":62.5,\"cost_of\":\"call\"}");
 }
 
 /* A round of 4 processes is 4 hops; a hop is a switch and what the pipe costs without one. */
@@ -68,7 +72,7 @@ static void an_overhead_that_is_not_reported(void) {
 }
 
 int main(void) {
-        RUN(a_call_is_a_share_of_the_window);
+        RUN(a_call_is_a_share_of_the_cpu_time);
         RUN(a_switch_is_a_hop_without_its_pipe);
         RUN(workloads_that_move_data_have_none);
         RUN(an_overhead_that_is_not_reported);

@@ -180,7 +180,7 @@ static void nothing_is_taken_after_the_last_message(void) {
         CHECK(fixture_open(&f, true));
         uint64_t begin_ns = util_now_ns();
         CHECK_INT(sampler_open(f.sampler, begin_ns, begin_ns), 0);
-        workers[1].ended = 1;
+        workers[1].stage = WORKER_ENDED;
         CHECK_INT(sampler_take(f.sampler), 0); /* the first one's loop is not over */
         struct message m;
         uint64_t first_ns = 0;
@@ -190,7 +190,7 @@ static void nothing_is_taken_after_the_last_message(void) {
                 message_deinit(&m);
         }
         work(0, 1, 7);
-        workers[0].ended = 1;
+        workers[0].stage = WORKER_ENDED;
         uint64_t last_ns = util_now_ns(), rest_ns = last_ns - begin_ns - first_ns;
         CHECK_INT(sampler_part(f.sampler), 0);
         CHECK_INT(sampler_take(f.sampler), 0);

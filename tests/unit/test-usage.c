@@ -110,6 +110,7 @@ static void take_this_thread(struct usage *ret) {
         agent.workers = workers;
         agent.n_workers = 2;
         workers[1].tid = (pid_t) syscall(SYS_gettid);
+        workers[1].stage = WORKER_LOOPS;
         workers[1].eagain = 3;
         workers[1].partial_sends = 4;
         memset(ret, 0xa5, sizeof *ret);
@@ -134,6 +135,34 @@ static void this_threads_accounts_grow(void) {
         uint64_t own_ns = (uint64_t) (b.tv_sec - a.tv_sec) * NSEC_PER_SEC + (uint64_t) b.tv_nsec - (uint64_t) a.tv_nsec;
         CHECK(d.cpu_ns >= own_ns); /* the same clock, read outside of the two readings here */
         CHECK(d.migrations_error || d.migrations < 1000000);
+}
+
+/* Before its loop and behind it a thread has CPU time that is none of its messages'. */
+static void only_loops_have_cpu_time(void) {
+        static const struct {
+                enum worker_stage stage;
+                uint64_t base_ns, ended_ns;
+                bool grows;
+        } rows[] = {
+                {WORKER_DUE, 0, 7, false},
+                {WORKER_ENDED, 0, 7, false},
+                {WORKER_LOOPS, 0, 0, true},
+                {WORKER_LOOPS, UINT64_MAX / 2, 7, false}, /* read before the loop began, and seen after it */
+        };
+        for (size_t i = 0; i < ELEMENTS(rows); i++) {
+                struct usage u;
+                memset(&agent, 0, sizeof agent);
+                memset(workers, 0, sizeof workers);
+                agent.workers = workers;
+                agent.n_workers = 1;
+                workers[0].tid = (pid_t) syscall(SYS_gettid);
+                workers[0].stage = rows[i].stage;
+                workers[0].cpu_base_ns = rows[i].base_ns;
+                workers[0].cpu_ns = rows[i].ended_ns;
+                CHECK_INT(usage_take(&agent, 0, &u), 0);
+                if (rows[i].grows ? u.cpu_ns <= rows[i].ended_ns : u.cpu_ns != rows[i].ended_ns)
+                        CHECK_FAIL("row %zu has %" PRIu64 " ns", i, u.cpu_ns);
+        }
 }
 
 /* More than this thread may be charged with for time that the hypervisor took away. */
@@ -177,6 +206,7 @@ int main(void) {
         RUN(nulls_have_their_reasons);
         RUN(zero_copy_has_its_fraction);
         RUN(this_threads_accounts_grow);
+        RUN(only_loops_have_cpu_time);
         RUN(another_thread_is_not_counted);
         RUN(a_thread_that_is_not_there);
         return check_end();
