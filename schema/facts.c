@@ -1,79 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 
-/* See facts.h. Source of the choices: Documentation/admin-guide/mm/transhuge.rst. */
+/* See facts.h. */
 
 #include "schema/facts.h"
 
 const struct fact_row fact_rows[FACT_COUNT] = {
-        [FACT_HOSTNAME] = {"hostname", FACT_TEXT, {}},
-        [FACT_KERNEL_RELEASE] = {"kernel_release", FACT_TEXT, {}},
-        [FACT_KERNEL_VERSION] = {"kernel_version", FACT_TEXT, {}},
-        [FACT_KERNEL_CMDLINE] = {"kernel_cmdline", FACT_TEXT, {}},
-        [FACT_BOOT_ID] = {"boot_id", FACT_TEXT, {}},
-        [FACT_CLOCKSOURCE] = {"clocksource", FACT_TEXT, {}},
-        [FACT_SMT] = {"smt", FACT_TEXT, {}},
-        [FACT_THP] = {"transparent_hugepage", FACT_CHOICE, {"always", "madvise", "never"}},
-        [FACT_THP_DEFRAG] = {"transparent_hugepage_defrag",
-                             FACT_CHOICE,
-                             {"always", "defer", "defer+madvise", "madvise", "never"}},
-        [FACT_THP_SHMEM] = {"transparent_hugepage_shmem",
-                            FACT_CHOICE,
-                            {"always", "within_size", "advise", "never", "deny", "force"}},
-        [FACT_CPUIDLE_DRIVER] = {"cpuidle_driver", FACT_TEXT, {}},
-        [FACT_SCHED_EXT] = {"sched_ext", FACT_TEXT, {}},
-        [FACT_SCHED_EXT_OPS] = {"sched_ext_ops", FACT_TEXT, {}},
-        [FACT_SCHED_BASE_SLICE] = {"sched_base_slice_ns", FACT_NUMBER, {}},
-        [FACT_ISOLATED_CPUS] = {"isolated_cpus", FACT_TEXT, {}},
-        [FACT_NOHZ_FULL_CPUS] = {"nohz_full_cpus", FACT_TEXT, {}},
-        [FACT_IRQ_DEFAULT_AFFINITY] = {"irq_default_affinity", FACT_TEXT, {}},
-        [FACT_LSM] = {"lsm", FACT_TEXT, {}},
-        [FACT_NUMA_BALANCING] = {"numa_balancing", FACT_NUMBER, {}},
-        [FACT_RANDOMIZE_VA_SPACE] = {"randomize_va_space", FACT_NUMBER, {}},
-        [FACT_SWAPPINESS] = {"swappiness", FACT_NUMBER, {}},
-        [FACT_OVERCOMMIT_MEMORY] = {"overcommit_memory", FACT_NUMBER, {}},
-        [FACT_ZONE_RECLAIM_MODE] = {"zone_reclaim_mode", FACT_NUMBER, {}},
-        [FACT_NR_HUGEPAGES] = {"nr_hugepages", FACT_NUMBER, {}},
-        [FACT_NMI_WATCHDOG] = {"nmi_watchdog", FACT_NUMBER, {}},
-        [FACT_SCHED_AUTOGROUP] = {"sched_autogroup_enabled", FACT_NUMBER, {}},
-        [FACT_PERF_EVENT_PARANOID] = {"perf_event_paranoid", FACT_NUMBER, {}},
-        [FACT_PIPE_MAX_SIZE] = {"pipe_max_size", FACT_NUMBER, {}},
-        [FACT_PIPE_USER_PAGES_SOFT] = {"pipe_user_pages_soft", FACT_NUMBER, {}},
-        [FACT_MSGMAX] = {"msgmax", FACT_NUMBER, {}},
-        [FACT_MSGMNB] = {"msgmnb", FACT_NUMBER, {}},
-        [FACT_SHMMAX] = {"shmmax", FACT_TEXT, {}}, /* 2^64 - 2^24 by default: more than int64_t holds */
-        [FACT_MQUEUE_MSG_MAX] = {"mqueue_msg_max", FACT_NUMBER, {}},
-        [FACT_MQUEUE_MSGSIZE_MAX] = {"mqueue_msgsize_max", FACT_NUMBER, {}},
-        [FACT_WMEM_MAX] = {"wmem_max", FACT_NUMBER, {}},
-        [FACT_WMEM_DEFAULT] = {"wmem_default", FACT_NUMBER, {}},
-        [FACT_RMEM_MAX] = {"rmem_max", FACT_NUMBER, {}},
-        [FACT_RMEM_DEFAULT] = {"rmem_default", FACT_NUMBER, {}},
-        [FACT_OPTMEM_MAX] = {"optmem_max", FACT_NUMBER, {}},
-        [FACT_TCP_WMEM] = {"tcp_wmem", FACT_TEXT, {}},
-        [FACT_TCP_RMEM] = {"tcp_rmem", FACT_TEXT, {}},
-        [FACT_TCP_CONGESTION_CONTROL] = {"tcp_congestion_control", FACT_TEXT, {}},
-        [FACT_LOOPBACK_MTU] = {"loopback_mtu", FACT_NUMBER, {}},
-        [FACT_IO_URING_DISABLED] = {"io_uring_disabled", FACT_NUMBER, {}},
-        [FACT_MACHINE] = {"machine", FACT_TEXT, {}},
-        [FACT_CPU_MODEL] = {"cpu_model", FACT_TEXT, {}},
-        [FACT_MICROCODE] = {"microcode", FACT_TEXT, {}},
-        [FACT_VIRTUALIZATION] = {"virtualization", FACT_TEXT, {}},
-        [FACT_CPUFREQ_DRIVER] = {"cpufreq_driver", FACT_TEXT, {}},
-        [FACT_CPUFREQ_GOVERNOR] = {"cpufreq_governor", FACT_TEXT, {}},
-        [FACT_CPUFREQ_MIN_KHZ] = {"cpufreq_min_khz", FACT_TEXT, {}}, /* perhaps another for some CPUs */
-        [FACT_CPUFREQ_MAX_KHZ] = {"cpufreq_max_khz", FACT_TEXT, {}},
-        [FACT_CPUFREQ_ENERGY_PREFERENCE] = {"cpufreq_energy_preference", FACT_TEXT, {}},
-        [FACT_CPUIDLE_STATES] = {"cpuidle_states", FACT_TEXT, {}},
-        [FACT_TURBO] = {"turbo", FACT_CHOICE, {"on", "off"}},
-        [FACT_CPUIDLE_GOVERNOR] = {"cpuidle_governor", FACT_TEXT, {}},
-        [FACT_PREEMPTION] = {"preemption", FACT_TEXT, {}},
-        [FACT_RCU_NOCBS_CPUS] = {"rcu_nocbs_cpus", FACT_TEXT, {}},
-        [FACT_CGROUP_CPU_LIMIT] = {"cgroup_cpu_limit", FACT_TEXT, {}},
-        [FACT_GLIBC] = {"glibc", FACT_TEXT, {}},
+#define ROW(id, name, form, in_bundle, comparable, path, description, ...)                                             \
+        [FACT_##id] = {name, FACT_##form, comparable, path, description, {__VA_ARGS__}},
+        FACTS(ROW)
+#undef ROW
 };
 
 const struct fact_row build_rows[BUILD_COUNT] = {
-        [BUILD_VERSION] = {"version", FACT_TEXT, {}},
-        [BUILD_COMMIT] = {"commit", FACT_TEXT, {}}, /* as git describes it */
-        [BUILD_DAEMON_SHA256] = {"daemon_sha256", FACT_SHA256, {}},
-        [BUILD_AGENT_SHA256] = {"agent_sha256", FACT_SHA256, {}},
+        [BUILD_VERSION] = {.name = "version", .form = FACT_TEXT},
+        [BUILD_COMMIT] = {.name = "commit", .form = FACT_TEXT}, /* as git describes it */
+        [BUILD_DAEMON_SHA256] = {.name = "daemon_sha256", .form = FACT_SHA256},
+        [BUILD_AGENT_SHA256] = {.name = "agent_sha256", .form = FACT_SHA256},
 };

@@ -5,6 +5,7 @@
 #include "api/handle/bundle-fields.h"
 
 #include "daemon/service/service.h"
+#include "schema/facts.h"
 #include "schema/json/canonical.h"
 #include "schema/util.h"
 
@@ -50,62 +51,10 @@ static const struct bundle_field texts[] = {OTHERS(BUNDLE_TEXT), END};
 
 /* The host, where it is a machine of a make that has settings: not its name, identities, addresses, times or loads. */
 static const struct bundle_field facts[] = {
-        {"kernel_release", BUNDLE_RELEASE, NULL},
-        {"kernel_cmdline", BUNDLE_CMDLINE, NULL},
-        PLAIN("clocksource"),
-        PLAIN("smt"),
-        PLAIN("transparent_hugepage"),
-        PLAIN("transparent_hugepage_defrag"),
-        PLAIN("transparent_hugepage_shmem"),
-        PLAIN("cpuidle_driver"),
-        PLAIN("sched_ext"),
-        COUNT("sched_base_slice_ns"),
-        PLAIN("isolated_cpus"),
-        PLAIN("nohz_full_cpus"),
-        PLAIN("irq_default_affinity"),
-        PLAIN("lsm"),
-        COUNT("numa_balancing"),
-        COUNT("randomize_va_space"),
-        COUNT("swappiness"),
-        COUNT("overcommit_memory"),
-        COUNT("zone_reclaim_mode"),
-        COUNT("nr_hugepages"),
-        COUNT("nmi_watchdog"),
-        COUNT("sched_autogroup_enabled"),
-        NUMBER("perf_event_paranoid"),
-        COUNT("pipe_max_size"),
-        COUNT("pipe_user_pages_soft"),
-        COUNT("msgmax"),
-        COUNT("msgmnb"),
-        PLAIN("shmmax"),
-        COUNT("mqueue_msg_max"),
-        COUNT("mqueue_msgsize_max"),
-        COUNT("wmem_max"),
-        COUNT("wmem_default"),
-        COUNT("rmem_max"),
-        COUNT("rmem_default"),
-        COUNT("optmem_max"),
-        PLAIN("tcp_wmem"),
-        PLAIN("tcp_rmem"),
-        PLAIN("tcp_congestion_control"),
-        COUNT("loopback_mtu"),
-        COUNT("io_uring_disabled"),
-        {"cpu_model", BUNDLE_TEXT, NULL},
-        PLAIN("microcode"),
-        {"virtualization", BUNDLE_MAKE, NULL},
-        PLAIN("cpufreq_driver"),
-        PLAIN("cpufreq_governor"),
-        PLAIN("cpufreq_min_khz"),
-        PLAIN("cpufreq_max_khz"),
-        PLAIN("cpufreq_energy_preference"),
-        PLAIN("cpuidle_states"),
-        PLAIN("turbo"),
-        PLAIN("cpuidle_governor"),
-        PLAIN("preemption"),
-        PLAIN("rcu_nocbs_cpus"),
-        PLAIN("cgroup_cpu_limit"),
-        PLAIN("glibc"),
-        OBJECT("mitigations", texts),
+#define ROW(id, name, form, in_bundle, ...) {name, BUNDLE_##in_bundle, NULL},
+        FACTS(ROW)
+#undef ROW
+                OBJECT("mitigations", texts),
         COUNT("memory_total_bytes"),
         END,
 };

@@ -6,6 +6,7 @@
 
 #include "api/handle/routes.h"
 #include "api/http/text.h"
+#include "schema/facts.h"
 #include "schema/figures.h"
 #include "schema/json/json.h"
 #include "schema/spec/axes.h"
@@ -357,6 +358,32 @@ static void put_figures(struct json_writer *w) {
         json_object_end(w);
 }
 
+/* What is known of a host before it does anything, each null for a reason. */
+static void put_facts(struct json_writer *w) {
+        json_put_key(w, "HostFacts");
+        json_object_begin(w);
+        json_member_string(w, "type", "object");
+        json_put_key(w, "properties");
+        json_object_begin(w);
+        for (enum fact_name i = 0; i < FACT_COUNT; i++) {
+                const struct fact_row *row = &fact_rows[i];
+                json_put_key(w, row->name);
+                json_object_begin(w);
+                if (row->description)
+                        json_member_string(w, "description", row->description);
+                json_member_raw(w, "type",
+                                row->form == FACT_NUMBER ? "[\"integer\", \"null\"]" : "[\"string\", \"null\"]");
+                json_object_end(w);
+        }
+        json_object_end(w);
+        json_put_key(w, "required");
+        json_array_begin(w);
+        for (enum fact_name i = 0; i < FACT_COUNT; i++)
+                json_put_string(w, fact_rows[i].name);
+        json_array_end(w);
+        json_object_end(w);
+}
+
 static int put_components(struct json_writer *w) {
         json_put_key(w, "components");
         json_object_begin(w);
@@ -371,6 +398,7 @@ static int put_components(struct json_writer *w) {
                 return k;
         put_axis_name(w);
         put_figures(w);
+        put_facts(w);
         json_object_end(w);
         json_member_raw(
                 w, "responses",

@@ -51,69 +51,21 @@ static int add_read(const struct hostfs *h, struct environment *e, enum fact_nam
         return 0;
 }
 
-static const struct {
-        enum fact_name name;
-        const char *path;
-} files[] = {
-        {FACT_HOSTNAME, "/proc/sys/kernel/hostname"},
-        {FACT_KERNEL_RELEASE, "/proc/sys/kernel/osrelease"},
-        {FACT_KERNEL_VERSION, "/proc/sys/kernel/version"},
-        {FACT_KERNEL_CMDLINE, "/proc/cmdline"},
-        {FACT_BOOT_ID, "/proc/sys/kernel/random/boot_id"},
-        {FACT_CLOCKSOURCE, "/sys/devices/system/clocksource/clocksource0/current_clocksource"},
-        {FACT_SMT, "/sys/devices/system/cpu/smt/control"},
-        {FACT_THP, "/sys/kernel/mm/transparent_hugepage/enabled"},
-        {FACT_THP_DEFRAG, "/sys/kernel/mm/transparent_hugepage/defrag"},
-        {FACT_THP_SHMEM, "/sys/kernel/mm/transparent_hugepage/shmem_enabled"},
-        {FACT_CPUIDLE_DRIVER, "/sys/devices/system/cpu/cpuidle/current_driver"},
-        {FACT_SCHED_EXT, "/sys/kernel/sched_ext/state"},
-        {FACT_SCHED_EXT_OPS, "/sys/kernel/sched_ext/root/ops"},
-        {FACT_SCHED_BASE_SLICE, "/sys/kernel/debug/sched/base_slice_ns"},
-        {FACT_ISOLATED_CPUS, "/sys/devices/system/cpu/isolated"},
-        {FACT_NOHZ_FULL_CPUS, "/sys/devices/system/cpu/nohz_full"},
-        {FACT_IRQ_DEFAULT_AFFINITY, "/proc/irq/default_smp_affinity"},
-        {FACT_LSM, "/sys/kernel/security/lsm"},
-        {FACT_NUMA_BALANCING, "/proc/sys/kernel/numa_balancing"},
-        {FACT_RANDOMIZE_VA_SPACE, "/proc/sys/kernel/randomize_va_space"},
-        {FACT_SWAPPINESS, "/proc/sys/vm/swappiness"},
-        {FACT_OVERCOMMIT_MEMORY, "/proc/sys/vm/overcommit_memory"},
-        {FACT_ZONE_RECLAIM_MODE, "/proc/sys/vm/zone_reclaim_mode"},
-        {FACT_NR_HUGEPAGES, "/proc/sys/vm/nr_hugepages"},
-        {FACT_NMI_WATCHDOG, "/proc/sys/kernel/nmi_watchdog"},
-        {FACT_SCHED_AUTOGROUP, "/proc/sys/kernel/sched_autogroup_enabled"},
-        {FACT_PERF_EVENT_PARANOID, "/proc/sys/kernel/perf_event_paranoid"},
-        {FACT_PIPE_MAX_SIZE, "/proc/sys/fs/pipe-max-size"},
-        {FACT_PIPE_USER_PAGES_SOFT, "/proc/sys/fs/pipe-user-pages-soft"},
-        {FACT_MSGMAX, "/proc/sys/kernel/msgmax"},
-        {FACT_MSGMNB, "/proc/sys/kernel/msgmnb"},
-        {FACT_SHMMAX, "/proc/sys/kernel/shmmax"},
-        {FACT_MQUEUE_MSG_MAX, "/proc/sys/fs/mqueue/msg_max"},
-        {FACT_MQUEUE_MSGSIZE_MAX, "/proc/sys/fs/mqueue/msgsize_max"},
-        {FACT_WMEM_MAX, "/proc/sys/net/core/wmem_max"},
-        {FACT_WMEM_DEFAULT, "/proc/sys/net/core/wmem_default"},
-        {FACT_RMEM_MAX, "/proc/sys/net/core/rmem_max"},
-        {FACT_RMEM_DEFAULT, "/proc/sys/net/core/rmem_default"},
-        {FACT_OPTMEM_MAX, "/proc/sys/net/core/optmem_max"},
-        {FACT_TCP_WMEM, "/proc/sys/net/ipv4/tcp_wmem"},
-        {FACT_TCP_RMEM, "/proc/sys/net/ipv4/tcp_rmem"},
-        {FACT_TCP_CONGESTION_CONTROL, "/proc/sys/net/ipv4/tcp_congestion_control"},
-        {FACT_LOOPBACK_MTU, "/sys/class/net/lo/mtu"},
-        {FACT_IO_URING_DISABLED, "/proc/sys/kernel/io_uring_disabled"},
-};
-
 static int take_files(struct hostfs *h, struct environment *e) {
         char line[TEXT_MAX];
-        for (size_t i = 0; i < ELEMENTS(files); i++) {
-                const enum fact_name name = files[i].name;
+        for (enum fact_name name = 0; name < FACT_COUNT; name++) {
+                const char *path = fact_rows[name].path;
                 int r;
+                if (!path)
+                        continue;
                 if (fact_rows[name].form == FACT_NUMBER) {
                         struct fact *f = add_fact(e, name);
-                        r = hostfs_i64(h, &f->number, "%s", files[i].path);
+                        r = hostfs_i64(h, &f->number, "%s", path);
                         if (r < 0)
                                 environment_reason(h, r, f->reason);
                         continue;
                 }
-                r = hostfs_line(h, line, sizeof(line), "%s", files[i].path);
+                r = hostfs_line(h, line, sizeof(line), "%s", path);
                 if (r == 0 && fact_rows[name].form == FACT_CHOICE)
                         r = hostfs_choice(line);
                 for (char *tab = r == 0 ? strchr(line, '\t') : NULL; tab; tab = strchr(tab, '\t'))

@@ -6,6 +6,7 @@
 
 #include "daemon/log.h"
 #include "daemon/result/figure.h"
+#include "schema/facts.h"
 #include "schema/json/json.h"
 #include "schema/json/view.h"
 #include "schema/util.h"
@@ -26,36 +27,15 @@ static const struct {
 };
 _Static_assert(ELEMENTS(limits) <= FINDINGS_LIMITS_MAX, "each has a place in a row");
 
-/* Facts of the environment under which figures are comparable: what the machine and the kernel are, and the settings
- * that move data faster or slower. What a run uses of the others is in its point or in its flags. */
-static const char *const facts[] = {
-        "machine",
-        "cpu_model",
-        "microcode",
-        "virtualization",
-        "kernel_release",
-        "kernel_version",
-        "mitigations",
-        "preemption",
-        "clocksource",
-        "smt",
-        "cpufreq_driver",
-        "cpufreq_governor",
-        "turbo",
-        "cpuidle_driver",
-        "transparent_hugepage",
-        "transparent_hugepage_shmem",
-        "numa_balancing",
-        "sched_ext",
-        "isolated_cpus",
-        "nohz_full_cpus",
-        "cgroup_cpu_limit",
-        "tcp_congestion_control",
-        "loopback_mtu",
-};
-
 /* Members of a spec that are no axes and affect the figures. */
 static const char *const settings[] = {"verify", "chunk", "fresh", "stamp", "transport_options"};
+
+static int put_member(struct json_writer *w, const struct json *object, const char *name) {
+        const struct json *member = json_get(object, name);
+        _cleanup_free_ char *text = member ? json_print(member) : NULL;
+        json_member_raw(w, name, text);
+        return member && !text ? -ENOMEM : 0;
+}
 
 int environment_print(const struct json *environment, char **ret) {
         struct json_writer w;
@@ -64,12 +44,11 @@ int environment_print(const struct json *environment, char **ret) {
                 return -EBADMSG;
         json_writer_init(&w);
         json_object_begin(&w);
-        for (size_t i = 0; r == 0 && i < ELEMENTS(facts); i++) {
-                const struct json *member = json_get(environment, facts[i]);
-                _cleanup_free_ char *text = member ? json_print(member) : NULL;
-                r = member && !text ? -ENOMEM : 0;
-                json_member_raw(&w, facts[i], text);
-        }
+        for (enum fact_name i = 0; r == 0 && i < FACT_COUNT; i++)
+                if (fact_rows[i].comparable)
+                        r = put_member(&w, environment, fact_rows[i].name);
+        if (r == 0)
+                r = put_member(&w, environment, "mitigations");
         json_object_end(&w);
         if (r == 0)
                 r = json_writer_steal(&w, ret, NULL);
