@@ -88,6 +88,7 @@ struct worker {
         uint64_t finished_ns; /* when the last loop ended; for a worker at rest */
         uint64_t cpu_ns;      /* atomic: the thread's CPU time in the loops that ended */
         uint64_t cpu_base_ns; /* of one that loops: its CPU time less this is that in all loops */
+        uint64_t cpu_seen_ns; /* the leader's own: what it has counted of it */
         uint32_t resting;     /* atomic: 1 = at rest, and its results can be read */
         struct failure failure;
         struct thread_proof proof;

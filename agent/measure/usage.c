@@ -105,15 +105,17 @@ static void add_worker(struct usage *u, const struct worker *w) {
 }
 
 /* The share of a thread's CPU time that it spent in its loops: until a counted window begins it spins, and behind the
- * last message it proves its pages. */
-static uint64_t in_loops(const struct worker *w, uint64_t cpu_ns) {
+ * last message it proves its pages. A loop that ends meanwhile may have been counted for a microsecond longer. */
+static uint64_t in_loops(struct worker *w, uint64_t cpu_ns) {
         bool loops = __atomic_load_n(&w->stage, __ATOMIC_ACQUIRE) == WORKER_LOOPS;
-        uint64_t ended_ns = load(&w->cpu_ns);
-        return loops && cpu_ns > w->cpu_base_ns + ended_ns ? cpu_ns - w->cpu_base_ns : ended_ns;
+        uint64_t now_ns = loops ? cpu_ns - w->cpu_base_ns : load(&w->cpu_ns);
+        if ((int64_t) (now_ns - w->cpu_seen_ns) > 0)
+                w->cpu_seen_ns = now_ns;
+        return w->cpu_seen_ns;
 }
 
 int usage_take(struct agent *a, uint32_t thread, struct usage *ret) {
-        const struct worker *w = &a->workers[thread];
+        struct worker *w = &a->workers[thread];
         struct usage u = kernel_threads_usage(a, thread);
         uint64_t kernel_ns = u.cpu_ns;
         u.zerocopy = w->is_notified;

@@ -42,6 +42,7 @@ struct driver_spec driver_spec_default(const char *agent) {
                           .fields = SPEC_FIELDS_OF_STUDY},
                 .verify = VERIFY_TOUCH,
                 .interval_ns = NSEC_PER_SEC,
+                .stall_ns = 20 * NSEC_PER_SEC, /* a thread of a busy machine may have no turn for seconds */
                 .cpus = {-1, -1},
                 .peer_fds = {-1, -1},
                 .perf = &perf_source_kernel,
@@ -320,6 +321,22 @@ static int receive_both(struct driver *d, bool for_ready, uint64_t deadline_ns) 
         }
 }
 
+/* An agent that closed its control socket is at its end, or soon. */
+static void describe_end(const struct driver_end *e, char *ret, size_t size) {
+        siginfo_t info = {.si_pid = 0};
+        for (unsigned n = 0; n < 1000 && info.si_pid == 0; n++) {
+                if (n)
+                        (void) poll(NULL, 0, 1);
+                if (waitid(P_PID, (id_t) e->pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0)
+                        break;
+        }
+        if (info.si_pid == 0)
+                (void) snprintf(ret, size, "closed its control socket and lives on");
+        else
+                (void) snprintf(ret, size, "ended without a message, %s %d",
+                                info.si_code == CLD_EXITED ? "status" : "by signal", info.si_status);
+}
+
 /* Takes the first end's own error when an agent failed; a peer's "… is gone" only when there is nothing better. */
 static int judge(struct driver *d, bool for_ready) {
         const struct driver_end *bad = NULL;
@@ -332,9 +349,12 @@ static int judge(struct driver *d, bool for_ready) {
         }
         if (!bad)
                 return 0;
+        char end[64];
+        if (!bad->failed)
+                describe_end(bad, end, sizeof end);
         if (d->trouble[0] == '\0')
                 (void) snprintf(d->trouble, sizeof d->trouble, "%s: %.250s", bad->role,
-                                bad->failed ? bad->error.detail : "ended without a word");
+                                bad->failed ? bad->error.detail : end);
         return bad->failed && bad->error.error ? -bad->error.error : -ECONNRESET;
 }
 

@@ -141,13 +141,13 @@ static void this_threads_accounts_grow(void) {
 static void only_loops_have_cpu_time(void) {
         static const struct {
                 enum worker_stage stage;
-                uint64_t base_ns, ended_ns;
-                bool grows;
+                uint64_t base_ns, ended_ns, seen_ns, expected_ns; /* UINT64_MAX: more than was seen */
         } rows[] = {
-                {WORKER_DUE, 0, 7, false},
-                {WORKER_ENDED, 0, 7, false},
-                {WORKER_LOOPS, 0, 0, true},
-                {WORKER_LOOPS, UINT64_MAX / 2, 7, false}, /* read before the loop began, and seen after it */
+                {WORKER_DUE, 0, 7, 0, 7},
+                {WORKER_ENDED, 0, 7, 7, 7},
+                {WORKER_LOOPS, 0, 0, 0, UINT64_MAX},
+                {WORKER_ENDED, 0, 7, 9, 9},              /* the loop ended while it was counted */
+                {WORKER_LOOPS, UINT64_MAX / 4, 7, 7, 7}, /* read before the loop began, and seen after it */
         };
         for (size_t i = 0; i < ELEMENTS(rows); i++) {
                 struct usage u;
@@ -159,8 +159,9 @@ static void only_loops_have_cpu_time(void) {
                 workers[0].stage = rows[i].stage;
                 workers[0].cpu_base_ns = rows[i].base_ns;
                 workers[0].cpu_ns = rows[i].ended_ns;
+                workers[0].cpu_seen_ns = rows[i].seen_ns;
                 CHECK_INT(usage_take(&agent, 0, &u), 0);
-                if (rows[i].grows ? u.cpu_ns <= rows[i].ended_ns : u.cpu_ns != rows[i].ended_ns)
+                if (rows[i].expected_ns == UINT64_MAX ? u.cpu_ns <= rows[i].seen_ns : u.cpu_ns != rows[i].expected_ns)
                         CHECK_FAIL("row %zu has %" PRIu64 " ns", i, u.cpu_ns);
         }
 }
