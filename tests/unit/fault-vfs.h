@@ -38,10 +38,10 @@ struct fault_write {
 struct fault_disk_file {
         char path[256];
         bool exists;
-        uint8_t *durable;
-        size_t size;
+        uint8_t *durable; /* has room for `room` bytes */
+        size_t size, room;
         struct fault_write *pending; /* since the last sync */
-        size_t n_pending;
+        size_t n_pending, pending_room;
 };
 
 static struct fault_disk {
@@ -69,10 +69,18 @@ static void *fault_check(void *p) {
         return p;
 }
 
+/* Room for `needed` elements, twice as many at a time: AddressSanitizer's realloc() always copies. */
+static void *fault_grow(void *p, size_t *room, size_t needed, size_t size) {
+        if (needed <= *room)
+                return p;
+        *room = needed * 2;
+        return fault_check(realloc(p, *room * size));
+}
+
 static void fault_apply(struct fault_disk_file *d, const struct fault_write *w, size_t from, size_t to) {
         size_t end = w->data ? (size_t) w->offset + to : (size_t) w->offset;
         if (end > d->size || !w->data) {
-                d->durable = fault_check(realloc(d->durable, end ? end : 1));
+                d->durable = fault_grow(d->durable, &d->room, end ? end : 1, 1);
                 if (end > d->size)
                         memset(d->durable + d->size, 0, end - d->size);
                 d->size = end;
@@ -86,14 +94,14 @@ static void fault_forget_pending(struct fault_disk_file *d) {
                 free(d->pending[i].data);
         free(d->pending);
         d->pending = NULL;
-        d->n_pending = 0;
+        d->n_pending = d->pending_room = 0;
 }
 
 static void fault_note(struct fault_disk_file *d, int64_t offset, const void *data, size_t length) {
         struct fault_write w = {.offset = offset, .length = length};
         if (data)
                 w.data = memcpy(fault_check(malloc(length)), data, length);
-        d->pending = fault_check(realloc(d->pending, (d->n_pending + 1) * sizeof(w)));
+        d->pending = fault_grow(d->pending, &d->pending_room, d->n_pending + 1, sizeof(w));
         d->pending[d->n_pending++] = w;
 }
 
@@ -236,7 +244,7 @@ static void fault_load(struct fault_disk_file *d) {
         if (fd < 0)
                 return;
         if (fstat(fd, &st) == 0 && st.st_size > 0) {
-                d->size = (size_t) st.st_size;
+                d->size = d->room = (size_t) st.st_size;
                 d->durable = fault_check(malloc(d->size));
                 if (read(fd, d->durable, d->size) != (ssize_t) d->size)
                         abort();
@@ -324,7 +332,8 @@ static inline void fault_write_image(const char *dir, unsigned percent, unsigned
                 struct fault_disk_file copy = fault.files[i];
                 if (!copy.exists)
                         continue;
-                copy.durable = fault_check(malloc(copy.size + 1));
+                copy.room = copy.size + 1;
+                copy.durable = fault_check(malloc(copy.room));
                 if (copy.size > 0)
                         memcpy(copy.durable, fault.files[i].durable, copy.size);
                 for (size_t k = 0; k < copy.n_pending; k++) {
