@@ -229,10 +229,9 @@ static int await_close(struct agent *a) {
                            "the daemon did not close the control socket after the report");
 }
 
-static int run(struct agent *a) {
+static int run(struct agent *a, struct probes *probes) {
         uint64_t start_ns = 0;
         struct window window;
-        _cleanup_(probes_deinit) struct probes probes = {};
         struct message hello = {.type = MESSAGE_HELLO, .hello = {.pid = getpid()}};
 
         int r = agent_send(a, &hello);
@@ -247,9 +246,9 @@ static int run(struct agent *a) {
         if (r == 0)
                 r = prepare_workers(a);
         if (r == 0)
-                r = probes_init(&probes, a);
+                r = probes_init(probes, a);
         if (r == 0)
-                r = probes_take(&probes, a);
+                r = probes_take(probes, a);
         if (r == 0)
                 r = send_ready(a);
         if (r == 0)
@@ -257,7 +256,7 @@ static int run(struct agent *a) {
         if (r == 0)
                 r = phases_run(a, start_ns, &window);
         if (r == 0)
-                r = probes_take(&probes, a);
+                r = probes_take(probes, a);
         a->phase = PHASE_SETUP;
         if (r == 0)
                 r = send_report(a, &window);
@@ -285,6 +284,7 @@ static __attribute__((noreturn)) void give_up(struct agent *a) {
 void *leader_main(void *userdata) {
         struct agent *a = userdata;
         struct proof proof = {.list_pages = list_pages};
+        struct probes probes = {}; /* here, for give_up() does not return: a worker may still take one */
         sigset_t kicks;
 
         a->proof = &proof;
@@ -293,8 +293,9 @@ void *leader_main(void *userdata) {
         (void) pthread_sigmask(SIG_BLOCK, &kicks, NULL);
         (void) prctl(PR_SET_TIMERSLACK, 1UL); /* samples are taken at their second; without it up to 50 us later */
 
-        if (run(a) < 0)
+        if (run(a, &probes) < 0)
                 give_up(a);
+        probes_deinit(&probes);
         tidy(a);
         counters_free(a->counters);
         a->kernel_threads = kernel_threads_free(a->kernel_threads);

@@ -7,7 +7,6 @@
 #include "agent/base/agent.h"
 #include "agent/base/peer.h"
 #include "agent/base/wait.h"
-#include "agent/measure/probe.h"
 #include "agent/script/workers.h"
 #include "agent/workload/workload.h"
 
@@ -64,8 +63,6 @@ static int meet(struct agent *a) {
 }
 
 int probes_take(struct probes *p, struct agent *a) {
-        struct message m = {.type = MESSAGE_PROBE};
-        const struct probe_order order = {.page = p->page, .second = a->end == END_SECOND, .pass = p->taken};
         if (!a->setup.probes)
                 return 0;
         bool done = a->peer_done;
@@ -73,8 +70,10 @@ int probes_take(struct probes *p, struct agent *a) {
         int r = meet(a);
         if (r < 0)
                 return r;
-        a->probe_order = &order;
-        a->probe = &m.probe;
+        p->order = (struct probe_order){.page = p->page, .second = a->end == END_SECOND, .pass = p->taken};
+        p->message = (struct message){.type = MESSAGE_PROBE};
+        a->probe_order = &p->order;
+        a->probe = &p->message.probe;
         workers_probe(a);
         r = agent_wait(a, agent_now_ns() + PROBE_LONGEST_NS, WAIT_WORKERS);
         if (r == 0)
@@ -82,5 +81,5 @@ int probes_take(struct probes *p, struct agent *a) {
                                 (double) PROBE_LONGEST_NS / 1e9);
         a->peer_done = done;
         p->taken++;
-        return r < 0 ? r : agent_send(a, &m);
+        return r < 0 ? r : agent_send(a, &p->message);
 }

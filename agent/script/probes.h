@@ -8,20 +8,26 @@
  * takes them.
  */
 
+#include "agent/measure/probe.h"
+#include "schema/protocol/protocol.h"
+
 #include <stdint.h>
 
 struct agent;
-struct probe_page;
 
+/* A worker that takes a probe has these in use until it rests. When the run fails meanwhile it does not: then they must
+ * last as long as the process. */
 struct probes {
         struct probe_page *page; /* shared with the other end; NULL: no other end, or no probes */
+        struct probe_order order;
+        struct message message;
         uint32_t taken;
 };
 
 /* Shares a page of memory with the other end. Does nothing where probes are disabled. 0; negative errno with
  * a->failure. */
 int probes_init(struct probes *p, struct agent *a);
-void probes_deinit(struct probes *p);
+void probes_deinit(struct probes *p); /* all workers rest */
 
 /* Takes one, in step with the other end, and sends it to the daemon. Does nothing where probes are disabled. 0;
  * negative errno with a->failure. */

@@ -198,6 +198,7 @@ static int send_setup(struct driver *d, enum end end) {
                           .stall_ns = s->stall_ns,
                           .stamp = s->stamp,
                           .fresh = s->fresh,
+                          .probes = s->probes,
                           .chunk_bytes = s->chunk_bytes,
                           .options = s->options,
                           .placement = {.cpus = &cpu,

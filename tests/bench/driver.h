@@ -42,7 +42,7 @@ struct driver_spec {
         enum verify verify;
         uint64_t duration_ns, messages, warmup_ns, interval_ns, stall_ns;
         double rate; /* per thread; 0 = closed loop */
-        bool stamp, fresh;
+        bool stamp, fresh, probes;
         uint64_t chunk_bytes;
         struct transport_options options;
         enum memory_policy buffer; /* where both ends' buffers are to be */

@@ -58,6 +58,50 @@ static void test_killed_peer(void) {
                 }
 }
 
+#define SETUP_KILLS 120u
+#define SETUP_US 60000u /* from its first end's start until a pair is ready, or nearly so */
+
+struct kill_later {
+        const pid_t *pid;
+        unsigned us;
+};
+
+static void *kill_later(void *userdata) {
+        const struct kill_later *k = userdata;
+        pid_t pid;
+        while ((pid = __atomic_load_n(k->pid, __ATOMIC_ACQUIRE)) == 0)
+                (void) poll(NULL, 0, 1);
+        (void) usleep(k->us);
+        (void) kill(pid, SIGKILL);
+        return NULL;
+}
+
+/* Wherever the pair was: its threads may be at the probe, by memory that both ends share. */
+static void test_killed_in_setup(void) {
+        for (unsigned i = 0; i < SETUP_KILLS; i++) {
+                struct driver d = {};
+                struct driver_spec s = fault_spec(TRANSPORT_PIPE, WORKLOAD_STREAM);
+                enum end victim = i % 2 ? END_FIRST : END_SECOND, peer = i % 2 ? END_SECOND : END_FIRST;
+                struct kill_later k = {&d.ends[victim].pid, SETUP_US * i / SETUP_KILLS};
+                pthread_t thread;
+                s.probes = true;
+                s.duration_ns = INTERRUPT_ENDLESS_NS;
+                CHECK_INT(pthread_create(&thread, NULL, kill_later, &k), 0);
+                int r = driver_open(&d, &s);
+                if (r == 0)
+                        r = driver_start(&d);
+                if (r == 0)
+                        r = driver_collect(&d, util_now_ns() + INTERRUPT_DEADLINE_NS);
+                (void) pthread_join(thread, NULL);
+                CHECK(r < 0);
+                CHECK_INT(driver_close(&d), 0);
+                if (!WIFEXITED(d.ends[peer].status)) /* 1; or 3, where it was hung up on first */
+                        CHECK_FAIL("killed after %u us: the peer ended with status %#x, %s", k.us,
+                                   (unsigned) d.ends[peer].status, d.trouble);
+                driver_deinit(&d);
+        }
+}
+
 /* By time: found out at the end of the window. By count: when nothing moves any more. */
 static void test_stopped_peer(void) {
         if (isolation_trouble)
@@ -427,6 +471,7 @@ int main(void) {
         isolation_trouble = interrupt_isolate();
         (void) signal(SIGPIPE, SIG_IGN);
         RUN(test_killed_peer);
+        RUN(test_killed_in_setup);
         RUN(test_stopped_peer);
         RUN(test_frozen_thread_in_window);
         RUN(test_frozen_thread_at_the_end);
