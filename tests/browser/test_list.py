@@ -42,6 +42,26 @@ def test_a_search_stands_in_the_address(page, daemon, several):
     assert violations(page) == []
 
 
+def test_a_late_answer_to_no_search_is_dropped(page, daemon, several):
+    """The page reads its list again by itself; whoever searches meanwhile sees what was searched for."""
+    page.run(
+        """const real = window.fetch;
+        window.fetch = async (path, ...rest) => {
+            const answer = await real(path, ...rest);
+            if (String(path).startsWith('/experiments?') && !String(path).includes('q='))
+                await new Promise((resolve) => { window.letItCome = resolve; });
+            return answer;
+        };"""
+    )
+    daemon.wait(daemon.submit(name="Delta", **SHORT))
+    page.wait(lambda: page.run("return Boolean(window.letItCome)"), "the list to be read again")
+    page.fill("#list-search", "alpha pipe")
+    page.wait(lambda: names(page) == ["Alpha pipe"], "the one with that name")
+    page.run("window.letItCome()")
+    page.call("await new Promise((resolve) => setTimeout(resolve, 300))")
+    assert names(page) == ["Alpha pipe"]
+
+
 def test_many_are_cancelled_and_deleted(page, daemon):
     page.run("sessionStorage.setItem('ipclab.token', arguments[0])", daemon.token)
     ids = [daemon.submit(name=f"Lot {n}", duration_seconds=300) for n in range(4)]

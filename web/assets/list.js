@@ -246,7 +246,9 @@ export class List {
     /* Reads the newest page again, for changes while no stream was open; queue positions change without an event. */
     async refresh() {
         if (!this.loaded) return this.reload();
+        const generation = this.generation;
         const [{ items }] = await Promise.all([get(this.#path(null)), status.refresh()]);
+        if (generation !== this.generation) return; /* others were searched for meanwhile */
         this.error = null;
         const oldest = items.at(-1)?.id ?? 0;
         for (const id of this.items.keys())
