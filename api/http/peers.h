@@ -62,6 +62,20 @@ void peer_add(struct peer *peer, enum peer_share share, size_t n);
 int peer_take(struct peer *peer, enum peer_share share, size_t n, struct refusal *r);
 void peer_give(struct peer *peer, enum peer_share share, size_t n);
 
+/* The place of a body under way among those that wait for PEER_BODY_BYTES: it is too late for a refusal, so that they
+ * have the share in the order in which they came, before bodies that are still to begin. */
+struct peer_turn {
+        struct peer *peer;
+        void (*wake)(void *userdata); /* when it may be tried again; with the peers locked, so it calls none of these */
+        void *userdata;
+        struct peer_turn *prev, *next;
+        bool waits;
+};
+
+/* True: a portion may be made, whose bytes peer_add() takes; false: it waits from now on, at its place. */
+bool peer_turn_begin(struct peer_turn *t);
+void peer_turn_end(struct peer_turn *t); /* leaves its place, if any, to the next one */
+
 /* 503 in the words of a share that is used up. Returns -EAGAIN. */
 int peer_refuse(const struct peer_limits *limits, enum peer_level level, enum peer_share share, struct refusal *r);
 
