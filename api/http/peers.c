@@ -36,6 +36,7 @@ static const struct {
         [PEER_STREAMS] = {"event streams", "too-many-subscribers"},
         [PEER_BODY_BYTES] = {"answer bytes", "unavailable"},
         [PEER_HELD_BYTES] = {"held answer bytes", "unavailable"},
+        [PEER_SENT_BYTES] = {"request bytes", "unavailable"},
 };
 
 static const char *const whose[PEER_LEVELS] = {

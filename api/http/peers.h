@@ -4,15 +4,15 @@
 
 /*
  * The resources that the clients of one listener hold, together and each: connections, expensive requests, event
- * streams, and the bytes of responses that they have not read yet. A client without a token may have many connections,
- * but must not use up all resources.
+ * streams, and the bytes of requests and of responses that they have not read yet. A client without a token may have
+ * many connections, but must not use up all resources.
  *
  * Shares are limited at up to three levels. A peer of the unix socket is a user. A TCP peer is the user of the other
  * end's socket, which the kernel knows on loopback, and its address: 127.0.0.1 is the address of nearly everybody, and
  * one user may have all of 127.0.0.0/8.
  *
  * A share is open until it is used up. Bytes that are taken then may exceed it once, by one body for each thread that
- * makes bodies, so that a body larger than the share can be sent at all. Any thread may call.
+ * makes bodies, so that a body larger than the share can be sent at all; those of requests by one. Any thread may call.
  */
 
 #include "schema/refusal.h"
@@ -26,6 +26,7 @@ enum peer_share {
         PEER_STREAMS,    /* of events */
         PEER_BODY_BYTES, /* of bodies that are made and not taken yet */
         PEER_HELD_BYTES, /* of answers that are held as data while bodies are made of them */
+        PEER_SENT_BYTES, /* of requests' bodies, as announced, until they are answered */
         PEER_SHARES,
 };
 

@@ -18,6 +18,7 @@ static const struct peer_limits limits = {.most = {
                                                   [PEER_STREAMS] = {1, 1, 1},
                                                   [PEER_BODY_BYTES] = {100, 80, 60},
                                                   [PEER_HELD_BYTES] = {1, 1, 1},
+                                                  [PEER_SENT_BYTES] = {1, 1, 1},
                                           }};
 
 static bool takes(struct peer *peer, enum peer_share share, size_t n) {
