@@ -763,6 +763,47 @@ static void test_an_older_copy_is_refused(void) {
         CHECK_INT(id, 3); /* the second experiment's is not given out again */
 }
 
+static int nothing(struct store *s) {
+        (void) s;
+        return 0;
+}
+
+static int pin(struct store *s) {
+        return store_pin_baseline(s, "base", 1);
+}
+
+static int unpin(struct store *s) {
+        return store_remove_baseline(s, "base");
+}
+
+static int acknowledge(struct store *s) {
+        int64_t newest;
+        return store_acknowledge_export(s, 1, &newest);
+}
+
+/* What no experiment or run tells of. */
+static void test_an_older_copy_without_a_pin_is_refused(void) {
+        static const struct {
+                int (*before)(struct store *s);
+                int (*after)(struct store *s);
+        } ways[] = {{nothing, pin}, {pin, unpin}, {nothing, acknowledge}};
+        for (size_t i = 0; i < ELEMENTS(ways) && !check_case_failed; i++) {
+                FIXTURE f;
+                struct store *s = NULL;
+                char backup[128];
+                int64_t id;
+                fixture_open(&f);
+                CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0);
+                CHECK_INT(ways[i].before(f.store), 0);
+                CHECK_INT(store_backup(f.dir, fixture_path(&f, "backup")), 0);
+                CHECK_INT(ways[i].after(f.store), 0);
+                store_close(util_steal(&f.store));
+                snprintf(backup, sizeof(backup), "%s", fixture_path(&f, "backup"));
+                CHECK_INT(rename(backup, fixture_path(&f, "ipclab.db")), 0);
+                CHECK_INT(store_open(&s, f.dir), -EUCLEAN);
+        }
+}
+
 /* Whoever adopts a database may be root, and the daemon need not be. */
 static void test_what_root_adopts_is_the_owners(void) {
         static const char *const names[] = {"ipclab.db", "ipclab.identity"};
@@ -882,6 +923,7 @@ int main(void) {
         RUN(test_an_unclean_end_is_checked);
         RUN(test_what_was_lost_is_refused);
         RUN(test_an_older_copy_is_refused);
+        RUN(test_an_older_copy_without_a_pin_is_refused);
         RUN(test_what_root_adopts_is_the_owners);
         RUN(test_files_removed_at_work);
         RUN(test_another_process_leaves_the_log);
