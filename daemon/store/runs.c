@@ -311,7 +311,7 @@ int store_interrupt_run(struct store *s, int64_t run_id) {
                 r = db_get(s->db, &experiment_id,
                            "UPDATE runs SET state = 'interrupted', attempt = attempt - 1, begun = 1, change = ?, "
                            "finished_at = ?, error = 'ipclabd was stopped; the run is repeated at its next start' "
-                           "WHERE id = ? AND state = 'running' RETURNING experiment_id",
+                           "WHERE ? IN (0, id) AND state = 'running' RETURNING experiment_id",
                            DB_INT(change), DB_INT(util_now_ms()), DB_INT(run_id));
         return r < 0 ? r : db_commit(&t);
 }
