@@ -34,6 +34,7 @@ static const struct peer_limits limits[LISTENER_COUNT] = {
                         [PEER_STREAMS] = {64, 48, 32},
                         [PEER_BODY_BYTES] = {8 * MIB, 6 * MIB, 4 * MIB},
                         [PEER_HELD_BYTES] = {8 * MIB, 6 * MIB, 4 * MIB},
+                        [PEER_SENT_BYTES] = {8 * MIB, 6 * MIB, 4 * MIB},
                 },
         [LISTENER_LOCAL].most =
                 {
@@ -42,6 +43,7 @@ static const struct peer_limits limits[LISTENER_COUNT] = {
                         [PEER_STREAMS] = {48, 32},
                         [PEER_BODY_BYTES] = {8 * MIB, 4 * MIB},
                         [PEER_HELD_BYTES] = {8 * MIB, 4 * MIB},
+                        [PEER_SENT_BYTES] = {8 * MIB, 4 * MIB},
                 },
 };
 

@@ -358,8 +358,18 @@ static int run_loop(struct daemon *d) {
         return e < 0 ? e : code;
 }
 
+/* A run that has not ended when the daemon does, as when the removal of its files takes long, was stopped in order all
+ * the same: no crash, of which a run survives only so many. */
+static void leave_run(struct daemon *d) {
+        int e = d->stopping ? store_interrupt_run(d->store, 0) : -ENOENT;
+        if (e < 0 && e != -ENOENT)
+                log_error("that the running run was stopped cannot be stored: %s; it counts as an attempt",
+                          strerrordesc_np(-e));
+}
+
 /* Frees in an order in which no object uses one that is gone. */
 static void stop(struct daemon *d) {
+        leave_run(d);
         if (d->service)
                 service_stop(d->service);
         unsigned cut_off = api_stop(d->api, util_now_ns() + REQUESTS_STOP_NS);

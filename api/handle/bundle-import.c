@@ -15,6 +15,7 @@
 #include "schema/spec/spec.h"
 #include "schema/util.h"
 
+#include <errno.h>
 #include <string.h>
 
 #define EXCERPT_BEFORE 40
@@ -669,8 +670,8 @@ static int read_all(struct taking *t) {
         return k < 0 ? k : store_portion(t);
 }
 
-static int take(struct api *a, const struct request *q, const char *sha256, int64_t *ret_id, bool *ret_created,
-                struct refusal *r) {
+static int take_one(struct api *a, const struct request *q, const char *sha256, int64_t *ret_id, bool *ret_created,
+                    struct refusal *r) {
         struct taking *t = calloc(1, sizeof(*t));
         if (!t)
                 return -ENOMEM;
@@ -685,6 +686,17 @@ static int take(struct api *a, const struct request *q, const char *sha256, int6
                 k = service_import_end(&t->import, &file, ret_id, ret_created, r);
         }
         taking_free(t);
+        return k;
+}
+
+static int take(struct api *a, const struct request *q, const char *sha256, int64_t *ret_id, bool *ret_created,
+                struct refusal *r) {
+        if (atomic_exchange(&a->importing, true)) {
+                (void) refuse(r, 503, "unavailable", "", "Another bundle is being taken in: try again.");
+                return -EAGAIN;
+        }
+        int k = take_one(a, q, sha256, ret_id, ret_created, r);
+        atomic_store(&a->importing, false);
         return k;
 }
 

@@ -92,6 +92,20 @@ static const struct route *find_route(struct request *q, struct refusal *r) {
         return route;
 }
 
+/* A body's bytes count from its head on, so that no two large ones are held at once; without a length, as many as it
+ * may have. */
+static int take_body(struct request *q, struct refusal *r) {
+        int64_t length = 0;
+        const char *announced = request_header(q, "Content-Length");
+        if (request_header(q, "Transfer-Encoding") || (announced && decimal_parse(announced, &length) < 0))
+                length = (int64_t) q->body_max;
+        size_t cost = peer_cost((size_t) length);
+        int k = cost > 0 ? peer_take(q->peer, PEER_SENT_BYTES, cost, r) : 0;
+        if (k >= 0)
+                q->body_cost = cost;
+        return k;
+}
+
 static int check_head(const struct api *a, struct request *q, struct refusal *r) {
         int k = guard_expectation(q, r);
         if (k >= 0)
@@ -113,6 +127,8 @@ static int check_head(const struct api *a, struct request *q, struct refusal *r)
         if (k >= 0)
                 k = check_parameters(route, q, r);
         q->slow = route->dear || route->writes;
+        if (k >= 0)
+                k = take_body(q, r);
         if (k >= 0 && route->dear) {
                 k = peer_take(q->peer, PEER_DEAR, 1, r);
                 q->dear = k >= 0;

@@ -29,6 +29,7 @@ struct api {
         unsigned clients;        /* of each listener, at once */
         struct peer_limits limits[LISTENER_COUNT];
         struct http *listeners[LISTENER_COUNT];
+        atomic_bool importing; /* a bundle is taken in: one at a time, as its JSON takes many times its bytes */
         atomic_uint_fast64_t responses[6]; /* by hundreds of the status; [0] is not used */
 };
 

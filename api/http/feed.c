@@ -15,7 +15,8 @@ struct feed {
         const struct feed_source *source;
         void *userdata;
         struct peer *peer; /* its own reference: the stream may outlive its connection */
-        size_t cost;       /* of what `out` holds */
+        struct peer_turn turn;
+        size_t cost; /* of what `out` holds */
         struct text out;
         struct gzip gzip;
         bool compressed;
@@ -33,6 +34,7 @@ static void portion_release(struct feed *f) {
 
 static void feed_free(void *userdata) {
         struct feed *f = userdata;
+        peer_turn_end(&f->turn);
         portion_release(f);
         gzip_deinit(&f->gzip);
         f->source->free(f->userdata);
@@ -80,13 +82,18 @@ static ssize_t feed_read(void *userdata, char *buffer, size_t size) {
         return (ssize_t) n;
 }
 
+static void feed_wake(void *userdata) {
+        http_stream_wake(userdata);
+}
+
 /* Within a body it is too late for a 503: the client waits until others have read theirs. */
 static bool feed_work(void *userdata) {
         struct feed *f = userdata;
         struct refusal r = {0};
-        if (peer_full(f->peer, PEER_BODY_BYTES))
+        if (!peer_turn_begin(&f->turn))
                 return false;
         int k = portion_make(f, &r);
+        peer_turn_end(&f->turn);
         f->error = k;
         return k < 0 || f->last || f->out.length > 0;
 }
@@ -139,5 +146,8 @@ int feed_respond(const struct request *q, struct response *p, const char *type, 
         }
         p->status = 200;
         response_header(p, "Content-Type", "%s", type);
-        return http_stream_new(&p->stream, source->waits ? &event_ops : &list_ops, f);
+        k = http_stream_new(&p->stream, source->waits ? &event_ops : &list_ops, f);
+        if (k == 0)
+                f->turn = (struct peer_turn){.peer = f->peer, .wake = feed_wake, .userdata = p->stream};
+        return k;
 }

@@ -379,6 +379,8 @@ static enum MHD_Result on_body(struct http *h, struct exchange *x, const char *d
                 size_t size = x->body_size ? x->body_size * 2 : 4096;
                 while (size < q->body_length + length + 1)
                         size *= 2;
+                if (size > body_max(q) + 1)
+                        size = body_max(q) + 1;
                 char *body = realloc(q->body, size);
                 if (!body)
                         return MHD_NO;
@@ -471,6 +473,7 @@ static void on_completed(void *userdata, struct MHD_Connection *mhd, void **con_
         (void) MHD_set_connection_option(mhd, MHD_CONNECTION_OPTION_TIMEOUT, INACTIVE_SECONDS);
         if (x->request.dear)
                 peer_give(x->request.peer, PEER_DEAR, 1);
+        peer_give(x->request.peer, PEER_SENT_BYTES, x->request.body_cost);
         request_deinit(&x->request);
         response_deinit(&x->response);
         free(x->target);

@@ -25,6 +25,7 @@ struct peers {
         pthread_mutex_t lock;
         struct peer root;
         struct peer *first; /* all but the root */
+        struct peer_turn *first_turn, *last_turn;
 };
 
 static const struct {
@@ -35,6 +36,7 @@ static const struct {
         [PEER_STREAMS] = {"event streams", "too-many-subscribers"},
         [PEER_BODY_BYTES] = {"answer bytes", "unavailable"},
         [PEER_HELD_BYTES] = {"held answer bytes", "unavailable"},
+        [PEER_SENT_BYTES] = {"request bytes", "unavailable"},
 };
 
 static const char *const whose[PEER_LEVELS] = {
@@ -170,6 +172,20 @@ static const struct peer *find_full(const struct peer *peer, enum peer_share sha
         return peer;
 }
 
+/* The first that waits and need not, before this one or (NULL) of all. The caller holds the lock. */
+static struct peer_turn *find_turn(const struct peers *p, const struct peer_turn *before) {
+        struct peer_turn *t = p->first_turn;
+        while (t && t != before && find_full(t->peer, PEER_BODY_BYTES))
+                t = t->next;
+        return t == before ? NULL : t;
+}
+
+static void wake_next(const struct peers *p) {
+        struct peer_turn *t = find_turn(p, NULL);
+        if (t)
+                t->wake(t->userdata);
+}
+
 static void add(struct peer *peer, enum peer_share share, size_t n) {
         for (; peer; peer = peer->above)
                 peer->used[share] += n;
@@ -197,6 +213,8 @@ int peer_take(struct peer *peer, enum peer_share share, size_t n, struct refusal
                 return 0;
         pthread_mutex_lock(&peer->peers->lock);
         const struct peer *full = find_full(peer, share);
+        if (!full && share == PEER_BODY_BYTES && find_turn(peer->peers, NULL))
+                full = peer; /* what is free of it is for a body that waits */
         if (!full)
                 add(peer, share, n);
         pthread_mutex_unlock(&peer->peers->lock);
@@ -209,5 +227,57 @@ void peer_give(struct peer *peer, enum peer_share share, size_t n) {
         pthread_mutex_lock(&peer->peers->lock);
         for (struct peer *i = peer; i; i = i->above)
                 i->used[share] -= n;
+        if (share == PEER_BODY_BYTES)
+                wake_next(peer->peers);
         pthread_mutex_unlock(&peer->peers->lock);
+}
+
+/* ---- turns ---- */
+
+static void turn_append(struct peers *p, struct peer_turn *t) {
+        t->prev = p->last_turn;
+        t->next = NULL;
+        if (t->prev)
+                t->prev->next = t;
+        else
+                p->first_turn = t;
+        p->last_turn = t;
+        t->waits = true;
+}
+
+static void turn_remove(struct peers *p, struct peer_turn *t) {
+        if (t->prev)
+                t->prev->next = t->next;
+        else
+                p->first_turn = t->next;
+        if (t->next)
+                t->next->prev = t->prev;
+        else
+                p->last_turn = t->prev;
+        t->waits = false;
+}
+
+bool peer_turn_begin(struct peer_turn *t) {
+        if (!t->peer)
+                return true;
+        struct peers *p = t->peer->peers;
+        pthread_mutex_lock(&p->lock);
+        bool may = !find_full(t->peer, PEER_BODY_BYTES) && !find_turn(p, t->waits ? t : NULL);
+        if (may && t->waits)
+                turn_remove(p, t);
+        else if (!may && !t->waits)
+                turn_append(p, t);
+        pthread_mutex_unlock(&p->lock);
+        return may;
+}
+
+void peer_turn_end(struct peer_turn *t) {
+        if (!t->peer)
+                return;
+        struct peers *p = t->peer->peers;
+        pthread_mutex_lock(&p->lock);
+        if (t->waits)
+                turn_remove(p, t);
+        wake_next(p);
+        pthread_mutex_unlock(&p->lock);
 }

@@ -57,6 +57,7 @@ struct request {
         char *body; /* NUL-terminated; NULL when there was none */
         size_t body_length;
         size_t body_max;  /* by its route; 0: REQUEST_BODY_MAX */
+        size_t body_cost; /* what its body has of the peer's share of request bytes */
         int64_t id;       /* the {id} of the path, set by the route's match */
         const char *name; /* likewise its {name}; NULL: it has none */
 };

@@ -7,6 +7,7 @@
 
 #include "daemon/result/search.h"
 #include "daemon/service/internal.h"
+#include "daemon/service/submission.h"
 #include "schema/spec/spec.h"
 #include "schema/util.h"
 
@@ -65,13 +66,19 @@ void service_import_free(struct import *i) {
 /* Main thread. */
 static int run_begin(struct service *s, void *payload, struct refusal *r) {
         struct import *i = payload;
-        int error = store_begin_import(s->store, &i->experiment, &i->importing);
+        int error = submission_check_bytes(s, r);
+        if (error < 0)
+                return error;
+        error = store_begin_import(s->store, &i->experiment, &i->importing);
         return error < 0 ? service_fail(s, r, error, "storing the bundle", 0) : 0;
 }
 
 static int run_portion(struct service *s, void *payload, struct refusal *r) {
         struct import *i = payload;
-        int error = store_import_runs(&i->importing, i->runs, i->n);
+        int error = submission_check_bytes(s, r); /* a small file may have much to be stored */
+        if (error < 0)
+                return error;
+        error = store_import_runs(&i->importing, i->runs, i->n);
         return error < 0 ? service_fail(s, r, error, "storing the bundle", 0) : 0;
 }
 

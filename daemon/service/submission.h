@@ -42,6 +42,8 @@ static inline void submission_freep(struct submission **p) {
 /* Checks whether `experiments` and `runs` may wait besides (limits of ipclabd.conf). 0; -errno with *r, 429 or 507. */
 int submission_check_room(struct service *s, struct store *store, unsigned experiments, uint64_t runs,
                           struct refusal *r);
+/* Of these, max_database_bytes alone; main thread. */
+int submission_check_bytes(struct service *s, struct refusal *r);
 
 /* Planned length of a run of the point in nanoseconds, and of a block in seconds. */
 uint64_t submission_estimate(const struct spec *spec, const struct point *p);

@@ -142,6 +142,19 @@ static int refuse_room(struct refusal *r, int status, const char *limit, uint64_
         return error;
 }
 
+static int check_bytes(const struct service *s, const struct store_backlog *now, struct refusal *r) {
+        uint64_t most = s->hooks.max_database_bytes;
+        if (most == 0 || now->bytes <= most)
+                return 0;
+        return refuse_room(r, 507, "max_database_bytes", most, now->bytes, "bytes in the database");
+}
+
+int submission_check_bytes(struct service *s, struct refusal *r) {
+        struct store_backlog now;
+        int error = store_backlog(s->store, &now);
+        return error < 0 ? service_fail(s, r, error, "counting what is stored", 0) : check_bytes(s, &now, r);
+}
+
 /* Checks whether n runs more may wait. A full queue empties by itself: 429; a full database does not: 507. */
 int submission_check_room(struct service *s, struct store *store, unsigned experiments, uint64_t runs,
                           struct refusal *r) {
@@ -156,10 +169,7 @@ int submission_check_room(struct service *s, struct store *store, unsigned exper
         if (most->max_queued_runs && waiting.runs + runs > most->max_queued_runs)
                 return refuse_room(r, 429, "max_queued_runs", most->max_queued_runs, waiting.runs + runs,
                                    "runs that wait");
-        if (most->max_database_bytes && waiting.bytes > most->max_database_bytes)
-                return refuse_room(r, 507, "max_database_bytes", most->max_database_bytes, waiting.bytes,
-                                   "bytes in the database");
-        return 0;
+        return check_bytes(s, &waiting, r);
 }
 
 /* Checks this before the points are examined, which takes a while if they are many. */

@@ -5,10 +5,12 @@
  * ended goes to the end of the queue; one that waits or runs keeps its place.
  */
 
+#include "daemon/log.h"
 #include "daemon/store/internal.h"
 #include "schema/util.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 static int remember_request(struct db *db, int64_t experiment_id, const struct request_record *request) {
@@ -375,13 +377,35 @@ int store_retry_some(struct store *s, int64_t id, bool begun, const struct reque
         return r < 0 ? r : more;
 }
 
+#define UNDECIDED_NOW                                                                                                  \
+        "state IN ('running', 'queued') AND runs_done + runs_failed + runs_cancelled = runs_total AND " SHOWN(         \
+                "id") " AND " UNDECIDED
+
+/* Where a page is damaged: an experiment whose texts cannot be read gets no more runs. */
+static int undecided_readable(struct store *s, struct experiment_record *ret) {
+        _cleanup_free_ int64_t *ids = NULL;
+        size_t n = 0;
+        int r = store_queued_ids(s->db, &ids, &n);
+        for (size_t i = 0; r == 0 && i < n; i++) {
+                int64_t id;
+                r = db_get(s->db, &id, "SELECT id FROM experiments WHERE id = ? AND " UNDECIDED_NOW, DB_INT(ids[i]));
+                if (r == 0 && (r = store_experiment(s, id, util_now_ms(), ret)) == 0)
+                        return 0;
+                if (r == -EBADMSG && (r = store_conclude_experiment(s, ids[i], NULL)) == 0)
+                        log_error("whether experiment %" PRId64 " needs more runs cannot be decided: " UNREADABLE,
+                                  ids[i]);
+                if (r == -ENOENT || r == -EBADMSG)
+                        r = 0;
+        }
+        return r < 0 ? r : -ENOENT;
+}
+
 int store_undecided(struct store *s, struct experiment_record *ret) {
         int64_t id;
-        int r = db_get_one(s->db, &id,
-                           "SELECT id FROM experiments WHERE state IN ('running', 'queued') "
-                           "AND runs_done + runs_failed + runs_cancelled = runs_total AND " SHOWN(
-                                   "id") " AND " UNDECIDED " ORDER BY turn LIMIT 1");
-        return r < 0 ? r : store_experiment(s, id, util_now_ms(), ret);
+        int r = db_get_one(s->db, &id, "SELECT id FROM experiments WHERE " UNDECIDED_NOW " ORDER BY turn LIMIT 1");
+        if (r == 0)
+                r = store_experiment(s, id, util_now_ms(), ret);
+        return r == -EBADMSG ? undecided_readable(s, ret) : r;
 }
 
 int store_conclude_experiment(struct store *s, int64_t id, const char *until_json) {

@@ -7,6 +7,13 @@
 
 #include <errno.h>
 
+/* A pin is a change, although no row has its number: by it, a copy of the database without the pin is known as older.
+ */
+static int count_change(struct db *db) {
+        int64_t change;
+        return store_reserve_changes(db, 1, &change);
+}
+
 int store_pin_baseline(struct store *s, const char *name, int64_t experiment_id) {
         _cleanup_transaction_ struct db_transaction t = {0};
         int r = db_begin_write(s->db, &t);
@@ -23,6 +30,8 @@ int store_pin_baseline(struct store *s, const char *name, int64_t experiment_id)
                            "ON CONFLICT (name) DO UPDATE SET experiment_id = ?2, pinned_at = ?3 "
                            "WHERE experiment_id <> ?2",
                            DB_TEXT(name), DB_INT(experiment_id), DB_INT(util_now_ms()));
+        if (r == 0 && db_changed_rows(s->db) > 0)
+                r = count_change(s->db);
         return r < 0 ? r : db_commit(&t);
 }
 
@@ -33,6 +42,8 @@ int store_remove_baseline(struct store *s, const char *name) {
                 r = db_run(s->db, "DELETE FROM baselines WHERE name = ?", DB_TEXT(name));
         if (r == 0 && db_changed_rows(s->db) == 0)
                 return -ENOENT;
+        if (r == 0)
+                r = count_change(s->db);
         return r < 0 ? r : db_commit(&t);
 }
 

@@ -202,32 +202,66 @@ static int read_cancellable(struct db *db, int64_t id, struct cancellable *ret) 
         return store_row_state(&q, 0, &ret->state);
 }
 
-/* STORE_STEP_ROWS of them; *ret_n counts. */
-static int cancel_queued_runs(struct db *db, int64_t id, int64_t runs_total, int64_t now, uint64_t *ret_n) {
+/* STORE_STEP_ROWS of them; *ret_n counts. error NULL: they are cancelled; else they have failed. */
+static int end_queued_runs(struct db *db, int64_t id, int64_t runs_total, const char *error, int64_t now,
+                           uint64_t *ret_n) {
         int64_t change;
         int r = store_reserve_changes(db, (uint64_t) runs_total + 1, &change);
         if (r < 0)
                 return r;
         r = db_run(db,
-                   "UPDATE runs SET state = 'cancelled', finished_at = ?, change = ? + position WHERE id IN "
+                   "UPDATE runs SET state = ?, error = ?, finished_at = ?, change = ? + position WHERE id IN "
                    "(SELECT id FROM runs WHERE experiment_id = ? AND state = 'queued' ORDER BY position LIMIT ?)",
-                   DB_INT(now), DB_INT(change), DB_INT(id), DB_INT(STORE_STEP_ROWS));
+                   DB_TEXT(state_name(error ? STATE_FAILED : STATE_CANCELLED)), DB_TEXT(error), DB_INT(now),
+                   DB_INT(change), DB_INT(id), DB_INT(STORE_STEP_ROWS));
         if (r < 0)
                 return r;
         *ret_n = db_changed_rows(db);
         return db_run(db,
-                      "UPDATE experiments SET change = ?, runs_cancelled = runs_cancelled + ?, "
-                      "cancel_requested_at = COALESCE(cancel_requested_at, ?) WHERE id = ?",
-                      DB_INT(change + runs_total), DB_INT(*ret_n), DB_INT(now), DB_INT(id));
+                      "UPDATE experiments SET change = ?1, runs_failed = runs_failed + ?2, "
+                      "runs_cancelled = runs_cancelled + ?3, "
+                      "until = CASE WHEN ?2 > 0 THEN json_set(until, '$.state', 'failed') ELSE until END, "
+                      "cancel_requested_at = COALESCE(cancel_requested_at, ?4) WHERE id = ?5",
+                      DB_INT(change + runs_total), DB_INT(error ? *ret_n : 0), DB_INT(error ? 0 : *ret_n),
+                      error ? DB_NULL() : DB_INT(now), DB_INT(id));
 }
 
-/* 1: there are more. */
-int store_cancel_some(struct db *db, int64_t id, int64_t runs_total, int64_t now) {
+static int end_some(struct db *db, int64_t id, int64_t runs_total, const char *error, int64_t now) {
         uint64_t n = 0;
-        int r = cancel_queued_runs(db, id, runs_total, now, &n);
+        int r = end_queued_runs(db, id, runs_total, error, now, &n);
         if (r == 0)
                 r = store_settle_experiment(db, id, now);
         return r < 0 ? r : n == STORE_STEP_ROWS;
+}
+
+int store_cancel_some(struct db *db, int64_t id, int64_t runs_total, int64_t now) {
+        return end_some(db, id, runs_total, NULL, now);
+}
+
+static int fail_some(struct store *s, int64_t id, const char *error) {
+        _cleanup_transaction_ struct db_transaction t = {0};
+        struct cancellable c;
+        int r = db_begin_write(s->db, &t);
+        if (r == 0)
+                r = read_cancellable(s->db, id, &c);
+        if (r == 0)
+                r = end_some(s->db, id, c.runs_total, error, util_now_ms());
+        if (r < 0)
+                return r;
+        int more = r;
+        r = db_commit(&t);
+        return r < 0 ? r : more;
+}
+
+int store_fail_queued(struct store *s, int64_t id, const char *error) {
+        int r;
+        while ((r = store_extend_more(s, id)) > 0)
+                continue;
+        if (r < 0)
+                return r;
+        while ((r = fail_some(s, id, error)) > 0)
+                continue;
+        return r;
 }
 
 int store_cancel_experiment(struct store *s, int64_t id, int64_t *ret_running_run) {
@@ -368,11 +402,34 @@ int store_read_backlog(struct db *db, int64_t now_ms, struct backlog *ret) {
         int r = read_running(db, now_ms, &running);
         if (r == 0)
                 r = fill_backlog(db, &running, &b);
-        if (r < 0) {
+        if (r < 0)
                 backlog_deinit(&b);
+        if (r == -EBADMSG) /* when a run begins is not known where one before it cannot be read */
+                r = 0;
+        if (r < 0)
                 return r;
-        }
         *ret = b;
+        return 0;
+}
+
+int store_queued_ids(struct db *db, int64_t **ret, size_t *ret_n) {
+        _cleanup_free_ int64_t *ids = NULL;
+        size_t n = 0, size = 0;
+        _cleanup_query_ struct db_query q = {0};
+        int r = db_select_all(db, &q,
+                              "SELECT id FROM experiments INDEXED BY experiments_state "
+                              "WHERE state IN ('running', 'queued') ORDER BY id");
+        while (r == 0 && (r = db_step(&q)) > 0) {
+                r = store_grow((void **) &ids, &size, n, sizeof(*ids));
+                if (r == 0)
+                        ids[n++] = db_column_i64(&q, 0);
+        }
+        if (r == 0)
+                r = q.error;
+        if (r < 0)
+                return r;
+        *ret = util_steal(&ids);
+        *ret_n = n;
         return 0;
 }
 

@@ -15,6 +15,20 @@ int store_exported(struct store *s, int64_t *ret) {
         return r == -ENOENT ? -EBADMSG : r;
 }
 
+/* An acknowledgement is a change, by which an older copy of the database is known, but not when it is of nothing but
+ * other acknowledgements and pins: an exporter would have its own to acknowledge, time and again. */
+#define CHANGED(table) "EXISTS (SELECT 1 FROM " table " WHERE change > ?1 AND change <= ?2)"
+static int acknowledge(struct db *db, int64_t before, int64_t change) {
+        int64_t any, own;
+        int r = db_get(db, &any,
+                       "SELECT " CHANGED("experiments") " OR " CHANGED("runs") " OR " CHANGED("samples") " OR " CHANGED(
+                               "deletions"),
+                       DB_INT(before), DB_INT(change));
+        if (r == 0 && any)
+                r = store_reserve_changes(db, 1, &own);
+        return r < 0 ? r : db_run(db, "UPDATE exported SET change = ?", DB_INT(change));
+}
+
 int store_acknowledge_export(struct store *s, int64_t change, int64_t *ret_newest) {
         int r = store_last_change(s, ret_newest);
         if (r < 0)
@@ -28,7 +42,7 @@ int store_acknowledge_export(struct store *s, int64_t change, int64_t *ret_newes
         _cleanup_transaction_ struct db_transaction t = {0};
         r = db_begin_write(s->db, &t);
         if (r == 0)
-                r = db_run(s->db, "UPDATE exported SET change = ?", DB_INT(change));
+                r = acknowledge(s->db, before, change);
         return r < 0 ? r : db_commit(&t);
 }
 

@@ -49,6 +49,13 @@ int store_count_samples(struct db *db, int64_t difference);
 
 /* A step of store_cancel_experiment(), in the transaction under way. 1: there are more. */
 int store_cancel_some(struct db *db, int64_t id, int64_t runs_total, int64_t now);
+/* Why an experiment that needs a damaged page fails. */
+#define UNREADABLE "what the database has of it is damaged: a page does not match its checksum (GET /health names it)"
+/* Fails its queued runs, for this reason, STORE_STEP_ROWS of them in a transaction. Reads no
+ * text of the experiment. */
+int store_fail_queued(struct store *s, int64_t id, const char *error);
+/* The ids of the queued and running experiments, of an index alone: their rows may be damaged. */
+int store_queued_ids(struct db *db, int64_t **ret, size_t *ret_n);
 /* Inserts a portion of the runs of an extension under way, in the transaction under way: of this experiment, or (0) of
  * any. 1: it did; 0: there is no such extension. */
 int store_continue_extension(struct db *db, int64_t id);
@@ -61,7 +68,7 @@ int store_require_exported(struct store *s, int64_t id);
 int store_insert_run(struct db *db, int64_t experiment_id, int64_t change, int64_t point_id, size_t repetition,
                      size_t block, size_t position);
 
-/* The queued and running experiments, in the order in which they run. */
+/* The queued and running experiments, in the order in which they run; none where a row of them is damaged. */
 struct backlog {
         struct backlog_entry {
                 int64_t id;

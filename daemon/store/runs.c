@@ -5,11 +5,13 @@
  * updates the counts of its experiment in the same transaction.
  */
 
+#include "daemon/log.h"
 #include "daemon/store/internal.h"
 #include "daemon/store/reserve.h"
 #include "schema/util.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 /* Reading */
@@ -154,19 +156,10 @@ int store_runs(struct store *s, int64_t experiment_id, uint32_t from_position, u
         return 0;
 }
 
-int store_next_run(struct store *s, struct run_record *ret_run, struct experiment_record *ret_experiment) {
-        int64_t id;
+static int read_next(struct store *s, int64_t run_id, struct run_record *ret_run,
+                     struct experiment_record *ret_experiment) {
         struct run_record run = {0};
-        int r = db_get_one(
-                s->db, &id,
-                "SELECT id FROM runs WHERE state = 'queued' AND experiment_id = "
-                "(SELECT id FROM experiments WHERE state IN ('running', 'queued') "
-                " AND cancel_requested_at IS NULL AND " SHOWN(
-                        "id") " AND EXISTS "
-                              " (SELECT 1 FROM runs WHERE state = 'queued' AND experiment_id = experiments.id) "
-                              " ORDER BY turn LIMIT 1) ORDER BY position LIMIT 1");
-        if (r == 0)
-                r = store_run(s, id, &run);
+        int r = store_run(s, run_id, &run);
         if (r < 0)
                 return r;
         r = store_experiment(s, run.experiment_id, util_now_ms(), ret_experiment);
@@ -176,6 +169,71 @@ int store_next_run(struct store *s, struct run_record *ret_run, struct experimen
         }
         *ret_run = run;
         return 0;
+}
+
+#define RUNNABLE                                                                                                       \
+        "state IN ('running', 'queued') AND cancel_requested_at IS NULL AND " SHOWN(                                   \
+                "id") " AND EXISTS (SELECT 1 FROM runs WHERE state = 'queued' AND experiment_id = experiments.id)"
+
+struct candidate {
+        int64_t id, turn, run_id;
+};
+
+/* The first of these in the queue; one with a damaged row, which cannot even be failed, stays behind. */
+static int first_readable(struct store *s, const int64_t *ids, size_t n, struct candidate *ret) {
+        struct candidate first = {.turn = INT64_MAX};
+        for (size_t i = 0; i < n; i++) {
+                struct candidate c = {.id = ids[i]};
+                int r = db_get(s->db, &c.turn, "SELECT turn FROM experiments WHERE id = ? AND " RUNNABLE, DB_INT(c.id));
+                if (r == 0)
+                        r = db_get(s->db, &c.run_id,
+                                   "SELECT id FROM runs WHERE state = 'queued' AND experiment_id = ? "
+                                   "ORDER BY position LIMIT 1",
+                                   DB_INT(c.id));
+                if (r < 0 && r != -ENOENT && r != -EBADMSG)
+                        return r;
+                if (r == 0 && c.turn < first.turn)
+                        first = c;
+        }
+        *ret = first;
+        return first.id ? 0 : -ENOENT;
+}
+
+static void leave_out(int64_t *ids, size_t n, int64_t id) {
+        for (size_t i = 0; i < n; i++)
+                if (ids[i] == id)
+                        ids[i] = 0; /* no experiment's */
+}
+
+/* Where a page is damaged, the experiment that needs it fails with the reason, and the next one runs. */
+static int next_readable(struct store *s, struct run_record *ret_run, struct experiment_record *ret_experiment) {
+        _cleanup_free_ int64_t *ids = NULL;
+        size_t n = 0;
+        struct candidate c;
+        int r = store_queued_ids(s->db, &ids, &n);
+        while (r == 0 && (r = first_readable(s, ids, n, &c)) == 0) {
+                r = read_next(s, c.run_id, ret_run, ret_experiment);
+                if (r != -EBADMSG)
+                        return r;
+                r = store_fail_queued(s, c.id, UNREADABLE);
+                log_error("experiment %" PRId64 " cannot be run: %s%s", c.id, UNREADABLE,
+                          r < 0 ? "; nor can that be stored, and the queue goes on without it" : "");
+                leave_out(ids, n, c.id);
+                if (r == -EBADMSG)
+                        r = 0;
+        }
+        return r;
+}
+
+int store_next_run(struct store *s, struct run_record *ret_run, struct experiment_record *ret_experiment) {
+        int64_t id;
+        int r = db_get_one(s->db, &id,
+                           "SELECT id FROM runs WHERE state = 'queued' AND experiment_id = "
+                           "(SELECT id FROM experiments WHERE " RUNNABLE " ORDER BY turn LIMIT 1) "
+                           "ORDER BY position LIMIT 1");
+        if (r == 0)
+                r = read_next(s, id, ret_run, ret_experiment);
+        return r == -EBADMSG ? next_readable(s, ret_run, ret_experiment) : r;
 }
 
 /* Starting and ending */
@@ -253,7 +311,7 @@ int store_interrupt_run(struct store *s, int64_t run_id) {
                 r = db_get(s->db, &experiment_id,
                            "UPDATE runs SET state = 'interrupted', attempt = attempt - 1, begun = 1, change = ?, "
                            "finished_at = ?, error = 'ipclabd was stopped; the run is repeated at its next start' "
-                           "WHERE id = ? AND state = 'running' RETURNING experiment_id",
+                           "WHERE ? IN (0, id) AND state = 'running' RETURNING experiment_id",
                            DB_INT(change), DB_INT(util_now_ms()), DB_INT(run_id));
         return r < 0 ? r : db_commit(&t);
 }

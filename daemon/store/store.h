@@ -169,7 +169,7 @@ int store_finish_run(struct store *s, int64_t run_id, const struct run_outcome *
 int store_first_probes(struct store *s, int64_t experiment_id, int64_t run_id, const char *cpus, int64_t *ret_id,
                        char **ret_json);
 /* running -> interrupted, for a shutdown: store_recover() of the next start queues it again. The attempt does not
- * count. */
+ * count. 0: whichever runs; -ENOENT: none does. */
 int store_interrupt_run(struct store *s, int64_t run_id);
 
 /* At start: runs left running (a crash) or interrupted become queued again; with each RUN_ATTEMPTS_MAXth attempt

@@ -5,6 +5,7 @@ import re
 import sqlite3
 import time
 
+import bundles
 import pytest
 from client import PATIENCE_SECONDS, Events
 from conftest import SHORT, Daemon
@@ -77,6 +78,19 @@ def test_bytes_that_may_be_stored():
     try:
         problem = d.unix.refused("POST", "/experiments", 507, "insufficient-storage", SHORT)
         assert problem["limit"] == {"name": "max_database_bytes", "value": 1000} and problem["value"] > 1000
+        assert d.unix.get("/experiments")["items"] == []
+    finally:
+        d.remove()
+
+
+def test_a_bundle_counts_among_the_bytes_that_may_be_stored(own_daemon):
+    done = own_daemon.unix.wait_final(own_daemon.unix.post(SHORT)["id"])
+    _, packed = bundles.fetch(own_daemon.unix, done["id"])
+    d = Daemon("--max-database-bytes=1000")
+    try:
+        answer = bundles.send(d.unix, packed)
+        assert answer.status == 507 and answer.json["type"].endswith("insufficient-storage"), answer
+        assert answer.json["limit"] == {"name": "max_database_bytes", "value": 1000}
         assert d.unix.get("/experiments")["items"] == []
     finally:
         d.remove()

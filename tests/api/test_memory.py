@@ -19,6 +19,7 @@ RSS_MAX = 64 << 20
 READERS = 24
 SPECS = 16
 BODY = 1 << 20
+JSON = {"Content-Type": "application/json"}
 
 
 def rss(daemon):
@@ -159,6 +160,48 @@ def test_what_is_too_much_together_is_refused_for_a_while(blocked):
         assert time.monotonic() < deadline, "still refused"
         time.sleep(0.1)
     assert answer.status == 200
+
+
+def upload(daemon, target, media, length, framing):
+    """A request over the unix socket whose body is still to come."""
+    sock = socket.socket(socket.AF_UNIX)
+    sock.settimeout(PATIENCE_SECONDS)
+    sock.connect(str(daemon.socket))
+    head = f"POST {target} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {media}\r\n"
+    sock.sendall((head + (f"Content-Length: {length}" if framing == "length" else framing) + "\r\n\r\n").encode())
+    return sock
+
+
+@pytest.mark.parametrize("framing", ["length", "Transfer-Encoding: chunked"])
+def test_large_uploads_come_one_at_a_time(blocked, framing):
+    bundle = f"/bundles?sha256={'0' * 64}", "application/gzip", 40 << 20
+    before = rss(blocked)
+    with contextlib.ExitStack() as stack, Peak(blocked) as peak:
+        first = stack.enter_context(upload(blocked, *bundle, framing))
+        if framing == "length":
+            first.sendall(b"\0" * (20 << 20))
+        wait_for_bytes(blocked)
+        for target, media, length in (bundle, ("/experiments", "application/json", BODY)):
+            other = stack.enter_context(upload(blocked, target, media, length, "length"))
+            status, headers, body = parse_raw(other.recv(65536))
+            assert status == 503 and headers["Retry-After"].isdigit()
+            assert json.loads(body)["limit"]["name"].startswith("request bytes")
+        small = blocked.unix.post(SHORT)  # what is small is taken
+        assert small["state"] == "queued"
+        first.close()
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while (answer := blocked.unix.request("POST", "/experiments", padded(), JSON)).status == 503:
+            assert time.monotonic() < deadline, "still refused"
+            time.sleep(0.1)
+        assert answer.status == 201
+    assert peak.bytes - before < 48 << 20
+
+
+def wait_for_bytes(daemon):
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while daemon.unix.request("POST", "/experiments", padded(), JSON).status != 503:
+        assert time.monotonic() < deadline, "nothing is refused"
+        time.sleep(0.1)
 
 
 def metrics(daemon):

@@ -380,6 +380,20 @@ def test_sigterm_queues_the_run_again_and_counts_no_attempt(daemon):
     check_samples(daemon, run)
 
 
+def test_a_stop_that_does_not_wait_for_the_run_counts_no_attempt(daemon):
+    """Nor one that cannot wait, as for the removal of very many files: both leave the run as it is."""
+    identity = daemon.post(SHORT | {"duration_seconds": 60, "repetitions": 1})["id"]
+    run = daemon.wait_running(identity)
+    for number in (signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT):  # two signals to stop, at once
+        daemon.process.send_signal(number)
+    assert daemon.process.wait(PATIENCE_SECONDS) == 0
+    with contextlib.closing(sqlite3.connect(f"file:{daemon.state / 'ipclab.db'}?mode=ro", uri=True)) as database:
+        stored = database.execute("SELECT state, attempt FROM runs WHERE id = ?", (run["id"],)).fetchone()
+    daemon.start()
+    assert stored == ("interrupted", 0)
+    assert daemon.wait_running(identity)["attempt"] == 1
+
+
 def counts(daemon, identity):
     """(runs that the experiment is to have, runs that it has, whether some are still to be inserted), on the disk."""
     with contextlib.closing(sqlite3.connect(f"file:{daemon.state / 'ipclab.db'}?mode=ro", uri=True)) as database:

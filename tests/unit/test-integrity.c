@@ -511,6 +511,98 @@ static void test_a_page_at_anothers_place(void) {
         CHECK_UINT(damaged(&f), 1);
 }
 
+/* A page of one experiment of the queue. */
+
+#define MARK "the text of the first one"
+
+/* Flips a bit in each page that has the mark. */
+static int damage_mark(const struct fixture *f) {
+        _cleanup_fclose_ FILE *file = fopen(fixture_path(f, "ipclab.db"), "re");
+        uint8_t page[PAGES_SIZE];
+        int64_t at = 0;
+        int n = 0, r = 0;
+        for (; file && r == 0 && fread(page, 1, sizeof(page), file) == sizeof(page); at += PAGES_SIZE) {
+                const uint8_t *mark = memmem(page, sizeof(page), MARK, strlen(MARK));
+                if (mark) {
+                        r = flip_bit(f, "ipclab.db", at + (mark - page), 2);
+                        n++;
+                }
+        }
+        return r < 0 ? r : n;
+}
+
+static int64_t next_experiment(struct store *s) {
+        struct run_record run;
+        struct experiment_record e;
+        int r = store_next_run(s, &run, &e);
+        if (r < 0)
+                return r;
+        int64_t id = e.id;
+        run_record_deinit(&run);
+        experiment_record_deinit(&e);
+        return id;
+}
+
+/* Three queued experiments, of which the first one has a page that is damaged: what this SQL fills. */
+static void damage_first(struct fixture *f, const char *sql) {
+        int64_t id;
+        fixture_open(f);
+        for (int i = 0; i < 3; i++)
+                CHECK_INT(fixture_add(f->store, 2, 300, NULL, &id), 0);
+        CHECK_INT(db_run_script(f->store->db, sql), 0);
+        store_close(util_steal(&f->store));
+        CHECK(damage_mark(f) > 0);
+        CHECK_INT(store_open(&f->store, f->dir), 0);
+}
+
+static void test_a_damaged_spec_fails_its_experiment_alone(void) {
+        FIXTURE f;
+        damage_first(&f, "UPDATE specs SET spec = '" MARK "' || hex(zeroblob(4000)) WHERE experiment_id = 1");
+        CHECK_INT(next_experiment(f.store), 2);
+        CHECK_INT(number(&f, "SELECT state = 'failed' AND runs_failed = 600 AND error LIKE '%damaged%' "
+                             "FROM experiments WHERE id = 1"),
+                  1);
+        CHECK_INT(number(&f, "SELECT count(*) FROM runs WHERE experiment_id = 1 AND state = 'failed'"), 600);
+        CHECK_INT(number(&f, "SELECT count(*) FROM runs WHERE experiment_id > 1 AND state = 'queued'"), 1200);
+        CHECK_UINT(damaged(&f), 1);
+}
+
+static void test_a_damaged_point_fails_its_experiment_alone(void) {
+        FIXTURE f;
+        damage_first(&f, "UPDATE points SET point = '" MARK "' || hex(zeroblob(4000)) WHERE experiment_id = 1");
+        CHECK_INT(next_experiment(f.store), 2);
+        CHECK_INT(number(&f, "SELECT state = 'failed' FROM experiments WHERE id = 1"), 1);
+}
+
+/* It cannot even be failed: the queue goes on without it, and what is asked of the others is answered. */
+static void test_a_damaged_row_does_not_stop_the_queue(void) {
+        FIXTURE f;
+        struct experiment_record e;
+        damage_first(&f, "UPDATE experiments SET name = CASE id WHEN 1 THEN '" MARK "' ELSE '' END "
+                         "|| hex(zeroblob(1500))");
+        CHECK_INT(next_experiment(f.store), 2);
+        int64_t run = fixture_start(f.store);
+        CHECK(run > 0);
+        CHECK_INT(fixture_finish(f.store, run, STATE_DONE, NULL), 0);
+        CHECK_INT(store_undecided(f.store, &e), -ENOENT);
+        CHECK_INT(store_experiment(f.store, 1, 0, &e), -EBADMSG);
+        CHECK_INT(store_experiment(f.store, 3, 0, &e), 0);
+        CHECK_INT(e.eta_seconds, -1);
+        experiment_record_deinit(&e);
+}
+
+static void test_an_undecided_experiment_with_a_damaged_spec_ends(void) {
+        FIXTURE f;
+        struct experiment_record e;
+        damage_first(&f, "UPDATE specs SET spec = '" MARK "' || hex(zeroblob(4000)) WHERE experiment_id = 1; "
+                         "UPDATE runs SET state = 'done' WHERE experiment_id = 1; UPDATE experiments SET "
+                         "state = 'running', runs_done = 600, until = '{\"state\":\"running\"}' WHERE id = 1");
+        CHECK_INT(store_undecided(f.store, &e), -ENOENT);
+        CHECK_INT(number(&f, "SELECT state = 'done' AND until ->> '$.state' = 'failed' FROM experiments WHERE id = 1"),
+                  1);
+        CHECK_INT(next_experiment(f.store), 2);
+}
+
 /* What SQLite reads of its own uncommitted frames, written twice, is no damage. */
 static void test_a_large_transaction_reads_itself(void) {
         FIXTURE f;
@@ -671,6 +763,47 @@ static void test_an_older_copy_is_refused(void) {
         CHECK_INT(id, 3); /* the second experiment's is not given out again */
 }
 
+static int nothing(struct store *s) {
+        (void) s;
+        return 0;
+}
+
+static int pin(struct store *s) {
+        return store_pin_baseline(s, "base", 1);
+}
+
+static int unpin(struct store *s) {
+        return store_remove_baseline(s, "base");
+}
+
+static int acknowledge(struct store *s) {
+        int64_t newest;
+        return store_acknowledge_export(s, 1, &newest);
+}
+
+/* What no experiment or run tells of. */
+static void test_an_older_copy_without_a_pin_is_refused(void) {
+        static const struct {
+                int (*before)(struct store *s);
+                int (*after)(struct store *s);
+        } ways[] = {{nothing, pin}, {pin, unpin}, {nothing, acknowledge}};
+        for (size_t i = 0; i < ELEMENTS(ways) && !check_case_failed; i++) {
+                FIXTURE f;
+                struct store *s = NULL;
+                char backup[128];
+                int64_t id;
+                fixture_open(&f);
+                CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0);
+                CHECK_INT(ways[i].before(f.store), 0);
+                CHECK_INT(store_backup(f.dir, fixture_path(&f, "backup")), 0);
+                CHECK_INT(ways[i].after(f.store), 0);
+                store_close(util_steal(&f.store));
+                snprintf(backup, sizeof(backup), "%s", fixture_path(&f, "backup"));
+                CHECK_INT(rename(backup, fixture_path(&f, "ipclab.db")), 0);
+                CHECK_INT(store_open(&s, f.dir), -EUCLEAN);
+        }
+}
+
 /* Whoever adopts a database may be root, and the daemon need not be. */
 static void test_what_root_adopts_is_the_owners(void) {
         static const char *const names[] = {"ipclab.db", "ipclab.identity"};
@@ -782,10 +915,15 @@ int main(void) {
         RUN(test_no_flipped_bit_is_served);
         RUN(test_a_flipped_bit_in_the_log_is_not_served);
         RUN(test_a_page_at_anothers_place);
+        RUN(test_a_damaged_spec_fails_its_experiment_alone);
+        RUN(test_a_damaged_point_fails_its_experiment_alone);
+        RUN(test_a_damaged_row_does_not_stop_the_queue);
+        RUN(test_an_undecided_experiment_with_a_damaged_spec_ends);
         RUN(test_a_large_transaction_reads_itself);
         RUN(test_an_unclean_end_is_checked);
         RUN(test_what_was_lost_is_refused);
         RUN(test_an_older_copy_is_refused);
+        RUN(test_an_older_copy_without_a_pin_is_refused);
         RUN(test_what_root_adopts_is_the_owners);
         RUN(test_files_removed_at_work);
         RUN(test_another_process_leaves_the_log);

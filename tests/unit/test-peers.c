@@ -18,6 +18,7 @@ static const struct peer_limits limits = {.most = {
                                                   [PEER_STREAMS] = {1, 1, 1},
                                                   [PEER_BODY_BYTES] = {100, 80, 60},
                                                   [PEER_HELD_BYTES] = {1, 1, 1},
+                                                  [PEER_SENT_BYTES] = {1, 1, 1},
                                           }};
 
 static bool takes(struct peer *peer, enum peer_share share, size_t n) {
@@ -75,6 +76,48 @@ static void test_a_body_may_be_larger_than_its_share(void) {
         peers_free(p);
 }
 
+static void count_wake(void *userdata) {
+        (*(unsigned *) userdata)++;
+}
+
+/* Who waits within a body has what becomes free, in the order of coming, and no body that begins takes it away. */
+static void test_bodies_under_way_have_their_turns(void) {
+        struct peers *p = NULL;
+        unsigned woken[3] = {0};
+        CHECK_INT(peers_new(&p, &limits), 0);
+        struct peer *peer = peers_get(p, "1000", ""), *other = peers_get(p, "33", "");
+        struct peer_turn first = {.peer = peer, .wake = count_wake, .userdata = &woken[0]};
+        struct peer_turn second = {.peer = peer, .wake = count_wake, .userdata = &woken[1]};
+        struct peer_turn others = {.peer = other, .wake = count_wake, .userdata = &woken[2]};
+        CHECK(peer_turn_begin(&first));
+        peer_add(peer, PEER_BODY_BYTES, 80);
+        peer_turn_end(&first);
+        CHECK(!peer_turn_begin(&first) && !peer_turn_begin(&second) && !peer_turn_begin(&first));
+        CHECK(peer_turn_begin(&others)); /* whose share is open */
+        peer_turn_end(&others);
+        CHECK_UINT(woken[0] + woken[1] + woken[2], 0);
+        peer_give(peer, PEER_BODY_BYTES, 80);
+        CHECK_UINT(woken[0], 1);
+        CHECK_UINT(woken[1], 0);
+        check_refused(peer, PEER_BODY_BYTES, "answer bytes of one user", "80");
+        CHECK(!peer_turn_begin(&second) && peer_turn_begin(&first));
+        peer_add(peer, PEER_BODY_BYTES, 80);
+        peer_turn_end(&first);
+        CHECK(!peer_turn_begin(&first)); /* behind the second one now */
+        CHECK_UINT(woken[1], 0);
+        peer_give(peer, PEER_BODY_BYTES, 80);
+        CHECK_UINT(woken[1], 1);
+        CHECK(!peer_turn_begin(&first));
+        peer_turn_end(&second); /* its client has gone */
+        CHECK_UINT(woken[0], 2);
+        CHECK(peer_turn_begin(&first));
+        peer_turn_end(&first);
+        CHECK(takes(peer, PEER_BODY_BYTES, 0));
+        peer_unref(peer);
+        peer_unref(other);
+        peers_free(p);
+}
+
 /* A peer is the same for as long as anybody has it. */
 static void test_a_peer_is_found_again(void) {
         struct peers *p = NULL;
@@ -123,6 +166,7 @@ static void test_whose_the_other_end_is(void) {
 int main(void) {
         RUN(test_each_level_has_its_share);
         RUN(test_a_body_may_be_larger_than_its_share);
+        RUN(test_bodies_under_way_have_their_turns);
         RUN(test_a_peer_is_found_again);
         RUN(test_whose_the_other_end_is);
         return check_end();

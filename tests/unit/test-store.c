@@ -681,6 +681,26 @@ static void test_exported(void) {
         CHECK_INT(store_export_of(f.store, id + 1, &newest, &exported), -ENOENT);
 }
 
+/* An exporter that acknowledges all there is, time and again, comes to an end. */
+static void test_acknowledgements_end(void) {
+        FIXTURE f;
+        int64_t id, change, newest, exported;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 2, 1, NULL, &id), 0);
+        CHECK_INT(store_last_change(f.store, &change), 0);
+        CHECK_INT(store_acknowledge_export(f.store, change, &newest), 0);
+        CHECK_INT(store_pin_baseline(f.store, "base", id), 0);
+        CHECK_INT(store_pin_baseline(f.store, "base", id), 0); /* where it is already */
+        CHECK_INT(store_last_change(f.store, &newest), 0);
+        CHECK_INT(newest, change + 2); /* the acknowledgement's and the pin's */
+        for (int i = 0; i < 3; i++) {
+                CHECK_INT(store_acknowledge_export(f.store, newest, &newest), 0);
+                CHECK_INT(newest, change + 2);
+                CHECK_INT(store_exported(f.store, &exported), 0);
+                CHECK_INT(exported, newest);
+        }
+}
+
 static void test_keep_until_exported(void) {
         FIXTURE f;
         int64_t id, other, newest, exported, ignored;
@@ -912,6 +932,7 @@ int main(void) {
         RUN(test_cancel_then_crash);
         RUN(test_delete);
         RUN(test_exported);
+        RUN(test_acknowledgements_end);
         RUN(test_keep_until_exported);
         RUN(test_delete_in_portions);
         RUN(test_add_in_portions);
