@@ -103,6 +103,7 @@ int bundle_read_word(struct bundle_reader *b, const char *word, struct refusal *
 /* The end of a value in a text that grows. */
 struct scan {
         size_t n, depth;
+        size_t nodes;
         bool in_string, escaped;
 };
 
@@ -118,6 +119,7 @@ static size_t scan_byte(struct scan *s, char c) {
                 return s->n - 1;
         s->in_string = c == '"';
         s->depth += c == '{' || c == '[';
+        s->nodes += c == '{' || c == '[' || c == ',';
         if (c != '}' && c != ']')
                 return 0;
         return --s->depth == 0 ? s->n : 0;
@@ -135,6 +137,9 @@ int bundle_read_value(struct bundle_reader *b, const char *where, char **ret, st
                 if (s.n >= BUNDLE_VALUE_MAX)
                         return refuse(r, 422, "not-a-bundle", where, "The value has more than %zu bytes.",
                                       BUNDLE_VALUE_MAX);
+                if (s.nodes >= BUNDLE_NODES_MAX)
+                        return refuse(r, 422, "not-a-bundle", where, "The value has more than %zu values in it.",
+                                      BUNDLE_NODES_MAX);
                 if (s.n == 0 && strchr(",}]", b->text.data[b->at]))
                         return refuse(r, 422, "not-a-bundle", where, "A value is missing.");
                 length = scan_byte(&s, b->text.data[b->at + s.n]);

@@ -21,7 +21,10 @@
         ((size_t) 512 << 20)                /* bytes of the whole, 16384 runs of 24 KiB and some; a file of 64 MiB may \
                                                have a thousand times as many */
 #define BUNDLE_VALUE_MAX ((size_t) 8 << 20) /* of one value */
-#define BUNDLE_GZIP_WINDOW (15 + 16)        /* zlib's way of naming gzip's format */
+/* Lists, objects and what is in them, of one value: each takes 80 bytes when it is parsed, though it may have two in
+ * the file. A spec of REQUEST_BODY_MAX has half as many at most; the rest is for the points that were left out. */
+#define BUNDLE_NODES_MAX ((size_t) 1 << 20)
+#define BUNDLE_GZIP_WINDOW (15 + 16) /* zlib's way of naming gzip's format */
 
 struct bundle_reader {
         z_stream gzip;

@@ -378,6 +378,13 @@ def test_post_refuses_what_is_no_bundle(known, other):
     assert [one["id"] for one in client.get("/experiments?limit=1000")["items"]] == before
 
 
+def test_a_value_of_very_many_is_not_parsed(other):
+    text = b'{"bundle":1,"experiment":[' + b"1," * (3 << 20) + b"1]}"
+    refused = send(other.client(), gzip.compress(text, 1))
+    assert refused.status == 422 and "more than 1048576 values" in refused.json["detail"], refused
+    assert refused.json["pointer"] == "/experiment"
+
+
 def test_post_is_bounded(other, known):
     daemon, ids = known
     client = other.client()
