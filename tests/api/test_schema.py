@@ -104,9 +104,9 @@ LASTS = {
     "Under half a minute.": (0, 30),
     "in under a minute.": (0, 60),
     "Under a minute.": (0, 60),
-    "five minutes.": (270, 330),
-    "A quarter of an hour.": (810, 990),
-    "Some minutes.": (60, 900),
+    "A minute and a half at most.": (0, 90),
+    "Half an hour.": (1620, 2040),
+    "Half an hour at most.": (60, 2040),
 }
 MOVING = (
     "transport",
@@ -173,6 +173,12 @@ def described_seconds(preset):
 def test_a_preset_lasts_as_long_as_described(name):
     least, most = described_seconds(PRESETS[name])
     assert least <= seconds(PRESETS[name]["spec"]) <= most
+
+
+@pytest.mark.parametrize("name", [name for name in PRESETS if f"{name}-quick" in PRESETS])
+def test_a_study_has_runs_enough_for_an_interval(name):
+    """Of the median, at 95 %: six."""
+    assert PRESETS[name]["spec"]["repetitions"] >= 6
 
 
 # The quick presets, described as half a minute; the grid of connections alone has more points than that.
