@@ -11,7 +11,7 @@ import math
 from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass, field
 
-from ipclab_fleet.rows import FIGURES
+from ipclab_fleet.rows import FIGURES, settings_of
 from ipclab_fleet.stats import FEW, against_the_rest, benjamini_hochberg, simes
 
 LEVEL = 0.05
@@ -100,9 +100,9 @@ def judge(name, groups):
 
 def differing_facts(facts, host):
     """The facts of a host that more than half of the others have with one other value."""
-    others = [f for name, f in facts.items() if name != host]
+    others = [settings_of(f) for name, f in facts.items() if name != host]
     found = []
-    for key, value in sorted(facts.get(host, {}).items()):
+    for key, value in sorted(settings_of(facts.get(host, {})).items()):
         if not others:
             break
         usual, count = Counter(json.dumps(f.get(key), sort_keys=True) for f in others).most_common(1)[0]

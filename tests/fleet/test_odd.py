@@ -158,6 +158,7 @@ def test_hosts_from_stores_to_the_report(dsn, tmp_path):
         store = SyntheticStore(tmp_path / f"s{i}", seed=i, host=f"host{i:02}")
         if i >= 12:
             store.facts["cpu_model"] = "Another 7"
+        store.facts["kernel_cmdline"] = f"root=UUID={i} mitigations={'off' if i == 7 else 'auto'}"
         if i == 7:
             store.facts["numa_balancing"] = 1
 
@@ -172,7 +173,10 @@ def test_hosts_from_stores_to_the_report(dsn, tmp_path):
     assert (first["hosts"], second["hosts"]) == (12, 3)
     assert first["described"] == "Example 9000, 2 CPUs, 64 GiB, kernel 6.1"
     (host,) = first["odd"]
-    assert host["host"] == "host07" and host["differs"] == [["numa_balancing", 1, 0, 11, 11]]
+    assert host["host"] == "host07" and host["differs"] == [
+        ["kernel_cmdline", "mitigations=off", "mitigations=auto", 11, 11],
+        ["numa_balancing", 1, 0, 11, 11],
+    ]
     slow = [effect for effect in host["effects"] if effect["figure"] == "throughput"]
     assert sorted(json.loads(effect["point"])["message_size"] for effect in slow) == [4096, 65536]
     assert all(json.loads(effect["point"])["placement"] == "cross-node" and effect["worse"] for effect in slow)
