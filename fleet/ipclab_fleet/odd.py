@@ -29,7 +29,7 @@ SELECT hp.class, hp.point, hp.figure, s.host, sum(hp.runs) AS runs,
 FROM host_points hp JOIN stores s USING (store) GROUP BY 1, 2, 3, 4"""
 
 OF_A_CAMPAIGN = """
-SELECT e.class, r.point, f.figure, x.campaign_host AS host, count(*) AS runs,
+SELECT e.class, r.point, f.figure, r.host AS host, count(*) AS runs,
         percentile_cont(0.5) WITHIN GROUP (ORDER BY ln(f.value)) AS median_log, var_samp(ln(f.value)) AS var_log
 FROM own_runs r JOIN experiments x ON x.store = r.store AND x.id = r.experiment_id
 JOIN environments e USING (environment) CROSS JOIN LATERAL (VALUES {figures}) AS f (figure, value)
