@@ -32,6 +32,32 @@ OTHER_MEMBERS = {
     "effective", "flags", "flag_runs", "error", "latency_histogram", "autocorrelation",
 }  # fmt: skip
 LATENCIES = ("latency_ns", "latency_one_way_ns")
+# Quotients: of what an end's counters have, by its messages or its bytes, and the factor of the unit.
+QUOTIENTS = {
+    "cpu_ns_per_message": ("cpu_ns", "messages", 1.0),
+    "cpu_ns_per_gigabyte": ("cpu_ns", "bytes", 1e9),
+    "cycles_per_byte": ("cycles", "bytes", 1.0),
+    "cycles_per_message": ("cycles", "messages", 1.0),
+    "instructions_per_message": ("instructions", "messages", 1.0),
+    "l1d_read_misses_per_message": ("l1d_read_misses", "messages", 1.0),
+    "llc_misses_per_message": ("llc_misses", "messages", 1.0),
+    "dtlb_misses_per_message": ("dtlb_misses", "messages", 1.0),
+    "branch_misses_per_message": ("branch_misses", "messages", 1.0),
+    "context_switches_per_message": ("context_switches", "messages", 1.0),
+}
+RATES = ("throughput_bytes_per_second", "messages_per_second", "both_ways_bytes_per_second", "cost_ns", "hop_ns")
+# Every figure of a row that is no latency.
+ROW_FIGURES = {*RATES, *(name + end for name in QUOTIENTS for end in ("", "_sender", "_receiver"))}
+# What a run states and nothing in a bundle tells.
+MEASURED = {
+    "messages, bytes and window_ns of each end": "the agents count them; all rates and quotients are held against them",
+    "counters": "the kernel and the processor count them; a bundle has their sums alone",
+    "latency_histogram": "the agents fill it; all latencies are held against it",
+    "pipe_overhead_ns": "the agent measures it before the run; cost_ns is held against it",
+    "clock": "the agents measure the cost of reading it; stamp_cost is held against it",
+    "noise, steadiness and steady of a run": "they follow from the samples of each second, which a bundle has not",
+    "numa": "the kernel counts it; a bundle has the differences alone",
+}
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999}
 
 
@@ -336,11 +362,85 @@ def check_run(where, run):
         ("window_ns", max(end["window_ns"] for end in measured)),
     ):
         same(f"{where}/result/{name}", result[name], found)
-    if result["both_ways_bytes_per_second"] is not None:
-        same(f"{where}/result/both_ways_bytes_per_second", result["both_ways_bytes_per_second"],
-             2 * result["throughput_bytes_per_second"])  # fmt: skip
+    check_quotients(f"{where}/result", run["point"], result)
+    check_costs(f"{where}/result", run["point"], result)
+    check_stamps(f"{where}/result", run["point"], result, counts)
     check_latencies(f"{where}/result", result, counts, sum_ns)
     return counts, sum_ns
+
+
+def quotients_of(point, result, role):
+    """Of one end. A round trip carries its bytes twice; with streams both ways, an end's load is what it received and
+    what it sent, which follows from the other end's rate."""
+    if point["workload"] == "context-switch":  # a round passes through several processes, of which one is counted
+        return dict.fromkeys(QUOTIENTS)
+    end, counters = result[role], result["counters"][role]
+    load = {"messages": float(end["messages"]), "bytes": float(end["bytes"])}
+    if point["workload"] == "pingpong":
+        load["bytes"] *= 2
+    for other in (result[one] for one in result["counters"] if one != role):
+        if point.get("direction") == "both" and other["window_ns"]:
+            windows = end["window_ns"] / other["window_ns"]
+            load = {name: value + other[name] * windows for name, value in load.items()}
+    known = {name: counters[count] is not None and load[by] > 0 for name, (count, by, _) in QUOTIENTS.items()}
+    return {
+        name: float(counters[count]) * scale / load[by] if known[name] else None
+        for name, (count, by, scale) in QUOTIENTS.items()
+    }
+
+
+def all_quotients_of(point, result):
+    """The ends' own, by their roles, and under None the sums; null where one end has none."""
+    found = {role: quotients_of(point, result, role) for role in result["counters"]}
+    values = {name: [end[name] for end in found.values()] for name in QUOTIENTS}
+    return found | {None: {name: None if None in of else sum(of) for name, of in values.items()}}
+
+
+def check_quotients(where, point, result):
+    for role, figures in all_quotients_of(point, result).items():
+        holder, at = (result, where) if role is None else (result[role], f"{where}/{role}")
+        for name, found in figures.items():
+            require(at, holder, name)
+            same(f"{at}/{name}", holder[name], found)
+
+
+def require(where, holder, name):
+    """A figure is there, and where it is null its reason is."""
+    if name not in holder:
+        fault(f"{where}/{name}", "is missing")
+    if holder[name] is None and f"{name}_reason" not in holder:
+        fault(f"{where}/{name}", "null, without a reason")
+
+
+def check_costs(where, point, result):
+    """A call's cost, and a context switch's without the pipe's overhead."""
+    each = result["window_ns"] / result["messages"] if result["messages"] else 0.0
+    found = {"cost_ns": None}
+    if point["workload"] == "syscall":
+        found = {"cost_ns": each}
+    elif point["workload"] == "context-switch":
+        hop = each / point["processes"]
+        found = {"cost_ns": hop - result["pipe_overhead_ns"], "hop_ns": hop}
+    for name in ("cost_ns", "hop_ns"):
+        if name in found or name in result:
+            require(where, result, name)
+            same(f"{where}/{name}", result[name], found.get(name))
+    both = 2 * result["throughput_bytes_per_second"] if point["workload"] == "pingpong" else None
+    require(where, result, "both_ways_bytes_per_second")
+    same(f"{where}/both_ways_bytes_per_second", result["both_ways_bytes_per_second"], both)
+
+
+def check_stamps(where, point, result, counts):
+    """The share of the window in which the clock was read."""
+    require(where, result, "stamp_cost")
+    if result["stamp_cost"] is None:
+        return
+    cost = max(result["clock"][role]["cost_ns"] for role in result["counters"])
+    window = min(result[role]["window_ns"] for role in result["counters"])
+    messages = sum(counts.values())
+    share = float(messages) * cost / (float(window) * point["threads"])
+    found = {"messages": messages, "clock_cost_ns": cost, "window_share": share}
+    same(f"{where}/stamp_cost", result["stamp_cost"], found)
 
 
 def ends_of(result):
@@ -436,7 +536,8 @@ def check_row(where, row, runs, histograms):
     same(f"{where}/effective", row["effective"], in_force_of(results))
     values = [value for result in results if (value := figure_of(result, *first_figure(results))) is not None]
     same(f"{where}/autocorrelation", row["autocorrelation"], autocorrelation_of(values))
-    for name in row.keys() - OTHER_MEMBERS - set(LATENCIES):
+    same(where, sorted(row), sorted(ROW_FIGURES | OTHER_MEMBERS | set(LATENCIES)))
+    for name in sorted(ROW_FIGURES):
         check_statistic(f"{where}/{name}", row[name], results, None, name)
     for group in LATENCIES:
         check_group(f"{where}/{group}", row[group], results, group)
@@ -502,6 +603,20 @@ def check(document):
         its = places.get(index, [])
         done = [histograms[one] for one in its if runs[one]["state"] == "done"]
         check_row(f"/results/{index}", row, [runs[one] for one in its], done)
+
+
+def coverage(document):
+    """(the figures that are computed anew; why the others are not, by their names) of a document that is verified."""
+    results = [run["result"] for run in document["runs"] if run["result"] is not None]
+    computed, others = [], {}
+    for name in (*RATES, *QUOTIENTS, *LATENCIES, "stamp_cost"):
+        if any(result.get(name) is not None for result in results):
+            computed.append(name)
+            continue
+        reason = name.removesuffix("_ns") if name == "latency_ns" else name
+        found = once([result[f"{reason}_reason"] for result in results if f"{reason}_reason" in result])
+        others[name] = f"null in every run: {'; '.join(found) or 'their workloads have none'}"
+    return computed, others | MEASURED
 
 
 def verify(path):

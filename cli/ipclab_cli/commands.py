@@ -537,9 +537,13 @@ def verify(_client, arguments):
                 print(f"{path}: refused: {error}")
             continue
         rows, runs = len(document["results"]), len(document["runs"])
+        computed, others = bundles.coverage(document)
         found.append({"file": path, "verified": True, "sha256": digest, "rows": rows, "runs": runs})
+        found[-1] |= {"recomputed": computed, "not_recomputed": others}
         if not arguments.json:
             print(f"{path}: verified: {rows} rows from {runs} runs")
+            print(f"  computed anew: {', '.join(computed)}; and the rows' statistics of them")
+            print("\n".join(f"  not computed anew: {name}: {why}" for name, why in others.items()))
     if arguments.json:
         show_json(found)
     return status

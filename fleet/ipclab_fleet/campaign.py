@@ -214,11 +214,11 @@ def dispatch_all(base, campaign, via, hosts):
 
 
 def run(base, campaign, via, rounds=0, pause=30.0):
-    """Dispatches to the hosts that the base has nothing of, and again, until it has everything. Returns the exit
-    status."""
+    """Dispatches once to the hosts that the base has nothing of, again to those where that failed, and watches until
+    the base has everything. Returns the exit status."""
     if via not in DISPATCHERS and "{post}" not in via:
         raise FleetError(f"--via is one of {', '.join(DISPATCHERS)}, or a command with {{post}}, not {via!r}")
-    done = 0
+    done, dispatched = 0, set()
     while True:
         rows = progress(base, campaign)
         print(bars(rows), flush=True)
@@ -227,6 +227,9 @@ def run(base, campaign, via, rounds=0, pause=30.0):
         if rounds and done == rounds:
             print(f"incomplete after {rounds} rounds; what is missing may only wait for its export", file=sys.stderr)
             return 3
-        dispatch_all(base, campaign, via, [row.host for row in rows if row.experiment_id is None])
+        missing = [row for row in rows if row.experiment_id is None]
+        due = [row.host for row in missing if row.host not in dispatched or row.last_error]
+        dispatch_all(base, campaign, via, due)
+        dispatched.update(due)
         done += 1
         time.sleep(pause)

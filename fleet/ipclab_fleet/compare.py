@@ -12,11 +12,12 @@ from dataclasses import asdict, dataclass, field
 
 from ipclab_fleet import FleetError
 from ipclab_fleet.odd import describe_class
-from ipclab_fleet.rows import FIGURES
+from ipclab_fleet.rows import FIGURES, settings_of
 from ipclab_fleet.stats import MARGIN, Ratio, compare
 
 UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 EXPERIMENT = re.compile(r"(.+)/([1-9][0-9]{0,17})")
+FEWEST_PAIRS = 6  # of which the signed ranks' interval has a level of 95 %
 CLASSES = {1: "the same machines", 2: "the same model", 3: "different machines"}
 # Facts that change together, as one setting has them: the one that stands for both.
 TOGETHER = {"kernel_version": "kernel_release"}
@@ -67,7 +68,7 @@ class Row(Ratio):
     baseline: int  # values
     candidate: int
     unit: str  # of a value: "run", or "host", whose value is the median of its runs
-    paired: bool  # by block
+    paired: bool  # by block, or by host
 
 
 @dataclass
@@ -123,7 +124,7 @@ def facts_of(base, side):
     """fact -> the set of its values, as JSON, over the side's environments."""
     found, used = defaultdict(set), list({run.environment for run in side.runs})
     for (facts,) in base.execute("SELECT facts FROM environments WHERE environment = ANY(%s)", (used,)):
-        for fact, value in facts.items():
+        for fact, value in settings_of(facts).items():
             found[fact].add(json.dumps(value, sort_keys=True))
     return found
 
@@ -182,18 +183,30 @@ def by_block(runs):
     return found if len(found) == len(runs) and None not in found else None
 
 
-def pair(baseline, candidate, one_store, of_hosts):
-    """(values of the baseline, of the candidate, paired) of one point: host -> [(block, logarithm)] on either side."""
-    runs = [[run for of_host in side.values() for run in of_host] for side in (baseline, candidate)]
-    if of_hosts:
+def by_host(baseline, candidate):
+    """The medians of the hosts that both sides have, in pairs. None of few hosts, whose pairs say nothing at 95 %."""
+    both = sorted(baseline.keys() & candidate.keys())
+    if len(both) < FEWEST_PAIRS:
+        return None
+    return [[middle([value for _, value in side[host]]) for host in both] for side in (baseline, candidate)]
+
+
+def pair(baseline, candidate, one_store, several, same_hosts):
+    """(values of the baseline, of the candidate, unit, paired) of one point: host -> [(block, logarithm)] on either
+    side."""
+    hosts = by_host(baseline, candidate) if several else None
+    if hosts:
+        return (*hosts, "host", True)
+    if several and not same_hosts:
         medians = [
             [middle([value for _, value in of_host]) for of_host in side.values()] for side in (baseline, candidate)
         ]
-        return (*medians, False)
+        return (*medians, "host", False)
+    runs = [[run for of_host in side.values() for run in of_host] for side in (baseline, candidate)]
     blocks = [by_block(side) for side in runs] if one_store else [None, None]
     if None not in blocks and blocks[0].keys() == blocks[1].keys():
-        return (*([side[block] for block in sorted(side)] for side in blocks), True)
-    return (*([value for _, value in side] for side in runs), False)
+        return (*([side[block] for block in sorted(side)] for side in blocks), "run", True)
+    return (*([value for _, value in side] for side in runs), "run", False)
 
 
 def middle(values):
@@ -206,14 +219,13 @@ def fill_group(group, baseline, candidate, figures):
     experiments = baseline.experiment(), candidate.experiment()
     one_store = None not in experiments and experiments[0][0] == experiments[1][0]
     several = min(len(group.baseline_hosts), len(group.candidate_hosts)) > 1
-    # Runs of the same hosts are alike on both sides. Of different ones each host is one value: hosts differ by more
-    # than the runs of one do.
-    of_hosts = several and group.baseline_hosts != group.candidate_hosts
-    unit = "host" if of_hosts else "run"
+    # The same host on both sides is a pair: what its level is cancels. Of different hosts each is one value: hosts
+    # differ by more than the runs of one do.
+    same_hosts = group.baseline_hosts == group.candidate_hosts
     for figure, _, more_is_better in figures:
         left, right = values_of(baseline, figure), values_of(candidate, figure)
         for point in sorted(left.keys() & right.keys()):
-            *values, paired = pair(left[point], right[point], one_store, of_hosts)
+            *values, unit, paired = pair(left[point], right[point], one_store, several, same_hosts)
             own = {"point": point, "figure": figure, "unit": unit, "paired": paired}
             yield own | {"baseline": len(values[0]), "candidate": len(values[1])}, (*values, paired, more_is_better)
     points = [{run.point for run in side.runs} for side in (baseline, candidate)]

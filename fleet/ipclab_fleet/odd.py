@@ -11,7 +11,7 @@ import math
 from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass, field
 
-from ipclab_fleet.rows import FIGURES
+from ipclab_fleet.rows import FIGURES, settings_of
 from ipclab_fleet.stats import FEW, against_the_rest, benjamini_hochberg, simes
 
 LEVEL = 0.05
@@ -29,7 +29,7 @@ SELECT hp.class, hp.point, hp.figure, s.host, sum(hp.runs) AS runs,
 FROM host_points hp JOIN stores s USING (store) GROUP BY 1, 2, 3, 4"""
 
 OF_A_CAMPAIGN = """
-SELECT e.class, r.point, f.figure, x.campaign_host AS host, count(*) AS runs,
+SELECT e.class, r.point, f.figure, r.host AS host, count(*) AS runs,
         percentile_cont(0.5) WITHIN GROUP (ORDER BY ln(f.value)) AS median_log, var_samp(ln(f.value)) AS var_log
 FROM own_runs r JOIN experiments x ON x.store = r.store AND x.id = r.experiment_id
 JOIN environments e USING (environment) CROSS JOIN LATERAL (VALUES {figures}) AS f (figure, value)
@@ -100,9 +100,9 @@ def judge(name, groups):
 
 def differing_facts(facts, host):
     """The facts of a host that more than half of the others have with one other value."""
-    others = [f for name, f in facts.items() if name != host]
+    others = [settings_of(f) for name, f in facts.items() if name != host]
     found = []
-    for key, value in sorted(facts.get(host, {}).items()):
+    for key, value in sorted(settings_of(facts.get(host, {})).items()):
         if not others:
             break
         usual, count = Counter(json.dumps(f.get(key), sort_keys=True) for f in others).most_common(1)[0]

@@ -137,7 +137,7 @@ def parse_fleet(arguments):
     sub.add_argument("campaign", type=campaign.parse_uuid)
     sub.add_argument("--via", default="ssh", help="ssh, clush, sbatch or local, or a command with {host} and {post}")
     sub.add_argument(
-        "--rounds", type=int, default=0, help="how often to dispatch what is missing (0: until it is complete)"
+        "--rounds", type=int, default=0, help="how often to look, and to dispatch what failed (0: until it is complete)"
     )
     sub.add_argument("--pause", type=float, default=30, help="seconds between the rounds (%(default)s)")
     sub = command("show", campaign_show, "a bar for each host; exit status 3 while something is missing")

@@ -26,6 +26,15 @@ VARYING = {
     "reasons",
     "cpus",
 }
+# The parameters of the kernel's command line that change what is measured. The others name disks, images and consoles.
+PARAMETERS = frozenset(
+    "clocksource cpuidle.off hugepages hugepagesz default_hugepagesz idle init_on_alloc init_on_free "
+    "intel_idle.max_cstate intel_iommu amd_iommu iommu intel_pstate amd_pstate irqaffinity isolcpus kpti maxcpus "
+    "mem mitigations nmi_watchdog nohz nohz_full nokaslr nopti nosmt nospectre_v1 nospectre_v2 nosoftlockup "
+    "nowatchdog nr_cpus numa numa_balancing page_poison pcie_aspm preempt processor.max_cstate psi pti "
+    "rcu_nocb_poll rcu_nocbs rcupdate.rcu_expedited retbleed selinux skew_tick slab_nomerge slub_debug "
+    "spec_rstack_overflow spec_store_bypass_disable spectre_v2 swiotlb threadirqs transparent_hugepage tsc".split()
+)
 INT64 = range(-(2**63), 2**63)
 
 
@@ -196,6 +205,18 @@ def environment_of(before):
     facts["cpus"] = klass[1]
     text = canonical(facts)
     return content_uuid(text), (content_uuid(canonical(klass)), *klass, text)
+
+
+def parameters_of(cmdline):
+    """The words of a kernel's command line that change what is measured, sorted; of one parameter in their order."""
+    words = [word for word in cmdline.split() if word.partition("=")[0].replace("-", "_") in PARAMETERS]
+    return " ".join(sorted(words, key=lambda word: word.partition("=")[0]))
+
+
+def settings_of(facts):
+    """Facts as machines are held against each other by them; the base has the whole command line."""
+    cmdline = facts.get("kernel_cmdline")
+    return facts | {"kernel_cmdline": parameters_of(cmdline)} if isinstance(cmdline, str) else facts
 
 
 def figure_of(value):

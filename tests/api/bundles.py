@@ -8,6 +8,7 @@ import hashlib
 import json
 import re
 
+from ipclab_cli import bundle
 from ipclabtest.daemon import Daemon
 from stored import Stored
 
@@ -63,10 +64,12 @@ def known_experiments():
     assert daemon.stop() == 0
     stored = Stored(daemon.state / "ipclab.db")
 
-    def scatter(_point, repetition, result):
-        for name in ("cpu_ns_per_message", "context_switches_per_message"):
-            if result.get(name) is not None:
-                result[name] *= 1 + repetition / 97
+    def scatter(point, repetition, result):
+        for counters in result["counters"].values():
+            for name in ("cpu_ns", "context_switches"):
+                counters[name] += counters[name] * repetition // 97
+        for role, figures in bundle.all_quotients_of(point, result).items():
+            (result if role is None else result[role]).update(figures)
         return ("failed", ["ends_differ"]) if repetition == 5 else ("done", ["noisy:load"] if repetition % 2 else [])
 
     many = stored.copy(real["id"], 8, scatter)

@@ -208,6 +208,48 @@ def test_a_figure_that_does_not_follow_is_refused_by_its_name(known, tmp_path):
         assert f"/runs/{run}/result/" in checked(changed)
 
 
+FALSIFIED = (
+    ("pingpong", ("cpu_ns_per_message",)),
+    ("pingpong", ("responder", "cpu_ns_per_gigabyte")),
+    ("stream", ("receiver", "context_switches_per_message")),
+    ("stream", ("counters", "sender", "cpu_ns")),
+    ("syscall", ("cost_ns",)),
+    ("context-switch", ("hop_ns",)),
+    ("context-switch", ("pipe_overhead_ns",)),
+)
+
+
+@pytest.mark.parametrize(("workload", "member"), FALSIFIED)
+def test_a_falsified_quotient_is_refused_where_its_row_agrees(known, workload, member):
+    """The run alone tells: the row's statistics need not be looked at."""
+    daemon, ids = known
+    runs = document_of(fetch(daemon.client(), ids["real"])[1])["runs"]
+    run = next(run for run in runs if run["point"]["workload"] == workload)
+    bundle.check_run("/runs/0", run)
+    with pytest.raises(bundle.Fault, match="/runs/0/result/"):
+        bundle.check_run("/runs/0", change(run, ("result", *member), lambda value: value + 1))
+
+
+@pytest.mark.parametrize("name", ["cpu_ns_per_message", "cost_ns", "hop_ns", "both_ways_bytes_per_second"])
+def test_a_figure_that_was_removed_is_missed(known, name):
+    daemon, ids = known
+    document = document_of(fetch(daemon.client(), ids["real"])[1])
+    for run in document["runs"]:
+        run["result"].pop(name, None)
+    for row in document["results"]:
+        row.pop(name, None)
+    with pytest.raises(bundle.Fault, match=name):
+        bundle.check(document)
+
+
+def test_what_is_computed_anew_is_listed(known):
+    daemon, ids = known
+    computed, others = bundle.coverage(document_of(fetch(daemon.client(), ids["real"])[1]))
+    assert {"throughput_bytes_per_second", "cpu_ns_per_message", "cost_ns", "hop_ns", "latency_ns"} <= set(computed)
+    assert "samples" in others["noise, steadiness and steady of a run"] and not others.keys() & set(computed)
+    assert all(others.values())
+
+
 def test_other_damage_is_refused(known, tmp_path):
     daemon, ids = known
     name, packed = fetch(daemon.client(), ids["real"])

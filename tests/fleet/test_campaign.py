@@ -233,6 +233,21 @@ def test_a_spec_that_a_daemon_refuses_is_shown(dsn, base, place):
         remove([host])
 
 
+def test_what_is_dispatched_is_only_watched_then(dsn, base, tmp_path):
+    """The base has nothing of a study until its first export; what was refused is dispatched in the next round."""
+    (tmp_path / "spec").write_text("{}")
+    (tmp_path / "hosts").write_text("good\nbad\n")
+    name = fleet("create", tmp_path / "spec", tmp_path / "hosts", "--database", dsn).strip()
+    (tmp_path / "carry").write_text('#!/bin/sh\ntest "$1" = good\n')
+    (tmp_path / "carry").chmod(0o755)
+    run = ("run", name, "--via", f"{tmp_path / 'carry'} {{host}} {{post}}", "--pause", 0, "--database", dsn)
+    assert "incomplete after 4 rounds" in fleet(*run, "--rounds", 4, status=3)
+    query = "SELECT host, dispatches FROM campaign_hosts ORDER BY host"
+    assert base.execute(query).fetchall() == [("bad", 4), ("good", 1)]
+    fleet(*run, "--rounds", 1, status=3)  # whoever asks again gets it: the dispatcher may have lost the first
+    assert base.execute(query).fetchall() == [("bad", 5), ("good", 2)]
+
+
 @pytest.mark.parametrize("via", campaign.DISPATCHERS)
 def test_commands_of_the_dispatchers(via):
     """Every one gets the whole command, as words or as one line that a shell splits into the same words."""

@@ -130,6 +130,18 @@ def test_one_setting_changed_on_the_same_machine(rack):
     assert len(group["hardware"]) == 2
 
 
+def test_of_the_command_line_what_matters_is_a_setting(rack):
+    """A kernel names its image there, and every host its disk: neither makes other machines of them."""
+    kernel = {"kernel_release": "6.12.1-1-amd64", "kernel_cmdline": "BOOT_IMAGE=/vmlinuz-6.12 root=UUID=1 isolcpus=1"}
+    first = rack.measure("a", kernel_cmdline="BOOT_IMAGE=/vmlinuz-6.1 root=UUID=1 isolcpus=1")
+    second = rack.measure("a", **kernel)
+    (group,) = rack.compare(f"a/{first}", f"a/{second}")["groups"]
+    assert (group["comparison"], [name for name, *_ in group["settings"]]) == (1, ["kernel_release"])
+    rack.measure("b", kernel_cmdline="BOOT_IMAGE=/vmlinuz-6.1 root=UUID=2 isolcpus=2 nohz-full=2")
+    (group,) = rack.compare(f"a/{first}", "b")["groups"]
+    assert group["settings"] == [["kernel_cmdline", ["isolcpus=1"], ["isolcpus=2 nohz-full=2"]]]
+
+
 def test_blocks_of_one_stores_experiments_are_paired(rack):
     first, second = rack.measure("a", blocks=True), rack.measure("a", 0.9, blocks=True)
     mixed, other = rack.measure("a"), rack.measure("b", blocks=True)
@@ -179,6 +191,19 @@ def test_campaigns(rack):
     assert {(row["unit"], row["baseline"], row["candidate"]) for row in group["rows"]} == {("host", 2, 6)}
     text = fleet("compare", names[0], names[2], "--database", rack.dsn)
     assert "left out, as the other side has none of their class: y, z" in text and "c, d, e, f, g and 1 more" in text
+
+
+def test_the_same_hosts_of_two_campaigns_are_pairs(rack):
+    """Hosts that differ by far more than the campaigns do: each against itself tells these apart."""
+    names = [str(uuid.uuid4()) for _ in range(2)]
+    for name, factor in zip(names, (1, 0.9), strict=True):
+        for i in range(8):
+            rack.measure(f"h{i}", factor * 2**i, runs=4, campaign=name, points=POINTS[1:2])
+    answer = rack.compare(*names)
+    rows = answer["groups"][0]["rows"]
+    assert {(row["paired"], row["unit"], row["candidate"]) for row in rows} == {(True, "host", 8)}
+    assert {row["verdict"] for row in rows} == {"slower"}
+    assert all(row["interval"][1] / row["interval"][0] < 1.05 for row in rows)
 
 
 def test_points_of_one_side_alone(rack):

@@ -6,6 +6,7 @@ import json
 import math
 import random
 import statistics
+import uuid
 
 import pytest
 from conftest import LONG, export_here, fleet
@@ -158,6 +159,7 @@ def test_hosts_from_stores_to_the_report(dsn, tmp_path):
         store = SyntheticStore(tmp_path / f"s{i}", seed=i, host=f"host{i:02}")
         if i >= 12:
             store.facts["cpu_model"] = "Another 7"
+        store.facts["kernel_cmdline"] = f"root=UUID={i} mitigations={'off' if i == 7 else 'auto'}"
         if i == 7:
             store.facts["numa_balancing"] = 1
 
@@ -172,7 +174,10 @@ def test_hosts_from_stores_to_the_report(dsn, tmp_path):
     assert (first["hosts"], second["hosts"]) == (12, 3)
     assert first["described"] == "Example 9000, 2 CPUs, 64 GiB, kernel 6.1"
     (host,) = first["odd"]
-    assert host["host"] == "host07" and host["differs"] == [["numa_balancing", 1, 0, 11, 11]]
+    assert host["host"] == "host07" and host["differs"] == [
+        ["kernel_cmdline", "mitigations=off", "mitigations=auto", 11, 11],
+        ["numa_balancing", 1, 0, 11, 11],
+    ]
     slow = [effect for effect in host["effects"] if effect["figure"] == "throughput"]
     assert sorted(json.loads(effect["point"])["message_size"] for effect in slow) == [4096, 65536]
     assert all(json.loads(effect["point"])["placement"] == "cross-node" and effect["worse"] for effect in slow)
@@ -180,3 +185,25 @@ def test_hosts_from_stores_to_the_report(dsn, tmp_path):
     assert second["undecided"].startswith("3 hosts")
     text = fleet("odd", "--database", dsn)
     assert "host07" in text and "numa_balancing: 1; 11 of 11 others have 0" in text
+
+
+def test_odd_hosts_of_a_campaign_are_named_as_in_the_base(dsn, tmp_path):
+    """A campaign's list may have other names than the hosts have themselves: the facts are the hosts'."""
+    campaign = str(uuid.uuid4())
+    for i in range(12):
+        store = SyntheticStore(tmp_path / f"s{i}", seed=i, host=f"host{i:02}")
+        store.facts["numa_balancing"] = int(i == 7)
+
+        def throughput(_point, store=store, i=i):
+            return (0.8 if i == 7 else 1) * 1e9 * store.random.lognormvariate(0, 0.01)
+
+        point = {"workload": "stream", "transport": "pipe", "message_size": 4096, "placement": "default"}
+        store.measure([point], 5, key=f"{campaign}/10.0.0.{i}", throughput=throughput)
+        export_here(dsn, store)
+        store.close()
+    found = json.loads(fleet("odd", "--json", "--campaign", campaign, "--database", dsn))
+    (host,) = found[0]["odd"]
+    assert host["host"] == "host07" and host["differs"] == [["numa_balancing", 1, 0, 11, 11]]
+    lines = fleet("odd", "--campaign", campaign, "--database", dsn).splitlines()
+    assert lines[1] == "  host07" and "worse  throughput of {" in lines[2]
+    assert lines[-1] == "    numa_balancing: 1; 11 of 11 others have 0"

@@ -537,7 +537,10 @@ def test_watching_through_a_restart(tmp_path):
 def test_bundles_are_written_verified_and_taken_in(ipclab, done, tmp_path):
     path = tmp_path / printed(ipclab("bundle", done["id"], "--host", "rack 1", "--directory", tmp_path)).strip()
     assert re.fullmatch(r"ipclab-two-sizes-[0-9a-f]{64}\.json\.gz", path.name)
-    assert printed(ipclab("verify", path)) == f"{path}: verified: 2 rows from 2 runs\n"
+    first, computed, *others = printed(ipclab("verify", path)).splitlines()
+    assert first == f"{path}: verified: 2 rows from 2 runs"
+    assert computed.startswith("  computed anew: throughput_bytes_per_second, ") and "cpu_ns_per_message" in computed
+    assert others and all(re.match("  not computed anew: [^:]+: .", line) for line in others)
     taken = json.loads(printed(ipclab("import", path, "--json")))
     assert [one["imported"]["host"] for one in taken] == ["rack 1"] and taken[0]["id"] > done["id"]
     assert printed(ipclab("import", path)) == f"{path}: experiment {taken[0]['id']}\n"
