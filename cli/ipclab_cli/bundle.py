@@ -413,13 +413,13 @@ def require(where, holder, name):
 
 
 def check_costs(where, point, result):
-    """A call's cost, and a context switch's without the pipe's overhead."""
-    each = result["window_ns"] / result["messages"] if result["messages"] else 0.0
+    """The CPU time of a call, and a context switch without the pipe's overhead."""
+    messages = result["messages"] or math.inf
     found = {"cost_ns": None}
     if point["workload"] == "syscall":
-        found = {"cost_ns": each}
+        found = {"cost_ns": result["counters"]["initiator"]["cpu_ns"] / messages}
     elif point["workload"] == "context-switch":
-        hop = each / point["processes"]
+        hop = result["window_ns"] / messages / point["processes"]
         found = {"cost_ns": hop - result["pipe_overhead_ns"], "hop_ns": hop}
     for name in ("cost_ns", "hop_ns"):
         if name in found or name in result:
