@@ -29,7 +29,7 @@ SELECT hp.class, hp.point, hp.figure, s.host, sum(hp.runs) AS runs,
 FROM host_points hp JOIN stores s USING (store) GROUP BY 1, 2, 3, 4"""
 
 OF_A_CAMPAIGN = """
-SELECT e.class, r.point, f.figure, r.host AS host, count(*) AS runs,
+SELECT e.class, r.point, f.figure, x.campaign_host AS host, count(*) AS runs,
         percentile_cont(0.5) WITHIN GROUP (ORDER BY ln(f.value)) AS median_log, var_samp(ln(f.value)) AS var_log
 FROM own_runs r JOIN experiments x ON x.store = r.store AND x.id = r.experiment_id
 JOIN environments e USING (environment) CROSS JOIN LATERAL (VALUES {figures}) AS f (figure, value)
@@ -40,6 +40,13 @@ SELECT s.host, e.facts FROM stores s
 JOIN LATERAL (SELECT r.environment FROM runs r JOIN environments USING (environment)
         WHERE r.store = s.store AND environments.class = %s ORDER BY r.change DESC LIMIT 1) n ON true
 JOIN environments e USING (environment) WHERE s.host = ANY(%s) ORDER BY s.last_export"""
+
+# A campaign's hosts have the names of its list, which may be addresses.
+NEWEST_FACTS_OF_A_CAMPAIGN = """
+SELECT DISTINCT ON (x.campaign_host) x.campaign_host, e.facts
+FROM own_runs r JOIN experiments x ON x.store = r.store AND x.id = r.experiment_id
+JOIN environments e USING (environment)
+WHERE e.class = %s AND x.campaign_host = ANY(%s) AND x.campaign = %s ORDER BY x.campaign_host, r.change DESC"""
 
 
 @dataclass
@@ -119,8 +126,9 @@ def describe_class(base, name):
     return f"{model or 'unknown CPU'}, {cpus} CPUs, {memory} GiB, kernel {kernel}"
 
 
-def describe(base, result, hosts):
-    facts = dict(base.execute(NEWEST_FACTS, (result.name, sorted(hosts))))
+def describe(base, result, hosts, campaign):
+    found = (NEWEST_FACTS_OF_A_CAMPAIGN, [campaign]) if campaign else (NEWEST_FACTS, [])
+    facts = dict(base.execute(found[0], (result.name, sorted(hosts), *found[1])))
     result.described = describe_class(base, result.name)
     for odd in result.odd:
         odd.differs = differing_facts(facts, odd.host)
@@ -146,19 +154,19 @@ def read_points(base, points):
     )
 
 
-def judge_all(base, classes):
+def judge_all(base, classes, campaign=None):
     """A Class for each hardware class. Its effects name points by their uuid."""
     results = []
     for name, groups in classes.items():
         result = judge(name, groups)
-        describe(base, result, {row[0] for rows in groups.values() for row in rows})
+        describe(base, result, {row[0] for rows in groups.values() for row in rows}, campaign)
         results.append(result)
     return results
 
 
 def find(base, campaign=None):
     """As judge_all(), with the points as JSON."""
-    results = judge_all(base, read_classes(base, campaign))
+    results = judge_all(base, read_classes(base, campaign), campaign)
     texts = read_points(base, {effect.point for result in results for odd in result.odd for effect in odd.effects})
     for result in results:
         for odd in result.odd:

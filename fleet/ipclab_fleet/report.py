@@ -326,7 +326,7 @@ def document(title, parts, data):
 def make(base, campaign=None, mixed=False):
     """The document."""
     classes = odd.read_classes(base, campaign)
-    results = odd.judge_all(base, classes)
+    results = odd.judge_all(base, classes, campaign)
     specs = odd.read_points(base, {point for groups in classes.values() for point, _ in groups})
     common, words = point_words(specs)
     points = point_order(specs)
