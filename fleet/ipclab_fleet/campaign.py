@@ -24,6 +24,7 @@ HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")  # CAMPAIGN/HOST is withi
 SPEC_BYTES = 64 * 1024  # as an argument it becomes a third longer, and the kernel's limit of one is 128 KiB
 DISPATCH_SECONDS = 120
 AT_ONCE = 32
+GAP_ROUNDS, GAP_ROUNDS_MOST = 10, 80  # to the next dispatch to a host that took one: twice as many each time
 BAR = 30
 
 # The commands that run {post}, a command, on {host}. A word that is {post} becomes the command's words, none of which
@@ -214,11 +215,11 @@ def dispatch_all(base, campaign, via, hosts):
 
 
 def run(base, campaign, via, rounds=0, pause=30.0):
-    """Dispatches once to the hosts that the base has nothing of, again to those where that failed, and watches until
-    the base has everything. Returns the exit status."""
+    """Dispatches to the hosts that the base has nothing of, and watches until it has everything: again at once where
+    that failed, and elsewhere, as a job may be lost, after ever more rounds. Returns the exit status."""
     if via not in DISPATCHERS and "{post}" not in via:
         raise FleetError(f"--via is one of {', '.join(DISPATCHERS)}, or a command with {{post}}, not {via!r}")
-    done, dispatched = 0, set()
+    done, gaps, due_at = 0, {}, {}
     while True:
         rows = progress(base, campaign)
         print(bars(rows), flush=True)
@@ -228,8 +229,10 @@ def run(base, campaign, via, rounds=0, pause=30.0):
             print(f"incomplete after {rounds} rounds; what is missing may only wait for its export", file=sys.stderr)
             return 3
         missing = [row for row in rows if row.experiment_id is None]
-        due = [row.host for row in missing if row.host not in dispatched or row.last_error]
+        due = [row.host for row in missing if row.last_error or done >= due_at.get(row.host, 0)]
         dispatch_all(base, campaign, via, due)
-        dispatched.update(due)
+        for host in due:
+            gaps[host] = min(2 * gaps.get(host, GAP_ROUNDS // 2), GAP_ROUNDS_MOST)
+            due_at[host] = done + gaps[host]
         done += 1
         time.sleep(pause)
