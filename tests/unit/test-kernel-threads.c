@@ -193,6 +193,7 @@ static void what_they_use_is_their_workers(void) {
         CHECK_INT(pthread_create(&thread, NULL, user_main, &u), 0);
         wait_for(&u.did);
         workers[1].tid = u.tid;
+        workers[1].stage = WORKER_LOOPS;
         struct scheduled least = scheduled(&master);
         int looked = kernel_threads_look(&agent), alone = usage_add_thread(&own, u.tid);
         int used = usage_take(&agent, 1, &usage);
