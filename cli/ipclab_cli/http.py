@@ -129,7 +129,8 @@ class Client:
         """NotServed unless the daemon's description has this route, with this query parameter of it."""
         description = self.get("/openapi.json")
         route = description["paths"].get(pattern, {}).get(method.lower())
-        if route is not None and (parameter is None or parameter in [one["name"] for one in route["parameters"]]):
+        known = [one["name"] for one in (route or {}).get("parameters", [])]
+        if route is not None and (parameter is None or parameter in known):
             return
         what = f"{method} {pattern}{f'?{parameter}' if parameter else ''}"
         version = description["info"]["version"]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """ipclab before a real daemon, as a person and a script use it: output, files, completion, status."""
 
+import contextlib
 import csv
 import http.server
 import io
@@ -182,19 +183,14 @@ ROUTES = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "method", "route"), ROUTES)
-def test_a_daemon_without_the_route_is_named(ipclab, done, daemon, arguments, method, route):
-    if method.lower() in daemon.client().get("/openapi.json")["paths"].get(route, {}):
-        pytest.skip(f"this daemon serves {method} {route}")
-    failed = ipclab(*arguments)
-    assert failed.returncode == 4, failed
-    assert failed.stderr.endswith(f", which has no {method} {route}\n") and "version 0." in failed.stderr
-
-
 class MadeUp(http.server.BaseHTTPRequestHandler):
-    """A daemon with the routes that this one may not have yet, and documents of the shape that they promise."""
+    """A daemon with these routes and documents of the shape that they promise."""
 
     documents: ClassVar = {}
+    paths: ClassVar = {route: {method.lower(): {}} for _, method, route in ROUTES} | {
+        "/advice": {"get": {}, "post": {}},
+        "/experiments": {"post": {"parameters": [{"name": "dry_run"}]}},
+    }
 
     def address_string(self):
         return "unix"
@@ -205,9 +201,7 @@ class MadeUp(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.requests.append(f"{self.command} {self.path}")
         path = self.path.split("?")[0]
-        paths = {route: {method.lower(): {}} for _, method, route in ROUTES} | {"/advice": {"get": {}, "post": {}}}
-        paths["/experiments"] = {"post": {"parameters": [{"name": "dry_run"}]}}
-        described = {"info": {"version": "0.2.0"}, "paths": paths}
+        described = {"info": {"version": "0.2.0"}, "paths": self.paths}
         self.send_response(200)
         self.end_headers()
         self.wfile.write(json.dumps(described if path == "/openapi.json" else self.documents[path]).encode())
@@ -217,23 +211,44 @@ class MadeUp(http.server.BaseHTTPRequestHandler):
         self.do_GET()
 
 
+@contextlib.contextmanager
+def served(path, **members):
+    """The handler, whose requests are noted, of a made-up daemon on the socket."""
+    handler = type("Handler", (MadeUp,), {"requests": [], "posted": [], **members})
+    with socketserver.ThreadingUnixStreamServer(path, handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield handler
+        finally:
+            server.shutdown()
+            os.unlink(path)
+
+
 @pytest.fixture
 def made_up(tmp_path, ipclab):
     """made_up(documents, arguments …): (what the program prints, what it requests, what it posts)"""
 
     def made_up(documents, *arguments):
-        handler = type("Handler", (MadeUp,), {"documents": documents, "requests": [], "posted": []})
         path = str(tmp_path / "socket")
-        with socketserver.ThreadingUnixStreamServer(path, handler) as server:
-            threading.Thread(target=server.serve_forever, daemon=True).start()
-            try:
-                shown = printed(ipclab("--socket", path, *arguments))
-            finally:
-                server.shutdown()
-                os.unlink(path)
+        with served(path, documents=documents) as handler:
+            shown = printed(ipclab("--socket", path, *arguments))
         return shown, [one for one in handler.requests if "/openapi" not in one], handler.posted
 
     return made_up
+
+
+@pytest.mark.parametrize(
+    ("arguments", "missing"),
+    [(arguments, f"{method} {route}") for arguments, method, route in ROUTES]
+    + [(("run", json.dumps(SHORT), "--dry-run"), "POST /experiments?dry_run")],
+)
+def test_an_older_daemon_is_named(tmp_path, ipclab, arguments, missing):
+    path = str(tmp_path / "socket")
+    newest = {"/experiments": {"items": [{"id": 7}], "next": None}}
+    with served(path, documents=newest, paths={"/experiments": {"post": {}}}):
+        failed = ipclab("--socket", path, *arguments)
+    assert failed.returncode == 4, failed
+    assert failed.stderr.endswith(f", which has no {missing}\n") and "version 0.2.0" in failed.stderr
 
 
 def compared(verdict, ratio, **more):
@@ -308,14 +323,6 @@ def test_a_dry_run_is_a_line_and_posts_the_spec(made_up):
     ]
     shown, _, _ = made_up({"/experiments": plan}, *arguments, "--json")
     assert json.loads(shown) == plan
-
-
-def test_a_daemon_without_dry_runs_is_named(ipclab, daemon):
-    parameters = daemon.client().get("/openapi.json")["paths"]["/experiments"]["post"]["parameters"]
-    if "dry_run" in [one["name"] for one in parameters]:
-        pytest.skip("this daemon has dry runs")
-    failed = ipclab("run", json.dumps(SHORT), "--dry-run")
-    assert failed.returncode == 4 and "which has no POST /experiments?dry_run" in failed.stderr
 
 
 def test_findings_are_sentences(made_up):
