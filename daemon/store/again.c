@@ -24,6 +24,9 @@ static int remember_request(struct db *db, int64_t experiment_id, const struct r
                       DB_INT(experiment_id), DB_TEXT(request->text));
 }
 
+/* By how much the block of a retried run grows with each retry: more than there are blocks without. */
+#define RETRY_BLOCKS 1000000
+
 /* The experiment has runs in the queue again; `change` is its newest. until_json as of struct extension. */
 static int queue_again(struct db *db, int64_t id, int64_t change, const char *until_json) {
         return db_run(db,
@@ -140,8 +143,8 @@ static int insert_added(struct db *db, int64_t id, int64_t change, int64_t *poin
         if (r == 0 && x->rates)
                 r = db_get(db, &position, "SELECT runs_total FROM experiments WHERE id = ?", DB_INT(id));
         if (r == 0 && x->rates)
-                r = db_get(db, &block, "SELECT COALESCE(max(block), 0) + 1 FROM runs WHERE experiment_id = ?",
-                           DB_INT(id));
+                r = db_get(db, &block, "SELECT COALESCE(max(block % ?), 0) + 1 FROM runs WHERE experiment_id = ?",
+                           DB_INT(RETRY_BLOCKS), DB_INT(id));
         p.position = (size_t) position;
         p.block = (size_t) block;
         return r < 0 ? r : insert_runs(db, &p, point_ids, x, 0, x->n_points * x->repetitions);
@@ -309,14 +312,15 @@ struct retried {
         uint64_t failed, cancelled, interrupted;
 };
 
-/* Queues runs of one state, as many as `most`. */
+/* Queues runs of one state, as many as `most`. They run weeks after the others of their block, perhaps, and are of one
+ * of their own: comparisons pair the runs of a block because the machine was the same for all of them. */
 static int queue_state(struct db *db, int64_t id, enum state state, int64_t change, uint64_t most, uint64_t *ret_n) {
         int r = db_run(
                 db,
                 "UPDATE runs SET state = 'queued', change = ? + position, started_at = NULL, finished_at = NULL, "
-                "error = NULL, flags = '[]', result = NULL, agents = '[]', environment = NULL WHERE id IN "
-                "(SELECT id FROM runs WHERE experiment_id = ? AND state = ? ORDER BY position LIMIT ?)",
-                DB_INT(change), DB_INT(id), DB_TEXT(state_name(state)), DB_INT(most));
+                "error = NULL, flags = '[]', result = NULL, agents = '[]', environment = NULL, block = block + ? "
+                "WHERE id IN (SELECT id FROM runs WHERE experiment_id = ? AND state = ? ORDER BY position LIMIT ?)",
+                DB_INT(change), DB_INT(RETRY_BLOCKS), DB_INT(id), DB_TEXT(state_name(state)), DB_INT(most));
         if (r == 0)
                 *ret_n = db_changed_rows(db);
         return r;

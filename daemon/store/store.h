@@ -127,8 +127,9 @@ int store_conclude_experiment(struct store *s, int64_t id, const char *until_jso
 /* How many runs of an experiment failed, were cancelled or interrupted. */
 int store_retryable(struct store *s, int64_t id, uint64_t *ret);
 /* Failed, cancelled and interrupted runs are queued again, as above, STORE_STEP_ROWS of them in a call, each a
- * transaction; their attempts are counted on. 1: there may be more, and the request is not remembered yet. `begun`: the
- * call before returned 1. -ENODATA: there is none, and it was not begun. */
+ * transaction; their attempts are counted on, and those of one block are of another one from then on. 1: there may be
+ * more, and the request is not remembered yet. `begun`: the call before returned 1. -ENODATA: there is none, and it was
+ * not begun. */
 int store_retry_some(struct store *s, int64_t id, bool begun, const struct request_record *request);
 
 /* Experiments of other hosts. One is stored a portion at a time, and no read returns it before store_end_import().

@@ -134,6 +134,27 @@ static void test_retry_what_failed(void) {
         CHECK_INT(store_retry_some(f.store, 99, false, &no_key), -ENOENT);
 }
 
+/* What failed in a block ran at another time than the rest of it; what failed of it ran together again. */
+static void test_retried_runs_are_of_another_block(void) {
+        FIXTURE f;
+        int64_t id;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 3, 2, NULL, &id), 0);
+        CHECK_INT(db_run(f.store->db, "UPDATE runs SET block = 1 + position / 3 WHERE position < 6"), 0);
+        CHECK_INT(run_all(&f, 1u << 1 | 1u << 2 | 1u << 5), 6);
+        for (int64_t times = 1; times <= 2; times++) {
+                CHECK_INT(store_retry_some(f.store, id, false, &no_key), 0);
+                CHECK_INT(number(&f, "SELECT count(*) FROM runs WHERE state = 'done' AND block = 1 + position / 3"), 3);
+                CHECK_INT(number(&f, "SELECT count(DISTINCT block) FROM runs WHERE state = 'queued' AND block > 2"), 2);
+                CHECK_INT(number(&f, "SELECT count(DISTINCT block) FROM runs WHERE position IN (1, 2)"), 1);
+                CHECK_INT(number(&f, "SELECT min(block) FROM runs WHERE state = 'queued'"), 1 + times * 1000000);
+                CHECK_INT(run_all(&f, times == 1 ? ~0u : 0), 3);
+        }
+        CHECK_INT(db_run(f.store->db, "UPDATE runs SET block = NULL, state = 'failed'"), 0);
+        CHECK_INT(store_retry_some(f.store, id, false, &no_key), 0);
+        CHECK_INT(number(&f, "SELECT count(block) FROM runs"), 0); /* of a shuffled order: of none */
+}
+
 static void test_retry_what_was_cancelled(void) {
         FIXTURE f;
         int64_t id, running;
@@ -303,6 +324,7 @@ int main(void) {
         RUN(test_extend_is_all_or_nothing);
         RUN(test_queued_again_is_last);
         RUN(test_retry_what_failed);
+        RUN(test_retried_runs_are_of_another_block);
         RUN(test_retry_what_was_cancelled);
         RUN(test_retry_has_its_own_attempts);
         RUN(test_retry_in_portions);

@@ -318,6 +318,16 @@ static void a_decided_pair_ends_it(void) {
         CHECK(look && figure(look, "repetitions") == 9 && figure(look, "pairs_reached") == 1);
 }
 
+/* One of the third block was retried, and keeps its position. */
+static void a_retried_run_is_of_no_pair(void) {
+        ADAPTIVE a;
+        CHECK_INT(begin_pairs(&a, 0.001, 0.5, 0.05), 12);
+        CHECK_INT(db_run_script(a.f.store->db, "UPDATE runs SET block = block + 1000000 WHERE position = 5"), 0);
+        CHECK_INT(decide(&a), 0);
+        const struct json *pair = json_first(json_get(a.decision, "pairs_not_reached"));
+        CHECK(pair && figure(pair, "runs") == 5);
+}
+
 static void a_pair_without_common_blocks_is_named(void) {
         ADAPTIVE a;
         CHECK_INT(begin(&a, 0.02, 60, 0.01, 0.01), 12);
@@ -343,6 +353,7 @@ int main(void) {
         RUN(a_cancelled_one_is_over);
         RUN(a_narrow_pair_ends_it);
         RUN(a_decided_pair_ends_it);
+        RUN(a_retried_run_is_of_no_pair);
         RUN(a_pair_without_common_blocks_is_named);
         return check_end();
 }
