@@ -82,6 +82,10 @@ static bool is_unsteady(const struct findings_row *row) {
         return row->unsteady;
 }
 
+static bool is_changed(const struct findings_row *row) {
+        return row->changed;
+}
+
 static bool has_too_many(const struct findings_row *row) {
         return row->n_runs > RANK_MAX;
 }
@@ -112,6 +116,9 @@ static const struct {
         {"not-steady", is_unsteady, false,
          "have runs whose rate did not stay the same. Conclusions that rest on them have reduced confidence; a longer "
          "warm-up would decide"},
+        {"environment-changed", is_changed, false,
+         "have runs in which the host's environment changed. Conclusions that rest on them have reduced confidence; "
+         "the same runs under one environment would decide"},
         {"open-loop", has_open_loop, false,
          "have an open loop. Their throughput is the rate that was asked for, so nothing is concluded from it"},
         {"too-many-runs", has_too_many, false,

@@ -48,6 +48,7 @@ struct findings_row {
         uint32_t n_planned;
         bool noisy;          /* a run of it has a noise flag */
         bool unsteady;       /* one was not steady */
+        bool changed;        /* the host's environment changed in one */
         bool open_loop;      /* its throughput is the requested rate, and its runs have none in `values` */
         double chunk_bytes;  /* the message goes in pieces of this size; 0: whole */
         double buffer_bytes; /* of the mechanism; 0: not known */
@@ -78,7 +79,7 @@ enum finding_kind {
 
 enum finding_confidence {
         CONFIDENCE_NONE,    /* of FINDING_UNDECIDED */
-        CONFIDENCE_REDUCED, /* the tests hold, but a row it rests on is noisy or was not steady */
+        CONFIDENCE_REDUCED, /* the tests hold, but a row it rests on is noisy, not steady, or of two environments */
         CONFIDENCE_HIGH,
         CONFIDENCE_COUNT,
 };

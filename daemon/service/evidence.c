@@ -86,9 +86,10 @@ static void take_settings(const struct json_part *result, struct findings_row *r
         }
 }
 
-/* Flags of disturbances, without those of impossible results or of a placement. */
-static bool has_noise(const char *flags_json) {
-        return flags_json && strstr(flags_json, "\"noisy:") != NULL;
+/* Of disturbances ("noisy:"), of the environment: flags_json is an array of texts without escapes. */
+static bool has_flag(const char *flags_json, const char *begin) {
+        const char *found = flags_json ? strstr(flags_json, begin) : NULL;
+        return found && found[-1] == '"';
 }
 
 static int take_run(const struct point_run *stored, struct json_view *view, struct findings_row *row,
@@ -109,7 +110,8 @@ static int take_run(const struct point_run *stored, struct json_view *view, stru
         take_settings(view->parts, row);
         if (row->open_loop)
                 ret->values[FIGURE_THROUGHPUT] = ret->values[FIGURE_MESSAGES] = ret->values[FIGURE_BOTH_WAYS] = NAN;
-        row->noisy |= has_noise(stored->flags_json);
+        row->noisy |= has_flag(stored->flags_json, "noisy:");
+        row->changed |= has_flag(stored->flags_json, "environment-changed:");
         return 0;
 }
 

@@ -338,6 +338,11 @@ static void test_ranking(void) {
         FINDINGS *g = draw(&m);
         CHECK_INT(nth(g, FINDING_RANKING, 0)->confidence, CONFIDENCE_REDUCED);
         CHECK(has_doubt(g, "noise") && !has_doubt(unlike, "noise"));
+        m.rows[0].noisy = false;
+        m.rows[0].changed = true;
+        FINDINGS *h = draw(&m);
+        CHECK_INT(nth(h, FINDING_RANKING, 0)->confidence, CONFIDENCE_REDUCED);
+        CHECK(has_doubt(h, "environment-changed") && !has_doubt(g, "environment-changed"));
 }
 
 /* Those that differ in what both have are not otherwise equal. */
@@ -477,6 +482,10 @@ static void test_what_is_missing(void) {
         CHECK_STRING(nth(f, FINDING_UNDECIDED, 0)->reason, "too-few-runs");
         CHECK_STRING(nth(f, FINDING_UNDECIDED, 1)->reason, "not-steady");
         CHECK_STRING(nth(f, FINDING_UNDECIDED, 2)->reason, "too-many-runs");
+        m.rows[0].changed = true;
+        FINDINGS *c = draw(&m);
+        CHECK_STRING(nth(c, FINDING_UNDECIDED, 2)->reason, "environment-changed");
+        m.rows[0].changed = false;
         m.rows[0].open_loop = true;
         FINDINGS *g = draw(&m);
         CHECK_STRING(nth(g, FINDING_UNDECIDED, 2)->reason, "open-loop");
