@@ -278,7 +278,11 @@ def remark_of(figure):
     if figure["verdict"] != "undecided":
         return ""
     seen, needed = figure["visible_difference"], figure["runs_needed"]
-    words = [f"would have seen {seen:.1%}" if seen is not None else "", f"{needed} runs would decide" if needed else ""]
+    words = [
+        f"would have seen {seen:.1%}" if seen is not None else "",
+        f"{needed} runs would decide" if needed else "",
+        "more than 60 runs would be needed" if "runs_needed_reason" in figure else "",
+    ]
     return ", ".join(word for word in words if word)
 
 

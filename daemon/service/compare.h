@@ -25,7 +25,7 @@ enum comparison_side { SIDE_BASELINE, SIDE_CANDIDATE, SIDE_COUNT };
 
 /* Runs of a side that take part, the first by position: as many as `until` runs at most. An exact test of tied
  * values takes a time that grows with their fourth power, to seconds for 200; percentiles are tied, by histograms. */
-#define COMPARISON_RUNS_MAX 60u
+#define COMPARISON_RUNS_MAX 60
 
 struct comparison_query {
         int64_t experiments[SIDE_COUNT]; /* the same one with an axis */

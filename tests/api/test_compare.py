@@ -140,14 +140,16 @@ def test_what_is_the_same_is_equivalent(compare):
     assert found["verdict"] == "equivalent"
     assert 0.97 <= found["equivalence_interval"]["low"] <= found["equivalence_interval"]["high"] <= 1.03
     assert answer["delta"] == 0.03 and answer["verdicts"]["slower"] == answer["verdicts"]["faster"] == 0
-    assert figure(compare("base", "same", "&delta=0.0001"))["verdict"] == "undecided"
+    narrow = figure(compare("base", "same", "&delta=0.0001"))
+    assert narrow["verdict"] == "undecided"
+    assert narrow["runs_needed"] is None and "more than the 60 runs" in narrow["runs_needed_reason"]
     assert figure(compare("base", "slow", "&delta=0.5"))["verdict"] == "equivalent"
 
 
 def test_undecided_has_what_would_decide(compare):
     found = figure(compare("base", "few"))
     assert found["verdict"] == "undecided" and not found["differs"]
-    assert found["runs_needed"] > 3
+    assert 3 < found["runs_needed"] <= 60 and "runs_needed_reason" not in found
     assert found["runs_candidate"] == 3 and found["runs_baseline"] == 12
 
 

@@ -295,7 +295,14 @@ const verdictWords = ({ verdicts, tests, baseline, candidate, axis }) =>
 const percent = (share) => `${figure(Math.abs(share) * 100, 2)} %`;
 
 /** A verdict in a sentence. */
-export function verdictOf({ verdict, ratio, interval, visible_difference: visible, runs_needed: needed }) {
+export function verdictOf({
+    verdict,
+    ratio,
+    interval,
+    visible_difference: visible,
+    runs_needed: needed,
+    runs_needed_reason: why,
+}) {
     const by = `${percent(ratio - 1)} ${ratio < 1 ? 'less' : 'more'}`;
     const range =
         interval &&
@@ -303,7 +310,7 @@ export function verdictOf({ verdict, ratio, interval, visible_difference: visibl
     if (verdict === 'equivalent') return `equivalent: ${figure(ratio, 4)} times${range ?? ''}`;
     if (verdict !== 'undecided') return `${verdict}: ${by}, ${figure(ratio, 4)} times${range ?? ''}`;
     const seen = visible ? `; ${percent(visible)} would have been seen` : '';
-    const more = needed ? `; ${plural(needed, 'run')} a side would decide` : '';
+    const more = needed ? `; ${plural(needed, 'run')} a side would decide` : why ? `; ${why}` : '';
     return `undecided: ${figure(ratio, 4)} times${range ?? ''}${seen}${more}`;
 }
 
