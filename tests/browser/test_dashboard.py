@@ -73,7 +73,7 @@ def test_the_longest_message_stands_beside_what_ends_it(page, daemon):
     assert capacities["pipe"]["message_limit"] and not capacities["msgq-posix"]["message_limit"]
     for name in ("pipe", "msgq-posix"):
         limits = [limit["name"] for key in ("message_limit", "limit") if (limit := capacities[name][key])]
-        assert all(f"{limit} = " in rows[name] for limit in limits), rows[name]
+        assert all(f"{limit}, " in rows[name] for limit in limits), rows[name]
         assert ("message_size of a spec" in rows[name]) == (name == "pipe")
 
 

@@ -64,9 +64,11 @@ def item(transport, standing, value, age, **more):
     } | more
 
 
-SENTENCE = "shm-posix has the lowest typical latency, 4.1 µs."
+WORDS = (
+    "shm-posix has the lowest typical latency: 4.10 µs (3.90 µs to 4.30 µs). Of the others 1 is worse, 1 is undecided."
+)
 ADVICE = {
-    "sentence": SENTENCE,
+    "sentence": "pingpong, 4 KiB, 1 thread, same-node: shm-posix has the lowest median latency",
     "want": "latency_p50",
     "items": [
         item("shm-posix", "best", 4100, 3600),
@@ -88,13 +90,18 @@ def test_a_newcomer_is_advised_which_mechanism(driver, signed, daemon, picture, 
         page.media(scheme)
         page.driver.refresh()
         page.wait_for("#ask").click()
-        page.wait(lambda: page.text("#advice .advice") == SENTENCE, "the advice")
+        page.wait(lambda: page.text("#advice .advice") == WORDS, "the advice")
         rows = [one.text for one in page.all("#advice .ranked li")]
         assert [row.split()[0] for row in rows] == ["shm-posix", "pipe", "tcp"]
         assert "4.10 µs" in rows[0] and "1 h 00 min ago" in rows[0]
         assert "cannot be told apart · noisy · 1 min 00 s ago" in rows[2].replace("\n", " ")
         hollow = "return [...document.querySelectorAll('#advice .mark')].map((one) => one.classList.contains('hollow'))"
         assert page.run(hollow) == [False, False, True]
+        for part in ("svg", ".number", ".soft"):
+            left = "return [...document.querySelectorAll(arguments[0])].map((one) => one.getBoundingClientRect())"
+            boxes = page.run(left, f"#advice .ranked li > {part}")
+            edge = "right" if part == ".number" else "left"
+            assert len({round(box[edge]) for box in boxes}) == 1, part
         target = unquote(page.run("return requests.filter(([, target]) => target.startsWith('/advice')).at(-1)[1]"))
         question = {"message_size=4096", "workload=pingpong", "placement=same-node", "want=latency_p50"}
         assert set(target.split("?")[1].split("&")) == question
@@ -103,9 +110,30 @@ def test_a_newcomer_is_advised_which_mechanism(driver, signed, daemon, picture, 
         assert page.run("return document.documentElement.scrollWidth") <= width
         picture(f"advice-{width}-{scheme}")
         page.driver.refresh()
-        page.wait(lambda: page.text("#advice .advice") == SENTENCE, "the advice of the address")
+        page.wait(lambda: page.text("#advice .advice") == WORDS, "the advice of the address")
     finally:
         answers.remove()
+
+
+def test_a_transport_has_its_limits_in_units_and_its_reason_folded(page, daemon):
+    page.wait(lambda: page.all("[aria-label=Transports] tbody tr"), "the transports")
+    cells = """return [...document.querySelectorAll('[aria-label=Transports] tbody tr')].map((row) =>
+        Object.fromEntries([...row.cells].map((cell) => [cell.dataset.title, cell.textContent])))"""
+    rows = {row["Transport"]: row for row in page.run(cells)}
+    pipe = next(item for item in daemon.get("/transports")["items"] if item["name"] == "pipe")
+    assert pipe["capacity"]["limit"]["value"] == 2**20
+    limits = "message_size of a spec, 1 GiB; a transfer by fs.pipe-max-size, 1 MiB"
+    assert " ".join(rows["pipe"]["Limited by"].split()) == limits
+    assert not any(re.search(r"\d{7}", row["Limited by"].replace("\u202f", "")) for row in rows.values())
+    page.size(360, 900)
+    inside = """const box = document.querySelector('[aria-label=Transports]');
+        return box.scrollWidth <= box.clientWidth"""
+    assert page.run(inside)
+    reasons = daemon.get("/environment")["reasons"]
+    folded = """return [...document.querySelectorAll('.facts details')].map((one) =>
+        [one.open, one.firstChild.textContent])"""
+    for is_open, words in page.run(folded):
+        assert not is_open and words == "not available" and reasons
 
 
 def test_without_the_route_the_card_shows_a_notice(page, daemon):

@@ -19,7 +19,9 @@ def at(seconds):
 
 
 def second(n, foreign, steal):
-    shares = {"foreign_share": foreign, "softirq_share": 0, "steal_share": steal, "sibling_share": 0, "daemon_share": 0}
+    """`steal` of the CPU with the most; of all that are measured it is half as much."""
+    shares = {"foreign_share": foreign, "softirq_share": 0, "steal_share": steal / 2, "worst_steal_share": steal}
+    shares |= {"sibling_share": 0, "daemon_share": 0}
     return {"second": n, "begin_ns": 10**9 * (n + 5), "interval_ns": 10**9, "cpu": 0, "flags": []} | shares
 
 
@@ -65,8 +67,8 @@ def run(id, start, *, flags=(), foreign=0.01, steal=0.0, changes=(), steady_from
 
 RUNS = [
     run(1, 0),
-    run(2, 4, flags=["noisy:foreign-cpu"], foreign=0.4, changes=[1.5]),
-    run(3, 8, steal=0.03, steady_from=1.0),
+    run(2, 4, flags=["noisy:foreign-cpu"], foreign=0.4, steal=0.04, changes=[1.5]),
+    run(3, 8, steal=0.06, steady_from=1.0),
     run(4, 7200, state="failed"),  # two hours later
 ]
 ROW = {

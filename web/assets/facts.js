@@ -12,6 +12,10 @@ export const factList = (facts) =>
         facts.map(([term, value]) => [h('dt', { text: term }), h('dd', {}, value ?? DASH)]),
     );
 
+/** A short word in a figure's place that opens to the reason. */
+export const folded = (word, why) =>
+    h('details', { class: 'folded soft' }, h('summary', { text: word }), why);
+
 /** A dash with the reason why there is no figure. */
 export const absent = (why) =>
     h('abbr', { class: 'none', title: why }, DASH, h('span', { class: 'sr', text: ` (${why})` }));

@@ -60,6 +60,8 @@ export function nanoseconds(value) {
 export function size(bytes, approximate = false) {
     if (bytes === null || bytes === undefined) return DASH;
     for (const [power, unit] of [
+        [60, 'EiB'],
+        [50, 'PiB'],
         [40, 'TiB'],
         [30, 'GiB'],
         [20, 'MiB'],

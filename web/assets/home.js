@@ -180,6 +180,19 @@ const QUESTION = {
 const LABELS = { message_size: 'Message', workload: 'Traffic', placement: 'Where', want: 'What counts' };
 const FIRST = { message_size: '4096', workload: 'pingpong', placement: 'same-node', want: 'latency_p50' };
 const FORMATS = { throughput, latency_p50: nanoseconds, latency_p99: nanoseconds, cpu_per_message: nanoseconds };
+const BEST = {
+    throughput: 'the greatest throughput',
+    latency_p50: 'the lowest typical latency',
+    latency_p99: 'the lowest 99th percentile of latency',
+    cpu_per_message: 'the least CPU time per message',
+};
+/* What the standing of a mechanism means, of one and of several. */
+const STANDINGS = {
+    worse: ['is worse', 'are worse'],
+    equal: ['is equal within 3 %', 'are equal within 3 %'],
+    open: ['is undecided', 'are undecided'],
+    excluded: ['does not keep the limits', 'do not keep the limits'],
+};
 const REASONS = {
     overlap: 'cannot be told apart',
     'too-few-runs': 'too few runs',
@@ -237,7 +250,29 @@ export function decisionCard(opened) {
     );
 }
 
-function adviceOf({ sentence, host, items, experiments, settle }, query, opened) {
+const mechanismsOf = (items) => {
+    const { varying } = splitFields(items.map(({ point }) => point));
+    return ({ point }) => pointLabel(point, varying.length ? varying : ['transport']);
+};
+
+/** The best mechanism and how the others stand, in the card's words; the server's sentence where there is no best. */
+export function adviceWords({ sentence, items }, want) {
+    const best = items.find(({ standing }) => standing === 'best');
+    if (!best) return sentence;
+    const format = FORMATS[want];
+    const interval = best.interval && ` (${format(best.interval.low)} to ${format(best.interval.high)})`;
+    const others = Object.entries(STANDINGS)
+        .map(([standing, words]) => [items.filter((one) => one.standing === standing).length, words])
+        .filter(([count]) => count > 0)
+        .map(([count, [one, several]]) => `${count} ${count === 1 ? one : several}`);
+    const rest = others.length > 0 && ` Of the others ${others.join(', ')}.`;
+    return [`${mechanismsOf(items)(best)} has ${BEST[want]}: ${format(best.value)}`, interval, '.', rest]
+        .filter(Boolean)
+        .join('');
+}
+
+function adviceOf(advice, query, opened) {
+    const { host, items, experiments, settle } = advice;
     const settleIt = async (event) => {
         const button = event.currentTarget;
         button.disabled = true;
@@ -249,7 +284,7 @@ function adviceOf({ sentence, host, items, experiments, settle }, query, opened)
         }
     };
     return [
-        h('p', { class: 'advice', text: sentence }),
+        h('p', { class: 'advice', text: adviceWords(advice, query.want) }),
         items.length > 0 && ranking(items, FORMATS[query.want]),
         h('p', {
             class: 'hint',
@@ -272,10 +307,9 @@ function restsOn({ used, other_environment: others }, host) {
 
 /* Ranked dots with their intervals; a list with age and noise beside each. */
 function ranking(items, format) {
-    const { varying } = splitFields(items.map(({ point }) => point));
-    const label = ({ point }) => pointLabel(point, varying.length ? varying : ['transport']);
+    const label = mechanismsOf(items);
     const most = Math.max(...items.map(({ value, interval }) => interval?.high ?? value)) * 1.05;
-    const [width, height] = [240, 18];
+    const [width, height] = [220, 18];
     const x = (value) => 6 + (value / most) * (width - 12);
     return h(
         'ol',

@@ -3,8 +3,8 @@
 
 import { get } from './api.js';
 import { fill, h, patch } from './dom.js';
-import { absent, factList } from './facts.js';
-import { DASH, duration, integer, plural, size } from './format.js';
+import { absent, factList, folded } from './facts.js';
+import { DASH, duration, plural, size } from './format.js';
 import { decisionCard, nowPanel, placesPanel, presetsPanel } from './home.js';
 import { quietPanel } from './quiet.js';
 import { status } from './status.js';
@@ -204,7 +204,7 @@ function transportTable(items) {
         { class: 'table', tabindex: '0', role: 'region', 'aria-label': 'Transports' },
         h(
             'table',
-            {},
+            { class: 'cards' },
             h(
                 'thead',
                 {},
@@ -221,12 +221,12 @@ function transportTable(items) {
                     h(
                         'tr',
                         {},
-                        h('td', { text: item.name }),
-                        h('td', { class: 'soft', text: item.title ?? '' }),
+                        h('td', { data: { title: 'Transport' }, text: item.name }),
+                        h('td', { class: 'soft', data: { title: 'What it is' }, text: item.title ?? '' }),
                         h(
                             'td',
-                            { class: 'wrap' },
-                            isAvailable(item) ? 'yes' : h('span', { class: 'soft', text: whyNot(item) }),
+                            { data: { title: 'Available' } },
+                            isAvailable(item) ? 'yes' : folded('no', whyNot(item)),
                         ),
                         capacityCells(item.capacity),
                     ),
@@ -246,23 +246,29 @@ function capacityCells(capacity) {
     return [
         h(
             'td',
-            { class: 'number' },
+            { class: 'number', data: { title: 'Largest message' } },
             largest === null ? absent(reason ?? 'the server does not say') : size(largest, true),
         ),
         h(
             'td',
-            { class: 'wrap' },
+            { class: 'limit', data: { title: 'Limited by' } },
             limit === null
                 ? absent(reason ?? 'the server does not say')
                 : bySpec === null
                   ? limitWords(limit)
-                  : [limitWords(bySpec), h('span', { class: 'soft', text: '; a transfer by ' }), limitWords(limit)],
+                  : h(
+                        'span',
+                        {},
+                        limitWords(bySpec),
+                        h('span', { class: 'soft', text: '; a transfer by ' }),
+                        limitWords(limit),
+                    ),
         ),
     ];
 }
 
 const limitWords = ({ name, value, raise = null }) =>
-    h('span', { title: raise }, `${name} = ${typeof value === 'number' ? integer(value) : value}`);
+    h('span', { title: [`${value} B`, raise].filter(Boolean).join('; ') }, `${name}, ${size(Number(value), true)}`);
 
 /* The settings with the most influence on a measurement first; the rest is folded away. */
 const TELLING = [
@@ -308,7 +314,7 @@ function environmentFacts(environment) {
 }
 
 function leaf(value, reason) {
-    if (value === null) return h('span', { class: 'soft', text: reason ? `${DASH} (${reason})` : DASH });
+    if (value === null) return reason ? folded('not available', reason) : DASH;
     if (Array.isArray(value)) return value.join(', ') || DASH;
     if (typeof value === 'object') return h('code', { text: JSON.stringify(value) });
     return typeof value === 'boolean' ? (value ? 'yes' : 'no') : String(value);

@@ -20,7 +20,7 @@ function disturbances({ cpus, load }) {
     const [foreign, steal] = [most(cpus, 'foreign'), most(cpus, 'steal')];
     return [
         foreign.foreign >= LIMITS.foreign && `other programs take ${percent(foreign.foreign)} of CPU ${foreign.id}`,
-        steal.steal >= LIMITS.steal && `other guests take ${percent(steal.steal)} of CPU ${steal.id}`,
+        steal.steal >= LIMITS.meanSteal && `other guests take ${percent(steal.steal)} of CPU ${steal.id}`,
         load >= LIMITS.load && `${figure(load, 2)} CPUs are at work`,
     ].filter(Boolean);
 }

@@ -39,7 +39,7 @@ const whole = (of) => (run) => {
  * value from which on a run is flagged. */
 const TRACKS = [
     { title: 'Foreign CPU', of: seconds('foreign_share'), format: percent, least: 0.1, limit: LIMITS.foreign },
-    { title: 'Steal', of: seconds('steal_share'), format: percent, least: 0.02, limit: LIMITS.steal },
+    { title: 'Steal', of: seconds('worst_steal_share'), format: percent, least: 0.1, limit: LIMITS.steal },
     { title: 'Softirq', of: seconds('softirq_share'), format: percent, least: 0.1, limit: LIMITS.softirq, quiet: true },
     {
         title: 'Other load',
