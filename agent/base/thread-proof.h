@@ -21,6 +21,9 @@ struct stack_range {
 
 struct thread_proof {
         struct cpumask affinity;
+        struct cpumask initial; /* the affinity when the thread was ready; the leader writes these */
+        struct cpumask changed; /* another one that it observed since then, though it may be restored */
+        bool has_initial, has_changed;
         struct cpumask seen;     /* CPUs that the thread itself found */
         struct cpumask observed; /* CPUs where the leader observed it or its rings' threads; the leader writes it */
         unsigned cpu, node;      /* at the last observation */

@@ -155,17 +155,42 @@ static int take_members(struct agent *a) {
         return r;
 }
 
+/* What cannot be read of a thread that ends meanwhile is none of the observation's. */
+static void observe(struct thread_proof *p, pid_t pid, pid_t tid) {
+        struct cpumask affinity;
+        unsigned cpu;
+        if (read_cpu(pid, tid, &cpu) == 0)
+                cpumask_add(&p->observed, cpu);
+        if (!p->has_initial || cpumask_get_affinity(tid, &affinity) < 0 || cpumask_equal(&affinity, &p->initial))
+                return;
+        p->changed = affinity;
+        p->has_changed = true;
+}
+
 void proof_observe(struct agent *a) {
         uint32_t n;
         struct proof_member *members = proof_members(a, &n);
-        unsigned cpu;
         for (uint32_t i = 0; i < a->n_workers; i++)
-                if (read_cpu(0, a->workers[i].tid, &cpu) == 0)
-                        cpumask_add(&a->workers[i].proof.observed, cpu);
+                observe(&a->workers[i].proof, 0, a->workers[i].tid);
         for (uint32_t i = 0; i < n; i++)
-                if (read_cpu(members[i].pid, members[i].pid, &cpu) == 0)
-                        cpumask_add(&members[i].proof.observed, cpu);
+                observe(&members[i].proof, members[i].pid, members[i].pid);
         page_list_sample(&a->proof->pages);
+}
+
+static void keep_affinity(struct thread_proof *p) {
+        if (!p->has_initial)
+                p->initial = p->affinity;
+        p->has_initial = true;
+}
+
+/* With all workers at rest. */
+static void keep_affinities(struct agent *a) {
+        uint32_t n;
+        struct proof_member *members = proof_members(a, &n);
+        for (uint32_t i = 0; i < a->n_workers; i++)
+                keep_affinity(&a->workers[i].proof);
+        for (uint32_t i = 0; i < n; i++)
+                keep_affinity(&members[i].proof);
 }
 
 static int list_pages(struct agent *a) {
@@ -263,6 +288,8 @@ int proof_collect(struct agent *a, struct proof_report **ret) {
                 r = -errno;
         if (r == 0)
                 r = take_members(a);
+        if (r == 0)
+                keep_affinities(a);
         if (r == 0 && a->proof->pages.n == 0)
                 r = list_pages(a);
         if (r < 0)

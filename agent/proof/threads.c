@@ -32,6 +32,11 @@ static const struct thread_proof *nth(const struct agent *a, uint32_t i, pid_t *
         return &members[i - a->n_workers].proof;
 }
 
+/* That of the end; or another one that it had meanwhile, which is wrong whatever the end's is. */
+static const struct cpumask *affinity_of(const struct thread_proof *p) {
+        return p->has_changed ? &p->changed : &p->affinity;
+}
+
 static struct cpumask cpus_seen(const struct thread_proof *p) {
         struct cpumask seen = p->seen;
         cpumask_merge(&seen, &p->observed);
@@ -66,13 +71,13 @@ static void report_thread(struct proof_report *p, const struct agent *a, uint32_
         row->node = t->node;
         row->migrations = t->migrations - t->migrations_base;
         row->migrations_error = (uint32_t) t->migrations_error;
-        row->affinity = proof_list_of_cpus(p, &t->affinity);
+        row->affinity = proof_list_of_cpus(p, affinity_of(t));
         row->cpus_seen = proof_list_of_cpus(p, &seen);
 }
 
 static bool is_alike(const struct agent *a, uint32_t i, uint32_t k) {
         pid_t tid;
-        return cpumask_equal(&nth(a, i, &tid)->affinity, &nth(a, k, &tid)->affinity);
+        return cpumask_equal(affinity_of(nth(a, i, &tid)), affinity_of(nth(a, k, &tid)));
 }
 
 /* Adds the row of all threads from `first` on with its affinity. */
@@ -96,7 +101,7 @@ static void report_group(struct proof_report *p, const struct agent *a, uint32_t
                         if (t->migrations_error)
                                 row->migrations_error = (uint64_t) t->migrations_error;
                 }
-        row->affinity = proof_list_of_cpus(p, &nth(a, first, &tid)->affinity);
+        row->affinity = proof_list_of_cpus(p, affinity_of(nth(a, first, &tid)));
         row->cpus = proof_list_of_cpus(p, &cpus);
         row->nodes = proof_list_of_nodes(p, &nodes);
         row->cpus_seen = proof_list_of_cpus(p, &seen);

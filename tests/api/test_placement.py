@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: MIT
 """What a node means for the threads of an end, by the proof of the agents."""
 
+import os
+import time
 from pathlib import Path
 
 import pytest
+from agents import wait_agents, wait_window
 
 SPEC = {"message_size": 4096, "threads": 2, "duration_seconds": 0.2, "warmup_seconds": 0}
 
@@ -39,6 +42,28 @@ def test_threads_roam_on_a_node_as_under_numactl(unix, node):
     for thread in agents[0]["proof"]["threads"]:
         assert sorted(thread["affinity"]) == sorted(node["usable_cpus"])
     assert agents[1]["placement"]["cpus"] == []
+
+
+CPUS = sorted(os.sched_getaffinity(0))
+
+
+@pytest.mark.skipif(len(CPUS) < 2, reason="a thread has no other CPU here")
+@pytest.mark.parametrize("placement", ["default", {"sender": {"cpu": CPUS[0]}, "receiver": {"cpu": CPUS[-1]}}])
+def test_an_affinity_that_is_restored_is_a_violation(daemon, unix, placement):
+    """As taskset sets it, for longer than a second of the window, and sets it back before the end."""
+    log_from = daemon.log.stat().st_size
+    spec = {"transport": "pipe", "placement": placement, "duration_seconds": 5, "warmup_seconds": 0}
+    experiment = unix.post(spec)
+    wait_window(daemon, unix, experiment, log_from)
+    receiver = wait_agents(daemon, 2)["receiver"]
+    before = os.sched_getaffinity(receiver)
+    time.sleep(0.5)
+    os.sched_setaffinity(receiver, {CPUS[0]})
+    time.sleep(2.2)
+    os.sched_setaffinity(receiver, before)
+    unix.wait_final(experiment["id"])
+    (run,) = unix.items(f"/experiments/{experiment['id']}/runs")
+    assert run["state"] == "failed" and run["error"].startswith("placement_violated: receiver"), run["error"]
 
 
 def test_memory_is_shown_as_it_is_now(unix):
