@@ -66,6 +66,18 @@ def test_series_do_not_depend_on_their_colour(modules):
 
 
 @pytest.mark.parametrize(
+    ("most", "log", "words"),
+    [(1500, False, ["0 µs", "0.5 µs", "1 µs", "1.5 µs"]), (1000, True, ["10 ns", "100 ns", "1 µs"])],
+)
+def test_a_linear_axis_has_one_unit(modules, most, log, words):
+    script = """const { linearMarks, logMarks, markWords } = await import('/assets/scales.js');
+        const { nanoseconds } = await import('/assets/format.js');
+        const marks = args[1] ? logMarks(10, args[0], { most: 4 }) : linearMarks(0, args[0], { most: 4 });
+        return marks.map((mark) => markWords(nanoseconds, mark, marks, args[1]));"""
+    assert modules.call(script, most, log) == words
+
+
+@pytest.mark.parametrize(
     ("least", "largest", "unit", "most", "expected"),
     [
         (1, 1000, 1, 8, [1, 3, 10, 30, 100, 300, 1000]),

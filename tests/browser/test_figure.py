@@ -336,6 +336,26 @@ def test_the_wall_has_the_chart_alone(page, lines):
     assert page.driver.current_url.endswith("?relative=pipe")
 
 
+def test_names_on_the_wall_are_not_cut(driver, page):
+    points = [(name, place) for name in ("unix-stream", "unix-seqpacket") for place in ("same-node", "same-cpu")]
+    rows = [row(9, transport=name, placement=place, message_size=size) for name, place in points for size in (64, 4096)]
+    answers = Answers(driver, {}, **experiment(900011, rows))
+    try:
+        page.size(1920, 1080)
+        page.driver.refresh()
+        page.go("#/experiments/900011?present")
+        page.wait(lambda: len(page.all("#figure .label")) == len(points), "the names")
+        beyond = """const box = document.querySelector('#figure svg').getBoundingClientRect();
+            return [...document.querySelectorAll('#figure .label text')].filter((text) =>
+                text.getBoundingClientRect().right > box.right + 1).map(({ textContent }) => textContent)"""
+        assert page.run(beyond) == []
+        heights = "return [...document.querySelectorAll('#figure .label text')].map((one) => one.getAttribute('y'))"
+        places = sorted(float(one) for one in page.run(heights))
+        assert min(b - a for a, b in zip(places, places[1:], strict=False)) >= 15  # the height of the letters
+    finally:
+        answers.remove()
+
+
 FINDINGS = {
     "items": [
         {

@@ -31,6 +31,8 @@ def modules(driver, daemon):
         ("nanoseconds(850)", "850 ns"),
         ("nanoseconds(12300)", "12.3 µs"),
         ("nanoseconds(4.2e9)", "4.20 s"),
+        ("nanoseconds(500, 2000)", "0.500 µs"),
+        ("throughput(0, 2e9)", "0 GB/s"),
         ("size(64)", "64 B"),
         ("size(65536)", "64 KiB"),
         ("size(1500)", "1\u202f500 B"),
@@ -176,7 +178,8 @@ def test_samples_become_series(modules):
         args[0].forEach((one) => samples.add(one));
         const line = samples.timeline([...samples.runs.keys()]);
         return { xs: line.xs, throughput: Object.fromEntries(line.throughput), p50: Object.fromEntries(line.p50),
-            p99: Object.fromEntries(line.p99), count: samples.count, truncated: samples.truncated }"""
+            p99: Object.fromEntries(line.p99), order: [...line.throughput.keys()],
+            count: samples.count, truncated: samples.truncated }"""
     line = modules.call(script, samples, 100)
     assert line["xs"] == [0, 1, 1.5, 2, 2.5]
     assert line["throughput"]["receiver"] == [150, 200, None, None, None]
@@ -184,6 +187,8 @@ def test_samples_become_series(modules):
     assert line["p50"] == {"initiator": [None, None, None, 50, None]}
     assert line["p99"] == {"initiator": [None, None, None, 100, None]}
     assert (line["count"], line["truncated"]) == (5, False)
+    late = [sample(1, 0, "initiator", 200), sample(1, 1, "server", 200), sample(1, 1, "receiver", 100)]
+    assert modules.call(script, late, 100)["order"] == ["receiver", "initiator", "server"]
     short = modules.call(script, samples, 3)
     assert short["count"] <= 3 and short["truncated"] and "initiator" in short["throughput"]
 
@@ -361,7 +366,7 @@ ONE_WAY = {"agent": "receiver", "size": 0, "p50": 20, "kind": "one_way"}
         (
             [sample(1, 0, **RTT), sample(2, 0, **ONE_WAY), sample(2, 0, thread=1, **ONE_WAY)],
             "Latency",
-            ["p50 initiator", "p99 initiator", "p50 receiver, slowest thread", "p99 receiver, slowest thread"],
+            ["p50 receiver, slowest thread", "p99 receiver, slowest thread", "p50 initiator", "p99 initiator"],
         ),
         # the first sample has no latency, and so no kind
         ([sample(1, 0, "sender", 0), sample(1, 0, **ONE_WAY)], "Latency, one way", ["p50", "p99"]),

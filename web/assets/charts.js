@@ -3,9 +3,9 @@
 // reaches are drawn here. Colours come from the style sheet, so that a chart follows the page from light to dark.
 
 import { $, fill, h, setText } from './dom.js';
-import { DASH, round } from './format.js';
+import { DASH } from './format.js';
 import { drawLine, drawMark, drawSwatch, drawWhisker, looks } from './marks.js';
-import { extent, linearMarks, logMarks, padded, spaced } from './scales.js';
+import { extent, linearMarks, logMarks, markWords, padded, spaced } from './scales.js';
 
 const PRINTED_WIDTH = 640; /* fits on A4 and on letter paper */
 const MARKED_UP_TO = 8; /* pixels between points that have a mark each; denser ones have one here and there */
@@ -219,7 +219,8 @@ export class Chart {
                             unit: options.unit ?? 1,
                             most: Math.max(3, Math.floor(u.height / LABEL_HEIGHT)),
                         }),
-                    values: (u, splits) => splits.map((v) => (v === null ? '' : round(options.format(v)))),
+                    values: (u, splits) =>
+                        splits.map((v) => (v === null ? '' : markWords(options.format, v, splits, this.log))),
                     size: 84,
                     gap: 8,
                 },

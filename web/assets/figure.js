@@ -5,15 +5,16 @@
 import { choices, chosen, choose } from './address.js';
 import { $, fill, h, patch, setText, svg } from './dom.js';
 import { axisTitle, axisWords, barWords, figureData, ninesWords, runsByPoint } from './figure-data.js';
-import { fieldTitle, figure, plural, round, shortened, size } from './format.js';
+import { fieldTitle, figure, plural, shortened, size } from './format.js';
 import { looks, markPath } from './marks.js';
 import { Panel } from './panel.js';
-import { extent, linearMarks, logMarks, spaced } from './scales.js';
+import { extent, linearMarks, logMarks, markWords, spaced } from './scales.js';
 
 const SERIES_MAX = 24;
 const NARROW = 560; /* pixels below which labels stand in the margin no more */
 const HEIGHT = 440;
-const ON_WALL = 0.66; /* of the window's height, when it is presented */
+/* When it is presented: its share of the window's height, and how much larger its letters are (figure.css). */
+const ON_WALL = { height: 0.66, letters: 15 / 12 };
 const ROW = 34;
 const LETTER = 7.4; /* of the labels' 12 px, on average */
 const BANDS_MAX = 4; /* more would hide one another */
@@ -105,7 +106,11 @@ export class Figure extends Panel {
         if (this.element.hidden) return;
         this.data = data;
         this.height = this.onPaper ? PAPER.height : this.tall;
-        if (chosen('present') !== null) this.height = Math.max(HEIGHT, innerHeight * ON_WALL);
+        this.letter = LETTER;
+        if (chosen('present') !== null) {
+            this.height = Math.max(HEIGHT, innerHeight * ON_WALL.height);
+            this.letter *= ON_WALL.letters;
+        }
         this.panels = data.panels.map((panel) => ({ ...panel, series: panel.series.slice(0, SERIES_MAX) }));
         this.shown = this.panels.flatMap(({ series }) => series);
         const dotted = this.#dotsShown();
@@ -281,14 +286,14 @@ export class Figure extends Panel {
     /* Names at the lines' ends where there is room, else below all panels. */
     #panel({ title, series }, xs, range, { width, height }, curves) {
         const { axis } = this.data;
-        const names = series.map(({ label }) => label.length * LETTER);
+        const names = series.map(({ label }) => label.length * this.letter);
         const named = title === null && width >= NARROW && series.length > 1;
         const right = named ? Math.min(Math.max(...names) + 22, width * 0.32) : 14;
         const head = title === null ? 0 : PANEL.title;
         const box = { left: 78, top: 22 + head, right: width - right, bottom: height - 46 };
         const y = this.#scale(range, [box.bottom, box.top], this.log);
         const x = this.#axisX(xs, box, !curves && xs[0] > 0);
-        const letters = Math.floor((width - box.left) / LETTER);
+        const letters = Math.floor((width - box.left) / this.letter);
         return [
             title !== null && svg('text', { x: box.left, y: 14, class: 'name', text: shortened(title, letters) }),
             this.#frame(box, y),
@@ -327,20 +332,20 @@ export class Figure extends Panel {
     }
 
     #frame(box, y) {
-        return y.marks((box.bottom - box.top) / 40).map((mark) => [
+        return y.marks((box.bottom - box.top) / 40).map((mark, _, marks) => [
             svg('line', { x1: box.left, x2: box.right, y1: y.place(mark), y2: y.place(mark), class: 'grid' }),
             svg('text', {
                 x: box.left - 8,
                 y: y.place(mark) + 4,
                 'text-anchor': 'end',
                 class: 'tick',
-                text: round(this.format(mark)),
+                text: markWords(this.format, mark, marks, this.log),
             }),
         ]);
     }
 
     #ticksX(xs, x, box, words) {
-        const least = Math.max(...xs.map((value) => words(value).length)) * LETTER + 8;
+        const least = Math.max(...xs.map((value) => words(value).length)) * this.letter + 8;
         return spaced(xs.map(x), least).map((at) => [
             svg('line', { x1: x(xs[at]), x2: x(xs[at]), y1: box.bottom, y2: box.bottom + 5, class: 'grid' }),
             svg('text', {
@@ -455,14 +460,14 @@ export class Figure extends Panel {
             .filter(({ end }) => end)
             .map(({ one, end }) => ({ one, end, y: y.place(end.y) }))
             .sort((a, b) => a.y - b.y);
-        const gap = Math.min(LABEL_GAP, (box.bottom - box.top) / Math.max(wanted.length - 1, 1));
+        const gap = Math.min(LABEL_GAP * (this.letter / LETTER), (box.bottom - box.top) / Math.max(wanted.length - 1, 1));
         wanted.forEach((label, at) => (label.y = Math.max(label.y, at ? wanted[at - 1].y + gap : box.top)));
         let most = box.bottom;
         for (const label of [...wanted].reverse()) {
             label.y = Math.min(label.y, most);
             most = label.y - gap;
         }
-        const letters = Math.floor((width - box.right - 18) / LETTER);
+        const letters = Math.floor((width - box.right - 18) / this.letter);
         return wanted.map(({ one, y: at, end }) => {
             const { colour } = looks(one.slot);
             const words = shortened(one.label, letters);
@@ -477,7 +482,7 @@ export class Figure extends Panel {
 
     /* The best on top, each with its figure beside it; a panel below the other. */
     #ranking(width, range) {
-        const names = Math.max(...this.shown.map(({ label }) => label.length)) * LETTER + 14;
+        const names = Math.max(...this.shown.map(({ label }) => label.length)) * this.letter + 14;
         const narrow = width < NARROW;
         const row = narrow ? ROW + 12 : ROW;
         const heads = this.panels.filter(({ title }) => title !== null).length * PANEL.title;
@@ -493,14 +498,14 @@ export class Figure extends Panel {
         return svg(
             'svg',
             { viewBox: `0 0 ${width} ${height}`, width, height, class: 'plot', 'aria-hidden': 'true' },
-            x.marks(Math.max(3, (box.right - box.left) / 90)).map((mark) => [
+            x.marks(Math.max(3, (box.right - box.left) / 90)).map((mark, _, marks) => [
                 svg('line', { x1: x.place(mark), x2: x.place(mark), y1: box.top, y2: box.bottom, class: 'grid' }),
                 svg('text', {
                     x: x.place(mark),
                     y: box.bottom + 18,
                     'text-anchor': 'middle',
                     class: 'tick',
-                    text: round(this.format(mark)),
+                    text: markWords(this.format, mark, marks, this.log),
                 }),
             ]),
             this.panels.map(({ title, series }) => {
@@ -515,7 +520,7 @@ export class Figure extends Panel {
                             x: 10,
                             y: from + head - 5,
                             class: 'name',
-                            text: shortened(title, Math.floor(width / LETTER)),
+                            text: shortened(title, Math.floor(width / this.letter)),
                         }),
                     series.map((one, at) => this.#ranked(one, from + head + row * at, row, box, x, width)),
                 );
@@ -538,7 +543,7 @@ export class Figure extends Panel {
                     y: narrow ? middle - 14 : middle + 4,
                     'text-anchor': narrow ? 'start' : 'end',
                     class: 'name',
-                    text: narrow ? label : shortened(label, Math.floor((box.left - 14) / LETTER)),
+                    text: narrow ? label : shortened(label, Math.floor((box.left - 14) / this.letter)),
                 },
                 svg('title', { text: label }),
             ),

@@ -35,25 +35,26 @@ const SCALES = [
     [1, ''],
 ];
 
-function scaled(value, unit, digits = 3) {
+/* In the prefix that suits `like`. */
+function scaled(value, unit, like = value) {
     if (value === null || value === undefined) return DASH;
-    const [factor, prefix] = SCALES.find(([limit]) => Math.abs(value) >= limit) ?? [1, ''];
-    return `${figure(value / factor, digits)} ${prefix}${unit}`;
+    const [factor, prefix] = SCALES.find(([limit]) => Math.abs(like) >= limit) ?? [1, ''];
+    return `${figure(value / factor, 3)} ${prefix}${unit}`;
 }
 
-/** Bytes per second, with a decimal prefix: "1.23 GB/s". */
-export const throughput = (value) => scaled(value, 'B/s');
+/** Bytes per second, with a decimal prefix: "1.23 GB/s"; in the unit of `like`, where there are several in a row. */
+export const throughput = (value, like = value) => scaled(value, 'B/s', like);
 /** A rate per second: "1.23 M/s". */
-export const perSecond = (value) => scaled(value, '/s');
+export const perSecond = (value, like = value) => scaled(value, '/s', like);
 /** A figure without the zeros that only show precision, as an axis has it: "50.0 µs" → "50 µs". */
 export const round = (text) => text.replace(/\.0+(?=\D|$)/, '').replace(/(\.\d*?)0+(?=\D|$)/, '$1');
 
-/** Nanoseconds in the unit that suits them: "850 ns", "12.3 µs". */
-export function nanoseconds(value) {
+/** Nanoseconds in the unit that suits them, or suits `like`: "850 ns", "12.3 µs". */
+export function nanoseconds(value, like = value) {
     if (value === null || value === undefined) return DASH;
-    if (value < 1e3) return `${figure(value, 3)} ns`;
-    if (value < 1e6) return `${figure(value / 1e3, 3)} µs`;
-    return value < 1e9 ? `${figure(value / 1e6, 3)} ms` : `${figure(value / 1e9, 3)} s`;
+    if (like < 1e3) return `${figure(value, 3)} ns`;
+    if (like < 1e6) return `${figure(value / 1e3, 3)} µs`;
+    return like < 1e9 ? `${figure(value / 1e6, 3)} ms` : `${figure(value / 1e9, 3)} s`;
 }
 
 /** A size in bytes: "64 KiB" where it is a whole number of them, else "1 500 B"; approximate ones get a figure. */

@@ -261,7 +261,7 @@ function tableRow(row, varying, figures, shared) {
         figures.flatMap((column) => figureCells(row, column)),
         h(
             'td',
-            { class: 'wrap', data: { title: 'Notes' } },
+            { class: 'wrap notes', data: { title: 'Notes' } },
             row.flags.filter((flag) => !shared.includes(flag)).map(flagLabel),
             row.autocorrelation?.ci95_of === 'moment' && ofAMoment(row.autocorrelation, row.runs),
             row.error && h('span', { class: 'field-error', text: row.error }),

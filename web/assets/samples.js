@@ -62,8 +62,10 @@ export class Samples {
                 addColumn(columns, offset - 0.5, null, new Map());
             }
         }
-        for (const series of Object.values(figures))
+        for (const [name, series] of Object.entries(figures)) {
             for (const ys of series.values()) while (ys.length < columns.xs.length) ys.push(null);
+            columns[name] = new Map([...series].sort(([a], [b]) => slotOf(a) - slotOf(b)));
+        }
         return columns;
     }
 }

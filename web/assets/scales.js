@@ -2,6 +2,8 @@
 // Ranges and marks of a chart's axes. Marks are round in the unit that is shown: `unit` is how many of it a datum of 1
 // is, up to a power of ten (8 for bytes that are shown as bits).
 
+import { round } from './format.js';
+
 const PADDING = 0.02;
 const EVEN_MOST = 6;
 
@@ -59,6 +61,9 @@ export function logMarks(min, max, { unit = 1, most = 8 } = {}) {
         decades.filter((power) => power % every === 0),
     ).map((mark) => mark / unit);
 }
+
+/** A mark of an axis as `format` writes it: all marks of a linear axis in the unit of the largest. */
+export const markWords = (format, mark, marks, log) => round(format(mark, log ? mark : Math.max(...marks)));
 
 /** Those of the ascending places (pixels) that leave `least` between them, from the first on: their indices. */
 export function spaced(places, least) {
