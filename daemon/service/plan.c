@@ -66,7 +66,8 @@ static int find_variation(struct store *store, const struct submission *sub, con
         return r;
 }
 
-static void put_enough(struct json_writer *w, const struct variation *v) {
+/* Of n_comparisons in all, whose errors are bounded together. */
+static void put_enough(struct json_writer *w, const struct variation *v, size_t n_comparisons) {
         json_put_key(w, "enough");
         if (!v) {
                 json_put_null(w);
@@ -77,7 +78,8 @@ static void put_enough(struct json_writer *w, const struct variation *v) {
                 return;
         }
         json_object_begin(w);
-        json_member_u64(w, "repetitions", compare_runs_for(v->value, DIFFERENCE, false, 1));
+        json_member_u64(w, "repetitions", compare_runs_for(v->value, DIFFERENCE, false, n_comparisons));
+        json_member_u64(w, "comparisons", n_comparisons);
         json_member_double(w, "difference", DIFFERENCE);
         json_member_double(w, "power", COMPARE_POWER);
         json_member_string(w, "figure", figure_terms[v->figure].name);
@@ -100,7 +102,7 @@ static int put_point(struct json_writer *w, struct store *store, const struct su
         json_member_raw(w, "point", json);
         json_member_u64(w, "runs", sub->repetitions);
         json_member_double(w, "estimated_seconds", seconds);
-        put_enough(w, r == 0 ? &v : NULL);
+        put_enough(w, r == 0 ? &v : NULL, sub->points.n_points > 2 ? sub->points.n_points - 1 : 1);
         json_object_end(w);
         return 0;
 }

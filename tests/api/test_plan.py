@@ -110,10 +110,13 @@ def test_earlier_runs_show_how_many_are_enough(unix):
     assert enough["experiment_id"] == ran["id"] and enough["runs"] == 7
     assert enough["figure"] == "throughput_bytes_per_second"
     assert enough["variation"] == pytest.approx(statistics.stdev(values) / statistics.mean(values))
-    assert (enough["difference"], enough["power"]) == (0.05, 0.95)
+    assert (enough["difference"], enough["power"], enough["comparisons"]) == (0.05, 0.95, 1)
     # normal approximation: two sides, 5 % of false alarms, 95 % of power
     least = 2 * ((1.96 + 1.645) * enough["variation"] / 0.0488) ** 2
     assert least * 0.9 <= enough["repetitions"] <= least * 1.3 + 6
+    sizes = [spec.get("message_size", 4096), *range(1, 40)]
+    more = plan(unix, spec | {"message_size": sizes})["points"][0]["enough"]
+    assert more["comparisons"] == 39 and more["repetitions"] > enough["repetitions"]
     # runs that were measured in another way do not count
     for other in (
         {"messages": 20001},
