@@ -275,7 +275,7 @@ static __attribute__((noreturn)) void give_up(struct agent *a) {
         struct message m = {.type = MESSAGE_ERROR, .error = {.fault = a->failure.fault, .error = a->failure.error}};
         (void) snprintf(m.error.detail, sizeof m.error.detail, "%s", a->failure.detail);
         /* best effort: the exit code means the same */
-        (void) message_send(a->control_fd, &m, util_now_ns() + NSEC_PER_SEC);
+        (void) message_send(a->control_fd, &m, util_now_ns() + AGENT_SEND_NS);
         tidy(a);
         /* not exit(): workers may be blocked in a call that only the end of the process interrupts */
         _exit(AGENT_EXIT_FAILED);
