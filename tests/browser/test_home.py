@@ -115,6 +115,20 @@ def test_a_newcomer_is_advised_which_mechanism(driver, signed, daemon, picture, 
         answers.remove()
 
 
+def test_a_size_of_the_address_stands_in_the_question(driver, signed):
+    answers = Answers(driver, {"/advice": []}, **{"/advice": ADVICE})
+    try:
+        driver.refresh()
+        signed.go("#/?message_size=16384&workload=pingpong&placement=same-node&want=latency_p50")
+        signed.wait(lambda: signed.text("#advice .advice") == WORDS, "the advice of the address")
+        chosen = "const { options, selectedIndex } = document.getElementById('ask-message_size');" + (
+            "return options[selectedIndex].text"
+        )
+        assert signed.run(chosen).split() == ["16", "KiB"]
+    finally:
+        answers.remove()
+
+
 def test_a_transport_has_its_limits_in_units_and_its_reason_folded(page, daemon):
     page.wait(lambda: page.all("[aria-label=Transports] tbody tr"), "the transports")
     cells = """return [...document.querySelectorAll('[aria-label=Transports] tbody tr')].map((row) =>

@@ -177,6 +177,11 @@ const QUESTION = {
         ['cpu_per_message', 'CPU per message'],
     ],
 };
+/* With the value of the address, which may be none of those that are offered. */
+const optionsOf = (name, value) =>
+    QUESTION[name].some(([one]) => one === value)
+        ? QUESTION[name]
+        : [...QUESTION[name], [value, name === 'message_size' ? size(Number(value)) : value]];
 const LABELS = { message_size: 'Message', workload: 'Traffic', placement: 'Where', want: 'What counts' };
 const FIRST = { message_size: '4096', workload: 'pingpong', placement: 'same-node', want: 'latency_p50' };
 const FORMATS = { throughput, latency_p50: nanoseconds, latency_p99: nanoseconds, cpu_per_message: nanoseconds };
@@ -226,7 +231,7 @@ export function decisionCard(opened) {
         const element = h(
             'select',
             { id: `ask-${name}`, on: { change } },
-            QUESTION[name].map(([value, text]) => h('option', { value, text })),
+            optionsOf(name, question()[name]).map(([value, text]) => h('option', { value, text })),
         );
         element.value = question()[name];
         return h('label', { class: 'field' }, h('span', { class: 'label', text: LABELS[name] }), element);
