@@ -142,10 +142,3 @@ def test_values_of_an_axis_are_chosen_by_name(given, daemon):
     target = page.run("return requests.filter(([, target]) => target.startsWith('/compare')).at(-1)[1]")
     wanted = {"axis=transport", f"experiment={identity}", "baseline=pipe", "candidate=fifo"}
     assert set(target.split("?")[1].split("&")) == wanted
-
-
-def test_without_the_route_the_view_shows_a_notice(page, daemon):
-    if "/compare" in daemon.get("/openapi.json")["paths"]:
-        pytest.skip("this daemon compares")
-    page.go("#/compare")
-    page.wait(lambda: "does not compare" in (page.text("main .notice") or ""), "the words")

@@ -433,10 +433,3 @@ def test_a_finding_leads_to_the_marks_that_it_speaks_of(concluded, page, lines, 
     assert "400 000 /s (1 B)" in page.text("#findings table").replace("\u202f", " ")
     page.find("#findings details summary").click()
     assert page.all("#findings .flag")
-
-
-def test_without_the_route_there_are_no_findings_and_no_refused_request(page, daemon, lines):
-    if "/experiments/{id}/findings" in daemon.get("/openapi.json")["paths"]:
-        pytest.skip("this daemon draws findings")
-    open_figure(page, lines)
-    assert not page.find("#findings").is_displayed()

@@ -122,7 +122,7 @@ def test_only_what_was_changed_is_posted_beside_a_preset(form):
     form.find("#field-preset option[value=fifo-numa]").click()
     form.fill("#field-repetitions", "6")
     assert submitted(form) == {"preset": "fifo-numa", "repetitions": 6}
-    form.fill("#field-repetitions", "3")
+    form.fill("#field-repetitions", "7")
     assert submitted(form) == {"preset": "fifo-numa"}
     balanced = {"kind": "default", "require": {"numa_balancing": True}}
     choose(form, "placement", "same-node", "default")

@@ -150,13 +150,6 @@ def test_a_transport_has_its_limits_in_units_and_its_reason_folded(page, daemon)
         assert not is_open and words == "not available" and reasons
 
 
-def test_without_the_route_the_card_shows_a_notice(page, daemon):
-    if "/advice" in daemon.get("/openapi.json")["paths"]:
-        pytest.skip("this daemon gives advice")
-    page.wait_for("#ask").click()
-    page.wait(lambda: "gives no advice" in (page.text("#advice .notice") or ""), "the words")
-
-
 def test_two_cpus_are_a_placement(page, daemon):
     cpus = [cpu["id"] for cpu in daemon.get("/topology")["cpus"] if cpu["online"]]
     page.wait_for("#places .cpu")
