@@ -21,6 +21,7 @@
 #include "daemon/host/hostfs.h"
 #include "daemon/log.h"
 #include "daemon/run/affinity.h"
+#include "daemon/run/cgroup.h"
 #include "schema/limits.h"
 #include "schema/util.h"
 
@@ -309,11 +310,11 @@ static void find_threads(struct watch *w) {
                 }
 }
 
-/* cpu.stat of the run's cgroup and of each above it; one without a CPU controller has no such count. */
-static void open_groups(struct watch *w) {
+/* cpu.stat of a cgroup and of each above it; one without a CPU controller has no such count. */
+static void open_groups_from(struct watch *w, int dir) {
         char up[4 * GROUPS_MAX + 1] = "", text[1024];
-        for (size_t i = 0; w->order.cgroup_fd >= 0 && i < GROUPS_MAX; i++, strcat(up, "../")) {
-                int fd = open_file(w->order.cgroup_fd, "%scpu.stat", up);
+        for (size_t i = 0; dir >= 0 && i < GROUPS_MAX && w->n_groups < GROUPS_MAX; i++, strcat(up, "../")) {
+                int fd = open_file(dir, "%scpu.stat", up);
                 if (read_file(fd, text, sizeof(text)) <= 0 || number_after(text, "nr_throttled ") < 0) {
                         bool above = fd < 0;
                         util_close(fd);
@@ -323,6 +324,15 @@ static void open_groups(struct watch *w) {
                 }
                 w->group_fds[w->n_groups++] = fd;
         }
+}
+
+/* The CPU controller is in one hierarchy, of version 1 or 2. A run without a cgroup of its own is in the daemon's. */
+static void open_groups(struct watch *w) {
+        const pid_t pid = w->order.pids[END_FIRST];
+        _cleanup_close_ int v1 = cgroup_open(pid, "cpu");
+        _cleanup_close_ int v2 = w->order.cgroup_fd >= 0 ? -1 : cgroup_open(pid, NULL);
+        open_groups_from(w, v1);
+        open_groups_from(w, v2 >= 0 ? v2 : w->order.cgroup_fd);
 }
 
 /* --- readings --- */

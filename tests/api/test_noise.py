@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from client import PATIENCE_SECONDS
-from disturb import KINDS, Disturber
+from conftest import Daemon
+from disturb import FOREIGN, Disturber, QuotaGroup, UnavailableError
 
 POINTS_OFF = 0.03  # of a CPU: readings at not quite one instant, and records that are up to 5 ms apart
 CPUS = sorted(os.sched_getaffinity(0))[:2]
@@ -44,7 +45,7 @@ def run_of(unix, spec):
     return unix.items(f"/experiments/{experiment['id']}/runs")[0]
 
 
-@pytest.mark.parametrize("kind, workload, transport", list(itertools.product(KINDS, WORKLOADS, TRANSPORTS)))
+@pytest.mark.parametrize("kind, workload, transport", list(itertools.product(FOREIGN, WORKLOADS, TRANSPORTS)))
 def test_what_a_disturber_used_is_seen(unix, tmp_path, kind, workload, transport):
     disturber = Disturber(kind, CPUS[1], tmp_path / "records")
     try:
@@ -62,6 +63,31 @@ def test_what_a_disturber_used_is_seen(unix, tmp_path, kind, workload, transport
         assert s < 1 + POINTS_OFF
     assert noise["worst"]["foreign_share"] == max(seen)
     assert ("noisy:foreign-cpu" in run["flags"]) == (max(seen) >= 0.05)
+
+
+def test_a_quota_is_seen_wherever_it_is(tmp_path):
+    """Of the cgroup that the daemon is in, of either version: not of the run's own."""
+    try:
+        group = QuotaGroup.make()
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    daemon = None
+    try:
+        daemon = Daemon(preexec=group.join)
+        disturber = Disturber("quota", CPUS[1], tmp_path / "records", group.path)
+        try:
+            run = run_of(daemon.unix, spec_of("stream", "pipe"))
+        finally:
+            disturber.end()
+        quiet = run_of(daemon.unix, spec_of("stream", "pipe"))
+    finally:
+        if daemon:
+            daemon.remove()
+        group.remove()
+    assert max(disturber.share(s["begin_ns"], s["interval_ns"]) for s in run["result"]["noise"]["seconds"]) > 0.05
+    assert run["result"]["noise"]["quota_throttled_periods"] > 0
+    assert "noisy:quota" in run["flags"]
+    assert quiet["result"]["noise"]["quota_throttled_periods"] == 0 and "noisy:quota" not in quiet["flags"]
 
 
 def ksoftirqd_ns():

@@ -19,7 +19,7 @@ from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS / "crash"), str(TESTS / "api")]
-from disturb import KINDS, Disturber  # noqa: E402
+from disturb import FOREIGN, Disturber  # noqa: E402
 from harness import Daemon  # noqa: E402
 
 FLAGGED_FROM = 0.05  # of a CPU in any second
@@ -111,7 +111,7 @@ def show(kind, workload, transport, case):
 
 
 def main():
-    cells = {"beside": [QUIET, *KINDS], "workloads": list(WORKLOADS), "transports": TRANSPORTS}
+    cells = {"beside": [QUIET, *FOREIGN], "workloads": list(WORKLOADS), "transports": TRANSPORTS}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=100, help="of each case, and of quiet ones")
     parser.add_argument("--seconds", type=float, default=3)
