@@ -17,7 +17,7 @@ import pytest
 from agents import wait_window
 from client import PATIENCE_SECONDS
 from conftest import Daemon
-from disturb import FOREIGN, Disturber, QuotaGroup, UnavailableError
+from disturb import FOREIGN, Disturber, QuotaGroup, UnavailableError, require
 
 POINTS_OFF = 0.03  # of a CPU: readings at not quite one instant, and records that are up to 5 ms apart
 CPUS = sorted(os.sched_getaffinity(0))[:2]
@@ -95,6 +95,19 @@ def test_a_quota_is_seen_wherever_it_is(tmp_path):
     assert run["result"]["noise"]["quota_throttled_periods"] > 0
     assert "noisy:quota" in run["flags"]
     assert quiet["result"]["noise"]["quota_throttled_periods"] == 0 and "noisy:quota" not in quiet["flags"]
+
+
+def test_interrupts_are_seen(unix, tmp_path):
+    try:
+        require("interrupts", CPUS[1], tmp_path)
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    disturber = Disturber("interrupts", CPUS[1], tmp_path / "records")
+    try:
+        run = run_of(unix, spec_of("stream", "pipe"))
+    finally:
+        disturber.end()
+    assert "noisy:interrupts" in run["flags"]
 
 
 def ksoftirqd_ns():
