@@ -366,6 +366,10 @@ int render_run_charted(struct json_writer *w, const char *point_json, const stru
         return k == -EINVAL ? 0 : k;
 }
 
+#define NO_SERIAL_INTERVAL                                                                                             \
+        "the runs are so much alike that they tell no more than effective_runs independent ones: even from the least " \
+        "to the greatest they do not cover the median at 95 %; more runs, at other times, do"
+
 /* How much a run depends on the one before it, and the interval that counts it. */
 static void member_autocorrelation(struct json_writer *w, const struct result_record *row) {
         const struct serial *s = &row->serial;
@@ -382,6 +386,8 @@ static void member_autocorrelation(struct json_writer *w, const struct result_re
         json_member_double(w, "effective_runs", s->effective_runs);
         json_member_string(w, "ci95_of", s->material ? "moment" : "machine");
         render_interval(w, "interval", s->interval.has_interval, s->interval.low, s->interval.high, s->interval.level);
+        if (!s->interval.has_interval)
+                json_member_string(w, "interval_reason", NO_SERIAL_INTERVAL);
         json_object_end(w);
 }
 

@@ -216,7 +216,6 @@ int disturbance_add(struct disturbance *d, const struct disturbance_reading *bef
                 add_frequencies(d, before);
         add_frequencies(d, after);
         add_count(&d->throttled, before->throttled, after->throttled);
-        add_count(&d->retransmits, before->retransmits, after->retransmits);
         d->interval_total_ns += (int64_t) s->interval_ns;
         return 0;
 }
@@ -269,7 +268,7 @@ bool disturbance_has(const struct disturbance *d, enum disturbance_kind kind) {
         if (kind == DISTURBANCE_QUOTA)
                 return d->throttled > 0;
         if (kind == DISTURBANCE_RETRANSMITS)
-                return d->run.network && d->retransmits > 0;
+                return d->retransmits > 0;
         if (kind == DISTURBANCE_FREQUENCY)
                 return frequency_changed(d);
         if (kind == DISTURBANCE_LOAD)
@@ -393,7 +392,8 @@ void disturbance_put(const struct disturbance *d, struct json_writer *w) {
         count_or_null(w, "retransmitted_segments", d->retransmits);
         if (d->retransmits < 0)
                 json_member_string(w, "retransmitted_segments_reason",
-                                   "the agents' /proc/PID/net/snmp has no such count");
+                                   d->run.network ? "an agent could not read it: effective.retransmits_reason"
+                                                  : "the run has no TCP connection");
         count_or_null(w, "ksoftirqd_ns", d->ksoftirqd_ns);
         if (d->ksoftirqd_ns < 0)
                 json_member_string(w, "ksoftirqd_ns_reason", d->n ? DISTURBANCE_NO_KSOFTIRQD : DISTURBANCE_NO_SECOND);

@@ -15,7 +15,7 @@
  *      noisy:run-queue-delay   such a thread waited for its CPU
  *      noisy:quota             a CPU limit of a cgroup stopped it
  *      noisy:frequency         a measured CPU's clock changed within the window
- *      noisy:retransmits       TCP on loopback sent again
+ *      noisy:retransmits       a TCP connection of the run sent segments again
  *      noisy:load              foreign work anywhere on the machine
  *      noisy:steal             the hypervisor took a measured CPU away in some second (noise.c: in the mean of the run)
  *      noisy:interrupts        hard interrupts on a measured CPU, where the kernel accounts for them (likewise)
@@ -73,8 +73,7 @@ struct disturbance_reading {
         int64_t own_total_ns;            /* the agents' CPU time */
         int64_t own_measured_ns;         /* likewise, without the threads that are kept off the measured CPUs */
         int64_t daemon_ns;
-        int64_t throttled;   /* periods in which a quota stopped the run's cgroup, or one above it */
-        int64_t retransmits; /* of the run's network namespace */
+        int64_t throttled; /* periods in which a quota stopped the run's cgroup, or one above it */
 };
 
 /* In shares of one CPU's time; of all measured CPUs together softirq and steal are those of the mean CPU. */
@@ -94,8 +93,9 @@ struct disturbance {
         int64_t *carry_ns;                  /* n_cpus, and one for all together */
         int64_t *slowest_khz, *fastest_khz; /* n_cpus; -1: not known */
         int64_t foreign_total_ns, interval_total_ns;
-        int64_t throttled, retransmits; /* in the window; -1: not known */
-        int64_t ksoftirqd_ns;           /* on all measured CPUs, in all seconds; -1: not known of each */
+        int64_t throttled;    /* in the window; -1: not known */
+        int64_t retransmits;  /* of the run's connections, warm-up included: set by the caller; -1: not known */
+        int64_t ksoftirqd_ns; /* on all measured CPUs, in all seconds; -1: not known of each */
 };
 
 /* Reasons of values that are not known. */

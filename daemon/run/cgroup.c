@@ -48,12 +48,25 @@ static void unescape(char *s) {
         *to = 0;
 }
 
-/* Root and mount point of the first cgroup2 mount: "31 23 0:28 ROOT POINT rw,relatime - cgroup2 cgroup2 rw". */
-static bool find_mount(const char *mountinfo, char *root, char *point) {
+static bool has_word(const char *list, size_t length, const char *word) {
+        const size_t n = strlen(word);
+        for (const char *at = list, *end = list + length; at < end; at += strcspn(at, ",") + 1)
+                if ((size_t) (end - at) >= n && strncmp(at, word, n) == 0 && (at + n == end || at[n] == ','))
+                        return true;
+        return false;
+}
+
+/* Root and mount point of the first such mount: "31 23 0:28 ROOT POINT rw,relatime - cgroup2 cgroup2 rw"; of version 1
+ * the controllers are among the last options: "32 31 0:29 ROOT POINT rw - cgroup cgroup rw,cpu,cpuacct". */
+static bool find_mount(const char *mountinfo, const char *controller, char *root, char *point) {
+        const char *type = controller ? " - cgroup " : " - cgroup2 ";
         for (const char *line = mountinfo; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
                 size_t length = strcspn(line, "\n");
-                const char *type = memmem(line, length, " - cgroup2 ", strlen(" - cgroup2 "));
-                if (type && sscanf(line, "%*s %*s %*s %4095s %4095s", root, point) == 2) { /* NOLINT(cert-err34-c) */
+                if (!memmem(line, length, type, strlen(type)))
+                        continue;
+                const char *blank = memrchr(line, ' ', length), *options = blank ? blank + 1 : line;
+                if ((!controller || has_word(options, (size_t) (line + length - options), controller)) &&
+                    sscanf(line, "%*s %*s %*s %4095s %4095s", root, point) == 2) { /* NOLINT(cert-err34-c) */
                         unescape(root);
                         unescape(point);
                         return true;
@@ -62,15 +75,28 @@ static bool find_mount(const char *mountinfo, char *root, char *point) {
         return false;
 }
 
-int cgroup_find(const char *mountinfo, const char *self, char **ret_path) {
+/* The path in "ID:CONTROLLERS:/path", of version 2 in "0::/path"; NULL: there is none. */
+static const char *find_path(const char *groups, const char *controller) {
+        for (const char *line = groups; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
+                const char *list = line + strcspn(line, ":\n");
+                if (*list != ':')
+                        continue;
+                size_t length = strcspn(++list, ":\n");
+                if (list[length] == ':' && list[length + 1] == '/' &&
+                    (controller ? has_word(list, length, controller) : length == 0))
+                        return list + length + 1;
+        }
+        return NULL;
+}
+
+int cgroup_find(const char *mountinfo, const char *groups, const char *controller, char **ret_path) {
         _cleanup_free_ char *root = malloc(2 * PATH_MAX);
         if (!root)
                 return -ENOMEM;
         char *point = root + PATH_MAX;
-        const char *own = strncmp(self, "0::/", 4) == 0 ? self : strstr(self, "\n0::/");
-        if (!own || !find_mount(mountinfo, root, point))
+        const char *own = find_path(groups, controller);
+        if (!own || !find_mount(mountinfo, controller, root, point))
                 return -ENOENT;
-        own = strchr(own, '/');
         int length = (int) strcspn(own, "\n");
         size_t skip = strcmp(root, "/") == 0 ? 0 : strlen(root);
         /* A mount may show only a part of the hierarchy; what lies outside of it cannot be reached. */
@@ -94,15 +120,31 @@ static int read_text(const char *path, char **ret) {
         return 0;
 }
 
-static int find_own(char **ret, char *detail) {
-        _cleanup_free_ char *mountinfo = NULL, *self = NULL;
+static int find_of(const char *groups_file, const char *controller, char **ret) {
+        _cleanup_free_ char *mountinfo = NULL, *groups = NULL;
         int r = read_text("/proc/self/mountinfo", &mountinfo);
         if (r == 0)
-                r = read_text("/proc/self/cgroup", &self);
-        if (r < 0 || !mountinfo || !self)
-                return detail_fail(detail, r, "cannot read /proc/self/mountinfo and cgroup: %s", strerrordesc_np(-r));
-        r = cgroup_find(mountinfo, self, ret);
-        return r == -ENOENT ? detail_fail(detail, r, "no cgroup v2 hierarchy is mounted here") : r;
+                r = read_text(groups_file, &groups);
+        return r < 0 || !mountinfo || !groups ? r : cgroup_find(mountinfo, groups, controller, ret);
+}
+
+static int find_own(char **ret, char *detail) {
+        int r = find_of("/proc/self/cgroup", NULL, ret);
+        if (r == -ENOENT)
+                return detail_fail(detail, r, "no cgroup v2 hierarchy is mounted here");
+        return r < 0 ? detail_fail(detail, r, "cannot read /proc/self/mountinfo and cgroup: %s", strerrordesc_np(-r))
+                     : 0;
+}
+
+int cgroup_open(pid_t pid, const char *controller) {
+        _cleanup_free_ char *path = NULL;
+        char groups[64];
+        (void) snprintf(groups, sizeof(groups), "/proc/%d/cgroup", pid);
+        int r = find_of(groups, controller, &path);
+        if (r < 0 || !path)
+                return r;
+        int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
 }
 
 static int kill_group(int fd) {

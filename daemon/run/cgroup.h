@@ -8,6 +8,7 @@
  */
 
 #include <stdint.h>
+#include <sys/types.h>
 
 struct cgroup_tree; /* where runs' cgroups are made */
 struct cgroup_run;
@@ -26,8 +27,10 @@ int cgroup_run_kill(struct cgroup_run *g);
  * NULL-safe. */
 int cgroup_run_end(struct cgroup_run *g);
 
-/* For tests: where the cgroup v2 hierarchy is mounted and which of it is this process's, from the texts of
- * /proc/self/mountinfo and /proc/self/cgroup. ret_path is malloc()ed; -ENOENT when there is none. */
-int cgroup_find(const char *mountinfo, const char *self, char **ret_path);
+/* A directory descriptor of the cgroup that a process is in: of the version 1 hierarchy with this controller ("cpu"),
+ * or of version 2 (NULL). -ENOENT when there is none, or none that can be reached; -errno. */
+int cgroup_open(pid_t pid, const char *controller);
+/* For tests: its path, from the texts of /proc/self/mountinfo and /proc/PID/cgroup. ret_path is malloc()ed. */
+int cgroup_find(const char *mountinfo, const char *groups, const char *controller, char **ret_path);
 
 #endif

@@ -336,11 +336,26 @@ static void observe(struct runner *r) {
                 r->flags.flags[r->flags.n_flags++] = WATCH_FLAG_NOT_OBSERVED;
 }
 
+/* Segments that the run's connections sent again since the agents were ready; -1: it is not known of each end. */
+static int64_t count_retransmits(const struct runner *r) {
+        int64_t sum = 0;
+        for (unsigned i = 0; i < r->n_agents; i++) {
+                const struct agent_link *l = r->links[i];
+                const struct effective_row *before = effective_find(l->ready.ready.effective, SETTING_RETRANSMITS),
+                                           *after = effective_find(l->report.report.effective, SETTING_RETRANSMITS);
+                if (!before || !after || before->kind != EFFECTIVE_NUMBER || after->kind != EFFECTIVE_NUMBER ||
+                    after->number < before->number || after->number > INT64_MAX / END_COUNT)
+                        return -1;
+                sum += (int64_t) (after->number - before->number);
+        }
+        return sum;
+}
+
 static int conclude_watch(struct runner *r) {
         size_t n = 0;
         if (!r->watch)
                 return 0;
-        watch_end(r->watch);
+        watch_end(r->watch, count_retransmits(r));
         r->result.beside = watch_disturbance(r->watch);
         int e = watch_result(r->watch, &r->result.noise_json, r->flags.flags + r->flags.n_flags,
                              RUN_FLAGS_MAX - r->flags.n_flags, &n);

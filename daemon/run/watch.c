@@ -10,7 +10,7 @@
  *      the agents       CPU time of each process by its clock, which has the threads that have ended, too; of each
  *                       thread its CPU time, its wait for a CPU and its involuntary switches
  *      settings         of the whole machine, which may be changed and put back (host/environment.h)
- *      around them      periods throttled by a quota of the run's cgroup and those above it, segments sent again
+ *      around them      periods throttled by a quota of the run's cgroup and those above it
  *
  * Source: man 3 clock_getcpuclockid, man 5 proc_pid_status, Documentation/scheduler/sched-stats.rst
  * (/proc/PID/task/TID/schedstat), Documentation/admin-guide/cgroup-v2.rst (cpu.stat).
@@ -21,6 +21,7 @@
 #include "daemon/host/hostfs.h"
 #include "daemon/log.h"
 #include "daemon/run/affinity.h"
+#include "daemon/run/cgroup.h"
 #include "schema/limits.h"
 #include "schema/util.h"
 
@@ -70,7 +71,6 @@ struct watch {
         size_t n_threads;
         int group_fds[GROUPS_MAX];
         size_t n_groups;
-        int snmp_fd;
         uint64_t files_max; /* a descriptor from here on is one that others may need */
         struct disturbance_reading readings[2];
         unsigned latest; /* of the two */
@@ -309,11 +309,11 @@ static void find_threads(struct watch *w) {
                 }
 }
 
-/* cpu.stat of the run's cgroup and of each above it; one without a CPU controller has no such count. */
-static void open_groups(struct watch *w) {
+/* cpu.stat of a cgroup and of each above it; one without a CPU controller has no such count. */
+static void open_groups_from(struct watch *w, int dir) {
         char up[4 * GROUPS_MAX + 1] = "", text[1024];
-        for (size_t i = 0; w->order.cgroup_fd >= 0 && i < GROUPS_MAX; i++, strcat(up, "../")) {
-                int fd = open_file(w->order.cgroup_fd, "%scpu.stat", up);
+        for (size_t i = 0; dir >= 0 && i < GROUPS_MAX && w->n_groups < GROUPS_MAX; i++, strcat(up, "../")) {
+                int fd = open_file(dir, "%scpu.stat", up);
                 if (read_file(fd, text, sizeof(text)) <= 0 || number_after(text, "nr_throttled ") < 0) {
                         bool above = fd < 0;
                         util_close(fd);
@@ -323,6 +323,15 @@ static void open_groups(struct watch *w) {
                 }
                 w->group_fds[w->n_groups++] = fd;
         }
+}
+
+/* The CPU controller is in one hierarchy, of version 1 or 2. A run without a cgroup of its own is in the daemon's. */
+static void open_groups(struct watch *w) {
+        const pid_t pid = w->order.pids[END_FIRST];
+        _cleanup_close_ int v1 = cgroup_open(pid, "cpu");
+        _cleanup_close_ int v2 = w->order.cgroup_fd >= 0 ? -1 : cgroup_open(pid, NULL);
+        open_groups_from(w, v1);
+        open_groups_from(w, v2 >= 0 ? v2 : w->order.cgroup_fd);
 }
 
 /* --- readings --- */
@@ -379,23 +388,6 @@ static int64_t sum_of(const int *fds, size_t n, const char *key) {
         return sum;
 }
 
-/* The second "Tcp:" line has the numbers of the first one's names. */
-static int64_t retransmits(int fd) {
-        char text[8192];
-        if (read_file(fd, text, sizeof(text)) <= 0)
-                return -1;
-        char *names = strstr(text, "\nTcp: "), *values = names ? strstr(names + 1, "\nTcp: ") : NULL;
-        if (!values)
-                return -1;
-        *values = '\0';
-        char *name_end = NULL, *value_end = NULL;
-        char *name = strtok_r(names + 1, " ", &name_end), *value = strtok_r(values + 1, " ", &value_end);
-        for (; name && value; name = strtok_r(NULL, " ", &name_end), value = strtok_r(NULL, " ", &value_end))
-                if (strcmp(name, "RetransSegs") == 0)
-                        return (int64_t) strtoull(value, NULL, 10);
-        return -1;
-}
-
 static int take(struct watch *w, struct disturbance_reading *to) {
         struct timespec daemon;
         char text[64];
@@ -405,7 +397,6 @@ static int take(struct watch *w, struct disturbance_reading *to) {
                 to->frequency_khz[i] =
                         read_file(w->frequency_fds[i], text, sizeof(text)) > 0 ? strtol(text, NULL, 10) : -1;
         to->throttled = sum_of(w->group_fds, w->n_groups, "nr_throttled ");
-        to->retransmits = retransmits(w->snmp_fd);
         for (size_t i = 0; i < w->n_threads; i++)
                 read_thread(&w->threads[i], to, i);
         /* The clocks bring the account of a task that is running up to date, in the sources below, too. */
@@ -461,8 +452,9 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-void watch_end(struct watch *w) {
+void watch_end(struct watch *w, int64_t retransmits) {
         int armed = SD_EVENT_OFF;
+        w->disturbance.retransmits = retransmits;
         (void) sd_event_source_get_enabled(w->timer, &armed);
         (void) sd_event_source_set_enabled(w->timer, SD_EVENT_OFF);
         if (armed == SD_EVENT_OFF || !w->has_reading)
@@ -527,7 +519,6 @@ static int prepare(struct watch *w) {
         if (r < 0)
                 return r;
         open_groups(w);
-        w->snmp_fd = open_file(AT_FDCWD, "/proc/%d/net/snmp", w->order.pids[END_FIRST]);
         const struct disturbance_run run = {
                 .source = w->time.source,
                 .cpus = w->cpus,
@@ -558,7 +549,7 @@ int watch_new(struct watch **ret, const struct watch_order *order) {
         if (!w)
                 return -ENOMEM;
         w->order = *order;
-        w->time.source_fd = w->time.stat_fd = w->snmp_fd = -1;
+        w->time.source_fd = w->time.stat_fd = -1;
         int r = spare_files(w);
         if (r == 0)
                 r = prepare(w);
@@ -626,7 +617,6 @@ void watch_free(struct watch *w) {
                 util_close(w->frequency_fds[i]);
                 util_close(w->ksoftirqd_fds[i]);
         }
-        util_close(w->snmp_fd);
         for (size_t i = 0; i < ELEMENTS(w->readings); i++) {
                 free(w->readings[i].cpus);
                 free(w->readings[i].own_ns);

@@ -1,25 +1,41 @@
 # SPDX-License-Identifier: MIT
-"""A process that uses a CPU beside a run, and knows exactly how much of it in each moment: its own CPU time, which the
-kernel accounts to the nanosecond, against CLOCK_MONOTONIC, on which a run's seconds are dated.
+"""A process that takes time away from a run, and knows exactly how much of it in each moment, against CLOCK_MONOTONIC,
+on which a run's seconds are dated.
 
-    disturb.py KIND CPU FILE
+    disturb.py KIND CPU FILE [TARGET]
 
-KIND: preemptor (40 µs, 1000 times a second), duty (30 % in bursts of 3 ms), spinner (all that it can have), tcp (a
-connection to itself over loopback, at most a third of the time). It begins at once, ends with SIGTERM, and writes
-lines of "MONOTONIC_NS CPU_NS" to FILE.
+On CPU, by its own CPU time, which the kernel accounts to the nanosecond: preemptor (40 µs, 1000 times a second), duty
+(30 % in bursts of 3 ms), spinner (all that it can have), tcp (a connection to itself over loopback, at most a third of
+the time), interrupts (reads from the disk that FILE is on, each of which ends with an interrupt). On the other
+hardware thread of CPU's core: sibling. Without CPU time of its own: stop (stops the agent on CPU of the daemon TARGET
+for 100 ms, twice a second; the time of the stops), quota (limits the cgroup TARGET to half of one CPU; the time that
+it is throttled). It begins at once, ends with SIGTERM, and writes lines of "MONOTONIC_NS TAKEN_NS" to FILE.
 """
 
 import bisect
+import contextlib
+import mmap
 import os
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 RECORD_NS = 5_000_000
 EXCHANGES = 20
+STOP_SECONDS = 0.1
+BLOCK = 4096  # of a read that passes the page cache by
+BLOCKS = 1024
+READS = 3  # in a millisecond
+INTERRUPTS_PER_SECOND = 1500  # half as many again as a run is flagged for
+
+
+class UnavailableError(Exception):
+    """This machine cannot make the disturbance; the text is the reason."""
 
 
 def spin(nanoseconds):
@@ -61,20 +77,191 @@ def tcp():
     yield from every(5_000_000, exchange)
 
 
+def disk_reads(folder):
+    """Reads READS blocks with each call, past the page cache, from a file that is there no more."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=folder) as file:
+            file.write(os.urandom(BLOCK * BLOCKS))
+            file.flush()
+            os.fsync(file.fileno())
+            fd = os.open(file.name, os.O_RDONLY | os.O_DIRECT)
+    except OSError as error:
+        raise UnavailableError(f"{folder} has no reads past the page cache: {error.strerror}") from error
+    block, at = mmap.mmap(-1, BLOCK), 0
+
+    def read():
+        nonlocal at
+        for _ in range(READS):
+            os.preadv(fd, [block], at % BLOCKS * BLOCK)
+            at += 1
+
+    return read
+
+
+def device_interrupts(cpu):
+    """Those that a CPU has served: the numbered lines."""
+    header, *lines = Path("/proc/interrupts").read_text().splitlines()
+    column = header.split().index(f"CPU{cpu}") + 1
+    return sum(int(line.split()[column]) for line in lines if line.split(":")[0].strip().isdigit())
+
+
+def sibling_of(cpu):
+    path = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
+    words = path.read_text().strip().replace("-", ",").split(",")  # two of a core, or one
+    others = [int(word) for word in words if int(word) != int(cpu)]
+    if not others:
+        raise UnavailableError(f"CPU {cpu} has its core for itself: there is no SMT")
+    return others[0]
+
+
+def children_of(pid):
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def agent_on(cpu, daemon):
+    for pid in children_of(daemon):
+        with contextlib.suppress(OSError):  # gone since
+            threads = [int(tid) for tid in os.listdir(f"/proc/{pid}/task")]
+            named = Path(f"/proc/{pid}/comm").read_text().strip() == "ipclab-agent"
+            if named and any(os.sched_getaffinity(tid) == {cpu} for tid in threads):
+                return pid
+    return None
+
+
+def stopped(pid):
+    """Stops a process for a while; how long."""
+    agent, began = os.pidfd_open(pid), time.monotonic_ns()
+    try:
+        signal.pidfd_send_signal(agent, signal.SIGSTOP)
+        time.sleep(STOP_SECONDS)
+    finally:
+        signal.pidfd_send_signal(agent, signal.SIGCONT)
+        os.close(agent)
+    return time.monotonic_ns() - began
+
+
+def stop(cpu, daemon):
+    """Yields before each stop and after it how long all of them were."""
+    taken = 0
+    while True:
+        yield taken
+        if pid := agent_on(cpu, daemon):
+            with contextlib.suppress(ProcessLookupError):
+                taken += stopped(pid)
+        yield taken
+        time.sleep(0.5 - STOP_SECONDS)
+
+
+def quota(group):
+    limited = QuotaGroup(group)
+    limited.limit(0.5)
+    try:
+        while True:
+            yield limited.throttled_ns()
+            time.sleep(0.02)
+    finally:
+        limited.limit(None)
+
+
+class QuotaGroup:
+    """A cgroup below this process's own whose CPU time can be limited, in whichever version has the CPU controller."""
+
+    def __init__(self, path):
+        self.path = Path(path)
+        self.v2 = (self.path / "cpu.max").exists()
+
+    @classmethod
+    def make(cls):
+        path = cls.own() / f"ipclab-quota-{os.getpid()}"
+        try:
+            path.mkdir()
+        except OSError as error:
+            raise UnavailableError(f"no cgroup can be made: {error}") from error
+        group = cls(path)
+        if not group.v2 and not (path / "cpu.cfs_quota_us").exists():
+            path.rmdir()
+            raise UnavailableError(f"{path.parent} passes no CPU controller on")
+        return group
+
+    @staticmethod
+    def own():
+        """This process's, of the hierarchy with the CPU controller."""
+        lists = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
+        groups = {word: path for _, words, path in lists for word in words.split(",")}
+        mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
+        for _, point, kind, options, *_ in mounts:
+            if kind == "cgroup" and "cpu" in options.split(",") and "cpu" in groups:
+                return Path(point + groups["cpu"])
+        for _, point, kind, *_ in mounts:
+            if kind == "cgroup2" and "cpu" not in groups and "" in groups:
+                return Path(point + groups[""])
+        raise UnavailableError("no cgroup hierarchy with a CPU controller is mounted")
+
+    def join(self):
+        """As preexec of a process whose children are to be limited."""
+        (self.path / "cgroup.procs").write_text("0")
+
+    def limit(self, cpus):
+        quota = None if cpus is None else int(cpus * 100_000)
+        if self.v2:
+            (self.path / "cpu.max").write_text(f"{'max' if quota is None else quota} 100000")
+        else:
+            (self.path / "cpu.cfs_quota_us").write_text(str(-1 if quota is None else quota))
+
+    def throttled_ns(self):
+        count = dict(line.split() for line in (self.path / "cpu.stat").read_text().splitlines())
+        return int(count["throttled_usec"]) * 1000 if self.v2 else int(count["throttled_time"])
+
+    def remove(self):
+        self.path.rmdir()
+
+
+class Kind(NamedTuple):
+    work: object  # (CPU, folder, target) -> a generator of the time taken; of None where that is its CPU time
+    flag: str | None = "noisy:foreign-cpu"  # None: there is no flag for what it does
+    needs: str | None = None  # what the target is
+
+
 KINDS = {
-    "preemptor": lambda: every(1_000_000, lambda: spin(40_000)),
-    "duty": lambda: every(10_000_000, lambda: spin(3_000_000)),
-    "spinner": spinner,
-    "tcp": tcp,
+    "preemptor": Kind(lambda *_: every(1_000_000, lambda: spin(40_000))),
+    "duty": Kind(lambda *_: every(10_000_000, lambda: spin(3_000_000))),
+    "spinner": Kind(lambda *_: spinner()),
+    "tcp": Kind(lambda *_: tcp()),
+    "interrupts": Kind(lambda _cpu, folder, _: every(1_000_000, disk_reads(folder)), "noisy:interrupts"),
+    "sibling": Kind(lambda *_: spinner(), "noisy:smt-sibling"),
+    "stop": Kind(lambda cpu, _, daemon: stop(cpu, int(daemon)), None, "daemon"),
+    "quota": Kind(lambda _cpu, _, group: quota(group), "noisy:quota", "group"),
 }
+FOREIGN = [name for name, kind in KINDS.items() if kind.flag == "noisy:foreign-cpu"]
+
+
+def require(kind, cpu, folder):
+    """UnavailableError where this machine cannot make it."""
+    if kind == "sibling":
+        sibling_of(cpu)
+    if kind == "quota":
+        QuotaGroup.make().remove()
+    if kind == "interrupts":
+        before, own = device_interrupts(cpu), os.sched_getaffinity(0)
+        os.sched_setaffinity(0, {cpu})
+        try:
+            until, read = time.monotonic() + 0.5, every(1_000_000, disk_reads(folder))
+            while time.monotonic() < until:
+                next(read)
+        finally:
+            os.sched_setaffinity(0, own)
+        served = 2 * (device_interrupts(cpu) - before)
+        if served < INTERRUPTS_PER_SECOND:
+            raise UnavailableError(f"reads from the disk of {folder} raise {served} interrupts a second on CPU {cpu}")
 
 
 class Disturber:
-    """Such a process, from the moment when it has begun until end(); after that, what it used."""
+    """Such a process, from the moment when it has begun until end(); after that, what it took."""
 
-    def __init__(self, kind, cpu, path):
+    def __init__(self, kind, cpu, path, target=None):
         self.path = Path(path)
-        self.process = subprocess.Popen([sys.executable, __file__, kind, str(cpu), path])
+        words = [kind, str(cpu), path] + ([] if target is None else [str(target)])
+        self.process = subprocess.Popen([sys.executable, __file__, *words])
         deadline = time.monotonic() + 30
         while not (self.path.exists() and self.path.read_text().count("\n") > 2):
             if self.process.poll() is not None or time.monotonic() >= deadline:
@@ -89,7 +276,7 @@ class Disturber:
         self.records = [(int(at), int(cpu)) for at, cpu in (line for line in lines if len(line) == 2)]
 
     def share(self, begin_ns, interval_ns):
-        """What it used of the CPU in that time, by the first and the last record within it."""
+        """What it took of that time, by the first and the last record within it."""
         first = bisect.bisect_left(self.records, (begin_ns, 0))
         last = bisect.bisect_right(self.records, (begin_ns + interval_ns, 0)) - 1
         if last <= first:
@@ -98,15 +285,17 @@ class Disturber:
         return (after - before) / (until - since) if until - since > interval_ns / 2 else 0
 
 
-def main(kind, cpu, path):
-    os.sched_setaffinity(0, {int(cpu)})
+def main(kind, cpu, path, target=None):
+    if not KINDS[kind].needs:
+        os.sched_setaffinity(0, {sibling_of(cpu) if kind == "sibling" else int(cpu)})
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     recorded = 0
-    with open(path, "w", buffering=1) as file:
-        for _ in KINDS[kind]():
+    work = KINDS[kind].work(int(cpu), Path(path).parent, target)
+    with open(path, "w", buffering=1) as file, contextlib.closing(work):
+        for taken in work:
             now = time.monotonic_ns()
-            if now - recorded >= RECORD_NS:
-                file.write(f"{now} {time.process_time_ns()}\n")
+            if taken is not None or now - recorded >= RECORD_NS:
+                file.write(f"{now} {time.process_time_ns() if taken is None else taken}\n")
                 recorded = now
 
 

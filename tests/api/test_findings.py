@@ -50,6 +50,7 @@ def test_runs_that_are_alike_have_a_wider_interval(own_daemon):
         assert judged["figure"] == "throughput_bytes_per_second" and judged["ci95_of"] == "moment"
         assert judged["lag1"] > 0.5 and judged["effective_runs"] < 6
         assert judged["interval"] is None, "the least and the greatest of 16 are no more than what five tell"
+        assert "independent ones" in judged["interval_reason"]
         assert row["throughput_bytes_per_second"]["ci95"]
     few = own_daemon.unix.wait_final(own_daemon.unix.post(SPEC | {"repetitions": 6})["id"])["id"]
     (row,) = own_daemon.unix.get(f"/experiments/{few}/results")["items"]

@@ -2,14 +2,22 @@
 """The real disturbance beside a real run: what it used of a measured CPU, by its own exact account, is in the run's
 figures of that second. The machine may be busy with other things, too: they add, and never take away."""
 
+import contextlib
+import ctypes
+import fcntl
 import itertools
 import os
+import socket
+import struct
+import threading
 import time
 from pathlib import Path
 
 import pytest
+from agents import wait_window
 from client import PATIENCE_SECONDS
-from disturb import KINDS, Disturber
+from conftest import Daemon
+from disturb import FOREIGN, Disturber, QuotaGroup, UnavailableError, require
 
 POINTS_OFF = 0.03  # of a CPU: readings at not quite one instant, and records that are up to 5 ms apart
 CPUS = sorted(os.sched_getaffinity(0))[:2]
@@ -44,7 +52,7 @@ def run_of(unix, spec):
     return unix.items(f"/experiments/{experiment['id']}/runs")[0]
 
 
-@pytest.mark.parametrize("kind, workload, transport", list(itertools.product(KINDS, WORKLOADS, TRANSPORTS)))
+@pytest.mark.parametrize("kind, workload, transport", list(itertools.product(FOREIGN, WORKLOADS, TRANSPORTS)))
 def test_what_a_disturber_used_is_seen(unix, tmp_path, kind, workload, transport):
     disturber = Disturber(kind, CPUS[1], tmp_path / "records")
     try:
@@ -62,6 +70,44 @@ def test_what_a_disturber_used_is_seen(unix, tmp_path, kind, workload, transport
         assert s < 1 + POINTS_OFF
     assert noise["worst"]["foreign_share"] == max(seen)
     assert ("noisy:foreign-cpu" in run["flags"]) == (max(seen) >= 0.05)
+
+
+def test_a_quota_is_seen_wherever_it_is(tmp_path):
+    """Of the cgroup that the daemon is in, of either version: not of the run's own."""
+    try:
+        group = QuotaGroup.make()
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    daemon = None
+    try:
+        daemon = Daemon(preexec=group.join)
+        disturber = Disturber("quota", CPUS[1], tmp_path / "records", group.path)
+        try:
+            run = run_of(daemon.unix, spec_of("stream", "pipe"))
+        finally:
+            disturber.end()
+        quiet = run_of(daemon.unix, spec_of("stream", "pipe"))
+    finally:
+        if daemon:
+            daemon.remove()
+        group.remove()
+    assert max(disturber.share(s["begin_ns"], s["interval_ns"]) for s in run["result"]["noise"]["seconds"]) > 0.05
+    assert run["result"]["noise"]["quota_throttled_periods"] > 0
+    assert "noisy:quota" in run["flags"]
+    assert quiet["result"]["noise"]["quota_throttled_periods"] == 0 and "noisy:quota" not in quiet["flags"]
+
+
+def test_interrupts_are_seen(unix, tmp_path):
+    try:
+        require("interrupts", CPUS[1], tmp_path)
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    disturber = Disturber("interrupts", CPUS[1], tmp_path / "records")
+    try:
+        run = run_of(unix, spec_of("stream", "pipe"))
+    finally:
+        disturber.end()
+    assert "noisy:interrupts" in run["flags"]
 
 
 def ksoftirqd_ns():
@@ -93,6 +139,79 @@ def test_the_time_of_ksoftirqd_is_in_the_result(unix, transport):
         observed = sum(second["interval_ns"] for second in noise["seconds"])
         share = noise["ksoftirqd_ns"] / observed
         assert each == pytest.approx(share * result["window_ns"] / result["messages"], rel=1e-6)
+
+
+def segments_sent_again():
+    """By all of this network namespace."""
+    names, values = (line.split() for line in Path("/proc/net/snmp").read_text().splitlines() if line[:4] == "Tcp:")
+    return int(values[names.index("RetransSegs")])
+
+
+def test_segments_that_others_send_again_are_not_the_runs(unix):
+    """Connections to a listener whose queue is full send their first segment again after a second."""
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        before = segments_sent_again()
+        for _ in range(8):
+            connection = stack.enter_context(socket.socket())
+            connection.setblocking(False)
+            connection.connect_ex(listener.getsockname())
+        run = run_of(unix, spec_of("stream", "tcp"))
+        others = segments_sent_again() - before
+    sent_again = run["result"]["noise"]["retransmitted_segments"]
+    assert others >= 6
+    assert sent_again <= sum(agent["effective"]["retransmits"] for agent in run["agents"])
+    assert ("noisy:retransmits" in run["flags"]) == (sent_again > 0)
+
+
+IFF_UP, SIOCGIFFLAGS, SIOCSIFFLAGS, CLONE_NEWNET = 1, 0x8913, 0x8914, 0x40000000
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def set_loopback(up):
+    with socket.socket() as any_socket:
+        request = struct.pack("16sH14x", b"lo", 0)
+        (flags,) = struct.unpack_from("H", fcntl.ioctl(any_socket, SIOCGIFFLAGS, request), 16)
+        flags = flags | IFF_UP if up else flags & ~IFF_UP
+        fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", flags))
+
+
+def leave_network():
+    assert LIBC.unshare(CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
+    set_loopback(True)
+
+
+def interrupt_loopback(pid):
+    """For a moment, in the network namespace of a process; a thread's own is changed for it."""
+
+    def down_and_up():
+        with open(f"/proc/{pid}/ns/net") as namespace:
+            assert LIBC.setns(namespace.fileno(), CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
+        set_loopback(False)
+        time.sleep(0.3)
+        set_loopback(True)
+
+    thread = threading.Thread(target=down_and_up)
+    thread.start()
+    thread.join()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="makes a network namespace, and may not")
+def test_segments_that_the_run_sends_again_are_seen():
+    """Those that were under way when the loopback device went down for a moment."""
+    daemon = Daemon(preexec=leave_network)
+    try:
+        spec = spec_of("stream", "tcp", duration_seconds=3)
+        log_from = daemon.log.stat().st_size
+        experiment = daemon.unix.post(spec)
+        wait_window(daemon, daemon.unix, experiment, log_from)
+        interrupt_loopback(daemon.process.pid)
+        assert daemon.unix.wait_final(experiment["id"])["state"] == "done"
+        (run,) = daemon.unix.items(f"/experiments/{experiment['id']}/runs")
+    finally:
+        daemon.remove()
+    assert run["result"]["noise"]["retransmitted_segments"] > 0
+    assert "noisy:retransmits" in run["flags"]
 
 
 SWAPPINESS = Path("/proc/sys/vm/swappiness")  # which a run that moves bytes does not feel

@@ -4,11 +4,13 @@
 how often a quiet run is flagged. Run by tools/bench; wants an otherwise idle machine of two CPUs or more.
 
 What the disturber used is its own CPU time: the kernel adds the same nanoseconds to it and to the account of its cgroup
-(cpuacct; usage_usec of cpu.stat in version 2).
+(cpuacct; usage_usec of cpu.stat in version 2). Of a stop and of a quota, which use none, it is the time that they took.
+What this machine cannot make is listed as unavailable, with the reason.
 """
 
 import argparse
 import collections
+import contextlib
 import itertools
 import os
 import statistics
@@ -19,7 +21,7 @@ from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS / "crash"), str(TESTS / "api")]
-from disturb import KINDS, Disturber  # noqa: E402
+from disturb import FOREIGN, KINDS, Disturber, QuotaGroup, UnavailableError, require  # noqa: E402
 from harness import Daemon  # noqa: E402
 
 FLAGGED_FROM = 0.05  # of a CPU in any second
@@ -36,8 +38,8 @@ WORKLOADS = {
 ROLES = {"stream": ("sender", "receiver"), "pingpong": ("initiator", "responder")}
 
 
-def run_beside(daemon, kind, workload, transport, seconds, cpus):
-    """(the run, what the disturber used in each of its seconds)"""
+def run_beside(daemon, target, kind, workload, transport, seconds, cpus):
+    """(the run, what the disturber took in each of its seconds)"""
     fields = WORKLOADS[workload]
     roles = ("server", "client") if transport == "tcp" else ROLES[fields["workload"]]
     placement = {role: {"cpu": cpu} for role, cpu in zip(roles, cpus, strict=True)}
@@ -49,7 +51,7 @@ def run_beside(daemon, kind, workload, transport, seconds, cpus):
         "warmup_seconds": 0.5,
     }
     with tempfile.TemporaryDirectory() as folder:
-        disturber = None if kind == QUIET else Disturber(kind, cpus[1], Path(folder, "records"))
+        disturber = None if kind == QUIET else Disturber(kind, cpus[1], Path(folder, "records"), target)
         try:
             identity = daemon.post(spec)["id"]
             time.sleep(seconds + 1.5)  # the daemon, which has no other CPU either, gets no requests meanwhile
@@ -67,7 +69,8 @@ def run_beside(daemon, kind, workload, transport, seconds, cpus):
 class Case:
     """All runs of one disturbance, workload and transport."""
 
-    def __init__(self):
+    def __init__(self, kind):
+        self.kind = kind
         self.runs = self.due = self.flagged = 0
         self.shares = []  # in a second: of the run's figure, and of what the disturber used
         self.flags = collections.Counter()
@@ -79,35 +82,74 @@ class Case:
         self.flags.update(noisy)
         due = max(used) >= FLAGGED_FROM
         self.due += due
-        self.flagged += bool(noisy) if not any(used) else due and "noisy:foreign-cpu" in noisy
+        self.flagged += bool(noisy) if self.kind == QUIET else due and KINDS[self.kind].flag in noisy
         for second, share in zip(noise["seconds"], used, strict=True):
-            if share and second["cpu"] == cpu:
+            if self.kind in FOREIGN and share and second["cpu"] == cpu:
                 self.shares.append((second["foreign_share"], share))
 
     @property
     def differences(self):
         return [seen - used for seen, used in self.shares]
 
-    def failures(self, kind):
-        if kind == QUIET:
+    def failures(self):
+        if self.kind == QUIET:
             if self.flagged > FLAGGED_AT_MOST * self.runs:
                 yield f"{self.flagged} of {self.runs} quiet runs are flagged"
             return
         if self.flagged < FLAGGED_AT_LEAST * self.due:
-            yield f"{self.flagged} of {self.due} disturbed runs are flagged"
+            flag = KINDS[self.kind].flag or "a flag, as there is none for it"
+            yield f"{self.flagged} of {self.due} disturbed runs have {flag}"
         if self.differences and abs(statistics.median(self.differences)) > POINTS:
             yield f"{100 * statistics.median(self.differences):+.1f} points from what the disturber used"
 
 
-def show(kind, workload, transport, case):
-    base = case.runs if kind == QUIET else case.due
+def show(workload, transport, case):
+    base = case.runs if case.kind == QUIET else case.due
     away = ""
     if case.differences:
         middle, most = statistics.median(case.differences), max(case.differences, key=abs)
         seen, used = (100 * statistics.median(column) for column in zip(*case.shares, strict=True))
         away = f"{seen:7.1f} {used:6.1f} {100 * middle:+6.1f} {100 * most:+6.1f}"
     flags = " ".join(f"{flag.removeprefix('noisy:')}:{n}" for flag, n in case.flags.most_common())
-    print(f"{kind:10} {workload:9} {transport:12} {case.flagged:4} of {base:4} {away:28} {flags}", flush=True)
+    print(f"{case.kind:10} {workload:9} {transport:12} {case.flagged:4} of {base:4} {away:28} {flags}", flush=True)
+
+
+@contextlib.contextmanager
+def daemon_for(kind):
+    """A daemon, and what such a disturber is aimed at."""
+    needs = None if kind == QUIET else KINDS[kind].needs
+    group = QuotaGroup.make() if needs == "group" else None
+    daemon = Daemon(preexec=group.join if group else None)
+    try:
+        daemon.start()
+        yield daemon, {None: None, "group": group and group.path, "daemon": daemon.process.pid}[needs]
+    finally:
+        daemon.remove()
+        if group:
+            group.remove()
+
+
+def available(kind, cpu):
+    """Prints why not."""
+    try:
+        if kind != QUIET:
+            require(kind, cpu, tempfile.gettempdir())
+    except UnavailableError as reason:
+        print(f"{kind:10} unavailable: {reason}", flush=True)
+        return False
+    return True
+
+
+def measure_kind(kind, workloads, transports, arguments, cpus):
+    """What is wrong with it, a line for each."""
+    with daemon_for(kind) as (daemon, target):
+        for workload, transport in itertools.product(workloads, transports):
+            case = Case(kind)
+            for _ in range(arguments.runs):
+                run, used = run_beside(daemon, target, kind, workload, transport, arguments.seconds, cpus)
+                case.add(run, used, cpus[1])
+            show(workload, transport, case)
+            yield from (f"{kind}, {workload}, {transport}: {words}" for words in case.failures())
 
 
 def main():
@@ -129,19 +171,12 @@ def main():
         print("Both ends need a CPU of their own: this machine has one.", file=sys.stderr)
         return 2
     bad = []
-    daemon = Daemon()
-    try:
-        daemon.start()
-        columns = f"{'ipclab':>7} {'used':>6} {'points: median, most':>13}; flags"
-        print(f"{'beside':10} {'workload':9} {'transport':12} {'flagged':>12} {columns}")
-        for kind, workload, transport in itertools.product(*chosen):
-            case = Case()
-            for _ in range(arguments.runs):
-                case.add(*run_beside(daemon, kind, workload, transport, arguments.seconds, cpus), cpus[1])
-            show(kind, workload, transport, case)
-            bad += [f"{kind}, {workload}, {transport}: {words}" for words in case.failures(kind)]
-    finally:
-        daemon.remove()
+    kinds, workloads, transports = chosen
+    columns = f"{'ipclab':>7} {'used':>6} {'points: median, most':>13}; flags"
+    print(f"{'beside':10} {'workload':9} {'transport':12} {'flagged':>12} {columns}")
+    for kind in kinds:
+        if available(kind, cpus[1]):
+            bad += measure_kind(kind, workloads, transports, arguments, cpus)
     print(*bad, sep="\n")
     return 1 if bad and arguments.check else 0
 

@@ -21,26 +21,35 @@
         "41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
 
 static const struct place {
-        const char *mountinfo, *self;
-        const char *path; /* NULL: none */
+        const char *mountinfo, *groups;
+        const char *path;       /* NULL: none */
+        const char *controller; /* NULL: of version 2 */
 } places[] = {
-        {UNIFIED, "0::/system.slice/ipclabd.service\n", "/sys/fs/cgroup/system.slice/ipclabd.service"},
-        {UNIFIED, "0::/\n", "/sys/fs/cgroup/"},
-        {HYBRID, "9:name=systemd:/x\n1:cpu:/\n0::/y\n", "/sys/fs/cgroup/unified/y"},
-        {HYBRID, "9:name=systemd:/x\n1:cpu:/\n", NULL},
-        {"32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n", "0::/\n", NULL},
-        {"", "", NULL},
+        {UNIFIED, "0::/system.slice/ipclabd.service\n", "/sys/fs/cgroup/system.slice/ipclabd.service", NULL},
+        {UNIFIED, "0::/\n", "/sys/fs/cgroup/", NULL},
+        {HYBRID, "9:name=systemd:/x\n1:cpu:/\n0::/y\n", "/sys/fs/cgroup/unified/y", NULL},
+        {HYBRID, "9:name=systemd:/x\n1:cpu:/\n", NULL, NULL},
+        {"32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n", "0::/\n", NULL, NULL},
+        {"", "", NULL, NULL},
         /* a container that sees a part of the hierarchy, and one that stands outside of what it sees */
-        {"30 23 0:26 /machine/a /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", "0::/machine/a/b\n", "/sys/fs/cgroup/b"},
-        {"30 23 0:26 /machine/a /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", "0::/other\n", NULL},
-        {UNIFIED, "0::/../outside\n", NULL},
-        {"30 23 0:26 / /mnt/with\\040blank rw - cgroup2 cgroup2 rw\n", "0::/a\n", "/mnt/with blank/a"},
+        {"30 23 0:26 /machine/a /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", "0::/machine/a/b\n", "/sys/fs/cgroup/b",
+         NULL},
+        {"30 23 0:26 /machine/a /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", "0::/other\n", NULL, NULL},
+        {UNIFIED, "0::/../outside\n", NULL, NULL},
+        {"30 23 0:26 / /mnt/with\\040blank rw - cgroup2 cgroup2 rw\n", "0::/a\n", "/mnt/with blank/a", NULL},
+        /* the CPU controller of version 1, alone and beside others; and two whose names begin or end so */
+        {HYBRID, "9:name=systemd:/x\n1:cpu:/z\n0::/y\n", "/sys/fs/cgroup/cpu/z", "cpu"},
+        {"32 31 0:29 / /mnt rw shared:9 - cgroup cgroup rw,cpuacct,cpu\n", "4:cpuset:/a\n3:cpuacct,cpu:/b:c\n",
+         "/mnt/b:c", "cpu"},
+        {"32 31 0:29 / /mnt rw - cgroup cgroup rw,cpuset\n", "4:cpuset:/a\n", NULL, "cpu"},
+        {"32 31 0:29 / /mnt rw - cgroup cgroup rw,cpu\n", "4:cpuset,cpuacct:/a\n", NULL, "cpu"},
+        {UNIFIED, "0::/a\n", NULL, "cpu"},
 };
 
 static void own_cgroup_is_found(void) {
         for (size_t i = 0; i < ELEMENTS(places); i++) {
                 _cleanup_free_ char *path = NULL;
-                int r = cgroup_find(places[i].mountinfo, places[i].self, &path);
+                int r = cgroup_find(places[i].mountinfo, places[i].groups, places[i].controller, &path);
                 if (places[i].path ? r != 0 || strcmp(path, places[i].path) != 0 : r != -ENOENT)
                         CHECK_FAIL("case %zu: %d %s", i, r, path ? path : "-");
         }

@@ -44,7 +44,6 @@ static void window_init(struct window *w) {
                         .own_total_ns = 1800 * MS * (int64_t) s,
                         .own_measured_ns = 1800 * MS * (int64_t) s,
                         .throttled = -1,
-                        .retransmits = -1,
                 };
         }
 }
@@ -242,8 +241,7 @@ static void others_on_one_of_many_cpus_are_seen(void) {
                                                      .ksoftirqd_ns = unknown,
                                                      .own_total_ns = (int64_t) s * 7900 * MS,
                                                      .own_measured_ns = (int64_t) s * 7900 * MS,
-                                                     .throttled = -1,
-                                                     .retransmits = -1};
+                                                     .throttled = -1};
         CHECK_INT(disturbance_init(&d, &run), 0);
         CHECK_INT(disturbance_add(&d, &at[0], &at[1]), 0);
         CHECK(!disturbance_has(&d, DISTURBANCE_FOREIGN_CPU));
@@ -346,18 +344,18 @@ static void counts_of_the_window(void) {
         struct window w;
         window_init(&w);
         for (size_t s = 0; s <= SECONDS; s++)
-                w.readings[s].throttled = w.readings[s].retransmits = 12; /* before the window */
+                w.readings[s].throttled = 12; /* before the window */
         CHECK_FLAGS(&w, "");
         window_init(&w);
         for (size_t s = 0; s <= SECONDS; s++)
                 w.readings[s].throttled = s < 3 ? 12 : 13;
         CHECK_FLAGS(&w, "quota");
-        for (int network = 0; network < 2; network++) {
+        for (int retransmits = -1; retransmits < 2; retransmits++) {
                 window_init(&w);
-                w.run.network = network;
-                for (size_t s = 0; s <= SECONDS; s++)
-                        w.readings[s].retransmits = s < 3 ? 12 : 13;
-                CHECK_FLAGS(&w, network ? "retransmits" : "");
+                CHECK_INT(judge(&w), 0);
+                w.d.retransmits = retransmits;
+                CHECK_STRING(flags_of(&w), retransmits > 0 ? "retransmits" : "");
+                disturbance_deinit(&w.d);
         }
 }
 

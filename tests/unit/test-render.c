@@ -294,6 +294,21 @@ static void statistics_with_and_without_an_interval(void) {
                      "\"latency_one_way_ns\":{\"kind\":\"one_way\",\"min\":null,\"p50\":{\"n\":3,\"median\":2.5,"));
 }
 
+/* Of runs so much alike that they tell as much as too few. */
+static void an_interval_that_is_null_has_its_reason(void) {
+        struct result_record row = {.latency_kind = "rtt", .serial = {.known = true, .correlation = 0.8}};
+        for (int known = 0; known < 2; known++) {
+                struct json_writer w;
+                row.serial.interval.has_interval = known;
+                json_writer_init(&w);
+                render_result(&w, &row, NULL, false);
+                _cleanup_free_ char *text = steal(&w);
+                CHECK(text);
+                CHECK((strstr(text, "\"interval\":null,\"interval_reason\":\"") != NULL) == !known);
+                CHECK((strstr(text, "interval_reason") != NULL) == !known);
+        }
+}
+
 int main(void) {
         RUN(a_bare_experiment_has_every_key);
         RUN(a_full_experiment);
@@ -305,5 +320,6 @@ int main(void) {
         RUN(figures_show_their_statistic);
         RUN(a_distribution_has_its_percentiles);
         RUN(statistics_with_and_without_an_interval);
+        RUN(an_interval_that_is_null_has_its_reason);
         return check_end();
 }

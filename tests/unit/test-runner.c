@@ -157,7 +157,7 @@ static bool cgroup_left(void) {
         _cleanup_free_ char *mounts = read_proc("/proc/self/mountinfo"), *self = read_proc("/proc/self/cgroup");
         _cleanup_free_ char *own = NULL;
         char path[600];
-        if (!host.cgroups || !mounts || !self || cgroup_find(mounts, self, &own) < 0)
+        if (!host.cgroups || !mounts || !self || cgroup_find(mounts, self, NULL, &own) < 0)
                 return false;
         (void) snprintf(path, sizeof(path), "%.500s/run-%d.%s", own, RUN_ID, owner);
         return access(path, F_OK) == 0;
