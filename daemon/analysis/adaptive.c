@@ -95,11 +95,15 @@ int adaptive_decide(const struct adaptive_row *rows, size_t n_rows, uint32_t blo
             blocks > ADAPTIVE_BLOCKS_MAX || !(limits->budget_seconds >= 0) || !(seconds >= 0))
                 return -EINVAL;
         struct adaptive_decision d = {0};
-        for (size_t i = 0; i < n_rows; i++)
+        size_t n_decided = 0;
+        for (size_t i = 0; i < n_rows; i++) {
                 d.n_reached += adaptive_row_reached(&rows[i], limits->relative_half_width);
+                n_decided += rows[i].decided;
+        }
         plan(blocks, seconds, limits, &d);
         bool is_due = is_look(blocks) || d.reason != ADAPTIVE_CONTINUE; /* the last state is always examined */
-        if (is_due && blocks >= limits->blocks_least && n_rows > 0 && d.n_reached == n_rows) {
+        bool is_early = blocks < limits->blocks_least && n_decided < n_rows;
+        if (is_due && !is_early && n_rows > 0 && d.n_reached == n_rows) {
                 d.reason = ADAPTIVE_REACHED;
                 d.next_blocks = blocks;
         }

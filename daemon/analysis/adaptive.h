@@ -61,7 +61,7 @@ uint32_t adaptive_row_needs(const struct adaptive_row *row, double relative_half
  * end. */
 uint32_t adaptive_looks(uint32_t blocks_max);
 
-/* With fewer blocks no verdict on n compared pairs is possible at a look of an experiment of at most `blocks_max`
+/* With fewer blocks the n compared pairs cannot decide themselves at a look of an experiment of at most `blocks_max`
  * blocks, however clear they are: on a quiet host intervals are narrow before that. */
 uint32_t adaptive_blocks_least(size_t n, uint32_t blocks_max);
 

@@ -294,7 +294,7 @@ static int compare_duels(const struct work *w, const struct duel *duels, size_t 
                 return -ENOMEM;
         for (size_t i = 0; i < n; i++) {
                 (void) findings_fill_comparison(duels[i].rows[0], duels[i].rows[1], figure,
-                                                advice_terms[w->q->want].less_is_better, n, values + i * 2 * RANK_MAX,
+                                                advice_terms[w->q->want].less_is_better, values + i * 2 * RANK_MAX,
                                                 &rows[i]);
         }
         return compare_rows(rows, n, &rule, ret);

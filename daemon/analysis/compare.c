@@ -43,16 +43,16 @@ uint32_t compare_runs_for(double variation, double difference, bool paired, size
         return runs_of(2 * steps * steps / RANK_EFFICIENCY + SMALL_SAMPLE, compare_runs_least(paired, n_rows));
 }
 
-/* Logarithms of both sides; of pairs, their differences stand in the candidate's place. */
+/* Logarithms of both sides, and the differences of pairs. */
 struct logs {
-        double *candidate, *baseline;
+        double *candidate, *baseline, *pairs; /* pairs: NULL: there are none */
         size_t n, m;
-        bool paired;
 };
 
 static void logs_deinit(struct logs *l) {
         free(l->candidate);
         free(l->baseline);
+        free(l->pairs);
 }
 
 static int take_logs(const double *values, size_t n, double **ret) {
@@ -75,18 +75,20 @@ static int logs_init(struct logs *l, const struct compare_row *row) {
                 return -EINVAL;
         l->n = row->n_candidate;
         l->m = row->n_baseline;
-        l->paired = row->paired;
         int r = take_logs(row->candidate, l->n, &l->candidate);
         if (r == 0)
                 r = take_logs(row->baseline, l->m, &l->baseline);
-        for (size_t i = 0; r == 0 && l->paired && i < l->n; i++)
-                l->candidate[i] -= l->baseline[i];
-        return r; /* the caller frees */
+        if (r < 0 || !row->paired)
+                return r; /* the caller frees */
+        l->pairs = reallocarray(NULL, l->n, sizeof(*l->pairs));
+        for (size_t i = 0; l->pairs && i < l->n; i++)
+                l->pairs[i] = l->candidate[i] - l->baseline[i];
+        return l->pairs ? 0 : -ENOMEM;
 }
 
 static int shift_of(const struct logs *l, double level, struct rank_shift *ret) {
-        if (l->paired)
-                return rank_signed_shift(l->candidate, l->n, level, ret);
+        if (l->pairs)
+                return rank_signed_shift(l->pairs, l->n, level, ret);
         return rank_sum_shift(l->candidate, l->n, l->baseline, l->m, level, ret);
 }
 
@@ -95,16 +97,33 @@ static double error_of(const struct compare_rule *rule) {
         return COMPARE_ERROR / (rule->looks > 1 ? rule->looks : 1);
 }
 
-static int compare_row(const struct compare_row *row, const struct compare_rule *rule, struct comparison *ret) {
+static size_t tests_of(const struct compare_rule *rule, size_t n_rows) {
+        return n_rows * (rule->looks > 1 ? rule->looks : 1);
+}
+
+/* Two-sided. The runs of both sides may differ the other way round than most of their pairs do: only a difference in
+ * the direction of the pairs counts, which makes no error more likely. */
+static int test_of(const struct logs *l, bool by_pairs, double shift, double *ret) {
+        struct rank_test t;
+        int r = by_pairs ? rank_signed_test(l->pairs, l->n, &t)
+                         : rank_sum_test(l->candidate, l->n, l->baseline, l->m, &t);
+        if (r < 0)
+                return r;
+        *ret = by_pairs || !l->pairs ? t.p_two_sided : fmin(1, 2 * (shift < 0 ? t.p_less : t.p_greater));
+        return 0;
+}
+
+static int compare_row(const struct compare_row *row, const struct compare_rule *rule, size_t n_rows,
+                       struct comparison *ret) {
         _cleanup_(logs_deinit) struct logs logs = {0};
-        struct rank_test test;
         struct rank_shift shift, narrow;
+        double p = 1;
+        bool by_pairs = row->paired && row->n_baseline >= compare_runs_least(true, tests_of(rule, n_rows));
         int r = logs_init(&logs, row);
         if (r == 0)
-                r = row->paired ? rank_signed_test(logs.candidate, logs.n, &test)
-                                : rank_sum_test(logs.candidate, logs.n, logs.baseline, logs.m, &test);
-        if (r == 0)
                 r = shift_of(&logs, 1 - COMPARE_ERROR, &shift);
+        if (r == 0)
+                r = test_of(&logs, by_pairs, shift.estimate, &p);
         if (r == 0)
                 r = shift_of(&logs, 1 - 2 * error_of(rule), &narrow);
         if (r < 0)
@@ -119,38 +138,66 @@ static int compare_row(const struct compare_row *row, const struct compare_rule 
                 .equivalence_low = narrow.has_interval ? exp(narrow.low) : 0,
                 .equivalence_high = narrow.has_interval ? exp(narrow.high) : 0,
                 .equivalence_level = narrow.level,
-                .p = test.p_two_sided,
+                .by_runs = row->paired && !by_pairs,
+                .p = p,
         };
         return 0;
 }
 
-/* Two outcomes decide: the difference is detected, or the interval shrinks to within the margin. The distance to each
- * is measured in standard errors, which shrink with the root of the runs. */
-static void plan_row(const struct compare_row *row, const struct compare_rule *rule, size_t n_rows,
-                     struct comparison *c) {
-        size_t n = row->n_baseline < row->n_candidate ? row->n_baseline : row->n_candidate;
-        size_t n_tests = n_rows * (rule->looks > 1 ? rule->looks : 1);
-        double error = COMPARE_ERROR / (double) n_tests, margin = rule->margin;
-        uint32_t least = compare_runs_least(row->paired, n_tests);
-        if (!c->has_interval) {
-                c->runs_needed = least;
-                return;
-        }
-        double standard_error = log(c->high / c->low) / 2 / normal_quantile((1 + c->level) / 2);
-        if (n >= least) {
-                c->has_visible = true;
-                c->visible = expm1(reach(error) * standard_error);
-        }
-        double shift = log(c->ratio), room = shift > 0 ? log1p(margin) - shift : shift - log1p(-margin);
-        double to_differ = fabs(shift) > 0 ? reach(error) * standard_error / fabs(shift) : INFINITY;
-        double to_agree = room > 0 ? reach(2 * error_of(rule)) * standard_error / room : INFINITY;
-        double steps = fmin(to_differ, to_agree);
-        uint32_t more = (uint32_t) n + 1;
-        c->runs_needed = runs_of((double) n * steps * steps, more > least ? more : least);
+/* Of the ratio's logarithm, from its interval. */
+static double standard_error(double low, double high, double level) {
+        return (high - low) / 2 / normal_quantile((1 + level) / 2);
 }
 
-static void settle_row(const struct compare_row *row, const struct compare_rule *rule, size_t n_rows,
-                       struct comparison *c) {
+/* That of the rank-sum test of a paired row, which has what the pairs share in it. */
+static int error_by_runs(const struct compare_row *row, double *ret) {
+        _cleanup_(logs_deinit) struct logs logs = {0};
+        struct rank_shift shift;
+        int r = logs_init(&logs, row);
+        if (r == 0)
+                r = rank_sum_shift(logs.candidate, logs.n, logs.baseline, logs.m, 1 - COMPARE_ERROR, &shift);
+        if (r == 0)
+                *ret = shift.has_interval ? standard_error(shift.low, shift.high, shift.level) : INFINITY;
+        return r;
+}
+
+/* Two outcomes decide: the difference is detected, or the interval shrinks to within the margin. The distance to each
+ * is measured in standard errors, which shrink with the root of the runs. Of pairs the rank-sum test may decide before
+ * there are enough for their own. */
+static int plan_row(const struct compare_row *row, const struct compare_rule *rule, size_t n_rows,
+                    struct comparison *c) {
+        size_t n = row->n_baseline < row->n_candidate ? row->n_baseline : row->n_candidate;
+        size_t n_tests = tests_of(rule, n_rows);
+        double error = COMPARE_ERROR / (double) n_tests, margin = rule->margin;
+        uint32_t least = compare_runs_least(false, n_tests), least_pairs = compare_runs_least(row->paired, n_tests);
+        if (!c->has_interval) {
+                c->runs_needed = least;
+                return 0;
+        }
+        double own = standard_error(log(c->low), log(c->high), c->level), by_runs = own;
+        int r = row->paired ? error_by_runs(row, &by_runs) : 0;
+        if (r < 0)
+                return r;
+        if (n >= least && isfinite(by_runs)) {
+                c->has_visible = true;
+                c->visible = expm1(reach(error) * (c->by_runs ? by_runs : own));
+        }
+        double shift = log(c->ratio), room = shift > 0 ? log1p(margin) - shift : shift - log1p(-margin);
+        double per_shift = fabs(shift) > 0 ? reach(error) / fabs(shift) : INFINITY;
+        double to_agree = room > 0 ? reach(2 * error_of(rule)) * own / room : INFINITY;
+        uint32_t more = (uint32_t) n + 1;
+        uint32_t agreed = runs_of((double) n * to_agree * to_agree, more);
+        uint32_t detected =
+                runs_of((double) n * per_shift * own * per_shift * own, more > least_pairs ? more : least_pairs);
+        uint32_t early = runs_of((double) n * per_shift * by_runs * per_shift * by_runs, more > least ? more : least);
+        if (early < least_pairs && early < detected)
+                detected = early;
+        c->runs_needed = agreed < detected ? agreed : detected;
+        return 0;
+}
+
+static int settle_row(const struct compare_row *row, const struct compare_rule *rule, size_t n_rows,
+                      struct comparison *c) {
         c->differs = c->p_adjusted <= error_of(rule);
         if (c->has_equivalence && c->equivalence_low >= 1 - rule->margin && c->equivalence_high <= 1 + rule->margin) {
                 c->verdict = COMPARE_EQUIVALENT;
@@ -158,8 +205,9 @@ static void settle_row(const struct compare_row *row, const struct compare_rule 
                 c->verdict = (c->ratio < 1) == row->less_is_faster ? COMPARE_FASTER : COMPARE_SLOWER;
         } else {
                 c->verdict = COMPARE_UNDECIDED;
-                plan_row(row, rule, n_rows, c);
+                return plan_row(row, rule, n_rows, c);
         }
+        return 0;
 }
 
 int compare_rows(const struct compare_row *rows, size_t n_rows, const struct compare_rule *rule,
@@ -173,7 +221,7 @@ int compare_rows(const struct compare_row *rows, size_t n_rows, const struct com
         if (!all || !p)
                 return -ENOMEM;
         for (size_t i = 0; i < n_rows; i++) {
-                int r = compare_row(&rows[i], rule, &all[i]);
+                int r = compare_row(&rows[i], rule, n_rows, &all[i]);
                 if (r < 0)
                         return r;
                 p[i] = all[i].p;
@@ -183,7 +231,9 @@ int compare_rows(const struct compare_row *rows, size_t n_rows, const struct com
                 return r;
         for (size_t i = 0; i < n_rows; i++) {
                 all[i].p_adjusted = p[i];
-                settle_row(&rows[i], rule, n_rows, &all[i]);
+                r = settle_row(&rows[i], rule, n_rows, &all[i]);
+                if (r < 0)
+                        return r;
         }
         memcpy(ret, all, n_rows * sizeof(*all));
         return 0;

@@ -68,10 +68,9 @@ void answer_groups(struct answer *a, uint32_t varied, enum axis_name axis, draw_
 
 /* A row's figures that ranks can be made of, > 0, RANK_MAX at most; `ret` may be NULL: they are just counted. */
 size_t findings_row_values(const struct findings_row *x, enum figure figure, double *ret);
-/* The comparison of y with x as one of n_tests: in pairs where there are blocks enough for the pairs to decide at all.
- * `values` has room for both rows' figures, and must outlive it; how many are used. */
+/* The comparison of y with x: in pairs where there are blocks enough for an interval. `values` has room for both rows' figures, and must outlive it; how many are used. */
 size_t findings_fill_comparison(const struct findings_row *x, const struct findings_row *y, enum figure figure,
-                                bool less_is_better, size_t n_tests, double *values, struct compare_row *ret);
+                                bool less_is_better, double *values, struct compare_row *ret);
 
 /* False while collecting, and where a row has too few runs with that figure: *ret is undecided then. */
 bool answer_compare(struct answer *a, uint32_t baseline, uint32_t candidate, enum judged judged,

@@ -260,12 +260,12 @@ static void settle_tests(struct answer *a) {
 }
 
 size_t findings_fill_comparison(const struct findings_row *x, const struct findings_row *y, enum figure figure,
-                                bool less_is_better, size_t n_tests, double *values, struct compare_row *ret) {
+                                bool less_is_better, double *values, struct compare_row *ret) {
         size_t n = pair_up(x, y, figure, NULL, NULL), n_x = findings_row_values(x, figure, values);
         *ret = (struct compare_row){.baseline = values,
                                     .candidate = values + n_x,
                                     .n_baseline = n_x,
-                                    .paired = n >= compare_runs_least(true, n_tests),
+                                    .paired = n >= compare_runs_least(true, 1),
                                     .less_is_faster = less_is_better};
         if (ret->paired)
                 ret->n_baseline = ret->n_candidate = pair_up(x, y, figure, values, values + n_x);
@@ -298,7 +298,7 @@ static int make_comparisons(struct answer *a) {
                 used += findings_fill_comparison(
                         &a->in->rows[a->tests[i].baseline], &a->in->rows[a->tests[i].candidate],
                         judged_terms[a->tests[i].judged].figure, judged_terms[a->tests[i].judged].less_is_better,
-                        a->n_tests, values + used, &rows[i]);
+                        values + used, &rows[i]);
         int r = compare_rows(rows, a->n_tests, &rule, results);
         for (size_t i = 0; r == 0 && i < a->n_tests; i++)
                 a->tests[i].result = results[i];

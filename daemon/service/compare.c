@@ -369,7 +369,8 @@ static const char *why_missing(const struct values *v) {
         return NULL;
 }
 
-/* Runs are paired where both points are of one experiment and their runs lie in the same blocks. */
+/* Runs are paired where both points are of one experiment, and enough of their runs for an interval lie in the same
+ * blocks. */
 static int take_values(const struct work *w, const struct compared_point *b, const struct compared_point *c, size_t f,
                        struct values *v, struct comparison_figure *ret) {
         const struct compared_point *const points[SIDE_COUNT] = {b, c};
@@ -380,7 +381,9 @@ static int take_values(const struct work *w, const struct compared_point *b, con
         }
         if (w->axis)
                 take_pairs(b, c, f, v);
-        ret->paired = v->n[SIDE_BASELINE] > 0;
+        ret->paired = v->n[SIDE_BASELINE] >= compare_runs_least(true, 1);
+        if (!ret->paired)
+                memset(v->n, 0, sizeof(v->n));
         for (size_t side = 0; !ret->paired && side < SIDE_COUNT; side++)
                 take_all(points[side], f, v->of[side], &v->n[side]);
         ret->missing = why_missing(v);

@@ -20,6 +20,7 @@ def compared(verdict, ratio, low, high, **more):
         "p_adjusted": 0.01,
         "differs": verdict in ("faster", "slower"),
         "paired": True,
+        "test": "signed-rank",
         "runs_baseline": 12,
         "runs_candidate": 12,
         "visible_difference": None,
