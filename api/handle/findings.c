@@ -165,7 +165,7 @@ static void put_kind(struct text *t, const struct findings *f, enum finding_kind
                 text_puts(t, "- ");
                 put_escaped(t, one->sentence);
                 if (one->confidence == CONFIDENCE_REDUCED)
-                        text_puts(t, " *Confidence is reduced: runs were disturbed or not steady.*");
+                        text_puts(t, " †");
                 text_puts(t, "\n");
         }
 }
@@ -213,6 +213,13 @@ static int respond_markdown(struct response *p, const struct findings_record *re
                     "%zu comparisons; over all of them together the probability of a single false difference is at "
                     "most 5 %%. Intervals in brackets.\n",
                     f->n_tests);
+        for (size_t i = 0; i < f->n; i++)
+                if (f->items[i].confidence == CONFIDENCE_REDUCED) {
+                        text_puts(&t,
+                                  "\n†: confidence is reduced, as some of the runs were disturbed, were not steady, or "
+                                  "ran while the environment changed.\n");
+                        break;
+                }
         put_study(&t, record->study);
         for (enum finding_kind kind = 0; kind < FINDING_KINDS; kind++)
                 put_kind(&t, f, kind);

@@ -30,10 +30,27 @@ void doubt_rows(struct answer *a, enum axis_name axis, enum judged judged, const
                 if (k == d->n)
                         d->rows[d->n++] = rows[i];
         }
+        if (c->runs_needed > 0 && (d->runs_first == 0 || c->runs_needed < d->runs_first))
+                d->runs_first = c->runs_needed;
         if (c->runs_needed > d->runs_needed)
                 d->runs_needed = c->runs_needed;
         if (c->has_visible && c->visible > d->visible)
                 d->visible = c->visible;
+}
+
+static void write_runs_needed(struct draft *d, uint32_t first, uint32_t most) {
+        if (most <= RUNS_WORTH_IT && first == most)
+                draft_write(d, ". About %u runs of each would decide", most);
+        else if (most <= RUNS_WORTH_IT)
+                draft_write(d, ". About %u runs of each would decide the first of them, and %u all", first, most);
+        else if (first <= RUNS_WORTH_IT)
+                draft_write(d, ". About %u runs of each would decide the first of them, but more than %u all", first,
+                            RUNS_WORTH_IT);
+        else
+                draft_write(d,
+                            ". More than %u runs of each would be needed: a quieter machine or a longer window decides "
+                            "sooner",
+                            RUNS_WORTH_IT);
 }
 
 static void draw_overlap(struct answer *a, enum axis_name axis, enum judged judged, const struct doubt *doubt) {
@@ -43,8 +60,9 @@ static void draw_overlap(struct answer *a, enum axis_name axis, enum judged judg
         d.f.reason = "overlap";
         d.f.runs_needed = doubt->runs_needed;
         phrase_axis_name(axis, name);
-        draft_write(&d, "Which %s has %s cannot be said of all of ", name, judged_terms[judged].better);
-        draft_write_subject(&d, AXIS_BIT(axis));
+        draft_write(&d, "Which %s has %s%s cannot be said of all rows", name, judged_terms[judged].article,
+                    judged_terms[judged].better);
+        draft_write_subject(&d, AXIS_BIT(axis), " of ");
         draft_write(&d, ": %zu rows are too close for their scatter", doubt->n);
         if (doubt->visible > 0) {
                 phrase_share(doubt->visible, share);
@@ -57,13 +75,7 @@ static void draw_overlap(struct answer *a, enum axis_name axis, enum judged judg
                 draft_write(&d, ", or have too few runs for the %zu comparisons of this answer", a->n_tests);
         }
         if (doubt->runs_needed > 0) {
-                if (doubt->runs_needed <= RUNS_WORTH_IT)
-                        draft_write(&d, ". About %u runs of each would decide", doubt->runs_needed);
-                else
-                        draft_write(&d,
-                                    ". More than %u runs of each would be needed: a quieter machine or a longer window "
-                                    "decides sooner",
-                                    RUNS_WORTH_IT);
+                write_runs_needed(&d, doubt->runs_first, doubt->runs_needed);
                 draft_figure(&d, "runs_needed", NULL, "runs", doubt->runs_needed);
         }
         draft_write(&d, ".");

@@ -56,8 +56,8 @@ static bool is_worth_saying(const struct draft *d, size_t axis) {
         return d->f.common & AXIS_BIT(axis) && (always || d->a->n_values[axis] > 1);
 }
 
-void draft_write_subject(struct draft *d, uint32_t varied) {
-        const char *joint = "";
+void draft_write_subject(struct draft *d, uint32_t varied, const char *before) {
+        bool begun = false;
         for (size_t i = 0; i < AXIS_COUNT; i++) {
                 char words[PHRASE_MAX];
                 if (varied & AXIS_BIT(i) || !is_worth_saying(d, i))
@@ -65,9 +65,12 @@ void draft_write_subject(struct draft *d, uint32_t varied) {
                 phrase_axis((enum axis_name) i, &d->f.subject, words);
                 bool plain = i == AXIS_WORKLOAD || i == AXIS_TRANSPORT || i == AXIS_MESSAGE_SIZE ||
                              i == AXIS_PLACEMENT || i == AXIS_COPY_MODE || i == AXIS_CALL;
-                draft_write(d, "%s%s%s%s", i == AXIS_TRANSPORT && joint[0] ? " over " : joint,
+                draft_write(d, "%s%s%s%s",
+                            !begun                ? before
+                            : i == AXIS_TRANSPORT ? " over "
+                                                  : ", ",
                             plain ? "" : axes[i].value.name, plain ? "" : " ", words);
-                joint = ", ";
+                begun = true;
         }
 }
 
@@ -94,6 +97,18 @@ static bool is_a_choice(size_t axis, const struct point *p) {
         return !v->type->equal(v, axis_of(&axes[axis], p), v->standard);
 }
 
+/* Whether a row before this one has the same value of the draft's axis and as large a buffer: it differs in an axis
+ * that the sentence leaves out. */
+static bool is_repeated(const struct draft *d, size_t at) {
+        const struct findings_row *row = &d->a->in->rows[d->f.rows[at]];
+        const uint16_t value = d->a->values[d->f.rows[at]][d->f.axis];
+        for (size_t i = 0; i < at; i++)
+                if (d->a->values[d->f.rows[i]][d->f.axis] == value &&
+                    d->a->in->rows[d->f.rows[i]].buffer_bytes == row->buffer_bytes)
+                        return true;
+        return false;
+}
+
 /* Writes the buffers of different mechanisms; the size that one transport's own buffer grew to is no setting. */
 static const char *write_buffers(struct draft *d, const char *joint) {
         const struct findings_row *first = d->f.n_rows ? &d->a->in->rows[d->f.rows[0]] : NULL;
@@ -106,7 +121,7 @@ static const char *write_buffers(struct draft *d, const char *joint) {
         for (size_t i = 0, n_written = 0; unlike && i < d->f.n_rows; i++) {
                 const struct findings_row *row = &d->a->in->rows[d->f.rows[i]];
                 char words[PHRASE_MAX], size[PHRASE_MAX];
-                if (row->buffer_bytes == 0)
+                if (row->buffer_bytes == 0 || is_repeated(d, i))
                         continue;
                 phrase_axis(d->f.axis, &row->point, words);
                 phrase_value(row->buffer_bytes, "bytes", size);

@@ -43,7 +43,7 @@ static void draw_floor(struct answer *a, const uint32_t *rows, enum judged judge
         if (!answer_compare(a, rows[0], rows[1], judged, &c))
                 return;
         draft_begin(&d, a, FINDING_NOISE_FLOOR, AXIS_INSTANCE, rows, SPEC_INSTANCES);
-        draft_write_subject(&d, AXIS_BIT(AXIS_INSTANCE));
+        draft_write_subject(&d, AXIS_BIT(AXIS_INSTANCE), "");
         write_difference(&d, &c, judged);
         write_floor(&d, &c, judged);
         draft_ratio(&d, "ratio", judged_terms[judged].words, &c);

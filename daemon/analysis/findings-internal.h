@@ -28,6 +28,7 @@ struct judged_term {
         enum figure figure;
         bool less_is_better;
         const char *words;          /* "throughput" */
+        const char *article;        /* of both of these: "a " or "" */
         const char *better, *worse; /* "more throughput", "less throughput" */
         unsigned workloads;         /* bits: whose rows are ranked by it; 0: it goes beside another one */
 };
@@ -53,8 +54,8 @@ struct answer {
         struct doubt {
                 uint32_t *rows;
                 size_t n;
-                uint32_t runs_needed; /* the most */
-                double visible;       /* the greatest; 0: none would have been seen */
+                uint32_t runs_first, runs_needed; /* of the pair that takes the fewest, and the most */
+                double visible;                   /* the greatest; 0: none would have been seen */
         } doubts[AXIS_COUNT][JUDGED_COUNT];
         struct findings *out;
         int error; /* the first one, sticky */
@@ -68,7 +69,8 @@ void answer_groups(struct answer *a, uint32_t varied, enum axis_name axis, draw_
 
 /* A row's figures that ranks can be made of, > 0, RANK_MAX at most; `ret` may be NULL: they are just counted. */
 size_t findings_row_values(const struct findings_row *x, enum figure figure, double *ret);
-/* The comparison of y with x: in pairs where there are blocks enough for an interval. `values` has room for both rows' figures, and must outlive it; how many are used. */
+/* The comparison of y with x: in pairs where there are blocks enough for an interval. `values` has room for both rows'
+ * figures, and must outlive it; how many are used. */
 size_t findings_fill_comparison(const struct findings_row *x, const struct findings_row *y, enum figure figure,
                                 bool less_is_better, double *values, struct compare_row *ret);
 
@@ -116,8 +118,9 @@ struct ranked *answer_rank(struct answer *a, const uint32_t *rows, size_t n, enu
 void draft_begin(struct draft *d, struct answer *a, enum finding_kind kind, enum axis_name axis, const uint32_t *rows,
                  size_t n);
 void draft_write(struct draft *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* "stream over pipe, 4 KiB, same-node" without the axes of `varied`. */
-void draft_write_subject(struct draft *d, uint32_t varied);
+/* "stream over pipe, 4 KiB, same-node" without the axes of `varied`, behind `before`; nothing where nothing is common.
+ */
+void draft_write_subject(struct draft *d, uint32_t varied, const char *before);
 /* Writes the settings that only some of the rows have: " (fields 8 is a setting of tcp alone)". */
 void draft_write_unlike(struct draft *d);
 /* `of` may be NULL. */

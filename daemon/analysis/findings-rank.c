@@ -57,7 +57,7 @@ static void draw_ranking(struct answer *a, enum axis_name axis, const struct ran
         for (size_t i = 0; rows && i < n; i++)
                 rows[i] = ranked[i].row;
         draft_begin(&d, a, FINDING_RANKING, axis, rows, rows ? n : 0);
-        draft_write_subject(&d, AXIS_BIT(axis));
+        draft_write_subject(&d, AXIS_BIT(axis), "");
         phrase_axis_name(axis, name);
         draft_write(&d, ": %s by %s, best first: ", judged_terms[judged].words, name);
         write_tiers(&d, ranked, n, judged);
@@ -115,7 +115,8 @@ static ssize_t find_usual(const struct answer *a, enum axis_name axis, const uin
         return -1;
 }
 
-/* "brings 12 % more throughput [9 %, 15 %]"; "" and NULL for what was not decided. */
+/* "brings 12 % more throughput [9 %, 15 %]", "costs a 12 % longer median round trip [9 %, 15 %]"; nothing for what was
+ * not decided. */
 static void write_effect(struct draft *d, const struct comparison *c, enum judged judged, const char *joint) {
         const struct judged_term *term = &judged_terms[judged];
         char share[PHRASE_MAX], low[PHRASE_MAX], high[PHRASE_MAX];
@@ -129,7 +130,7 @@ static void write_effect(struct draft *d, const struct comparison *c, enum judge
         phrase_share(fabs(c->ratio - 1), share);
         phrase_share(fabs(c->low - 1), low);
         phrase_share(fabs(c->high - 1), high);
-        draft_write(d, "%s %s %s", is_better(c) ? "brings" : "costs", share,
+        draft_write(d, "%s %s%s %s", is_better(c) ? "brings" : "costs", term->article, share,
                     c->ratio < 1 ? (term->less_is_better ? term->better : term->worse)
                                  : (term->less_is_better ? term->worse : term->better));
         if (c->has_interval)
@@ -167,8 +168,7 @@ static void draw_cost(struct answer *a, enum axis_name axis, uint32_t usual, uin
         draft_write(&d, "%s%s instead of %s ", label, mechanism(axis, p), usual_label);
         write_effect(&d, &time, judged, "");
         write_effect(&d, &cpu, JUDGED_CPU, time.verdict != COMPARE_UNDECIDED ? " and " : "");
-        draft_write(&d, " (");
-        draft_write_subject(&d, AXIS_BIT(axis));
+        draft_write_subject(&d, AXIS_BIT(axis), " (");
         draft_write(&d, ").");
         draft_write_unlike(&d);
         for (size_t i = 0; i < 2; i++) {

@@ -18,7 +18,7 @@
 struct scaling {
         const uint32_t *rows; /* ascend by threads */
         size_t n, peak;       /* the peak's place among the rows */
-        bool rises, falls;    /* a step up to it, or one down from it, is certain */
+        bool rises, falls;    /* that it is above the first, and above the last, is certain */
 };
 
 static uint32_t threads_of(const struct answer *a, uint32_t row) {
@@ -71,7 +71,7 @@ static void draw_scaling(struct answer *a, const struct scaling *s) {
         uint32_t first = s->rows[0], peak = s->rows[s->peak], last = s->rows[s->n - 1];
         struct draft d;
         draft_begin(&d, a, FINDING_SCALING, AXIS_THREADS, s->rows, s->n);
-        draft_write_subject(&d, AXIS_BIT(AXIS_THREADS));
+        draft_write_subject(&d, AXIS_BIT(AXIS_THREADS), "");
         draft_write(&d, ": throughput ");
         if (s->rises) {
                 write_at(&d, "rises from ", first);
@@ -111,12 +111,12 @@ static void scaling_group(struct answer *a, enum axis_name axis, const uint32_t 
                         s.peak = i;
                 }
         }
-        for (size_t i = 0; i + 1 < n; i++) {
+        const size_t ends[] = {0, n - 1};
+        for (size_t i = 0; i < ELEMENTS(ends); i++) {
                 struct comparison c;
-                if (!answer_compare(a, rows[i], rows[i + 1], JUDGED_THROUGHPUT, &c))
+                if (ends[i] == s.peak || !answer_compare(a, rows[ends[i]], rows[s.peak], JUDGED_THROUGHPUT, &c))
                         continue;
-                s.rises |= i < s.peak && is_better(&c);
-                s.falls |= i >= s.peak && is_worse(&c);
+                *(i == 0 ? &s.rises : &s.falls) = is_better(&c);
                 decided |= c.verdict != COMPARE_UNDECIDED;
                 if (c.verdict == COMPARE_UNDECIDED)
                         doubtful = c;

@@ -46,13 +46,16 @@ static void write_best(struct draft *d, const struct ranked *ranked, size_t n, s
         char size[PHRASE_MAX], value[PHRASE_MAX];
         phrase_axis(AXIS_MESSAGE_SIZE, point_of(d->a, ranked[0].row), size);
         phrase_value(ranked[0].statistic.median, "bytes/s", value);
-        draft_write_subject(d, AXIS_BIT(AXIS_MESSAGE_SIZE));
-        draft_write(d, ": throughput is greatest with messages of %s, %s", size, value);
-        for (size_t i = 1; i < tier && i < n; i++) {
+        draft_write_subject(d, AXIS_BIT(AXIS_MESSAGE_SIZE), "");
+        draft_write(d, ": the greatest median throughput is %s, with messages of %s", value, size);
+        for (size_t i = 1; i <= tier && i < n; i++) {
                 phrase_axis(AXIS_MESSAGE_SIZE, point_of(d->a, ranked[i].row), size);
-                draft_write(d, i == 1 ? " (%s" : ", %s", size);
+                if (i == tier)
+                        draft_write(d, "; with %s, which follows, it is less", size);
+                else
+                        draft_write(d, "%s%s", i == 1 ? "; no neighbours can be distinguished among it and " : ", ",
+                                    size);
         }
-        draft_write(d, tier > 1 ? " cannot be distinguished from it)" : "");
 }
 
 static void draw_best_size(struct answer *a, const uint32_t *rows, size_t n, const struct ranked *ranked,
@@ -67,9 +70,9 @@ static void draw_best_size(struct answer *a, const uint32_t *rows, size_t n, con
         phrase_axis(AXIS_MESSAGE_SIZE, point_of(a, rows[to]), high);
         phrase_axis(AXIS_MESSAGE_SIZE, point_of(a, ranked[0].row), size);
         if (from == to)
-                draft_write(&d, "; no other size is within 5 %% of it.");
+                draft_write(&d, ". By their medians no other size is within 5 %% of it.");
         else
-                draft_write(&d, "; from %s to %s it is within 5 %% of that.", low, high);
+                draft_write(&d, ". By their medians the sizes from %s to %s are within 5 %% of it.", low, high);
         draft_statistic(&d, FIGURE_THROUGHPUT, ranked[0].row, size);
         draft_figure(&d, "best_size", NULL, "bytes", (double) point_of(a, ranked[0].row)->message_size);
         draft_figure(&d, "range_from", NULL, "bytes", (double) point_of(a, rows[from])->message_size);
@@ -125,7 +128,7 @@ static void draw_knee(struct answer *a, const uint32_t *rows, size_t n, const st
         draft_begin(&d, a, FINDING_KNEE, AXIS_MESSAGE_SIZE, rows, n);
         phrase_value(p->alpha, "ns", alpha);
         phrase_value(p->beta * 1024, "ns", beta);
-        draft_write_subject(&d, AXIS_BIT(AXIS_MESSAGE_SIZE));
+        draft_write_subject(&d, AXIS_BIT(AXIS_MESSAGE_SIZE), "");
         draft_write(&d, ": a message takes %s and %s for each KiB", alpha, beta);
         phrase_value(p->size_low, "bytes", low);
         phrase_value(p->size_high, "bytes", high);
@@ -186,8 +189,8 @@ static void write_standing(struct draft *d, const struct findings_limit *limits,
                 if (!whole && !half)
                         continue;
                 phrase_value(limits[i].bytes, "bytes", size);
-                draft_write(d, "%s%s%s (%s)", (*n_written)++ ? " and " : "", whole ? "" : "half of ", limits[i].what,
-                            size);
+                draft_write(d, "%s%s%s (%s)", (*n_written)++ ? ", " : "; what is known to stand between these sizes: ",
+                            whole ? "" : "half of ", limits[i].what, size);
                 draft_figure(d, "stands_there", limits[i].what, "bytes", limits[i].bytes);
         }
 }
@@ -205,17 +208,16 @@ static void draw_cliff(struct answer *a, uint32_t below, uint32_t above, const s
         phrase_share(1 - c->high, least);
         phrase_share(1 - c->low, most);
         draft_begin(&d, a, FINDING_CLIFF, AXIS_MESSAGE_SIZE, rows, 2);
-        draft_write_subject(&d, AXIS_BIT(AXIS_MESSAGE_SIZE));
+        draft_write_subject(&d, AXIS_BIT(AXIS_MESSAGE_SIZE), "");
         draft_write(&d, ": from %s to %s it loses %s of its throughput", from, to, share);
         if (c->has_interval)
                 draft_write(&d, " [%s, %s]", least, most);
         draft_statistic(&d, FIGURE_THROUGHPUT, below, from);
         draft_statistic(&d, FIGURE_THROUGHPUT, above, to);
         draft_ratio(&d, "ratio", NULL, c);
-        draft_write(&d, "; between them lies ");
         write_standing(&d, row->limits, row->n_limits, false, small, large, &n_written);
         write_standing(&d, a->in->caches, a->in->n_caches, true, small, large, &n_written);
-        draft_write(&d, n_written ? "." : "no limit that is known.");
+        draft_write(&d, n_written ? "." : "; no limit is known between these sizes.");
         draft_end(&d);
 }
 
@@ -296,7 +298,7 @@ static void draw_crossover(struct answer *a, enum axis_name axis, const struct m
         phrase_axis(AXIS_MESSAGE_SIZE, point_of(a, first->rows[0]), from);
         phrase_axis(AXIS_MESSAGE_SIZE, point_of(a, second->rows[0]), to);
         draft_begin(&d, a, FINDING_CROSSOVER, axis, rows, rows ? 2 * n : 0);
-        draft_write_subject(&d, AXIS_BIT(axis) | AXIS_BIT(AXIS_MESSAGE_SIZE));
+        draft_write_subject(&d, AXIS_BIT(axis) | AXIS_BIT(AXIS_MESSAGE_SIZE), "");
         draft_write(&d, ": %s overtakes %s in %s between %s and %s, at about %s.", names[1], names[0],
                     judged_terms[judged].words, from, to, at);
         draft_write_unlike(&d);

@@ -27,14 +27,15 @@ const char *const finding_confidence_names[CONFIDENCE_COUNT] = {
 #define ALWAYS (WORKLOAD_BIT(WORKLOAD_SYSCALL) | WORKLOAD_BIT(WORKLOAD_CONTEXT_SWITCH))
 
 const struct judged_term judged_terms[JUDGED_COUNT] = {
-        [JUDGED_THROUGHPUT] = {FIGURE_THROUGHPUT, false, "throughput", "more throughput", "less throughput",
+        [JUDGED_THROUGHPUT] = {FIGURE_THROUGHPUT, false, "throughput", "", "more throughput", "less throughput",
                                WORKLOAD_BIT(WORKLOAD_STREAM)},
-        [JUDGED_LATENCY_P50] = {FIGURE_LATENCY_P50, true, "median round trip", "a shorter median round trip",
-                                "a longer median round trip", WORKLOAD_BIT(WORKLOAD_PINGPONG)},
-        [JUDGED_LATENCY_P99] = {FIGURE_LATENCY_P99, true, "p99 of the round trip", "a shorter p99 of the round trip",
-                                "a longer p99 of the round trip", WORKLOAD_BIT(WORKLOAD_PINGPONG)},
-        [JUDGED_COST] = {FIGURE_COST, true, "cost", "a lower cost", "a higher cost", ALWAYS},
-        [JUDGED_CPU] = {FIGURE_CPU_PER_MESSAGE, true, "CPU time per message", "less CPU time per message",
+        [JUDGED_LATENCY_P50] = {FIGURE_LATENCY_P50, true, "median round trip", "a ", "shorter median round trip",
+                                "longer median round trip", WORKLOAD_BIT(WORKLOAD_PINGPONG)},
+        [JUDGED_LATENCY_P99] = {FIGURE_LATENCY_P99, true, "p99 of the round trip", "a ",
+                                "shorter p99 of the round trip", "longer p99 of the round trip",
+                                WORKLOAD_BIT(WORKLOAD_PINGPONG)},
+        [JUDGED_COST] = {FIGURE_COST, true, "cost", "a ", "lower cost", "higher cost", ALWAYS},
+        [JUDGED_CPU] = {FIGURE_CPU_PER_MESSAGE, true, "CPU time per message", "", "less CPU time per message",
                         "more CPU time per message", 0},
 };
 
