@@ -19,6 +19,7 @@ struct sampler;
 struct window {
         uint64_t window_ns, messages; /* all threads */
         struct counters_totals counters;
+        int64_t stopped_ns; /* how long the agent stood still in it (stops.h); negative errno: it is not known */
 };
 
 /* Allocates the snapshots. 0; negative errno with a->failure. */

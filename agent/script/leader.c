@@ -124,7 +124,8 @@ static int receive_setup(struct agent *a) {
         return check_setup(a);
 }
 
-static int collect_effective(struct agent *a, struct effective **ret) {
+/* window: NULL: it has not been yet. */
+static int collect_effective(struct agent *a, const struct window *window, struct effective **ret) {
         _cleanup_free_ struct effective *e = effective_new();
         if (!e)
                 return failure_set(&a->failure, ENOMEM, "no memory for the settings in force");
@@ -137,6 +138,10 @@ static int collect_effective(struct agent *a, struct effective **ret) {
         if (a->transport)
                 source_effective(a, e);
         effective_add_number(e, SETTING_CLOCK_COST_NS, a->clock.cost_ns);
+        if (window && window->stopped_ns >= 0)
+                effective_add_number(e, SETTING_STOPPED_NS, (uint64_t) window->stopped_ns);
+        else if (window)
+                effective_add_unknown(e, SETTING_STOPPED_NS, strerrordesc_np((int) -window->stopped_ns));
         if (e->error < 0)
                 return failure_set(&a->failure, -e->error, "the settings in force cannot be reported: %s",
                                    strerrordesc_np(-e->error));
@@ -172,7 +177,7 @@ static int send_ready(struct agent *a) {
         int r = proof_collect(a, &m.ready.proof);
         if (r < 0)
                 return failure_set(&a->failure, -r, "the placement cannot be reported: %s", strerrordesc_np(-r));
-        r = collect_effective(a, &m.ready.effective);
+        r = collect_effective(a, NULL, &m.ready.effective);
         if (r == 0)
                 r = agent_send(a, &m);
         message_deinit(&m);
@@ -206,7 +211,7 @@ static int send_report(struct agent *a, const struct window *window) {
         int r = proof_collect(a, &m.report.proof);
         if (r < 0)
                 return failure_set(&a->failure, -r, "the placement cannot be reported: %s", strerrordesc_np(-r));
-        r = collect_effective(a, &m.report.effective);
+        r = collect_effective(a, window, &m.report.effective);
         m.report.counters = window->counters;
         m.report.clock = a->clock;
         if (r == 0)

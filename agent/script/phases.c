@@ -12,6 +12,7 @@
 #include "agent/base/peer.h"
 #include "agent/base/wait.h"
 #include "agent/measure/sampler.h"
+#include "agent/measure/stops.h"
 #include "agent/os/procfs.h"
 #include "agent/script/workers.h"
 #include "agent/workload/workload.h"
@@ -88,6 +89,7 @@ static char state_of(const struct worker *w) {
 /* The progress of each thread, as one of many may stall. */
 struct watch {
         struct agent *agent;
+        struct stops stops;
         uint64_t checked_ns;
         struct {
                 uint64_t seen, idle_ns;
@@ -377,8 +379,11 @@ static uint64_t sample_after(uint64_t begin_ns, uint64_t now_ns, uint64_t interv
 static int wait_sample(struct sampler *s, struct watch *h, uint64_t begin_ns, uint64_t until_ns, unsigned interest) {
         uint64_t interval = h->agent->setup.interval_ns / MESSAGE_PARTS_PER_SAMPLE;
         for (;;) {
-                uint64_t part = sample_after(begin_ns, agent_now_ns(), interval);
-                int r = wait_moving(h, part < until_ns ? part : until_ns, interest);
+                uint64_t now_ns = agent_now_ns(), part = sample_after(begin_ns, now_ns, interval);
+                uint64_t due_ns = part < until_ns ? part : until_ns;
+                stops_sleep(&h->stops, now_ns, progress(h->agent));
+                int r = wait_moving(h, due_ns, interest);
+                stops_wake(&h->stops, due_ns, agent_now_ns(), progress(h->agent), h->agent->setup.rate > 0);
                 if (r || part >= until_ns)
                         return r;
                 r = sampler_part(s);
@@ -515,8 +520,11 @@ int phases_run(struct agent *a, uint64_t start_ns, struct window *ret) {
         int r = sampler_new(a, &s);
         if (r < 0)
                 return r;
+        stops_begin(&h->stops);
         r = a->setup.messages ? run_counted(a, s, h, start_ns, ret) : run_timed(a, s, h, start_ns, ret);
         a->peer_done = r == 0;
+        ret->stopped_ns = h->stops.fd < 0 ? h->stops.fd : (int64_t) h->stops.total_ns;
+        stops_end(&h->stops);
         sampler_free(s);
         return r;
 }

@@ -185,6 +185,7 @@ static const struct bundle_field noise[] = {
         NUMBER("load_cpus"),
         COUNT("quota_throttled_periods"),
         COUNT("retransmitted_segments"),
+        COUNT("stopped_ns"),
         COUNT("ksoftirqd_ns"),
         NUMBER("slowest_khz"),
         NUMBER("fastest_khz"),

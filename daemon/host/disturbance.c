@@ -40,6 +40,7 @@ static const char *const flags[DISTURBANCE_KINDS] = {
         [DISTURBANCE_QUOTA] = "noisy:quota",
         [DISTURBANCE_FREQUENCY] = "noisy:frequency",
         [DISTURBANCE_RETRANSMITS] = "noisy:retransmits",
+        [DISTURBANCE_STOPPED] = "noisy:stopped",
         [DISTURBANCE_LOAD] = "noisy:load",
         [DISTURBANCE_STEAL] = "noisy:steal",
         [DISTURBANCE_INTERRUPTS] = "noisy:interrupts",
@@ -50,7 +51,7 @@ const char *disturbance_flag(enum disturbance_kind kind) {
 }
 
 int disturbance_init(struct disturbance *d, const struct disturbance_run *run) {
-        *d = (struct disturbance){.run = *run, .throttled = -1, .retransmits = -1, .ksoftirqd_ns = -1};
+        *d = (struct disturbance){.run = *run, .throttled = -1, .retransmits = -1, .stopped_ns = -1, .ksoftirqd_ns = -1};
         d->carry_ns = calloc(run->n_cpus + 1, sizeof(int64_t));
         d->slowest_khz = malloc((run->n_cpus + 1) * sizeof(int64_t));
         d->fastest_khz = malloc((run->n_cpus + 1) * sizeof(int64_t));
@@ -269,6 +270,8 @@ bool disturbance_has(const struct disturbance *d, enum disturbance_kind kind) {
                 return d->throttled > 0;
         if (kind == DISTURBANCE_RETRANSMITS)
                 return d->retransmits > 0;
+        if (kind == DISTURBANCE_STOPPED)
+                return d->stopped_ns > 0;
         if (kind == DISTURBANCE_FREQUENCY)
                 return frequency_changed(d);
         if (kind == DISTURBANCE_LOAD)
@@ -394,6 +397,9 @@ void disturbance_put(const struct disturbance *d, struct json_writer *w) {
                 json_member_string(w, "retransmitted_segments_reason",
                                    d->run.network ? "an agent could not read it: effective.retransmits_reason"
                                                   : "the run has no TCP connection");
+        count_or_null(w, "stopped_ns", d->stopped_ns);
+        if (d->stopped_ns < 0)
+                json_member_string(w, "stopped_ns_reason", "an agent could not read it: effective.stopped_ns_reason");
         count_or_null(w, "ksoftirqd_ns", d->ksoftirqd_ns);
         if (d->ksoftirqd_ns < 0)
                 json_member_string(w, "ksoftirqd_ns_reason", d->n ? DISTURBANCE_NO_KSOFTIRQD : DISTURBANCE_NO_SECOND);

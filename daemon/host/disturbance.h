@@ -16,6 +16,7 @@
  *      noisy:quota             a CPU limit of a cgroup stopped it
  *      noisy:frequency         a measured CPU's clock changed within the window
  *      noisy:retransmits       a TCP connection of the run sent segments again
+ *      noisy:stopped           an agent did not run although nothing kept it from running
  *      noisy:load              foreign work anywhere on the machine
  *      noisy:steal             the hypervisor took a measured CPU away in some second (noise.c: in the mean of the run)
  *      noisy:interrupts        hard interrupts on a measured CPU, where the kernel accounts for them (likewise)
@@ -35,6 +36,7 @@ enum disturbance_kind {
         DISTURBANCE_QUOTA,
         DISTURBANCE_FREQUENCY,
         DISTURBANCE_RETRANSMITS,
+        DISTURBANCE_STOPPED,
         DISTURBANCE_LOAD,
         DISTURBANCE_STEAL,
         DISTURBANCE_INTERRUPTS,
@@ -95,6 +97,8 @@ struct disturbance {
         int64_t foreign_total_ns, interval_total_ns;
         int64_t throttled;    /* in the window; -1: not known */
         int64_t retransmits;  /* of the run's connections, warm-up included: set by the caller; -1: not known */
+        int64_t stopped_ns;   /* of the agent that stood still the longest, in the window: set by the caller; -1: not
+                                 known */
         int64_t ksoftirqd_ns; /* on all measured CPUs, in all seconds; -1: not known of each */
 };
 

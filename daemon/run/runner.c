@@ -351,11 +351,25 @@ static int64_t count_retransmits(const struct runner *r) {
         return sum;
 }
 
+/* Of the agent that stood still the longest; -1: it is not known of each. */
+static int64_t longest_stop(const struct runner *r) {
+        int64_t longest = 0;
+        for (unsigned i = 0; i < r->n_agents; i++) {
+                const struct effective_row *row =
+                        effective_find(r->links[i]->report.report.effective, SETTING_STOPPED_NS);
+                if (!row || row->kind != EFFECTIVE_NUMBER || row->number > INT64_MAX)
+                        return -1;
+                if ((int64_t) row->number > longest)
+                        longest = (int64_t) row->number;
+        }
+        return longest;
+}
+
 static int conclude_watch(struct runner *r) {
         size_t n = 0;
         if (!r->watch)
                 return 0;
-        watch_end(r->watch, count_retransmits(r));
+        watch_end(r->watch, count_retransmits(r), longest_stop(r));
         r->result.beside = watch_disturbance(r->watch);
         int e = watch_result(r->watch, &r->result.noise_json, r->flags.flags + r->flags.n_flags,
                              RUN_FLAGS_MAX - r->flags.n_flags, &n);

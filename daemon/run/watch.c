@@ -452,9 +452,10 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-void watch_end(struct watch *w, int64_t retransmits) {
+void watch_end(struct watch *w, int64_t retransmits, int64_t stopped_ns) {
         int armed = SD_EVENT_OFF;
         w->disturbance.retransmits = retransmits;
+        w->disturbance.stopped_ns = stopped_ns;
         (void) sd_event_source_get_enabled(w->timer, &armed);
         (void) sd_event_source_set_enabled(w->timer, SD_EVENT_OFF);
         if (armed == SD_EVENT_OFF || !w->has_reading)

@@ -34,6 +34,7 @@ struct json_writer;
         ROW(PACE_SPIN_NS, "pace_spin_ns", NUMBER)                                                                      \
         ROW(PACE_SPIN, "pace_spin", TEXT)                                                                              \
         ROW(CLOCK_COST_NS, "clock_cost_ns", NUMBER)                                                                    \
+        ROW(STOPPED_NS, "stopped_ns", NUMBER)                                                                          \
         /* of several transports */                                                                                    \
         ROW(BUFFER_BYTES, "buffer_bytes", NUMBER)                                                                      \
         ROW(SLOTS, "slots", NUMBER)                                                                                    \

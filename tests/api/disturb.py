@@ -218,7 +218,7 @@ class QuotaGroup:
 
 class Kind(NamedTuple):
     work: object  # (CPU, folder, target) -> a generator of the time taken; of None where that is its CPU time
-    flag: str | None = "noisy:foreign-cpu"  # None: there is no flag for what it does
+    flag: str = "noisy:foreign-cpu"
     needs: str | None = None  # what the target is
 
 
@@ -229,7 +229,7 @@ KINDS = {
     "tcp": Kind(lambda *_: tcp()),
     "interrupts": Kind(lambda _cpu, folder, _: every(1_000_000, disk_reads(folder)), "noisy:interrupts"),
     "sibling": Kind(lambda *_: spinner(), "noisy:smt-sibling"),
-    "stop": Kind(lambda cpu, _, daemon: stop(cpu, int(daemon)), None, "daemon"),
+    "stop": Kind(lambda cpu, _, daemon: stop(cpu, int(daemon)), "noisy:stopped", "daemon"),
     "quota": Kind(lambda _cpu, _, group: quota(group), "noisy:quota", "group"),
 }
 FOREIGN = [name for name, kind in KINDS.items() if kind.flag == "noisy:foreign-cpu"]

@@ -7,6 +7,7 @@ import ctypes
 import fcntl
 import itertools
 import os
+import signal
 import socket
 import struct
 import threading
@@ -14,7 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
-from agents import wait_window
+from agents import wait_agents, wait_window
 from client import PATIENCE_SECONDS
 from conftest import Daemon
 from disturb import FOREIGN, Disturber, QuotaGroup, UnavailableError, require
@@ -212,6 +213,34 @@ def test_segments_that_the_run_sends_again_are_seen():
         daemon.remove()
     assert run["result"]["noise"]["retransmitted_segments"] > 0
     assert "noisy:retransmits" in run["flags"]
+
+
+STOPS = [("stream", "shm-posix"), ("stream", "tcp"), ("pingpong", "pipe"), ("open loop", "unix-stream")]
+
+
+@pytest.mark.parametrize("workload, transport", STOPS)
+def test_a_stop_is_seen(daemon, unix, workload, transport):
+    """Of two tenths of a second, beside a run that had none. A busy machine stands still by itself."""
+    fields = {"workload": "pingpong", "rate": 2000} if workload == "open loop" else {"workload": workload}
+    spec = {"transport": transport, "message_size": 4096, "duration_seconds": 2, "warmup_seconds": 0.2} | fields
+    log_from = daemon.log.stat().st_size
+    experiment = unix.post(spec)
+    wait_window(daemon, unix, experiment, log_from)
+    victim = sorted(wait_agents(daemon, 2).values())[0]
+    time.sleep(0.7)
+    os.kill(victim, signal.SIGSTOP)
+    time.sleep(0.2)
+    os.kill(victim, signal.SIGCONT)
+    assert unix.wait_final(experiment["id"])["state"] == "done"
+    (run,) = unix.items(f"/experiments/{experiment['id']}/runs")
+    assert "noisy:stopped" in run["flags"]
+    each = [agent["effective"]["stopped_ns"] for agent in run["agents"]]
+    assert run["result"]["noise"]["stopped_ns"] == max(each) >= 95e6  # the sleep that it began in ends in it
+    for _ in range(3):
+        (quiet,) = unix.items(f"/experiments/{unix.wait_final(unix.post(spec)['id'])['id']}/runs")
+        if "noisy:stopped" not in quiet["flags"]:
+            break
+    assert "noisy:stopped" not in quiet["flags"] and quiet["result"]["noise"]["stopped_ns"] == 0
 
 
 SWAPPINESS = Path("/proc/sys/vm/swappiness")  # which a run that moves bytes does not feel

@@ -97,8 +97,7 @@ class Case:
                 yield f"{self.flagged} of {self.runs} quiet runs are flagged"
             return
         if self.flagged < FLAGGED_AT_LEAST * self.due:
-            flag = KINDS[self.kind].flag or "a flag, as there is none for it"
-            yield f"{self.flagged} of {self.due} disturbed runs have {flag}"
+            yield f"{self.flagged} of {self.due} disturbed runs have {KINDS[self.kind].flag}"
         if self.differences and abs(statistics.median(self.differences)) > POINTS:
             yield f"{100 * statistics.median(self.differences):+.1f} points from what the disturber used"
 

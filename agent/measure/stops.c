@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+
+/* See stops.h. Called by script/phases.c. */
+
+#include "agent/measure/stops.h"
+
+#include "schema/util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <unistd.h>
+
+/* Nanoseconds that the thread has waited for a CPU since it began; -errno. */
+static int64_t read_waited(int fd) {
+        char text[128];
+        uint64_t run_ns, waited_ns;
+        ssize_t n = pread(fd, text, sizeof text - 1, 0);
+        if (n < 0)
+                return -errno;
+        text[n] = '\0';
+        if (sscanf(text, "%" SCNu64 " %" SCNu64, &run_ns, &waited_ns) != 2) /* NOLINT(cert-err34-c): the kernel's own */
+                return -ENODATA;
+        return waited_ns <= INT64_MAX ? (int64_t) waited_ns : -ERANGE;
+}
+
+static void give_up(struct stops *s, int error) {
+        stops_end(s);
+        s->fd = error;
+}
+
+void stops_begin(struct stops *s) {
+        *s = (struct stops){.fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)};
+        if (s->fd < 0)
+                s->fd = -errno;
+}
+
+void stops_end(struct stops *s) {
+        if (s->fd >= 0)
+                (void) close(s->fd);
+        s->fd = -EBADF;
+}
+
+void stops_sleep(struct stops *s, uint64_t now_ns, uint64_t messages) {
+        if (s->fd < 0)
+                return;
+        int64_t waited = read_waited(s->fd);
+        if (waited < 0) {
+                give_up(s, (int) waited);
+                return;
+        }
+        s->begin_ns = now_ns;
+        s->waited_ns = (uint64_t) waited;
+        s->messages = messages;
+}
+
+void stops_wake(struct stops *s, uint64_t due_ns, uint64_t now_ns, uint64_t messages, bool paced) {
+        if (s->fd < 0 || now_ns <= s->begin_ns)
+                return;
+        uint64_t late_ns = now_ns > due_ns ? now_ns - due_ns : 0, slept_ns = now_ns - s->begin_ns;
+        double moved = (double) (messages - s->messages);
+        if (late_ns < STOP_LEAST_NS) {
+                s->rate = moved / (double) slept_ns;
+                return;
+        }
+        int64_t waited = read_waited(s->fd);
+        if (waited < 0) {
+                give_up(s, (int) waited);
+                return;
+        }
+        uint64_t for_cpu_ns = (uint64_t) waited - s->waited_ns;
+        bool went_on = !paced && s->rate > 0 && moved >= s->rate * ((double) slept_ns - (double) late_ns / 2);
+        if (late_ns >= for_cpu_ns + STOP_LEAST_NS && !went_on)
+                s->total_ns += late_ns - for_cpu_ns;
+}
