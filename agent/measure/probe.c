@@ -16,7 +16,8 @@
 #include <unistd.h>
 
 #define WARM_NS (3 * NSEC_PER_MSEC)
-#define TURN_NS (1500 * NSEC_PER_MSEC)  /* for the other end's turn, which takes milliseconds */
+#define WORK_NS (1000 * NSEC_PER_MSEC)  /* for this end's turn, which takes milliseconds */
+#define TURN_NS (1500 * NSEC_PER_MSEC)  /* for the other end's, likewise */
 #define SERIES_NS (200 * NSEC_PER_MSEC) /* for what both do together, which takes milliseconds, too */
 #define SPINS_PER_LOOK 4096u
 #define ASLEEP_NS (30 * NSEC_PER_USEC) /* from an answer to the next call: the answering end sleeps by then */
@@ -104,7 +105,13 @@ static void copy(unsigned char *memory, uint64_t n) {
         }
 }
 
-/* The operations of one end alone. */
+static void set_absence(struct probe *p, enum probe_kind kind, enum probe_absence absence) {
+        p->series[kind].absence = absence;
+        if (absence != PROBE_TAKEN)
+                memset(p->series[kind].round_ns, 0, sizeof p->series[kind].round_ns);
+}
+
+/* The operations of one end alone. A CPU that others have leaves them without figures, and the run goes on. */
 static void work(unsigned char *memory, struct probe *p) {
         uint64_t begin_ns = util_now_ns(), begin_cpu_ns = thread_cpu_ns();
         while (util_now_ns() < begin_ns + WARM_NS) {
@@ -118,6 +125,11 @@ static void work(unsigned char *memory, struct probe *p) {
                 copy(memory, probe_terms[PROBE_MEMCPY].operations);
                 p->series[PROBE_GETPID].round_ns[i] = b - a;
                 p->series[PROBE_MEMCPY].round_ns[i] = util_now_ns() - b;
+                if (util_now_ns() - begin_ns > WORK_NS) {
+                        set_absence(p, PROBE_GETPID, PROBE_STARVED);
+                        set_absence(p, PROBE_MEMCPY, PROBE_STARVED);
+                        break;
+                }
         }
         p->cpu_ns = thread_cpu_ns() - begin_cpu_ns;
         p->work_ns = util_now_ns() - begin_ns;
@@ -236,12 +248,6 @@ static bool take_turns(const struct probe_order *o, unsigned char *memory, struc
         __atomic_store_n(&page->cpus[o->second], cpu, __ATOMIC_RELEASE);
         set_word(&page->turn, base + (o->second ? TURN_SECOND : TURN_FIRST));
         return o->second || await_word(o, &page->turn, base + TURN_SECOND, util_now_ns() + TURN_NS);
-}
-
-static void set_absence(struct probe *p, enum probe_kind kind, enum probe_absence absence) {
-        p->series[kind].absence = absence;
-        if (absence != PROBE_TAKEN)
-                memset(p->series[kind].round_ns, 0, sizeof p->series[kind].round_ns);
 }
 
 static void take_pair(const struct probe_order *o, unsigned char *memory, struct probe *p) {

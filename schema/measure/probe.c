@@ -20,6 +20,7 @@ const char *probe_absence_reason(enum probe_absence absence) {
                 [PROBE_AT_OTHER_END] = "the first end measures it for both",
                 [PROBE_SAME_CPU] = "both ends are on one CPU",
                 [PROBE_LATE] = "the other end did not answer in time",
+                [PROBE_STARVED] = "others had the CPU for so long that the probe was given up",
         };
         return (unsigned) absence < PROBE_ABSENCE_COUNT ? reasons[absence] : NULL;
 }

@@ -36,6 +36,7 @@ enum probe_absence {
         PROBE_AT_OTHER_END, /* the first end has taken it for both */
         PROBE_SAME_CPU,     /* both ends are on one CPU: a line has nowhere to go */
         PROBE_LATE,         /* the other end did not answer in time */
+        PROBE_STARVED,      /* others had the CPU for nearly all of the time that a probe may take */
         PROBE_ABSENCE_COUNT,
 };
 /* A sentence; NULL for PROBE_TAKEN and out of range. */

@@ -21,6 +21,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -288,7 +289,8 @@ class Disturber:
 def main(kind, cpu, path, target=None):
     if not KINDS[kind].needs:
         os.sched_setaffinity(0, {sibling_of(cpu) if kind == "sibling" else int(cpu)})
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    ending = threading.Event()  # an exception is lost where the interpreter is in a finalizer
+    signal.signal(signal.SIGTERM, lambda *_: ending.set())
     recorded = 0
     work = KINDS[kind].work(int(cpu), Path(path).parent, target)
     with open(path, "w", buffering=1) as file, contextlib.closing(work):
@@ -297,6 +299,8 @@ def main(kind, cpu, path, target=None):
             if taken is not None or now - recorded >= RECORD_NS:
                 file.write(f"{now} {time.process_time_ns() if taken is None else taken}\n")
                 recorded = now
+            if ending.is_set():
+                break
 
 
 if __name__ == "__main__":

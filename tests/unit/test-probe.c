@@ -8,10 +8,13 @@
 #include "schema/util.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 struct side {
@@ -164,7 +167,48 @@ static void an_end_alone(void) {
         }
 }
 
+enum { WHOLE, GIVEN_UP, WRONG };
+
+/* In a child, which its parent stops. */
+static int take_alone(int began) {
+        struct probe p;
+        if (write(began, "", 1) != 1 || probe_take(&(struct probe_order){.page = NULL}, &p) < 0)
+                return WRONG;
+        if (all_whole(&p))
+                return WHOLE;
+        for (size_t kind = 0; kind < PROBE_KIND_COUNT; kind++) {
+                bool own = kind == PROBE_GETPID || kind == PROBE_MEMCPY;
+                if (!is_whole(&p.series[kind]) || p.series[kind].absence != (own ? PROBE_STARVED : PROBE_ONE_END))
+                        return WRONG;
+        }
+        return GIVEN_UP;
+}
+
+/* A stop of more than a second in the midst of its own operations, which take some 30 ms. */
+static void a_cpu_that_others_have(void) {
+        int outcome = WHOLE;
+        for (unsigned i = 0; i < 20 && outcome == WHOLE; i++) {
+                int began[2], status = 0;
+                char byte;
+                CHECK_INT(pipe2(began, O_CLOEXEC), 0);
+                pid_t pid = fork();
+                if (pid == 0)
+                        _exit(take_alone(began[1]));
+                CHECK(pid > 0 && read(began[0], &byte, 1) == 1);
+                (void) usleep(5000);
+                (void) kill(pid, SIGSTOP);
+                (void) usleep(1200000);
+                (void) kill(pid, SIGCONT);
+                CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+                outcome = WEXITSTATUS(status);
+                (void) close(began[0]);
+                (void) close(began[1]);
+        }
+        CHECK_INT(outcome, GIVEN_UP);
+}
+
 int main(void) {
+        RUN(a_cpu_that_others_have);
         RUN(one_end);
         RUN(two_ends);
         RUN(two_ends_on_one_cpu);
