@@ -59,7 +59,7 @@ def is_refused(document, path):
     """By the run alone, where it is a figure of the run: its row could have been changed, too."""
     changed = change(document, path, lambda value: value + 1 if isinstance(value, int) else value * 1.001 + 1e-6)
     try:
-        if path[2] == "result":
+        if path[0] == "runs" and path[2] == "result":
             bundle.check_run("", changed["runs"][path[1]])
         else:
             bundle.check(changed)
@@ -75,6 +75,14 @@ def test_a_number_of_a_run_is_refused_or_measured(documents, kind):
     paths = [path for path in numbers_of(document["runs"], ("runs",)) if not is_measured(path[2:])]
     assert len(paths) > 100
     assert [path for path in paths if not is_refused(document, path)] == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_number_of_a_row_is_refused(documents, kind):
+    document = documents[kind]
+    paths = list(numbers_of(document["results"], ("results",)))
+    tried = random.Random(kind).sample(paths, min(150, len(paths)))
+    assert [path for path in tried if not is_refused(document, path)] == []
 
 
 def test_what_was_observed_beside_a_run_is_held_against_its_seconds(documents):
