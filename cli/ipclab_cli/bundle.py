@@ -15,14 +15,17 @@ from fractions import Fraction
 from pathlib import Path
 from statistics import NormalDist
 
+from ipclab_cli.probes import roles_of, verdicts_of
+
 FORMAT = 1
 TEXT_MAX = 1 << 30
 DEPTH_MAX = 40
 LEVEL = Fraction(95, 100)
 HODGES_LEHMANN_MAX = 200
 SERIAL_RUNS_LEAST, SERIAL_MAX = 12, 0.9
+LISTED_SECONDS = 600  # of a run; later ones are listed where they have flags
 # Sums, roots and powers of doubles may differ in their last digits from one processor to another. All else is exact.
-ROUNDED = {"cov", "level", "quantile", "lag1", "effective_runs"}
+ROUNDED = {"cov", "level", "quantile", "lag1", "effective_runs", "ratio"}
 TOLERANCE, TOLERANCE_OF_ZERO = 1e-9, 1e-12
 WITHHELD = "withheld"  # instead of text that might name the host
 NAME = re.compile(r"-([0-9a-f]{64})\.json\.gz$")
@@ -32,31 +35,36 @@ OTHER_MEMBERS = {
     "effective", "flags", "flag_runs", "error", "latency_histogram", "autocorrelation",
 }  # fmt: skip
 LATENCIES = ("latency_ns", "latency_one_way_ns")
-# Quotients: of what an end's counters have, by its messages or its bytes, and the factor of the unit.
-QUOTIENTS = {
-    "cpu_ns_per_message": ("cpu_ns", "messages", 1.0),
-    "cpu_ns_per_gigabyte": ("cpu_ns", "bytes", 1e9),
-    "cycles_per_byte": ("cycles", "bytes", 1.0),
-    "cycles_per_message": ("cycles", "messages", 1.0),
-    "instructions_per_message": ("instructions", "messages", 1.0),
-    "l1d_read_misses_per_message": ("l1d_read_misses", "messages", 1.0),
-    "llc_misses_per_message": ("llc_misses", "messages", 1.0),
-    "dtlb_misses_per_message": ("dtlb_misses", "messages", 1.0),
-    "branch_misses_per_message": ("branch_misses", "messages", 1.0),
-    "context_switches_per_message": ("context_switches", "messages", 1.0),
-}
+# Quotients, whose names are their formulas: a counter of an end by its messages or its bytes.
+QUOTIENTS = (
+    "cpu_ns_per_message", "cpu_ns_per_gigabyte", "cycles_per_byte", "cycles_per_message", "instructions_per_message",
+    "l1d_read_misses_per_message", "llc_misses_per_message", "dtlb_misses_per_message", "branch_misses_per_message",
+    "context_switches_per_message",
+)  # fmt: skip
+UNITS = {"message": ("messages", 1.0), "byte": ("bytes", 1.0), "gigabyte": ("bytes", 1e9)}
 RATES = ("throughput_bytes_per_second", "messages_per_second", "both_ways_bytes_per_second", "cost_ns", "hop_ns")
 # Every figure of a row that is no latency.
 ROW_FIGURES = {*RATES, *(name + end for name in QUOTIENTS for end in ("", "_sender", "_receiver"))}
-# What a run states and nothing in a bundle tells.
+# What a run states and follows from nothing in a bundle, by its places in the run (a * stands for names and numbers).
 MEASURED = {
-    "messages, bytes and window_ns of each end": "the agents count them; all rates and quotients are held against them",
-    "counters": "the kernel and the processor count them; a bundle has their sums alone",
-    "latency_histogram": "the agents fill it; all latencies are held against it",
-    "pipe_overhead_ns": "the agent measures it before the run; cost_ns is held against it",
-    "clock": "the agents measure the cost of reading it; stamp_cost is held against it",
-    "noise, steadiness and steady of a run": "they follow from the samples of each second, which a bundle has not",
-    "numa": "the kernel counts it; a bundle has the differences alone",
+    "agents": "where the agents' threads and pages were, and what was in force there, is read from the kernel",
+    "environment": "the host's settings are read from the kernel",
+    "repetition, block, attempt": "the daemon's plan: when a run was made, and how often",
+    "result/*/messages, result/*/bytes, result/*/window_ns": "the agents count them; all rates are held against them",
+    "result/counters, result/threads": "the kernel and the processor count them; those of an end are the sums of its "
+    "threads', and all quotients are held against them",
+    "result/clock": "the agents measure the cost, the step and the offset of the clock; stamp_cost is held against it",
+    "result/effective": "the kernel and the agents state what was in force; a row's values are held against it",
+    "result/latency_histogram": "the agents fill it; all latencies are held against it",
+    "result/noise/*_khz, result/noise/load_cpus, result/noise/*_periods, result/noise/*_segments": "the kernel counts "
+    "them for the machine",
+    "result/noise/ksoftirqd_ns": "the kernel counts it; ksoftirqd_ns_per_message is held against it",
+    "result/noise/seconds/*": "the kernel counts them in each second; seconds_flagged and worst are held against them",
+    "result/numa": "the kernel counts it; a bundle has the differences alone",
+    "result/pipe_overhead_ns": "the agent measures it before the run; cost_ns is held against it",
+    "result/steadiness": "it follows from the samples of each second, which no bundle has; steady is held against it",
+    "probes/*/*/cost_ns, probes/*/*/cpu, probes/*/*/cpu_share, probes/*/*/*/rounds": "the agents measure them; "
+    "quartiles and changes are held against them",
 }
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999}
 
@@ -352,10 +360,15 @@ def check_run(where, run):
             fault(f"{where}/result", "the run is done, or has latencies, and has none")
         return counts, sum_ns
     check_rates(f"{where}/result", result)
-    measured = [result[result["measured_by"]]] if result["measured_by"] != "both" else ends_of(result)
-    for role in ("sender", "receiver", "initiator", "responder", "server", "client"):
-        if role in result:
-            check_rates(f"{where}/result/{role}", result[role])
+    roles = roles_of(result)
+    up = run["point"].get("direction") == "up"
+    both = run["point"].get("direction") == "both"
+    same(f"{where}/result/measured_by", result["measured_by"], "both" if both else roles[0 if up else -1])
+    same(f"{where}/result/counted_by", result["counted_by"], roles[-1 if up else 0])
+    measured = [result[role] for role in roles if both or role == result["measured_by"]]
+    for role in roles:
+        check_rates(f"{where}/result/{role}", result[role])
+        check_threads(f"{where}/result", role, result)
     for name, found in (
         ("bytes", sum(end["bytes"] for end in measured)),
         ("messages", sum(end["messages"] for end in measured)),
@@ -365,6 +378,7 @@ def check_run(where, run):
     check_quotients(f"{where}/result", run["point"], result)
     check_costs(f"{where}/result", run["point"], result)
     check_stamps(f"{where}/result", run["point"], result, counts)
+    check_beside(f"{where}/result", run["point"], result)
     check_latencies(f"{where}/result", result, counts, sum_ns)
     return counts, sum_ns
 
@@ -382,11 +396,13 @@ def quotients_of(point, result, role):
         if point.get("direction") == "both" and other["window_ns"]:
             windows = end["window_ns"] / other["window_ns"]
             load = {name: value + other[name] * windows for name, value in load.items()}
-    known = {name: counters[count] is not None and load[by] > 0 for name, (count, by, _) in QUOTIENTS.items()}
-    return {
-        name: float(counters[count]) * scale / load[by] if known[name] else None
-        for name, (count, by, scale) in QUOTIENTS.items()
-    }
+    found = dict.fromkeys(QUOTIENTS)
+    for name in QUOTIENTS:
+        count, _, unit = name.partition("_per_")
+        by, scale = UNITS[unit]
+        if counters[count] is not None and load[by] > 0:
+            found[name] = float(counters[count]) * scale / load[by]
+    return found
 
 
 def all_quotients_of(point, result):
@@ -443,8 +459,76 @@ def check_stamps(where, point, result, counts):
     same(f"{where}/stamp_cost", result["stamp_cost"], found)
 
 
-def ends_of(result):
-    return [result[role] for role in ("server", "client", "sender", "receiver") if role in result]
+def check_counters(where, counters):
+    """Those that are sums of others; and the shares of a tick are of the exact time."""
+    for name, parts in (
+        ("context_switches", ("voluntary_switches", "involuntary_switches")),
+        ("page_faults", ("minor_faults", "major_faults")),
+        ("task_clock_ns", ("cpu_ns",)),
+        ("cpu_ns", ("user_ns", "system_ns")),
+    ):
+        if counters[parts[-1]] is not None:
+            same(f"{where}/{name}", counters[name], sum(counters[part] for part in parts))
+
+
+def check_threads(where, role, result):
+    """The counts of an end are the sums of its threads'; but the shares of a tick, which each thread has rounded."""
+    threads, counters, end = result["threads"][role], result["counters"][role], result[role]
+    check_counters(f"{where}/counters/{role}", counters)
+    for index, thread in enumerate(threads):
+        same(f"{where}/threads/{role}/{index}/thread", thread["thread"], index)
+        check_counters(f"{where}/threads/{role}/{index}/counters", thread["counters"])
+    for count in ("messages", "bytes"):
+        same(f"{where}/{role}/{count}", end[count], sum(thread[count] for thread in threads))
+    for name, value in counters.items():
+        parts = [thread["counters"].get(name) for thread in threads]
+        if isinstance(value, int) and name not in ("user_ns", "system_ns") and None not in parts:
+            same(f"{where}/counters/{role}/{name}", value, sum(parts))
+    used = sum(thread["messages"] > 0 for thread in threads)
+    same(f"{where}/effective/threads/{role}", result["effective"]["threads"][role], used)
+
+
+def check_beside(where, point, result):
+    """What was observed of the machine, and what ksoftirqd used in the window if it went on so. A long run's result has
+    not all of its seconds."""
+    noise, classes = result["noise"], [series["class"] for series in result["steadiness"]]
+    lost, known = {*classes} - {"flat", None}, classes and None not in classes
+    same(f"{where}/steady", result["steady"], not lost if lost or known else None)
+    require(where, result, "ksoftirqd_ns_per_message")
+    if noise is None:
+        same(f"{where}/ksoftirqd_ns_per_message", result["ksoftirqd_ns_per_message"], None)
+        return
+    seconds = noise["seconds"]
+    if LISTED_SECONDS <= len(seconds) < noise["seconds_total"]:
+        return
+    same(f"{where}/noise/seconds_total", noise["seconds_total"], len(seconds))
+    same(f"{where}/noise/seconds_flagged", noise["seconds_flagged"], sum(bool(one["flags"]) for one in seconds))
+    for index, one in enumerate(seconds):
+        same(f"{where}/noise/seconds/{index}/second", one["second"], index)
+    worst = max(seconds, key=lambda one: one["foreign_share"], default=None)
+    found = worst and {name: worst[name] for name in ("cpu", "second", "foreign_share")}
+    same(f"{where}/noise/worst", noise["worst"], found)
+    each, observed = None, sum(one["interval_ns"] for one in seconds)
+    if point.get("transport") == "tcp" and observed and noise["ksoftirqd_ns"] is not None:
+        each = float(noise["ksoftirqd_ns"]) / observed * result["window_ns"] / result["messages"]
+    same(f"{where}/ksoftirqd_ns_per_message", result["ksoftirqd_ns_per_message"], each)
+
+
+def check_probes(where, run, others):
+    """Of one of the verdicts that its rounds may have; a difference is to the first of them."""
+    stated, first = run["probes"], None
+    if stated is None:
+        return
+    for found in verdicts_of(stated, others):
+        try:
+            same(where, {name: stated[name] for name in found}, found)
+            break
+        except Fault as difference:
+            first = first or difference
+    else:
+        raise first
+    if run["state"] == "done" and bool(stated["changes"]) != ("machine_state_changed" in run["flags"]):
+        fault(f"{where}/changes", "a change, and the flag machine_state_changed, are there together or not at all")
 
 
 def check_latencies(where, result, counts, sum_ns):
@@ -598,6 +682,9 @@ def check(document):
     progress = {f"runs_{state}": states.count(state) for state in ("done", "failed", "cancelled")}
     same("/experiment/progress", document["experiment"]["progress"], progress | {"runs_total": len(runs)})
     histograms = [check_run(f"/runs/{index}", run) for index, run in enumerate(runs)]
+    done = [run for run in runs if run["state"] == "done" and run["probes"]]
+    for index, run in enumerate(runs):
+        check_probes(f"/runs/{index}/probes", run, (one["probes"] for one in done if one is not run))
     places = place_runs(document)
     for index, row in enumerate(document["results"]):
         its = places.get(index, [])
@@ -609,13 +696,17 @@ def coverage(document):
     """(the figures that are computed anew; why the others are not, by their names) of a document that is verified."""
     results = [run["result"] for run in document["runs"] if run["result"] is not None]
     computed, others = [], {}
-    for name in (*RATES, *QUOTIENTS, *LATENCIES, "stamp_cost"):
+    for name in (*RATES, *QUOTIENTS, *LATENCIES, "stamp_cost", "ksoftirqd_ns_per_message"):
         if any(result.get(name) is not None for result in results):
             computed.append(name)
             continue
         reason = name.removesuffix("_ns") if name == "latency_ns" else name
         found = once([result[f"{reason}_reason"] for result in results if f"{reason}_reason" in result])
         others[name] = f"null in every run: {'; '.join(found) or 'their workloads have none'}"
+    if any(len(noise["seconds"]) < noise["seconds_total"] for result in results if (noise := result["noise"])):
+        others["ksoftirqd_ns_per_message, seconds_flagged and worst of long runs"] = (
+            f"a bundle has their first {LISTED_SECONDS} seconds, and later ones with flags"
+        )
     return computed, others | MEASURED
 
 

@@ -7,7 +7,7 @@ An answer has one class, unless it is told to mix them: then everything is one c
 import json
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass, field
 
 from ipclab_fleet import FleetError
@@ -23,7 +23,7 @@ CLASSES = {1: "the same machines", 2: "the same model", 3: "different machines"}
 TOGETHER = {"kernel_version": "kernel_release"}
 
 RUNS = """
-SELECT r.host, r.store, r.experiment_id, r.block, r.point, r.environment, e.class, {figures}
+SELECT r.host, r.store, r.block, r.point, r.environment, e.class, {figures}
 FROM own_runs r JOIN environments e USING (environment)
 JOIN experiments x ON x.store = r.store AND x.id = r.experiment_id
 WHERE {where} AND r.state = 'done' AND r.rate IS NULL ORDER BY r.store, r.change"""
@@ -33,7 +33,6 @@ WHERE {where} AND r.state = 'done' AND r.rate IS NULL ORDER BY r.store, r.change
 class Run:
     host: str
     store: object
-    experiment: int
     block: int | None
     point: object
     environment: object
@@ -55,11 +54,6 @@ class Side:
     def only(self, keep):
         return Side(self.name, [run for run in self.runs if keep(run)])
 
-    def experiment(self):
-        """(store, id) where all is of one; else None."""
-        found = {(run.store, run.experiment) for run in self.runs}
-        return found.pop() if len(found) == 1 else None
-
 
 @dataclass
 class Row(Ratio):
@@ -68,7 +62,8 @@ class Row(Ratio):
     baseline: int  # values
     candidate: int
     unit: str  # of a value: "run", or "host", whose value is the median of its runs
-    paired: bool  # by block, or by host
+    paired: bool  # by host and block, or by host
+    paired_reason: str | None  # why it is not
 
 
 @dataclass
@@ -81,6 +76,7 @@ class Group:
     candidate_hosts: list
     settings: list  # (fact, the baseline's values, the candidate's)
     rows: list = field(default_factory=list)
+    unpaired_hosts: list = field(default_factory=list)  # that one side alone has, where the others are pairs
     unmatched: list = field(default_factory=list)  # points that one side lacks: of the baseline alone, of the candidate
 
 
@@ -169,44 +165,51 @@ def split(base, baseline, candidate):
 
 
 def values_of(side, figure):
-    """point -> host -> [(block, logarithm)]"""
+    """point -> host -> [((store, block), logarithm)]"""
     found = defaultdict(lambda: defaultdict(list))
     for run in side.runs:
         if figure in run.figures:
-            found[run.point][run.host].append((run.block, math.log(run.figures[figure])))
+            found[run.point][run.host].append(((run.store, run.block), math.log(run.figures[figure])))
     return found
 
 
-def by_block(runs):
-    """block -> logarithm, or None where a run has no block or shares it."""
+def by_block(side):
+    """(store, block) -> logarithm, or None where a run has no block or shares it."""
+    runs = [run for of_host in side.values() for run in of_host]
     found = dict(runs)
-    return found if len(found) == len(runs) and None not in found else None
+    return found if len(found) == len(runs) and all(block is not None for _, block in found) else None
 
 
-def by_host(baseline, candidate):
-    """The medians of the hosts that both sides have, in pairs. None of few hosts, whose pairs say nothing at 95 %."""
-    both = sorted(baseline.keys() & candidate.keys())
-    if len(both) < FEWEST_PAIRS:
-        return None
-    return [[middle([value for _, value in side[host]]) for host in both] for side in (baseline, candidate)]
+def medians(side, hosts):
+    return [middle([value for _, value in side[host]]) for host in hosts]
 
 
-def pair(baseline, candidate, one_store, several, same_hosts):
-    """(values of the baseline, of the candidate, unit, paired) of one point: host -> [(block, logarithm)] on either
-    side."""
-    hosts = by_host(baseline, candidate) if several else None
-    if hosts:
-        return (*hosts, "host", True)
-    if several and not same_hosts:
-        medians = [
-            [middle([value for _, value in of_host]) for of_host in side.values()] for side in (baseline, candidate)
-        ]
-        return (*medians, "host", False)
-    runs = [[run for of_host in side.values() for run in of_host] for side in (baseline, candidate)]
-    blocks = [by_block(side) for side in runs] if one_store else [None, None]
-    if None not in blocks and blocks[0].keys() == blocks[1].keys():
-        return (*([side[block] for block in sorted(side)] for side in blocks), "run", True)
-    return (*([value for _, value in side] for side in runs), "run", False)
+def no_pairs(both, several):
+    """Why there are none."""
+    if not both:
+        return "both sides have no host in common"
+    if not several:
+        return "both sides have not the same blocks of runs"
+    return (
+        f"of {len(both)} hosts that both sides have there are no pairs, of which {FEWEST_PAIRS} are the fewest with an "
+        f"interval, nor have both sides the same hosts with the same {FEWEST_PAIRS} blocks of runs or more"
+    )
+
+
+def pair(baseline, candidate):
+    """(values of the baseline, of the candidate, unit, why they are no pairs or None) of one point: host -> runs on
+    either side. The same host on both sides is a pair: what its level is cancels. Of different hosts each is one value:
+    hosts differ by more than the runs of one do."""
+    both, several = sorted(baseline.keys() & candidate.keys()), min(len(baseline), len(candidate)) > 1
+    if len(both) >= FEWEST_PAIRS:
+        return medians(baseline, both), medians(candidate, both), "host", None
+    blocks = [by_block(side) for side in (baseline, candidate)]
+    if None not in blocks and blocks[0].keys() == blocks[1].keys() and (not several or len(blocks[0]) >= FEWEST_PAIRS):
+        return *([side[block] for block in sorted(side)] for side in blocks), "run", None
+    why = no_pairs(both, several)
+    if several and baseline.keys() != candidate.keys():
+        return *(medians(side, side) for side in (baseline, candidate)), "host", why
+    return *([value for runs in side.values() for _, value in runs] for side in (baseline, candidate)), "run", why
 
 
 def middle(values):
@@ -216,18 +219,16 @@ def middle(values):
 
 def fill_group(group, baseline, candidate, figures):
     """The rows, without what compare() adds: yields (Row's own fields, what compare() takes)."""
-    experiments = baseline.experiment(), candidate.experiment()
-    one_store = None not in experiments and experiments[0][0] == experiments[1][0]
-    several = min(len(group.baseline_hosts), len(group.candidate_hosts)) > 1
-    # The same host on both sides is a pair: what its level is cancels. Of different hosts each is one value: hosts
-    # differ by more than the runs of one do.
-    same_hosts = group.baseline_hosts == group.candidate_hosts
+    alone = set()
     for figure, _, more_is_better in figures:
         left, right = values_of(baseline, figure), values_of(candidate, figure)
         for point in sorted(left.keys() & right.keys()):
-            *values, unit, paired = pair(left[point], right[point], one_store, several, same_hosts)
-            own = {"point": point, "figure": figure, "unit": unit, "paired": paired}
-            yield own | {"baseline": len(values[0]), "candidate": len(values[1])}, (*values, paired, more_is_better)
+            *values, unit, why = pair(left[point], right[point])
+            if unit == "host" and not why:
+                alone |= left[point].keys() ^ right[point].keys()
+            own = {"point": point, "figure": figure, "unit": unit, "paired": not why, "paired_reason": why}
+            yield own | {"baseline": len(values[0]), "candidate": len(values[1])}, (*values, not why, more_is_better)
+    group.unpaired_hosts = sorted(alone)
     points = [{run.point for run in side.runs} for side in (baseline, candidate)]
     group.unmatched = [len(points[0] - points[1]), len(points[1] - points[0])]
 
@@ -309,6 +310,10 @@ def report(answer, as_json=False):
         if group.comparison == 1 and not group.settings:
             lines.append("  no setting differs")
         lines.append(f"  {len(group.rows)} rows: {count_verdicts(group.rows)}")
+        if group.unpaired_hosts:
+            lines.append(f"  left out of the pairs, as one side alone has them: {hosts_text(group.unpaired_hosts)}")
+        for why, n in Counter(row.paired_reason for row in group.rows if row.paired_reason).items():
+            lines.append(f"  not in pairs: {why} ({n} rows)")
         for row in group.rows:
             how = " in pairs" if row.paired else ""
             lines.append(

@@ -122,7 +122,9 @@ def benjamini_hochberg(p, level):
 # Two samples, as the daemon compares them (daemon/analysis/rank.h and compare.h), held to the same recorded answers of
 # R and SciPy.
 
-EXACT = 2500  # pairs of values up to which the null distribution is counted; beyond it is normal to three digits
+# Up to so many values of one side times those of the other, and so many pairs, the null distribution is counted; beyond
+# it is normal to three digits.
+EXACT, EXACT_PAIRS = 2500, 200
 
 
 def midranks(values):
@@ -194,7 +196,10 @@ def signed_rank_p(differences):
     kept = [d for d in differences if d != 0]
     ranks = midranks([abs(d) for d in kept])
     observed = sum(rank for rank, d in zip(ranks, kept, strict=True) if d > 0)
-    return two_sided(ways_of_signs(tuple(sorted(ranks))), observed)
+    if len(kept) <= EXACT_PAIRS:
+        return two_sided(ways_of_signs(tuple(sorted(ranks))), observed)
+    off = abs(observed / 2 - sum(ranks) / 4) - 0.5  # Lehmann (1975), 3.2
+    return min(1.0, 2 * normal_tail(off / math.sqrt(sum(rank * rank for rank in ranks) / 16)))
 
 
 def find_quantile(ways, tail):
@@ -207,27 +212,56 @@ def find_quantile(ways, tail):
     return len(ways), 1.0
 
 
+def normal_quantile(mean, deviation, tail):
+    q = max(0, math.floor(mean + 0.5 - statistics.NormalDist().inv_cdf(1 - tail) * deviation))
+    return q, normal_tail((mean - q + 0.5) / deviation) if q else 0.0
+
+
 def rank_sum_quantile(n, m, tail):
     """Of the number of pairs in which x is greater, without ties."""
     n, m = sorted((n, m))
     if n * m > EXACT:
-        deviation = math.sqrt(n * m * (n + m + 1) / 12)
-        q = max(0, math.floor(n * m / 2 + 0.5 - statistics.NormalDist().inv_cdf(1 - tail) * deviation))
-        return q, normal_tail((n * m / 2 - q + 0.5) / deviation) if q else 0.0
+        return normal_quantile(n * m / 2, math.sqrt(n * m * (n + m + 1) / 12), tail)
     return find_quantile(ways_of_sums(tuple(range(1, n + m + 1)), n)[n * (n + 1) // 2 :], tail)
 
 
-def kth_difference(x, y, k):
-    """The k-th smallest (from 0 on) of all x - y; both are sorted. By bisection, as there may be millions."""
-    low, high = x[0] - y[-1], x[-1] - y[0]
-    rounding = 2**-51 * max(abs(value) for value in (x[0], x[-1], y[0], y[-1]))
+def signed_rank_quantile(n, tail):
+    """Of the sum of the positive differences' ranks, without ties."""
+    if n > EXACT_PAIRS:
+        return normal_quantile(n * (n + 1) / 4, math.sqrt(n * (n + 1) * (2 * n + 1) / 24), tail)
+    return find_quantile(ways_of_signs(tuple(range(1, n + 1))), tail)
+
+
+def find_kth(k, low, high, rounding, count):
+    """The k-th smallest (from 0 on) of values between the two, of which count(x) are at most x. By bisection, as there
+    may be millions."""
     while high - low > rounding:
         middle = (low + high) / 2
-        if sum(len(y) - bisect.bisect_left(y, value - middle) for value in x) > k:
+        if count(middle) > k:
             high = middle
         else:
             low = middle
     return high
+
+
+def kth_difference(x, y, k):
+    """Of all x - y; both are sorted."""
+    rounding = 2**-51 * max(abs(value) for value in (x[0], x[-1], y[0], y[-1]))
+
+    def count(difference):
+        return sum(len(y) - bisect.bisect_left(y, value - difference) for value in x)
+
+    return find_kth(k, x[0] - y[-1], x[-1] - y[0], rounding, count)
+
+
+def kth_average(x, k):
+    """Of the averages of each two of x, which is sorted, and of each with itself (Walsh)."""
+
+    def count(average):
+        ordered = sum(bisect.bisect_right(x, 2 * average - value) for value in x)
+        return (ordered + bisect.bisect_right(x, average)) // 2
+
+    return find_kth(k, x[0], x[-1], 2**-51 * max(abs(x[0]), abs(x[-1])), count)
 
 
 @dataclass
@@ -253,11 +287,12 @@ def rank_sum_shift(x, y, level):
 
 def signed_rank_shift(differences, level):
     """The centre of the differences, with the interval of Tukey."""
-    walsh = sorted((a + b) / 2 for i, a in enumerate(differences) for b in differences[i:])
-    shift = Shift(statistics.median(walsh))
-    q, beyond = find_quantile(ways_of_signs(tuple(range(1, len(differences) + 1))), (1 - level) / 2)
+    x = sorted(differences)
+    n = len(x) * (len(x) + 1) // 2
+    shift = Shift((kth_average(x, (n - 1) // 2) + kth_average(x, n // 2)) / 2)
+    q, beyond = signed_rank_quantile(len(x), (1 - level) / 2)
     if q > 0:
-        shift.low, shift.high, shift.level = walsh[q - 1], walsh[-q], 1 - 2 * beyond
+        shift.low, shift.high, shift.level = kth_average(x, q - 1), kth_average(x, n - q), 1 - 2 * beyond
     return shift
 
 

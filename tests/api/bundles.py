@@ -65,9 +65,17 @@ def known_experiments():
     stored = Stored(daemon.state / "ipclab.db")
 
     def scatter(point, repetition, result):
-        for counters in result["counters"].values():
-            for name in ("cpu_ns", "context_switches"):
-                counters[name] += counters[name] * repetition // 97
+        for role, counters in result["counters"].items():
+            own = result["threads"][role][0]["counters"]
+            for name in ("task_clock_ns", "context_switches"):
+                more = counters[name] * repetition // 97
+                for of in (own, counters):
+                    of[name] += more
+                    of["voluntary_switches"] += more if name == "context_switches" else 0
+            for of in (own, counters):
+                of["cpu_ns"] = of["task_clock_ns"]
+                if of["user_ns"] is not None:
+                    of["user_ns"] = of["cpu_ns"] - of["system_ns"]
         for role, figures in bundle.all_quotients_of(point, result).items():
             (result if role is None else result[role]).update(figures)
         if point["workload"] == "syscall":
@@ -76,6 +84,7 @@ def known_experiments():
 
     many = stored.copy(real["id"], 8, scatter)
     copy_samples(stored, real["id"], many)
+    stored.db.execute("UPDATE runs SET probes = NULL WHERE experiment_id = ?", (many,))  # whose flags it has not
     failed = stored.db.execute(
         "UPDATE runs SET error = 'placement_violated: on CPU 3' WHERE experiment_id = ? AND state = 'failed'", (many,)
     ).rowcount

@@ -246,7 +246,7 @@ def test_what_is_computed_anew_is_listed(known):
     daemon, ids = known
     computed, others = bundle.coverage(document_of(fetch(daemon.client(), ids["real"])[1]))
     assert {"throughput_bytes_per_second", "cpu_ns_per_message", "cost_ns", "hop_ns", "latency_ns"} <= set(computed)
-    assert "samples" in others["noise, steadiness and steady of a run"] and not others.keys() & set(computed)
+    assert "samples" in others["result/steadiness"] and not others.keys() & set(computed)
     assert all(others.values())
 
 
@@ -339,10 +339,10 @@ def plant(state):
     }
     user, path, comm, group, ipc, seccomp, error, tokens_of = [take() for _ in range(8)]
     reason, series, noise, effective, flag, extra, probe = [take() for _ in range(7)]
-    for identity, environment, agents, result, probes in db.execute(
-        "SELECT id, environment, agents, result, probes FROM runs WHERE result IS NOT NULL"
+    for identity, *texts in db.execute(
+        "SELECT id, environment, agents, result, probes, flags FROM runs WHERE result IS NOT NULL"
     ).fetchall():
-        environment, agents, result, probes = map(json.loads, (environment, agents, result, probes))
+        environment, agents, result, probes, flags = map(json.loads, texts)
         environment["before"] |= state_of
         environment["after"] |= state_of
         environment[tokens_of] = tokens_of
@@ -354,14 +354,18 @@ def plant(state):
             agent["proof"]["tid"] = 4242424
             agent["proof"]["policy_reason"] = f"/proc/{extra}"
         result["latency_reason"] = f"/run/{reason}"
-        result["steadiness"] = [{"figure": f"/{series}"}]
+        result["steadiness"] = [{"figure": f"/{series}", "class": None}]
         result["noise"]["error"] = noise
         result["effective"]["object"] = effective
         result["effective"]["file_system"] = f"/mnt/{effective}"
         probes["after_reason"] = f"a@{probe}"
         db.execute(
             "UPDATE runs SET environment = ?, agents = ?, result = ?, probes = ?, flags = ?, error = ? WHERE id = ?",
-            (*map(json.dumps, (environment, agents, result, probes, [f"/{flag}"])), f"cannot open /{error}", identity),
+            (
+                *map(json.dumps, (environment, agents, result, probes, [*flags, f"/{flag}"])),
+                f"cannot open /{error}",
+                identity,
+            ),
         )
     db.commit()
     db.close()

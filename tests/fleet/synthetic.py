@@ -3,6 +3,7 @@
 changes. Their pages have room for the daemon's checksums, but only the daemon, and ipclabtest.database.seal(), fill it
 in."""
 
+import contextlib
 import functools
 import json
 import random
@@ -42,10 +43,7 @@ class SyntheticStore:
         fresh = not path.exists()
         if fresh:
             path.write_bytes(empty_database())
-        self.db = sqlite3.connect(path, isolation_level=None)
-        assert self.db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-        self.db.execute("PRAGMA synchronous = OFF")  # the tests kill exporters, not the power
-        self.db.execute("PRAGMA foreign_keys = ON")
+        self.open()
         if fresh:
             name = uuid.UUID(int=self.random.getrandbits(128), version=4)
             self.db.execute("UPDATE identity SET store = ?", (str(name),))
@@ -55,8 +53,22 @@ class SyntheticStore:
     def uuid(self):
         return uuid.UUID(self.db.execute("SELECT store FROM identity").fetchone()[0])
 
+    def open(self):
+        self.db = sqlite3.connect(self.directory / "ipclab.db", isolation_level=None)
+        assert self.db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        self.db.execute("PRAGMA synchronous = OFF")  # the tests kill exporters, not the power
+        self.db.execute("PRAGMA foreign_keys = ON")
+
     def close(self):
         self.db.close()
+
+    @contextlib.contextmanager
+    def opened(self):
+        self.open()
+        try:
+            yield
+        finally:
+            self.close()
 
     def change(self, n=1):
         sql = "UPDATE counters SET value = value + ? WHERE name = 'change' RETURNING value"

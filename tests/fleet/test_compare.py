@@ -206,6 +206,55 @@ def test_the_same_hosts_of_two_campaigns_are_pairs(rack):
     assert all(row["interval"][1] / row["interval"][0] < 1.05 for row in rows)
 
 
+@pytest.fixture
+def two_campaigns(rack):
+    """measure(baseline's hosts, candidate's hosts): their UUIDs; the candidate is 10 % slower across nodes, and hosts
+    differ by far more."""
+
+    def measure(*sides, **more):
+        names = [str(uuid.uuid4()) for _ in sides]
+        for name, hosts, factor in zip(names, sides, (1, 0.9), strict=True):
+            for host in hosts:
+                rack.measure(host, factor * 2 ** "abcdefghijk".index(host), campaign=name, points=POINTS[1:2], **more)
+        return names
+
+    return measure
+
+
+def test_hosts_of_one_side_only_are_named_where_the_others_are_pairs(rack, two_campaigns):
+    names = two_campaigns("abcdefgh", "bcdefghik", runs=2)
+    (group,) = rack.compare(*names)["groups"]
+    assert {(row["paired"], row["unit"], row["baseline"], row["candidate"]) for row in group["rows"]} == {
+        (True, "host", 7, 7)
+    }
+    assert group["unpaired_hosts"] == ["a", "i", "k"] and {row["paired_reason"] for row in group["rows"]} == {None}
+    text = fleet("compare", *names, "--database", rack.dsn)
+    assert "left out of the pairs, as one side alone has them: a, i, k\n" in text
+
+
+def test_few_hosts_that_both_sides_have_are_not_pairs_and_that_is_said(rack, two_campaigns):
+    names = two_campaigns("abc", "bcd", runs=2)
+    (group,) = rack.compare(*names)["groups"]
+    assert {(row["paired"], row["unit"], row["baseline"]) for row in group["rows"]} == {(False, "host", 3)}
+    assert group["unpaired_hosts"] == []
+    (reason,) = {row["paired_reason"] for row in group["rows"]}
+    assert reason.startswith("of 2 hosts that both sides have there are no pairs, of which 6 are the fewest")
+    assert f"  not in pairs: {reason} (3 rows)\n" in fleet("compare", *names, "--database", rack.dsn)
+
+
+def test_blocks_of_few_hosts_are_paired(rack, two_campaigns):
+    """Each run with that of the same host and block: what the host's level is cancels."""
+    names = two_campaigns("abc", "abc", runs=6, blocks=True)
+    (group,) = rack.compare(*names)["groups"]
+    assert {(row["paired"], row["unit"], row["candidate"]) for row in group["rows"]} == {(True, "run", 18)}
+    assert {row["verdict"] for row in group["rows"]} == {"slower"}
+    assert all(row["interval"][1] / row["interval"][0] < 1.02 for row in group["rows"])
+    for more in ({"runs": 6}, {"runs": 1, "blocks": True}):
+        (group,) = rack.compare(*two_campaigns("abc", "abc", **more))["groups"]
+        assert {(row["paired"], row["verdict"]) for row in group["rows"]} == {(False, "undecided")}
+        assert all("nor have both sides the same hosts with" in row["paired_reason"] for row in group["rows"])
+
+
 def test_points_of_one_side_alone(rack):
     rack.measure("a", points=POINTS)
     rack.measure("b", points=POINTS[:1])

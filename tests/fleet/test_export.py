@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: MIT
 """One exporter and one store: everything arrives, once, and nothing that is not to be."""
 
+import csv
 import json
+import os
+import re
 import shutil
+import subprocess
 import uuid
 
 import canon
 import pytest
 from conftest import export, export_here, fleet, program
+from ipclabtest import SOURCE
 from synthetic import SyntheticStore
 
 PIPE = {"workload": "stream", "transport": "pipe", "message_size": 4096, "placement": "default"}
@@ -201,6 +206,23 @@ def test_views_of_effects_and_series(dsn, base, tmp_path):
     ).fetchall()
     assert [row[:3] for row in series] == [(f"host{i}", e, 3) for i in range(3) for e in (1, 2)]
     assert [row[3] for row in series] == pytest.approx([x * (1 + 0.1 * i) for i in range(3) for x in (1e9, 2e9)])
+
+
+def test_the_command_of_the_manual_copies_every_run(store, dsn, base, tmp_path):
+    """Which has Parquet files made of it (docs/fleet.md)."""
+    store.live(40)
+    export(dsn, store)
+    manual = (SOURCE / "docs/fleet.md").read_text()
+    (command,) = re.findall(r'^psql .*?HEADER"$', manual, re.DOTALL | re.MULTILINE)
+    subprocess.run(command, shell=True, check=True, cwd=tmp_path, env=os.environ | {"IPCLAB_FLEET_DATABASE": dsn})
+    with (tmp_path / "runs.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) > 10 and base.execute("SELECT count(*) FROM own_runs").fetchone() == (len(rows),)
+    measured = base.execute("SELECT throughput FROM own_runs WHERE throughput IS NOT NULL").fetchall()
+    assert sorted(float(row["throughput"]) for row in rows if row["throughput"]) == sorted(
+        value for (value,) in measured
+    )
+    assert all(json.loads(row["point"])["workload"] == "stream" for row in rows)
 
 
 def test_a_bad_row_is_set_aside_while_the_rest_flows(store, dsn, base):

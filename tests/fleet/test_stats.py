@@ -77,6 +77,32 @@ def test_many_values_are_no_other_matter():
         stats.EXACT += 1
 
 
+def test_many_pairs_are_no_other_matter(monkeypatch):
+    """Likewise; and a thousand, of which the exact distribution takes minutes, have an answer."""
+    chance = random.Random(3)
+    pairs = [chance.gauss(0.25, 1) for _ in range(stats.EXACT_PAIRS)]
+    pairs[:20] = [round(value, 1) for value in pairs[:20]]  # ties
+    p, shift = stats.signed_rank_p(pairs), stats.signed_rank_shift(pairs, 0.95)
+    monkeypatch.setattr(stats, "EXACT_PAIRS", len(pairs) - 1)
+    assert 0.001 < p < 0.3 and stats.signed_rank_p(pairs) == pytest.approx(p, abs=1e-3)
+    again = stats.signed_rank_shift(pairs, 0.95)
+    assert again.estimate == shift.estimate and again.level == pytest.approx(shift.level, abs=1e-3)
+    assert (again.low, again.high) == (pytest.approx(shift.low, abs=0.01), pytest.approx(shift.high, abs=0.01))
+    baseline = [chance.gauss(0, 1) for _ in range(1000)]
+    candidate = [value + chance.gauss(math.log(0.95), 0.01) for value in baseline]
+    (found,) = stats.compare([(baseline, candidate, True, True)])
+    assert found.verdict == "slower" and found.interval[0] < 0.95 < found.interval[1]
+
+
+def test_every_average_is_found():
+    chance = random.Random(9)
+    for _ in range(50):
+        x = sorted(chance.choice([chance.random() - 0.5, 0.5, -0.5]) for _ in range(chance.randint(1, 9)))
+        every = sorted((a + b) / 2 for i, a in enumerate(x) for b in x[i:])
+        for k, value in enumerate(every):
+            assert stats.kth_average(x, k) == pytest.approx(value, **NEAR)
+
+
 def test_every_difference_is_found():
     chance = random.Random(8)
     for _ in range(50):

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+"""What follows from the rounds of a run's calibration probes: their quartiles, and in what two sittings of them differ
+(daemon/result/probes.h, which has the sources)."""
+
+import functools
+import math
+
+# Of a run's ends the first stands first.
+ROLES = ("sender", "receiver", "initiator", "responder", "server", "client")
+ROUNDS, LEVEL, SHARE_TOLERANCE = 15, 0.001, 0.15
+# Operations of a round, and how far from 1 a ratio has to be.
+KINDS = {"getpid_ns": (2000, 0.08), "memcpy_64k_ns": (40, 0.12), "hand_over_ns": (1000, 0.30), "wake_up_ns": (10, 0.50)}
+
+
+def series_of(kind, rounds):
+    """Quartiles by the nearest rank."""
+    if len(rounds) != ROUNDS or min(rounds) <= 0:
+        raise ValueError(f"{kind}: not {ROUNDS} positive rounds")
+    found = dict(zip(("low", "median", "high"), sorted(rounds)[3:12:4], strict=True))
+    return found | {"operations": KINDS[kind][0], "rounds": rounds}
+
+
+def sitting_of(ends):
+    """With what follows from its rounds."""
+    return ends and {
+        role: end | {kind: end[kind] and series_of(kind, end[kind]["rounds"]) for kind in KINDS}
+        for role, end in ends.items()
+    }
+
+
+def roles_of(ends):
+    """In the daemon's order."""
+    return [role for role in ROLES if role in ends]
+
+
+def cpus_of(ends):
+    """None: some end was on several, or nothing is known."""
+    found = [ends[role]["cpu"] for role in roles_of(ends)] if ends else [None]
+    return None if None in found else found
+
+
+@functools.lru_cache(256)
+def choices(ranks):
+    """How many choices of half of the ranks have the sum 0, 1, 2, …: of one n all are packed into one integer, of which
+    each sum has its own bits."""
+    width, n = len(ranks), len(ranks) // 2
+    ways = [1] + [0] * n
+    for done, rank in enumerate(ranks):
+        for k in range(min(done, n - 1), -1, -1):
+            ways[k + 1] += ways[k] << (width * rank)
+    return [ways[n] >> (width * at) & ((1 << width) - 1) for at in range(sum(ranks) + 1)]
+
+
+def p_of(x, y):
+    """Two-sided, of the exact rank-sum test, with midranks where values are tied."""
+    values = sorted(x + y)
+    ranks = {value: 2 * values.index(value) + 1 + values.count(value) for value in values}  # doubled, so integers
+    ways, observed = choices(tuple(ranks[value] for value in values)), sum(ranks[value] for value in x)
+    return 2 * min(sum(ways[: observed + 1]), sum(ways[observed:])) / sum(ways)
+
+
+def ratio_of(earlier, later, tolerance):
+    """Of the later rounds over the earlier ones; None: they are alike."""
+    x, y = ([math.log(value) for value in rounds] for rounds in (later, earlier))
+    shift = sorted(one - other for one in x for other in y)[len(x) * len(y) // 2]
+    return math.exp(shift) if abs(shift) > math.log1p(tolerance) and p_of(x, y) < LEVEL else None
+
+
+def changes_of(earlier, later, since):
+    """Of two sittings on the same CPUs, of whatever roles."""
+    found = []
+    for former, role in zip(roles_of(earlier), roles_of(later), strict=True):
+        a, b = earlier[former], later[role]
+        ratios = {
+            kind: ratio_of(a[kind]["rounds"], b[kind]["rounds"], tolerance)
+            for kind, (_, tolerance) in KINDS.items()
+            if a[kind] and b[kind]
+        }
+        if abs(b["cpu_share"] - a["cpu_share"]) > SHARE_TOLERANCE:
+            ratios["cpu_share"] = b["cpu_share"] / max(a["cpu_share"], 1e-3)
+        found += [
+            {"since": since, "role": role, "figure": figure, "ratio": ratio}
+            for figure, ratio in ratios.items()
+            if ratio is not None
+        ]
+    return found
+
+
+def verdicts_of(probes, others):
+    """What `probes` may have beside the rounds: with the changes since each of the others (those of the experiment's
+    done runs, in their order), and with none. The daemon holds a run against the first that was done by then; which one
+    that was is not in a bundle."""
+    before, after = (sitting_of(probes[time]) for time in ("before", "after"))
+    cpus = cpus_of(before)
+    compared = cpus is not None and cpus == cpus_of(after)
+    own = changes_of(before, after, "before") if compared else []
+    same = (one["before"] for one in others if cpus is not None and one["cpus"] == cpus)
+    stated = {"before": before, "after": after, "cpus": cpus, "compared": compared}
+    first = next(same, None)
+    for reference in (first, None, *same):
+        since = changes_of(reference, before, "first_run") if reference else []
+        yield stated | {"changes": own + since}
