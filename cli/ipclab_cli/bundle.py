@@ -378,7 +378,8 @@ def check_run(where, run):
     check_quotients(f"{where}/result", run["point"], result)
     check_costs(f"{where}/result", run["point"], result)
     check_stamps(f"{where}/result", run["point"], result, counts)
-    check_beside(f"{where}/result", run["point"], result)
+    stopped = [agent["effective"].get("stopped_ns") for agent in run["agents"]]
+    check_beside(f"{where}/result", run["point"], result, stopped)
     check_latencies(f"{where}/result", result, counts, sum_ns)
     return counts, sum_ns
 
@@ -488,9 +489,9 @@ def check_threads(where, role, result):
     same(f"{where}/effective/threads/{role}", result["effective"]["threads"][role], used)
 
 
-def check_beside(where, point, result):
-    """What was observed of the machine, and what ksoftirqd used in the window if it went on so. A long run's result has
-    not all of its seconds."""
+def check_beside(where, point, result, stopped):
+    """What was observed of the machine, how long each agent stood still, and what ksoftirqd used in the window if it
+    went on so. A long run's result has not all of its seconds."""
     noise, classes = result["noise"], [series["class"] for series in result["steadiness"]]
     lost, known = {*classes} - {"flat", None}, classes and None not in classes
     same(f"{where}/steady", result["steady"], not lost if lost or known else None)
@@ -498,6 +499,8 @@ def check_beside(where, point, result):
     if noise is None:
         same(f"{where}/ksoftirqd_ns_per_message", result["ksoftirqd_ns_per_message"], None)
         return
+    if "stopped_ns" in noise:  # as in runs of this version
+        same(f"{where}/noise/stopped_ns", noise["stopped_ns"], None if None in stopped else max(stopped))
     seconds = noise["seconds"]
     if LISTED_SECONDS <= len(seconds) < noise["seconds_total"]:
         return

@@ -194,6 +194,9 @@ void json_put_double(struct json_writer *w, double v) {
                 if (strtod(buffer, NULL) == v)
                         break;
         }
+        /* without an exponent it would be an integer that the reader refuses, as it may not be exact */
+        if (fabs(v) > (double) JSON_INTEGER_MAX && !strpbrk(buffer, ".e"))
+                strcat(buffer, "e0");
         json_put_raw(w, buffer);
 }
 

@@ -319,7 +319,17 @@ static void writing(void) {
 }
 
 static void doubles_read_back(void) {
-        static const double values[] = {0, 0.1, 1.0 / 3, 1e22, 123456789012345680.0, 5e-324, DBL_MAX, -2.5, 100};
+        static const double values[] = {0,
+                                        0.1,
+                                        1.0 / 3,
+                                        1e22,
+                                        123456789012345680.0,
+                                        5e-324,
+                                        DBL_MAX,
+                                        -2.5,
+                                        100,
+                                        9007199254740992.0,
+                                        -9007199254740994.0};
         for (size_t i = 0; i < ELEMENTS(values); i++) {
                 struct json_writer w;
                 char *text = NULL;
@@ -327,8 +337,15 @@ static void doubles_read_back(void) {
                 json_writer_init(&w);
                 json_put_double(&w, values[i]);
                 CHECK_INT(json_writer_steal(&w, &text, &length), 0);
-                double back = strtod(text, NULL);
+                struct json *root = NULL;
+                struct json_error e;
+                double back = NAN;
+                int r = json_parse(text, length, &root, &e);
+                if (r == 0)
+                        r = json_as_double(root, &back);
+                json_free(root);
                 free(text);
+                CHECK_INT(r, 0);
                 CHECK(back == values[i]);
         }
 }
