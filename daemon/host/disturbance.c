@@ -51,7 +51,8 @@ const char *disturbance_flag(enum disturbance_kind kind) {
 }
 
 int disturbance_init(struct disturbance *d, const struct disturbance_run *run) {
-        *d = (struct disturbance){.run = *run, .throttled = -1, .retransmits = -1, .stopped_ns = -1, .ksoftirqd_ns = -1};
+        *d = (struct disturbance){
+                .run = *run, .throttled = -1, .retransmits = -1, .stopped_ns = -1, .ksoftirqd_ns = -1};
         d->carry_ns = calloc(run->n_cpus + 1, sizeof(int64_t));
         d->slowest_khz = malloc((run->n_cpus + 1) * sizeof(int64_t));
         d->fastest_khz = malloc((run->n_cpus + 1) * sizeof(int64_t));
