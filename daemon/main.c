@@ -333,12 +333,6 @@ static int start(struct daemon *d) {
         return 0;
 }
 
-static uint64_t thread_cpu_ns(void) {
-        struct timespec t = {0};
-        (void) clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); /* which every thread has */
-        return (uint64_t) t.tv_sec * NSEC_PER_SEC + (uint64_t) t.tv_nsec;
-}
-
 /* sd_event_loop(), with a look at how long each source holds it. */
 static int run_loop(struct daemon *d) {
         while (sd_event_get_state(d->event) != SD_EVENT_FINISHED) {
@@ -346,9 +340,9 @@ static int run_loop(struct daemon *d) {
                 if (e == 0)
                         e = sd_event_wait(d->event, UINT64_MAX);
                 if (e > 0) {
-                        uint64_t begin = util_now_ns(), cpu = thread_cpu_ns();
+                        uint64_t begin = util_now_ns(), cpu = util_thread_cpu_ns();
                         e = sd_event_dispatch(d->event);
-                        service_dispatched(d->service, util_now_ns() - begin, thread_cpu_ns() - cpu);
+                        service_dispatched(d->service, util_now_ns() - begin, util_thread_cpu_ns() - cpu);
                 }
                 if (e < 0)
                         return e;

@@ -44,7 +44,7 @@ enum figure {
         FIGURE_COUNT,
 };
 
-/* Whose a figure is. */
+/* The end that a figure describes. */
 enum figure_end { FIGURE_OF_RUN, FIGURE_OF_COUNTED, FIGURE_OF_OTHER };
 
 /* Figures that stand together, in the order in which they are shown. */

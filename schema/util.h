@@ -79,6 +79,13 @@ static inline uint64_t util_now_ns(void) {
         return (uint64_t) ts.tv_sec * NSEC_PER_SEC + (uint64_t) ts.tv_nsec;
 }
 
+/* CPU time of the calling thread in ns; cannot fail either. */
+static inline uint64_t util_thread_cpu_ns(void) {
+        struct timespec ts;
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+        return (uint64_t) ts.tv_sec * NSEC_PER_SEC + (uint64_t) ts.tv_nsec;
+}
+
 /* CLOCK_REALTIME in ms since the epoch. */
 static inline int64_t util_now_ms(void) {
         struct timespec ts;

@@ -14,20 +14,36 @@ CYCLE_MODULES = 4
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 ROOMS = ("agent", "api", "daemon", "schema")
 
+# What every inner room of the daemon may include, and what the rooms that lead a run may include beside it.
+DAEMON = ("schema/", "daemon/config.h", "daemon/log.h")
+RUNS = (*DAEMON, *(f"daemon/{name}/" for name in "admission analysis host placement result run store tune".split()))
 # Which other rooms, or files, a room may include. What is longest and fits the including file counts.
 MAY = {
     "schema/": (),
     "agent/": ("schema/",),
-    "daemon/": ("schema/",),
-    "daemon/main.c": ("schema/", "api/"),
     "api/": ("schema/", "daemon/service/service.h"),
+    "daemon/": ("schema/",),
+    "daemon/main.c": ("schema/", "api/", "daemon/"),
+    "daemon/admission/": RUNS,
+    "daemon/analysis/": ("schema/",),
+    "daemon/host/": DAEMON,
+    "daemon/host/environment.h": (*DAEMON, "daemon/placement/placement.h"),
+    "daemon/placement/": (*DAEMON, "daemon/host/"),
+    "daemon/result/": RUNS,
+    "daemon/run/": RUNS,
+    "daemon/run/scheduler.h": (*RUNS, "daemon/service/host.h"),
+    "daemon/service/": RUNS,
+    "daemon/store/": (*DAEMON, "daemon/analysis/"),
+    "daemon/tune/": (*DAEMON, "daemon/host/", "daemon/store/"),
 }
 # The agent's inner rooms from the ground up; a room includes itself, its floor and those below. main.c is above all.
 FLOORS = (("os",), ("base",), ("proof", "measure", "loop"), ("transport", "workload"), ("script",))
 
 
 def room(path):
-    return path.split("/")[0] + "/"
+    """The folder that the rules are about: an inner one in daemon/, else one of ROOMS."""
+    parts = path.split("/")
+    return "/".join(parts[: 2 if parts[0] == "daemon" and len(parts) > 2 else 1]) + "/"
 
 
 def floor(path):

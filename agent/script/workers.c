@@ -165,18 +165,12 @@ static void wait_until(uint64_t ns) {
                 ;
 }
 
-static uint64_t cpu_now_ns(void) {
-        struct timespec ts;
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-        return (uint64_t) ts.tv_sec * NSEC_PER_SEC + (uint64_t) ts.tv_nsec;
-}
-
 static void run(struct worker *w) {
         wait_until(w->start_ns);
-        w->cpu_base_ns = cpu_now_ns() - w->cpu_ns;
+        w->cpu_base_ns = util_thread_cpu_ns() - w->cpu_ns;
         __atomic_store_n(&w->stage, WORKER_LOOPS, __ATOMIC_RELEASE);
         int r = w->loop(w);
-        __atomic_store_n(&w->cpu_ns, cpu_now_ns() - w->cpu_base_ns, __ATOMIC_RELAXED);
+        __atomic_store_n(&w->cpu_ns, util_thread_cpu_ns() - w->cpu_base_ns, __ATOMIC_RELAXED);
         __atomic_store_n(&w->stage, WORKER_ENDED, __ATOMIC_SEQ_CST); /* before the clock is read: workers_ended() */
         w->finished_ns = util_now_ns();
         if (r >= 0 && w->settle)

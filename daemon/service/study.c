@@ -25,14 +25,6 @@ void compared_deinit(struct compared *st) {
         *st = (struct compared){0};
 }
 
-/* FNV-1a, which sorts unequal points out quickly: http://www.isthe.com/chongo/tech/comp/fnv/ */
-static uint64_t hash_text(const char *text) {
-        uint64_t h = UINT64_C(0xcbf29ce484222325);
-        for (; *text; text++)
-                h = (h ^ (unsigned char) *text) * UINT64_C(0x100000001b3);
-        return h;
-}
-
 static void take_run(const struct figures_run *run, const struct comparison_figures *figures,
                      struct compared_point *p) {
         p->runs_failed += run->state == STATE_FAILED;
@@ -54,7 +46,7 @@ static int take_point(struct figures_point *from, bool with_point, struct compar
         p->blocks = calloc(n, sizeof(*p->blocks));
         if (!p->values || !p->blocks)
                 return -ENOMEM;
-        p->hash = hash_text(p->point_json);
+        p->hash = cache_hash(CACHE_HASH_BEGIN, p->point_json, strlen(p->point_json));
         p->n_figures = figures.n;
         for (size_t i = 0; i < from->n_runs; i++)
                 take_run(&from->runs[i], &figures, p);

@@ -415,9 +415,7 @@ int store_undecided(struct store *s, struct experiment_record *ret) {
 int store_conclude_experiment(struct store *s, int64_t id, const char *until_json) {
         int64_t change;
         _cleanup_transaction_ struct db_transaction t = {0};
-        int r = db_begin_write(s->db, &t);
-        if (r == 0)
-                r = store_reserve_changes(s->db, 1, &change);
+        int r = store_begin_write(s->db, &t, 1, &change);
         if (r == 0)
                 r = db_run(
                         s->db,

@@ -37,9 +37,7 @@ int store_begin_import(struct store *s, const struct experiment_record *e, struc
         struct importing i = {.store = s};
         int64_t change;
         _cleanup_transaction_ struct db_transaction t = {0};
-        int r = db_begin_write(s->db, &t);
-        if (r == 0)
-                r = store_reserve_changes(s->db, 1, &change);
+        int r = store_begin_write(s->db, &t, 1, &change);
         if (r == 0)
                 r = insert_experiment(s->db, e, change, &i.id);
         if (r == 0) /* until it is whole */

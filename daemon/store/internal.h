@@ -28,6 +28,8 @@ int store_migrate(struct db *db, const struct migration *list, size_t n);
 
 /* Reserves n consecutive change numbers inside the transaction under way. */
 int store_reserve_changes(struct db *db, uint64_t n, int64_t *ret_first);
+/* Begins a transaction that writes, and reserves n change numbers in it. */
+int store_begin_write(struct db *db, struct db_transaction *t, uint64_t n, int64_t *ret_first);
 int store_count_samples(struct db *db, int64_t difference);
 
 /* Condition on an experiment that may get more runs once its runs have ended. */

@@ -241,9 +241,7 @@ int store_next_run(struct store *s, struct run_record *ret_run, struct experimen
 int store_start_run(struct store *s, int64_t run_id) {
         int64_t now = util_now_ms(), change, experiment_id;
         _cleanup_transaction_ struct db_transaction t = {0};
-        int r = db_begin_write(s->db, &t);
-        if (r == 0)
-                r = store_reserve_changes(s->db, 2, &change);
+        int r = store_begin_write(s->db, &t, 2, &change);
         if (r == 0)
                 r = db_get(s->db, &experiment_id,
                            "UPDATE runs SET state = 'running', attempt = attempt + 1, change = ?, started_at = ?, "
@@ -284,9 +282,7 @@ int store_finish_run(struct store *s, int64_t run_id, const struct run_outcome *
         int64_t now = util_now_ms(), change, experiment_id;
         int64_t length_ms = (int64_t) ((util_now_ns() - s->run_started_ns) / NSEC_PER_MSEC);
         _cleanup_transaction_ struct db_transaction t = {0};
-        int r = db_begin_write(s->db, &t);
-        if (r == 0)
-                r = store_reserve_changes(s->db, 2, &change);
+        int r = store_begin_write(s->db, &t, 2, &change);
         if (r == 0)
                 r = db_get(s->db, &experiment_id,
                            "UPDATE runs SET state = ?, change = ?, finished_at = ?, error = ?, "
@@ -304,9 +300,7 @@ int store_finish_run(struct store *s, int64_t run_id, const struct run_outcome *
 int store_interrupt_run(struct store *s, int64_t run_id) {
         int64_t change, experiment_id;
         _cleanup_transaction_ struct db_transaction t = {0};
-        int r = db_begin_write(s->db, &t);
-        if (r == 0)
-                r = store_reserve_changes(s->db, 1, &change);
+        int r = store_begin_write(s->db, &t, 1, &change);
         if (r == 0)
                 r = db_get(s->db, &experiment_id,
                            "UPDATE runs SET state = 'interrupted', attempt = attempt - 1, begun = 1, change = ?, "

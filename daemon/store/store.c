@@ -238,6 +238,11 @@ int store_reserve_changes(struct db *db, uint64_t n, int64_t *ret_first) {
         return 0;
 }
 
+int store_begin_write(struct db *db, struct db_transaction *t, uint64_t n, int64_t *ret_first) {
+        int r = db_begin_write(db, t);
+        return r < 0 ? r : store_reserve_changes(db, n, ret_first);
+}
+
 int store_last_change(struct store *s, int64_t *ret) {
         int r = db_get_one(s->db, ret, "SELECT value FROM counters WHERE name = 'change'");
         return r == -ENOENT ? -EBADMSG : r;

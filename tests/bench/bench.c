@@ -298,7 +298,7 @@ static int vmsplice_row(struct bench *b, const struct bench_row *row) {
         if (row->options.pipe_size)
                 (void) snprintf(note, sizeof note, "a pipe of %" PRIu64 " bytes", row->options.pipe_size);
         else
-                (void) snprintf(note, sizeof note, "a pipe as it comes");
+                (void) snprintf(note, sizeof note, "a pipe of the default size");
         int r = work_begin(&w, b, row);
         return r < 0 ? r : bench_compare(b, row, &m);
 }
@@ -474,7 +474,7 @@ int main(int argc, char **argv) {
                 .parse = parse_own,
                 .parts = parts,
                 .usage = "  --engine WORD, --copy-mode WORD   only these rows\n"
-                         "  --pipe-size BYTES    for all but vmsplice (default: as it comes)\n",
+                         "  --pipe-size BYTES    for all but vmsplice (default: the kernel's)\n",
                 .minutes = 33,
                 .quick_minutes = 5.5,
         };

@@ -29,8 +29,8 @@ struct hand {
         size_t size;
         uint64_t warmup_ns, duration_ns; /* before and within the clock; the sender goes on until it is ended */
         uint64_t chunk;                  /* messages between two readings of the clock; at least 1 */
-        uint64_t pipe_size;              /* 0 = as it comes */
-        uint64_t msgq_depth;             /* of queues; 0 = as a System V queue comes */
+        uint64_t pipe_size;              /* 0 = the kernel's default */
+        uint64_t msgq_depth;             /* of queues; 0 = the kernel's default for a System V queue */
         enum memfd_source memfd;
         int cpus[2]; /* -1: not pinned */
 };

@@ -268,12 +268,6 @@ static int set_up(struct end *e) {
         return r->way != WAY_MULTISHOT ? 0 : set_up_buffers(e);
 }
 
-static uint64_t cpu_ns(void) {
-        struct timespec ts;
-        (void) clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-        return (uint64_t) ts.tv_sec * NSEC_PER_SEC + (uint64_t) ts.tv_nsec;
-}
-
 /* One more message, at least; in a pingpong the answer to it is the other's. */
 static int step(struct end *e) {
         bool both = e->round->workload == BOTH;
@@ -303,12 +297,12 @@ static int receive_all(struct end *e) {
                         begun = true;
                         begin_ns = now_ns;
                         messages = e->messages;
-                        cpu = cpu_ns();
+                        cpu = util_thread_cpu_ns();
                 }
                 if (begun && now_ns - begin_ns >= length_ns)
                         break;
         }
-        e->window_cpu_ns = cpu_ns() - cpu;
+        e->window_cpu_ns = util_thread_cpu_ns() - cpu;
         e->window_messages = e->messages - messages;
         e->window_ns = now_ns - begin_ns;
         return e->sum == expected_sum(r->size, e->messages, e->at) ? 0 : -1;

@@ -40,13 +40,6 @@ int __wrap_message_receive(int fd, struct message *ret, uint64_t deadline_ns, ch
         return r;
 }
 
-static uint64_t thread_ns(void) {
-        struct timespec t;
-        if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) < 0)
-                abort();
-        return (uint64_t) t.tv_sec * NSEC_PER_SEC + (uint64_t) t.tv_nsec;
-}
-
 long __wrap_syscall(long number, ...) {
         static _Thread_local uint64_t left_ns;
         static _Thread_local int64_t pending_ns; /* to spin; below 0 what the last turn spun too long */
@@ -59,12 +52,12 @@ long __wrap_syscall(long number, ...) {
         long r = __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
         if (number != SYS_read && number != SYS_write)
                 return r;
-        uint64_t now_ns = thread_ns();
+        uint64_t now_ns = util_thread_cpu_ns();
         if (slowed && left_ns)
                 pending_ns += (int64_t) (now_ns - left_ns) / SLOWED_BY;
-        left_ns = thread_ns();
+        left_ns = util_thread_cpu_ns();
         while (pending_ns > 0) {
-                uint64_t turn_ns = thread_ns();
+                uint64_t turn_ns = util_thread_cpu_ns();
                 pending_ns -= (int64_t) (turn_ns - left_ns);
                 left_ns = turn_ns;
         }

@@ -179,7 +179,7 @@ static inline int fixture_import_part(struct importing *i, uint32_t part) {
         return store_import_part(i, part, data, sizeof(data));
 }
 
-/* Whose digest is the text. */
+/* Ends an import; the text is the digest of its bundle. */
 static inline int fixture_end_import(struct importing *i, const char *sha256) {
         struct bundle_file file = {.host = "elsewhere"};
         (void) snprintf(file.sha256, sizeof(file.sha256), "%s", sha256);

@@ -532,7 +532,7 @@ static void json_has_a_row_for_every_transport(void) {
         json_free(root);
 }
 
-/* Which limit largest_message ends at, and what a run finds as it comes. */
+/* The JSON names the limit that largest_message ends at, and the value that a run finds by default. */
 static void json_names_the_limit_that_limits(void) {
         static const struct {
                 const char *transport;
@@ -631,7 +631,7 @@ static void memory_is_named_below_the_address_space(void) {
         CHECK(c.largest_message < c.memory.bytes / 4);
 }
 
-/* A byte stream carries any message in pieces, and shmmax as it comes is near 2^64: there the spec ends it. */
+/* A byte stream carries any message in pieces, and the default shmmax is near 2^64: there the spec ends it. */
 static void the_spec_is_named_where_it_ends_the_message(void) {
         static const struct {
                 const char *transport, *limit;

@@ -331,7 +331,7 @@ static void read_baseline(struct store *s, struct content *c) {
         add_text(c, r, text);
 }
 
-/* Of what there is one. */
+/* Reads the records of which the store has only one. */
 static void read_rest(struct store *s, struct content *c) {
         int64_t id = 0, exported = 0;
         char *text = NULL;

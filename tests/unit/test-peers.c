@@ -80,7 +80,7 @@ static void count_wake(void *userdata) {
         (*(unsigned *) userdata)++;
 }
 
-/* Who waits within a body has what becomes free, in the order of coming, and no body that begins takes it away. */
+/* Requests that wait within a body get what becomes free, in order of arrival; no new body gets it before them. */
 static void test_bodies_under_way_have_their_turns(void) {
         struct peers *p = NULL;
         unsigned woken[3] = {0};

@@ -212,7 +212,7 @@ static void a_size_in_bytes_meets_the_limits(void) {
         host_tree_remove(tree);
 }
 
-/* Pieces are of what the queue takes as it comes, though a run could have more. */
+/* Pieces have the size that a queue takes by default, though a run could have more. */
 static void pieces(void) {
         const struct spec spec = {.chunk = true};
         const struct point p = {.transport = TRANSPORT_MSGQ_POSIX, .message_size = 4 * MIB, .threads = 1};

@@ -100,7 +100,7 @@ LOOKED = "== end of the look at run"  # after each, when they are fetched
 WINDOW = {"warmup_seconds": 0.5, "duration_seconds": 2}
 LONG_WINDOW = {"warmup_seconds": 0.5, "duration_seconds": 12}  # when the machine stood still in the other one
 BRIEF = {"warmup_seconds": 0.1, "duration_seconds": 0.5}  # of runs that nobody looks at
-STUDY = {"preset": "fifo-numa", "repetitions": 1}  # of three repetitions of 30 s, as it comes
+STUDY = {"preset": "fifo-numa", "repetitions": 1}  # the preset has three repetitions of 30 s
 
 
 def ids(text: str) -> set[int]:

@@ -38,32 +38,7 @@ LOOP_INLINE ssize_t posix_receive(struct worker *w, unsigned char *packet, size_
         return syscall(SYS_mq_timedreceive, w->receive_fd, packet, q->packet, NULL, NULL);
 }
 
-LOOP_INLINE int whole_send(struct worker *w, unsigned char *message) {
-        return queue_send_packet(w, message, w->size, 0, posix_send);
-}
-
-LOOP_INLINE int whole_receive(struct worker *w, unsigned char **ret) {
-        return queue_receive_whole(w, ret, posix_receive);
-}
-
-LOOP_INLINE int chunks_send(struct worker *w, unsigned char *message) {
-        return queue_send_chunks(w, message, posix_send);
-}
-
-LOOP_INLINE int chunks_receive(struct worker *w, unsigned char **ret) {
-        return queue_receive_chunks(w, ret, posix_receive);
-}
-
-static const struct channel whole_channel = {
-        .acquire = queue_acquire, .send = whole_send, .receive = whole_receive, .release = loop_release_nothing};
-static const struct channel chunks_channel = {
-        .acquire = queue_acquire, .send = chunks_send, .receive = chunks_receive, .release = loop_release_nothing};
-TRANSPORT_LOOPS(whole, whole_channel);
-TRANSPORT_LOOPS(chunks, chunks_channel);
-
-static const struct transport_loops *posix_loops(const struct agent *a) {
-        return queues_chunked(a) ? &chunks_loops : &whole_loops;
-}
+QUEUE_LOOPS(posix, posix_send, posix_receive, posix_send, posix_receive)
 
 /* --- set-up --- */
 

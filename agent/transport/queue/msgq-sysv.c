@@ -60,32 +60,7 @@ LOOP_INLINE ssize_t sysv_receive_chunk(struct worker *w, unsigned char *packet, 
         return n;
 }
 
-LOOP_INLINE int whole_send(struct worker *w, unsigned char *message) {
-        return queue_send_packet(w, message, w->size, 0, sysv_send);
-}
-
-LOOP_INLINE int whole_receive(struct worker *w, unsigned char **ret) {
-        return queue_receive_whole(w, ret, sysv_receive);
-}
-
-LOOP_INLINE int chunks_send(struct worker *w, unsigned char *message) {
-        return queue_send_chunks(w, message, sysv_send_chunk);
-}
-
-LOOP_INLINE int chunks_receive(struct worker *w, unsigned char **ret) {
-        return queue_receive_chunks(w, ret, sysv_receive_chunk);
-}
-
-static const struct channel whole_channel = {
-        .acquire = queue_acquire, .send = whole_send, .receive = whole_receive, .release = loop_release_nothing};
-static const struct channel chunks_channel = {
-        .acquire = queue_acquire, .send = chunks_send, .receive = chunks_receive, .release = loop_release_nothing};
-TRANSPORT_LOOPS(whole, whole_channel);
-TRANSPORT_LOOPS(chunks, chunks_channel);
-
-static const struct transport_loops *sysv_loops(const struct agent *a) {
-        return queues_chunked(a) ? &chunks_loops : &whole_loops;
-}
+QUEUE_LOOPS(sysv, sysv_send, sysv_receive, sysv_send_chunk, sysv_receive_chunk)
 
 /* --- set-up --- */
 

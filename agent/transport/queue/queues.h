@@ -92,6 +92,34 @@ LOOP_INLINE int queue_receive_chunks(struct worker *w, unsigned char **ret, queu
 size_t queues_packet(const struct agent *a);
 bool queues_chunked(const struct agent *a);
 
+/* The loops of a kind of queue from its calls for a whole message and for a chunk; name_loops() is for the ops. */
+#define QUEUE_LOOPS(name, send_whole, receive_whole, send_chunk, receive_chunk)                                        \
+        LOOP_INLINE int name##_whole_send(struct worker *w, unsigned char *message) {                                  \
+                return queue_send_packet(w, message, w->size, 0, send_whole);                                          \
+        }                                                                                                              \
+        LOOP_INLINE int name##_whole_receive(struct worker *w, unsigned char **ret) {                                  \
+                return queue_receive_whole(w, ret, receive_whole);                                                     \
+        }                                                                                                              \
+        LOOP_INLINE int name##_chunks_send(struct worker *w, unsigned char *message) {                                 \
+                return queue_send_chunks(w, message, send_chunk);                                                      \
+        }                                                                                                              \
+        LOOP_INLINE int name##_chunks_receive(struct worker *w, unsigned char **ret) {                                 \
+                return queue_receive_chunks(w, ret, receive_chunk);                                                    \
+        }                                                                                                              \
+        static const struct channel name##_whole_channel = {.acquire = queue_acquire,                                  \
+                                                            .send = name##_whole_send,                                 \
+                                                            .receive = name##_whole_receive,                           \
+                                                            .release = loop_release_nothing};                          \
+        static const struct channel name##_chunks_channel = {.acquire = queue_acquire,                                 \
+                                                             .send = name##_chunks_send,                               \
+                                                             .receive = name##_chunks_receive,                         \
+                                                             .release = loop_release_nothing};                         \
+        TRANSPORT_LOOPS(name##_whole, name##_whole_channel);                                                           \
+        TRANSPORT_LOOPS(name##_chunks, name##_chunks_channel);                                                         \
+        static const struct transport_loops *name##_loops(const struct agent *a) {                                     \
+                return queues_chunked(a) ? &name##_chunks_loops : &name##_whole_loops;                                 \
+        }
+
 /* attach, detach and pages of struct transport_ops. */
 int queues_attach(struct worker *w);
 void queues_detach(struct worker *w);

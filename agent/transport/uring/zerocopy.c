@@ -57,14 +57,6 @@ static const char *register_pool(const struct worker *w, struct uring_zerocopy *
         return r == 0 ? NULL : r == -ENOMEM ? "RLIMIT_MEMLOCK is too small for the pool" : strerrordesc_np(-r);
 }
 
-static void enroll_file(struct uring_zerocopy *u) {
-        u->files_error = -io_uring_register_files(&u->ring, &u->fd, 1);
-        if (u->files_error == 0) {
-                u->fd = 0;
-                u->sqe_flags = IOSQE_FIXED_FILE;
-        }
-}
-
 static void settle(struct worker *w);
 
 int uring_zerocopy_new(struct worker *w, struct zerocopy *z, unsigned ends, struct uring_zerocopy **ret) {
@@ -83,7 +75,11 @@ int uring_zerocopy_new(struct worker *w, struct zerocopy *z, unsigned ends, stru
                                    "needs it");
         }
         u->fd = w->send_fd;
-        enroll_file(u);
+        u->files_error = -io_uring_register_files(&u->ring, &u->fd, 1);
+        if (u->files_error == 0) {
+                u->fd = 0;
+                u->sqe_flags = IOSQE_FIXED_FILE;
+        }
         u->unfixed = register_pool(w, u, z, ends);
         u->pool = z;
         w->to_settle = u;

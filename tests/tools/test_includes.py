@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: MIT
+"""tools/includes.py refuses an include that README's map does not allow."""
+
+import includes
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("path", "included"),
+    [
+        ("schema/json/json.c", "daemon/log.h"),
+        ("agent/os/procfs.c", "agent/base/wait.h"),
+        ("api/handle/read.c", "daemon/store/store.h"),
+        ("daemon/analysis/fit.c", "daemon/store/store.h"),
+        ("daemon/config.c", "daemon/host/hostfs.h"),
+        ("daemon/host/noise.c", "daemon/placement/placement.h"),
+        ("daemon/placement/pairs.c", "daemon/run/spawn.h"),
+        ("daemon/run/runner.c", "daemon/service/host.h"),
+        ("daemon/run/runner.c", "daemon/token.h"),
+        ("daemon/service/read.c", "api/api.h"),
+        ("daemon/store/runs.c", "daemon/host/hostfs.h"),
+        ("daemon/tune/tuning.c", "daemon/run/spawn.h"),
+        ("daemon/unlisted/new.c", "daemon/log.h"),
+    ],
+)
+def test_refused(path, included):
+    assert includes.fault(path, included)
+
+
+@pytest.mark.parametrize(
+    ("path", "included"),
+    [
+        ("daemon/main.c", "api/api.h"),
+        ("daemon/main.c", "daemon/run/scheduler.h"),
+        ("daemon/run/runner.c", "daemon/result/result.h"),
+        ("daemon/run/scheduler.h", "daemon/service/host.h"),
+        ("daemon/service/read.c", "daemon/service/cache.h"),
+        ("daemon/store/records.h", "daemon/analysis/order.h"),
+        ("daemon/store/runs.c", "schema/util.h"),
+    ],
+)
+def test_allowed(path, included):
+    assert includes.fault(path, included) is None
