@@ -537,3 +537,32 @@ def test_a_run_tells_its_costs(modules, result, expected):
     script = "const { resultFacts } = await import('/assets/run.js'); return Object.fromEntries(resultFacts(args[0]))"
     facts = modules.call(script, result)
     assert {term: facts[term] for term in ("CPU", "cost", "hop", "pipe overhead") if term in facts} == expected
+
+
+MENUS = """const { Ticks } = await import('/assets/ticks.js');
+    const ticks = new Ticks(77);
+    document.body.append(ticks.element);
+    const points = args[0].map((size) => ({ workload: 'stream', transport: 'pipe', message_size: size }));
+    ticks.update(points, []);
+    const menus = [...ticks.element.querySelectorAll('select[data-list=message_size]')];
+    const found = [menus.map((menu) => menu.options.length)];
+    for (const [side, value] of args[1]) {
+        menus[side].value = value;
+        menus[side].dispatchEvent(new Event('change', { bubbles: true }));
+        found.push([menus.map((menu) => menu.value), ticks.element.querySelector('a')?.textContent ?? null]);
+    }
+    ticks.element.remove();
+    const again = new Ticks(77);
+    again.update(points, []);
+    found.push([...again.element.querySelectorAll('select')].map((menu) => menu.value));
+    return found;"""
+
+
+def test_a_long_list_of_values_is_two_menus(modules):
+    """Of forty sizes none is left out, and each choice stays where it was made."""
+    sizes = [64 * (i + 1) for i in range(40)]
+    lengths, one, both, again = modules.call(MENUS, sizes, [[1, "2048"], [0, "128"]])
+    assert lengths == [len(sizes) + 1] * 2
+    assert one == [["", "2048"], None]
+    assert both == [["128", "2048"], "Compare 128 B and 2 KiB"]
+    assert again == ["128", "2048"]

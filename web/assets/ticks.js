@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What of an experiment is to be compared: two values of an axis, or the experiment with a baseline, each ticked in a
-// list. The ticks stand in the address.
+// list, or chosen from a menu where a list would be too long. The choice stands in the address.
 
 import { addressOf, chosen, choose } from './address.js';
 import { axesIn, wordOf } from './compare.js';
@@ -8,7 +8,7 @@ import { h, patch } from './dom.js';
 import { fieldTitle, fieldValue } from './format.js';
 
 const BASELINE = 'baseline'; /* the name of no axis */
-const VALUES = 32; /* in one list */
+const VALUES = 32; /* in a list of boxes; more are in menus */
 
 /* [list, value, value]: of one list alone. */
 function ticked() {
@@ -19,6 +19,9 @@ function ticked() {
         return { list: null, values: [] };
     }
 }
+
+/* What the menus of a list have. */
+const chosenIn = (group) => [...group.querySelectorAll('select')].map((menu) => menu.value).filter(Boolean);
 
 export class Ticks {
     constructor(id) {
@@ -37,7 +40,7 @@ export class Ticks {
         this.lists = [
             ...axes,
             { name: BASELINE, title: 'Baselines', options: baselines.map((name) => [name, name]) },
-        ].filter(({ name, options }) => options.length >= (name === BASELINE ? 1 : 2) && options.length <= VALUES);
+        ].filter(({ name, options }) => options.length >= (name === BASELINE ? 1 : 2));
         this.element.hidden = this.lists.length === 0;
         this.#draw();
     }
@@ -61,13 +64,38 @@ export class Ticks {
                     'fieldset',
                     { class: 'chips', data: { key: name } },
                     h('legend', { class: 'label', text: title }),
-                    options.map(([value, text]) => this.#box(name, value, text)),
+                    options.length > VALUES
+                        ? this.#menus(name, title, options)
+                        : options.map(([value, text]) => this.#box(name, value, text)),
                 ),
             ),
             h('p', { class: 'more' }, this.#link(list, values) ?? 'Tick two values of an axis, or a baseline.'),
         );
         for (const box of this.element.querySelectorAll('input'))
             box.checked = box.dataset.list === list && values.includes(box.value);
+        for (const group of this.element.querySelectorAll('fieldset')) {
+            const wanted = group.dataset.key === list ? values : [];
+            if (String(chosenIn(group).sort()) === String([...wanted].sort())) continue; /* each where it was chosen */
+            for (const [side, menu] of [...group.querySelectorAll('select')].entries()) menu.value = wanted[side] ?? '';
+        }
+    }
+
+    /* One for each side; a baseline is one alone. */
+    #menus(list, title, options) {
+        const labels = list === BASELINE ? ['Baseline'] : [`First ${title}`, `Second ${title}`];
+        const change = ({ target }) => {
+            const values = chosenIn(target.closest('fieldset'));
+            choose({ tick: values.length ? JSON.stringify([list, ...values]) : null });
+            this.#draw();
+        };
+        return labels.map((label) =>
+            h(
+                'select',
+                { 'aria-label': label, data: { list, key: label }, on: { change } },
+                h('option', { value: '', text: `${label} …` }),
+                options.map(([value, text]) => h('option', { value, text })),
+            ),
+        );
     }
 
     #box(list, value, text) {
