@@ -104,6 +104,22 @@ static int read_query(const struct request *q, struct comparison_query *ret, str
 
 /* ---- the answer ---- */
 
+/* What matters of it; the boot may be another. */
+static void put_changed(struct json_writer *w, const struct difference_list *list) {
+        json_put_key(w, "environment_changed");
+        json_array_begin(w);
+        for (size_t i = 0; i < list->n; i++) {
+                if (!list->items[i].unlike)
+                        continue;
+                json_object_begin(w);
+                json_member_string(w, "key", list->items[i].key);
+                json_member_raw(w, "first", list->items[i].values[SIDE_BASELINE]);
+                json_member_raw(w, "last", list->items[i].values[SIDE_CANDIDATE]);
+                json_object_end(w);
+        }
+        json_array_end(w);
+}
+
 static void put_experiment(struct json_writer *w, const struct comparison_answer *a, enum comparison_side side) {
         const struct comparison_experiment *e = &a->experiments[side];
         json_put_key(w, side_names[side]);
@@ -114,6 +130,7 @@ static void put_experiment(struct json_writer *w, const struct comparison_answer
         json_member_string(w, "version", e->version);
         json_member_time(w, "created_at", e->created_at);
         json_member_raw(w, "value", a->values[side]);
+        put_changed(w, &e->changed);
         json_object_end(w);
 }
 

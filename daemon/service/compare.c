@@ -219,30 +219,51 @@ static int load_sides(struct work *w, struct refusal *r) {
 
 /* ---- differences ---- */
 
-static int refuse_unlike(const struct work *w, struct refusal *r) {
-        const struct difference_list *list = &w->answer->environment;
-        char text[300];
-        size_t used = 0;
-        for (size_t i = 0; i < list->n && used < sizeof(text); i++)
+static bool are_alike(const struct difference_list *list) {
+        for (size_t i = 0; i < list->n; i++)
                 if (list->items[i].unlike)
-                        used += (size_t) snprintf(text + used, sizeof(text) - used, "%s%s (%.60s, %.60s)",
-                                                  used ? ", " : "", list->items[i].key,
-                                                  list->items[i].values[SIDE_BASELINE],
+                        return false;
+        return true;
+}
+
+/* "governor (performance, powersave)", as far as there is room. */
+static void list_unlike(const struct difference_list *list, char *ret, size_t size) {
+        size_t used = 0;
+        *ret = '\0';
+        for (size_t i = 0; i < list->n && used < size; i++)
+                if (list->items[i].unlike)
+                        used += (size_t) snprintf(ret + used, size - used, "%s%s (%.60s, %.60s)", used ? ", " : "",
+                                                  list->items[i].key, list->items[i].values[SIDE_BASELINE],
                                                   list->items[i].values[SIDE_CANDIDATE]);
+}
+
+static int refuse_unlike(const struct work *w, struct refusal *r) {
+        char text[300];
+        for (size_t side = 0; side < SIDE_COUNT; side++) {
+                const struct difference_list *changed = &w->answer->experiments[side].changed;
+                if (are_alike(changed))
+                        continue;
+                list_unlike(changed, text, sizeof(text));
+                return refuse(r, 409, "unlike-environments", "",
+                              "the environment of experiment %" PRId64
+                              " changed between its first run and its last in %s; force=true compares it all the same",
+                              w->ids[side], text);
+        }
+        list_unlike(&w->answer->environment, text, sizeof(text));
         return refuse(r, 409, "unlike-environments", "",
                       "the environments of experiments %" PRId64 " and %" PRId64
                       " differ in %s; force=true compares them all the same",
                       w->ids[SIDE_BASELINE], w->ids[SIDE_CANDIDATE], text);
 }
 
-/* Within one experiment, compares its first and its last run: both values were measured there, side by side. */
-static int differ_within(struct work *w, struct refusal *r) {
+/* Compares the first and the last run of an experiment. */
+static int differ_within(struct work *w, enum comparison_side side, struct difference_list *list, struct refusal *r) {
         _cleanup_free_ char *last = NULL;
-        const struct compared *st = &w->studies[SIDE_BASELINE];
+        const struct compared *st = &w->studies[side];
         int error = compared_last_environment(w->service, st->e.id, &last, r);
         if (error < 0)
                 return error;
-        error = difference_environments(st->environment_json, last, &w->answer->environment);
+        error = difference_environments(st->environment_json, last, list);
         return error < 0 ? fail(w, r, error) : 0;
 }
 
@@ -284,17 +305,21 @@ static int differ_between(struct work *w, struct refusal *r) {
                 error = difference_texts("ipclab_version", b->e.version, c->e.version, true, &a->environment);
         if (error == 0)
                 error = difference_specs(b->e.merged_json, c->e.merged_json, &a->settings);
-        return error < 0 ? fail(w, r, error) : 0;
+        if (error < 0)
+                return fail(w, r, error);
+        for (size_t side = 0; error == 0 && side < SIDE_COUNT; side++)
+                error = differ_within(w, (enum comparison_side) side, &a->experiments[side].changed, r);
+        return error;
 }
 
 static int take_differences(struct work *w, struct refusal *r) {
         struct comparison_answer *a = w->answer;
-        int error = w->axis ? differ_within(w, r) : differ_between(w, r);
+        /* both values of an axis were measured in one experiment, side by side */
+        int error = w->axis ? differ_within(w, SIDE_BASELINE, &a->environment, r) : differ_between(w, r);
         if (error < 0)
                 return error;
-        a->alike = true;
-        for (size_t i = 0; i < a->environment.n; i++)
-                a->alike = a->alike && !a->environment.items[i].unlike;
+        a->alike = are_alike(&a->environment) && are_alike(&a->experiments[SIDE_BASELINE].changed) &&
+                   are_alike(&a->experiments[SIDE_CANDIDATE].changed);
         a->forced = !a->alike && w->query->force;
         return a->alike || a->forced || w->axis ? 0 : refuse_unlike(w, r);
 }

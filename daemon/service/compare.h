@@ -71,6 +71,7 @@ struct comparison_experiment {
         char *version;
         const char *state; /* static */
         int64_t created_at;
+        struct difference_list changed; /* between its first run and its last; not within one experiment */
 };
 
 struct comparison_answer {

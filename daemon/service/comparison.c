@@ -44,6 +44,7 @@ void comparison_answer_free(void *payload) {
         for (size_t side = 0; side < SIDE_COUNT; side++) {
                 free(a->experiments[side].name);
                 free(a->experiments[side].version);
+                difference_list_deinit(&a->experiments[side].changed);
                 free(a->values[side]);
                 for (size_t i = 0; i < a->n_unmatched[side]; i++)
                         free(a->unmatched[side][i]);

@@ -109,7 +109,7 @@ class Stored:
                 result = json.loads(run["result"])
                 state, flags = adapt(json.loads(run["point"]), repetition, result) or ("done", [])
                 facts = json.loads(run["environment"])
-                facts["before"] |= environment or {}
+                facts["before"] |= (environment(repetition) if callable(environment) else environment) or {}
                 self.insert(
                     "runs",
                     values,

@@ -65,6 +65,13 @@ def known():
         },
         "failing": {"repetitions": 6, "adapt": failing},
         "restarted": {"repetitions": 12, "adapt": scaled(1, salt=4), "environment": {"boot_id": "another"}},
+        "updated": {
+            "repetitions": 12,
+            "adapt": scaled(1),
+            "environment": lambda repetition: (
+                {"kernel_release": "0.0.1", "boot_id": "another"} if repetition == 12 else {}
+            ),
+        },
         "kernel": {"repetitions": 12, "adapt": scaled(1), "environment": {"kernel_release": "0.0.1", "lsm": None}},
         "zero": {"repetitions": 6, "adapt": lambda point, repetition, result: result.update(cost_ns=0)},
         "many": {"repetitions": 61, "adapt": scaled(1), "points": lambda point: point["transport"] == "pipe"},
@@ -211,6 +218,19 @@ def test_unlike_environments_are_refused_unless_forced(known, compare):
     assert unlike["kernel_release"] and unlike.get("lsm") in (None, False)
     daemon.unix.refused("GET", target + "&force=false", 409, "unlike-environments")
     assert not compare("base", "same", "&force=true")["environment"]["forced"]
+
+
+def test_an_environment_that_changed_within_an_experiment_is_unlike(known, compare):
+    """Its first run is like those of the other side."""
+    daemon, ids = known
+    target = f"/compare?baseline={ids['base']}&candidate={ids['updated']}"
+    detail = daemon.unix.refused("GET", target, 409, "unlike-environments")["detail"]
+    assert f"experiment {ids['updated']} changed between its first run and its last in kernel_release" in detail
+    answer = compare("base", "updated", "&force=true")
+    assert answer["environment"] == {"alike": False, "forced": True, "differences": []}
+    assert answer["baseline"]["environment_changed"] == []
+    (changed,) = answer["candidate"]["environment_changed"]
+    assert (changed["key"], changed["last"]) == ("kernel_release", "0.0.1") and changed["first"] != "0.0.1"
 
 
 def test_settings_that_differ_are_listed(compare):

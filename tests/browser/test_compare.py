@@ -43,7 +43,7 @@ def side(size):
 def experiment(identity, name):
     created = "2026-01-31T12:00:00.000Z"
     about = {"experiment_id": identity, "name": name, "state": "done", "version": "0.1.0"}
-    return about | {"created_at": created, "value": None}
+    return about | {"created_at": created, "value": None, "environment_changed": []}
 
 
 ANSWER = {
@@ -105,6 +105,19 @@ def test_each_row_has_its_verdict_in_words(given, picture, width, scheme):
     assert page.run("return document.documentElement.scrollWidth") <= width
     assert violations(page) == []
     picture(f"compare-{width}-{scheme}")
+
+
+def test_an_environment_that_changed_within_one_of_them_is_named(given):
+    updated = copy.deepcopy(ANSWER)
+    updated["environment"] = {"alike": False, "forced": True, "differences": []}
+    updated["candidate"]["environment_changed"] = [{"key": "kernel_release", "first": "6.1", "last": "6.12"}]
+    page = given(**{"/compare": updated})
+    page.go("#/compare?baseline=1&candidate=2")
+    headline = "The environments differ: kernel release within the candidate"
+    page.wait(lambda: page.text("#environment-title") == headline, "the headline")
+    words = "Between the first and the last run of the candidate, kernel release changed from 6.1 to 6.12."
+    assert words in [one.text for one in page.all("#comparison .notice")]
+    assert violations(page) == []
 
 
 def test_unlike_environments_are_compared_only_when_forced(given, picture):

@@ -224,11 +224,17 @@ export const valueWords = (value) =>
           : String(value);
 
 /* The difference of the environments is the headline: what a verdict means depends on it. */
-function environment({ environment: { alike, forced: byForce, differences }, settings, axis }) {
+function environment({ environment: { alike, forced: byForce, differences }, settings, axis, ...sides }) {
     const unlike = differences.filter((one) => one.unlike);
+    const changed = ['baseline', 'candidate'].flatMap((side) =>
+        (sides[side]?.environment_changed ?? []).map(({ key, first, last }) => ({
+            key: `${key} within the ${side}`,
+            words: `Between the first and the last run of the ${side}, ${key.replaceAll('_', ' ')} changed from ${valueWords(first)} to ${valueWords(last)}.`,
+        })),
+    );
     const headline = alike
         ? 'Both were measured in the same environment'
-        : `The environments differ: ${unlike.map(({ key }) => key.replaceAll('_', ' ')).join(', ')}`;
+        : `The environments differ: ${[...unlike, ...changed].map(({ key }) => key.replaceAll('_', ' ')).join(', ')}`;
     const all = [...differences, ...(settings?.differences ?? [])];
     return h(
         'section',
@@ -239,6 +245,7 @@ function environment({ environment: { alike, forced: byForce, differences }, set
                 class: 'notice warn',
                 text: 'Compared all the same: a verdict below may be the environment’s.',
             }),
+        changed.map(({ words }) => h('p', { class: 'notice warn', text: words })),
         all.length === 0
             ? h('p', {
                   class: 'soft',
