@@ -369,7 +369,9 @@ static int conclude_watch(struct runner *r) {
         size_t n = 0;
         if (!r->watch)
                 return 0;
-        watch_end(r->watch, count_retransmits(r), longest_stop(r));
+        watch_end(r->watch, &(struct watch_report){.begin_ns = r->result.begin_ns,
+                                                   .retransmits = count_retransmits(r),
+                                                   .stopped_ns = longest_stop(r)});
         r->result.beside = watch_disturbance(r->watch);
         int e = watch_result(r->watch, &r->result.noise_json, r->flags.flags + r->flags.n_flags,
                              RUN_FLAGS_MAX - r->flags.n_flags, &n);

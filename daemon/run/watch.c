@@ -452,10 +452,14 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-void watch_end(struct watch *w, int64_t retransmits, int64_t stopped_ns) {
+void watch_end(struct watch *w, const struct watch_report *report) {
         int armed = SD_EVENT_OFF;
-        w->disturbance.retransmits = retransmits;
-        w->disturbance.stopped_ns = stopped_ns;
+        if (report->begin_ns) {
+                w->begin_ms += ((int64_t) report->begin_ns - (int64_t) w->begin_ns) / (int64_t) NSEC_PER_MSEC;
+                w->begin_ns = report->begin_ns;
+        }
+        w->disturbance.retransmits = report->retransmits;
+        w->disturbance.stopped_ns = report->stopped_ns;
         (void) sd_event_source_get_enabled(w->timer, &armed);
         (void) sd_event_source_set_enabled(w->timer, SD_EVENT_OFF);
         if (armed == SD_EVENT_OFF || !w->has_reading)

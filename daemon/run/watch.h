@@ -35,8 +35,15 @@ struct watch_order {
 int watch_new(struct watch **ret, const struct watch_order *order);
 /* The window begins so, on CLOCK_MONOTONIC, and lasts so long; 0: it ends with the number of messages. 0; -errno. */
 int watch_start(struct watch *w, uint64_t begin_ns, uint64_t duration_ns);
-/* The agents have reported: a window that had no planned end is over. The rest as in struct disturbance. */
-void watch_end(struct watch *w, int64_t retransmits, int64_t stopped_ns);
+/* What the agents have reported. */
+struct watch_report {
+        uint64_t begin_ns; /* when the window really began, which a count's is not known to before; 0: nothing was
+                              counted */
+        int64_t retransmits, stopped_ns; /* as in struct disturbance */
+};
+
+/* A window that had no planned end is over. */
+void watch_end(struct watch *w, const struct watch_report *report);
 /* After watch_end(). A JSON object, malloc()ed, and the flags that it gives, static, at most max. 0; -ENOMEM. */
 int watch_result(const struct watch *w, char **ret_json, const char **flags, size_t max, size_t *ret_n);
 /* The disturbances found so far; they live as long as the watch. */

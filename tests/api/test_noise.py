@@ -12,6 +12,7 @@ import socket
 import struct
 import threading
 import time
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -241,6 +242,17 @@ def test_a_stop_is_seen(daemon, unix, workload, transport):
         if "noisy:stopped" not in quiet["flags"]:
             break
     assert "noisy:stopped" not in quiet["flags"] and quiet["result"]["noise"]["stopped_ns"] == 0
+
+
+@pytest.mark.parametrize("window", [{"messages": 300_000}, {"duration_seconds": 1}])
+def test_it_begins_with_the_window(unix, window):
+    """That of a count begins when both ends have ended the warm-up, which no one knows before."""
+    spec = {"transport": "pipe", "message_size": 64, "warmup_seconds": 0.3} | window
+    (run,) = unix.items(f"/experiments/{unix.wait_final(unix.post(spec)['id'])['id']}/runs")
+    result = run["result"]
+    assert result["noise"]["begin_ns"] == result["begin_ns"]
+    begun = datetime.fromisoformat(result["begun_at"]).timestamp()
+    assert result["noise"]["begin_unix_ms"] / 1e3 == pytest.approx(begun, abs=1)
 
 
 SWAPPINESS = Path("/proc/sys/vm/swappiness")  # which a run that moves bytes does not feel
