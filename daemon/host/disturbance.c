@@ -183,10 +183,15 @@ static void judge_threads(const struct disturbance *d, const struct disturbance_
         }
 }
 
+/* Of several CPUs among which the threads move, those that idle lower their clocks, whatever the run does. */
+static bool has_frequency(const struct disturbance *d) {
+        return !d->run.roams || d->n_measured < 2;
+}
+
 static void add_frequencies(struct disturbance *d, const struct disturbance_reading *at) {
         for (size_t i = 0; i < d->run.n_cpus; i++) {
                 int64_t khz = at->frequency_khz[i];
-                if (khz <= 0 || !d->run.cpus[i].measured)
+                if (khz <= 0 || !d->run.cpus[i].measured || !has_frequency(d))
                         continue;
                 if (d->slowest_khz[i] < 0 || khz < d->slowest_khz[i])
                         d->slowest_khz[i] = khz;
@@ -360,7 +365,9 @@ static void put_frequencies(const struct disturbance *d, struct json_writer *w) 
         count_or_null(w, "slowest_khz", slowest);
         count_or_null(w, "fastest_khz", fastest);
         if (slowest < 0)
-                json_member_string(w, "frequency_reason", "the measured CPUs have no cpufreq/scaling_cur_freq");
+                json_member_string(w, "frequency_reason",
+                                   has_frequency(d) ? "the measured CPUs have no cpufreq/scaling_cur_freq"
+                                                    : "the agents may move among several CPUs, whose clocks differ");
 }
 
 static void put_threads_reason(const struct disturbance *d, struct json_writer *w) {

@@ -340,6 +340,16 @@ static void frequency_within_the_window(void) {
         CHECK_FLAGS(&w, "");
 }
 
+/* One of the CPUs among which the threads may move idles. */
+static void frequency_of_threads_that_move(void) {
+        struct window w;
+        window_init(&w);
+        w.run.roams = true;
+        for (size_t s = 0; s <= SECONDS; s++)
+                w.khz[s][1] = s == 2 ? 800000 : 3000000;
+        CHECK_FLAGS(&w, "");
+}
+
 static void counts_of_the_window(void) {
         struct window w;
         window_init(&w);
@@ -454,6 +464,7 @@ int main(void) {
         RUN(switches_and_delays_of_a_thread);
         RUN(the_daemon_on_a_measured_cpu);
         RUN(frequency_within_the_window);
+        RUN(frequency_of_threads_that_move);
         RUN(counts_of_the_window);
         RUN(cpus_that_come_and_go);
         RUN(the_result_has_each_second);
