@@ -168,9 +168,35 @@ static void draw_reason(struct answer *a, size_t which) {
         draft_end(&d);
 }
 
+static void draw_kneeless(struct answer *a) {
+        const struct kneeless *k = &a->kneeless;
+        char worst[PHRASE_MAX];
+        struct draft d;
+        if (k->n == 0)
+                return;
+        draft_begin(&d, a, FINDING_UNDECIDED, AXIS_MESSAGE_SIZE, k->rows, k->n);
+        d.f.reason = "fit";
+        draft_write(&d, "At which size half of the time is for the bytes cannot be said of %zu series of sizes",
+                    k->n_off + k->n_outside);
+        if (k->n_off > 0) {
+                phrase_share(k->residual, worst);
+                draft_write(&d, ". Of %zu the fitted time per message is off by %s at worst; more sizes would show why",
+                            k->n_off, worst);
+                draft_figure(&d, "residual", NULL, "ratio", k->residual);
+        }
+        if (k->n_outside > 0)
+                draft_write(&d,
+                            ". Of %zu that size is not among those that ran, or has no interval; smaller and larger "
+                            "sizes, or more runs, would decide",
+                            k->n_outside);
+        draft_write(&d, ".");
+        draft_end(&d);
+}
+
 void draw_doubts(struct answer *a) {
         if (a->collecting)
                 return;
+        draw_kneeless(a);
         for (enum axis_name axis = 0; axis < AXIS_COUNT; axis++)
                 for (enum judged j = 0; j < JUDGED_COUNT; j++)
                         if (a->doubts[axis][j].n > 0)

@@ -57,6 +57,11 @@ struct answer {
                 uint32_t runs_first, runs_needed; /* of the pair that takes the fewest, and the most */
                 double visible;                   /* the greatest; 0: none would have been seen */
         } doubts[AXIS_COUNT][JUDGED_COUNT];
+        struct kneeless { /* series of sizes without a knee */
+                uint32_t *rows;
+                size_t n, n_off, n_outside; /* rows; series whose fit is off; that have no knee among their sizes */
+                double residual;            /* of the worst fit */
+        } kneeless;
         struct findings *out;
         int error; /* the first one, sticky */
 };

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define BEST_WITHIN 0.05 /* of the best: the range that is reported */
 #define CLIFF 0.8        /* a step of the size that leaves at most this much of the throughput */
@@ -156,6 +157,20 @@ static void draw_knee(struct answer *a, const uint32_t *rows, size_t n, const st
         draft_end(&d);
 }
 
+static void note_kneeless(struct answer *a, const uint32_t *rows, size_t n, const struct fit *fit) {
+        struct kneeless *k = &a->kneeless;
+        uint32_t *more = reallocarray(k->rows, k->n + n, sizeof(*more));
+        if (!more) {
+                a->error = -ENOMEM;
+                return;
+        }
+        k->rows = more;
+        memcpy(more + k->n, rows, n * sizeof(*rows));
+        k->n += n;
+        k->residual = fmax(k->residual, fit->residual);
+        *(fit->residual > FIT_RESIDUAL_MOST ? &k->n_off : &k->n_outside) += 1;
+}
+
 static void knee_group(struct answer *a, const uint32_t *rows, size_t n) {
         size_t n_points = 0;
         struct fit fit;
@@ -174,6 +189,8 @@ static void knee_group(struct answer *a, const uint32_t *rows, size_t n) {
                         draw_knee(a, rows, n, &fit, &fit.pieces[i]);
                         return;
                 }
+        if (r == 0)
+                note_kneeless(a, rows, n, &fit);
 }
 
 /* ---- cliffs ---- */

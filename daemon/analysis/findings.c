@@ -390,6 +390,7 @@ static void answer_deinit(struct answer *a) {
         for (size_t i = 0; i < AXIS_COUNT; i++)
                 for (size_t j = 0; j < JUDGED_COUNT; j++)
                         free(a->doubts[i][j].rows);
+        free(a->kneeless.rows);
         findings_free(a->out);
 }
 

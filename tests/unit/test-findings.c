@@ -64,6 +64,13 @@ static bool says(const struct finding *f, const char *words) {
         return said;
 }
 
+static bool has_doubt(const struct findings *f, const char *reason) {
+        for (size_t i = 0; i < f->n; i++)
+                if (f->items[i].reason && strcmp(f->items[i].reason, reason) == 0)
+                        return true;
+        return false;
+}
+
 /* Whether a finding claims that something differs; that all are equal within the margin is no such claim. */
 static bool claims(const struct finding *f) {
         if (f->kind == FINDING_UNDECIDED)
@@ -200,6 +207,16 @@ static double kneed(const struct point *p) {
         return 1000 + 0.25 * (double) p->message_size;
 }
 
+/* All of the time is for the bytes, whatever the size. */
+static double proportional(const struct point *p) {
+        return 0.25 * (double) p->message_size;
+}
+
+/* No line, nor four pieces of one. */
+static double jagged(const struct point *p) {
+        return (p->message_size == 256 || p->message_size == 4096 ? 9 : 1) * (1000 + 0.01 * (double) p->message_size);
+}
+
 static void test_knee(void) {
         struct random random;
         unsigned found = 0;
@@ -219,6 +236,13 @@ static void test_knee(void) {
         CHECK(figure(nth(f, FINDING_KNEE, 0), "left_out_error"));
         CHECK(says(nth(f, FINDING_BEST_SIZE, 0), "64 KiB"));
         CHECK(!nth(f, FINDING_CLIFF, 0));
+        CHECK(!has_doubt(f, "fit"));
+        measure(&m, &random, proportional, NULL, NOISE, 0);
+        FINDINGS *flat = draw(&m);
+        CHECK(!nth(flat, FINDING_KNEE, 0) && has_doubt(flat, "fit"));
+        measure(&m, &random, jagged, NULL, NOISE, 0);
+        FINDINGS *off = draw(&m);
+        CHECK(!nth(off, FINDING_KNEE, 0) && has_doubt(off, "fit"));
 }
 
 /* A pipe overtakes a socket at 4000 bytes. */
@@ -309,13 +333,6 @@ static void test_scaling(void) {
 
 static double three(const struct point *p) {
         return p->transport == TRANSPORT_TCP ? 2000 : p->transport == TRANSPORT_UNIX_STREAM ? 1200 : 1000;
-}
-
-static bool has_doubt(const struct findings *f, const char *reason) {
-        for (size_t i = 0; i < f->n; i++)
-                if (f->items[i].reason && strcmp(f->items[i].reason, reason) == 0)
-                        return true;
-        return false;
 }
 
 static void test_ranking(void) {
