@@ -24,9 +24,6 @@ static int remember_request(struct db *db, int64_t experiment_id, const struct r
                       DB_INT(experiment_id), DB_TEXT(request->text));
 }
 
-/* By how much the block of a retried run grows with each retry: more than there are blocks without. */
-#define RETRY_BLOCKS 1000000
-
 /* The experiment has runs in the queue again; `change` is its newest. until_json as of struct extension. */
 static int queue_again(struct db *db, int64_t id, int64_t change, const char *until_json) {
         return db_run(db,

@@ -26,6 +26,9 @@ struct store {
 /* Takes the database from its user_version to n, each step in a transaction of its own. -EPROTONOSUPPORT above n. */
 int store_migrate(struct db *db, const struct migration *list, size_t n);
 
+/* By how much the block of a run that is made again grows each time: more than there are blocks without. */
+#define RETRY_BLOCKS 1000000
+
 /* Reserves n consecutive change numbers inside the transaction under way. */
 int store_reserve_changes(struct db *db, uint64_t n, int64_t *ret_first);
 /* Begins a transaction that writes, and reserves n change numbers in it. */

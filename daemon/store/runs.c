@@ -375,12 +375,41 @@ static int recover_leftover(struct db *db, const struct leftover *l, struct reco
         return requeue_leftover(db, l);
 }
 
+/* A block of which runs have ended goes on later, perhaps in another boot: the rest of it is a block of its own, as
+ * comparisons pair the runs of a block because the machine was the same for all of them. */
+static int split_block(struct db *db, int64_t id) {
+        static const char rest[] = "SELECT id FROM runs WHERE experiment_id = ? AND state = 'queued' AND block = "
+                                   "(SELECT block FROM runs WHERE experiment_id = ? AND state = 'queued' "
+                                   "ORDER BY position LIMIT 1) AND EXISTS (SELECT 1 FROM runs AS ended WHERE "
+                                   "ended.experiment_id = runs.experiment_id AND ended.block = runs.block AND "
+                                   "ended.state IN ('done', 'failed')) ORDER BY position LIMIT 1";
+        int64_t first, block, change, n;
+        int r = db_get(db, &first, rest, DB_INT(id), DB_INT(id));
+        if (r == 0)
+                r = db_get(db, &block, "SELECT block FROM runs WHERE id = ?", DB_INT(first));
+        if (r == 0)
+                r = db_get(db, &n,
+                           "SELECT max(position) - min(position) + 1 FROM runs WHERE experiment_id = ? AND "
+                           "state = 'queued' AND block = ?",
+                           DB_INT(id), DB_INT(block));
+        if (r == 0)
+                r = store_reserve_changes(db, (uint64_t) n, &change);
+        if (r == 0)
+                r = db_run(db,
+                           "UPDATE runs SET block = block + ?, change = ? + position - (SELECT position FROM runs "
+                           "WHERE id = ?) WHERE experiment_id = ? AND state = 'queued' AND block = ?",
+                           DB_INT(RETRY_BLOCKS), DB_INT(change), DB_INT(first), DB_INT(id), DB_INT(block));
+        return r == -ENOENT ? 0 : r;
+}
+
 /* Nothing is running now: an experiment with queued runs is queued again. */
 static int requeue_experiments(struct db *db) {
         int64_t id, change;
         int r;
         while ((r = db_get_one(db, &id, "SELECT id FROM experiments WHERE state = 'running' LIMIT 1")) == 0) {
-                r = store_reserve_changes(db, 1, &change);
+                r = split_block(db, id);
+                if (r == 0)
+                        r = store_reserve_changes(db, 1, &change);
                 if (r == 0)
                         r = db_run(db, "UPDATE experiments SET state = 'queued', change = ? WHERE id = ?",
                                    DB_INT(change), DB_INT(id));

@@ -871,6 +871,37 @@ static void test_three_attempts(void) {
         CHECK_INT(fixture_experiment_state(f.store, id), STATE_FAILED);
 }
 
+/* What is left of a block of which runs have ended is another block; a whole block stays one. */
+static void test_a_stop_splits_a_block(void) {
+        FIXTURE f;
+        int64_t id, before;
+        struct recovery recovery;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 3, 2, NULL, &id), 0);
+        CHECK_INT(db_run_script(f.store->db, "UPDATE runs SET block = 1 + position / 3"), 0);
+        for (int64_t done = 0; done < 2; done++) { /* the second of the first block, the first of the second one */
+                CHECK_INT(fixture_start(f.store), 1 + 3 * done);
+                if (done == 0) {
+                        CHECK_INT(fixture_finish(f.store, 1, STATE_DONE, NULL), 0);
+                        CHECK_INT(fixture_start(f.store), 2);
+                }
+                CHECK_INT(store_last_change(f.store, &before), 0);
+                CHECK_INT(fixture_reopen(&f), 0);
+                CHECK_INT(store_recover(f.store, &recovery), 0);
+                CHECK_UINT(recovery.requeued, 1);
+                CHECK_INT(number(&f, "SELECT block FROM runs WHERE id = 1"), 1);
+                CHECK_INT(number(&f, "SELECT count(*) FROM runs WHERE block = 1000001 AND id IN (2, 3)"), 2);
+                CHECK_INT(number(&f, "SELECT count(*) FROM runs WHERE block = 2 AND id > 3"), 3);
+                CHECK_INT(number(&f, "SELECT count(DISTINCT change) FROM runs"), 6);
+                if (done == 0)
+                        CHECK_INT(number(&f, "SELECT min(change) FROM runs WHERE id IN (2, 3)") > before, 1);
+                for (int64_t run = 2; done == 0 && run <= 3; run++) {
+                        CHECK_INT(fixture_start(f.store), run);
+                        CHECK_INT(fixture_finish(f.store, run, STATE_DONE, NULL), 0);
+                }
+        }
+}
+
 static void test_a_stop_does_not_count(void) {
         FIXTURE f;
         int64_t id;
@@ -938,6 +969,7 @@ int main(void) {
         RUN(test_add_in_portions);
         RUN(test_cancel_in_portions);
         RUN(test_three_attempts);
+        RUN(test_a_stop_splits_a_block);
         RUN(test_a_stop_does_not_count);
         RUN(test_recovery_of_nothing);
         return check_end();
