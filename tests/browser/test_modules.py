@@ -50,13 +50,17 @@ def modules(driver, daemon):
         ("pointLabel({transport: 'pipe', message_size: 4096, threads: 2})", "pipe · 4 KiB · 2 threads"),
         ("latencyKind('of_a_new_kind')", "of a new kind"),
         ("reasonFor({x: null, x_reason: 'no such counter'}, 'x')", "no such counter"),
+        ("factWords('smt', 'notsupported')", "none: each core has one thread"),
+        ("factWords('smt', 'on')", "on"),
+        ("factWords('swappiness', 60)", "60"),
     ],
 )
 def test_format(modules, call, expected):
     assert modules.call(f"const {{ {NAMES} }} = await import('/assets/format.js'); return {call}") == expected
 
 
-NAMES = "integer, figure, throughput, nanoseconds, size, duration, round, plural, pointLabel, reasonFor, latencyKind"
+NAMES = """integer, figure, throughput, nanoseconds, size, duration, round, plural, pointLabel, reasonFor, latencyKind,
+    factWords"""
 
 
 @pytest.mark.parametrize(

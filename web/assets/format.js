@@ -123,6 +123,18 @@ export function fieldValue(field, value) {
 
 const SETTINGS = new Set(['require', 'tune', 'transport_options']);
 
+/* The kernel's words that are no English, by fact. */
+const KERNEL_WORDS = {
+    smt: {
+        notsupported: 'none: each core has one thread',
+        notimplemented: 'not known to this kernel',
+        forceoff: 'off until the next boot',
+    },
+};
+
+/** A fact of the environment, as a reader has it. */
+export const factWords = (key, value) => KERNEL_WORDS[key]?.[value] ?? String(value);
+
 /** {smt: true, build: {commit: 'abc'}} → "smt on", "build.commit abc": what runs need of the host. */
 function requirements(require = {}) {
     return Object.entries(require).flatMap(([name, wanted]) => {

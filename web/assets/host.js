@@ -4,7 +4,7 @@
 import { get } from './api.js';
 import { fill, h, patch } from './dom.js';
 import { absent, factList, folded } from './facts.js';
-import { DASH, duration, plural, size } from './format.js';
+import { DASH, duration, factWords, plural, size } from './format.js';
 import { decisionCard, nowPanel, placesPanel, presetsPanel } from './home.js';
 import { quietPanel } from './quiet.js';
 import { status } from './status.js';
@@ -288,7 +288,7 @@ const TELLING = [
 function environmentFacts(environment) {
     const reasons = environment.reasons ?? {};
     const facts = (keys, owner) =>
-        factList(keys.map((key) => [key.replaceAll('_', ' '), leaf(owner[key], reasons[key])]));
+        factList(keys.map((key) => [key.replaceAll('_', ' '), leaf(owner[key], reasons[key], key)]));
     const nested = (key) =>
         environment[key] !== null && typeof environment[key] === 'object' && !Array.isArray(environment[key]);
     const listed = (key) => Array.isArray(environment[key]) && environment[key].some((one) => typeof one === 'object');
@@ -313,9 +313,9 @@ function environmentFacts(environment) {
     ];
 }
 
-function leaf(value, reason) {
+function leaf(value, reason, key) {
     if (value === null) return reason ? folded('not available', reason) : DASH;
     if (Array.isArray(value)) return value.join(', ') || DASH;
     if (typeof value === 'object') return h('code', { text: JSON.stringify(value) });
-    return typeof value === 'boolean' ? (value ? 'yes' : 'no') : String(value);
+    return typeof value === 'boolean' ? (value ? 'yes' : 'no') : factWords(key, value);
 }
