@@ -9,6 +9,7 @@ import json
 import random
 import re
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from bundles import SPEC, change, digest_of, fetch, known_experiments, send
@@ -178,6 +179,23 @@ def test_the_same_bundle_is_one_experiment(known, other):
     assert client.request("DELETE", f"/experiments/{first.json['id']}").status == 204
     third = send(client, packed)
     assert third.status == 201 and third.json["id"] > first.json["id"]
+
+
+def test_one_is_taken_in_at_a_time(known, other):
+    """What is refused while another one is under way is taken when it is sent again."""
+    daemon, ids = known
+    _, packed = fetch(daemon.client(), ids["real"], "?host=at%20once")
+    clients = [other.client() for _ in range(6)]
+    with ThreadPoolExecutor(len(clients)) as pool:
+        for _ in range(50):
+            answers = list(pool.map(lambda client: send(client, packed), clients))
+            if any(answer.status == 503 for answer in answers):
+                break
+    refused = [answer for answer in answers if answer.status == 503]
+    assert refused and {answer.status for answer in answers} <= {200, 201, 503}, answers
+    assert all("Another bundle is being taken in" in answer.json["detail"] for answer in refused)
+    assert all(int(answer.headers["Retry-After"]) > 0 for answer in refused)
+    assert send(clients[0], packed).status == 200
 
 
 def test_one_of_another_host_is_read_only(known, other):
