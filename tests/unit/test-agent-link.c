@@ -536,6 +536,19 @@ static void its_death_has_a_reason(void) {
 }
 
 /* Dismissed as it should be, and then not well: that is its failure too. */
+/* What it died of is known when its death is, and not when it can no longer be told to start. */
+static void its_death_before_the_start_has_a_reason(void) {
+        SCENE s;
+        CHECK(scene_open(&s, 0));
+        CHECK(go_to(&s, AGENT_READY));
+        CHECK_INT(kill(s.pid, SIGKILL), 0);
+        CHECK_INT(shutdown(s.control, SHUT_RDWR), 0);
+        CHECK_INT(agent_link_start(s.link, util_now_ns()), 0);
+        await_end(&s);
+        CHECK_UINT(s.received.failed, 1);
+        CHECK(strstr(s.received.words, "was killed by signal 9"));
+}
+
 static void leaving_badly_is_a_failure(void) {
         SCENE s;
         CHECK(scene_open(&s, 7) && go_to(&s, AGENT_REPORTED));
@@ -632,6 +645,7 @@ int main(void) {
         RUN(its_own_error_comes_first);
         RUN(the_fault_that_it_reports);
         RUN(its_death_has_a_reason);
+        RUN(its_death_before_the_start_has_a_reason);
         RUN(leaving_badly_is_a_failure);
         RUN(killed_it_only_ends);
         RUN(a_stopped_agent_is_named);
