@@ -40,12 +40,13 @@ int environment_to_json(const struct environment *e, char **ret);
  *      placement:shared-cpus, placement:shared-cores, placement:memory-elsewhere
  *                                                      flags of placement_resolve() (struct run_placement)
  *
- * Without pinning every CPU is a measured one. Flags that the run has already (found) are not listed again.
+ * Where an end is not pinned every CPU is a measured one. Flags that the run has already (found) are not listed again.
  */
 struct json_writer;
 struct flags_found {
         const char *const *flags;
         size_t n;
+        bool one_end; /* the workload has no second agent, which is not pinned either */
 };
 void environment_flags(const struct environment *before, const struct environment *after,
                        const struct run_placement *placement, const struct flags_found *found,

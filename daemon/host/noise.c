@@ -18,15 +18,16 @@
  * Timer ticks and IPIs do not count: they are there in every run, and a run's own wake-ups are IPIs. */
 #define DEVICE_INTERRUPTS_PER_SECOND 1000.0
 
-static bool is_measured(const struct run_placement *p, int cpu) {
-        bool pinned = false;
-        for (unsigned e = 0; e < END_COUNT; e++)
-                for (size_t i = 0; i < p->ends[e].n_cpus; i++) {
-                        pinned = true;
+/* An agent that is not pinned may be anywhere. */
+static bool is_measured(const struct run_placement *p, bool one_end, int cpu) {
+        for (unsigned e = 0; e < (one_end ? 1 : END_COUNT); e++) {
+                if (p->ends[e].n_cpus == 0)
+                        return true;
+                for (size_t i = 0; i < p->ends[e].n_cpus; i++)
                         if (p->ends[e].cpus[i] == cpu)
                                 return true;
-                }
-        return !pinned; /* unpinned agents may be anywhere, so everywhere counts */
+        }
+        return false;
 }
 
 static const struct cpu_state *state_of(const struct environment *e, int cpu) {
@@ -121,7 +122,7 @@ void environment_flags(const struct environment *before, const struct environmen
 
         for (size_t i = 0; i < before->n_cpus; i++) {
                 const struct cpu_state *b = &before->cpus[i], *a = state_of(after, b->id);
-                if (a && is_measured(placement, b->id))
+                if (a && is_measured(placement, found->one_end, b->id))
                         add_measured_cpu(&n, b, a);
                 cpus_changed |= !a;
         }

@@ -288,7 +288,10 @@ static int flags_list(struct scheduler *s, const struct run_verdict *v, const st
                 json_put_string(&w, "machine_state_changed");
         if (s->c.before && after)
                 environment_flags(s->c.before, after, &s->c.placement,
-                                  &(struct flags_found){.flags = v->flags, .n = v->n_flags}, &w);
+                                  &(struct flags_found){.flags = v->flags,
+                                                        .n = v->n_flags,
+                                                        .one_end = workload_agents(s->c.point.workload) == 1},
+                                  &w);
         json_array_end(&w);
         e = json_writer_steal(&w, ret, NULL);
         json_writer_deinit(&w);

@@ -147,13 +147,18 @@ static void what_one_snapshot_lacks_is_not_compared(void) {
         CHECK_FLAGS(&c, "[\"noisy:interrupts\",\"noisy:throttled\"]");
 }
 
-/* Either end's CPUs are measured ones, and no others. */
+/* Either end's CPUs are measured ones, and no others; one that is not pinned may be on any. */
 static void both_ends_are_measured(void) {
         int32_t none[] = {0}, one[] = {1};
         struct case_of_two c;
         init(&c);
         c.after.cpus[1].steal_ns = SECOND;
         c.placement.ends[END_FIRST] = (struct agent_placement){.cpus = none, .n_cpus = 1};
+        CHECK_FLAGS(&c, "[\"noisy:steal\"]");
+        c.found.one_end = true;
+        CHECK_FLAGS(&c, "[]");
+        c.found.one_end = false;
+        c.placement.ends[END_SECOND] = (struct agent_placement){.cpus = none, .n_cpus = 1};
         CHECK_FLAGS(&c, "[]");
         c.placement.ends[END_SECOND] = (struct agent_placement){.cpus = one, .n_cpus = 1};
         CHECK_FLAGS(&c, "[\"noisy:steal\"]");
