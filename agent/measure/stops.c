@@ -9,7 +9,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <time.h>
 #include <unistd.h>
+
+#define CLOCKS_NS (5 * NSEC_PER_MSEC) /* that CPU time may be ahead of the wall clock's */
 
 /* Nanoseconds that the thread has waited for a CPU since it began; -errno. */
 static int64_t read_waited(int fd) {
@@ -24,13 +29,21 @@ static int64_t read_waited(int fd) {
         return waited_ns <= INT64_MAX ? (int64_t) waited_ns : -ERANGE;
 }
 
+/* Of all threads of the process. */
+static uint64_t process_cpu_ns(void) {
+        struct timespec ts;
+        return clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts) < 0
+                       ? 0
+                       : (uint64_t) ts.tv_sec * NSEC_PER_SEC + (uint64_t) ts.tv_nsec;
+}
+
 static void give_up(struct stops *s, int error) {
         stops_end(s);
         s->fd = error;
 }
 
-void stops_begin(struct stops *s) {
-        *s = (struct stops){.fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)};
+void stops_begin(struct stops *s, uint32_t n_threads) {
+        *s = (struct stops){.fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC), .n_threads = n_threads};
         if (s->fd < 0)
                 s->fd = -errno;
 }
@@ -41,7 +54,7 @@ void stops_end(struct stops *s) {
         s->fd = -EBADF;
 }
 
-void stops_sleep(struct stops *s, uint64_t now_ns, uint64_t messages) {
+void stops_sleep(struct stops *s, uint64_t now_ns) {
         if (s->fd < 0)
                 return;
         int64_t waited = read_waited(s->fd);
@@ -51,25 +64,20 @@ void stops_sleep(struct stops *s, uint64_t now_ns, uint64_t messages) {
         }
         s->begin_ns = now_ns;
         s->waited_ns = (uint64_t) waited;
-        s->messages = messages;
+        s->cpu_ns = process_cpu_ns();
 }
 
-void stops_wake(struct stops *s, uint64_t due_ns, uint64_t now_ns, uint64_t messages, bool paced) {
-        if (s->fd < 0 || now_ns <= s->begin_ns)
+void stops_wake(struct stops *s, uint64_t due_ns, uint64_t now_ns) {
+        if (s->fd < 0 || now_ns < due_ns + STOP_LEAST_NS || due_ns < s->begin_ns)
                 return;
-        uint64_t late_ns = now_ns > due_ns ? now_ns - due_ns : 0, slept_ns = now_ns - s->begin_ns;
-        double moved = (double) (messages - s->messages);
-        if (late_ns < STOP_LEAST_NS) {
-                s->rate = moved / (double) slept_ns;
-                return;
-        }
         int64_t waited = read_waited(s->fd);
         if (waited < 0) {
                 give_up(s, (int) waited);
                 return;
         }
-        uint64_t for_cpu_ns = (uint64_t) waited - s->waited_ns;
-        bool went_on = !paced && s->rate > 0 && moved >= s->rate * ((double) slept_ns - (double) late_ns / 2);
+        uint64_t late_ns = now_ns - due_ns, for_cpu_ns = (uint64_t) waited - s->waited_ns;
+        uint64_t most_ns = s->n_threads * (due_ns - s->begin_ns + CLOCKS_NS);
+        bool went_on = process_cpu_ns() - s->cpu_ns > most_ns;
         if (late_ns >= for_cpu_ns + STOP_LEAST_NS && !went_on)
                 s->total_ns += late_ns - for_cpu_ns;
 }

@@ -381,9 +381,9 @@ static int wait_sample(struct sampler *s, struct watch *h, uint64_t begin_ns, ui
         for (;;) {
                 uint64_t now_ns = agent_now_ns(), part = sample_after(begin_ns, now_ns, interval);
                 uint64_t due_ns = part < until_ns ? part : until_ns;
-                stops_sleep(&h->stops, now_ns, progress(h->agent));
+                stops_sleep(&h->stops, now_ns);
                 int r = wait_moving(h, due_ns, interest);
-                stops_wake(&h->stops, due_ns, agent_now_ns(), progress(h->agent), h->agent->setup.rate > 0);
+                stops_wake(&h->stops, due_ns, agent_now_ns());
                 if (r || part >= until_ns)
                         return r;
                 r = sampler_part(s);
@@ -520,7 +520,7 @@ int phases_run(struct agent *a, uint64_t start_ns, struct window *ret) {
         int r = sampler_new(a, &s);
         if (r < 0)
                 return r;
-        stops_begin(&h->stops);
+        stops_begin(&h->stops, a->n_workers);
         r = a->setup.messages ? run_counted(a, s, h, start_ns, ret) : run_timed(a, s, h, start_ns, ret);
         a->peer_done = r == 0;
         ret->stopped_ns = h->stops.fd < 0 ? h->stops.fd : (int64_t) h->stops.total_ns;

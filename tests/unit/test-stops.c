@@ -8,75 +8,84 @@
 #include "tests/unit/check.h"
 
 #include <errno.h>
+#include <time.h>
 
 #define MS NSEC_PER_MSEC
 #define TENTH (100 * MS)
 
 struct nap {
-        uint64_t late_ns, moved; /* beyond its tenth of a second; messages in all of it */
+        uint64_t late_ns, cpu_ns; /* beyond its tenth of a second; CPU time used in all of it */
 };
 
-/* The total of these naps, which follow one in time that moved 1000 messages. */
-static uint64_t total_of(const struct nap *naps, size_t n, bool paced) {
-        struct stops s;
-        uint64_t now = NSEC_PER_SEC, messages = 5;
-        stops_begin(&s);
-        for (size_t i = 0; i <= n; i++) {
-                const struct nap *nap = i ? &naps[i - 1] : &(struct nap){0, 1000};
-                stops_sleep(&s, now, messages);
-                now += TENTH;
-                messages += nap->moved;
-                stops_wake(&s, now, now + nap->late_ns, messages, paced);
-                now += nap->late_ns;
-        }
-        stops_end(&s);
-        return s.fd == -EBADF ? s.total_ns : UINT64_MAX; /* else its clock could not be read */
+static void use_cpu(uint64_t ns) {
+        struct timespec ts = {0};
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+        uint64_t until = (uint64_t) ts.tv_sec * NSEC_PER_SEC + (uint64_t) ts.tv_nsec + ns;
+        while ((uint64_t) ts.tv_sec * NSEC_PER_SEC + (uint64_t) ts.tv_nsec < until)
+                clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
 }
 
+/* The total of these naps; UINT64_MAX: the time that it waits for a CPU could not be read. */
+static uint64_t total_of(const struct nap *naps, size_t n, uint32_t threads) {
+        struct stops s;
+        uint64_t now = NSEC_PER_SEC;
+        stops_begin(&s, threads);
+        for (size_t i = 0; i < n; i++) {
+                stops_sleep(&s, now);
+                use_cpu(naps[i].cpu_ns);
+                now += TENTH;
+                stops_wake(&s, now, now + naps[i].late_ns);
+                now += naps[i].late_ns;
+        }
+        stops_end(&s);
+        return s.fd == -EBADF ? s.total_ns : UINT64_MAX;
+}
+
+/* This thread may wait for a CPU while it uses it, which is taken off. */
 static void test_which_is_one(void) {
         static const struct {
                 struct nap nap;
-                bool paced;
-                uint64_t least_ns, most_ns;
+                uint32_t threads;
+                bool stop;
         } table[] = {
-                {{0, 1000}, false, 0, 0},
-                {{40 * MS, 0}, false, 0, 0},                  /* too short */
-                {{100 * MS, 10}, false, 90 * MS, 100 * MS},   /* nothing was moved */
-                {{100 * MS, 1100}, false, 90 * MS, 100 * MS}, /* what was moved came before it */
-                {{100 * MS, 2000}, false, 0, 0},              /* the workers went on */
-                {{100 * MS, 2000}, true, 90 * MS, 100 * MS},  /* they caught up */
-                {{NSEC_PER_SEC, 900}, false, 990 * MS, NSEC_PER_SEC},
+                {{0, 0}, 1, false},
+                {{49 * MS, 0}, 1, false},         /* too short */
+                {{500 * MS, 0}, 1, true},         /* nothing ran */
+                {{500 * MS, 60 * MS}, 1, true},   /* what ran did so before */
+                {{500 * MS, 160 * MS}, 1, false}, /* more than one thread can */
+                {{500 * MS, 160 * MS}, 2, true},  /* and less than two can */
+                {{10 * NSEC_PER_SEC, 60 * MS}, 1, true},
         };
         for (size_t i = 0; i < ELEMENTS(table); i++) {
-                uint64_t total = total_of(&table[i].nap, 1, table[i].paced);
-                if (total < table[i].least_ns || total > table[i].most_ns)
+                uint64_t total = total_of(&table[i].nap, 1, table[i].threads);
+                if ((total > 0) != table[i].stop || total > table[i].nap.late_ns)
                         CHECK_FAIL("case %zu: %" PRIu64 " ns", i, total);
         }
 }
 
 static void test_they_add_up(void) {
-        static const struct nap naps[] = {{100 * MS, 0}, {0, 1000}, {60 * MS, 0}, {0, 0}};
-        uint64_t total = total_of(naps, ELEMENTS(naps), false);
+        static const struct nap naps[] = {{100 * MS, 0}, {0, 0}, {60 * MS, 0}, {0, 0}};
+        uint64_t total = total_of(naps, ELEMENTS(naps), 1);
         CHECK(total >= 150 * MS && total <= 160 * MS);
 }
 
 /* An event that ends a sleep before its time makes it no stop. */
 static void test_woken_early(void) {
         struct stops s;
-        stops_begin(&s);
-        stops_sleep(&s, 1000, 0);
-        stops_wake(&s, TENTH, 500 * 1000, 7, false);
+        stops_begin(&s, 1);
+        stops_sleep(&s, 1000);
+        stops_wake(&s, TENTH, 500 * 1000);
         CHECK_UINT(s.total_ns, 0);
         stops_end(&s);
 }
 
 static void test_not_known(void) {
         struct stops s;
-        stops_begin(&s);
+        stops_begin(&s, 1);
         stops_end(&s);
         s.fd = -ENOENT;
-        stops_sleep(&s, 1000, 0);
-        stops_wake(&s, TENTH, 5 * TENTH, 0, false);
+        stops_sleep(&s, 1000);
+        stops_wake(&s, TENTH, 5 * TENTH);
         CHECK_UINT(s.total_ns, 0);
         CHECK_INT(s.fd, -ENOENT);
 }
