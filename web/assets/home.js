@@ -2,8 +2,8 @@
 // The first page's upper part: the running experiment and the queue, advice on which mechanism to use, and the presets.
 
 import { chosen, choose } from './address.js';
-import { get, post } from './api.js';
-import { fill, h, patch, svg } from './dom.js';
+import { get, post, token } from './api.js';
+import { fill, h, patch, setText, svg } from './dom.js';
 import { duration, nanoseconds, plural, pointLabel, size, splitFields, throughput } from './format.js';
 import { looks, markPath } from './marks.js';
 import { nameOf } from './list.js';
@@ -299,15 +299,27 @@ function adviceOf(advice, query, opened) {
             h(
                 'p',
                 { class: 'more' },
-                h('button', { type: 'button', id: 'settle', on: { click: settleIt } }, 'Measure now'),
+                h('button', { type: 'button', id: 'settle', on: { click: settleIt } }, measureNow(settle)),
             ),
     ];
+}
+
+/* "Measure now, 3 min", as soon as the time is known; a plan that cannot be had is refused with its reason when the
+ * button is pressed. */
+function measureNow(settle) {
+    const words = h('span', { text: 'Measure now' });
+    if (token.state === 'set')
+        void post('/experiments?dry_run=true', JSON.stringify(settle)).then(
+            ({ estimated_seconds: seconds }) => setText(words, `Measure now, ${duration(seconds)}`),
+            () => null,
+        );
+    return words;
 }
 
 function restsOn({ used, other_environment: others }, host) {
     const leftOut = others ? `; ${others} of another environment are left out` : '';
     const where = host === null ? 'this host in its present environment' : `host ${host} in its newest environment`;
-    return `From ${plural(used, 'experiment')} of ${where}${leftOut}. Bars: intervals; hollow: noisy or open.`;
+    return `From ${plural(used, 'experiment')} of ${where}${leftOut}. Bars: intervals; hollow: noisy, not steady or open.`;
 }
 
 /* Ranked dots with their intervals; a list with age and noise beside each. */
@@ -325,6 +337,7 @@ function ranking(items, format) {
             const notes = [
                 REASONS[item.reason] ?? item.reason?.replaceAll('-', ' '),
                 item.noisy && 'noisy',
+                item.unsteady && 'not steady',
                 `${duration(item.age_seconds)} ago`,
             ].filter(Boolean);
             return h(
