@@ -6,8 +6,8 @@
  * The calibration probe (schema/measure/probe.h) as a worker takes it, in its own thread, on its own CPU. The ends take
  * turns: first getpid and memcpy at the first end while the other sleeps, then at the second; then, together, the
  * hand-over of a cache line, the difference of their clocks, and the wake-ups. They synchronize in a page of shared
- * memory with a limit on every wait: an end that does not respond, or whose CPU others have, leaves the probe incomplete
- * and neither hangs nor fails the run.
+ * memory with a limit on every wait: an end that does not respond, or whose CPU others have, leaves the probe
+ * incomplete and neither hangs nor fails the run.
  *
  * Each end's part begins with some uncounted milliseconds, in which an idle CPU raises its clock.
  */
