@@ -301,7 +301,7 @@ def comparison_rows(document):
 def show_comparison(document):
     show_differences("the environments", document["environment"]["differences"])
     for side in ("baseline", "candidate"):
-        for one in document[side].get("environment_changed", []):
+        for one in document.get(side, {}).get("environment_changed", []):
             values = f"{json.dumps(one['first'])} → {json.dumps(one['last'])}"
             print(f"Between the first and the last run of the {side}, {one['key']} changed: {values}")
     if document["environment"]["forced"]:

@@ -301,6 +301,14 @@ def test_a_comparison_is_shown_row_by_row(made_up):
     ]
 
 
+def test_an_environment_that_changed_within_one_side_is_shown(made_up):
+    changed = [{"key": "kernel_release", "first": "6.1", "last": "6.12"}]
+    sides = {"baseline": {"environment_changed": []}, "candidate": {"environment_changed": changed}}
+    shown, _, _ = made_up({"/compare": COMPARISON | sides}, "compare", "12", "15", "--force")
+    words = 'Between the first and the last run of the candidate, kernel_release changed: "6.1" → "6.12"'
+    assert shown.splitlines()[2] == words
+
+
 def test_two_values_of_an_axis_are_compared_in_the_words_of_the_api(made_up):
     arguments = ("compare", "--experiment", "12", "--axis", "transport", "pipe", "unix-stream")
     _, requests, _ = made_up({"/compare": COMPARISON}, *arguments)
