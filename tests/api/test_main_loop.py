@@ -102,7 +102,9 @@ def submit_large_specs(daemon):
 def fill_a_runs_directory(daemon):
     """As a process of the agents' user could, were it not kept from that; the run ends then."""
     (running,) = daemon.unix.get("/experiments?state=running")["items"]
-    (directory,) = (daemon.runtime / "runs").iterdir()
+    found = []
+    wait_until(lambda: found.extend((daemon.runtime / "runs").iterdir()) or found)
+    (directory,) = found
     for number in range(FILES):
         (directory / str(number)).touch()
     daemon.unix.request("POST", f"/experiments/{running['id']}/cancel")
