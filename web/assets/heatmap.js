@@ -5,10 +5,10 @@
 import { choices, chosen, choose } from './address.js';
 import { Cell } from './cell.js';
 import { $, h, patch, setText, svg } from './dom.js';
-import { exportButtons } from './export.js';
 import { figuresOf } from './figure-data.js';
 import { fieldTitle, fieldValue, figure, plural, splitFields } from './format.js';
 import { borderOf, kindsOf, pairOf, placesOf } from './pairs.js';
+import { Panel } from './panel.js';
 import { extent } from './scales.js';
 
 const GAPS = { package: 10, node: 6, cache: 3 };
@@ -22,43 +22,23 @@ const TITLES = { cpu: 'CPU', node: 'Node' };
 const BY = { cpu: 'CPU by CPU', node: 'node by node' };
 const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
 
-export class HeatMap {
+export class HeatMap extends Panel {
     /** `topology` as the API has it; `settings()`: the line that an exported picture carries. */
     constructor(topology, settings) {
-        Object.assign(this, { topology, settings, at: null });
-        this.heading = h('h2', { id: 'heatmap-title' });
-        this.controls = h('div', { class: 'panel-tools' });
-        this.readout = h('p', { class: 'readout', text: '\u00a0' });
-        this.canvas = h('div', { class: 'drawing', on: { keydown: (event) => this.#key(event) } });
-        this.note = h('p', { class: 'hint' });
-        this.cell = new Cell(() => this.#choose(null));
-        this.element = h(
-            'section',
-            { class: 'panel figure', id: 'heatmap', 'aria-labelledby': 'heatmap-title', hidden: true },
-            h('div', { class: 'panel-head' }, this.heading, this.controls),
-            h('div', { class: 'beside' }, h('div', {}, this.readout, this.canvas, this.note), this.cell.element),
-        );
-        this.frame = 0;
-        this.observer = new ResizeObserver(() => this.canvas.clientWidth !== this.width && this.#soon());
-        this.observer.observe(this.canvas);
-    }
-
-    #soon() {
-        this.frame ||= requestAnimationFrame(() => {
-            this.frame = 0;
-            this.#draw();
-        });
+        const cell = new Cell(() => this.#choose(null));
+        super('heatmap', { focusable: false, beside: cell.element });
+        Object.assign(this, { topology, settings, cell, at: null });
+        this.element.hidden = true;
     }
 
     destroy() {
-        cancelAnimationFrame(this.frame);
-        this.observer.disconnect();
+        super.destroy();
         this.cell.destroy();
     }
 
     update(rows) {
         this.rows = rows;
-        this.#draw();
+        this.draw();
     }
 
     #choice() {
@@ -81,7 +61,7 @@ export class HeatMap {
         return { kinds, kind, figures, what, pins, rows };
     }
 
-    #draw() {
+    draw() {
         const choice = this.rows ? this.#choice() : null;
         this.element.hidden = !choice;
         if (!choice) return;
@@ -131,7 +111,7 @@ export class HeatMap {
                         on: {
                             change: (event) => {
                                 choose({ [name]: event.target.value });
-                                this.#draw();
+                                this.draw();
                             },
                         },
                     },
@@ -141,11 +121,10 @@ export class HeatMap {
         patch(
             this.controls,
             given.map(select),
-            exportButtons({
-                title: () => this.heading.textContent,
-                drawing: () => this.canvas.firstChild,
-                words: () => [this.settings(), this.note.textContent],
-            }),
+            this.exports(
+                () => this.heading.textContent,
+                () => [this.settings(), this.note.textContent],
+            ),
         );
         for (const [name, , , value] of given) $(`heatmap-${name}`).value = value;
     }
@@ -374,7 +353,7 @@ export class HeatMap {
     #choose(key) {
         choose({ cell: key !== null && chosen('cell') !== key ? key : null });
         if (key !== null) this.at = key;
-        this.#draw();
+        this.draw();
     }
 
     #focused(key) {
@@ -385,7 +364,7 @@ export class HeatMap {
             .forEach((one) => one.setAttribute('tabindex', one.dataset.at === key ? '0' : '-1'));
     }
 
-    #key(event) {
+    key(event) {
         const { at } = event.target.closest?.('.cell')?.dataset ?? {};
         if (!at) return;
         if (event.key === 'Enter' || event.key === ' ') {

@@ -9,26 +9,27 @@ const STEPS = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity };
 
 /** A drawing derives from it, and has draw(), which may set `width` to that of the canvas; key(event), press(event). */
 export class Panel {
-    /** `legend`: an element between the drawing and its note. */
-    constructor(id, { title = '', level = 'h2', legend = null } = {}) {
+    /**
+     * `legend`: an element between the drawing and its note; `beside`: one at its side. A drawing is a picture that takes
+     * the focus, unless it is not `focusable`, as its marks take it themselves.
+     */
+    constructor(id, { title = '', level = 'h2', legend = null, beside = null, focusable = true } = {}) {
         this.heading = h(level, { id: `${id}-title`, text: title });
         this.controls = h('div', { class: 'panel-tools' });
         this.readout = h('p', { class: 'readout', text: '\u00a0' });
         this.canvas = h('div', {
             class: 'drawing',
-            role: 'img',
-            tabindex: '0',
+            role: focusable && 'img',
+            tabindex: focusable && '0',
             on: { keydown: (event) => this.key(event), click: (event) => this.press?.(event) },
         });
         this.note = h('p', { class: 'hint' });
+        const drawn = [this.readout, this.canvas, legend, this.note];
         this.element = h(
             'section',
             { class: 'panel figure', id, 'aria-labelledby': `${id}-title` },
             h('div', { class: 'panel-head' }, this.heading, this.controls),
-            this.readout,
-            this.canvas,
-            legend,
-            this.note,
+            beside ? h('div', { class: 'beside' }, h('div', {}, drawn), beside) : drawn,
         );
         this.frame = 0;
         this.observer = new ResizeObserver(() => this.canvas.clientWidth !== this.width && this.soon());
