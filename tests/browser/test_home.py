@@ -119,6 +119,28 @@ def test_a_newcomer_is_advised_which_mechanism(driver, signed, daemon, picture, 
         answers.remove()
 
 
+@pytest.mark.parametrize(
+    ("items", "words"),
+    [
+        ([], "Nothing is known of this yet."),
+        ([item("pipe", "excluded", 9300, 7200)], "Nothing that was measured is known to keep the limits."),
+        (
+            [item("pipe", "open", 9300, 7200, reason="interpolated")],
+            "This size was not measured: the values are interpolated from other sizes.",
+        ),
+    ],
+)
+def test_advice_without_a_best_is_in_the_cards_words(driver, signed, items, words):
+    advice = ADVICE | {"sentence": "pingpong, 4 KiB, 1 thread, same-node: no best", "items": items, "settle": None}
+    answers = Answers(driver, {"/advice": []}, **{"/advice": advice})
+    try:
+        driver.refresh()
+        signed.wait_for("#ask").click()
+        signed.wait(lambda: signed.text("#advice .advice") == words, words)
+    finally:
+        answers.remove()
+
+
 def test_a_size_of_the_address_stands_in_the_question(driver, signed):
     answers = Answers(driver, {"/advice": []}, **{"/advice": ADVICE})
     try:

@@ -260,10 +260,13 @@ const mechanismsOf = (items) => {
     return ({ point }) => pointLabel(point, varying.length ? varying : ['transport']);
 };
 
-/** The best mechanism and how the others stand, in the card's words; the server's sentence where there is no best. */
-export function adviceWords({ sentence, items }, want) {
+/** The best mechanism and how the others stand, or why there is no best: in the card's words. */
+export function adviceWords({ items }, want) {
     const best = items.find(({ standing }) => standing === 'best');
-    if (!best) return sentence;
+    if (!items.length) return 'Nothing is known of this yet.';
+    if (items.every(({ standing }) => standing === 'excluded'))
+        return 'Nothing that was measured is known to keep the limits.';
+    if (!best) return 'This size was not measured: the values are interpolated from other sizes.';
     const format = FORMATS[want];
     const interval = best.interval && ` (${format(best.interval.low)} to ${format(best.interval.high)})`;
     const others = Object.entries(STANDINGS)
