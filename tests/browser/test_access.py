@@ -142,3 +142,15 @@ def test_nothing_is_cut_off_on_a_narrow_screen(page, measured, picture, width):
         assert page.run("return document.documentElement.scrollWidth") <= width, fragment
         picture(f"narrow-{width}-{fragment.strip('#/').replace('/', '-') or 'list'}")
     assert page.find(".back").is_displayed() == (width < 800)
+
+
+def test_the_bar_of_a_telephone_is_one_row(page):
+    page.size(360, 780)
+    page.run("sessionStorage.setItem('ipclab.token', 'a token')")
+    page.driver.refresh()
+    page.wait(lambda: page.text("#token-button") == "Token set", "the widest words")
+    middles = """return [...document.querySelectorAll('.bar > :is(.brand, .button, button)')].map((one) => {
+        const { top, bottom } = one.getBoundingClientRect();
+        return Math.round((top + bottom) / 2);
+    })"""
+    page.wait(lambda: len(set(page.run(middles))) == 1, "one row")
