@@ -189,6 +189,7 @@ static const struct bundle_field noise[] = {
         COUNT("ksoftirqd_ns"),
         NUMBER("slowest_khz"),
         NUMBER("fastest_khz"),
+        PLAIN("frequency_source"),
         COUNT("seconds_total"),
         COUNT("seconds_flagged"),
         OBJECT("seconds", second),

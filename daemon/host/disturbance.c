@@ -364,10 +364,17 @@ static void put_frequencies(const struct disturbance *d, struct json_writer *w) 
         }
         count_or_null(w, "slowest_khz", slowest);
         count_or_null(w, "fastest_khz", fastest);
-        if (slowest < 0)
+        if (slowest >= 0)
+                json_member_string(w, "frequency_source", d->run.frequency_source);
+        else if (!has_frequency(d))
                 json_member_string(w, "frequency_reason",
-                                   has_frequency(d) ? "the measured CPUs have no cpufreq/scaling_cur_freq"
-                                                    : "the agents may move among several CPUs, whose clocks differ");
+                                   "the agents may move among several CPUs, whose clocks differ");
+        else
+                json_member_string(
+                        w, "frequency_reason",
+                        d->run.frequency_source
+                                ? "the window was over before the clocks of the measured CPUs were known"
+                                : "the measured CPUs have neither APERF and MPERF nor cpufreq/scaling_cur_freq");
 }
 
 static void put_threads_reason(const struct disturbance *d, struct json_writer *w) {

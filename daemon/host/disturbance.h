@@ -53,6 +53,7 @@ struct disturbance_cpu {
 /* Properties of the run that the caller knows before its window begins. */
 struct disturbance_run {
         enum cpu_time_source source;
+        const char *frequency_source;       /* as cpu_frequency_source() */
         const struct disturbance_cpu *cpus; /* all that are online, ascending; must outlive the object */
         size_t n_cpus;
         size_t n_threads;     /* that are observed one by one; 0: none */
@@ -69,7 +70,7 @@ struct disturbance_reading {
         uint64_t at_ns;         /* CLOCK_MONOTONIC */
         struct cpu_times *cpus; /* n_cpus */
         int64_t *own_ns;        /* n_cpus: the agents' CPU time on each; not where they roam */
-        int64_t *frequency_khz; /* n_cpus */
+        int64_t *frequency_khz; /* n_cpus: at this moment, or on average since the reading before */
         int64_t *ksoftirqd_ns;  /* n_cpus: CPU time of the thread that runs a CPU's softirqs when they are many */
         int64_t *involuntary, *delay_ns; /* n_threads; -1 also of one that has no measured CPU to itself */
         int64_t own_total_ns;            /* the agents' CPU time */

@@ -18,6 +18,7 @@
 
 #include "daemon/run/watch.h"
 
+#include "daemon/host/cpu-frequency.h"
 #include "daemon/host/hostfs.h"
 #include "daemon/log.h"
 #include "daemon/run/affinity.h"
@@ -63,8 +64,9 @@ struct watch {
         struct disturbance_cpu *cpus;
         int *ids;
         size_t n_cpus;
-        int *frequency_fds; /* n_cpus; -1 */
-        int *ksoftirqd_fds; /* likewise: schedstat of the CPU's thread */
+        struct cpu_frequency *frequencies; /* n_cpus */
+        const char *frequency_source;      /* NULL: none */
+        int *ksoftirqd_fds;                /* n_cpus: schedstat of the CPU's thread; -1 */
         struct watched_process processes[PROCESSES_MAX];
         size_t n_processes;
         struct watched_thread threads[THREADS_MAX];
@@ -135,20 +137,23 @@ static int list_cpus(struct watch *w) {
         const struct topology *t = w->order.topology;
         w->cpus = calloc(t->n_cpus, sizeof(*w->cpus));
         w->ids = calloc(t->n_cpus, sizeof(*w->ids));
-        w->frequency_fds = calloc(t->n_cpus, sizeof(*w->frequency_fds));
+        w->frequencies = calloc(t->n_cpus, sizeof(*w->frequencies));
         w->ksoftirqd_fds = calloc(t->n_cpus, sizeof(*w->ksoftirqd_fds));
-        if (!w->cpus || !w->ids || !w->frequency_fds || !w->ksoftirqd_fds)
+        if (!w->cpus || !w->ids || !w->frequencies || !w->ksoftirqd_fds)
                 return -ENOMEM;
+        struct cpu_frequency_pmu pmu;
+        bool counted = cpu_frequency_pmu("", &pmu) == 0;
         for (size_t i = 0; i < t->n_cpus; i++) {
                 const struct topology_cpu *cpu = &t->cpus[i];
                 if (!cpu->online)
                         continue;
                 bool measured = is_measured(&w->order, cpu->id);
                 w->ids[w->n_cpus] = cpu->id;
-                w->frequency_fds[w->n_cpus] =
-                        measured
-                                ? open_file(AT_FDCWD, "/sys/devices/system/cpu/cpu%d/cpufreq/scaling_cur_freq", cpu->id)
-                                : -1;
+                w->frequencies[w->n_cpus] = CPU_FREQUENCY_NONE;
+                if (measured)
+                        cpu_frequency_open(&w->frequencies[w->n_cpus], cpu->id, counted ? &pmu : NULL);
+                if (!w->frequency_source)
+                        w->frequency_source = cpu_frequency_source(&w->frequencies[w->n_cpus]);
                 w->ksoftirqd_fds[w->n_cpus] = -1;
                 w->cpus[w->n_cpus++] = (struct disturbance_cpu){
                         .id = cpu->id,
@@ -394,8 +399,7 @@ static int take(struct watch *w, struct disturbance_reading *to) {
         to->own_total_ns = to->own_measured_ns = 0;
         memset(to->own_ns, 0, w->n_cpus * sizeof(*to->own_ns));
         for (size_t i = 0; i < w->n_cpus; i++)
-                to->frequency_khz[i] =
-                        read_file(w->frequency_fds[i], text, sizeof(text)) > 0 ? strtol(text, NULL, 10) : -1;
+                to->frequency_khz[i] = cpu_frequency_read(&w->frequencies[i]);
         to->throttled = sum_of(w->group_fds, w->n_groups, "nr_throttled ");
         for (size_t i = 0; i < w->n_threads; i++)
                 read_thread(&w->threads[i], to, i);
@@ -526,6 +530,7 @@ static int prepare(struct watch *w) {
         open_groups(w);
         const struct disturbance_run run = {
                 .source = w->time.source,
+                .frequency_source = w->frequency_source,
                 .cpus = w->cpus,
                 .n_cpus = w->n_cpus,
                 .n_threads = w->n_threads,
@@ -619,7 +624,7 @@ void watch_free(struct watch *w) {
         for (size_t i = 0; i < w->n_groups; i++)
                 util_close(w->group_fds[i]);
         for (size_t i = 0; i < w->n_cpus; i++) {
-                util_close(w->frequency_fds[i]);
+                cpu_frequency_close(&w->frequencies[i]);
                 util_close(w->ksoftirqd_fds[i]);
         }
         for (size_t i = 0; i < ELEMENTS(w->readings); i++) {
@@ -632,7 +637,7 @@ void watch_free(struct watch *w) {
         }
         free(w->cpus);
         free(w->ids);
-        free(w->frequency_fds);
+        free(w->frequencies);
         free(w->ksoftirqd_fds);
         free(w);
 }

@@ -47,6 +47,17 @@ static int open_one(enum perf_event event, enum perf_mode mode, pid_t tid, int l
         return fd < 0 ? -errno : (int) fd;
 }
 
+int perf_open_cpu(int cpu, uint32_t type, uint64_t config, int leader) {
+        struct perf_event_attr attr = {
+                .size = sizeof(attr),
+                .type = type,
+                .config = config,
+                .read_format = PERF_FORMAT_GROUP,
+        };
+        long fd = syscall(SYS_perf_event_open, &attr, -1, cpu, leader, (unsigned long) PERF_FLAG_FD_CLOEXEC);
+        return fd < 0 ? -errno : (int) fd;
+}
+
 /* A group of cycles and instructions for each mode: where the kernel multiplexes, their ratio is of the same slices of
  * time. A group of all events would not fit the PMU, and would then never count. */
 static void kernel_open(void *userdata, pid_t tid, struct perf_handles *ret) {

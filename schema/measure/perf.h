@@ -3,7 +3,7 @@
 #define IPCLAB_SCHEMA_PERF_H
 
 /*
- * Hardware counters of one thread, by perf_event_open(2). perf.c is the only file that knows that call. Events are
+ * Hardware counters of one thread, by perf_event_open(2). perf.c is the only file that knows that call. They are
  * opened twice, for user and for kernel mode, so that the two are known apart; an event that the machine or its
  * settings do not provide is null with the reason beside it. An event that the kernel multiplexed is scaled by
  * enabled/running time, and the fraction is reported. Where CPUs have cores of several types, a generic event is of one
@@ -63,6 +63,9 @@ struct perf_source {
 };
 /* Opens with the caller's own privileges. Its read and close also take descriptors that were received. */
 extern const struct perf_source perf_source_kernel;
+/* Opens an event of whatever runs on a CPU, which counts from then on. leader: that of its group, which is read as a
+ * whole: the number of events and each value, as u64; -1: it leads one. The descriptor; -errno. */
+int perf_open_cpu(int cpu, uint32_t type, uint64_t config, int leader);
 /* Has nothing: where counting would change what is measured. */
 extern const struct perf_source perf_source_none;
 

@@ -324,6 +324,16 @@ static void the_daemon_on_a_measured_cpu(void) {
         }
 }
 
+static void json_of(const struct disturbance *d, char **ret) {
+        struct json_writer j;
+        json_writer_init(&j);
+        json_object_begin(&j);
+        disturbance_put(d, &j);
+        json_object_end(&j);
+        CHECK_INT(json_writer_steal(&j, ret, NULL), 0);
+        json_writer_deinit(&j);
+}
+
 /* Up and down again within the window: both ends are alike. */
 static void frequency_within_the_window(void) {
         for (int64_t khz = 2850000; khz >= 2849000; khz -= 1000) {
@@ -338,6 +348,27 @@ static void frequency_within_the_window(void) {
         for (size_t s = 0; s <= SECONDS; s++)
                 w.khz[s][0] = s == 2 ? 800000 : 3000000; /* not measured */
         CHECK_FLAGS(&w, "");
+}
+
+/* Nothing to read them from; counters that say nothing before the window is over; counters. */
+static void where_frequencies_are_from(void) {
+        static const char *const wants[] = {
+                "\"fastest_khz\":null,\"frequency_reason\":\"the measured CPUs have neither APERF and MPERF nor",
+                "\"fastest_khz\":null,\"frequency_reason\":\"the window was over before the clocks",
+                "\"slowest_khz\":2999000,\"fastest_khz\":3000000,\"frequency_source\":\"aperf-mperf\"",
+        };
+        for (size_t known = 0; known < ELEMENTS(wants); known++) {
+                struct window w;
+                _cleanup_free_ char *text = NULL;
+                window_init(&w);
+                w.run.frequency_source = known > 0 ? "aperf-mperf" : NULL;
+                for (size_t s = 1; s <= SECONDS && known == 2; s++)
+                        w.khz[s][1] = s == 2 ? 2999000 : 3000000;
+                CHECK_INT(judge(&w), 0);
+                json_of(&w.d, &text);
+                CHECK(text && strstr(text, wants[known]));
+                disturbance_deinit(&w.d);
+        }
 }
 
 /* One of the CPUs among which the threads may move idles. */
@@ -379,16 +410,6 @@ static void cpus_that_come_and_go(void) {
         for (size_t s = 3; s <= SECONDS; s++)
                 w.times[s][3].run_ns = 900 * MS * (int64_t) (s - 3);
         CHECK_FLAGS(&w, "");
-}
-
-static void json_of(const struct disturbance *d, char **ret) {
-        struct json_writer j;
-        json_writer_init(&j);
-        json_object_begin(&j);
-        disturbance_put(d, &j);
-        json_object_end(&j);
-        CHECK_INT(json_writer_steal(&j, ret, NULL), 0);
-        json_writer_deinit(&j);
 }
 
 static void the_result_has_each_second(void) {
@@ -464,6 +485,7 @@ int main(void) {
         RUN(switches_and_delays_of_a_thread);
         RUN(the_daemon_on_a_measured_cpu);
         RUN(frequency_within_the_window);
+        RUN(where_frequencies_are_from);
         RUN(frequency_of_threads_that_move);
         RUN(counts_of_the_window);
         RUN(cpus_that_come_and_go);
