@@ -11,7 +11,6 @@
 #include "schema/spec/axes.h"
 #include "schema/util.h"
 
-#include <math.h>
 #include <string.h>
 
 /* ---- JSON ---- */
@@ -170,27 +169,39 @@ static void put_kind(struct text *t, const struct findings *f, enum finding_kind
         }
 }
 
-/* The text of a table's cell. */
-static void put_number(struct text *t, double value, const char *unit) {
-        text_printf(t, fabs(value) >= 1000 ? "%.0f %s" : "%.4g %s", value, unit);
+void findings_put_figure(struct text *t, const struct study_answer *a) {
+        if (!a->has_figure)
+                return;
+        text_number(t, a->figure.value);
+        text_printf(t, " %s", a->unit);
+        if (a->figure.of[0])
+                text_printf(t, " (%s)", a->figure.of);
+        if (a->figure.has_interval) {
+                text_puts(t, " [");
+                text_number(t, a->figure.low);
+                text_puts(t, ", ");
+                text_number(t, a->figure.high);
+                text_puts(t, "]");
+        }
+}
+
+void findings_put_published(struct text *t, const struct study_answer *a) {
+        if (a->has_published) {
+                text_number(t, a->published);
+                text_printf(t, " %s", a->unit);
+        }
+        if (a->published_words)
+                text_printf(t, "%s%s", a->has_published ? ", " : "", a->published_words);
 }
 
 static void put_answer_row(struct text *t, const struct study_answer *a) {
         text_puts(t, "| ");
         put_escaped(t, a->question);
         text_puts(t, " | ");
-        if (a->has_figure)
-                put_number(t, a->figure.value, a->unit);
-        if (a->has_figure && a->figure.of[0])
-                text_printf(t, " (%s)", a->figure.of);
-        if (a->has_figure && a->figure.has_interval)
-                text_printf(t, " [%.4g, %.4g]", a->figure.low, a->figure.high);
+        findings_put_figure(t, a);
         put_escaped(t, a->sentence ? a->sentence : a->reason ? a->reason : "");
         text_puts(t, " | ");
-        if (a->has_published)
-                put_number(t, a->published, a->unit);
-        if (a->published_words)
-                text_printf(t, "%s%s", a->has_published ? ", " : "", a->published_words);
+        findings_put_published(t, a);
         text_puts(t, " |\n");
 }
 

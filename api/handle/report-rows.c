@@ -7,7 +7,6 @@
 #include "schema/spec/axes.h"
 #include "schema/util.h"
 
-#include <math.h>
 #include <string.h>
 
 #define JSON_MAX 380000u  /* bytes of the rows' JSON */
@@ -108,11 +107,6 @@ void report_rows_deinit(struct report_rows *rows) {
 
 const struct json *report_member(const struct json *object, const char *key) {
         return object && json_type(object) == JSON_OBJECT ? json_get(object, key) : NULL;
-}
-
-void report_put_number(struct text *t, double value) {
-        int digits = value == 0 ? 0 : 3 - (int) floor(log10(fabs(value)));
-        text_printf(t, "%.*f", digits < 0 ? 0 : digits > 6 ? 6 : digits, value);
 }
 
 static void put_json(struct text *t, const struct json *value) {
@@ -254,13 +248,13 @@ static void put_statistic(struct text *t, const struct statistic *s, double divi
                 text_puts(t, "–");
                 return;
         }
-        report_put_number(t, s->median / divisor);
+        text_number(t, s->median / divisor);
         if (s->n < 2)
                 return;
         text_puts(t, s->has_ci95 ? " <span class=\"range\">[" : " <span class=\"range\">");
-        report_put_number(t, (s->has_ci95 ? s->ci95_low : s->min) / divisor);
+        text_number(t, (s->has_ci95 ? s->ci95_low : s->min) / divisor);
         text_puts(t, " – ");
-        report_put_number(t, (s->has_ci95 ? s->ci95_high : s->max) / divisor);
+        text_number(t, (s->has_ci95 ? s->ci95_high : s->max) / divisor);
         text_puts(t, s->has_ci95 ? "]</span>" : "</span>");
 }
 

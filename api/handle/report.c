@@ -92,22 +92,10 @@ static void put_answers(struct text *t, const struct study *s) {
                 text_puts(t, "<tr><td class=\"wrap\">");
                 text_html(t, a->question);
                 text_puts(t, "</td><td class=\"wrap\">");
-                if (a->has_figure) {
-                        report_put_number(t, a->figure.value);
-                        text_puts(t, " ");
-                        text_html(t, a->unit);
-                        text_puts(t, a->figure.of[0] ? ", " : "");
-                        text_html(t, a->figure.of);
-                }
+                findings_put_figure(t, a);
                 text_html(t, a->sentence ? a->sentence : a->has_figure ? NULL : a->reason);
                 text_puts(t, "</td><td class=\"wrap\">");
-                if (a->has_published) {
-                        report_put_number(t, a->published);
-                        text_puts(t, " ");
-                        text_html(t, a->unit);
-                }
-                text_puts(t, a->has_published && a->published_words ? ", " : "");
-                text_html(t, a->published_words);
+                findings_put_published(t, a);
                 text_puts(t, "</td></tr>\n");
         }
         text_puts(t, "</tbody></table></div>");

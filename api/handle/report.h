@@ -71,7 +71,5 @@ void report_put_environment(struct text *t, const struct report_runs *runs);
 void report_put_value(struct text *t, const struct json *value);
 /* A member of an object; NULL where `object` is not one. */
 const struct json *report_member(const struct json *object, const char *key);
-/* Four significant digits, without an exponent. */
-void report_put_number(struct text *t, double value);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "schema/util.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -73,6 +74,17 @@ void text_printf(struct text *t, const char *format, ...) {
                 t->error = -EINVAL;
         }
         va_end(again);
+}
+
+void text_number(struct text *t, double value) {
+        char number[352];
+        int digits = value == 0 ? 0 : 3 - (int) floor(log10(fabs(value)));
+        int n = snprintf(number, sizeof(number), "%.*f", digits < 0 ? 0 : digits > 12 ? 12 : digits, value);
+        while (digits > 0 && n > 1 && number[n - 1] == '0')
+                n--;
+        if (digits > 0 && n > 1 && number[n - 1] == '.')
+                n--;
+        text_append(t, number, (size_t) n);
 }
 
 void text_csv(struct text *t, const char *field) {

@@ -20,6 +20,8 @@ void text_clear(struct text *t); /* keeps the memory */
 void text_append(struct text *t, const char *data, size_t length);
 void text_puts(struct text *t, const char *s);
 void text_printf(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Four significant digits, or all of an integral part; without an exponent or zeros at its end. */
+void text_number(struct text *t, double value);
 /* A CSV field (RFC 4180), quoted where it must be; NULL is an empty field. The caller puts commas and line ends. */
 void text_csv(struct text *t, const char *field);
 /* Character data of HTML, or the value of an attribute in quotes: no character of it begins markup. NULL is empty. */

@@ -109,6 +109,31 @@ static bool is_repeated(const struct draft *d, size_t at) {
         return false;
 }
 
+/* The first row with a buffer of this size. */
+static size_t first_with_buffer(const struct draft *d, double bytes) {
+        size_t i = 0;
+        while (d->a->in->rows[d->f.rows[i]].buffer_bytes != bytes)
+                i++;
+        return i;
+}
+
+/* "8 MiB (shm-sysv, mmap-file)": those from row `first` on. */
+static void write_buffer(struct draft *d, size_t first) {
+        const double bytes = d->a->in->rows[d->f.rows[first]].buffer_bytes;
+        const char *joint = " (";
+        char words[PHRASE_MAX];
+        phrase_value(bytes, "bytes", words);
+        draft_write(d, "%s", words);
+        for (size_t i = first; i < d->f.n_rows; i++) {
+                if (d->a->in->rows[d->f.rows[i]].buffer_bytes != bytes || is_repeated(d, i))
+                        continue;
+                phrase_axis(d->f.axis, &d->a->in->rows[d->f.rows[i]].point, words);
+                draft_write(d, "%s%s", joint, words);
+                joint = ", ";
+        }
+        draft_write(d, ")");
+}
+
 /* Writes the buffers of different mechanisms; the size that one transport's own buffer grew to is no setting. */
 static const char *write_buffers(struct draft *d, const char *joint) {
         const struct findings_row *first = d->f.n_rows ? &d->a->in->rows[d->f.rows[0]] : NULL;
@@ -119,13 +144,11 @@ static const char *write_buffers(struct draft *d, const char *joint) {
                           row->point.transport != first->point.transport && row->buffer_bytes != first->buffer_bytes;
         }
         for (size_t i = 0, n_written = 0; unlike && i < d->f.n_rows; i++) {
-                const struct findings_row *row = &d->a->in->rows[d->f.rows[i]];
-                char words[PHRASE_MAX], size[PHRASE_MAX];
-                if (row->buffer_bytes == 0 || is_repeated(d, i))
+                const double bytes = d->a->in->rows[d->f.rows[i]].buffer_bytes;
+                if (bytes == 0 || first_with_buffer(d, bytes) < i)
                         continue;
-                phrase_axis(d->f.axis, &row->point, words);
-                phrase_value(row->buffer_bytes, "bytes", size);
-                draft_write(d, "%s%s%s of %s", n_written ? ", " : joint, n_written ? "" : "buffers, ", words, size);
+                draft_write(d, "%s%s", n_written ? ", " : joint, n_written ? "" : "buffers of ");
+                write_buffer(d, i);
                 n_written++;
         }
         return unlike ? "; " : joint;

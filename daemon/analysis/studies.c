@@ -4,6 +4,7 @@
 
 #include "daemon/analysis/studies.h"
 
+#include "daemon/analysis/findings-internal.h"
 #include "daemon/analysis/order.h"
 #include "daemon/analysis/phrase.h"
 #include "schema/spec/axes.h"
@@ -50,9 +51,9 @@ struct question {
                         .figure = FIGURE_THROUGHPUT, .factor = 1, .divisor = 1048576, .unit = "MiB/s",                 \
                         .published = mib                                                                               \
         }
-#define OPERATIONS(kind_of, words, size, rate)                                                                         \
+#define OPERATIONS(kind_of, words, size, bytes, rate)                                                                  \
         {                                                                                                              \
-                "fifo-numa", "How many operations a second of " #size " bytes are there, " words "?", STUDY_FIGURE,    \
+                "fifo-numa", "How many operations a second of " bytes " are there, " words "?", STUDY_FIGURE,          \
                         {BIT(AXIS_MESSAGE_SIZE) | BIT(AXIS_PLACEMENT),                                                 \
                          {.message_size = size, .placement.kind = PLACEMENT_##kind_of}},                               \
                         .figure = FIGURE_MESSAGES, .factor = 1, .divisor = 1, .unit = "messages/s", .published = rate  \
@@ -122,22 +123,22 @@ static const struct question questions[] = {
          .figure = FIGURE_THROUGHPUT,
          .factor = 1,
          .divisor = 1,
-         .unit = "ratio",
+         .unit = "times",
          .published_words = "much faster"},
         FINDS("pipe-block-sweep", "Which range of block sizes is best?", FINDING_BEST_SIZE, AXIS_MESSAGE_SIZE,
               "best at 8192 bytes"),
         FINDS("pipe-block-sweep", "Up to which block size is it bound by system calls?", FINDING_KNEE,
               AXIS_MESSAGE_SIZE, "small blocks are"),
 
-        OPERATIONS(CROSS_NODE, "each end on a node of its own", 1, 931742),
-        OPERATIONS(SAME_NODE, "both ends on one node", 1, 987535),
-        OPERATIONS(DEFAULT, "placed by the kernel, which balances", 1, 1120230),
-        OPERATIONS(CROSS_NODE, "each end on a node of its own", 1024, 604070),
-        OPERATIONS(SAME_NODE, "both ends on one node", 1024, 928523),
-        OPERATIONS(DEFAULT, "placed by the kernel, which balances", 1024, 975727),
-        OPERATIONS(CROSS_NODE, "each end on a node of its own", 4096, 376642),
-        OPERATIONS(SAME_NODE, "both ends on one node", 4096, 684026),
-        OPERATIONS(DEFAULT, "placed by the kernel, which balances", 4096, 685598),
+        OPERATIONS(CROSS_NODE, "each end on a node of its own", 1, "1 byte", 931742),
+        OPERATIONS(SAME_NODE, "both ends on one node", 1, "1 byte", 987535),
+        OPERATIONS(DEFAULT, "placed by the kernel, which balances", 1, "1 byte", 1120230),
+        OPERATIONS(CROSS_NODE, "each end on a node of its own", 1024, "1024 bytes", 604070),
+        OPERATIONS(SAME_NODE, "both ends on one node", 1024, "1024 bytes", 928523),
+        OPERATIONS(DEFAULT, "placed by the kernel, which balances", 1024, "1024 bytes", 975727),
+        OPERATIONS(CROSS_NODE, "each end on a node of its own", 4096, "4096 bytes", 376642),
+        OPERATIONS(SAME_NODE, "both ends on one node", 4096, "4096 bytes", 684026),
+        OPERATIONS(DEFAULT, "placed by the kernel, which balances", 4096, "4096 bytes", 685598),
         FINDS("fifo-numa", "What does the other node cost?", FINDING_COST, AXIS_PLACEMENT,
               "6 % at 1 byte, 35 % at 1024, 45 % at 4096"),
 
@@ -249,18 +250,44 @@ static int answer_figure(const struct question *q, const struct findings_input *
         return add_row(a, row);
 }
 
+/* The ratio of two rows and its interval, by their blocks where they have them in common. */
+static int compare_two(const struct question *q, const struct findings_row *over, const struct findings_row *of,
+                       struct study_answer *a) {
+        const struct compare_rule rule = {.margin = COMPARE_MARGIN, .correction = MULTIPLE_HOLM};
+        struct compare_row row;
+        struct comparison c;
+        _cleanup_free_ double *values = reallocarray(NULL, over->n_runs + of->n_runs, sizeof(*values));
+        if (!values)
+                return -ENOMEM;
+        (void) findings_fill_comparison(over, of, q->figure, false, values, &row);
+        if (row.n_baseline == 0 || row.n_candidate == 0)
+                return 0;
+        int r = compare_rows(&row, 1, &rule, &c);
+        if (r < 0)
+                return r;
+        a->has_figure = true;
+        a->figure = (struct finding_figure){.name = "ratio",
+                                            .value = c.ratio,
+                                            .unit = q->unit,
+                                            .has_interval = c.has_interval,
+                                            .low = c.low,
+                                            .high = c.high,
+                                            .level = c.level};
+        return 0;
+}
+
 static int answer_ratio(const struct question *q, const struct findings_input *in, struct study_answer *a) {
         struct statistic of, over;
         uint32_t rows[2] = {0, 0};
         int r = greatest(in, &q->of, q->figure, &of, &rows[0]);
         if (r == 0)
                 r = greatest(in, &q->over, q->figure, &over, &rows[1]);
-        if (r < 0 || of.n == 0 || over.n == 0 || over.median == 0)
+        if (r < 0 || of.n == 0 || over.n == 0)
                 return r;
-        a->has_figure = true;
-        a->figure = (struct finding_figure){.name = "ratio", .value = of.median / over.median, .unit = q->unit};
-        r = add_row(a, rows[0]);
-        return r < 0 ? r : add_row(a, rows[1]);
+        r = compare_two(q, &in->rows[rows[1]], &in->rows[rows[0]], a);
+        for (size_t i = 0; r == 0 && a->has_figure && i < ELEMENTS(rows); i++)
+                r = add_row(a, rows[i]);
+        return r;
 }
 
 /* The sentences one after the other. */
@@ -283,6 +310,21 @@ static int answer_finding(const struct question *q, const struct findings *f, st
         return r;
 }
 
+/* Whether two rows with runs differ in this axis: without them there is nothing to conclude from. */
+static bool has_two_values(const struct findings_input *in, enum axis_name axis) {
+        const struct axis *a = &axes[axis];
+        const struct point *first = NULL;
+        for (size_t i = 0; i < in->n_rows; i++) {
+                const struct point *p = &in->rows[i].point;
+                if (in->rows[i].n_runs == 0 || !axis_applies(a, p))
+                        continue;
+                if (first && !a->value.type->equal(&a->value, axis_of(a, first), axis_of(a, p)))
+                        return true;
+                first = first ? first : p;
+        }
+        return false;
+}
+
 static int answer(const struct question *q, const struct findings_input *in, const struct findings *f,
                   struct study_answer *a) {
         *a = (struct study_answer){.question = q->words,
@@ -294,10 +336,15 @@ static int answer(const struct question *q, const struct findings_input *in, con
         int r = q->kind == STUDY_FINDING ? answer_finding(q, f, a)
                 : q->kind == STUDY_RATIO ? answer_ratio(q, in, a)
                                          : answer_figure(q, in, a);
-        if (q->kind == STUDY_FINDING && !a->sentence)
-                a->reason = "the runs do not let one conclude it: see the findings that are undecided";
-        else if (q->kind != STUDY_FINDING && !a->has_figure)
+        if (a->sentence || a->has_figure)
+                return r;
+        if (q->kind != STUDY_FINDING)
                 a->reason = "the experiment has no such row with a run that is done: see its skipped points";
+        else if (has_two_values(in, q->axis))
+                a->reason = "the runs do not let one conclude it: see the findings that are undecided";
+        else
+                a->reason = "the experiment has no two rows that differ in it and have runs that are done: see its "
+                            "skipped points";
         return r;
 }
 

@@ -42,8 +42,7 @@ struct study {
 };
 
 /* Answers for an experiment that was posted with this preset, or its -quick form. *ret is NULL where no study belongs
- * to it
- * (`preset` may be NULL). -ENOMEM. */
+ * to it (`preset` may be NULL). -ENOMEM; others as compare_rows(). */
 int study_answer(const char *preset, const struct findings_input *in, const struct findings *findings,
                  struct study **ret);
 void study_free(struct study *s);          /* NULL-safe */

@@ -357,9 +357,9 @@ static void test_ranking(void) {
         m.rows[1].buffer_bytes = 1 << 20;
         m.rows[1].gather_ns = 8192;
         FINDINGS *unlike = draw(&m);
-        CHECK(says(nth(unlike, FINDING_RANKING, 0), "; buffers, "));
-        CHECK(says(nth(unlike, FINDING_RANKING, 0), "pipe of 1 MiB"));
-        CHECK(says(nth(unlike, FINDING_RANKING, 0), "tcp of 64 KiB"));
+        CHECK(says(nth(unlike, FINDING_RANKING, 0), "; buffers of "));
+        CHECK(says(nth(unlike, FINDING_RANKING, 0), "1 MiB (pipe)"));
+        CHECK(says(nth(unlike, FINDING_RANKING, 0), "unix-stream, tcp)"));
         CHECK(says(nth(unlike, FINDING_RANKING, 0), "; pipe lets messages gather."));
         m.rows[0].noisy = true;
         FINDINGS *g = draw(&m);
@@ -583,6 +583,57 @@ static void test_studies(void) {
         }
 }
 
+static const struct study_answer *answer_of(const struct study *s, const char *question) {
+        for (size_t i = 0; s && i < s->n; i++)
+                if (strstr(s->answers[i].question, question))
+                        return &s->answers[i];
+        return NULL;
+}
+
+/* A machine of one node has none of the rows that a finding about nodes would be of. */
+static void test_a_study_without_its_rows(void) {
+        static const struct {
+                const char *spec, *reason;
+        } cases[] = {
+                {"{\"transport\": \"fifo\", \"message_size\": [1, 1024]}", "no two rows that differ in it"},
+                {"{\"transport\": \"fifo\", \"placement\": [\"same-node\", \"same-cpu\"]}",
+                 "do not let one conclude it"},
+        };
+        struct random random;
+        random_init(&random, 13);
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+                struct study *s = NULL;
+                MADE m;
+                make(&m, cases[i].spec, 3);
+                measure(&m, &random, any_time, NULL, NOISE, 0);
+                const struct findings_input in = {.rows = m.rows, .n_rows = m.n_rows};
+                CHECK_INT(study_answer("fifo-numa", &in, &(struct findings){0}, &s), 0);
+                const struct study_answer *a = answer_of(s, "What does the other node cost?");
+                CHECK(a && a->reason && strstr(a->reason, cases[i].reason));
+                study_free(s);
+        }
+}
+
+/* Of a ratio, as of every figure, the runs say how certain it is. */
+static void test_a_ratio_of_a_study(void) {
+        struct random random;
+        struct study *s = NULL;
+        MADE m;
+        random_init(&random, 17);
+        make(&m, "{\"transport\": \"pipe\", \"placement\": [\"same-node\", \"same-cpu\"]}", 8);
+        measure(&m, &random, any_time, NULL, NOISE, 0);
+        for (size_t i = 0; i < m.n_rows; i++)
+                for (size_t k = 0; k < m.rows[i].n_runs && m.rows[i].point.placement.kind == PLACEMENT_SAME_CPU; k++)
+                        m.runs[i * m.blocks + k].values[FIGURE_THROUGHPUT] *= 2;
+        const struct findings_input in = {.rows = m.rows, .n_rows = m.n_rows};
+        CHECK_INT(study_answer("pipe-block-sweep", &in, &(struct findings){0}, &s), 0);
+        const struct study_answer *a = answer_of(s, "How many times as fast");
+        CHECK(a && a->has_figure && a->figure.has_interval && a->n_rows == 2);
+        CHECK(a->figure.low < 2 && 2 < a->figure.high && a->figure.value > 1.9 && a->figure.value < 2.1);
+        CHECK_STRING(a->figure.unit, "times");
+        study_free(s);
+}
+
 static void test_a_study_is_named(void) {
         static const char *const none[] = {NULL, "", "quick", "fifo", "fifo-numa-slow"};
         const struct findings_input in = {.rows = NULL};
@@ -651,6 +702,8 @@ int main(void) {
         RUN(test_what_is_missing);
         RUN(test_unknown_correlation);
         RUN(test_studies);
+        RUN(test_a_study_without_its_rows);
+        RUN(test_a_ratio_of_a_study);
         RUN(test_a_study_is_named);
         RUN(test_nothing);
         RUN(test_phrases);

@@ -132,7 +132,30 @@ static void html_keeps_texts_texts(void) {
         CHECK_UINT(t.length, 0);
 }
 
+static void numbers_have_no_exponent(void) {
+        static const struct {
+                double value;
+                const char *text;
+        } cases[] = {{0, "0"},
+                     {16, "16"},
+                     {1.162345, "1.162"},
+                     {-0.5, "-0.5"},
+                     {11390, "11390"},
+                     {999.96, "1000"},
+                     {1809327.4, "1809327"},
+                     {0.00001234567, "0.00001235"},
+                     {0.61431, "0.6143"},
+                     {1e22, "10000000000000000000000"}};
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                TEXT t = {0};
+                text_number(&t, cases[i].value);
+                text_append(&t, "", 0);
+                CHECK_STRING(t.data, cases[i].text);
+        }
+}
+
 int main(void) {
+        RUN(numbers_have_no_exponent);
         RUN(grows_by_bytes_and_by_strings);
         RUN(prints_at_any_length);
         RUN(bytes_may_be_nul);
