@@ -5,6 +5,7 @@
 #include "api/handle/handlers.h"
 #include "api/handle/lists.h"
 #include "api/handle/render.h"
+#include "daemon/service/machine.h"
 #include "schema/util.h"
 
 #include <string.h>
@@ -150,6 +151,37 @@ static void put_differences(struct json_writer *w, const struct difference_list 
         json_array_end(w);
 }
 
+/* The machine's own state at both times: what it did to the probes, it did to the runs. */
+static void put_machine(struct json_writer *w, const struct machine *m) {
+        json_put_key(w, "machine");
+        if (!m) {
+                json_put_null(w);
+                return;
+        }
+        json_object_begin(w);
+        json_member_string(w, "state", machine_state_name(m->state));
+        json_member_string(w, "reason", m->reason);
+        json_put_key(w, "probes");
+        json_array_begin(w);
+        for (size_t i = 0; i < m->n; i++) {
+                const struct machine_figure *f = &m->items[i];
+                json_object_begin(w);
+                json_member_raw(w, "cpus", f->cpus);
+                json_member_u64(w, "cpu", f->cpu);
+                json_member_string(w, "what", f->what);
+                for (size_t side = 0; side < SIDE_COUNT; side++)
+                        json_member_double(w, side_names[side], f->medians[side]);
+                json_member_double(w, "ratio", f->c.ratio);
+                render_interval(w, "interval", f->c.has_interval, f->c.low, f->c.high, f->c.level);
+                json_member_u64(w, "runs_baseline", f->n[SIDE_BASELINE]);
+                json_member_u64(w, "runs_candidate", f->n[SIDE_CANDIDATE]);
+                json_member_bool(w, "differs", f->differs);
+                json_object_end(w);
+        }
+        json_array_end(w);
+        json_object_end(w);
+}
+
 static void put_head(struct json_writer *w, const void *answer) {
         const struct comparison_answer *a = answer;
         json_put_key(w, "environment");
@@ -158,6 +190,7 @@ static void put_head(struct json_writer *w, const void *answer) {
         json_member_bool(w, "forced", a->forced);
         put_differences(w, &a->environment, true);
         json_object_end(w);
+        put_machine(w, a->machine);
         json_put_key(w, "settings");
         json_object_begin(w);
         put_differences(w, &a->settings, false);

@@ -298,6 +298,20 @@ def comparison_rows(document):
                 yield [label, name, f"{figure['ratio']:.3f}", interval, figure["verdict"], remark_of(figure)]
 
 
+def show_machine(machine):
+    """None: the runs of both sides took turns."""
+    if not machine:
+        return
+    differing = [probe for probe in machine["probes"] if probe["differs"]]
+    if machine["state"] == "unknown":
+        print(f"Whether the machine was in the same state is unknown: {machine['reason']}.")
+    for probe in differing:
+        print(
+            f"The machine's state differs: {probe['what']} on CPU {probe['cpu']} is {probe['ratio']:.2f} times as long "
+            f"{interval_text(probe['interval'])}; a verdict may be of that."
+        )
+
+
 def show_comparison(document):
     show_differences("the environments", document["environment"]["differences"])
     for side in ("baseline", "candidate"):
@@ -306,6 +320,7 @@ def show_comparison(document):
             print(f"Between the first and the last run of the {side}, {one['key']} changed: {values}")
     if document["environment"]["forced"]:
         print("The comparison was forced: a verdict may be the environment's.")
+    show_machine(document.get("machine"))
     show_differences("the settings", document["settings"]["differences"])
     print()
     headings = ["point", "figure", "ratio", "interval", "verdict", "remark"]

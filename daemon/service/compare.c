@@ -7,6 +7,7 @@
 
 #include "daemon/result/figure.h"
 #include "daemon/service/difference.h"
+#include "daemon/service/machine.h"
 #include "daemon/service/study.h"
 #include "schema/json/json.h"
 #include "schema/json/view.h"
@@ -310,6 +311,11 @@ static int differ_between(struct work *w, struct refusal *r) {
         for (size_t side = 0; error == 0 && side < SIDE_COUNT; side++)
                 error = differ_within(w, (enum comparison_side) side, &a->experiments[side].changed, r);
         return error;
+}
+
+static int take_machine(struct work *w, struct refusal *r) {
+        w->answer->machine = calloc(1, sizeof(*w->answer->machine));
+        return w->answer->machine ? machine_compare(w->service, w->ids, w->answer->machine, r) : fail(w, r, -ENOMEM);
 }
 
 static int take_differences(struct work *w, struct refusal *r) {
@@ -619,6 +625,8 @@ static int compare_alone(struct service *s, const struct comparison_query *q, st
                 error = match_points(&w, r);
         if (error == 0)
                 error = take_differences(&w, r);
+        if (error == 0 && !w.axis)
+                error = take_machine(&w, r);
         if (error == 0)
                 error = compare_points(&w, r);
         if (error == 0)

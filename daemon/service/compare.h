@@ -18,6 +18,7 @@
 
 struct cache;
 struct cache_item;
+struct machine;
 struct refusal;
 struct service;
 
@@ -79,6 +80,7 @@ struct comparison_answer {
         char *axis;                                   /* NULL: two experiments */
         char *values[SIDE_COUNT];                     /* JSON; NULL likewise */
         struct difference_list environment, settings; /* of the host; of the specs, without axes */
+        struct machine *machine;                      /* its state in two experiments (machine.h); NULL with an axis */
         bool alike, forced; /* nothing in the environments is unlike; it is, and it was forced */
         double margin;
         uint32_t verdicts[COMPARE_EQUIVALENT + 1]; /* how many figures */

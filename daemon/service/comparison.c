@@ -4,6 +4,7 @@
 
 #include "daemon/service/cache.h"
 #include "daemon/service/difference.h"
+#include "daemon/service/machine.h"
 #include "schema/util.h"
 
 #include <string.h>
@@ -23,6 +24,18 @@ void comparison_figures(struct comparison_figures *ret) {
                         ret->of[ret->n++] = (enum figure) f;
 }
 
+void machine_deinit(struct machine *m) {
+        free(m->items);
+        *m = (struct machine){0};
+}
+
+const char *machine_state_name(enum machine_state state) {
+        static const char *const names[] = {[MACHINE_UNKNOWN] = "unknown",
+                                            [MACHINE_NO_DIFFERENCE] = "no-difference",
+                                            [MACHINE_DIFFERS] = "differs"};
+        return names[state];
+}
+
 size_t comparison_answer_bytes(const struct comparison_answer *a) {
         struct comparison_figures figures;
         comparison_figures(&figures);
@@ -34,7 +47,7 @@ size_t comparison_answer_bytes(const struct comparison_answer *a) {
                 for (size_t i = 0; i < a->n_unmatched[side]; i++)
                         bytes += sizeof(char *) + strlen(a->unmatched[side][i]);
         }
-        return bytes;
+        return bytes + (a->machine ? sizeof(*a->machine) + a->machine->n * sizeof(*a->machine->items) : 0);
 }
 
 void comparison_answer_free(void *payload) {
@@ -58,6 +71,9 @@ void comparison_answer_free(void *payload) {
         free(a->comparisons);
         free(a->axis);
         free(a->question);
+        if (a->machine)
+                machine_deinit(a->machine);
+        free(a->machine);
         difference_list_deinit(&a->environment);
         difference_list_deinit(&a->settings);
         free(a);

@@ -86,6 +86,16 @@ int store_first_probes(struct store *s, int64_t experiment_id, int64_t run_id, c
         return r < 0 ? r : db_take_id_text(&q, ret_id, ret_json);
 }
 
+int store_next_probes(struct store *s, int64_t experiment_id, int64_t *position, char **ret_json) {
+        _cleanup_query_ struct db_query q = {0};
+        int r = db_select(
+                s->db, &q,
+                "SELECT position, probes FROM runs WHERE state = 'done' AND experiment_id = ? AND position > ? "
+                "AND probes IS NOT NULL ORDER BY position LIMIT 1",
+                DB_INT(experiment_id), DB_INT(*position));
+        return r < 0 ? r : db_take_id_text(&q, position, ret_json);
+}
+
 static int environment_of(struct db *db, int64_t experiment_id, bool last, char **ret, int64_t *ret_at) {
         _cleanup_query_ struct db_query q = {0};
         int r = last ? db_select(db, &q,

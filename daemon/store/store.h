@@ -169,6 +169,9 @@ int store_finish_run(struct store *s, int64_t run_id, const struct run_outcome *
  * there is none. *ret_json is free()d. */
 int store_first_probes(struct store *s, int64_t experiment_id, int64_t run_id, const char *cpus, int64_t *ret_id,
                        char **ret_json);
+/* The probes of the experiment's first done run behind *position (-1: from the first), which becomes that run's.
+ * -ENOENT: there is none. */
+int store_next_probes(struct store *s, int64_t experiment_id, int64_t *position, char **ret_json);
 /* running -> interrupted, for a shutdown: store_recover() of the next start queues it again. The attempt does not
  * count. 0: whichever runs; -ENOENT: none does. */
 int store_interrupt_run(struct store *s, int64_t run_id);

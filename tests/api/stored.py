@@ -64,10 +64,11 @@ class Stored:
             )
         return identity
 
-    def copy(self, source, repetitions, adapt, points=lambda point: True, environment=None, merged=None):
+    def copy(self, source, repetitions, adapt, points=lambda point: True, environment=None, merged=None, probes=None):
         """A done experiment like another, with so many runs of each of its points that `points` picks.
 
-        adapt(point, repetition, result) changes a run's result in place, or returns the state and flags of the run.
+        adapt(point, repetition, result) changes a run's result in place, or returns the state and flags of the run;
+        probes(repetition, probes) returns the run's probes.
         """
         row = self.db.execute("SELECT * FROM experiments WHERE id = ?", (source,)).fetchone()
         (text,) = self.db.execute("SELECT merged FROM specs WHERE experiment_id = ?", (source,)).fetchone()
@@ -109,6 +110,7 @@ class Stored:
                 result = json.loads(run["result"])
                 state, flags = adapt(json.loads(run["point"]), repetition, result) or ("done", [])
                 facts = json.loads(run["environment"])
+                taken = json.loads(run["probes"])
                 facts["before"] |= (environment(repetition) if callable(environment) else environment) or {}
                 self.insert(
                     "runs",
@@ -123,6 +125,7 @@ class Stored:
                     flags=json.dumps(flags),
                     result=json.dumps(result) if state == "done" else None,
                     environment=json.dumps(facts),
+                    probes=json.dumps(probes(repetition, taken) if probes else taken),
                 )
                 position += 1
         return identity

@@ -41,6 +41,19 @@ def failing(point, repetition, result):
     return "done", ["noisy:steal"] if repetition == 2 else []
 
 
+def probed(getpid, cpu=0):
+    """Probes on that CPU and the next in which getpid takes that many times as long; a percent differs in each run."""
+
+    def probes(repetition, taken):
+        del taken
+        rounds = [scatter(repetition) * (1000 + number) for number in range(15)]
+        series = {"getpid_ns": {"rounds": [getpid * one for one in rounds]}, "memcpy_64k_ns": {"rounds": rounds}}
+        end = {"cpu_share": 1, "cost_ns": 1, "hand_over_ns": None, "wake_up_ns": None} | series
+        return {"before": {"initiator": end | {"cpu": cpu}, "responder": end | {"cpu": cpu + 1}}}
+
+    return probes
+
+
 @pytest.fixture(scope="module")
 def known():
     """A daemon whose experiments have known figures, and their ids by name."""
@@ -72,6 +85,17 @@ def known():
                 {"kernel_release": "0.0.1", "boot_id": "another"} if repetition == 12 else {}
             ),
         },
+        "usual machine": {"repetitions": 12, "adapt": scaled(1), "probes": probed(1)},
+        "slow machine": {"repetitions": 12, "adapt": scaled(0.8), "probes": probed(1.25)},
+        "near machine": {"repetitions": 12, "adapt": scaled(0.96), "probes": probed(1.05)},
+        "one run on it": {
+            "repetitions": 1,
+            "adapt": scaled(0.8),
+            "points": lambda point: point["transport"] == "pipe",
+            "probes": probed(1.25),
+        },
+        "other CPUs": {"repetitions": 12, "adapt": scaled(1), "probes": probed(1, cpu=2)},
+        "no probes": {"repetitions": 12, "adapt": scaled(1), "probes": lambda repetition, taken: None},
         "kernel": {"repetitions": 12, "adapt": scaled(1), "environment": {"kernel_release": "0.0.1", "lsm": None}},
         "zero": {"repetitions": 6, "adapt": lambda point, repetition, result: result.update(cost_ns=0)},
         "many": {"repetitions": 61, "adapt": scaled(1), "points": lambda point: point["transport"] == "pipe"},
@@ -231,6 +255,34 @@ def test_an_environment_that_changed_within_an_experiment_is_unlike(known, compa
     assert answer["baseline"]["environment_changed"] == []
     (changed,) = answer["candidate"]["environment_changed"]
     assert (changed["key"], changed["last"]) == ("kernel_release", "0.0.1") and changed["first"] != "0.0.1"
+
+
+def test_the_machine_is_compared_by_its_probes(compare):
+    """Both points of an experiment have one pair of CPUs; with the tolerance of getpid, 5 % more is no other state."""
+    machine = compare("usual machine", "slow machine")["machine"]
+    assert machine["state"] == "differs" and machine["reason"] is None
+    for probe in machine["probes"]:
+        assert probe["cpus"] == [0, 1] and probe["cpu"] in probe["cpus"]
+        assert probe["runs_baseline"] == probe["runs_candidate"] == 24
+        assert probe["differs"] == (probe["what"] == "getpid_ns")
+        assert probe["ratio"] == pytest.approx(1.25 if probe["differs"] else 1, rel=0.01)
+        assert probe["interval"]["low"] <= probe["ratio"] <= probe["interval"]["high"]
+        assert probe["candidate"] / probe["baseline"] == pytest.approx(probe["ratio"], rel=0.02)
+    assert sum(probe["differs"] for probe in machine["probes"]) == 2  # ends
+    near = compare("usual machine", "near machine")["machine"]
+    assert near["state"] == "no-difference" and not any(probe["differs"] for probe in near["probes"])
+
+
+def test_a_machine_of_which_too_little_is_known(known, compare):
+    few = compare("usual machine", "one run on it")["machine"]
+    assert few["state"] == "unknown" and "too few runs" in few["reason"] and few["probes"]
+    for other in ("other CPUs", "no probes"):
+        machine = compare("usual machine", other)["machine"]
+        assert machine == {"state": "unknown", "reason": machine["reason"], "probes": []}
+        assert "no runs of both on the same CPUs" in machine["reason"]
+    daemon, ids = known
+    target = f"/compare?experiment={ids['slow machine']}&axis=transport&baseline=pipe&candidate=unix-stream"
+    assert daemon.unix.get(target)["machine"] is None  # the runs took turns
 
 
 def test_settings_that_differ_are_listed(compare):

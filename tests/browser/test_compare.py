@@ -120,6 +120,24 @@ def test_an_environment_that_changed_within_one_of_them_is_named(given):
     assert violations(page) == []
 
 
+def test_a_machine_in_another_state_is_named(given):
+    probe = {"cpus": [0, 1], "cpu": 1, "what": "memcpy_64k_ns", "baseline": 1200, "candidate": 1500, "ratio": 1.25}
+    probes = [probe | {"differs": True}, probe | {"what": "getpid_ns", "differs": False}]
+    words = (
+        "The machine was in another state: beside the candidate, memcpy 64k on CPU 1 took 1.250 times as long. "
+        "A verdict below may be of that."
+    )
+    page = given(**{"/compare": ANSWER | {"machine": {"state": "differs", "reason": None, "probes": probes}}})
+    page.go("#/compare?baseline=1&candidate=2")
+    page.wait(lambda: words in [one.text for one in page.all("#comparison .notice")], "the machine's state")
+    assert violations(page) == []
+    unknown = {"state": "unknown", "reason": "no runs of both on the same CPUs have probes", "probes": []}
+    page = given(**{"/compare": ANSWER | {"machine": unknown}})
+    page.go("#/compare?baseline=1&candidate=2")
+    words = "Whether the machine was in the same state is not known: no runs of both on the same CPUs have probes."
+    page.wait(lambda: words in [one.text for one in page.all("#comparison .notice")], "that nothing is known")
+
+
 def test_unlike_environments_are_compared_only_when_forced(given, picture):
     detail = "The environments are unlike: kernel_release."
     unlike = copy.deepcopy(ANSWER)

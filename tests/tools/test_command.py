@@ -309,6 +309,22 @@ def test_an_environment_that_changed_within_one_side_is_shown(made_up):
     assert shown.splitlines()[2] == words
 
 
+def test_a_machine_in_another_state_is_shown(made_up):
+    probe = {"cpu": 1, "what": "getpid_ns", "ratio": 1.25, "interval": {"low": 1.2, "high": 1.3, "level": 0.95}}
+    probes = [probe | {"differs": True}, probe | {"what": "wake_up_ns", "differs": False}]
+    shown, _, _ = made_up(
+        {"/compare": COMPARISON | {"machine": {"state": "differs", "reason": None, "probes": probes}}},
+        "compare", "12", "15",
+    )  # fmt: skip
+    lines = [line for line in shown.splitlines() if "machine" in line]
+    assert lines == [
+        "The machine's state differs: getpid_ns on CPU 1 is 1.25 times as long 1.2 … 1.3; a verdict may be of that."
+    ]
+    unknown = {"state": "unknown", "reason": "too few runs", "probes": []}
+    shown, _, _ = made_up({"/compare": COMPARISON | {"machine": unknown}}, "compare", "12", "15")
+    assert "Whether the machine was in the same state is unknown: too few runs." in shown.splitlines()
+
+
 def test_two_values_of_an_axis_are_compared_in_the_words_of_the_api(made_up):
     arguments = ("compare", "--experiment", "12", "--axis", "transport", "pipe", "unix-stream")
     _, requests, _ = made_up({"/compare": COMPARISON}, *arguments)

@@ -223,8 +223,20 @@ export const valueWords = (value) =>
           ? JSON.stringify(value)
           : String(value);
 
+/* The machine's own state beside the runs of both, by their probes; null where the runs took turns. */
+function machineWords(machine) {
+    if (!machine || machine.state === 'no-difference') return [];
+    if (machine.state === 'unknown') return [`Whether the machine was in the same state is not known: ${machine.reason}.`];
+    return machine.probes
+        .filter((probe) => probe.differs)
+        .map(
+            ({ what, cpu, ratio }) =>
+                `The machine was in another state: beside the candidate, ${what.replace(/_ns$/, '').replaceAll('_', ' ')} on CPU ${cpu} took ${figure(ratio)} times as long. A verdict below may be of that.`,
+        );
+}
+
 /* The difference of the environments is the headline: what a verdict means depends on it. */
-function environment({ environment: { alike, forced: byForce, differences }, settings, axis, ...sides }) {
+function environment({ environment: { alike, forced: byForce, differences }, machine, settings, axis, ...sides }) {
     const unlike = differences.filter((one) => one.unlike);
     const changed = ['baseline', 'candidate'].flatMap((side) =>
         (sides[side]?.environment_changed ?? []).map(({ key, first, last }) => ({
@@ -246,6 +258,7 @@ function environment({ environment: { alike, forced: byForce, differences }, set
                 text: 'Compared all the same: a verdict below may be the environment’s.',
             }),
         changed.map(({ words }) => h('p', { class: 'notice warn', text: words })),
+        machineWords(machine).map((text) => h('p', { class: 'notice warn', text })),
         all.length === 0
             ? h('p', {
                   class: 'soft',

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+
+/* See the header. Probes are read a run at a time, so that a large experiment holds no reader for long. */
+
+#include "daemon/service/machine.h"
+
+#include "daemon/analysis/order.h"
+#include "daemon/log.h"
+#include "daemon/service/internal.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+/* One operation at one end on one set of CPUs. */
+struct series {
+        char cpus[PROBE_CPUS_MAX];
+        unsigned end;
+        uint32_t cpu;
+        int kind;
+        double *values[SIDE_COUNT]; /* of each run */
+        size_t n[SIDE_COUNT], size[SIDE_COUNT];
+};
+
+struct collection {
+        struct series items[MACHINE_CPU_SETS_MAX * END_COUNT * PROBE_KIND_COUNT];
+        size_t n, n_sets;
+};
+
+static void collection_free(struct collection *c) {
+        for (size_t i = 0; c && i < c->n; i++)
+                for (size_t side = 0; side < SIDE_COUNT; side++)
+                        free(c->items[i].values[side]);
+        free(c);
+}
+
+static void collection_freep(struct collection **c) {
+        collection_free(*c);
+}
+
+static struct series *find_series(struct collection *c, const char *cpus, unsigned end, int kind) {
+        for (size_t i = 0; i < c->n; i++)
+                if (c->items[i].end == end && c->items[i].kind == kind && strcmp(c->items[i].cpus, cpus) == 0)
+                        return &c->items[i];
+        return NULL;
+}
+
+static bool has_set(const struct collection *c, const char *cpus) {
+        for (size_t i = 0; i < c->n; i++)
+                if (strcmp(c->items[i].cpus, cpus) == 0)
+                        return true;
+        return false;
+}
+
+static int series_add(struct series *s, enum comparison_side side, double value) {
+        if (s->n[side] == s->size[side]) {
+                size_t size = s->size[side] ? 2 * s->size[side] : 16;
+                double *values = reallocarray(s->values[side], size, sizeof(*values));
+                if (!values)
+                        return -ENOMEM;
+                s->values[side] = values;
+                s->size[side] = size;
+        }
+        s->values[side][s->n[side]++] = value;
+        return 0;
+}
+
+/* The baseline tells which sets of CPUs there are. */
+static int take_series(struct collection *c, enum comparison_side side, const char *cpus, const struct probe_sitting *p,
+                       unsigned end, int kind) {
+        struct series *s = find_series(c, cpus, end, kind);
+        struct statistic rounds;
+        if (!s && side != SIDE_BASELINE)
+                return 0;
+        if (!s) {
+                s = &c->items[c->n++];
+                *s = (struct series){.end = end, .cpu = p->ends[end].cpu, .kind = kind};
+                memcpy(s->cpus, cpus, sizeof(s->cpus));
+        }
+        int r = order_summarize(p->ends[end].rounds[kind], PROBE_ROUNDS, &rounds);
+        return r < 0 ? r : series_add(s, side, rounds.median);
+}
+
+static int take_sitting(struct collection *c, enum comparison_side side, const struct probe_sitting *p) {
+        const struct run_probes run = {.at[PROBE_BEFORE] = *p};
+        char cpus[PROBE_CPUS_MAX] = "";
+        int r = 0;
+        if (!run_probes_cpus(&run, cpus))
+                return 0;
+        if (side == SIDE_BASELINE && !has_set(c, cpus)) {
+                if (c->n_sets == MACHINE_CPU_SETS_MAX)
+                        return 0;
+                c->n_sets++;
+        }
+        for (unsigned end = 0; r == 0 && end < p->n_ends; end++)
+                for (int kind = 0; r == 0 && kind < PROBE_KIND_COUNT; kind++)
+                        if (p->ends[end].absences[kind] == PROBE_TAKEN)
+                                r = take_series(c, side, cpus, p, end, kind);
+        return r;
+}
+
+/* What cannot be read counts as none: the run's own figures are there all the same. */
+static int take_text(struct collection *c, enum comparison_side side, int64_t experiment, const char *text) {
+        struct probe_sitting sitting;
+        int r = probe_sitting_parse(text, &sitting);
+        if (r == -EBADMSG) {
+                log_warning("experiment %" PRId64 ": the probes of a run cannot be read and are not compared",
+                            experiment);
+                return 0;
+        }
+        return r < 0 ? r : take_sitting(c, side, &sitting);
+}
+
+static int collect(struct service *s, enum comparison_side side, int64_t experiment, struct collection *c,
+                   struct refusal *r) {
+        for (int64_t position = -1;;) {
+                _cleanup_free_ char *text = NULL;
+                struct reader *reader;
+                int error = service_reader_get(s, &reader, r);
+                if (error < 0)
+                        return error;
+                error = store_next_probes(reader->store, experiment, &position, &text);
+                service_reader_put(s, reader);
+                if (error == -ENOENT)
+                        return 0;
+                if (error == 0)
+                        error = take_text(c, side, experiment, text);
+                if (error < 0)
+                        return service_fail(s, r, error, "reading the probes", 0);
+        }
+}
+
+/* Values of COMPARISON_RUNS_MAX runs at most, from all of the experiment. */
+static void thin(struct series *s, enum comparison_side side) {
+        size_t n = s->n[side];
+        for (size_t i = 0; n > COMPARISON_RUNS_MAX && i < COMPARISON_RUNS_MAX; i++)
+                s->values[side][i] = s->values[side][i * n / COMPARISON_RUNS_MAX];
+        s->n[side] = n > COMPARISON_RUNS_MAX ? COMPARISON_RUNS_MAX : n;
+}
+
+static int add_figure(struct series *s, struct machine *m, struct compare_row *ret) {
+        struct machine_figure *f = &m->items[m->n++];
+        *f = (struct machine_figure){.cpu = s->cpu, .what = probe_terms[s->kind].name};
+        memcpy(f->cpus, s->cpus, sizeof(f->cpus));
+        for (size_t side = 0; side < SIDE_COUNT; side++) {
+                struct statistic values;
+                thin(s, (enum comparison_side) side);
+                int r = order_summarize(s->values[side], s->n[side], &values);
+                if (r < 0)
+                        return r;
+                f->n[side] = s->n[side];
+                f->medians[side] = values.median;
+        }
+        *ret = (struct compare_row){.baseline = s->values[SIDE_BASELINE],
+                                    .candidate = s->values[SIDE_CANDIDATE],
+                                    .n_baseline = s->n[SIDE_BASELINE],
+                                    .n_candidate = s->n[SIDE_CANDIDATE],
+                                    .less_is_faster = true};
+        return 0;
+}
+
+static void conclude(struct machine *m, const struct comparison *results, const int *kinds) {
+        size_t least = compare_runs_least(false, m->n ? m->n : 1);
+        bool any = false, enough = false;
+        for (size_t i = 0; i < m->n; i++) {
+                struct machine_figure *f = &m->items[i];
+                f->c = results[i];
+                f->differs = f->c.differs && fabs(log(f->c.ratio)) > log1p(probe_terms[kinds[i]].tolerance);
+                any |= f->differs;
+                enough |= f->n[SIDE_BASELINE] >= least && f->n[SIDE_CANDIDATE] >= least;
+        }
+        m->state = any ? MACHINE_DIFFERS : enough ? MACHINE_NO_DIFFERENCE : MACHINE_UNKNOWN;
+        if (m->state == MACHINE_UNKNOWN)
+                m->reason = m->n ? "too few runs of both on the same CPUs have probes to find a difference"
+                                 : "no runs of both on the same CPUs have probes";
+}
+
+static int judge(struct collection *c, struct machine *m) {
+        const struct compare_rule rule = {.margin = COMPARE_MARGIN, .correction = MULTIPLE_HOLM};
+        _cleanup_free_ struct compare_row *rows = calloc(c->n + 1, sizeof(*rows));
+        _cleanup_free_ struct comparison *results = calloc(c->n + 1, sizeof(*results));
+        _cleanup_free_ int *kinds = calloc(c->n + 1, sizeof(*kinds));
+        int r = 0;
+        m->items = calloc(c->n + 1, sizeof(*m->items));
+        if (!rows || !results || !kinds || !m->items)
+                return -ENOMEM;
+        for (size_t i = 0; r == 0 && i < c->n; i++) {
+                if (c->items[i].n[SIDE_BASELINE] == 0 || c->items[i].n[SIDE_CANDIDATE] == 0)
+                        continue;
+                kinds[m->n] = c->items[i].kind;
+                r = add_figure(&c->items[i], m, &rows[m->n]);
+        }
+        if (r == 0 && m->n > 0)
+                r = compare_rows(rows, m->n, &rule, results);
+        if (r == 0)
+                conclude(m, results, kinds);
+        return r;
+}
+
+int machine_compare(struct service *s, const int64_t experiments[SIDE_COUNT], struct machine *ret, struct refusal *r) {
+        __attribute__((cleanup(collection_freep))) struct collection *c = calloc(1, sizeof(*c));
+        struct machine m = {0};
+        int error = c ? 0 : service_fail(s, r, -ENOMEM, "comparing the probes", 0);
+        for (size_t side = 0; error == 0 && side < SIDE_COUNT; side++)
+                error = collect(s, (enum comparison_side) side, experiments[side], c, r);
+        if (error < 0)
+                return error;
+        error = judge(c, &m);
+        if (error < 0) {
+                machine_deinit(&m);
+                return service_fail(s, r, error == -EDOM ? -EBADMSG : error, "comparing the probes", 0);
+        }
+        *ret = m;
+        return 0;
+}
