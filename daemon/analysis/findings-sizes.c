@@ -29,69 +29,124 @@ static const struct point *point_of(const struct answer *a, uint32_t row) {
 
 /* ---- best size ---- */
 
-/* Finds the range of sizes around the best one that are within BEST_WITHIN of it; rows ascend by size. */
-static void reach_of(struct answer *a, const uint32_t *rows, size_t n, const struct ranked *best, size_t *ret_from,
-                     size_t *ret_to) {
-        size_t at = 0;
-        double enough = (1 - BEST_WITHIN) * best->statistic.median;
-        while (rows[at] != best->row)
-                at++;
-        *ret_from = *ret_to = at;
-        while (*ret_from > 0 && answer_statistic(a, rows[*ret_from - 1], FIGURE_THROUGHPUT).median >= enough)
-                --*ret_from;
-        while (*ret_to + 1 < n && answer_statistic(a, rows[*ret_to + 1], FIGURE_THROUGHPUT).median >= enough)
-                ++*ret_to;
+/* How the throughput of a size stands beside the greatest median, as far as the runs carry it. */
+enum standing { STANDING_BEST, STANDING_WITHIN, STANDING_LESS, STANDING_OPEN, STANDING_COUNT };
+
+/* "Within" is one-sided at 5 %, as equivalence is. The greatest median is picked from all sizes, and still compared
+ * with each other one alone: with 4, 8 and 16 equal sizes at most 1 % of the answers said of one that it is less. */
+static enum standing standing_of(const struct comparison *c) {
+        if (c->has_equivalence && c->equivalence_low >= 1 - BEST_WITHIN)
+                return STANDING_WITHIN;
+        return is_worse(c) ? STANDING_LESS : STANDING_OPEN;
 }
 
-static void write_best(struct draft *d, const struct ranked *ranked, size_t n, size_t tier) {
-        char size[PHRASE_MAX], value[PHRASE_MAX];
-        phrase_axis(AXIS_MESSAGE_SIZE, point_of(d->a, ranked[0].row), size);
-        phrase_value(ranked[0].statistic.median, "bytes/s", value);
-        draft_write_subject(d, AXIS_BIT(AXIS_MESSAGE_SIZE), "");
-        draft_write(d, ": the greatest median throughput is %s, with messages of %s", value, size);
-        for (size_t i = 1; i <= tier && i < n; i++) {
-                phrase_axis(AXIS_MESSAGE_SIZE, point_of(d->a, ranked[i].row), size);
-                if (i == tier)
-                        draft_write(d, "; with %s, which follows, it is less", size);
-                else
-                        draft_write(d, "%s%s", i == 1 ? "; no neighbours can be distinguished among it and " : ", ",
-                                    size);
+static size_t greatest_of(struct answer *a, const uint32_t *rows, size_t n) {
+        size_t best = 0;
+        double most = answer_statistic(a, rows[0], FIGURE_THROUGHPUT).median;
+        for (size_t i = 1; i < n; i++) {
+                double here = answer_statistic(a, rows[i], FIGURE_THROUGHPUT).median;
+                if (here > most) {
+                        most = here;
+                        best = i;
+                }
+        }
+        return best;
+}
+
+/* "64 B to 1 KiB and 64 KiB": neighbours with the same standing are one range. */
+static void write_sizes(struct draft *d, const uint32_t *rows, const enum standing *standings, size_t n,
+                        enum standing standing) {
+        const char *joint = "";
+        for (size_t i = 0, end; i < n; i = end) {
+                char low[PHRASE_MAX], high[PHRASE_MAX];
+                bool last = true;
+                for (end = i + 1; end < n && standings[end] == standings[i];)
+                        end++;
+                if (standings[i] != standing)
+                        continue;
+                for (size_t k = end; k < n; k++)
+                        last = last && standings[k] != standing;
+                phrase_axis(AXIS_MESSAGE_SIZE, point_of(d->a, rows[i]), low);
+                phrase_axis(AXIS_MESSAGE_SIZE, point_of(d->a, rows[end - 1]), high);
+                draft_write(d, "%s%s%s%s", last && joint[0] ? " and " : joint, low,
+                            end - i == 1                        ? ""
+                            : end - i == 2 && !joint[0] && last ? " and "
+                                                                : " to ",
+                            end - i == 1 ? "" : high);
+                joint = ", ";
         }
 }
 
-static void draw_best_size(struct answer *a, const uint32_t *rows, size_t n, const struct ranked *ranked,
-                           size_t n_ranked, size_t tier) {
-        char low[PHRASE_MAX], high[PHRASE_MAX], size[PHRASE_MAX];
+static size_t count_standings(const enum standing *standings, size_t n, enum standing standing) {
+        size_t count = 0;
+        for (size_t i = 0; i < n; i++)
+                count += standings[i] == standing;
+        return count;
+}
+
+static void write_best(struct draft *d, const uint32_t *rows, const enum standing *standings, size_t n, size_t best) {
+        char size[PHRASE_MAX], value[PHRASE_MAX];
+        phrase_axis(AXIS_MESSAGE_SIZE, point_of(d->a, rows[best]), size);
+        phrase_value(answer_statistic(d->a, rows[best], FIGURE_THROUGHPUT).median, "bytes/s", value);
+        draft_write_subject(d, AXIS_BIT(AXIS_MESSAGE_SIZE), "");
+        draft_write(d, ": the greatest median throughput is %s, with messages of %s", value, size);
+        if (count_standings(standings, n, STANDING_WITHIN)) {
+                draft_write(d, "; within 5 %% of it are ");
+                write_sizes(d, rows, standings, n, STANDING_WITHIN);
+        }
+        if (count_standings(standings, n, STANDING_LESS)) {
+                draft_write(d, "; it is less with ");
+                write_sizes(d, rows, standings, n, STANDING_LESS);
+        }
+        if (count_standings(standings, n, STANDING_OPEN)) {
+                draft_write(d, "; undecided are ");
+                write_sizes(d, rows, standings, n, STANDING_OPEN);
+        }
+        draft_write(d, ".");
+}
+
+static void draw_best_size(struct answer *a, const uint32_t *rows, const enum standing *standings, size_t n,
+                           size_t best) {
+        char size[PHRASE_MAX];
         struct draft d;
-        size_t from, to;
-        reach_of(a, rows, n, &ranked[0], &from, &to);
+        size_t from = best, to = best;
+        while (from > 0 && standings[from - 1] == STANDING_WITHIN)
+                from--;
+        while (to + 1 < n && standings[to + 1] == STANDING_WITHIN)
+                to++;
         draft_begin(&d, a, FINDING_BEST_SIZE, AXIS_MESSAGE_SIZE, rows, n);
-        write_best(&d, ranked, n_ranked, tier);
-        phrase_axis(AXIS_MESSAGE_SIZE, point_of(a, rows[from]), low);
-        phrase_axis(AXIS_MESSAGE_SIZE, point_of(a, rows[to]), high);
-        phrase_axis(AXIS_MESSAGE_SIZE, point_of(a, ranked[0].row), size);
-        if (from == to)
-                draft_write(&d, ". By their medians no other size is within 5 %% of it.");
-        else
-                draft_write(&d, ". By their medians the sizes from %s to %s are within 5 %% of it.", low, high);
-        draft_statistic(&d, FIGURE_THROUGHPUT, ranked[0].row, size);
-        draft_figure(&d, "best_size", NULL, "bytes", (double) point_of(a, ranked[0].row)->message_size);
+        write_best(&d, rows, standings, n, best);
+        phrase_axis(AXIS_MESSAGE_SIZE, point_of(a, rows[best]), size);
+        draft_statistic(&d, FIGURE_THROUGHPUT, rows[best], size);
+        draft_figure(&d, "best_size", NULL, "bytes", (double) point_of(a, rows[best])->message_size);
         draft_figure(&d, "range_from", NULL, "bytes", (double) point_of(a, rows[from])->message_size);
         draft_figure(&d, "range_to", NULL, "bytes", (double) point_of(a, rows[to])->message_size);
         draft_end(&d);
 }
 
+/* Rows ascend by size. */
 static void best_size_group(struct answer *a, const uint32_t *rows, size_t n) {
-        size_t n_ranked = 0, tier = 1;
-        _cleanup_free_ struct ranked *ranked = answer_rank(a, rows, n, JUDGED_THROUGHPUT, &n_ranked);
-        if (!ranked || a->collecting || n_ranked < 2 || n_ranked < n)
+        size_t best = greatest_of(a, rows, n), known = 1;
+        _cleanup_free_ enum standing *standings = calloc(n, sizeof(*standings));
+        _cleanup_free_ struct comparison *beside = calloc(n, sizeof(*beside));
+        if (!standings || !beside) {
+                a->error = a->error < 0 ? a->error : -ENOMEM;
                 return;
-        while (tier < n_ranked && !is_worse(&ranked[tier - 1].next))
-                tier++;
-        if (tier < n_ranked)
-                draw_best_size(a, rows, n, ranked, n_ranked, tier);
-        else
-                doubt_rows(a, AXIS_MESSAGE_SIZE, JUDGED_THROUGHPUT, rows, n, &ranked[0].next);
+        }
+        for (size_t i = 0; i < n; i++) {
+                if (i == best)
+                        continue;
+                known += answer_compare(a, rows[best], rows[i], JUDGED_THROUGHPUT, &beside[i]);
+                standings[i] = standing_of(&beside[i]);
+        }
+        if (known < n) /* also while collecting */
+                return;
+        for (size_t i = 0; i < n; i++)
+                if (standings[i] == STANDING_OPEN)
+                        doubt_rows(a, AXIS_MESSAGE_SIZE, JUDGED_THROUGHPUT, (const uint32_t[]){rows[best], rows[i]}, 2,
+                                   &beside[i]);
+        if (count_standings(standings, n, STANDING_OPEN) + 1 < n)
+                draw_best_size(a, rows, standings, n, best);
 }
 
 /* ---- knee ---- */

@@ -79,6 +79,8 @@ static bool claims(const struct finding *f) {
                 return strstr(f->sentence, ", then ") != NULL;
         if (f->kind == FINDING_COST)
                 return strstr(f->sentence, "brings") || strstr(f->sentence, "costs");
+        if (f->kind == FINDING_BEST_SIZE)
+                return strstr(f->sentence, "it is less with") != NULL;
         if (f->kind == FINDING_NOISE_FLOOR)
                 return strstr(f->sentence, "more than the scatter") != NULL;
         return true;
@@ -243,6 +245,39 @@ static void test_knee(void) {
         measure(&m, &random, jagged, NULL, NOISE, 0);
         FINDINGS *off = draw(&m);
         CHECK(!nth(off, FINDING_KNEE, 0) && has_doubt(off, "fit"));
+}
+
+#define SIZES "{\"transport\": \"pipe\", \"message_size\": [1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072]}"
+
+/* Each size has 3 % more throughput than the one before: neighbours are alike, and the ends are not. */
+static double sloping(const struct point *p) {
+        return (double) p->message_size / pow(1.03, log2((double) p->message_size));
+}
+
+static void test_best_size(void) {
+        struct random random;
+        unsigned ends = 0, best_is_less = 0;
+        MADE m;
+        make(&m, SIZES, 8);
+        random_init(&random, 21);
+        for (unsigned t = 0; t < TRIALS; t++) {
+                measure(&m, &random, sloping, NULL, NOISE, 0.02);
+                FINDINGS *f = draw(&m);
+                const struct finding *best = nth(f, FINDING_BEST_SIZE, 0);
+                const char *less = best ? strstr(best->sentence, "it is less with ") : NULL;
+                ends += less && strstr(less, "1 KiB") == less + strlen("it is less with ");
+                best_is_less += less && memmem(less, strcspn(less, ";"), "128 KiB", strlen("128 KiB"));
+        }
+        CHECK(sample_share("best sizes found that are better than the far end", ends, TRIALS) >= 0.95);
+        CHECK(sample_share("best sizes called less than another", best_is_less, TRIALS) <= 0.05);
+        measure(&m, &random, alike, NULL, 0.002, 0);
+        FINDINGS *same = draw(&m);
+        const struct finding *all = nth(same, FINDING_BEST_SIZE, 0);
+        CHECK(says(all, "; within 5 % of it are ") && !strstr(all->sentence, "less"));
+        const struct finding_figure *from = figure(all, "range_from"), *to = figure(all, "range_to");
+        CHECK(from && from->value == 1024 && to && to->value == 131072);
+        CHECK(false_answers(SIZES, 0, "answers that claim a difference, 8 equal sizes") <= 0.12);
+        CHECK(false_answers(SIZES, 0.02, "the same on a host that drifts") <= 0.12);
 }
 
 /* A pipe overtakes a socket at 4000 bytes. */
@@ -689,6 +724,7 @@ int main(void) {
         RUN(test_equal_points);
         RUN(test_unequal_instances);
         RUN(test_knee);
+        RUN(test_best_size);
         RUN(test_crossover);
         RUN(test_cliff);
         RUN(test_scaling);
