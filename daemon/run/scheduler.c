@@ -719,6 +719,10 @@ static void look(struct scheduler *s) {
         e = store_next_run(s->o.store, &s->c.run, &s->c.experiment);
         if (e == -ENOENT)
                 return;
+        if (e == -EAGAIN) {
+                scheduler_kick(s);
+                return;
+        }
         if (e < 0) {
                 retry_later(s, "the queue cannot be read", e);
                 return;

@@ -254,14 +254,8 @@ static int fail_some(struct store *s, int64_t id, const char *error) {
 }
 
 int store_fail_queued(struct store *s, int64_t id, const char *error) {
-        int r;
-        while ((r = store_extend_more(s, id)) > 0)
-                continue;
-        if (r < 0)
-                return r;
-        while ((r = fail_some(s, id, error)) > 0)
-                continue;
-        return r;
+        int r = store_extend_more(s, id); /* what fails is whole */
+        return r != 0 ? r : fail_some(s, id, error);
 }
 
 int store_cancel_experiment(struct store *s, int64_t id, int64_t *ret_running_run) {

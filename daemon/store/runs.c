@@ -226,6 +226,8 @@ static int next_readable(struct store *s, struct run_record *ret_run, struct exp
                 if (r != -EBADMSG)
                         return r;
                 r = store_fail_queued(s, c.id, UNREADABLE);
+                if (r > 0)
+                        return -EAGAIN;
                 log_error("experiment %" PRId64 " cannot be run: %s%s", c.id, UNREADABLE,
                           r < 0 ? "; nor can that be stored, and the queue goes on without it" : "");
                 leave_out(ids, n, c.id);

@@ -152,7 +152,8 @@ int store_find_bundle(struct store *s, const char *sha256, int64_t *ret_id); /* 
  * is this host's own, or there is none. */
 int store_bundle_part(struct store *s, int64_t id, uint32_t part, uint8_t **ret, size_t *ret_length, bool *ret_last);
 
-/* The first experiment's next queued run (by position), or -ENOENT: nothing to do. */
+/* The first experiment's next queued run (by position). -ENOENT: there is nothing to do; -EAGAIN: an experiment that
+ * cannot be read has failed in part, and the caller must ask again. */
 int store_next_run(struct store *s, struct run_record *ret_run, struct experiment_record *ret_experiment);
 
 /* queued -> running, attempt + 1, samples of an earlier attempt removed; the experiment becomes running with it. */

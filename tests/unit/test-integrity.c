@@ -558,6 +558,10 @@ static void damage_first(struct fixture *f, const char *sql) {
 static void test_a_damaged_spec_fails_its_experiment_alone(void) {
         FIXTURE f;
         damage_first(&f, "UPDATE specs SET spec = '" MARK "' || hex(zeroblob(4000)) WHERE experiment_id = 1");
+        CHECK_INT(next_experiment(f.store), -EAGAIN); /* a portion, as the caller has others to serve */
+        CHECK_INT(number(&f, "SELECT count(*) FROM runs WHERE experiment_id = 1 AND state = 'failed'"),
+                  STORE_STEP_ROWS);
+        CHECK_INT(number(&f, "SELECT state = 'queued' AND error IS NULL FROM experiments WHERE id = 1"), 1);
         CHECK_INT(next_experiment(f.store), 2);
         CHECK_INT(number(&f, "SELECT state = 'failed' AND runs_failed = 600 AND error LIKE '%damaged%' "
                              "FROM experiments WHERE id = 1"),
@@ -570,6 +574,7 @@ static void test_a_damaged_spec_fails_its_experiment_alone(void) {
 static void test_a_damaged_point_fails_its_experiment_alone(void) {
         FIXTURE f;
         damage_first(&f, "UPDATE points SET point = '" MARK "' || hex(zeroblob(4000)) WHERE experiment_id = 1");
+        CHECK_INT(next_experiment(f.store), -EAGAIN);
         CHECK_INT(next_experiment(f.store), 2);
         CHECK_INT(number(&f, "SELECT state = 'failed' FROM experiments WHERE id = 1"), 1);
 }
