@@ -107,7 +107,12 @@
             "CPU limits of the daemon's cgroup and of those above it, each \"QUOTA PERIOD\" in microseconds; max: "    \
             "none.",                                                                                                   \
             NULL)                                                                                                      \
-        ROW(GLIBC, "glibc", TEXT, PLAIN, true, NULL, NULL, NULL)
+        ROW(GLIBC, "glibc", TEXT, PLAIN, true, NULL, NULL, NULL)                                                       \
+        ROW(AUDIT, "audit", CHOICE, PLAIN, true, NULL,                                                                 \
+            "Of the kernel's command line, with which nobody can begin it; null where that leaves it open.", "off")    \
+        ROW(NTP, "ntp", CHOICE, PLAIN, false, NULL,                                                                    \
+            "Whether the kernel's clock is disciplined by a reference, which slews CLOCK_MONOTONIC (adjtimex(2)).",    \
+            "synchronized", "unsynchronized")
 
 enum fact_name {
 #define ROW(id, ...) FACT_##id,

@@ -12,6 +12,7 @@
 #include "agent/measure/counters.h"
 #include "agent/measure/kernel-threads.h"
 #include "agent/measure/sampler.h"
+#include "agent/os/scheduling.h"
 #include "agent/proof/proof.h"
 #include "agent/script/phases.h"
 #include "agent/script/probes.h"
@@ -137,6 +138,7 @@ static int collect_effective(struct agent *a, const struct window *window, struc
                 pace_effective(a, e);
         if (a->transport)
                 source_effective(a, e);
+        scheduling_put(e);
         effective_add_number(e, SETTING_CLOCK_COST_NS, a->clock.cost_ns);
         if (window && window->stopped_ns >= 0)
                 effective_add_number(e, SETTING_STOPPED_NS, (uint64_t) window->stopped_ns);

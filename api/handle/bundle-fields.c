@@ -131,6 +131,8 @@ static const struct bundle_field agent_effective[] = {
         PLAIN("memfd"),
         PLAIN("seals"),
         PLAIN("pace_spin"),
+        PLAIN("scheduling"),
+        PLAIN("seccomp"),
         PLAIN("glibc"),
         OBJECT("io_uring", uring),
         OBJECT("io_uring_zero_copy", uring),

@@ -9,8 +9,10 @@
 #include "schema/facts.h"
 #include "schema/util.h"
 
+#include <errno.h>
 #include <gnu/libc-version.h>
 #include <string.h>
+#include <sys/timex.h>
 #include <systemd/sd-id128.h>
 
 #define TEXT_MAX 4096 /* a kernel's command line is at most 2 or 4 KiB */
@@ -371,6 +373,36 @@ static int take_glibc(bool this_machine, struct environment *e) {
         return 0;
 }
 
+/* audit=0 turns auditing off for good; every other value leaves it to whoever has CAP_AUDIT_CONTROL, who alone is told.
+ * Source: audit_enable() in kernel/audit.c, Documentation/admin-guide/kernel-parameters.txt. */
+static int take_audit(struct hostfs *h, struct environment *e) {
+        char line[TEXT_MAX], value[32] = "";
+        int r = hostfs_line(h, line, sizeof(line), "/proc/cmdline");
+        if (r < 0) {
+                add_unread(h, e, FACT_AUDIT, r);
+                return 0;
+        }
+        if (find_parameter(line, "audit", value, sizeof(value)) &&
+            (strcmp(value, "0") == 0 || strcmp(value, "off") == 0))
+                return add_text(e, FACT_AUDIT, "off");
+        add_reason(e, FACT_AUDIT, "the kernel tells whether it audits to whoever has CAP_AUDIT_CONTROL alone");
+        return 0;
+}
+
+static int take_ntp(bool this_machine, struct environment *e) {
+        struct timex now = {.modes = 0};
+        if (!this_machine) {
+                add_reason(e, FACT_NTP, "a captured tree has no clock");
+                return 0;
+        }
+        if (adjtimex(&now) < 0) {
+                (void) snprintf(add_fact(e, FACT_NTP)->reason, sizeof(e->facts[0].reason), "adjtimex: %s",
+                                strerrordesc_np(errno));
+                return 0;
+        }
+        return add_text(e, FACT_NTP, now.status & STA_UNSYNC ? "unsynchronized" : "synchronized");
+}
+
 static int take_mitigations(struct hostfs *h, struct environment *e) {
         char **names = NULL, line[256];
         size_t n = 0;
@@ -429,6 +461,10 @@ int environment_take_facts(struct hostfs *h, bool this_machine, const struct top
                 r = take_rcu_nocbs(h, e);
         if (r == 0)
                 r = take_glibc(this_machine, e);
+        if (r == 0)
+                r = take_audit(h, e);
+        if (r == 0)
+                r = take_ntp(this_machine, e);
         return r == 0 ? take_mitigations(h, e) : r;
 }
 

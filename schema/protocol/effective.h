@@ -35,6 +35,8 @@ struct json_writer;
         ROW(PACE_SPIN, "pace_spin", TEXT)                                                                              \
         ROW(CLOCK_COST_NS, "clock_cost_ns", NUMBER)                                                                    \
         ROW(STOPPED_NS, "stopped_ns", NUMBER)                                                                          \
+        ROW(SCHEDULING, "scheduling", TEXT)                                                                            \
+        ROW(SECCOMP, "seccomp", TEXT)                                                                                  \
         /* of several transports */                                                                                    \
         ROW(BUFFER_BYTES, "buffer_bytes", NUMBER)                                                                      \
         ROW(SLOTS, "slots", NUMBER)                                                                                    \

@@ -323,6 +323,42 @@ def test_a_cpu_that_comes_can_be_had_at_once(tree):
         d.remove()
 
 
+class SockFilter(ctypes.Structure):
+    _fields_ = (("code", ctypes.c_uint16), ("jt", ctypes.c_uint8), ("jf", ctypes.c_uint8), ("k", ctypes.c_uint32))
+
+
+class SockFprog(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_uint16), ("filter", ctypes.POINTER(SockFilter)))
+
+
+def be_nice_and_filtered():
+    """A filter that lets every system call through."""
+    allow = (SockFilter * 1)(SockFilter(0x06, 0, 0, 0x7FFF0000))  # BPF_RET, SECCOMP_RET_ALLOW
+    program = SockFprog(1, allow)
+    libc = ctypes.CDLL(None, use_errno=True)
+    os.nice(5)
+    for arguments in ((38, 1, 0, 0, 0), (22, 2, ctypes.byref(program), 0, 0)):  # PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP
+        if libc.prctl(*arguments) != 0:
+            raise OSError(ctypes.get_errno(), "prctl")
+
+
+@pytest.mark.parametrize(("preexec", "more", "seccomp"), [(None, 0, None), (be_nice_and_filtered, 5, "filter")])
+def test_agents_say_how_they_are_scheduled_and_filtered(preexec, more, seccomp):
+    """The first daemon has what this test has. Agents of root have the nice value 0, whatever the daemon has."""
+    nice = 0 if os.geteuid() == 0 else os.getpriority(os.PRIO_PROCESS, 0) + more
+    own = re.search(r"^Seccomp:\s+(\d)$", Path("/proc/self/status").read_text(), re.MULTILINE)[1]
+    daemon = Daemon(preexec=preexec)
+    try:
+        done = daemon.unix.wait_final(daemon.unix.post(SHORT)["id"])
+        (run,) = daemon.unix.items(f"/experiments/{done['id']}/runs")
+        run = daemon.unix.get(f"/runs/{run['id']}")
+        for agent in run["agents"]:
+            assert agent["effective"]["scheduling"] == f"other, nice {nice}"
+            assert agent["effective"]["seccomp"] == (seccomp or ("disabled", "strict", "filter")[int(own)])
+    finally:
+        daemon.remove()
+
+
 def test_health(client, long_run):
     deadline = time.monotonic() + PATIENCE_SECONDS
     while (health := client.get("/health"))["running_run"] is None:  # set a moment after the run is stored as running

@@ -273,6 +273,11 @@ static void facts_are_read_from_their_files(void) {
                 {"/proc/sys/kernel/version", "#1 SMP Debian\n", "preemption", NULL},
                 {"/proc/cmdline", "rcu_nocbs=1 quiet rcu_nocbs=2-3 xrcu_nocbs=9\n", "rcu_nocbs_cpus", "2-3"},
                 {"/proc/cmdline", "quiet\n", "rcu_nocbs_cpus", ""},
+                {"/proc/cmdline", "audit=1 quiet audit=0\n", "audit", "off"},
+                {"/proc/cmdline", "audit=off\n", "audit", "off"},
+                {"/proc/cmdline", "audit=0 audit=1\n", "audit", NULL},
+                {"/proc/cmdline", "quiet\n", "audit", NULL},
+                {"/proc/cmdline", "quiet\n", "ntp", NULL}, /* a captured tree */
                 {"/proc/self/cgroup", "0::/\n", "cgroup_cpu_limit", NULL},
                 {"/sys/class/net/lo/mtu", "none\n", "loopback_mtu", NULL},
         };
