@@ -5,7 +5,6 @@
 #include "api/handle/handlers.h"
 #include "api/handle/lists.h"
 #include "api/handle/render.h"
-#include "daemon/service/machine.h"
 #include "schema/util.h"
 
 #include <string.h>
@@ -190,7 +189,7 @@ static void put_head(struct json_writer *w, const void *answer) {
         json_member_bool(w, "forced", a->forced);
         put_differences(w, &a->environment, true);
         json_object_end(w);
-        put_machine(w, a->machine);
+        put_machine(w, a->has_machine ? &a->machine : NULL);
         json_put_key(w, "settings");
         json_object_begin(w);
         put_differences(w, &a->settings, false);

@@ -313,11 +313,6 @@ static int differ_between(struct work *w, struct refusal *r) {
         return error;
 }
 
-static int take_machine(struct work *w, struct refusal *r) {
-        w->answer->machine = calloc(1, sizeof(*w->answer->machine));
-        return w->answer->machine ? machine_compare(w->service, w->ids, w->answer->machine, r) : fail(w, r, -ENOMEM);
-}
-
 static int take_differences(struct work *w, struct refusal *r) {
         struct comparison_answer *a = w->answer;
         /* both values of an axis were measured in one experiment, side by side */
@@ -625,8 +620,9 @@ static int compare_alone(struct service *s, const struct comparison_query *q, st
                 error = match_points(&w, r);
         if (error == 0)
                 error = take_differences(&w, r);
+        w.answer->has_machine = !w.axis;
         if (error == 0 && !w.axis)
-                error = take_machine(&w, r);
+                error = machine_compare(s, w.ids, &w.answer->machine, r);
         if (error == 0)
                 error = compare_points(&w, r);
         if (error == 0)

@@ -18,7 +18,6 @@
 
 struct cache;
 struct cache_item;
-struct machine;
 struct refusal;
 struct service;
 
@@ -75,12 +74,33 @@ struct comparison_experiment {
         struct difference_list changed; /* between its first run and its last; not within one experiment */
 };
 
+/* Whether the machine was in the same state in both experiments (machine.h). */
+enum machine_state { MACHINE_UNKNOWN, MACHINE_NO_DIFFERENCE, MACHINE_DIFFERS };
+
+struct machine_figure {
+        const char *what; /* as in a run's probes; static */
+        char cpus[48];    /* of the runs' ends: "[0,1]" */
+        uint32_t cpu;     /* whose thread timed it */
+        double medians[SIDE_COUNT];
+        size_t n[SIDE_COUNT]; /* runs that take part, COMPARISON_RUNS_MAX at most */
+        struct comparison c;
+        bool differs;
+};
+
+struct machine {
+        enum machine_state state;
+        const char *reason; /* of an unknown one; static */
+        struct machine_figure *items;
+        size_t n;
+};
+
 struct comparison_answer {
         struct comparison_experiment experiments[SIDE_COUNT];
         char *axis;                                   /* NULL: two experiments */
         char *values[SIDE_COUNT];                     /* JSON; NULL likewise */
         struct difference_list environment, settings; /* of the host; of the specs, without axes */
-        struct machine *machine;                      /* its state in two experiments (machine.h); NULL with an axis */
+        bool has_machine;                             /* not with an axis: the runs of both sides took turns */
+        struct machine machine;
         bool alike, forced; /* nothing in the environments is unlike; it is, and it was forced */
         double margin;
         uint32_t verdicts[COMPARE_EQUIVALENT + 1]; /* how many figures */
@@ -104,6 +124,7 @@ struct comparison_figures {
 };
 void comparison_figures(struct comparison_figures *ret);
 const char *comparison_verdict(enum compare_verdict v);
+const char *machine_state_name(enum machine_state state); /* "unknown", "no-difference", "differs" */
 
 /* Answers from the cache where both experiments have finished, or computes, one comparison at a time: 503 after the
  * service's deadline. 0, or a negative errno with *r: 404; 409 across unlike environments; 422: an unknown axis, a

@@ -4,7 +4,6 @@
 
 #include "daemon/service/cache.h"
 #include "daemon/service/difference.h"
-#include "daemon/service/machine.h"
 #include "schema/util.h"
 
 #include <string.h>
@@ -22,11 +21,6 @@ void comparison_figures(struct comparison_figures *ret) {
         for (size_t f = 0; f < FIGURE_COUNT; f++)
                 if (figure_terms[f].faster != FIGURE_NOT_COMPARED)
                         ret->of[ret->n++] = (enum figure) f;
-}
-
-void machine_deinit(struct machine *m) {
-        free(m->items);
-        *m = (struct machine){0};
 }
 
 const char *machine_state_name(enum machine_state state) {
@@ -47,7 +41,7 @@ size_t comparison_answer_bytes(const struct comparison_answer *a) {
                 for (size_t i = 0; i < a->n_unmatched[side]; i++)
                         bytes += sizeof(char *) + strlen(a->unmatched[side][i]);
         }
-        return bytes + (a->machine ? sizeof(*a->machine) + a->machine->n * sizeof(*a->machine->items) : 0);
+        return bytes + a->machine.n * sizeof(*a->machine.items);
 }
 
 void comparison_answer_free(void *payload) {
@@ -71,9 +65,7 @@ void comparison_answer_free(void *payload) {
         free(a->comparisons);
         free(a->axis);
         free(a->question);
-        if (a->machine)
-                machine_deinit(a->machine);
-        free(a->machine);
+        free(a->machine.items);
         difference_list_deinit(&a->environment);
         difference_list_deinit(&a->settings);
         free(a);

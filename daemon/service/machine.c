@@ -14,6 +14,8 @@
 #include <math.h>
 #include <string.h>
 
+_Static_assert(sizeof(((struct machine_figure *) NULL)->cpus) == PROBE_CPUS_MAX, "as a run's probes have them");
+
 /* One operation at one end on one set of CPUs. */
 struct series {
         char cpus[PROBE_CPUS_MAX];
@@ -209,7 +211,7 @@ int machine_compare(struct service *s, const int64_t experiments[SIDE_COUNT], st
                 return error;
         error = judge(c, &m);
         if (error < 0) {
-                machine_deinit(&m);
+                free(m.items);
                 return service_fail(s, r, error == -EDOM ? -EBADMSG : error, "comparing the probes", 0);
         }
         *ret = m;

@@ -15,30 +15,7 @@
 
 #define MACHINE_CPU_SETS_MAX 8u /* sets of CPUs that are compared: the first of the baseline */
 
-enum machine_state { MACHINE_UNKNOWN, MACHINE_NO_DIFFERENCE, MACHINE_DIFFERS };
-
-struct machine_figure {
-        char cpus[PROBE_CPUS_MAX]; /* of the runs' ends: "[0,1]" */
-        uint32_t cpu;              /* whose thread timed it */
-        const char *what;          /* as in a run's probes; static */
-        double medians[SIDE_COUNT];
-        size_t n[SIDE_COUNT]; /* runs that take part, COMPARISON_RUNS_MAX at most */
-        struct comparison c;
-        bool differs;
-};
-
-struct machine {
-        enum machine_state state;
-        const char *reason; /* of an unknown one; static */
-        struct machine_figure *items;
-        size_t n;
-};
-
-/* "unknown", "no-difference", "differs" */
-const char *machine_state_name(enum machine_state state);
-
-/* The caller must end *ret with machine_deinit(). 0; negative errno with *r. */
+/* The caller must free ret->items. 0; negative errno with *r. */
 int machine_compare(struct service *s, const int64_t experiments[SIDE_COUNT], struct machine *ret, struct refusal *r);
-void machine_deinit(struct machine *m);
 
 #endif

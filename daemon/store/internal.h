@@ -56,8 +56,8 @@ int store_count_samples(struct db *db, int64_t difference);
 int store_cancel_some(struct db *db, int64_t id, int64_t runs_total, int64_t now);
 /* Why an experiment that needs a damaged page fails. */
 #define UNREADABLE "what the database has of it is damaged: a page does not match its checksum (GET /health names it)"
-/* A step of its end for this reason: a portion of an extension under way is added, or STORE_STEP_ROWS of its queued runs
- * fail. Reads no text of the experiment. 1: there are more. */
+/* A step of its end for this reason: a portion of an extension under way is added, or STORE_STEP_ROWS of its queued
+ * runs fail. Reads no text of the experiment. 1: there are more. */
 int store_fail_queued(struct store *s, int64_t id, const char *error);
 /* The ids of the queued and running experiments, of an index alone: their rows may be damaged. */
 int store_queued_ids(struct db *db, int64_t **ret, size_t *ret_n);
