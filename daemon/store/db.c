@@ -42,6 +42,7 @@ struct db {
         void (*committed)(void *userdata);
         void *committed_userdata;
         enum db_mode mode;
+        bool stuck;                      /* in a transaction that could not be rolled back */
         struct db_statement *statements; /* every statement ever prepared: as many as there are texts in the store */
 };
 
@@ -452,8 +453,23 @@ static int bind_value(sqlite3_stmt *statement, int index, const struct db_value 
         return SQLITE_MISUSE;
 }
 
+/* A statement that a changed schema has made stale is prepared anew, for which memory may be lacking. What is run next
+ * would become part of the transaction, so that nothing is run before it has ended. */
+static int roll_back(struct db *db) {
+        int r = 0;
+        db->stuck = false;
+        if (!sqlite3_get_autocommit(db->handle)) /* some errors (a full disk, no memory) have rolled it back already */
+                r = db_run_values(db, rollback, NULL, 0);
+        db->stuck = r < 0;
+        if (r < 0)
+                log_error("database: a transaction could not be rolled back");
+        return r;
+}
+
 int db_select_values(struct db *db, struct db_query *ret, const char *sql, const struct db_value *values, size_t n) {
-        int error = 0;
+        int error = db->stuck ? roll_back(db) : 0;
+        if (error < 0)
+                return error;
         struct db_statement *s = prepare(db, sql, &error);
         if (!s)
                 return error;
@@ -588,6 +604,9 @@ int db_run_values(struct db *db, const char *sql, const struct db_value *values,
 }
 
 int db_run_script(struct db *db, const char *sql) {
+        int r = db->stuck ? roll_back(db) : 0;
+        if (r < 0)
+                return r;
         int code = sqlite3_exec(db->handle, sql, NULL, NULL, NULL);
         return code == SQLITE_OK ? 0 : fail(db, code, "script");
 }
@@ -652,9 +671,7 @@ int db_commit(struct db_transaction *t) {
 void db_transaction_end(struct db_transaction *t) {
         if (!t->db)
                 return;
-        /* some errors (a full disk, no memory) have rolled it back already */
-        if (!sqlite3_get_autocommit(t->db->handle) && db_run_values(t->db, rollback, NULL, 0) < 0)
-                log_error("database: a transaction could not be rolled back");
+        (void) roll_back(t->db);
         t->db = NULL;
 }
 

@@ -577,11 +577,35 @@ static void test_everything_fails_once(void) {
                *failures, campaign_count("IPCLAB_FAULTS", STRIDE), ELEMENTS(steps));
 }
 
+/* A statement that the transaction has made stale is prepared anew, which takes memory: without it, the transaction
+ * would take in what is stored later, and nothing of that would be there after the next start. */
+static void test_a_transaction_that_cannot_be_rolled_back_takes_nothing_in(void) {
+        FIXTURE f;
+        struct db_transaction t = {0};
+        struct db *other = NULL;
+        int64_t n = -1;
+        fixture_open(&f);
+        CHECK_INT(db_begin_write(f.store->db, &t), 0);
+        CHECK_INT(db_run_script(f.store->db, "CREATE TABLE half (x); INSERT INTO half VALUES (1)"), 0);
+        fail_arm(FAIL_MEMORY, true, 1);
+        db_transaction_end(&t);
+        CHECK(fail_disarm());
+        CHECK_INT(db_run_script(f.store->db, "CREATE TABLE whole (x)"), 0);
+        CHECK_INT(db_run(f.store->db, "INSERT INTO whole VALUES (1)"), 0);
+        CHECK_INT(db_open(&other, fixture_path(&f, "ipclab.db"), DB_READER), 0);
+        CHECK_INT(db_get(other, &n, "SELECT count(*) FROM whole"), 0);
+        CHECK_INT(n, 1);
+        CHECK_INT(db_get(other, &n, "SELECT count(*) FROM sqlite_schema WHERE name = 'half'"), 0);
+        CHECK_INT(n, 0);
+        db_close(other);
+}
+
 int main(void) {
         log_open(LOG_EMERG); /* each fault is an error in the log */
         fail_install();
         if (access("/dev/shm", W_OK) == 0)
                 fixture_base = "/dev/shm";
+        RUN(test_a_transaction_that_cannot_be_rolled_back_takes_nothing_in);
         RUN(test_everything_fails_once);
         return check_end();
 }
