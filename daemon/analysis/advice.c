@@ -306,6 +306,7 @@ static void stand(struct advice_item *item, const struct comparison *c) {
         item->standing = c->verdict == COMPARE_SLOWER       ? STANDING_WORSE
                          : c->verdict == COMPARE_EQUIVALENT ? STANDING_EQUAL
                                                             : STANDING_OPEN;
+        item->reason = NULL;
         if (item->standing != STANDING_OPEN)
                 return;
         item->reason = c->verdict == COMPARE_FASTER ? "experiments-disagree"

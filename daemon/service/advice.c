@@ -318,12 +318,17 @@ static void write_best(FILE *f, const struct advice_record *a, const struct advi
         const struct advice_term *term = &advice_terms[a->question.want];
         const char *unit = figure_terms[term->figure].unit;
         char value[PHRASE_MAX], low[PHRASE_MAX], high[PHRASE_MAX];
-        size_t worse = 0, equal = 0, open = 0;
-        for (size_t i = 0; i < a->advice.n; i++) {
-                worse += a->advice.items[i].standing == STANDING_WORSE;
-                equal += a->advice.items[i].standing == STANDING_EQUAL;
-                open += a->advice.items[i].standing == STANDING_OPEN;
-        }
+        struct {
+                enum advice_standing standing;
+                const char *words;
+                size_t n;
+        } others[] = {{STANDING_WORSE, "worse", 0},
+                      {STANDING_EQUAL, "equal within 3 %", 0},
+                      {STANDING_OPEN, "undecided", 0},
+                      {STANDING_EXCLUDED, "beyond the limits", 0}};
+        for (size_t i = 0; i < a->advice.n; i++)
+                for (size_t k = 0; k < ELEMENTS(others); k++)
+                        others[k].n += a->advice.items[i].standing == others[k].standing;
         phrase_value(best->value, unit, value);
         phrase_value(best->low, unit, low);
         phrase_value(best->high, unit, high);
@@ -332,8 +337,13 @@ static void write_best(FILE *f, const struct advice_record *a, const struct advi
                        term->words, value);
         if (best->has_interval)
                 (void) fprintf(f, " [%s, %s]", low, high);
-        (void) fprintf(f, ". Of the others %zu %s worse, %zu %s equal within 3 %%, and %zu %s open.", worse,
-                       worse == 1 ? "is" : "are", equal, equal == 1 ? "is" : "are", open, open == 1 ? "is" : "are");
+        (void) fprintf(f, ".");
+        for (size_t i = 0, n_written = 0; i < ELEMENTS(others); i++)
+                if (others[i].n > 0)
+                        (void) fprintf(f, "%s%zu %s %s", n_written++ ? ", " : " Of the others ", others[i].n,
+                                       others[i].n == 1 ? "is" : "are", others[i].words);
+        if (a->advice.n > 1)
+                (void) fprintf(f, ".");
 }
 
 static int write_sentence(struct advice_record *a) {

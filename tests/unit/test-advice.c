@@ -62,6 +62,7 @@ static void test_ranking(void) {
         CHECK_INT(a.items[3].point.transport, TRANSPORT_TCP);
         for (size_t i = 1; i < 4; i++) {
                 CHECK_INT(a.items[i].standing, STANDING_WORSE);
+                CHECK(!a.items[i].reason);
                 CHECK(a.items[i].has_ratio && a.items[i].ratio.low > 1);
                 CHECK(a.items[i].experiment_id == 7 && a.items[i].n_runs == 12 && a.items[i].measured_at == 7000);
         }
