@@ -5,7 +5,7 @@
 #include "agent/base/worker.h"
 
 #include "agent/base/agent.h"
-#include "schema/measure/histogram.h"
+#include "schema/measure/recorder.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -14,12 +14,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-int worker_make_histogram(struct worker *w) {
+int worker_make_recorder(struct worker *w) {
         if (w->agent->setup.interval_ns == 0)
                 return 0;
         w->latency = malloc(sizeof *w->latency);
         if (!w->latency)
-                return failure_set(&w->failure, ENOMEM, "no memory for a histogram");
+                return failure_set(&w->failure, ENOMEM, "no memory for the latencies");
         memset(w->latency, 0,
                sizeof *w->latency); /* first touched here, so that its pages are placed for this thread */
         return 0;

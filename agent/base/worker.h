@@ -26,7 +26,7 @@
 
 struct agent;
 struct fields;
-struct histogram;
+struct recorder;
 struct worker;
 
 typedef int (*worker_loop)(struct worker *w);
@@ -63,7 +63,7 @@ struct worker {
         unsigned char *buffer;            /* page aligned, first touched by this worker; `size` bytes */
         unsigned char *source; /* of a cold one, the next message to send; NULL: it lies where the channel has it */
         void (*source_next)(struct worker *w); /* a cold source's next message; NULL: it is hot */
-        struct histogram *latency;             /* NULL where messages are not timed */
+        struct recorder *latency;              /* NULL where messages are not timed */
         double pace_ns;                        /* from one message to the next in an open loop; 0 = closed */
         void *channel;                         /* the transport's own, per thread */
         void *engine;                          /* the engine's, where it is not the system calls */
@@ -97,7 +97,7 @@ struct worker {
 };
 
 /* In the worker's thread: allocates w->latency, empty, where samples are taken. 0; negative errno with w->failure. */
-int worker_make_histogram(struct worker *w);
+int worker_make_recorder(struct worker *w);
 /* Interrupts the system call that a worker may be blocked in (SIGUSR1, see workers_init_signals()). The caller repeats
  * it until the worker rests. */
 void worker_kick(struct worker *w);

@@ -19,7 +19,7 @@
 #include "agent/base/agent.h"
 #include "agent/loop/pace.h"
 #include "agent/loop/pattern.h"
-#include "schema/measure/histogram.h"
+#include "schema/measure/recorder.h"
 #include "schema/util.h"
 
 #include <errno.h>
@@ -182,14 +182,14 @@ LOOP_INLINE void loop_timer_sent(struct worker *w, struct loop_timer *t) {
         if (LOOP_UNLIKELY(t->sent_ns == 0))
                 t->first_send_ns = now_ns - t->begin_ns;
         else
-                histogram_record(w->latency, now_ns - t->sent_ns);
+                recorder_record(w->latency, now_ns - t->sent_ns);
         t->sent_ns = now_ns;
 }
 
 /* Records the last round trip. */
 LOOP_INLINE void loop_timer_end(struct worker *w, const struct loop_timer *t) {
         if (t->sent_ns > 0)
-                histogram_record(w->latency, util_now_ns() - t->sent_ns + t->first_send_ns);
+                recorder_record(w->latency, util_now_ns() - t->sent_ns + t->first_send_ns);
 }
 
 LOOP_INLINE int loop_initiator(struct worker *w, const struct channel *c, enum verify verify, enum loop_clock clock,
@@ -226,7 +226,7 @@ LOOP_INLINE int loop_initiator(struct worker *w, const struct channel *c, enum v
                 if (LOOP_UNLIKELY(r))
                         break;
                 if (apart)
-                        histogram_record(w->latency, util_now_ns() - sending_ns);
+                        recorder_record(w->latency, util_now_ns() - sending_ns);
                 if (clock == LOOP_PACED)
                         pace_record(w, pace_due(w, n - first));
                 c->release(w, message);

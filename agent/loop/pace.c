@@ -4,7 +4,7 @@
 
 #include "agent/loop/pace.h"
 
-#include "schema/measure/histogram.h"
+#include "schema/measure/recorder.h"
 #include "schema/protocol/effective.h"
 #include "schema/util.h"
 
@@ -43,5 +43,5 @@ void pace_record(struct worker *w, uint64_t due_ns) {
         if (!w->latency) /* nothing is sampled */
                 return;
         uint64_t now = util_now_ns();
-        histogram_record(w->latency, now > due_ns ? now - due_ns : 0);
+        recorder_record(w->latency, now > due_ns ? now - due_ns : 0);
 }

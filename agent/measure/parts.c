@@ -6,6 +6,7 @@
 
 #include "agent/base/agent.h"
 #include "agent/base/wait.h"
+#include "schema/measure/recorder.h"
 #include "schema/protocol/protocol.h"
 #include "schema/util.h"
 
@@ -51,7 +52,7 @@ static void add_up(struct parts *p, const struct histogram *copies, struct histo
         memset(ret, 0, sizeof *ret);
         for (uint32_t i = 0; i < p->agent->n_workers; i++) {
                 if (!copies)
-                        histogram_snapshot(&p->latencies->one, p->agent->workers[i].latency);
+                        recorder_copy(p->agent->workers[i].latency, &p->latencies->one);
                 histogram_add(ret, copies ? &copies[i] : &p->latencies->one);
         }
 }

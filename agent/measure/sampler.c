@@ -15,6 +15,7 @@
 #include "agent/measure/parts.h"
 #include "agent/proof/proof.h"
 #include "schema/measure/histogram.h"
+#include "schema/measure/recorder.h"
 #include "schema/util.h"
 
 #include <inttypes.h>
@@ -34,7 +35,7 @@ struct sampler {
 
 static void copy_histograms(const struct sampler *s, struct histogram *ret) {
         for (uint32_t i = 0; ret && i < s->agent->n_workers; i++)
-                histogram_snapshot(&ret[i], s->agent->workers[i].latency);
+                recorder_copy(s->agent->workers[i].latency, &ret[i]);
 }
 
 int sampler_new(struct agent *a, struct sampler **ret) {

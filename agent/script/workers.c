@@ -15,7 +15,6 @@
 #include "agent/proof/proof.h"
 #include "agent/transport/transport.h"
 #include "agent/workload/workload.h"
-#include "schema/measure/histogram.h"
 #include "schema/util.h"
 
 #include <inttypes.h>

@@ -17,7 +17,7 @@
 #include "agent/loop/buffer.h"
 #include "agent/proof/proof.h"
 #include "agent/workload/workload.h"
-#include "schema/measure/histogram.h"
+#include "schema/measure/recorder.h"
 #include "schema/protocol/effective.h"
 #include "schema/util.h"
 
@@ -242,7 +242,7 @@ static int circle_loop(struct worker *w) {
                 sink += walk(circle->set, circle->set_bytes);
                 if (w->latency) { /* the end of a round is the start of the next */
                         uint64_t now = util_now_ns();
-                        histogram_record(w->latency, (now - began + circle->n / 2) / circle->n);
+                        recorder_record(w->latency, (now - began + circle->n / 2) / circle->n);
                         began = now;
                 }
                 __atomic_store_n(&w->messages, ++n, __ATOMIC_RELAXED);
@@ -307,7 +307,7 @@ static int switch_prepare(struct worker *w) {
                 r = await_members(w, circle);
         }
         w->loop = circle_loop;
-        return r < 0 ? r : worker_make_histogram(w);
+        return r < 0 ? r : worker_make_recorder(w);
 }
 
 /* In the leader's thread, with the workers at rest or the run failed. */

@@ -19,7 +19,7 @@ static int pingpong_prepare(struct worker *w) {
                                    transport_name(a->setup.point.transport));
         if (a->end != END_FIRST)
                 return 0;
-        return worker_make_histogram(w);
+        return worker_make_recorder(w);
 }
 
 const struct workload_ops workload_pingpong = {

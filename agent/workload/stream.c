@@ -22,7 +22,7 @@ static int stream_prepare(struct worker *w) {
                 return failure_set(&w->failure, EOPNOTSUPP, "transport %s has no stream",
                                    transport_name(a->setup.point.transport));
         /* in an open loop the receiver computes each message's due time */
-        return a->setup.rate > 0 && !agent_is_duplex(a) && !agent_sends(a) ? worker_make_histogram(w) : 0;
+        return a->setup.rate > 0 && !agent_is_duplex(a) && !agent_sends(a) ? worker_make_recorder(w) : 0;
 }
 
 const struct workload_ops workload_stream = {

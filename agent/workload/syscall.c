@@ -11,7 +11,7 @@
 #include "agent/base/agent.h"
 #include "agent/os/procfs.h"
 #include "agent/workload/workload.h"
-#include "schema/measure/histogram.h"
+#include "schema/measure/recorder.h"
 #include "schema/protocol/effective.h"
 #include "schema/util.h"
 
@@ -65,7 +65,7 @@ CALL_INLINE int loop_calls(struct worker *w, long (*call)(const struct worker *w
                         sink += (uint64_t) r;
                 }
                 if (w->latency && batch) /* never 0, but static analysis cannot derive that from an atomic limit */
-                        histogram_record(w->latency, (util_now_ns() - begin + batch / 2) / batch);
+                        recorder_record(w->latency, (util_now_ns() - begin + batch / 2) / batch);
                 n += batch;
                 __atomic_store_n(&w->messages, n, __ATOMIC_RELAXED);
         }
@@ -99,7 +99,7 @@ static int syscall_prepare(struct worker *w) {
                 if (w->receive_fd < 0)
                         return failure_set(&w->failure, errno, "/dev/zero: %s", strerrordesc_np(errno));
         }
-        return worker_make_histogram(w);
+        return worker_make_recorder(w);
 }
 
 /* The kernel's clock source: the vDSO reads some of them itself (tsc, a hypervisor's page); with the others (hpet,

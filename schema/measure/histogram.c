@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * What is done with histograms outside the measured loop: snapshots, sums, percentiles. The layout is in the header;
+ * What is done with histograms outside the measured loop: sums, differences, percentiles. The layout is in the header;
  * the encodings are in histogram-codec.c. Called by the agent's leader and the daemon.
  */
 
@@ -27,12 +27,6 @@ uint64_t histogram_bucket_middle(uint32_t index) {
         return lowest + (histogram_bucket_lowest(index + 1) - lowest) / 2;
 }
 
-void histogram_snapshot(struct histogram *dst, const struct histogram *live) {
-        for (uint32_t i = 0; i < HISTOGRAM_COUNTS; i++)
-                dst->counts[i] = __atomic_load_n(&live->counts[i], __ATOMIC_RELAXED);
-        dst->sum_ns = __atomic_load_n(&live->sum_ns, __ATOMIC_RELAXED);
-}
-
 void histogram_add(struct histogram *into, const struct histogram *h) {
         for (uint32_t i = 0; i < HISTOGRAM_COUNTS; i++)
                 into->counts[i] += h->counts[i];
@@ -51,13 +45,16 @@ static void sum_limits(const struct histogram *h, uint64_t *ret_least_ns, uint64
         *ret_most_ns = most < HISTOGRAM_SUM_MAX && !histogram_is_at_limit(h) ? (uint64_t) most : HISTOGRAM_SUM_MAX;
 }
 
-void histogram_subtract(struct histogram *dst, const struct histogram *later, const struct histogram *earlier) {
+void histogram_subtract(struct histogram *dst, struct histogram *later, const struct histogram *earlier) {
         for (uint32_t i = 0; i < HISTOGRAM_COUNTS; i++)
                 dst->counts[i] = later->counts[i] - earlier->counts[i];
         uint64_t least_ns, most_ns;
         sum_limits(dst, &least_ns, &most_ns);
         uint64_t sum_ns = later->sum_ns - earlier->sum_ns;
-        dst->sum_ns = sum_ns < least_ns ? least_ns : sum_ns > most_ns ? most_ns : sum_ns;
+        if (sum_ns < least_ns || sum_ns > most_ns)
+                sum_ns = most_ns == HISTOGRAM_SUM_MAX ? least_ns : least_ns + (most_ns - least_ns) / 2;
+        dst->sum_ns = sum_ns;
+        later->sum_ns = earlier->sum_ns + sum_ns;
 }
 
 uint64_t histogram_total(const struct histogram *h) {

@@ -4,9 +4,9 @@
 
 /*
  * Latency histogram: log-linear, HdrHistogram's layout with lowest value 1 ns, highest 100 s and two significant
- * digits (256 sub-buckets, 128 per further octave), so a value is known to 1/128 (0.79 %) at worst. Counts only ever
- * grow: the agent's worker records, its leader takes snapshots and subtracts the one before, and no lock is needed. It
- * stands in schema/ because agent and daemon must agree on it bit by bit.
+ * digits (256 sub-buckets, 128 per further octave), so a value is known to 1/128 (0.79 %) at worst. The agent's worker
+ * records (recorder.h), its leader takes copies and subtracts the one before. It stands in schema/ because agent and
+ * daemon must agree on it bit by bit.
  *
  * Source: HdrHistogram's documented bucket layout and V2 encoding (ZigZag LEB128 counts, negative = run of zeros).
  */
@@ -41,23 +41,16 @@ static inline uint32_t histogram_index(uint64_t ns) {
         return (bucket << HISTOGRAM_HALF_MAGNITUDE) + sub;
 }
 
-/* One writer, any number of snapshot takers: plain relaxed stores, no read-modify-write on the bus. */
-static inline void histogram_record(struct histogram *h, uint64_t ns) {
-        uint64_t *c = &h->counts[histogram_index(ns)];
-        __atomic_store_n(c, __atomic_load_n(c, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
-        __atomic_store_n(&h->sum_ns, __atomic_load_n(&h->sum_ns, __ATOMIC_RELAXED) + ns, __ATOMIC_RELAXED);
-}
-
 uint64_t histogram_bucket_lowest(uint32_t index);  /* lowest value of a bucket */
 uint64_t histogram_bucket_highest(uint32_t index); /* highest value of a bucket */
 uint64_t histogram_bucket_middle(uint32_t index);
 
-void histogram_snapshot(struct histogram *dst, const struct histogram *live);
 void histogram_add(struct histogram *into, const struct histogram *h);
-/* dst = later - earlier; both are snapshots of the same live histogram. A value whose bucket is in a snapshot may not
- * be in its sum, and the reverse: where the difference of the sums is none that the counts can have, it is the nearest
- * that they can, within the width of a bucket (1 %) of their own. */
-void histogram_subtract(struct histogram *dst, const struct histogram *later, const struct histogram *earlier);
+/* dst = later - earlier; both are copies of the same recorder. The sum of a copy may have a value that it does not
+ * count: where the difference of the sums is none that the counts can have, it is that of the middles of their buckets.
+ * The rest is left to the difference that begins with `later`, whose sum is set to what the differences until then add
+ * up to: all of them together have the sum of all values. */
+void histogram_subtract(struct histogram *dst, struct histogram *later, const struct histogram *earlier);
 uint64_t histogram_total(const struct histogram *h);
 /* Whether it has values in the bucket of the highest (from 99.86 s on), where all that is above it went, too: the
  * percentiles and the maximum that lie there are too small, by how much is not known. The sum is exact all the same. */

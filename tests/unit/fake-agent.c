@@ -11,6 +11,7 @@
 #include "schema/util.h"
 #include "tests/unit/effective.h"
 #include "tests/unit/proof-report.h"
+#include "tests/unit/recorded.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

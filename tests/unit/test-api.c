@@ -10,6 +10,7 @@
 #include "daemon/service/service.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
+#include "tests/unit/recorded.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

@@ -6,11 +6,15 @@
 #include "schema/measure/histogram.h"
 
 #include "check.h"
+#include "recorded.h"
 #include "schema/json/base64.h"
+#include "schema/measure/recorder.h"
 #include "schema/util.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
+#include <pthread.h>
 #include <zlib.h>
 
 static struct histogram *empty(void) {
@@ -119,27 +123,23 @@ static void summary_is_ordered(void) {
 }
 
 static void adding_and_subtracting(void) {
-        struct histogram *live = empty(), *before = empty(), *after = empty(), *second = empty(), *sum = empty();
+        static struct recorder live;
+        static struct histogram before, after, second, sum;
 
-        histogram_record(live, 100);
-        histogram_record(live, 5000);
-        histogram_snapshot(before, live);
-        histogram_record(live, 5000);
-        histogram_record(live, 70000);
-        histogram_snapshot(after, live);
-        histogram_subtract(second, after, before);
-        CHECK_UINT(histogram_total(second), 2);
-        CHECK_UINT(second->sum_ns, 75000);
-        CHECK_UINT(second->counts[histogram_index(100)], 0);
-        CHECK_UINT(second->counts[histogram_index(5000)], 1);
-        histogram_add(sum, before);
-        histogram_add(sum, second);
-        CHECK(memcmp(sum, live, sizeof(*sum)) == 0);
-        free(live);
-        free(before);
-        free(after);
-        free(second);
-        free(sum);
+        recorder_record(&live, 100);
+        recorder_record(&live, 5000);
+        recorder_copy(&live, &before);
+        recorder_record(&live, 5000);
+        recorder_record(&live, 70000);
+        recorder_copy(&live, &after);
+        histogram_subtract(&second, &after, &before);
+        CHECK_UINT(histogram_total(&second), 2);
+        CHECK_UINT(second.sum_ns, 75000);
+        CHECK_UINT(second.counts[histogram_index(100)], 0);
+        CHECK_UINT(second.counts[histogram_index(5000)], 1);
+        histogram_add(&sum, &before);
+        histogram_add(&sum, &second);
+        CHECK(memcmp(&sum, &after, sizeof(sum)) == 0);
 }
 
 /* A second of an open loop that was overloaded for minutes, many times. */
@@ -336,40 +336,85 @@ static void base64_vectors(void) {
         }
 }
 
-/* A snapshot that is taken while a value is recorded has its bucket and not its sum, or the reverse where the sum is
- * read last: what lies between two snapshots has a sum that its counts can have. */
+/* A copy that is taken in the middle of a record may have a value's count without its time, or the reverse: what lies
+ * between two copies has a sum that its counts can have. */
 static void a_value_half_recorded_is_not_in_the_mean(void) {
         static const struct {
-                bool bucket_first; /* in the earlier snapshot; the sum is read later, and has it */
+                bool counted;   /* the value, in the earlier copy; its time is in the later one */
+                uint64_t begun; /* another one, whose time is not in the later copy */
                 uint64_t values, half_ns, count, sum_ns;
         } rows[] = {
-                {false, 100, 50 * NSEC_PER_MSEC, 101, 100 * 1000 + 50 * NSEC_PER_MSEC}, /* whole in the later one */
-                {true, 100, 50 * NSEC_PER_MSEC, 100, 100 * 1003},                       /* its sum is too much */
-                {true, 0, 50 * NSEC_PER_MSEC, 0, 0},
+                {false, 0, 100, 50 * NSEC_PER_MSEC, 101, 100 * 1000 + 50 * NSEC_PER_MSEC}, /* whole in the later one */
+                {true, 0, 100, 50 * NSEC_PER_MSEC, 100, 100 * (1000 + 1003) / 2},          /* too much: the middle */
+                {true, 0, 0, 50 * NSEC_PER_MSEC, 0, 0},
+                {false, 1, 100, 1000, 102, 102 * (1000 + 1003) / 2}, /* too little */
         };
-        struct histogram *live = empty(), *earlier = empty(), *difference = empty();
+        static struct histogram earlier, later, difference;
         for (size_t i = 0; i < ELEMENTS(rows); i++) {
-                uint32_t bucket = histogram_index(rows[i].half_ns);
-                memset(live, 0, sizeof *live);
-                histogram_record(live, 77);
-                histogram_snapshot(earlier, live);
-                histogram_record(live, rows[i].half_ns);
-                if (rows[i].bucket_first)
-                        earlier->counts[bucket]++;
+                memset(&earlier, 0, sizeof earlier);
+                histogram_record(&earlier, 77);
+                later = earlier;
+                if (rows[i].counted)
+                        earlier.counts[histogram_index(rows[i].half_ns)]++;
+                histogram_record(&later, rows[i].half_ns);
                 for (uint64_t v = 0; v < rows[i].values; v++)
-                        histogram_record(live, 1000);
-                histogram_subtract(difference, live, earlier);
-                CHECK_UINT(histogram_total(difference), rows[i].count);
-                CHECK_UINT(difference->sum_ns, rows[i].sum_ns);
-                CHECK(histogram_may_sum(difference, difference->sum_ns));
-                earlier->sum_ns += rows[i].half_ns + 10 * NSEC_PER_MSEC; /* the reverse: too little */
-                live->sum_ns += 10 * NSEC_PER_MSEC;
-                histogram_subtract(difference, live, earlier);
-                CHECK(histogram_may_sum(difference, difference->sum_ns));
+                        histogram_record(&later, 1000);
+                later.counts[histogram_index(1000)] += rows[i].begun;
+                histogram_subtract(&difference, &later, &earlier);
+                CHECK_UINT(histogram_total(&difference), rows[i].count);
+                CHECK_UINT(difference.sum_ns, rows[i].sum_ns);
+                CHECK(histogram_may_sum(&difference, difference.sum_ns));
         }
-        free(live);
-        free(earlier);
-        free(difference);
+}
+
+/* A value of 50 ms whose time is not in the copy that counts it: it is in the next one. */
+static void what_one_difference_leaves_over_is_in_the_next(void) {
+        static struct histogram copies[3], difference;
+        uint64_t sum_ns = 0;
+        for (unsigned v = 0; v < 100; v++)
+                histogram_record(&copies[1], 1000);
+        copies[2] = copies[1];
+        copies[1].counts[histogram_index(50 * NSEC_PER_MSEC)]++;
+        histogram_record(&copies[2], 50 * NSEC_PER_MSEC);
+        for (unsigned v = 0; v < 1000; v++)
+                histogram_record(&copies[2], 50 * NSEC_PER_MSEC + 1000 * v);
+        for (unsigned i = 0; i < 2; i++) {
+                uint64_t all_ns = copies[2].sum_ns;
+                histogram_subtract(&difference, &copies[i + 1], &copies[i]);
+                CHECK(histogram_may_sum(&difference, difference.sum_ns));
+                sum_ns += difference.sum_ns;
+                CHECK(i == 0 ? sum_ns > 50 * NSEC_PER_MSEC : sum_ns == all_ns);
+        }
+}
+
+#define MOST_NS 255u /* up to here each value has a bucket of its own: the counts have their exact sum */
+
+static struct recorder recorded;
+static bool enough;
+
+static void *record(void *unused) {
+        for (uint64_t v = 0; !__atomic_load_n(&enough, __ATOMIC_RELAXED); v += 7)
+                recorder_record(&recorded, v % (MOST_NS + 1));
+        return unused;
+}
+
+/* However much is recorded while a copy is taken, its sum is that of what it counts, but for one value at most. */
+static void a_copy_has_the_sum_of_its_counts(void) {
+        static struct histogram copy;
+        pthread_t writer;
+        CHECK_INT(pthread_create(&writer, NULL, record, NULL), 0);
+        for (unsigned i = 0; i < 2000; i++) {
+                uint64_t counted_ns = 0;
+                recorder_copy(&recorded, &copy);
+                for (uint64_t v = 0; v <= MOST_NS; v++)
+                        counted_ns += copy.counts[histogram_index(v)] * v;
+                if (copy.sum_ns > counted_ns + MOST_NS || counted_ns > copy.sum_ns + MOST_NS)
+                        CHECK_FAIL("copy %u: the sum is %" PRIu64 ", of the counts %" PRIu64, i, copy.sum_ns,
+                                   counted_ns);
+        }
+        __atomic_store_n(&enough, true, __ATOMIC_RELAXED);
+        CHECK_INT(pthread_join(writer, NULL), 0);
+        CHECK(histogram_total(&copy) > 0);
 }
 
 int main(void) {
@@ -380,6 +425,8 @@ int main(void) {
         RUN(adding_and_subtracting);
         RUN(a_sum_beyond_64_bits_does_not_wrap);
         RUN(a_value_half_recorded_is_not_in_the_mean);
+        RUN(what_one_difference_leaves_over_is_in_the_next);
+        RUN(a_copy_has_the_sum_of_its_counts);
         RUN(encoding);
         RUN(decoding_what_the_library_wrote);
         RUN(export_is_the_compressed_form);

@@ -10,6 +10,7 @@
 #include "daemon/store/pages.h"
 #include "tests/unit/campaign.h"
 #include "tests/unit/check.h"
+#include "tests/unit/recorded.h"
 #include "tests/unit/store-fixture.h"
 
 #include <errno.h>

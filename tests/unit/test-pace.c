@@ -9,7 +9,7 @@
 
 #include "agent/base/agent.h"
 #include "agent/script/workers.h"
-#include "schema/measure/histogram.h"
+#include "schema/measure/recorder.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 
@@ -155,16 +155,18 @@ static void a_short_wait_leaves_the_cpu_to_others(void) {
 
 /* Latency counts from when a message was due: a stall of an hour is seen, and one that came too early took no time. */
 static void a_delay_is_paid_from_the_due_time(void) {
+        static struct recorder recorder;
         static struct histogram h;
         uint64_t now = util_now_ns();
-        memset(&h, 0, sizeof h);
         worker.latency = NULL;
         pace_record(&worker, now); /* nothing is sampled: nothing is written */
-        worker.latency = &h;
+        worker.latency = &recorder;
         pace_record(&worker, now + 3600 * NSEC_PER_SEC);
+        recorder_copy(&recorder, &h);
         CHECK_UINT(h.counts[0], 1);
         pace_record(&worker, now - 50 * NSEC_PER_SEC);
         struct latency_summary s;
+        recorder_copy(&recorder, &h);
         CHECK_INT(histogram_summarize(&h, &s), 0);
         CHECK_UINT(s.count, 2);
         CHECK(s.max >= 49 * NSEC_PER_SEC);

@@ -5,6 +5,7 @@
 #include "api/handle/render.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
+#include "tests/unit/recorded.h"
 
 #define JSON __attribute__((cleanup(free_root))) struct json
 

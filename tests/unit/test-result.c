@@ -7,6 +7,7 @@
 
 #include "check.h"
 #include "effective.h"
+#include "recorded.h"
 #include "schema/json/json.h"
 
 #include <stdlib.h>

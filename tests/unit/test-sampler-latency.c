@@ -9,7 +9,7 @@
 #include "agent/measure/sampler.h"
 #include "agent/proof/proof.h"
 #include "check.h"
-#include "schema/measure/histogram.h"
+#include "schema/measure/recorder.h"
 #include "schema/util.h"
 
 #include <sys/syscall.h>
@@ -19,13 +19,13 @@
 static struct worker workers[THREADS];
 static struct proof proof;
 static struct agent agent = {.workers = workers, .n_workers = THREADS, .event_fd = -1, .proof = &proof};
-static struct histogram latency[THREADS];
+static struct recorder latency[THREADS];
 static uint64_t messages[THREADS], timed[THREADS]; /* sent in samples */
 static unsigned samples, unlike;
 
 static void go_on(void) {
         for (uint32_t i = 0; i < THREADS; i++) {
-                histogram_record(&latency[i], 1000);
+                recorder_record(&latency[i], 1000);
                 worker_count(&workers[i].messages);
         }
 }

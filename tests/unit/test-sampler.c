@@ -9,7 +9,7 @@
 #include "agent/proof/proof.h"
 #include "agent/workload/workload.h"
 #include "schema/detail.h"
-#include "schema/measure/histogram.h"
+#include "schema/measure/recorder.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 
@@ -24,7 +24,7 @@ static struct agent agent;
 static struct proof proof;
 static struct window window;           /* the last that was closed */
 static struct worker workers[THREADS]; /* static: see test-counters.c */
-static struct histogram latencies[THREADS];
+static struct recorder latencies[THREADS];
 
 struct fixture {
         struct sampler *sampler;
@@ -70,7 +70,7 @@ static void fixture_close(struct fixture *f) {
 static void work(uint32_t thread, uint64_t messages, uint64_t latency_ns) {
         workers[thread].messages += messages;
         for (uint64_t i = 0; workers[thread].latency && i < messages; i++)
-                histogram_record(workers[thread].latency, latency_ns);
+                recorder_record(workers[thread].latency, latency_ns);
 }
 
 static struct message_parts parts; /* of the last packet of them */

@@ -5,6 +5,7 @@
 #include "daemon/store/internal.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
+#include "tests/unit/recorded.h"
 #include "tests/unit/store-fixture.h"
 
 #include <errno.h>

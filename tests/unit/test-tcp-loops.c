@@ -63,7 +63,7 @@ static void receive_three(double rate, uint64_t start_ns, uint64_t sent_ns, int 
         if (!w)
                 abort();
         memset(w, 0, sizeof *w);
-        memset(latency, 0, sizeof *latency);
+        struct recorder recorder = {0};
         agent.setup.point.workload = WORKLOAD_STREAM;
         agent.setup.point.transport = TRANSPORT_TCP;
         agent.setup.point.direction = DIRECTION_BOTH;
@@ -75,7 +75,7 @@ static void receive_three(double rate, uint64_t start_ns, uint64_t sent_ns, int 
         w->channel = &channel;
         w->buffer = buffer;
         w->size = SIZE;
-        w->latency = latency;
+        w->latency = &recorder;
         w->limit = 3;
         w->start_ns = start_ns;
         w->pace_ns = rate > 0 ? 1e9 / rate : 0;
@@ -83,6 +83,7 @@ static void receive_three(double rate, uint64_t start_ns, uint64_t sent_ns, int 
         CHECK_INT(scripted_loops.duplex(w), expected);
         CHECK_INT(strstr(w->failure.detail, "these are not the bytes that were sent") != NULL, expected < 0);
         CHECK_UINT(w->messages, expected < 0 ? 0 : 3);
+        recorder_copy(&recorder, latency);
         free(w);
 }
 

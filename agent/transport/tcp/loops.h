@@ -117,7 +117,7 @@ LOOP_INLINE int tcp_read(struct worker *w, const unsigned char *message, enum ve
                 if (LOOP_UNLIKELY(now_ns - sent_ns > oldest_ns)) /* or later than now */
                         return tcp_bad_stamp(w, number, sent_ns, now_ns);
                 if (w->latency)
-                        histogram_record(w->latency, now_ns - sent_ns);
+                        recorder_record(w->latency, now_ns - sent_ns);
                 from = TCP_STAMP;
         }
         if (verify == VERIFY_TOUCH)

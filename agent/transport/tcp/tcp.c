@@ -8,7 +8,6 @@
 #include "agent/transport/tcp/tcp.h"
 #include "agent/loop/buffer.h"
 #include "agent/transport/transport.h"
-#include "schema/measure/histogram.h"
 #include "schema/protocol/effective.h"
 #include "schema/util.h"
 
@@ -124,7 +123,7 @@ int tcp_attach(struct worker *w) {
         if (r < 0)
                 return failure_set(&w->failure, -r, "no memory for the messages of thread %" PRIu32 ": %s", w->index,
                                    strerrordesc_np(-r));
-        return tcp_stamps(w->agent) && tcp_agent_receives(w->agent) ? worker_make_histogram(w) : 0;
+        return tcp_stamps(w->agent) && tcp_agent_receives(w->agent) ? worker_make_recorder(w) : 0;
 }
 
 void tcp_detach(struct worker *w) {
