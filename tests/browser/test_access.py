@@ -57,7 +57,7 @@ def test_post_with_the_keyboard_alone(page, daemon):
     for field, value in (("#field-message_size", "64"), ("#field-end", "0.5")):
         page.tab_to(field).send_keys(Keys.CONTROL + "a")
         page.keys(value)
-    assert page.text(".form-foot [role=status]") == "Up to 2 points, 2 runs, about 3 s"
+    assert page.text(".form-foot [role=status]") == "Up to 2 points, 2 runs"
     page.tab_to("form.panel .form-foot button")
     page.keys(Keys.ENTER)
     page.wait(lambda: page.find("#token-dialog").is_displayed(), "the token dialog")

@@ -87,7 +87,7 @@ def test_post_by_the_form_and_watch_it(page, daemon, picture):
     page.fill("#field-message_size", "1 KiB")
     page.fill("#field-end", "4")
     page.fill("#field-warmup_seconds", "0.2")
-    assert page.text(".form-foot [role=status]") == "Up to 2 points, 2 runs, about 8 s"
+    assert page.text(".form-foot [role=status]") == "Up to 2 points, 2 runs"
     page.find("form.panel .primary").click()
 
     # Without a token nothing is written; a wrong one has another message than none.

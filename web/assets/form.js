@@ -5,7 +5,7 @@
 import { Problem, submission } from './api.js';
 import { Chips } from './fields.js';
 import { $, fill, h, setText } from './dom.js';
-import { duration, fieldTitle, fieldValue, plural } from './format.js';
+import { fieldTitle, fieldValue, plural } from './format.js';
 import { once } from './host.js';
 import { makeFields, pairsOf } from './offer.js';
 import { Preview } from './preview.js';
@@ -276,9 +276,8 @@ export class Form {
     #amount() {
         if (this.#unreadable().length) return '';
         const values = toValues(this.#spec(), this.presets, this.defaults);
-        const { points, runs, seconds } = amount(values, this.transports, this.pairs);
-        const time = seconds === null ? '' : `, about ${duration(seconds)}`;
-        return `Up to ${plural(points, 'point')}, ${plural(runs, 'run')}${time}`;
+        const { points, runs } = amount(values, this.transports, this.pairs);
+        return `Up to ${plural(points, 'point')}, ${plural(runs, 'run')}`;
     }
 
     /* The spec as it is now; a field that cannot be read has changed nothing. */

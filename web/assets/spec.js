@@ -154,8 +154,7 @@ export function memberText(text, key) {
 }
 
 /**
- * {points, runs, seconds}: what the values amount to at most; seconds is null without a duration. `pairs` has how many
- * placements a word stands for on this machine.
+ * {points, runs}: what the values amount to at most. `pairs` has how many placements a word stands for on this machine.
  */
 export function amount(values, transports, pairs) {
     const placements = values.placement.reduce((sum, word) => sum + (pairs[word] ?? 1), 0);
@@ -168,10 +167,8 @@ export function amount(values, transports, pairs) {
             points += axes.reduce((product, key) => product * values[key].length, placements);
         }
     }
-    const { end, value } = values.end;
     points *= TIMES[values.points] ?? 1;
-    const runs = points * values.repetitions;
-    return { points, runs, seconds: end === 'duration_seconds' ? runs * (values.warmup_seconds + value) : null };
+    return { points, runs: points * values.repetitions };
 }
 
 /** The fields that mean nothing for these workloads and transports: any but their standard word would be refused. */
