@@ -33,8 +33,9 @@ def program(*names):
     return found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def daemon():
+    """One for each module: a search of its list finds nothing that another module's test has named."""
     d = Daemon()
     try:
         d.start()
