@@ -109,11 +109,38 @@ def watch_until_end(client, identity, arguments):
     return verdict
 
 
+def show_enough(plan):
+    """The most repetitions that any of the points needs."""
+    known = [point for point in plan["points"] if point.get("enough")]
+    if not known:
+        return
+    worst = max(known, key=lambda point: point["enough"]["repetitions"])
+    enough = worst["enough"]
+    print(
+        f"by earlier runs, {enough['repetitions']} repetitions show a difference of {enough['difference']:.0%};"
+        f" this has {worst['runs']}"
+    )
+
+
+def show_split(plan):
+    """Of the point with the largest error as planned: the division of the same time that makes it smaller."""
+    splits = [point["split"] for point in plan["points"] if point.get("split")]
+    worst = max(splits, key=lambda split: split["relative_error_as_planned"], default=None)
+    if not worst or worst["relative_error"] > 0.8 * worst["relative_error_as_planned"]:
+        return
+    print(
+        f"in the same time, {worst['repetitions']} repetitions of {worst['duration_seconds']} s give a standard error"
+        f" of {worst['relative_error']:.2%} in place of {worst['relative_error_as_planned']:.2%}"
+    )
+
+
 def show_plan(plan):
     print(f"{plan['runs']} runs of {len(plan['points'])} points, about {seconds_text(plan['estimated_seconds'])}")
     if plan["runs_at_most"] > plan["runs"]:
         most = seconds_text(plan["estimated_seconds_at_most"])
         print(f"until enough is known: {plan['runs_at_most']} runs at most, about {most}")
+    show_enough(plan)
+    show_split(plan)
     show_skipped(plan["skipped"])
 
 

@@ -56,19 +56,23 @@ int levels_of(const double *values, const size_t *lengths, size_t n_runs, struct
         return 0;
 }
 
-int levels_plan(const struct levels *l, double overhead_seconds, double budget_seconds, uint32_t window_max,
-                struct levels_plan *ret) {
-        if (!(fabs(l->mean) > 0) || !(overhead_seconds > 0) || !(budget_seconds > 0) || window_max == 0)
+double levels_error(const struct levels *l, double runs, double seconds_per_run) {
+        return sqrt((l->between + l->within / seconds_per_run) / runs) / fabs(l->mean);
+}
+
+int levels_plan(const struct levels *l, const struct levels_budget *b, struct levels_plan *ret) {
+        if (!(fabs(l->mean) > 0) || !(b->overhead_seconds > 0) || !(b->seconds > 0) || b->runs_min < 2 ||
+            b->window_max == 0)
                 return -EINVAL;
         struct levels_plan best = {0};
         /* The root of (cost of a run / cost of a second) × (within / between) is where the optimum lies for fractions
          * of runs; whole ones are tried out. */
-        for (uint32_t seconds = 1; seconds <= window_max; seconds++) {
-                double runs = floor(budget_seconds / (overhead_seconds + seconds));
-                if (runs < 2)
+        for (uint32_t seconds = 1; seconds <= b->window_max; seconds++) {
+                double runs = floor(b->seconds / (b->overhead_seconds + seconds));
+                if (runs < b->runs_min)
                         break;
                 runs = fmin(runs, UINT32_MAX);
-                double error = sqrt((l->between + l->within / seconds) / runs) / fabs(l->mean);
+                double error = levels_error(l, runs, seconds);
                 if (best.runs == 0 || error < best.relative_error)
                         best = (struct levels_plan){
                                 .runs = (uint32_t) runs, .seconds_per_run = seconds, .relative_error = error};

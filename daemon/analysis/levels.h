@@ -24,15 +24,24 @@ struct levels {
  * value that is not finite. */
 int levels_of(const double *values, const size_t *lengths, size_t n_runs, struct levels *ret);
 
-struct levels_plan {
-        uint32_t runs;            /* >= 2 */
-        uint32_t seconds_per_run; /* of the window, >= 1 */
-        double relative_error;    /* standard error of the mean that this gives, over the mean */
+/* The standard error of the mean over the mean that so many runs of so many seconds have. */
+double levels_error(const struct levels *l, double runs, double seconds_per_run);
+
+struct levels_budget {
+        double seconds;          /* in all */
+        double overhead_seconds; /* of each run beside its window: its start and warm-up */
+        uint32_t runs_min;       /* >= 2 */
+        uint32_t window_max;     /* seconds; the longest window */
 };
 
-/* The best plan for a budget. A run costs `overhead_seconds` (start, warm-up) beside its window; no window is longer
- * than `window_max`. -EINVAL: mean 0, a cost <= 0, window_max 0; -ERANGE: not even two runs of one second fit in. */
-int levels_plan(const struct levels *l, double overhead_seconds, double budget_seconds, uint32_t window_max,
-                struct levels_plan *ret);
+struct levels_plan {
+        uint32_t runs;
+        uint32_t seconds_per_run; /* of the window, >= 1 */
+        double relative_error;    /* as of levels_error() */
+};
+
+/* The plan with the smallest error in a budget. -EINVAL: mean 0, or a member of the budget that is out of range;
+ * -ERANGE: not even runs_min runs of one second fit in. */
+int levels_plan(const struct levels *l, const struct levels_budget *b, struct levels_plan *ret);
 
 #endif

@@ -2,11 +2,12 @@
 
 /*
  * Describes what a submission would become, without storing it: the points, the runs, their duration, the skipped
- * points, and how many repetitions are enough by earlier runs of this host.
+ * points, and by earlier runs of this host how many repetitions are enough and how their time is best divided.
  */
 
 #include "daemon/analysis/compare.h"
 #include "daemon/result/figure.h"
+#include "daemon/service/split.h"
 #include "daemon/service/submission.h"
 #include "schema/json/json.h"
 #include "schema/util.h"
@@ -54,18 +55,6 @@ static int read_figures(const struct point_record *p, struct variation *v) {
         return 0;
 }
 
-static int find_variation(struct store *store, const struct submission *sub, const struct point *p, const char *json,
-                          struct variation *ret) {
-        struct variation v = {.figure = workload_has_transport(p->workload) ? FIGURE_THROUGHPUT : FIGURE_COST};
-        _cleanup_(point_record_deinit) struct point_record earlier = {0};
-        int r = store_earlier_runs(store, json, sub->spec->merged_json, EARLIER_RUNS_MIN, &v.experiment_id, &earlier);
-        if (r == 0)
-                r = read_figures(&earlier, &v);
-        if (r == 0)
-                *ret = v;
-        return r;
-}
-
 /* Of n_comparisons in all, whose errors are bounded together. */
 static void put_enough(struct json_writer *w, const struct variation *v, size_t n_comparisons) {
         json_put_key(w, "enough");
@@ -89,22 +78,39 @@ static void put_enough(struct json_writer *w, const struct variation *v, size_t 
         json_object_end(w);
 }
 
+static int put_earlier(struct json_writer *w, struct store *store, const struct submission *sub, const struct point *p,
+                       const char *point_json) {
+        struct variation v = {.figure = workload_has_transport(p->workload) ? FIGURE_THROUGHPUT : FIGURE_COST};
+        _cleanup_(point_record_deinit) struct point_record earlier = {0};
+        int r = store_earlier_runs(store, point_json, sub->spec->merged_json, EARLIER_RUNS_MIN, &v.experiment_id,
+                                   &earlier);
+        bool any = r == 0;
+        if (any)
+                r = read_figures(&earlier, &v);
+        if (r < 0 && r != -ENOENT)
+                return r;
+        put_enough(w, r == 0 ? &v : NULL, sub->points.n_points > 2 ? sub->points.n_points - 1 : 1);
+        double window = (double) sub->spec->end.duration_ns / (double) NSEC_PER_SEC;
+        const struct split_plan plan = {
+                .runs = sub->repetitions,
+                .window_seconds = window,
+                .overhead_seconds = (double) submission_estimate(sub->spec, p) / (double) NSEC_PER_SEC - window,
+        };
+        return split_put(w, store, &plan, any ? &earlier : NULL, v.experiment_id);
+}
+
 static int put_point(struct json_writer *w, struct store *store, const struct submission *sub, const struct point *p) {
-        struct variation v = {0};
         _cleanup_free_ char *json = point_to_json(p);
         if (!json)
                 return -ENOMEM;
-        int r = find_variation(store, sub, p, json, &v);
-        if (r < 0 && r != -ENOENT)
-                return r;
         double seconds = (double) submission_estimate(sub->spec, p) * sub->repetitions / (double) NSEC_PER_SEC;
         json_object_begin(w);
         json_member_raw(w, "point", json);
         json_member_u64(w, "runs", sub->repetitions);
         json_member_double(w, "estimated_seconds", seconds);
-        put_enough(w, r == 0 ? &v : NULL, sub->points.n_points > 2 ? sub->points.n_points - 1 : 1);
+        int r = put_earlier(w, store, sub, p, json);
         json_object_end(w);
-        return 0;
+        return r;
 }
 
 static int put_plan(struct json_writer *w, struct store *store, const struct submission *sub) {

@@ -10,6 +10,8 @@
 
 #include <errno.h>
 
+#define RATES_ROWS_MAX 4096 /* read of one run: nothing of its size may hold a reader */
+
 int store_count_samples(struct db *db, int64_t difference) {
         if (difference == 0)
                 return 0;
@@ -141,6 +143,36 @@ int store_samples(struct store *s, int64_t experiment_id, int64_t run_id, int64_
                 return r;
         }
         *ret = items;
+        *ret_n = n;
+        return 0;
+}
+
+/* A window's last second is short, and a second that a thread lacks is not the run's. */
+int store_run_rates(struct store *s, int64_t run_id, double **ret, size_t *ret_n) {
+        _cleanup_free_ double *rates = NULL;
+        size_t n = 0, size = 0;
+        int64_t most = 0;
+        _cleanup_query_ struct db_query q = {0};
+        int r = db_select(
+                s->db, &q,
+                "SELECT SUM(messages * 1e9 / interval_ns), COUNT(*) FROM "
+                "(SELECT second, messages, interval_ns FROM samples WHERE run_id = ? ORDER BY change LIMIT ?) "
+                "WHERE interval_ns BETWEEN 900000000 AND 1100000000 GROUP BY second ORDER BY second",
+                DB_INT(run_id), DB_INT(RATES_ROWS_MAX));
+        while (r == 0 && (r = db_step(&q)) > 0) {
+                int64_t threads = db_column_i64(&q, 1);
+                if (threads > most)
+                        n = 0;
+                most = threads > most ? threads : most;
+                r = store_grow((void **) &rates, &size, n, sizeof(*rates));
+                if (r == 0 && threads == most)
+                        rates[n++] = db_column_double(&q, 0);
+                if (r == 0)
+                        r = q.error;
+        }
+        if (r < 0)
+                return r;
+        *ret = util_steal(&rates);
         *ret_n = n;
         return 0;
 }

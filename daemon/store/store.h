@@ -282,6 +282,9 @@ int store_runs(struct store *s, int64_t experiment_id, uint32_t from_position, u
                size_t *ret_n);
 int store_samples(struct store *s, int64_t experiment_id, int64_t run_id, int64_t after_change, uint32_t limit,
                   struct sample_record **ret, size_t *ret_n);
+/* The rate in each whole second of a run: messages per second of all its threads, at both ends together. Of a long run
+ * or of many threads only the first seconds are read. *ret is malloc()ed; *ret_n 0: it has none, or is gone. */
+int store_run_rates(struct store *s, int64_t run_id, double **ret, size_t *ret_n);
 void store_experiments_free(struct experiment_record *experiments, size_t n);
 /* Where a page of `limit` experiments ends, without reading their text: the last one's id, 0 when there is none; and
  * whether there are more below it. */

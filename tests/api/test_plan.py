@@ -129,6 +129,50 @@ def test_earlier_runs_show_how_many_are_enough(unix):
         assert plan(unix, spec | other)["points"][0]["enough"] is None, other
 
 
+def rates_of(client, run):
+    """Of each whole second, messages per second of both ends."""
+    seconds = {}
+    for sample in client.items(f"/runs/{run}/samples"):
+        if 0.9e9 <= sample["interval_ns"] <= 1.1e9:
+            seconds.setdefault(sample["second"], []).append(sample["messages"] * 1e9 / sample["interval_ns"])
+    whole = max(map(len, seconds.values()))
+    return [sum(rates) for _, rates in sorted(seconds.items()) if len(rates) == whole]
+
+
+def test_the_time_is_divided_by_how_earlier_runs_scatter(unix):
+    spec = {"message_size": 2223, "duration_seconds": 3, "warmup_seconds": 0, "repetitions": 6}
+    point = plan(unix, spec)["points"][0]
+    assert point["split"] is None and "no earlier runs" in point["split_reason"]
+    ran = unix.wait_final(unix.post(spec)["id"])
+    assert ran["state"] == "done", ran
+    split = plan(unix, spec | {"repetitions": 8})["points"][0]["split"]
+    values = [rates_of(unix, run["id"]) for run in unix.items(f"/experiments/{ran['id']}/runs")]
+    assert (split["experiment_id"], split["runs"]) == (ran["id"], 6)
+    assert split["seconds"] == sum(map(len, values))
+    means = [statistics.mean(of_run) for of_run in values]
+    mean = statistics.mean(means)
+    squares = sum((one - of) ** 2 for of_run, of in zip(values, means, strict=True) for one in of_run)
+    within = squares / (split["seconds"] - 6)
+    assert split["between_seconds"] == pytest.approx(within**0.5 / mean)
+    if len({len(of_run) for of_run in values}) == 1:
+        between = max(0, statistics.variance(means) - within / len(values[0]))
+        assert split["between_runs"] == pytest.approx(between**0.5 / mean, abs=1e-9)
+
+    def error(runs, seconds):
+        return ((split["between_runs"] ** 2 + split["between_seconds"] ** 2 / seconds) / runs) ** 0.5
+
+    assert split["relative_error_as_planned"] == pytest.approx(error(8, 3))
+    longest = 4 * max(map(len, values))
+    plans = [(int(8 * 3.5 / (seconds + 0.5)), seconds) for seconds in range(1, longest + 1)]
+    best = min((error(*one), *one) for one in plans if one[0] >= 6)
+    assert split["relative_error"] == pytest.approx(best[0])
+    assert (split["repetitions"], split["duration_seconds"]) == best[1:]
+    point = plan(unix, spec | {"repetitions": 1})["points"][0]
+    assert point["split"] is None and "too short for 6 runs" in point["split_reason"]
+    point = plan(unix, {"message_size": 2223, "messages": 1000})["points"][0]
+    assert point["split"] is None and "a number of messages" in point["split_reason"]
+
+
 def test_of_calls_it_is_their_cost(unix):
     spec = {"workload": "syscall", "messages": 20000, "warmup_seconds": 0}
     ran = unix.wait_final(unix.post(spec | {"repetitions": 6})["id"])

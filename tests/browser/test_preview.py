@@ -18,10 +18,21 @@ ENOUGH = {
     "experiment_id": 41,
     "runs": 8,
 }
+SPLIT = {
+    "repetitions": 20,
+    "duration_seconds": 1,
+    "relative_error": 0.011,
+    "relative_error_as_planned": 0.024,
+    "between_runs": 0.048,
+    "between_seconds": 0.01,
+    "experiment_id": 41,
+    "runs": 8,
+    "seconds": 40,
+}
 PLAN = {
     "runs": 8,
     "estimated_seconds": 78,
-    "points": [{"point": POINT, "runs": 4, "estimated_seconds": 39, "enough": ENOUGH}] * 2,
+    "points": [{"point": POINT, "runs": 4, "estimated_seconds": 39, "enough": ENOUGH, "split": SPLIT}] * 2,
     "skipped": [
         {"point": POINT | {"placement": name}, "reason": f"no {name} here"} for name in ("cross-node", "same-core")
     ],
@@ -51,6 +62,8 @@ def test_what_it_would_be_stands_there_before_it_is_posted(planned, picture):
     page = planned(PLAN)
     page.wait(lambda: "2 points, 8 runs, about 1 min 18 s" in page.text("#plan"), "the plan")
     assert "12 repetitions of each point show a difference of 5 %; this has 4." in page.text("#plan")
+    words = "20 repetitions of 1 s would give the mean of the point that scatters most a standard error of 1.1 %"
+    assert f"In the same time, {words} in place of 2.4 %." in page.text("#plan")
     page.run("document.querySelector('#plan summary').click()")
     assert "cross-node: no cross-node here" in page.text("#plan")
     posts = "return requests.filter(([method]) => method === 'POST')"

@@ -349,6 +349,28 @@ def test_a_dry_run_is_a_line_and_posts_the_spec(made_up):
     assert json.loads(shown) == plan
 
 
+def test_a_dry_run_says_what_earlier_runs_say(made_up):
+    def point(repetitions, error, planned):
+        return {
+            "runs": 8,
+            "enough": {"repetitions": repetitions, "difference": 0.05},
+            "split": {"repetitions": 30, "duration_seconds": 2, "relative_error": error,
+                      "relative_error_as_planned": planned},
+        }  # fmt: skip
+
+    points = [point(12, 0.01, 0.02), {"runs": 8, "enough": None, "split": None}, point(9, 0.007, 0.03)]
+    plan = {"runs": 24, "estimated_seconds": 100, "runs_at_most": 24, "skipped": [], "points": points}
+    shown, _, _ = made_up({"/experiments": plan}, "run", '{"transport": "pipe"}', "--dry-run")
+    assert shown.splitlines() == [
+        "24 runs of 3 points, about 1 min 40 s",
+        "by earlier runs, 12 repetitions show a difference of 5%; this has 8",
+        "in the same time, 30 repetitions of 2 s give a standard error of 0.70% in place of 3.00%",
+    ]
+    plan["points"] = [point(12, 0.019, 0.02)]  # as good as it is
+    shown, _, _ = made_up({"/experiments": plan}, "run", '{"transport": "pipe"}', "--dry-run")
+    assert "in the same time" not in shown
+
+
 def test_findings_are_sentences(made_up):
     answer = {"question": "How fast is a pipe?", "sentence": None, "reason": None,
               "figures": [{"name": "ratio", "of": "pipe", "value": 1.25, "unit": ""}],

@@ -28,6 +28,12 @@ static void test_against_r(void) {
         CHECK_UINT(wrong, 0);
 }
 
+static int plan_of(const struct levels *l, double overhead, double seconds, struct levels_plan *ret) {
+        const struct levels_budget b = {
+                .seconds = seconds, .overhead_seconds = overhead, .runs_min = 2, .window_max = 60};
+        return levels_plan(l, &b, ret);
+}
+
 static void test_refused(void) {
         struct levels l;
         CHECK_INT(levels_of((const double[]){1, 2}, (const size_t[]){2}, 1, &l), -EINVAL);
@@ -35,21 +41,28 @@ static void test_refused(void) {
         CHECK_INT(levels_of((const double[]){1, 2, 3, INFINITY}, (const size_t[]){2, 2}, 2, &l), -EINVAL);
         struct levels known = {.mean = 100, .between = 4, .within = 9};
         struct levels_plan plan;
-        CHECK_INT(levels_plan(&known, 2, 5, 60, &plan), -ERANGE);
-        CHECK_INT(levels_plan(&known, 0, 500, 60, &plan), -EINVAL);
+        CHECK_INT(plan_of(&known, 2, 5, &plan), -ERANGE);
+        CHECK_INT(plan_of(&known, 0, 500, &plan), -EINVAL);
+        struct levels_budget six = {.seconds = 15, .overhead_seconds = 2, .runs_min = 6, .window_max = 60};
+        CHECK_INT(levels_plan(&known, &six, &plan), -ERANGE);
+        six.seconds = 18;
+        CHECK_INT(levels_plan(&known, &six, &plan), 0);
+        CHECK_UINT(plan.runs, 6);
+        six.runs_min = 1;
+        CHECK_INT(levels_plan(&known, &six, &plan), -EINVAL);
 }
 
 /* Runs that differ: many short ones. Runs that do not: few long ones, as each start costs. */
 static void test_plan(void) {
         struct levels_plan plan;
-        CHECK_INT(levels_plan(&(struct levels){.mean = 100, .between = 25, .within = 1}, 2, 300, 60, &plan), 0);
+        CHECK_INT(plan_of(&(struct levels){.mean = 100, .between = 25, .within = 1}, 2, 300, &plan), 0);
         CHECK_UINT(plan.seconds_per_run, 1);
         CHECK_UINT(plan.runs, 100);
         CHECK(is_close(plan.relative_error, sqrt(26.0 / 100) / 100));
-        CHECK_INT(levels_plan(&(struct levels){.mean = 100, .between = 0, .within = 25}, 2, 300, 60, &plan), 0);
+        CHECK_INT(plan_of(&(struct levels){.mean = 100, .between = 0, .within = 25}, 2, 300, &plan), 0);
         CHECK(plan.seconds_per_run >= 50);
         /* the root of 2 / 1 × 64 / 8: four seconds */
-        CHECK_INT(levels_plan(&(struct levels){.mean = 100, .between = 8, .within = 64}, 2, 6000, 60, &plan), 0);
+        CHECK_INT(plan_of(&(struct levels){.mean = 100, .between = 8, .within = 64}, 2, 6000, &plan), 0);
         CHECK_UINT(plan.seconds_per_run, 4);
         CHECK_UINT(plan.runs, 1000);
 }
@@ -58,7 +71,7 @@ static void test_plan(void) {
 static void test_promise(void) {
         const struct levels truth = {.mean = 100, .between = 9, .within = 36};
         struct levels_plan plan;
-        CHECK_INT(levels_plan(&truth, 2, 120, 60, &plan), 0);
+        CHECK_INT(plan_of(&truth, 2, 120, &plan), 0);
         struct random random;
         random_init(&random, 1);
         double squares = 0;

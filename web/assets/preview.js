@@ -4,7 +4,7 @@
 
 import { Problem, post, token } from './api.js';
 import { fill, h, patch } from './dom.js';
-import { duration, plural, pointLabel, splitFields } from './format.js';
+import { duration, figure, plural, pointLabel, splitFields } from './format.js';
 import { serves } from './routes.js';
 import { copyText } from './table.js';
 
@@ -88,11 +88,31 @@ export class Preview {
     }
 }
 
+/* Worth words from a fifth less error on. */
+const SPLIT_GAIN = 0.8;
+
+const percent = (part) => `${figure(100 * part, 2)} %`;
+
+/* Of the point with the largest error as planned: the division of the same time that makes it smaller. */
+function splitWords(points) {
+    const [worst] = points
+        .filter(({ split }) => split)
+        .sort((a, b) => b.split.relative_error_as_planned - a.split.relative_error_as_planned);
+    if (!worst || worst.split.relative_error > SPLIT_GAIN * worst.split.relative_error_as_planned) return '';
+    const { repetitions, duration_seconds: seconds, relative_error: error } = worst.split;
+    const of = points.length > 1 ? 'of the point that scatters most ' : '';
+    return (
+        `In the same time, ${plural(repetitions, 'repetition')} of ${seconds} s would give the mean ${of}` +
+        `a standard error of ${percent(error)} in place of ${percent(worst.split.relative_error_as_planned)}.`
+    );
+}
+
 /* A plan in words: what it costs, how many runs would show a difference, what is left out and why. */
 function planWords({ runs, estimated_seconds: seconds, points, skipped }) {
     const known = points.filter(({ enough }) => enough);
     const most = Math.max(0, ...known.map(({ enough }) => enough.repetitions));
     const given = Math.max(...points.map((one) => one.runs));
+    const division = splitWords(points);
     const fields = splitFields(skipped.map(({ point }) => point)).varying;
     return [
         h(
@@ -109,6 +129,7 @@ function planWords({ runs, estimated_seconds: seconds, points, skipped }) {
                     `By earlier runs here, ${plural(most, 'repetition')} of each point show a difference of ` +
                     `${known[0].enough.difference * 100} %${given < most ? `; this has ${given}` : ''}.`,
             }),
+        division && h('p', { class: 'hint', text: division }),
         skipped.length > 0 &&
             h(
                 'details',
