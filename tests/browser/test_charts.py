@@ -190,8 +190,8 @@ def test_bars_stay_within_the_frame(modules, log):
 # identity
 
 
-def row(size, runs=1, ci95=None, **point):
-    figure = {"median": 10, "min": 9, "max": 11, "ci95": ci95} if runs else None
+def row(size, runs=1, ci95=None, level=0.96875, **point):
+    figure = {"median": 10, "min": 9, "max": 11, "ci95": ci95, "level": ci95 and level} if runs else None
     return {
         "point": {"workload": "stream", "message_size": size, **point},
         "runs": runs,
@@ -259,10 +259,14 @@ def test_agents_have_their_colours_in_any_order(modules):
         ([row(64, 1), row(128, 1)], ""),
         ([row(64, 3), row(128, 3)], "Bars: min–max of 3 runs."),
         ([row(64, 3), row(128, 5)], "Bars: min–max of 3 to 5 runs."),
-        ([row(64, 6, [9.5, 10.5]), row(128, 6, [9.5, 10.5])], "Bars: 95 % interval of the median."),
+        ([row(64, 6, [9.5, 10.5]), row(128, 6, [9.5, 10.5])], "Bars: 96.9 % interval of the median."),
+        (
+            [row(64, 6, [9.5, 10.5]), row(128, 8, [9.5, 10.5], level=0.9922)],
+            "Bars: 96.9 to 99.2 % interval of the median.",
+        ),
         (
             [row(64, 6, [9.5, 10.5]), row(128, 2)],
-            "Bars: 95 % interval of the median; with fewer runs than 6, min–max of 2 runs.",
+            "Bars: 96.9 % interval of the median; with fewer runs than 6, min–max of 2 runs.",
         ),
     ],
 )

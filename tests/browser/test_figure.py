@@ -64,11 +64,11 @@ def row(median, flags=(), runs=2, ci95=None, **point):
     }
 
 
-DATA = """const { figureData, runsByPoint, barWords } = await import('/assets/figure-data.js');
+DATA = """const { figureData, runsByPoint, barsOfMarks } = await import('/assets/figure-data.js');
     const data = figureData(args[0], args[1], runsByPoint(args[2] ?? []));
     return { shape: data.shape, axis: data.axis?.field ?? null,
         pinned: data.pinned.map((one) => [one.field, one.value]),
-        series: data.series, bars: barWords(data.series, data.shape === 'curves') }"""
+        series: data.series, bars: barsOfMarks(data.series, data.shape === 'curves') }"""
 
 
 def drawn(modules, rows, choice=None, runs=None):
@@ -100,7 +100,7 @@ def test_lines_have_their_runs_intervals_and_noise(modules):
     first, second = data["series"][0]["marks"]
     assert (first["lo"], first["hi"], first["level"], first["dots"]) == (9, 12, 0.969, [9, 10, 13])
     assert (second["lo"], second["hi"], second["level"], second["noisy"]) == (19, 21, None, True)
-    assert data["bars"] == "Bars: interval of the median, level 96.9 %; with fewer runs than 6, min–max of 2 runs."
+    assert data["bars"] == "Bars: 96.9 % interval of the median; with fewer runs than 6, min–max of 2 runs."
 
 
 FRAMED = """const { Figure } = await import('/assets/figure.js');

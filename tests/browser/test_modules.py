@@ -439,12 +439,16 @@ def test_defaults_and_words_are_those_of_the_schema(modules, daemon):
 
 
 def test_costs_have_a_column_where_there_are_any(modules):
-    switch = timed("switch") | {"runs": 6, "cost_ns": figure(1234.6, ci95=[1234, 1235]), "hop_ns": figure(1500)}
+    switch = timed("switch") | {
+        "runs": 6,
+        "cost_ns": figure(1234.6, ci95=[1234, 1235], level=0.96875),
+        "hop_ns": figure(1500),
+    }
     reasons = {"cost_ns": "of syscall and context-switch only", "hop_ns": "of context-switch only"}
     stream = timed("one_way") | {"reasons": reasons}
     caption, (first, second) = table(modules, [switch, stream])
     cost = [title for title, _ in first].index("Costns")
-    spread = ["min – maxns", "95 % intervalns"]
+    spread = ["min – maxns", "96.9 % intervalns"]
     assert first[cost] == ("Costns", "1\u202f235")
     assert [title for title, _ in first[cost + 1 : cost + 3]] == spread
     assert first[cost + 2][1] == "1\u202f234 – 1\u202f235"
@@ -470,7 +474,7 @@ def test_an_interval_says_when_its_runs_may_be_alike(modules):
             .filter((one) => one.textContent.includes('–')).map((one) => one.title);
         results.destroy();
         return titles"""
-    row = timed("switch") | {"runs": 6, "cost_ns": figure(1234.6, ci95=[1234, 1235])}
+    row = timed("switch") | {"runs": 6, "cost_ns": figure(1234.6, ci95=[1234, 1235], level=0.96875)}
     few = {"autocorrelation": None, "reasons": {"autocorrelation": "fewer than 12 runs"}}
     (title,) = modules.call(script, row | few)
     assert "could not be judged (fewer than 12 runs)" in title

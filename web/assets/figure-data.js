@@ -3,6 +3,7 @@
 // or a latency by percentile; with the runs that they are made of.
 
 import {
+    barWords,
     fieldTitle,
     fieldValue,
     figure,
@@ -287,18 +288,9 @@ export const axisTitle = ({ field }) =>
     field === 'message_size' ? 'Message size' : fieldTitle(field).replace(/^./, (letter) => letter.toUpperCase());
 
 /** A sentence that describes the bars. */
-export function barWords(series, curve) {
+export function barsOfMarks(series, curve) {
     const marks = series.flatMap((one) => one.marks).filter((mark) => mark.lo !== null);
-    const levels = marks.map((mark) => mark.level).filter(Boolean);
-    const spread = marks.filter((mark) => !mark.level).map((mark) => mark.runs);
-    const range = (values, words) => {
-        const [least, most] = [Math.min(...values), Math.max(...values)].map(words);
-        return least === most ? least : `${least} to ${most}`;
-    };
-    const percent = (level) => figure(level * 100, 3);
-    const runs = spread.length && `min–max of ${range(spread, String)} runs`;
-    if (curve) return runs ? `Band: ${runs}.` : '';
-    const interval = levels.length && `interval of the median, level ${range(levels, percent)} %`;
-    if (interval && runs) return `Bars: ${interval}; with fewer runs than 6, ${runs}.`;
-    return interval || runs ? `Bars: ${interval || runs}.` : '';
+    const runs = marks.filter((mark) => !mark.level).map((mark) => mark.runs);
+    if (curve) return barWords([], runs).replace('Bars', 'Band');
+    return barWords(marks.map((mark) => mark.level).filter(Boolean), runs);
 }

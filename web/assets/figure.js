@@ -4,8 +4,8 @@
 
 import { choices, chosen, choose } from './address.js';
 import { $, fill, h, patch, setText, svg } from './dom.js';
-import { axisTitle, axisWords, barWords, figureData, ninesWords, runsByPoint } from './figure-data.js';
-import { fieldTitle, figure, plural, shortened, size } from './format.js';
+import { axisTitle, axisWords, barsOfMarks, figureData, ninesWords, runsByPoint } from './figure-data.js';
+import { fieldTitle, figure, levelWords, plural, shortened, size } from './format.js';
 import { looks, markPath } from './marks.js';
 import { Panel } from './panel.js';
 import { extent, linearMarks, logMarks, markWords, spaced } from './scales.js';
@@ -158,7 +158,7 @@ export class Figure extends Panel {
         const marks = this.shown.flatMap((one) => one.marks);
         const dots = marks.reduce((sum, mark) => sum + mark.dots.length, 0);
         return [
-            barWords(this.shown, shape === 'curves'),
+            barsOfMarks(this.shown, shape === 'curves'),
             dots > 0 && dots <= DOTS_MAX && 'Dots: the runs.',
             marks.some((mark) => mark.noisy) && 'Hollow: other programs disturbed a run.',
             this.data.relative !== null &&
@@ -607,7 +607,7 @@ export class Figure extends Panel {
         const { axis, shape } = this.data;
         const at = shape === 'curves' ? ninesWords(mark.x) : axis && axisWords(axis, mark.x);
         const range = mark.lo !== null && `${this.format(mark.lo)} to ${this.format(mark.hi)}`;
-        const kind = mark.level ? `${figure(mark.level * 100, 3)} % interval` : 'min–max';
+        const kind = mark.level ? `${levelWords([mark.level])} interval` : 'min–max';
         return [
             label,
             at,

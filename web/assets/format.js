@@ -192,3 +192,19 @@ export const shortened = (text, letters) =>
 
 /** "3 runs", "1 run" */
 export const plural = (count, noun) => `${integer(count)} ${noun}${Number(count) === 1 ? '' : 's'}`;
+
+const ranging = (values, words) => {
+    const [least, most] = [Math.min(...values), Math.max(...values)].map(words);
+    return least === most ? least : `${least} to ${most}`;
+};
+
+/** The true levels of some intervals, of which none is exactly 95 %: "96.9 %", "96.1 to 99.2 %". */
+export const levelWords = (levels) => `${ranging(levels, (level) => figure(level * 100, 3))} %`;
+
+/** Bars in words: the levels of those that are intervals, and the runs of those that are only a range. */
+export function barWords(levels, runs) {
+    const spread = runs.length > 0 && `min–max of ${ranging(runs, String)} runs`;
+    const interval = levels.length > 0 && `${levelWords(levels)} interval of the median`;
+    if (interval && spread) return `Bars: ${interval}; with fewer runs than 6, ${spread}.`;
+    return interval || spread ? `Bars: ${interval || spread}.` : '';
+}

@@ -6,7 +6,7 @@ import { choices, chosen, choose } from './address.js';
 import { Cell } from './cell.js';
 import { $, h, patch, setText, svg } from './dom.js';
 import { figuresOf } from './figure-data.js';
-import { fieldTitle, fieldValue, figure, plural, splitFields } from './format.js';
+import { fieldTitle, fieldValue, levelWords, plural, splitFields } from './format.js';
 import { borderOf, kindsOf, pairOf, placesOf } from './pairs.js';
 import { Panel } from './panel.js';
 import { extent } from './scales.js';
@@ -327,7 +327,7 @@ export class HeatMap extends Panel {
             statistic ? format(statistic.median) : (row?.error ?? 'not measured'),
             lo !== undefined &&
                 [
-                    statistic.ci95 ? `${figure(statistic.level * 100, 3)} % interval` : 'min–max',
+                    statistic.ci95 ? `${levelWords([statistic.level])} interval` : 'min–max',
                     `${format(lo)} to ${format(hi)}`,
                 ].join(' '),
             row && plural(row.runs, 'run'),

@@ -4,7 +4,7 @@
 
 import { Chart } from './charts.js';
 import { h } from './dom.js';
-import { pointLabel, reasonFor, size, splitFields } from './format.js';
+import { barWords, pointLabel, reasonFor, size, splitFields } from './format.js';
 
 const SERIES_MAX = 8;
 
@@ -14,7 +14,7 @@ const AXES = {
 };
 
 /*
- * A plot: `title`; `x`, a numeric field of the points; `value(row)`, a statistic {median, min, max, ci95} or null;
+ * A plot: `title`; `x`, a numeric field of the points; `value(row)`, a statistic {median, min, max, ci95, level} or null;
  * `format` and `unit` (charts.js); `rows(row)`, which rows take part, measured or not; `ignore`, fields of a point
  * that make no line of their own; `field`, the figure whose reason is shown when no row has one; `lacking`, what is
  * shown when rows have it and yet there is no line; `log: false`, a linear axis; `note`, words below.
@@ -23,17 +23,8 @@ const taking = (rows, plot) => rows.filter(plot.rows ?? (() => true));
 
 /* A bar is the interval of the median where there is one, else the range of the runs. */
 function barOf(row, figure) {
-    if (figure?.ci95) return { range: figure.ci95 };
+    if (figure?.ci95) return { range: figure.ci95, level: figure.level };
     return figure && row.runs > 1 ? { range: [figure.min, figure.max], runs: row.runs } : { range: [null, null] };
-}
-
-/* In words, for all bars of a plot: `runs` of those that are no interval, `intervals` how many are one. */
-function barWords(intervals, runs) {
-    const [least, most] = [Math.min(...runs), Math.max(...runs)];
-    const spread = runs.length && `min–max of ${least === most ? least : `${least} to ${most}`} runs`;
-    if (intervals && spread) return `Bars: 95 % interval of the median; with fewer runs than 6, ${spread}.`;
-    if (intervals) return 'Bars: 95 % interval of the median.';
-    return spread ? `Bars: ${spread}.` : '';
 }
 
 /**
@@ -50,7 +41,7 @@ export function plotData(rows, plot) {
     const labelOf = (row) => pointLabel(row.point, others) || plot.title;
     const slots = [...new Set(rows.map(labelOf))];
     const series = new Map();
-    const bars = { intervals: 0, runs: [] };
+    const bars = { levels: [], runs: [] };
     for (const row of among) {
         const label = labelOf(row);
         if (!series.has(label)) {
@@ -61,17 +52,17 @@ export function plotData(rows, plot) {
         const at = xs.indexOf(row.point[plot.x]);
         const one = series.get(label);
         one.ys[at] = figure?.median ?? null;
-        const { range, runs } = barOf(row, figure);
+        const { range, level, runs } = barOf(row, figure);
         [one.lo[at], one.hi[at]] = range;
         if (runs) bars.runs.push(runs);
-        else bars.intervals += range[0] !== null;
+        if (level) bars.levels.push(level);
     }
     const shown = [...series.values()].filter((one) => one.ys.some((value) => value !== null));
     return {
         xs,
         series: shown.slice(0, SERIES_MAX),
         omitted: Math.max(0, shown.length - SERIES_MAX),
-        bars: barWords(bars.intervals, bars.runs),
+        bars: barWords(bars.levels, bars.runs),
     };
 }
 

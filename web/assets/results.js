@@ -3,12 +3,11 @@
 
 import { $, fill, h, patch } from './dom.js';
 import { absent } from './facts.js';
-import { DASH, fieldTitle, fieldValue, figure, latencyKind, plural, reasonFor, splitFields } from './format.js';
+import { DASH, fieldTitle, fieldValue, figure, latencyKind, levelWords, plural, reasonFor, splitFields } from './format.js';
 import { Study } from './study.js';
 import { columnChoice, copyButtons, equip, sorted } from './table.js';
 
 const ROWS_AT_ONCE = 100;
-const INTERVAL = '95 % interval';
 const TOO_FEW = 'no interval is claimed for fewer than 6 repetitions';
 
 export class Results {
@@ -144,14 +143,20 @@ const titlesOf = (varying, figures) => [
     ),
 ];
 
-/* The columns that the rows call for, with `range` and `interval` where any row has these. */
+/* "96.9 % interval": the true levels of the column's intervals; false where it has none. */
+function intervalTitle(statistics) {
+    const levels = statistics.filter((one) => one?.ci95).map(({ level }) => level);
+    return levels.length > 0 && `${levelWords(levels)} interval`;
+}
+
+/* The columns that the rows call for, with `range` and `interval` where any row has these, the latter as its title. */
 function columnsFor(columns, rows) {
     return columns
         .filter((column) => column.always || rows.some(column.of))
         .map((column) => ({
             ...column,
             range: column.spread && rows.some((row) => row.runs > 1 && column.of(row)),
-            interval: column.spread && rows.some((row) => column.of(row)?.ci95),
+            interval: column.spread && intervalTitle(rows.map(column.of)),
         }));
 }
 
@@ -232,7 +237,7 @@ function heads(varying, figures) {
         figures.flatMap((column) => [
             number(column.title, column.unit),
             column.range && number('min – max', column.unit),
-            column.interval && number(INTERVAL, column.unit),
+            column.interval && number(column.interval, column.unit),
         ]),
         h('th', { scope: 'col', text: 'Notes' }),
     ];
@@ -273,7 +278,7 @@ function tableRow(row, varying, figures, shared) {
 function ofAMoment({ lag1, effective_runs: effective }, runs) {
     const title =
         `Neighbouring runs are alike (correlation ${figure(lag1)}): the ${runs} runs tell as much as ` +
-        `${figure(effective)} independent ones, and the 95 % interval covers the moment, not the machine.`;
+        `${figure(effective)} independent ones, and the interval covers the moment, not the machine.`;
     return h('abbr', { title, text: 'interval of a moment' });
 }
 
@@ -293,7 +298,7 @@ function figureCells(row, column) {
         h(
             'td',
             { class: 'number', data: { title: `${title}, ${column.unit}` } },
-            text === DASH ? absent(why) : title === INTERVAL ? interval(row, text) : text,
+            text === DASH ? absent(why) : title === column.interval ? interval(row, text) : text,
         );
     return [
         cell(column.title, scale(statistic?.median), missing),
@@ -305,7 +310,7 @@ function figureCells(row, column) {
             ),
         column.interval &&
             cell(
-                INTERVAL,
+                column.interval,
                 statistic?.ci95 ? `${scale(statistic.ci95[0])} – ${scale(statistic.ci95[1])}` : DASH,
                 statistic ? TOO_FEW : missing,
             ),
