@@ -7,6 +7,7 @@
 #include "api/handle/handlers.h"
 #include "api/http/negotiate.h"
 #include "api/http/text.h"
+#include "schema/hash.h"
 #include "schema/util.h"
 
 #include <dirent.h>
@@ -79,14 +80,6 @@ static bool is_versioned(const char *name) {
                dash[1 + HASH_LENGTH] == '.';
 }
 
-/* FNV-1a, 64 bit: it distinguishes versions of a file, and is no protection. */
-static uint64_t hash(const char *data, size_t length) {
-        uint64_t h = UINT64_C(0xcbf29ce484222325);
-        for (size_t i = 0; i < length; i++)
-                h = (h ^ (unsigned char) data[i]) * UINT64_C(0x100000001b3);
-        return h;
-}
-
 static int read_all(int fd, char **ret, size_t *ret_length) {
         struct stat st;
         if (fstat(fd, &st) < 0)
@@ -135,7 +128,7 @@ static int load_file(struct assets *a, int dir, const char *file, const char *na
         asset->type = type;
         asset->gzip = is_gzip(file);
         snprintf(asset->etag, sizeof(asset->etag), "\"%016llx\"",
-                 (unsigned long long) hash(asset->data, asset->length));
+                 (unsigned long long) hash_more(HASH_BEGIN, asset->data, asset->length));
         a->n++;
         return 0;
 }

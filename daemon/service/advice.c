@@ -10,6 +10,7 @@
 #include "daemon/analysis/phrase.h"
 #include "daemon/host/environment.h"
 #include "daemon/service/evidence.h"
+#include "schema/hash.h"
 #include "schema/spec/axes.h"
 #include "schema/util.h"
 
@@ -408,18 +409,18 @@ static bool is_same_question(const struct advice_question *x, const struct advic
  * environment are compared too, as two may have one hash. */
 static void make_key(const struct advice_question *q, const char *host, const char *environment,
                      const struct experiment_change *list, size_t n, int64_t *ret_id, int64_t *ret_change) {
-        uint64_t id = CACHE_HASH_BEGIN, change = id;
+        uint64_t id = HASH_BEGIN, change = id;
         const uint64_t parts[] = {q->workload, q->message_size, q->placement, q->threads, q->want};
-        id = cache_hash(id, parts, sizeof(parts));
+        id = hash_more(id, parts, sizeof(parts));
         if (host)
-                id = cache_hash(id, host, strlen(host));
+                id = hash_more(id, host, strlen(host));
         for (size_t i = 0; i < WANT_COUNT; i++)
                 if (!isnan(q->limits[i]))
-                        id = cache_hash(cache_hash(id, &i, sizeof(i)), &q->limits[i], sizeof(q->limits[i]));
-        change = cache_hash(change, environment, strlen(environment));
+                        id = hash_more(hash_more(id, &i, sizeof(i)), &q->limits[i], sizeof(q->limits[i]));
+        change = hash_more(change, environment, strlen(environment));
         for (size_t i = 0; i < n; i++)
-                change = cache_hash(cache_hash(change, &list[i].id, sizeof(list->id)), &list[i].change,
-                                    sizeof(list->change));
+                change = hash_more(hash_more(change, &list[i].id, sizeof(list->id)), &list[i].change,
+                                   sizeof(list->change));
         *ret_id = (int64_t) id;
         *ret_change = (int64_t) change;
 }

@@ -12,13 +12,6 @@ void cache_init(struct cache *c) {
         (void) pthread_mutex_init(&c->lock, NULL); /* with default attributes it cannot fail on Linux */
 }
 
-uint64_t cache_hash(uint64_t h, const void *data, size_t n) {
-        const unsigned char *bytes = data;
-        for (size_t i = 0; i < n; i++)
-                h = (h ^ bytes[i]) * UINT64_C(1099511628211);
-        return h;
-}
-
 static void item_free(struct cache_item *item) {
         item->free_payload(item->payload);
         free(item);

@@ -45,8 +45,4 @@ struct cache_item *cache_get(struct cache *c, enum cache_kind kind, int64_t id, 
 int cache_add(struct cache *c, const struct cache_item *item, struct cache_item **ret);
 void cache_release(struct cache *c, struct cache_item *item); /* NULL-safe */
 
-/* For keys that are more than an id, and to sort unequal texts out. Source: Fowler, Noll and Vo, FNV-1a of 64 bits. */
-#define CACHE_HASH_BEGIN UINT64_C(14695981039346656037)
-uint64_t cache_hash(uint64_t h, const void *data, size_t n);
-
 #endif

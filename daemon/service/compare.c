@@ -9,6 +9,7 @@
 #include "daemon/service/difference.h"
 #include "daemon/service/machine.h"
 #include "daemon/service/study.h"
+#include "schema/hash.h"
 #include "schema/json/json.h"
 #include "schema/json/view.h"
 #include "schema/spec/axes.h"
@@ -684,8 +685,8 @@ static int make_key(struct service *s, const struct comparison_query *q, struct 
         int r = print_question(q, ids, &key.question);
         if (r < 0)
                 return r;
-        key.item.id = (int64_t) cache_hash(CACHE_HASH_BEGIN, key.question, strlen(key.question));
-        key.item.change = (int64_t) cache_hash(CACHE_HASH_BEGIN, key.changes, sizeof(key.changes));
+        key.item.id = (int64_t) hash_more(HASH_BEGIN, key.question, strlen(key.question));
+        key.item.change = (int64_t) hash_more(HASH_BEGIN, key.changes, sizeof(key.changes));
         *ret = key;
         return 0;
 }

@@ -5,6 +5,7 @@
 #include "daemon/service/study.h"
 
 #include "daemon/result/figure.h"
+#include "schema/hash.h"
 #include "schema/util.h"
 
 #include <errno.h>
@@ -46,7 +47,7 @@ static int take_point(struct figures_point *from, bool with_point, struct compar
         p->blocks = calloc(n, sizeof(*p->blocks));
         if (!p->values || !p->blocks)
                 return -ENOMEM;
-        p->hash = cache_hash(CACHE_HASH_BEGIN, p->point_json, strlen(p->point_json));
+        p->hash = hash_more(HASH_BEGIN, p->point_json, strlen(p->point_json));
         p->n_figures = figures.n;
         for (size_t i = 0; i < from->n_runs; i++)
                 take_run(&from->runs[i], &figures, p);
