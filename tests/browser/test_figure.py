@@ -232,6 +232,7 @@ def test_the_chart_fits_every_screen(page, lines, ranked, picture, scheme, width
     for name, identity, query in (
         ("lines", lines, ""),
         ("ranking", ranked, ""),
+        ("linear", lines, "?over=ranking&scale=linear"),
         ("curves", ranked, "?figure=percentiles"),
     ):
         open_figure(page, identity, query)

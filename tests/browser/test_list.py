@@ -42,6 +42,23 @@ def test_a_search_stands_in_the_address(page, daemon, several):
     assert violations(page) == []
 
 
+def test_a_bar_stands_where_runs_are_missing_or_failed(page, daemon, several):
+    failing = daemon.submit(name="Failing", require={"build": {"commit": "000000000000"}}, **SHORT)
+    daemon.wait(failing)
+    waiting = daemon.submit(name="Waiting", duration_seconds=300)
+    try:
+        for identity, bar in ((failing, True), (waiting, True), (several[0], False)):
+            entry = f"#list a[href='#/experiments/{identity}']"
+            page.wait_for(entry)
+            assert page.find(f"{entry} progress").is_displayed() == bar
+            page.go(f"#/experiments/{identity}")
+            page.wait(lambda: page.text("#list [aria-current=page] .name") == page.text("main h1"), "its page")
+            page.wait(lambda bar=bar: page.find("main progress").is_displayed() == bar, "its progress")
+        assert "1 run" in page.text("main .meta").split("\n")
+    finally:
+        daemon.request("POST", f"/experiments/{waiting}/cancel")
+
+
 def test_a_late_answer_to_no_search_is_dropped(page, daemon, several):
     """The page reads its list again by itself; whoever searches meanwhile sees what was searched for."""
     page.run(

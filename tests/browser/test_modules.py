@@ -403,6 +403,17 @@ def table(modules, rows):
     return caption, [list(zip(titles, line, strict=True)) for line in lines]
 
 
+def test_a_range_that_is_the_interval_is_not_shown_twice(modules):
+    few = timed("switch") | {"runs": 6, "cost_ns": figure(10, ci95=[9, 11], level=0.96875)}
+    ((_, *titles), *_) = [[title for title, _ in row] for row in table(modules, [few, few])[1]]
+    assert "96.9 % intervalns" in titles and "min – maxns" not in titles
+    more = timed("switch") | {"runs": 9, "cost_ns": figure(10, ci95=[9.5, 11], level=0.961)}
+    without = timed("switch") | {"runs": 2, "cost_ns": figure(10)}
+    for other in (more, without):
+        (cells, *_) = table(modules, [few, other])[1]
+        assert dict(cells)["min – maxns"] == "9.000 – 11.00"
+
+
 def test_columns_are_the_usual_figures_of_the_daemon(modules, daemon):
     """Names, order and units come from its description: the page has no list of its own."""
     script = """const { columnsOf } = await import('/assets/schema.js');

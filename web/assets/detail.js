@@ -9,7 +9,7 @@ import { $, fill, h, patch, setText } from './dom.js';
 import { Drawings } from './drawings.js';
 import { Findings } from './findings.js';
 import { duration, splitFields, time } from './format.js';
-import { etaNow, nameOf, originOf, progressWords } from './list.js';
+import { etaNow, nameOf, originOf, progressWords, whole } from './list.js';
 import { once } from './host.js';
 import { Live } from './live.js';
 import { Results } from './results.js';
@@ -191,6 +191,13 @@ export class Detail {
         this.words = h('span', {});
         this.timing = h('span', { class: 'soft' });
         this.notices = h('div', { class: 'stack' });
+        this.progressBox = h(
+            'div',
+            { class: 'progress-box' },
+            h('div', { class: 'words' }, this.words, this.timing),
+            this.bar,
+        );
+        this.progress = h('section', { class: 'panel', 'aria-label': 'Progress' }, this.progressBox, this.notices);
         this.live = new Live(this.id);
         this.results = new Results(this.id, columns);
         this.runs = new Runs(this.id, () => this.#tellRuns());
@@ -236,12 +243,7 @@ export class Detail {
                 ),
             ),
             this.pinned,
-            h(
-                'section',
-                { class: 'panel', 'aria-label': 'Progress' },
-                h('div', { class: 'progress-box' }, h('div', { class: 'words' }, this.words, this.timing), this.bar),
-                this.notices,
-            ),
+            this.progress,
             this.findings.element,
             this.results.element,
             this.ticks.element,
@@ -294,6 +296,7 @@ export class Detail {
             experiment.imported && h('span', { id: 'origin', text: `${originOf(experiment)}, taken in as a bundle` }),
             experiment.finished_at &&
                 h('span', { text: `took ${lasted(experiment.started_at, experiment.finished_at) ?? duration(0)}` }),
+            whole(experiment) && h('span', { text: progressWords(experiment) }),
             (experiment.flags ?? [])
                 .filter((flag) => flag.startsWith(SLOWER))
                 .map((flag) => flag.slice(SLOWER.length))
@@ -304,6 +307,7 @@ export class Detail {
         this.bar.max = Math.max(total, 1);
         this.bar.value = done + failed;
         this.bar.dataset.state = experiment.state;
+        this.progressBox.hidden = whole(experiment);
         this.cancelButton.hidden = ENDED.has(experiment.state);
         this.deleteButton.hidden = experiment.state === 'running';
         this.bundleLink.hidden = !ENDED.has(experiment.state);
@@ -350,6 +354,7 @@ export class Detail {
         if (notice && !text) notice.remove();
         else if (notice) setText(notice, text);
         this.notices.hidden = !this.notices.hasChildNodes();
+        this.progress.hidden = this.progressBox.hidden && this.notices.hidden;
         if (notice && error) showError(notice, error);
     }
 

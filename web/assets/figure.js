@@ -498,16 +498,14 @@ export class Figure extends Panel {
         return svg(
             'svg',
             { viewBox: `0 0 ${width} ${height}`, width, height, class: 'plot', 'aria-hidden': 'true' },
-            x.marks(Math.max(3, (box.right - box.left) / 90)).map((mark, _, marks) => [
-                svg('line', { x1: x.place(mark), x2: x.place(mark), y1: box.top, y2: box.bottom, class: 'grid' }),
-                svg('text', {
-                    x: x.place(mark),
-                    y: box.bottom + 18,
-                    'text-anchor': 'middle',
-                    class: 'tick',
-                    text: markWords(this.format, mark, marks, this.log),
-                }),
-            ]),
+            x.marks(Math.max(3, (box.right - box.left) / 90)).map((mark, _, marks) => {
+                const text = markWords(this.format, mark, marks, this.log);
+                const inside = Math.max(x.place(mark), (text.length * this.letter) / 2);
+                return [
+                    svg('line', { x1: x.place(mark), x2: x.place(mark), y1: box.top, y2: box.bottom, class: 'grid' }),
+                    svg('text', { x: inside, y: box.bottom + 18, 'text-anchor': 'middle', class: 'tick', text }),
+                ];
+            }),
             this.panels.map(({ title, series }) => {
                 const head = title === null ? 0 : PANEL.title;
                 const from = top;

@@ -46,6 +46,9 @@ export function progressWords(experiment, eta = experiment.eta_seconds) {
     return done === total ? plural(total, 'run') : `${integer(done)} of ${plural(total, 'run')} done`;
 }
 
+/** Whether all of its runs are done: a bar would say nothing. */
+export const whole = ({ state, progress }) => state === 'done' && progress.runs_done === progress.runs_total;
+
 /** Seconds left by now, from the estimate as received; null where it is not known, as while the daemon is silent. */
 export const etaNow = (experiment) =>
     experiment.eta_seconds === null || experiment.eta_seconds === undefined || !status.answers
@@ -327,8 +330,8 @@ function createItem(item) {
             h(
                 'span',
                 { class: 'progress-line' },
-                h('progress', { 'aria-hidden': 'true' }),
                 h('span', { class: 'words' }),
+                h('progress', { 'aria-hidden': 'true' }),
             ),
         ),
     );
@@ -348,6 +351,7 @@ function updateItem(element, item, current, ticked) {
     part('progress').max = Math.max(total, 1);
     part('progress').value = done + failed;
     part('progress').dataset.state = item.state;
+    part('progress').hidden = whole(item);
     setText(part('.words'), progressWords(item, etaNow(item)));
     const link = part('a');
     if (current) link.setAttribute('aria-current', 'page');

@@ -138,7 +138,7 @@ export function makeFields(presets, transports, topology, openapi) {
             new NumberField('repetitions', {
                 label: 'Repetitions',
                 min: '1',
-                hint: 'From 6 on, medians come with a 95 % interval.',
+                hint: 'From 6 on, medians come with an interval.',
             }),
         ],
         [

@@ -143,6 +143,9 @@ const titlesOf = (varying, figures) => [
     ),
 ];
 
+/* Of few runs the interval is their whole range, which is not shown twice. */
+const differs = (one) => one && !(one.ci95?.[0] === one.min && one.ci95?.[1] === one.max);
+
 /* "96.9 % interval": the true levels of the column's intervals; false where it has none. */
 function intervalTitle(statistics) {
     const levels = statistics.filter((one) => one?.ci95).map(({ level }) => level);
@@ -155,7 +158,7 @@ function columnsFor(columns, rows) {
         .filter((column) => column.always || rows.some(column.of))
         .map((column) => ({
             ...column,
-            range: column.spread && rows.some((row) => row.runs > 1 && column.of(row)),
+            range: column.spread && rows.some((row) => row.runs > 1 && differs(column.of(row))),
             interval: column.spread && intervalTitle(rows.map(column.of)),
         }));
 }
