@@ -15,7 +15,7 @@ from ipclab_cli.figures import figures_of
 from ipclab_cli.http import Unreachable, with_query
 from ipclab_cli.progress import FINAL, display_for, follow
 from ipclab_cli.table import show_list, show_results, show_skipped, varies
-from ipclab_cli.words import field_text, seconds_text
+from ipclab_cli.words import field_text, number_text, seconds_text
 from ipclab_cli.words import size_text as bytes_of
 
 DONE, ENDED_OTHERWISE = 0, 1
@@ -289,8 +289,8 @@ def findings(client, arguments):
 READ = {"bytes/s": ("MB/s", 1e6), "ns": ("µs", 1e3)}
 
 
-def interval_text(interval, scale=1):
-    return "–" if interval is None else f"{interval['low'] / scale:.4g} … {interval['high'] / scale:.4g}"
+def interval_text(interval, text=lambda value: f"{value:.4g}"):
+    return "–" if interval is None else f"{text(interval['low'])} … {text(interval['high'])}"
 
 
 def show_differences(what, differences):
@@ -377,8 +377,8 @@ def show_advice(document):
                 item["standing"],
                 ", ".join(field_text(item["point"], field) for field in fields if field in item["point"])
                 or "the point",
-                f"{item['value'] / scale:,.1f} {unit}",
-                interval_text(item["interval"], scale),
+                f"{number_text(item['value'] / scale)} {unit}",
+                interval_text(item["interval"], lambda value, scale=scale: number_text(value / scale)),
                 str(item["runs"]),
                 seconds_text(item["age_seconds"]),
                 ", ".join(dict.fromkeys(word for word in words if word)),

@@ -2,10 +2,17 @@
 """Numbers, sizes, times and points as people read them."""
 
 import json
+import math
 
 LATENCIES = {"rtt": "round trip", "one_way": "one way", "call": "per call", "switch": "per hop"}
 MESSAGES = "messages/s"
 RATES = {"syscall": "calls/s", "context-switch": "rounds/s"}
+
+
+def number_text(value):
+    """Four significant digits at least, never an exponent: 17,747, 132.6, 0.02513."""
+    magnitude = math.floor(math.log10(abs(value))) + 1 if value else 1
+    return f"{value:,.{min(max(4 - magnitude, 0), 6)}f}"
 
 
 def size_text(size):

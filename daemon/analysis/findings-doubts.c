@@ -114,32 +114,32 @@ static bool has_unknown_correlation(const struct findings_row *row) {
 static const struct {
         const char *reason;
         bool (*applies)(const struct findings_row *row);
-        bool of_many; /* nothing is compared where there is one row */
-        const char *words;
+        bool of_many;      /* nothing is compared where there is one row */
+        const char *words; /* after "has" or "have" */
 } reasons[] = {
         {"too-few-runs", lacks_runs, true,
-         "have fewer than 4 runs that are done. No exact test of two of them reaches 5 %, so nothing is concluded "
+         "fewer than 4 runs that are done. No exact test of two of them reaches 5 %, so nothing is concluded "
          "from "
          "them"},
         {"noise", is_noisy, false,
-         "have runs with noise flags. Conclusions that rest on them have reduced confidence; the same runs on a "
+         "runs with noise flags. Conclusions that rest on them have reduced confidence; the same runs on a "
          "quieter "
          "machine would decide"},
         {"not-steady", is_unsteady, false,
-         "have runs whose rate did not stay the same. Conclusions that rest on them have reduced confidence; a longer "
+         "runs whose rate did not stay the same. Conclusions that rest on them have reduced confidence; a longer "
          "warm-up would decide"},
         {"environment-changed", is_changed, false,
-         "have runs in which the host's environment changed. Conclusions that rest on them have reduced confidence; "
+         "runs in which the host's environment changed. Conclusions that rest on them have reduced confidence; "
          "the same runs under one environment would decide"},
         {"open-loop", has_open_loop, false,
-         "have an open loop. Their throughput is the rate that was asked for, so nothing is concluded from it"},
+         "an open loop. Their throughput is the rate that was asked for, so nothing is concluded from it"},
         {"too-many-runs", has_too_many, false,
-         "have more than 200 runs. The exact tests go no further: the first 200 of each were compared"},
+         "more than 200 runs. The exact tests go no further: the first 200 of each were compared"},
         {"autocorrelation", has_unknown_correlation, false,
-         "have fewer than " UTIL_TEXT(SERIAL_RUNS_LEAST) " runs. Whether neighbouring runs are alike could not be "
-                                                         "judged, so that intervals of single rows may cover the "
-                                                         "moment only; comparisons within blocks do not depend "
-                                                         "on it"},
+         "fewer than " UTIL_TEXT(SERIAL_RUNS_LEAST) " runs. Whether neighbouring runs are alike could not be "
+                                                    "judged, so that intervals of single rows may cover the "
+                                                    "moment only; comparisons within blocks do not depend "
+                                                    "on it"},
 };
 
 static void draw_reason(struct answer *a, size_t which) {
@@ -157,7 +157,7 @@ static void draw_reason(struct answer *a, size_t which) {
                 return;
         draft_begin(&d, a, FINDING_UNDECIDED, AXIS_COUNT, rows, n);
         d.f.reason = reasons[which].reason;
-        draft_write(&d, "%zu of %zu rows ", n, n_all);
+        draft_write(&d, "%zu of %zu rows %s ", n, n_all, n == 1 ? "has" : "have");
         draft_write(&d, "%s", reasons[which].words);
         if (reasons[which].applies == lacks_runs) {
                 d.f.runs_needed = compare_runs_least(false, n_all);

@@ -398,15 +398,22 @@ def test_findings_are_sentences(made_up):
 def test_advice_is_a_ranking(made_up):
     item = {"standing": "best", "reason": None, "value": 2.5e9, "unit": "bytes/s", "runs": 8, "age_seconds": 7300,
             "noisy": True, "unsteady": False, "fit": None, "interval": {"low": 2.4e9, "high": 2.6e9}}  # fmt: skip
+    great = {"value": 17.7467e9, "interval": {"low": 17.56e9, "high": 18.01e9}}
+    small = {"value": 25.13, "unit": "ns", "interval": {"low": 9.5, "high": 1132.6}}
     other = {"point": {"transport": "tcp"}, "standing": "open", "reason": "overlap", "noisy": False}
-    items = [item | {"point": {"transport": "pipe"}}, item | other]
+    points = [{"transport": name} for name in ("pipe", "shm-posix", "memfd")]
+    changes = [{}, great, small]
+    items = [item | {"point": point} | change for point, change in zip(points, changes, strict=True)]
+    items.append(item | other)
     document = {"sentence": "pipe has most.", "items": items, "next": None, "settle": {"transport": ["pipe", "tcp"]}}
     shown, requests, _ = made_up({"/advice": document}, "advice", "message_size=4096", "want=throughput")
     assert requests == ["GET /advice?message_size=4096&want=throughput"]
     lines = shown.splitlines()
     assert lines[0] == "pipe has most."
-    assert lines[3].split() == "best pipe 2,500.0 MB/s 2400 … 2600 8 2 h 01 min noisy".split()
-    assert lines[4].split()[-1] == "overlap"
+    assert lines[3].split() == "best pipe 2,500 MB/s 2,400 … 2,600 8 2 h 01 min noisy".split()
+    assert lines[4].split()[2:7] == "17,747 MB/s 17,560 … 18,010".split()
+    assert lines[5].split()[2:7] == "0.02513 µs 0.009500 … 1.133".split()
+    assert lines[6].split()[-1] == "overlap"
     assert lines[-1].endswith("""ipclab run '{"transport": ["pipe", "tcp"]}'""")
     shown, requests, posted = made_up({"/advice": {"id": 9}}, "advice", "--measure", "message_size=4096")
     assert requests == ["POST /advice"] and posted == [{"message_size": 4096}]

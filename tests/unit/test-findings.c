@@ -474,6 +474,22 @@ static double nearly(const struct point *p) {
         return p->transport == TRANSPORT_PIPE ? 1000 : 1030;
 }
 
+static void test_one_row_is_singular(void) {
+        struct random random;
+        MADE m;
+        make(&m, "{\"transport\": [\"pipe\", \"fifo\"]}", 8);
+        random_init(&random, 9);
+        measure(&m, &random, nearly, NULL, 0.1, 0);
+        m.rows[0].noisy = true;
+        FINDINGS *f = draw(&m);
+        bool one = false, both = false;
+        for (size_t i = 0; i < f->n; i++) {
+                one = one || says(&f->items[i], "1 of 2 rows has runs with noise flags.");
+                both = both || says(&f->items[i], "2 of 2 rows have fewer than 12 runs.");
+        }
+        CHECK(one && both);
+}
+
 static void test_overlap(void) {
         struct random random;
         MADE m;
@@ -732,6 +748,7 @@ int main(void) {
         RUN(test_unlike_rows_are_kept_apart);
         RUN(test_cost);
         RUN(test_too_few_runs);
+        RUN(test_one_row_is_singular);
         RUN(test_overlap);
         RUN(test_many_rows);
         RUN(test_hopeless);
