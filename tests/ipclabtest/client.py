@@ -140,6 +140,7 @@ class Events:
         if last_id is not None:
             headers["Last-Event-ID"] = str(last_id)
         self.last_id = last_id
+        self.timeout = timeout
         self.connection = client.connect(timeout)
         self.connection.request("GET", target, headers=headers)
         self.response = self.connection.getresponse()
@@ -151,7 +152,11 @@ class Events:
         self.connection.close()
 
     def __iter__(self):
-        """(id, event, data) until the stream ends; the id is the last that was sent, None before the first."""
+        """(id, event, data) until the stream ends; the id is the last that was sent, None before the first. Heartbeats
+        alone go on for no longer than the timeout."""
+        deadline = time.monotonic() + self.timeout
         for identity, event, data in parse_events(self.response, self.last_id):
             if event:
                 yield identity and int(identity), event, data
+                deadline = time.monotonic() + self.timeout
+            assert time.monotonic() < deadline, f"no event for {self.timeout} s"
