@@ -135,24 +135,25 @@ def rates_of(client, run):
     for sample in client.items(f"/runs/{run}/samples"):
         if 0.9e9 <= sample["interval_ns"] <= 1.1e9:
             seconds.setdefault(sample["second"], []).append(sample["messages"] * 1e9 / sample["interval_ns"])
-    whole = max(map(len, seconds.values()))
+    whole = max(map(len, seconds.values()), default=0)
     return [sum(rates) for _, rates in sorted(seconds.items()) if len(rates) == whole]
 
 
 def test_the_time_is_divided_by_how_earlier_runs_scatter(unix):
-    spec = {"message_size": 2223, "duration_seconds": 3, "warmup_seconds": 0, "repetitions": 6}
+    spec = {"message_size": 2223, "duration_seconds": 3, "warmup_seconds": 0, "repetitions": 8}
     point = plan(unix, spec)["points"][0]
     assert point["split"] is None and "no earlier runs" in point["split_reason"]
     ran = unix.wait_final(unix.post(spec)["id"])
     assert ran["state"] == "done", ran
-    split = plan(unix, spec | {"repetitions": 8})["points"][0]["split"]
+    split = plan(unix, spec)["points"][0]["split"]
     values = [rates_of(unix, run["id"]) for run in unix.items(f"/experiments/{ran['id']}/runs")]
-    assert (split["experiment_id"], split["runs"]) == (ran["id"], 6)
+    values = [of_run for of_run in values if len(of_run) >= 2]  # a second of a busy machine may last too long
+    assert (split["experiment_id"], split["runs"]) == (ran["id"], len(values))
     assert split["seconds"] == sum(map(len, values))
     means = [statistics.mean(of_run) for of_run in values]
     mean = statistics.mean(means)
     squares = sum((one - of) ** 2 for of_run, of in zip(values, means, strict=True) for one in of_run)
-    within = squares / (split["seconds"] - 6)
+    within = squares / (split["seconds"] - len(values))
     assert split["between_seconds"] == pytest.approx(within**0.5 / mean)
     if len({len(of_run) for of_run in values}) == 1:
         between = max(0, statistics.variance(means) - within / len(values[0]))
