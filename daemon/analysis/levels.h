@@ -24,7 +24,7 @@ struct levels {
  * value that is not finite. */
 int levels_of(const double *values, const size_t *lengths, size_t n_runs, struct levels *ret);
 
-/* The standard error of the mean over the mean that so many runs of so many seconds have. */
+/* The relative standard error of the mean of `runs` runs, each with a window of `seconds_per_run`. */
 double levels_error(const struct levels *l, double runs, double seconds_per_run);
 
 struct levels_budget {

@@ -15,7 +15,6 @@
 #include <errno.h>
 #include <math.h>
 
-#define EARLIER_RUNS_MIN 6 /* as an interval has */
 #define DIFFERENCE 0.05
 
 /* Standard deviation over mean of the earlier runs' figure. */

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RUNS_MIN 6 /* as an interval has */
 /* How much longer than the earlier ones a window may be: how far seconds scatter that lie farther apart was not seen.
  */
 #define LONGER_MAX 4
@@ -88,17 +87,19 @@ int split_put(struct json_writer *w, struct store *store, const struct split_pla
         int r = read_seconds(store, earlier, &s);
         if (r < 0)
                 return r;
-        if (s.n_runs < RUNS_MIN || levels_of(s.values, s.lengths, s.n_runs, &l) < 0 || !(l.mean > 0))
-                return put_null(w, "fewer than " UTIL_TEXT(RUNS_MIN) " of the earlier runs have two whole seconds");
+        if (s.n_runs < EARLIER_RUNS_MIN || levels_of(s.values, s.lengths, s.n_runs, &l) < 0 || !(l.mean > 0))
+                return put_null(
+                        w, "fewer than " UTIL_TEXT(EARLIER_RUNS_MIN) " of the earlier runs have two whole seconds");
         const struct levels_budget budget = {
                 .seconds = plan->runs * (plan->window_seconds + plan->overhead_seconds),
                 .overhead_seconds = plan->overhead_seconds,
-                .runs_min = RUNS_MIN,
+                .runs_min = EARLIER_RUNS_MIN,
                 .window_max = (uint32_t) s.longest * LONGER_MAX,
         };
         r = levels_plan(&l, &budget, &best);
         if (r == -ERANGE)
-                return put_null(w, "the time of these runs is too short for " UTIL_TEXT(RUNS_MIN) " runs of a second");
+                return put_null(
+                        w, "the time of these runs is too short for " UTIL_TEXT(EARLIER_RUNS_MIN) " runs of a second");
         if (r == 0)
                 put_plan(w, &l, &best, plan, experiment_id);
         return r;

@@ -10,6 +10,8 @@
 #include "daemon/store/store.h"
 #include "schema/json/json.h"
 
+#define EARLIER_RUNS_MIN 6 /* fewer say too little of the scatter; an interval needs as many */
+
 /* The time of a point's runs as planned. */
 struct split_plan {
         uint32_t runs;

@@ -98,7 +98,7 @@ function splitWords(points) {
     const [worst] = points
         .filter(({ split }) => split)
         .sort((a, b) => b.split.relative_error_as_planned - a.split.relative_error_as_planned);
-    if (!worst || worst.split.relative_error > SPLIT_GAIN * worst.split.relative_error_as_planned) return '';
+    if (!worst || worst.split.relative_error >= SPLIT_GAIN * worst.split.relative_error_as_planned) return '';
     const { repetitions, duration_seconds: seconds, relative_error: error } = worst.split;
     const of = points.length > 1 ? 'of the point that scatters most ' : '';
     return (
