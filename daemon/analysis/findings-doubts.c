@@ -14,9 +14,8 @@
 
 #define RUNS_WORTH_IT 1000u /* of each row: a spec may not request more */
 
-void doubt_rows(struct answer *a, enum axis_name axis, enum judged judged, const uint32_t *rows, size_t n,
-                const struct comparison *c) {
-        struct doubt *d = &a->doubts[axis][judged];
+/* runs_needed 0: not known. */
+static void add_rows(struct answer *a, struct doubt *d, const uint32_t *rows, size_t n, uint32_t runs_needed) {
         uint32_t *more = reallocarray(d->rows, d->n + n, sizeof(*more));
         if (!more) {
                 a->error = -ENOMEM;
@@ -30,12 +29,27 @@ void doubt_rows(struct answer *a, enum axis_name axis, enum judged judged, const
                 if (k == d->n)
                         d->rows[d->n++] = rows[i];
         }
-        if (c->runs_needed > 0 && (d->runs_first == 0 || c->runs_needed < d->runs_first))
-                d->runs_first = c->runs_needed;
-        if (c->runs_needed > d->runs_needed)
-                d->runs_needed = c->runs_needed;
+        if (runs_needed > 0 && (d->runs_first == 0 || runs_needed < d->runs_first))
+                d->runs_first = runs_needed;
+        if (runs_needed > d->runs_needed)
+                d->runs_needed = runs_needed;
+}
+
+void doubt_rows(struct answer *a, enum axis_name axis, enum judged judged, const uint32_t *rows, size_t n,
+                const struct comparison *c) {
+        struct doubt *d = &a->doubts[axis][judged];
+        add_rows(a, d, rows, n, c->runs_needed);
         if (c->has_visible && c->visible > d->visible)
                 d->visible = c->visible;
+}
+
+void doubt_crossing(struct answer *a, enum axis_name axis, enum judged judged, const uint32_t *rows, size_t n,
+                    const struct crossing_pair *pair, uint32_t runs_needed) {
+        struct crossing *x = &a->crossings[axis][judged];
+        add_rows(a, &x->doubt, rows, n, runs_needed);
+        if (x->n_pairs < CROSSINGS_NAMED_MAX)
+                x->pairs[x->n_pairs] = *pair;
+        x->n_pairs++;
 }
 
 static void write_runs_needed(struct draft *d, uint32_t first, uint32_t most) {
@@ -74,6 +88,44 @@ static void draw_overlap(struct answer *a, enum axis_name axis, enum judged judg
         } else {
                 draft_write(&d, ", or have too few runs for the %zu comparisons of this answer", a->n_tests);
         }
+        if (doubt->runs_needed > 0) {
+                write_runs_needed(&d, doubt->runs_first, doubt->runs_needed);
+                draft_figure(&d, "runs_needed", NULL, "runs", doubt->runs_needed);
+        }
+        draft_write(&d, ".");
+        draft_end(&d);
+}
+
+/* "pipe and fifo at about 1.2 KiB, pipe and tcp at about 3 KiB", and their figures. */
+static void write_crossings(struct draft *d, const struct crossing *x) {
+        for (size_t i = 0; i < x->n_pairs && i < CROSSINGS_NAMED_MAX; i++) {
+                const struct crossing_pair *p = &x->pairs[i];
+                char names[2][PHRASE_MAX], at[PHRASE_MAX], both[2 * PHRASE_MAX + 8];
+                for (size_t k = 0; k < 2; k++)
+                        phrase_axis(d->f.axis, &d->a->in->rows[p->rows[k]].point, names[k]);
+                phrase_value(p->bytes, "bytes", at);
+                (void) snprintf(both, sizeof(both), "%s and %s", names[0], names[1]);
+                draft_write(d, "%s%s at about %s", i ? ", " : "", both, at);
+                draft_figure(d, "medians_cross", both, "bytes", p->bytes);
+        }
+        if (x->n_pairs > CROSSINGS_NAMED_MAX)
+                draft_write(d, ", and %zu more pairs", x->n_pairs - CROSSINGS_NAMED_MAX);
+}
+
+static void draw_crossing(struct answer *a, enum axis_name axis, enum judged judged, const struct crossing *x) {
+        const struct doubt *doubt = &x->doubt;
+        char name[PHRASE_MAX];
+        struct draft d;
+        draft_begin(&d, a, FINDING_UNDECIDED, axis, doubt->rows, doubt->n);
+        d.f.reason = "crossover";
+        d.f.runs_needed = doubt->runs_needed;
+        phrase_axis_name(axis, name);
+        draft_write(&d, "Whether one %s overtakes another in %s as messages grow cannot be said of %zu pair%s", name,
+                    judged_terms[judged].words, x->n_pairs, x->n_pairs == 1 ? "" : "s");
+        draft_write_subject(&d, AXIS_BIT(axis) | AXIS_BIT(AXIS_MESSAGE_SIZE), " of ");
+        draft_write(&d, ". Their medians change places, ");
+        write_crossings(&d, x);
+        draft_write(&d, ", but below that size, above it, or both, no difference is more than the scatter of the runs");
         if (doubt->runs_needed > 0) {
                 write_runs_needed(&d, doubt->runs_first, doubt->runs_needed);
                 draft_figure(&d, "runs_needed", NULL, "runs", doubt->runs_needed);
@@ -198,9 +250,12 @@ void draw_doubts(struct answer *a) {
                 return;
         draw_kneeless(a);
         for (enum axis_name axis = 0; axis < AXIS_COUNT; axis++)
-                for (enum judged j = 0; j < JUDGED_COUNT; j++)
+                for (enum judged j = 0; j < JUDGED_COUNT; j++) {
                         if (a->doubts[axis][j].n > 0)
                                 draw_overlap(a, axis, j, &a->doubts[axis][j]);
+                        if (a->crossings[axis][j].n_pairs > 0)
+                                draw_crossing(a, axis, j, &a->crossings[axis][j]);
+                }
         for (size_t i = 0; i < ELEMENTS(reasons); i++)
                 draw_reason(a, i);
 }

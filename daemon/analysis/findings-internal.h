@@ -41,6 +41,8 @@ struct test {
         struct comparison result;
 };
 
+#define CROSSINGS_NAMED_MAX 4u /* pairs that the doubt about crossovers names */
+
 struct answer {
         const struct findings_input *in;
         uint16_t (*values)[AXIS_COUNT]; /* of each row, by number from 1; 0: the axis has no meaning for it */
@@ -57,6 +59,14 @@ struct answer {
                 uint32_t runs_first, runs_needed; /* of the pair that takes the fewest, and the most */
                 double visible;                   /* the greatest; 0: none would have been seen */
         } doubts[AXIS_COUNT][JUDGED_COUNT];
+        struct crossing { /* values of an axis whose medians change places, which the runs do not carry */
+                struct doubt doubt;
+                size_t n_pairs;
+                struct crossing_pair {
+                        uint32_t rows[2];
+                        double bytes;         /* at which the medians first do */
+                } pairs[CROSSINGS_NAMED_MAX]; /* the first ones */
+        } crossings[AXIS_COUNT][JUDGED_COUNT];
         struct kneeless { /* series of sizes without a knee */
                 uint32_t *rows;
                 size_t n, n_off, n_outside; /* rows; series whose fit is off; that have no knee among their sizes */
@@ -148,5 +158,9 @@ void draw_doubts(struct answer *a); /* for all rows; the others add what their o
 /* Otherwise equal rows whose comparison `c` decided nothing: they go into the doubt about that axis. */
 void doubt_rows(struct answer *a, enum axis_name axis, enum judged judged, const uint32_t *rows, size_t n,
                 const struct comparison *c);
+/* Two values of an axis whose medians change places at `pair->bytes`, among these rows. runs_needed: of each row; 0:
+ * not known. */
+void doubt_crossing(struct answer *a, enum axis_name axis, enum judged judged, const uint32_t *rows, size_t n,
+                    const struct crossing_pair *pair, uint32_t runs_needed);
 
 #endif

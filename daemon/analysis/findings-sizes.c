@@ -382,12 +382,61 @@ static void draw_crossover(struct answer *a, enum axis_name axis, const struct m
         draft_end(&d);
 }
 
+/* One side of a crossing: the sizes at which one of the two has the greater median. */
+struct side {
+        bool decided, open;
+        uint32_t runs_needed; /* the fewest that decide an open one; 0: not known */
+};
+
+static struct side side_of(const struct meeting *m, size_t n, bool up) {
+        struct side s = {0};
+        for (size_t i = 0; i < n; i++) {
+                if ((m[i].log_ratio > 0) != up)
+                        continue;
+                s.decided |= is_better(&m[i].c) || is_worse(&m[i].c);
+                if (m[i].c.verdict != COMPARE_UNDECIDED)
+                        continue;
+                s.open = true;
+                if (m[i].c.runs_needed > 0 && (s.runs_needed == 0 || m[i].c.runs_needed < s.runs_needed))
+                        s.runs_needed = m[i].c.runs_needed;
+        }
+        if (s.decided)
+                s.runs_needed = 0;
+        return s;
+}
+
+/* Of medians that change places while no crossover was found. Where one side has nothing but equals there is none to
+ * look for. */
+static void doubt_pair(struct answer *a, enum axis_name axis, enum judged judged, const struct meeting *m, size_t n) {
+        const struct side up = side_of(m, n, true), down = side_of(m, n, false);
+        size_t at = 0;
+        if (!(up.decided || up.open) || !(down.decided || down.open))
+                return;
+        uint32_t needed = up.runs_needed > down.runs_needed ? up.runs_needed : down.runs_needed;
+        if ((!up.decided && up.runs_needed == 0) || (!down.decided && down.runs_needed == 0))
+                needed = 0;
+        while ((m[at].log_ratio > 0) == (m[at + 1].log_ratio > 0))
+                at++;
+        _cleanup_free_ uint32_t *rows = reallocarray(NULL, 2 * n, sizeof(*rows));
+        if (!rows) {
+                a->error = -ENOMEM;
+                return;
+        }
+        for (size_t i = 0; i < 2 * n; i++)
+                rows[i] = m[i / 2].rows[i % 2];
+        doubt_crossing(
+                a, axis, judged, rows, 2 * n,
+                &(struct crossing_pair){.rows = {m[0].rows[0], m[0].rows[1]}, .bytes = cross(a, &m[at], &m[at + 1])},
+                needed);
+}
+
 /* Both sides of a crossover are differences of their own; the choice of pairs depends on signs alone. */
 static void pair_of_values(struct answer *a, enum axis_name axis, const uint32_t *x, size_t n_x, const uint32_t *y,
                            size_t n_y) {
         enum judged judged = judged_first(point_of(a, x[0]));
         _cleanup_free_ struct meeting *m = calloc(n_x, sizeof(*m));
         size_t n = 0, up = 0, last = SIZE_MAX;
+        bool found = false;
         if (!m || judged == JUDGED_COUNT) {
                 a->error = m ? a->error : -ENOMEM;
                 return;
@@ -401,10 +450,14 @@ static void pair_of_values(struct answer *a, enum axis_name axis, const uint32_t
                 (void) answer_compare(a, m[i].rows[0], m[i].rows[1], judged, &m[i].c);
                 if (!is_better(&m[i].c) && !is_worse(&m[i].c))
                         continue;
-                if (last != SIZE_MAX && is_better(&m[last].c) != is_better(&m[i].c))
+                if (last != SIZE_MAX && is_better(&m[last].c) != is_better(&m[i].c)) {
                         draw_crossover(a, axis, m, n, last, i, judged);
+                        found = true;
+                }
                 last = i;
         }
+        if (!found && !a->collecting)
+                doubt_pair(a, axis, judged, m, n);
 }
 
 static void crossover_group(struct answer *a, enum axis_name axis, const uint32_t *rows, size_t n) {

@@ -388,8 +388,10 @@ static void answer_deinit(struct answer *a) {
         free(a->rows);
         free(a->tests);
         for (size_t i = 0; i < AXIS_COUNT; i++)
-                for (size_t j = 0; j < JUDGED_COUNT; j++)
+                for (size_t j = 0; j < JUDGED_COUNT; j++) {
                         free(a->doubts[i][j].rows);
+                        free(a->crossings[i][j].doubt.rows);
+                }
         free(a->kneeless.rows);
         findings_free(a->out);
 }

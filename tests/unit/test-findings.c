@@ -64,11 +64,16 @@ static bool says(const struct finding *f, const char *words) {
         return said;
 }
 
-static bool has_doubt(const struct findings *f, const char *reason) {
+/* The doubt with the reason; NULL. */
+static const struct finding *of_reason(const struct findings *f, const char *reason) {
         for (size_t i = 0; i < f->n; i++)
                 if (f->items[i].reason && strcmp(f->items[i].reason, reason) == 0)
-                        return true;
-        return false;
+                        return &f->items[i];
+        return NULL;
+}
+
+static bool has_doubt(const struct findings *f, const char *reason) {
+        return of_reason(f, reason) != NULL;
 }
 
 /* Whether a finding claims that something differs; that all are equal within the margin is no such claim. */
@@ -305,6 +310,47 @@ static void test_crossover(void) {
         CHECK(sample_share("crossovers found, the true one within the interval", found, TRIALS) >= 0.95);
         FINDINGS *f = draw(&m);
         CHECK(says(nth(f, FINDING_CROSSOVER, 0), "pipe overtakes unix-stream"));
+}
+
+static double same_for_all(const struct point *p) {
+        return 1000 + 0.25 * (double) p->message_size;
+}
+
+/* The medians change places, and the scatter hides on which side which is better: a doubt of its own. */
+static void test_crossover_in_doubt(void) {
+        struct random random;
+        unsigned named = 0, told = 0, claimed_of_equals = 0;
+        MADE m;
+        make(&m,
+             "{\"transport\": [\"pipe\", \"unix-stream\"], \"workload\": \"pingpong\", "
+             "\"message_size\": [2048, 3072, 5120, 8192]}",
+             8);
+        random_init(&random, 31);
+        for (unsigned t = 0; t < TRIALS; t++) {
+                measure(&m, &random, crossing, NULL, 0.3, 0.02);
+                FINDINGS *f = draw(&m);
+                const struct finding *u = of_reason(f, "crossover");
+                named += nth(f, FINDING_CROSSOVER, 0) != NULL;
+                if (!u)
+                        continue;
+                told++;
+                CHECK_UINT(u->n_rows, 8);
+                CHECK(says(u, "overtakes another in median round trip") && says(u, "pipe and unix-stream at about "));
+                CHECK(u->runs_needed == 0 || says(u, "would decide") || says(u, "a quieter machine"));
+                const struct finding_figure *at = figure(u, "medians_cross");
+                CHECK(at && at->value > 2048 && at->value < 8192 && !at->has_interval);
+        }
+        CHECK(sample_share("undecided crossovers with their doubt", told, TRIALS) >= 0.7);
+        CHECK(named <= 5);
+        for (unsigned t = 0; t < TRIALS; t++) { /* equals, known to be: nothing crosses, and nothing is in doubt */
+                measure(&m, &random, same_for_all, NULL, 0.002, 0);
+                FINDINGS *f = draw(&m);
+                claimed_of_equals += of_reason(f, "crossover") != NULL;
+        }
+        CHECK(sample_share("doubts about the crossover of equals", claimed_of_equals, TRIALS) <= 0.05);
+        measure(&m, &random, crossing, NULL, 0.002, 0);
+        FINDINGS *sure = draw(&m);
+        CHECK(nth(sure, FINDING_CROSSOVER, 0) && !of_reason(sure, "crossover"));
 }
 
 /* What goes into a full pipe waits for the reader. */
@@ -742,6 +788,7 @@ int main(void) {
         RUN(test_knee);
         RUN(test_best_size);
         RUN(test_crossover);
+        RUN(test_crossover_in_doubt);
         RUN(test_cliff);
         RUN(test_scaling);
         RUN(test_ranking);
