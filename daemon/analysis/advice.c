@@ -158,16 +158,18 @@ static size_t gather(const struct work *w, const struct candidate *c, int64_t ex
 }
 
 static void predict(const struct work *w, const struct fit *fit, struct advice_item *item) {
-        double size = (double) w->q->message_size, time = fit_predict(fit, size);
-        double off = fit->left_out_error + 2 * fit->residual;
-        double fast = time / (1 + off), slow = time * (1 + off);
+        double size = (double) w->q->message_size, fast, slow;
         bool less = advice_terms[w->q->want].less_is_better;
-        item->interpolated = item->has_interval = true;
-        item->value = as_time(w->q->want, time, size);
-        item->low = less ? fast : as_time(w->q->want, slow, size);
-        item->high = less ? slow : as_time(w->q->want, fast, size);
+        item->interpolated = true;
+        item->value = as_time(w->q->want, fit_predict(fit, size), size);
         item->residual = fit->residual;
         item->left_out_error = fit->left_out_error;
+        item->has_interval = fit_predict_interval(fit, size, &fast, &slow);
+        if (!item->has_interval)
+                return;
+        item->level = FIT_PREDICTION_LEVEL;
+        item->low = less ? fast : as_time(w->q->want, slow, size);
+        item->high = less ? slow : as_time(w->q->want, fast, size);
 }
 
 /* Interpolates from the newest experiment that has enough sizes around the requested one. */

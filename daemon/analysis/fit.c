@@ -5,6 +5,7 @@
 #include "daemon/analysis/fit.h"
 #include "daemon/analysis/order.h"
 #include "daemon/analysis/random.h"
+#include "daemon/analysis/student.h"
 #include "schema/util.h"
 
 #include <errno.h>
@@ -216,6 +217,18 @@ static void leave_out(const struct sizes *s, struct fit *f) {
         }
 }
 
+static void measure_scatter(const struct sizes *s, struct fit *f) {
+        double squares = 0;
+        if (s->n <= 2 * f->n_pieces)
+                return;
+        for (size_t i = 0; i < s->n; i++) {
+                double off = log(median_time(s, &s->list[i]) / fit_predict(f, s->list[i].bytes));
+                squares += off * off;
+        }
+        f->scatter_degrees = (unsigned) (s->n - 2 * f->n_pieces);
+        f->scatter = sqrt(squares / f->scatter_degrees);
+}
+
 int fit_time(const struct fit_point *points, size_t n, struct fit *ret) {
         _cleanup_(sizes_deinit) struct sizes sizes = {0};
         int r = sizes_init(&sizes, points, n);
@@ -235,6 +248,7 @@ int fit_time(const struct fit_point *points, size_t n, struct fit *ret) {
         put_pieces(&all, &pieces, &fit);
         if (sizes.n >= 4)
                 leave_out(&sizes, &fit);
+        measure_scatter(&sizes, &fit);
         *ret = fit;
         return 0;
 }
@@ -244,6 +258,18 @@ double fit_predict(const struct fit *fit, double size) {
         while (k + 1 < fit->n_pieces && size > sqrt(fit->pieces[k].size_high * fit->pieces[k + 1].size_low))
                 k++;
         return fit->pieces[k].alpha + fit->pieces[k].beta * size;
+}
+
+bool fit_predict_interval(const struct fit *fit, double size, double *ret_low, double *ret_high) {
+        if (fit->scatter_degrees == 0)
+                return false;
+        double leverage = 2 * (double) fit->n_pieces / (double) fit->n_sizes;
+        double half = student_quantile((1 + FIT_PREDICTION_LEVEL) / 2, fit->scatter_degrees) * fit->scatter *
+                      sqrt(1 + leverage);
+        double time = fit_predict(fit, size);
+        *ret_low = time * exp(-half);
+        *ret_high = time * exp(half);
+        return true;
 }
 
 /* Times of each size, their scatter widened by what so small a sample lacks. */

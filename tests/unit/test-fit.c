@@ -3,6 +3,7 @@
 /* Both laws against numpy and SciPy, and by simulation whether their sizes and coefficients are true. */
 
 #include "daemon/analysis/fit.h"
+#include "daemon/analysis/order.h"
 #include "tests/unit/cases.h"
 #include "tests/unit/check.h"
 #include "tests/unit/samples.h"
@@ -197,6 +198,69 @@ static void test_sizes_never_measured(void) {
         CHECK(sample_share("time of a size never measured within the left-out error", within, trials) >= 0.90);
 }
 
+/* A transport whose time is no straight line: it winds about it, or steps up at a size. */
+struct world {
+        double winding, phase, cliff;
+        double cliff_at;
+};
+
+static double world_time(const struct world *w, double size) {
+        double time = truth(800, 0.1, size) * exp(w->winding * sin(w->phase + log2(size)));
+        return size >= w->cliff_at ? time * w->cliff : time;
+}
+
+static double median_of_eight(struct random *random, const struct world *w, double size, double noise) {
+        double times[8];
+        for (size_t i = 0; i < N(times); i++)
+                times[i] = world_time(w, size) * sample_skewed(random, noise);
+        order_sort(times, N(times));
+        return times[(N(times) - 1) / 2];
+}
+
+/* What is then measured at sizes that were not: the median of as many runs, with its noise. */
+static void hold_predictions(double winding, double cliff, double noise, double widest, const char *what) {
+        static const double sizes[] = {700, 3000, 12000, 50000};
+        struct random random;
+        random_init(&random, 6);
+        unsigned within = 0, trials = 0;
+        double width = 0;
+        for (unsigned t = 0; t < 300; t++) {
+                struct world w = {winding, 2 * M_PI * random_unit(&random), cliff, exp2(6 + 12 * random_unit(&random))};
+                struct fit_point points[7 * 8];
+                struct fit f;
+                for (size_t i = 0; i < N(points); i++) {
+                        double size = ldexp(1, 6 + 2 * (int) (i / 8));
+                        points[i] = (struct fit_point){size, world_time(&w, size) * sample_skewed(&random, noise)};
+                }
+                CHECK_INT(fit_time(points, N(points), &f), 0);
+                for (size_t k = 0; k < N(sizes); k++, trials++) {
+                        double low = 0, high = 0, time = median_of_eight(&random, &w, sizes[k], noise);
+                        CHECK(fit_predict_interval(&f, sizes[k], &low, &high));
+                        within += low <= time && time <= high;
+                        width += log(high / low) / 2;
+                }
+        }
+        CHECK(sample_share(what, within, trials) >= FIT_PREDICTION_LEVEL);
+        printf("     half of its width, in logarithms                                          %8.3f\n",
+               width / trials);
+        CHECK(width / trials <= widest);
+}
+
+static void test_prediction_intervals(void) {
+        hold_predictions(0, 1, 0.05, 0.08, "median measured later in its interval, straight, 5 % of noise");
+        hold_predictions(0, 1, 0.01, 0.016, "the same, 1 % of noise");
+        hold_predictions(0.1, 1, 0.02, 0.35, "winding by 10 %");
+        hold_predictions(0, 2, 0.02, 1, "with a cliff");
+}
+
+static void test_no_prediction(void) {
+        const struct fit_point two[] = {{1, 100}, {2, 110}, {1, 101}, {2, 112}};
+        double low = 7, high = 7;
+        struct fit f;
+        CHECK_INT(fit_time(two, N(two), &f), 0);
+        CHECK(!fit_predict_interval(&f, 1.5, &low, &high) && low == 7 && high == 7);
+}
+
 static void test_threads(void) {
         struct fit_threads_point points[8];
         struct fit_threads f;
@@ -239,6 +303,8 @@ int main(void) {
         RUN(test_intervals);
         RUN(test_intervals_repeat);
         RUN(test_sizes_never_measured);
+        RUN(test_prediction_intervals);
+        RUN(test_no_prediction);
         RUN(test_threads);
         RUN(test_refused);
         return check_end();
