@@ -8,12 +8,16 @@ slowed    the second instance is 5 % slower (tests/unit/slowed-agent.c), with as
 advice    what /advice ranks first is not called slower than any other in fresh blocks of all of them
 fitted    sizes that were not measured, which /advice interpolates: the throughput that is then measured is within the
           interval of it
+knee      a ring whose reader takes a message every 200 µs (tests/unit/throttled-agent.c): the rates between which
+          `search` finds the knee are within 5 % of that one
 
-Run by tools/bench; wants an otherwise idle machine.
+Run by tools/bench; wants an otherwise idle machine. On a busy one runs that got no CPU at all are retried, as the API
+offers, and `--figure cpu_per_message` judges the slowed agent by what other programs disturb least.
 """
 
 import argparse
 import itertools
+import os
 import sys
 from pathlib import Path
 
@@ -28,18 +32,28 @@ QUESTIONS = list(itertools.product([256, SIZE, 65536], [("stream", "throughput")
 FITTED_FROM = [4**n for n in range(3, 10)]
 FITTED = [700, 3000, 12000, 50000]
 DIFFERS = ("faster", "slower")
+FIGURES = {"throughput": "throughput_bytes_per_second", "cpu_per_message": "cpu_ns_per_message"}
+RETRIES = 3
+SERVED = 5000  # messages per second: SERVICE_NS of tests/unit/throttled-agent.c
+LATE_US = 10000  # reached 2 % beyond that rate by the last message of half a second
+
+
+def go_first():
+    """Before all programs that do not: a knee is of the machine, and the trial is about the throttle."""
+    os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
 
 
 class Trials:
     """A daemon, and what its experiments show. Each trial yields (whether it was right, what it saw)."""
 
-    def __init__(self, seconds):
+    def __init__(self, seconds, figure):
         self.seconds = seconds
+        self.figure = figure
         self.daemons = {}
 
-    def client(self, agent):
+    def client(self, agent, preexec=None):
         if agent not in self.daemons:
-            self.daemons[agent] = Daemon(agent=BUILD / agent)
+            self.daemons[agent] = Daemon(agent=BUILD / agent, preexec=preexec)
             self.daemons[agent].start()
         return self.daemons[agent].client()
 
@@ -47,11 +61,15 @@ class Trials:
         for daemon in self.daemons.values():
             daemon.remove()
 
-    def run(self, spec, agent="agent/ipclab-agent"):
+    def run(self, spec, agent="agent/ipclab-agent", preexec=None):
         """(the client, the id of the experiment) when it has ended well."""
-        client = self.client(agent)
+        client = self.client(agent, preexec)
         times = {"duration_seconds": self.seconds, "warmup_seconds": self.seconds / 4}
         experiment = client.wait_final(client.post(times | spec)["id"], PATIENCE_SECONDS)
+        for _ in range(RETRIES):
+            if experiment["state"] == "failed":
+                client.request("POST", f"/experiments/{experiment['id']}/retry")
+                experiment = client.wait_final(experiment["id"], PATIENCE_SECONDS)
         if experiment["state"] != "done":
             raise RuntimeError(f"experiment {experiment['id']} is {experiment['state']}: {experiment['error']}")
         return client, experiment["id"]
@@ -70,12 +88,12 @@ class Trials:
         yield not set(found.values()) & set(DIFFERS), f"{runs} blocks, {found}"
 
     def slowed(self, _):
-        until = {"relative_ci": 0.02, "figure": "throughput", "max_repetitions": 60, "budget_seconds": 600}
+        until = {"relative_ci": 0.02, "figure": self.figure, "max_repetitions": 60, "budget_seconds": 600}
         until["compare"] = {"axis": "instance", "baseline": 1}
         # On one CPU: on two, where they wait for each other's locks, a pause between two calls makes them no slower.
         spec = {"until": until, "placement": "same-cpu"}
         runs, figures = self.instances(spec, "tests/unit/slowed-agent")
-        figure = figures["throughput_bytes_per_second"]
+        figure = figures[FIGURES[self.figure]]
         interval = "{low:.3f}, {high:.3f}".format_map(figure["interval"])
         yield figure["verdict"] == "slower", f"{runs} blocks, {figure['verdict']}, {figure['ratio']:.3f} [{interval}]"
 
@@ -114,9 +132,18 @@ class Trials:
             low, high = expected[size]["low"], expected[size]["high"]
             yield low <= value <= high, f"{transport} {size}: {value:.3e} beside [{low:.3e}, {high:.3e}]"
 
+    def knee(self, _):
+        spec = {"transport": "shm-posix", "duration_seconds": 0.5, "warmup_seconds": 0, "repetitions": 1}
+        spec["search"] = {"rate": {"latency_p99_below_us": LATE_US}}
+        client, identity = self.run(spec, "tests/unit/throttled-agent", go_first)
+        (point,) = client.get(f"/experiments/{identity}")["search"]["points"]
+        kept, lost = point["highest_rate"], point["lowest_rate_not_kept"]
+        right = point["state"] == "found" and all(abs(rate / SERVED - 1) <= 0.05 for rate in (kept, lost))
+        yield right, f"{point['state']}, {kept} to {lost} beside {SERVED}, {len(point['curve'])} rates"
+
 
 # What is to hold, of how many
-PARTS = {"same": 0.95, "slowed": 0.95, "advice": 0.95, "fitted": 0.9}
+PARTS = {"same": 0.95, "slowed": 0.95, "advice": 0.95, "fitted": 0.9, "knee": 0.95}
 
 
 def main():
@@ -124,10 +151,11 @@ def main():
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help=f"{', '.join(PARTS)}; all of them")
     parser.add_argument("--trials", type=int, default=20, help="of each part")
     parser.add_argument("--seconds", type=float, default=0.5, help="of a run")
+    parser.add_argument("--figure", choices=FIGURES, default="throughput", help="by which the slowed agent is judged")
     parser.add_argument("--verbose", action="store_true", help="a line for each trial")
     parser.add_argument("--check", action="store_true", help="exit 1 when a part is right less often than it is to be")
     arguments = parser.parse_args()
-    trials, bad = Trials(arguments.seconds), 0
+    trials, bad = Trials(arguments.seconds, arguments.figure), 0
     try:
         for part in arguments.parts or PARTS:
             right = of = 0
