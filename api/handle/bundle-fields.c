@@ -174,6 +174,7 @@ static const struct bundle_field second[] = {
         NUMBER("steal_share"),
         NUMBER("worst_irq_share"),
         NUMBER("worst_steal_share"),
+        NUMBER("worst_standstill_share"),
         NUMBER("sibling_share"),
         NUMBER("daemon_share"),
         NUMBER("involuntary_switches_per_second"),

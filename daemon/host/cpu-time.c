@@ -113,6 +113,8 @@ static int parse_stat(const char *text, const int *ids, size_t n, struct cpu_tim
                                                 .irq_ns = v[5] * tick,
                                                 .softirq_ns = v[6] * tick,
                                                 .steal_ns = v[7] * tick,
+                                                .counted_ns =
+                                                        (v[0] + v[1] + v[2] + v[3] + v[4] + v[5] + v[6] + v[7]) * tick,
                                                 .known = true};
         }
         *ret_irq_share = busy ? (double) irq / (double) busy : 0;
@@ -175,7 +177,9 @@ static int read_source(struct cpu_time *c, uint64_t now_ns, const int *ids, size
 int cpu_time_read(struct cpu_time *c, uint64_t now_ns, const int *ids, size_t n, struct cpu_times *ret) {
         double irq_share;
         memset(ret, 0, n * sizeof(*ret));
+        c->stat_ns[0] = util_now_ns();
         int r = read_all(c, c->stat_fd);
+        c->stat_ns[1] = util_now_ns();
         if (r == 0)
                 r = parse_stat(c->buffer, ids, n, ret, &irq_share);
         return r == 0 ? read_source(c, now_ns, ids, n, ret) : r;

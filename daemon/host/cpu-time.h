@@ -35,6 +35,7 @@ const char *cpu_time_source_name(enum cpu_time_source source); /* "cpuacct", "sc
 struct cpu_times {
         int64_t run_ns;                                /* tasks of all processes */
         int64_t idle_ns, irq_ns, softirq_ns, steal_ns; /* in steps of 10 ms; idle with iowait */
+        int64_t counted_ns;                            /* likewise, of whatever kind: a CPU that runs counts all time */
         bool known;                                    /* false: the CPU was not listed, as one that is offline */
 };
 
@@ -42,7 +43,8 @@ struct cpu_time {
         enum cpu_time_source source;
         bool irq_apart; /* tasks' times do not contain interrupts */
         int source_fd, stat_fd;
-        int *possible; /* CPUs in the order of cpuacct.usage_percpu */
+        uint64_t stat_ns[2]; /* CLOCK_MONOTONIC just before and after /proc/stat was read last */
+        int *possible;       /* CPUs in the order of cpuacct.usage_percpu */
         size_t n_possible;
         char *buffer;
         size_t size;

@@ -44,6 +44,7 @@ static const char *const flags[DISTURBANCE_KINDS] = {
         [DISTURBANCE_LOAD] = "noisy:load",
         [DISTURBANCE_STEAL] = "noisy:steal",
         [DISTURBANCE_INTERRUPTS] = "noisy:interrupts",
+        [DISTURBANCE_STANDSTILL] = "noisy:standstill",
 };
 
 const char *disturbance_flag(enum disturbance_kind kind) {
@@ -121,6 +122,15 @@ static double most(double a, double b) {
         return a > b ? a : b;
 }
 
+/* Time that a CPU has not counted as anything: a clock interrupt counts one tick, however late it comes, so a CPU that
+ * stood still while it was busy has less than has passed. What passed between the two readings of /proc/stat is taken
+ * at its least, as the reader itself may have waited for a CPU. */
+static int64_t standstill_ns(const struct disturbance_reading *b, const struct disturbance_reading *a, size_t cpu) {
+        int64_t passed = (int64_t) (a->stat_ns[0] - b->stat_ns[1]);
+        int64_t counted = grown(b->cpus[cpu].counted_ns, a->cpus[cpu].counted_ns);
+        return counted > 0 && passed > counted ? passed - counted : 0;
+}
+
 static void judge_cpus(struct disturbance *d, const struct disturbance_reading *b, const struct disturbance_reading *a,
                        struct disturbance_second *s) {
         double interval = (double) s->interval_ns;
@@ -141,6 +151,7 @@ static void judge_cpus(struct disturbance *d, const struct disturbance_reading *
                 s->worst_softirq = most(s->worst_softirq, irq);
                 s->worst_irq = most(s->worst_irq, (double) grown(x->irq_ns, y->irq_ns) / interval);
                 s->worst_steal = most(s->worst_steal, (double) grown(x->steal_ns, y->steal_ns) / interval);
+                s->worst_standstill = most(s->worst_standstill, (double) standstill_ns(b, a, i) / interval);
                 n++;
                 ran_measured += ran;
                 softirq += grown(x->softirq_ns, y->softirq_ns);
@@ -237,6 +248,8 @@ static bool second_has(const struct disturbance *d, const struct disturbance_sec
                 return s->worst_steal >= CPU_SHARE;
         case DISTURBANCE_INTERRUPTS:
                 return s->worst_irq >= CPU_SHARE;
+        case DISTURBANCE_STANDSTILL:
+                return s->worst_standstill >= CPU_SHARE;
         case DISTURBANCE_SMT_SIBLING:
                 return s->sibling >= CPU_SHARE;
         case DISTURBANCE_DAEMON:
@@ -314,6 +327,7 @@ static void put_second(const struct disturbance *d, const struct disturbance_sec
         json_member_double(w, "steal_share", s->steal);
         json_member_double(w, "worst_irq_share", s->worst_irq);
         json_member_double(w, "worst_steal_share", s->worst_steal);
+        json_member_double(w, "worst_standstill_share", s->worst_standstill);
         json_member_double(w, "sibling_share", s->sibling);
         json_member_double(w, "daemon_share", s->daemon);
         member_or_null(w, "involuntary_switches_per_second", s->involuntary_per_second);

@@ -20,6 +20,8 @@
  *      noisy:load              foreign work anywhere on the machine
  *      noisy:steal             the hypervisor took a measured CPU away in some second (noise.c: in the mean of the run)
  *      noisy:interrupts        hard interrupts on a measured CPU, where the kernel accounts for them (likewise)
+ *      noisy:standstill        a measured CPU had no clock interrupts, and the kernel counted no steal: whatever runs
+ * the machine stopped it, or took the CPU away without a count of it
  */
 
 #include "daemon/host/cpu-time.h"
@@ -40,6 +42,7 @@ enum disturbance_kind {
         DISTURBANCE_LOAD,
         DISTURBANCE_STEAL,
         DISTURBANCE_INTERRUPTS,
+        DISTURBANCE_STANDSTILL,
         DISTURBANCE_KINDS
 };
 
@@ -68,6 +71,7 @@ struct disturbance_run {
  */
 struct disturbance_reading {
         uint64_t at_ns;         /* CLOCK_MONOTONIC */
+        uint64_t stat_ns[2];    /* likewise, as in struct cpu_time */
         struct cpu_times *cpus; /* n_cpus */
         int64_t *own_ns;        /* n_cpus: the agents' CPU time on each; not where they roam */
         int64_t *frequency_khz; /* n_cpus: at this moment, or on average since the reading before */
@@ -84,7 +88,7 @@ struct disturbance_second {
         uint64_t begin_ns, interval_ns;
         int cpu;                        /* the measured one with the most foreign time; -1: all of them together */
         double foreign, softirq, steal; /* of that CPU */
-        double worst_softirq, worst_irq, worst_steal, sibling, daemon;
+        double worst_softirq, worst_irq, worst_steal, worst_standstill, sibling, daemon;
         double involuntary_per_second, delay; /* of the thread with the most; -1: not observed */
 };
 

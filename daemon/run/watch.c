@@ -413,7 +413,9 @@ static int take(struct watch *w, struct disturbance_reading *to) {
         for (size_t i = 0; i < w->n_cpus; i++)
                 to->ksoftirqd_ns[i] =
                         read_file(w->ksoftirqd_fds[i], text, sizeof(text)) > 0 ? strtoll(text, NULL, 10) : -1;
-        return cpu_time_read(&w->time, util_now_ns(), w->ids, w->n_cpus, to->cpus);
+        int r = cpu_time_read(&w->time, util_now_ns(), w->ids, w->n_cpus, to->cpus);
+        memcpy(to->stat_ns, w->time.stat_ns, sizeof(to->stat_ns));
+        return r;
 }
 
 static int step(struct watch *w) {

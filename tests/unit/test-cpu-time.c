@@ -58,6 +58,8 @@ static void the_root_cgroup_has_the_time_of_all(void) {
         CHECK_INT(m.cpus[0].softirq_ns, 200 * MS);
         CHECK_INT(m.cpus[0].steal_ns, 50 * MS);
         CHECK_INT(m.cpus[0].idle_ns, 70100 * MS);
+        CHECK_INT(m.cpus[0].counted_ns, 85350 * MS);
+        CHECK(m.time.stat_ns[0] > 0 && m.time.stat_ns[0] <= m.time.stat_ns[1]);
         machine_end(&m);
 }
 

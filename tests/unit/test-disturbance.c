@@ -291,6 +291,49 @@ static void steal_and_interrupts_of_a_second(void) {
         }
 }
 
+/* Of a second in which everything stood still for 200 ms the kernel has counted 800 ms, as busy or as steal. A reader
+ * that itself waited for a CPU, before one reading or after the other, concludes nothing from it. */
+static void time_that_nothing_counts_is_a_standstill(void) {
+        static const struct {
+                int64_t counted, steal, waited;
+                size_t cpu;
+                const char *flags;
+        } cases[] = {
+                {.counted = 1000 * MS, .cpu = 1, .flags = ""},
+                {.counted = 960 * MS, .cpu = 1, .flags = ""},
+                {.counted = 800 * MS, .cpu = 1, .flags = "standstill"},
+                {.counted = 1000 * MS, .steal = 200 * MS, .cpu = 1, .flags = "steal"},
+                {.counted = 800 * MS, .cpu = 0, .flags = ""}, /* not measured */
+                {.counted = 800 * MS, .waited = 200 * MS, .cpu = 1, .flags = ""},
+        };
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                struct window w;
+                window_init(&w);
+                for (size_t s = 0; s <= SECONDS; s++) {
+                        w.readings[s].stat_ns[0] = w.readings[s].stat_ns[1] = w.readings[s].at_ns;
+                        for (size_t cpu = 0; cpu < CPUS; cpu++)
+                                w.times[s][cpu].counted_ns = 50000 * MS + 1000 * MS * (int64_t) s;
+                        if (s > 2) {
+                                w.times[s][cases[i].cpu].counted_ns += cases[i].counted - 1000 * MS;
+                                w.times[s][cases[i].cpu].steal_ns = cases[i].steal;
+                        }
+                }
+                w.readings[2].stat_ns[1] += (uint64_t) cases[i].waited;
+                CHECK_INT(judge(&w), 0);
+                CHECK_STRING(flags_of(&w), cases[i].flags);
+                for (size_t s = 0; s < w.d.n; s++)
+                        CHECK((w.d.seconds[s].worst_standstill > 0.05) == (s == 2 && strstr(cases[i].flags, "still")));
+                disturbance_deinit(&w.d);
+        }
+        struct window w; /* a CPU that went and came back counts from 0, which is no standstill */
+        window_init(&w);
+        for (size_t s = 0; s <= SECONDS; s++) {
+                w.readings[s].stat_ns[0] = w.readings[s].stat_ns[1] = w.readings[s].at_ns;
+                w.times[s][1].counted_ns = (s < 3 ? 50000 : 0) * MS + 1000 * MS * (int64_t) s;
+        }
+        CHECK_FLAGS(&w, "");
+}
+
 static void switches_and_delays_of_a_thread(void) {
         struct window w;
         for (int alone = 0; alone < 2; alone++) {
@@ -482,6 +525,7 @@ int main(void) {
         RUN(time_that_falls_and_comes_back_is_not_foreign);
         RUN(softirqs_are_foreign_without_a_network);
         RUN(steal_and_interrupts_of_a_second);
+        RUN(time_that_nothing_counts_is_a_standstill);
         RUN(switches_and_delays_of_a_thread);
         RUN(the_daemon_on_a_measured_cpu);
         RUN(frequency_within_the_window);

@@ -2,6 +2,8 @@
 """One node of eight CPUs: the daemon and the agents' leaders keep off those that are measured."""
 
 import shlex
+import signal
+import time
 
 from judge import agree, check_named_placement, sysfs_nodes
 from lab import BRIEF, STUDY, Lab
@@ -41,6 +43,23 @@ def test_preset_of_the_study(lab: Lab):
     for run, look in observed:
         check_named_placement(run, cpus)
         agree(run, look)
+
+
+def test_a_guest_that_stood_still(lab: Lab):
+    """Its clock goes on while the emulator is stopped, its CPUs do not, and no steal is counted: the figures of that
+    second are of a machine that was not there."""
+    spec = {"transport": "shm-posix", "wait": "spin", "message_size": 1024, "placement": "same-node"}
+    experiment = lab.post({**spec, "warmup_seconds": 0.5, "duration_seconds": 12})
+    run = lab.meanwhile("")
+    while not lab.get(f"/runs/{run}/samples")["items"]:
+        pass
+    lab.guest.process.send_signal(signal.SIGSTOP)
+    time.sleep(1)
+    lab.guest.process.send_signal(signal.SIGCONT)
+    (run,) = lab.all_done(experiment)
+    worst = max(second["worst_standstill_share"] for second in run["result"]["noise"]["seconds"])
+    assert worst > 0.3, run["result"]["noise"]
+    assert "noisy:standstill" in run["flags"]
 
 
 def test_all_pairs_of_cpus(lab: Lab):

@@ -6,7 +6,7 @@
  * Shares of a CPU's time in a second from which on the daemon flags a run; `meanSteal`: in the mean of the run; `load`:
  * CPUs of the whole machine.
  */
-export const LIMITS = { foreign: 0.05, softirq: 0.05, steal: 0.05, meanSteal: 0.01, load: 0.5 };
+export const LIMITS = { foreign: 0.05, softirq: 0.05, steal: 0.05, standstill: 0.05, meanSteal: 0.01, load: 0.5 };
 
 const BUSY = ['user_ms', 'system_ms', 'irq_ms', 'softirq_ms'];
 const ALL = [...BUSY, 'idle_ms', 'iowait_ms', 'steal_ms'];

@@ -40,6 +40,14 @@ const whole = (of) => (run) => {
 const TRACKS = [
     { title: 'Foreign CPU', of: seconds('foreign_share'), format: percent, least: 0.1, limit: LIMITS.foreign },
     { title: 'Steal', of: seconds('worst_steal_share'), format: percent, least: 0.1, limit: LIMITS.steal },
+    {
+        title: 'Standstill',
+        of: seconds('worst_standstill_share'),
+        format: percent,
+        least: 0.1,
+        limit: LIMITS.standstill,
+        quiet: true,
+    },
     { title: 'Softirq', of: seconds('softirq_share'), format: percent, least: 0.1, limit: LIMITS.softirq, quiet: true },
     {
         title: 'Other load',
