@@ -343,8 +343,9 @@ def show_comparison(document):
     show_differences("the environments", document["environment"]["differences"])
     for side in ("baseline", "candidate"):
         for one in document.get(side, {}).get("environment_changed", []):
-            values = f"{json.dumps(one['first'])} → {json.dumps(one['last'])}"
-            print(f"Between the first and the last run of the {side}, {one['key']} changed: {values}")
+            back = " (and back within a run)" if one["last"] is None else ""
+            values = f"{json.dumps(one['first'])} → {json.dumps(one['last'])}{back}"
+            print(f"Between the runs of the {side}, {one['key']} changed: {values}")
     if document["environment"]["forced"]:
         print("The comparison was forced: a verdict may be the environment's.")
     show_machine(document.get("machine"))

@@ -7,6 +7,7 @@
 #include "daemon/host/environment-internal.h"
 
 #include "daemon/log.h"
+#include "schema/facts.h"
 #include "schema/json/json.h"
 #include "schema/spec/spec.h"
 #include "schema/util.h"
@@ -181,4 +182,74 @@ int environment_to_json(const struct environment *e, char **ret) {
         int r = json_writer_steal(&w, ret, &length);
         json_writer_deinit(&w);
         return r;
+}
+
+/* Its facts and mitigations again. A fact without a key is one that the writer's version did not have. */
+static int parse_fact(const struct json *member, const struct fact_row *row, struct fact *ret) {
+        const char *text = NULL;
+        *ret = (struct fact){.is_number = row->form == FACT_NUMBER};
+        int r = 0;
+        if (member && json_type(member) == JSON_NULL)
+                (void) snprintf(ret->reason, sizeof(ret->reason), "it was not known");
+        else if (member && ret->is_number)
+                r = json_as_i64(member, &ret->number);
+        else if (member) {
+                r = json_as_string(member, &text);
+                ret->text = r == 0 ? strdup(text) : NULL;
+                if (r == 0 && !ret->text)
+                        return -ENOMEM;
+        }
+        ret->key = member ? row->name : NULL;
+        return r < 0 ? -EBADMSG : 0;
+}
+
+static int parse_mitigations(const struct json *object, struct environment *e) {
+        size_t n = object && json_type(object) == JSON_OBJECT ? json_length(object) : 0;
+        if (n == 0) {
+                (void) snprintf(e->mitigations_reason, sizeof(e->mitigations_reason), "they were not known");
+                return 0;
+        }
+        e->mitigations = calloc(n, sizeof(e->mitigations[0]));
+        if (!e->mitigations)
+                return -ENOMEM;
+        for (const struct json *i = json_first(object); i; i = json_next(i)) {
+                const char *text = NULL;
+                if (json_as_string(i, &text) < 0)
+                        return -EBADMSG;
+                struct mitigation *m = &e->mitigations[e->n_mitigations++];
+                *m = (struct mitigation){.name = strdup(json_key(i)), .text = strdup(text)};
+                if (!m->name || !m->text)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static int parse_settings(const struct json *snapshot, struct environment *e) {
+        if (!snapshot || json_type(snapshot) != JSON_OBJECT)
+                return -EBADMSG;
+        e->facts = calloc(FACT_COUNT, sizeof(e->facts[0]));
+        if (!e->facts)
+                return -ENOMEM;
+        e->n_facts = FACT_COUNT;
+        int r = 0;
+        for (size_t i = 0; r == 0 && i < FACT_COUNT; i++)
+                r = parse_fact(json_get(snapshot, fact_rows[i].name), &fact_rows[i], &e->facts[i]);
+        return r == 0 ? parse_mitigations(json_get(snapshot, "mitigations"), e) : r;
+}
+
+int environment_parse_before(const char *document, struct environment **ret) {
+        struct json *root = NULL;
+        struct environment *e = calloc(1, sizeof(*e));
+        if (!e)
+                return -ENOMEM;
+        int r = json_parse_written(document, strlen(document), &root);
+        if (r == 0)
+                r = parse_settings(json_type(root) == JSON_OBJECT ? json_get(root, "before") : NULL, e);
+        json_free(root);
+        if (r < 0) {
+                environment_free(e);
+                return r;
+        }
+        *ret = e;
+        return 0;
 }

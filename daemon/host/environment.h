@@ -30,6 +30,8 @@ int environment_observe(const char *root, const struct topology *t, struct envir
  * then "uptime_seconds", "load", "memory_*_bytes", "cpus" (counters since boot), "nodes" (numastat), "vmstat", and
  * "reasons": for each null, by its name, why. */
 int environment_to_json(const struct environment *e, char **ret);
+/* Facts and mitigations of the "before" of a run's stored environment, {"before": {…}, …}. 0; -EBADMSG; -ENOMEM. */
+int environment_parse_before(const char *document, struct environment **ret);
 
 /*
  * Flags of a run between two snapshots, appended to a JSON array under construction (thresholds in noise.c):
@@ -51,6 +53,11 @@ struct flags_found {
 void environment_flags(const struct environment *before, const struct environment *after,
                        const struct run_placement *placement, const struct flags_found *found,
                        struct json_writer *flags);
+
+/* "environment-differs:KEY", appended likewise: what is another than at the beginning of the experiment's first run
+ * (environment_parse_before()), so that a change between two runs is known of each run after it, even if it is undone
+ * later. A fact that the version of that run did not have is left out. */
+void environment_differs(const struct environment *first, const struct environment *e, struct json_writer *flags);
 
 /* A spec's preconditions: 0, or -EPERM with a sentence that names the setting, its value and how to set it; other errno
  * when the root cannot be opened. */

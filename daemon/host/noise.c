@@ -80,10 +80,14 @@ static void put_noise(const struct noise *n, const struct flags_found *found, st
                 json_put_string(flags, "noisy:throttled");
 }
 
-static void put_changed(struct json_writer *flags, const char *key) {
+static void put_fact(struct json_writer *flags, const char *kind, const char *key) {
         char flag[96];
-        (void) snprintf(flag, sizeof(flag), "environment-changed:%s", key);
+        (void) snprintf(flag, sizeof(flag), "environment-%s:%s", kind, key);
         json_put_string(flags, flag);
+}
+
+static void put_changed(struct json_writer *flags, const char *key) {
+        put_fact(flags, "changed", key);
 }
 
 bool fact_equal(const struct fact *a, const struct fact *b) {
@@ -137,4 +141,12 @@ void environment_flags(const struct environment *before, const struct environmen
                 json_put_string(flags, "placement:shared-cores");
         if (placement->memory_elsewhere)
                 json_put_string(flags, "placement:memory-elsewhere");
+}
+
+void environment_differs(const struct environment *first, const struct environment *e, struct json_writer *flags) {
+        for (size_t i = 0; i < first->n_facts && i < e->n_facts; i++)
+                if (first->facts[i].key && !fact_equal(&first->facts[i], &e->facts[i]))
+                        put_fact(flags, "differs", e->facts[i].key);
+        if (!first->mitigations_reason[0] && !mitigations_equal(first, e))
+                put_fact(flags, "differs", "mitigations");
 }

@@ -274,6 +274,24 @@ static int judge_probes(struct scheduler *s, const struct run_probes *p, bool *r
         return e < 0 ? e : run_probes_judge(p, &reference, &s->c.probes_json, ret_changed);
 }
 
+/* What is another than before the experiment's first run. An environment that cannot be read counts as none. */
+static int put_differences(struct scheduler *s, struct json_writer *flags) {
+        _cleanup_free_ char *text = NULL;
+        struct environment *first = NULL;
+        int e = s->c.before ? store_environment(s->o.store, s->c.run.experiment_id, false, &text) : -ENOENT;
+        if (e == 0)
+                e = environment_parse_before(text, &first);
+        if (e == -EBADMSG)
+                log_warning("the environment of the first run of experiment %" PRId64 " cannot be read: run %" PRId64
+                            " is compared with none",
+                            s->c.run.experiment_id, s->c.run.id);
+        if (e < 0)
+                return e == -ENOENT || e == -EBADMSG ? 0 : e;
+        environment_differs(first, s->c.before, flags);
+        environment_free(first);
+        return 0;
+}
+
 static int flags_list(struct scheduler *s, const struct run_verdict *v, const struct environment *after, char **ret) {
         bool changed = false;
         int e = judge_probes(s, v->probes, &changed);
@@ -292,8 +310,10 @@ static int flags_list(struct scheduler *s, const struct run_verdict *v, const st
                                                         .n = v->n_flags,
                                                         .one_end = workload_agents(s->c.point.workload) == 1},
                                   &w);
+        e = put_differences(s, &w);
         json_array_end(&w);
-        e = json_writer_steal(&w, ret, NULL);
+        if (e == 0)
+                e = json_writer_steal(&w, ret, NULL);
         json_writer_deinit(&w);
         return e;
 }

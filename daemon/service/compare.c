@@ -228,6 +228,11 @@ static bool are_alike(const struct difference_list *list) {
         return true;
 }
 
+/* What was changed and put back within a run has no other value. */
+static const char *value_words(const struct difference *d, enum comparison_side side) {
+        return d->values[side] ? d->values[side] : side == SIDE_BASELINE ? "one value" : "another meanwhile";
+}
+
 /* "governor (performance, powersave)", as far as there is room. */
 static void list_unlike(const struct difference_list *list, char *ret, size_t size) {
         size_t used = 0;
@@ -235,8 +240,8 @@ static void list_unlike(const struct difference_list *list, char *ret, size_t si
         for (size_t i = 0; i < list->n && used < size; i++)
                 if (list->items[i].unlike)
                         used += (size_t) snprintf(ret + used, size - used, "%s%s (%.60s, %.60s)", used ? ", " : "",
-                                                  list->items[i].key, list->items[i].values[SIDE_BASELINE],
-                                                  list->items[i].values[SIDE_CANDIDATE]);
+                                                  list->items[i].key, value_words(&list->items[i], SIDE_BASELINE),
+                                                  value_words(&list->items[i], SIDE_CANDIDATE));
 }
 
 static int refuse_unlike(const struct work *w, struct refusal *r) {
@@ -258,15 +263,57 @@ static int refuse_unlike(const struct work *w, struct refusal *r) {
                       w->ids[SIDE_BASELINE], w->ids[SIDE_CANDIDATE], text);
 }
 
-/* Compares the first and the last run of an experiment. */
+/* "environment-differs:KEY", "environment-changed:KEY": of which fact; NULL: of none. */
+static const char *flagged_fact(const struct json *flag) {
+        static const char *const kinds[] = {"environment-differs:", "environment-changed:"};
+        const char *text = NULL;
+        if (json_as_string(flag, &text) < 0)
+                return NULL;
+        for (size_t i = 0; i < ELEMENTS(kinds); i++)
+                if (strncmp(text, kinds[i], strlen(kinds[i])) == 0)
+                        return text + strlen(kinds[i]);
+        return NULL;
+}
+
+/* What the flags of a run add; its environment is read only where they name a fact that is not listed yet. */
+static int differ_in_run(struct work *w, const struct compared *st, const struct changed_run *run,
+                         struct difference_list *list, struct refusal *r) {
+        _cleanup_free_ char *environment = NULL;
+        struct json *flags = NULL;
+        int error = json_parse_written(run->flags_json, strlen(run->flags_json), &flags);
+        if (error < 0)
+                return fail(w, r, error);
+        for (const struct json *i = json_first(flags); error == 0 && i; i = json_next(i)) {
+                const char *key = flagged_fact(i);
+                if (!key || difference_listed(list, key))
+                        continue;
+                if (!environment)
+                        error = compared_run_environment(w->service, run->id, &environment, r);
+                if (error == 0) {
+                        error = difference_flagged(key, st->environment_json, environment, list);
+                        error = error < 0 ? fail(w, r, error) : 0;
+                }
+        }
+        json_free(flags);
+        return error;
+}
+
+/* Compares the first run of an experiment with its last, and with those between that have a flag: what is the same at
+ * both ends may have been another meanwhile. */
 static int differ_within(struct work *w, enum comparison_side side, struct difference_list *list, struct refusal *r) {
         _cleanup_free_ char *last = NULL;
         const struct compared *st = &w->studies[side];
+        struct changed_run *runs = NULL;
+        size_t n = 0;
         int error = compared_last_environment(w->service, st->e.id, &last, r);
-        if (error < 0)
+        if (error < 0 || !last)
                 return error;
         error = difference_environments(st->environment_json, last, list);
-        return error < 0 ? fail(w, r, error) : 0;
+        error = error < 0 ? fail(w, r, error) : compared_changed_runs(w->service, st->e.id, &runs, &n, r);
+        for (size_t i = 0; error == 0 && i < n; i++)
+                error = differ_in_run(w, st, &runs[i], list, r);
+        store_changed_runs_free(runs, n);
+        return error;
 }
 
 /* "this host", or another host's label; where it has none, each bundle is of a host of its own. */

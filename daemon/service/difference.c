@@ -121,6 +121,53 @@ int difference_environments(const char *baseline, const char *candidate, struct 
         return compare_members("", before, other, passing, ELEMENTS(passing), list);
 }
 
+bool difference_listed(const struct difference_list *list, const char *key) {
+        size_t n = strlen(key);
+        for (size_t i = 0; i < list->n; i++)
+                if (strncmp(list->items[i].key, key, n) == 0 && strchr(".", list->items[i].key[n]))
+                        return true;
+        return false;
+}
+
+static int copy_value(const struct json *value, char **ret) {
+        *ret = value ? json_print(value) : NULL;
+        return value && !*ret ? -ENOMEM : 0;
+}
+
+/* Of a fact that was another at a moment for which there is no value. */
+static int append_passing_change(const char *key, const struct json *usual, struct difference_list *list) {
+        char *values[SIDE_COUNT] = {NULL};
+        int r = copy_value(usual, &values[SIDE_BASELINE]);
+        if (r == 0)
+                r = append(list, "", key, values, !is_one_of(key, harmless, ELEMENTS(harmless)));
+        free(values[SIDE_BASELINE]);
+        return r;
+}
+
+int difference_flagged(const char *key, const char *first, const char *run, struct difference_list *list) {
+        static const char *const sittings[] = {"before", "after"};
+        _cleanup_(json_freep) struct json *a = NULL, *b = NULL;
+        int r = parse_object(first, &a);
+        if (r == 0)
+                r = parse_object(run, &b);
+        if (r < 0)
+                return r;
+        if (is_one_of(key, passing, ELEMENTS(passing))) /* its values are of a moment: a CPU came or went */
+                return append_passing_change(key, NULL, list);
+        const struct json *usual = json_get(json_get(a, "before"), key);
+        size_t n = list->n;
+        for (size_t i = 0; r == 0 && list->n == n && i < ELEMENTS(sittings); i++) {
+                const struct json *snapshot = json_get(b, sittings[i]), *value = json_get(snapshot, key);
+                if (!usual || !value)
+                        continue;
+                if (json_type(usual) == JSON_OBJECT && json_type(value) == JSON_OBJECT)
+                        r = compare_members(key, usual, value, NULL, 0, list);
+                else
+                        r = compare_values("", key, usual, value, list);
+        }
+        return r < 0 || list->n > n ? r : append_passing_change(key, usual, list);
+}
+
 int difference_specs(const char *baseline, const char *candidate, struct difference_list *list) {
         _cleanup_(json_freep) struct json *a = NULL, *b = NULL;
         const char *skip[ELEMENTS(incidental) + AXIS_COUNT];

@@ -12,6 +12,11 @@
  * left out. A fact that one side does not know, or that does not change what is measured (the boot), is listed and is
  * not unlike. */
 int difference_environments(const char *baseline, const char *candidate, struct difference_list *list);
+/* Compares the environments of two runs of one experiment in one fact, in which the second has a flag: it was another
+ * before the run or after it, or, with no value, at some moment within it. */
+int difference_flagged(const char *key, const char *first, const char *run, struct difference_list *list);
+/* Whether a fact, or a part of it, is in the list. */
+bool difference_listed(const struct difference_list *list, const char *key);
 /* Compares stored specs: settings of the whole experiment. Axes are matched by point; a name, the seed and the number
  * of repetitions do not change what is measured. No difference is unlike: it may be the subject of the comparison. */
 int difference_specs(const char *baseline, const char *candidate, struct difference_list *list);

@@ -92,6 +92,19 @@ static bool has_flag(const char *flags_json, const char *begin) {
         return found && found[-1] == '"';
 }
 
+/* Whether figures of this run and of the experiment's first one are comparable. Another boot, say, changes nothing. */
+static bool differs_from_first(const char *flags_json) {
+        char flag[96];
+        if (!has_flag(flags_json, "environment-differs:"))
+                return false;
+        for (enum fact_name i = 0; i < FACT_COUNT; i++) {
+                (void) snprintf(flag, sizeof(flag), "\"environment-differs:%s\"", fact_rows[i].name);
+                if (fact_rows[i].comparable && strstr(flags_json, flag))
+                        return true;
+        }
+        return strstr(flags_json, "\"environment-differs:mitigations\"") != NULL;
+}
+
 static int take_run(const struct point_run *stored, struct json_view *view, struct findings_row *row,
                     struct findings_run *ret) {
         const struct json_part *objects[FIGURES_GROUPS];
@@ -111,7 +124,7 @@ static int take_run(const struct point_run *stored, struct json_view *view, stru
         if (row->open_loop)
                 ret->values[FIGURE_THROUGHPUT] = ret->values[FIGURE_MESSAGES] = ret->values[FIGURE_BOTH_WAYS] = NAN;
         row->noisy |= has_flag(stored->flags_json, "noisy:");
-        row->changed |= has_flag(stored->flags_json, "environment-changed:");
+        row->changed |= has_flag(stored->flags_json, "environment-changed:") || differs_from_first(stored->flags_json);
         return 0;
 }
 
@@ -208,19 +221,27 @@ static int print_before(const char *environment_json, char **ret) {
 
 static int load_environment(struct service *s, int64_t experiment_id, struct evidence *e, struct refusal *r) {
         _cleanup_free_ char *first = NULL, *last = NULL, *begin = NULL, *end = NULL;
+        struct changed_run *runs = NULL;
+        size_t n = 0;
+        bool same = true;
         struct reader *reader;
         int error = service_reader_get(s, &reader, r);
         if (error < 0)
                 return error;
         error = store_environments(reader->store, experiment_id, &first, &last, &e->measured_at);
+        if (error == 0)
+                error = store_changed_runs(reader->store, experiment_id, &runs, &n);
         service_reader_put(s, reader);
+        for (size_t i = 0; i < n; i++)
+                same &= !differs_from_first(runs[i].flags_json);
+        store_changed_runs_free(runs, n);
         if (error == 0)
                 error = print_before(first, &begin);
         if (error == 0)
                 error = print_before(last, &end);
         if (error < 0)
                 return service_fail(s, r, error, "reading the runs' environments", 0);
-        if (begin && end && strcmp(begin, end) == 0)
+        if (same && begin && end && strcmp(begin, end) == 0)
                 e->environment = util_steal(&begin);
         return 0;
 }

@@ -113,6 +113,27 @@ int compared_last_environment(struct service *s, int64_t experiment_id, char **r
         return load_environment(s, experiment_id, true, ret, r);
 }
 
+int compared_changed_runs(struct service *s, int64_t experiment_id, struct changed_run **ret, size_t *ret_n,
+                          struct refusal *r) {
+        struct reader *reader;
+        int error = service_reader_get(s, &reader, r);
+        if (error < 0)
+                return error;
+        error = store_changed_runs(reader->store, experiment_id, ret, ret_n);
+        service_reader_put(s, reader);
+        return error < 0 ? service_fail(s, r, error, "reading the runs' flags", 0) : 0;
+}
+
+int compared_run_environment(struct service *s, int64_t run_id, char **ret, struct refusal *r) {
+        struct reader *reader;
+        int error = service_reader_get(s, &reader, r);
+        if (error < 0)
+                return error;
+        error = store_run_environment(reader->store, run_id, ret);
+        service_reader_put(s, reader);
+        return error < 0 ? service_fail(s, r, error, "reading a run's environment", 0) : 0;
+}
+
 int compared_load(struct service *s, int64_t experiment_id, bool with_points, struct compared *ret, struct refusal *r) {
         struct compared st = {0};
         int error = service_experiment(s, experiment_id, &st.e, r);

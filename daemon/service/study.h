@@ -29,6 +29,10 @@ struct compared {
 int compared_load(struct service *s, int64_t experiment_id, bool with_points, struct compared *ret, struct refusal *r);
 /* The environment of the last done run; NULL: none is done. */
 int compared_last_environment(struct service *s, int64_t experiment_id, char **ret, struct refusal *r);
+/* The runs whose environment is known to have changed (store_changed_runs()), and that of one of them. */
+int compared_changed_runs(struct service *s, int64_t experiment_id, struct changed_run **ret, size_t *ret_n,
+                          struct refusal *r);
+int compared_run_environment(struct service *s, int64_t run_id, char **ret, struct refusal *r);
 void compared_deinit(struct compared *st);
 
 #endif

@@ -320,6 +320,19 @@ int store_earlier_runs(struct store *s, const char *point_json, const char *merg
         return 0;
 }
 
+static int take_text(struct db_query *q, char **ret) {
+        int r = db_step(q);
+        if (r <= 0)
+                return r < 0 ? r : -ENOENT;
+        char *text = db_column_text(q, 0);
+        if (q->error < 0) {
+                free(text);
+                return q->error;
+        }
+        *ret = text;
+        return 0;
+}
+
 int store_environment(struct store *s, int64_t experiment_id, bool last, char **ret) {
         _cleanup_query_ struct db_query q = {0};
         int r = last ? db_select(s->db, &q,
@@ -330,16 +343,44 @@ int store_environment(struct store *s, int64_t experiment_id, bool last, char **
                                  "SELECT environment FROM runs WHERE experiment_id = ? AND state = 'done' "
                                  "AND environment IS NOT NULL ORDER BY position LIMIT 1",
                                  DB_INT(experiment_id));
-        if (r < 0)
-                return r;
-        r = db_step(&q);
-        if (r <= 0)
-                return r < 0 ? r : -ENOENT;
-        char *text = db_column_text(&q, 0);
-        if (q.error < 0) {
-                free(text);
-                return q.error;
+        return r < 0 ? r : take_text(&q, ret);
+}
+
+int store_run_environment(struct store *s, int64_t run_id, char **ret) {
+        _cleanup_query_ struct db_query q = {0};
+        int r = db_select(s->db, &q, "SELECT environment FROM runs WHERE id = ? AND environment IS NOT NULL",
+                          DB_INT(run_id));
+        return r < 0 ? r : take_text(&q, ret);
+}
+
+void store_changed_runs_free(struct changed_run *runs, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                free(runs[i].flags_json);
+        free(runs);
+}
+
+/* Flags stand before what is large in a row, so that of ten thousand runs little is read. */
+int store_changed_runs(struct store *s, int64_t experiment_id, struct changed_run **ret, size_t *ret_n) {
+        struct changed_run *runs = NULL;
+        size_t n = 0, size = 0;
+        _cleanup_query_ struct db_query q = {0};
+        int r = db_select(s->db, &q,
+                          "SELECT id, flags, MIN(position) AS first FROM runs WHERE experiment_id = ? "
+                          "AND state = 'done' AND flags LIKE '%\"environment-%' GROUP BY flags ORDER BY first",
+                          DB_INT(experiment_id));
+        while (r == 0 && (r = db_step(&q)) > 0) {
+                r = store_grow((void **) &runs, &size, n, sizeof(*runs));
+                if (r == 0) {
+                        runs[n++] =
+                                (struct changed_run){.id = db_column_i64(&q, 0), .flags_json = db_column_text(&q, 1)};
+                        r = q.error;
+                }
         }
-        *ret = text;
+        if (r < 0) {
+                store_changed_runs_free(runs, n);
+                return r;
+        }
+        *ret = runs;
+        *ret_n = n;
         return 0;
 }

@@ -347,6 +347,16 @@ void store_figures_free(struct figures_point *points, size_t n);
 /* The environment of an experiment's first done run by position, or of its last; malloc()ed. -ENOENT: none is done, or
  * there is no such experiment. */
 int store_environment(struct store *s, int64_t experiment_id, bool last, char **ret);
+/* The done runs with flags environment-…: for each list of flags that there is, the first run by position that has it,
+ * in that order. */
+struct changed_run {
+        int64_t id;
+        char *flags_json;
+};
+int store_changed_runs(struct store *s, int64_t experiment_id, struct changed_run **ret, size_t *ret_n);
+void store_changed_runs_free(struct changed_run *runs, size_t n);
+/* The environment of a run; malloc()ed. -ENOENT: it has none, or there is no such run. */
+int store_run_environment(struct store *s, int64_t run_id, char **ret);
 
 /* The changes after a change number, oldest first; exactly one pointer of each is set. experiment_id 0: every
  * experiment, the runs that have been started, and deletions; no samples. */

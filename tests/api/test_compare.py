@@ -41,6 +41,14 @@ def failing(point, repetition, result):
     return "done", ["noisy:steal"] if repetition == 2 else []
 
 
+def flagged(at, *flags):
+    def adapt(point, repetition, result):
+        scaled(1)(point, repetition, result)
+        return "done", list(flags) if repetition == at else []
+
+    return adapt
+
+
 def probed(getpid, cpu=0):
     """Probes on that CPU and the next in which getpid takes that many times as long; a percent differs in each run."""
 
@@ -85,6 +93,12 @@ def known():
                 {"kernel_release": "0.0.1", "boot_id": "another"} if repetition == 12 else {}
             ),
         },
+        "put back": {
+            "repetitions": 12,
+            "adapt": flagged(6, "noisy:load", "environment-differs:kernel_release", "environment-differs:boot_id"),
+            "environment": lambda repetition: {"kernel_release": "0.0.1", "boot_id": "0"} if repetition == 6 else {},
+        },
+        "within a run": {"repetitions": 12, "adapt": flagged(6, "environment-changed:swappiness")},
         "usual machine": {"repetitions": 12, "adapt": scaled(1), "probes": probed(1)},
         "slow machine": {"repetitions": 12, "adapt": scaled(0.8), "probes": probed(1.25)},
         "near machine": {"repetitions": 12, "adapt": scaled(0.96), "probes": probed(1.05)},
@@ -255,6 +269,26 @@ def test_an_environment_that_changed_within_an_experiment_is_unlike(known, compa
     assert answer["baseline"]["environment_changed"] == []
     (changed,) = answer["candidate"]["environment_changed"]
     assert (changed["key"], changed["last"]) == ("kernel_release", "0.0.1") and changed["first"] != "0.0.1"
+
+
+def test_a_change_that_was_undone_before_the_last_run_is_known(known, compare):
+    """The first run and the last are alike, and so are those of the other side."""
+    daemon, ids = known
+    target = f"/compare?baseline={ids['base']}&candidate={ids['put back']}"
+    detail = daemon.unix.refused("GET", target, 409, "unlike-environments")["detail"]
+    assert f"environment of experiment {ids['put back']} changed" in detail and "0.0.1" in detail
+    (changed,) = compare("base", "put back", "&force=true")["candidate"]["environment_changed"]
+    assert (changed["key"], changed["last"]) == ("kernel_release", "0.0.1") and changed["first"] != "0.0.1"
+
+    target = f"/compare?baseline={ids['within a run']}&candidate={ids['base']}"
+    detail = daemon.unix.refused("GET", target, 409, "unlike-environments")["detail"]
+    assert "swappiness (" in detail and "another meanwhile)" in detail
+    (changed,) = compare("within a run", "base", "&force=true")["baseline"]["environment_changed"]
+    assert changed["key"] == "swappiness" and isinstance(changed["first"], int) and changed["last"] is None
+
+    target = f"/compare?experiment={ids['put back']}&axis=transport&baseline=pipe&candidate=unix-stream"
+    environment = daemon.unix.get(target)["environment"]
+    assert {one["key"]: one["unlike"] for one in environment["differences"]} == {"kernel_release": True, "boot_id": False}
 
 
 def test_the_machine_is_compared_by_its_probes(compare):

@@ -275,3 +275,33 @@ def test_a_setting_that_is_put_back_has_changed(unix):
     (run,) = unix.items(f"/experiments/{identity}/runs")
     assert run["environment"]["before"]["swappiness"] == run["environment"]["after"]["swappiness"] == int(before)
     assert "environment-changed:swappiness" in run["flags"]
+
+
+@pytest.mark.skipif(not os.access(SWAPPINESS, os.W_OK), reason=f"changes {SWAPPINESS}, and may not")
+def test_a_run_that_begins_under_another_setting_differs_from_the_first(unix):
+    """The setting is another from within the first run until within the second; the third is as the first."""
+    usual = SWAPPINESS.read_text()
+    identity = unix.post(spec_of("stream", "pipe", duration_seconds=2, repetitions=3))["id"]
+
+    def wait_for_window(number):
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            runs = unix.items(f"/experiments/{identity}/runs")
+            if unix.items(f"/runs/{runs[number]['id']}/samples"):
+                return
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+    wait_for_window(0)
+    SWAPPINESS.write_text(str(int(usual) ^ 1))
+    try:
+        wait_for_window(1)
+    finally:
+        SWAPPINESS.write_text(usual)
+    assert unix.wait_final(identity)["state"] == "done"
+    runs = unix.items(f"/experiments/{identity}/runs")
+    assert ["environment-differs:swappiness" in run["flags"] for run in runs] == [False, True, False]
+    (row,) = unix.get(f"/experiments/{identity}/results")["items"]
+    assert "environment-differs:swappiness" in row["flags"]
+    target = f"/experiments/{identity}/findings"
+    assert any(one.get("reason") == "environment-changed" for one in unix.items(target))

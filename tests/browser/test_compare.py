@@ -110,13 +110,20 @@ def test_each_row_has_its_verdict_in_words(given, picture, width, scheme):
 def test_an_environment_that_changed_within_one_of_them_is_named(given):
     updated = copy.deepcopy(ANSWER)
     updated["environment"] = {"alike": False, "forced": True, "differences": []}
-    updated["candidate"]["environment_changed"] = [{"key": "kernel_release", "first": "6.1", "last": "6.12"}]
+    updated["candidate"]["environment_changed"] = [
+        {"key": "kernel_release", "first": "6.1", "last": "6.12"},
+        {"key": "swappiness", "first": 60, "last": None},
+    ]
     page = given(**{"/compare": updated})
     page.go("#/compare?baseline=1&candidate=2")
-    headline = "The environments differ: kernel release within the candidate"
+    headline = "The environments differ: kernel release within the candidate, swappiness within the candidate"
     page.wait(lambda: page.text("#environment-title") == headline, "the headline")
-    words = "Between the first and the last run of the candidate, kernel release changed from 6.1 to 6.12."
-    assert words in [one.text for one in page.all("#comparison .notice")]
+    notices = [one.text for one in page.all("#comparison .notice")]
+    assert "Between the runs of the candidate, kernel release changed from 6.1 to 6.12." in notices
+    assert (
+        "Between the runs of the candidate, swappiness changed from 60 to another value and back within a run."
+        in notices
+    )
     assert violations(page) == []
 
 

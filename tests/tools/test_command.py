@@ -302,11 +302,16 @@ def test_a_comparison_is_shown_row_by_row(made_up):
 
 
 def test_an_environment_that_changed_within_one_side_is_shown(made_up):
-    changed = [{"key": "kernel_release", "first": "6.1", "last": "6.12"}]
+    changed = [
+        {"key": "kernel_release", "first": "6.1", "last": "6.12"},
+        {"key": "swappiness", "first": 60, "last": None},
+    ]
     sides = {"baseline": {"environment_changed": []}, "candidate": {"environment_changed": changed}}
     shown, _, _ = made_up({"/compare": COMPARISON | sides}, "compare", "12", "15", "--force")
-    words = 'Between the first and the last run of the candidate, kernel_release changed: "6.1" → "6.12"'
-    assert shown.splitlines()[2] == words
+    assert shown.splitlines()[2:4] == [
+        'Between the runs of the candidate, kernel_release changed: "6.1" → "6.12"',
+        "Between the runs of the candidate, swappiness changed: 60 → null (and back within a run)",
+    ]
 
 
 def test_a_machine_in_another_state_is_shown(made_up):

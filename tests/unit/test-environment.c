@@ -115,6 +115,72 @@ static void one_change_gives_one_flag(void) {
         }
 }
 
+static int differences(const char *tree, const struct environment *first, char **ret) {
+        struct environment *now = NULL;
+        struct json_writer w;
+        int r = take(tree, &now);
+        if (r < 0)
+                return r;
+        json_writer_init(&w);
+        json_array_begin(&w);
+        environment_differs(first, now, &w);
+        json_array_end(&w);
+        r = json_writer_steal(&w, ret, NULL);
+        json_writer_deinit(&w);
+        environment_free(now);
+        return r;
+}
+
+/* The first one is read back from what was stored; a fact that its version did not have is left out. */
+static void a_later_run_differs_from_the_first(void) {
+        static const struct {
+                const char *file, *other, *flags;
+        } cases[] = {
+                {"/proc/sys/vm/swappiness", "61\n", "[\"environment-differs:swappiness\"]"},
+                {"/proc/sys/kernel/random/boot_id", "another\n", "[\"environment-differs:boot_id\"]"},
+                {"/sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n",
+                 "[\"environment-differs:transparent_hugepage\"]"},
+                {"/proc/sys/kernel/numa_balancing", NULL, "[\"environment-differs:numa_balancing\"]"},
+                {CPU "vulnerabilities/meltdown", "Vulnerable\n", "[\"environment-differs:mitigations\"]"},
+                {"/proc/loadavg", "99.00 0.75 0.25 2/100 4711\n", "[]"},
+        };
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                char tree[64], *flags = NULL, *snapshot = NULL, *document = NULL;
+                struct environment *before = NULL, *first = NULL;
+                CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
+                CHECK_INT(take(tree, &before), 0);
+                CHECK_INT(environment_to_json(before, &snapshot), 0);
+                CHECK(asprintf(&document, "{\"before\":%s,\"after\":null}", snapshot) > 0);
+                CHECK_INT(environment_parse_before(document, &first), 0);
+                CHECK_INT(differences(tree, first, &flags), 0);
+                CHECK_STRING(flags, "[]");
+                free(flags);
+                CHECK_INT(host_tree_write(tree, cases[i].file, cases[i].other), 0);
+                CHECK_INT(differences(tree, first, &flags), 0);
+                CHECK_STRING(flags, cases[i].flags);
+                host_tree_remove(tree);
+                free(flags);
+                free(snapshot);
+                free(document);
+                environment_free(before);
+                environment_free(first);
+        }
+        struct environment *first = NULL;
+        char tree[64], *flags = NULL;
+        CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
+        CHECK_INT(environment_parse_before("{\"before\":{\"hostname\":\"lab\"}}", &first), 0);
+        CHECK_INT(differences(tree, first, &flags), 0);
+        CHECK_STRING(flags, "[]");
+        host_tree_remove(tree);
+        free(flags);
+        environment_free(first);
+        for (size_t i = 0; i < 5; i++)
+                CHECK_INT(environment_parse_before((const char *const[]){"", "[]", "{}", "{\"before\":null}",
+                                                                         "{\"before\":{\"swappiness\":\"x\"}}"}[i],
+                                                   &first),
+                          -EBADMSG);
+}
+
 /* Another at some moment, and at both ends what it was: nothing but a look in between can know. */
 static void a_setting_that_is_put_back_has_changed(void) {
         static const struct {
@@ -609,6 +675,7 @@ static void this_machine_can_be_taken(void) {
 
 int main(void) {
         RUN(one_change_gives_one_flag);
+        RUN(a_later_run_differs_from_the_first);
         RUN(a_setting_that_is_put_back_has_changed);
         RUN(unpinned_runs_are_measured_everywhere);
         RUN(shared_placements_are_flagged);

@@ -241,7 +241,9 @@ function environment({ environment: { alike, forced: byForce, differences }, mac
     const changed = ['baseline', 'candidate'].flatMap((side) =>
         (sides[side]?.environment_changed ?? []).map(({ key, first, last }) => ({
             key: `${key} within the ${side}`,
-            words: `Between the first and the last run of the ${side}, ${key.replaceAll('_', ' ')} changed from ${valueWords(first)} to ${valueWords(last)}.`,
+            words:
+                `Between the runs of the ${side}, ${key.replaceAll('_', ' ')} changed from ${valueWords(first)} to ` +
+                (last === null ? 'another value and back within a run.' : `${valueWords(last)}.`),
         })),
     );
     const headline = alike
