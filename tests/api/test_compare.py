@@ -287,8 +287,8 @@ def test_a_change_that_was_undone_before_the_last_run_is_known(known, compare):
     assert changed["key"] == "swappiness" and isinstance(changed["first"], int) and changed["last"] is None
 
     target = f"/compare?experiment={ids['put back']}&axis=transport&baseline=pipe&candidate=unix-stream"
-    environment = daemon.unix.get(target)["environment"]
-    assert {one["key"]: one["unlike"] for one in environment["differences"]} == {"kernel_release": True, "boot_id": False}
+    differences = daemon.unix.get(target)["environment"]["differences"]
+    assert {one["key"]: one["unlike"] for one in differences} == {"kernel_release": True, "boot_id": False}
 
 
 def test_the_machine_is_compared_by_its_probes(compare):
