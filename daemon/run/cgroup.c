@@ -17,11 +17,10 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#define EMPTY_WITHIN_NS (2 * NSEC_PER_SEC)
+#define LEFTOVER_EMPTY_WITHIN_NS (2 * NSEC_PER_SEC)
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 struct cgroup_tree {
@@ -165,11 +164,11 @@ static int populated(int events) {
 }
 
 /* cgroup.events signals POLLPRI when it changes. */
-static int wait_empty(int fd) {
+static int wait_empty(int fd, uint64_t wait_ns) {
         _cleanup_close_ int events = openat(fd, "cgroup.events", O_RDONLY | O_CLOEXEC);
         if (events < 0)
                 return -errno;
-        uint64_t deadline = util_now_ns() + EMPTY_WITHIN_NS;
+        uint64_t deadline = util_now_ns() + wait_ns;
         for (;;) {
                 int r = populated(events);
                 if (r <= 0)
@@ -183,10 +182,10 @@ static int wait_empty(int fd) {
         }
 }
 
-static int end_group(int parent, int fd, const char *name) {
+static int end_group(int parent, int fd, const char *name, uint64_t wait_ns) {
         int r = kill_group(fd);
         if (r == 0)
-                r = wait_empty(fd);
+                r = wait_empty(fd, wait_ns);
         if (r == 0 && unlinkat(parent, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
                 r = -errno;
         if (r < 0)
@@ -216,7 +215,7 @@ static void remove_leftovers(struct cgroup_tree *t) {
                 if (!is_own(t, d->d_name))
                         continue;
                 _cleanup_close_ int fd = openat(t->fd, d->d_name, DIR_FLAGS);
-                if (fd >= 0 && end_group(t->fd, fd, d->d_name) == 0)
+                if (fd >= 0 && end_group(t->fd, fd, d->d_name, LEFTOVER_EMPTY_WITHIN_NS) == 0)
                         log_notice("removed the cgroup %s that an earlier daemon left", d->d_name);
         }
         closedir(dir);
@@ -300,10 +299,15 @@ int cgroup_run_kill(struct cgroup_run *g) {
         return kill_group(g->fd);
 }
 
-int cgroup_run_end(struct cgroup_run *g) {
+bool cgroup_run_is_empty(const struct cgroup_run *g) {
+        _cleanup_close_ int events = openat(g->fd, "cgroup.events", O_RDONLY | O_CLOEXEC);
+        return events < 0 || populated(events) != 1;
+}
+
+int cgroup_run_end(struct cgroup_run *g, uint64_t wait_ns) {
         if (!g)
                 return 0;
-        int r = end_group(g->tree_fd, g->fd, g->name);
+        int r = end_group(g->tree_fd, g->fd, g->name, wait_ns);
         util_close(g->fd);
         free(g);
         return r;

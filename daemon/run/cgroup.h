@@ -7,6 +7,7 @@
  * cgroup. OWNER distinguishes the daemons of one machine.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -23,9 +24,11 @@ int cgroup_run_fd(const struct cgroup_run *g); /* for CLONE_INTO_CGROUP */
 const char *cgroup_run_name(const struct cgroup_run *g);
 /* SIGKILL to everything in it. 0 or negative errno. */
 int cgroup_run_kill(struct cgroup_run *g);
-/* Kills, waits until it is empty and removes it. 0; -EBUSY when something survived; the object is gone either way.
- * NULL-safe. */
-int cgroup_run_end(struct cgroup_run *g);
+/* Whether cgroup_run_end() has nothing to wait for. */
+bool cgroup_run_is_empty(const struct cgroup_run *g);
+/* Kills, waits as long as that until it is empty, and removes it. 0; -EBUSY when something survived; the object is gone
+ * either way. NULL-safe. */
+int cgroup_run_end(struct cgroup_run *g, uint64_t wait_ns);
 
 /* A directory descriptor of the cgroup that a process is in: of the version 1 hierarchy with this controller ("cpu"),
  * or of version 2 (NULL). -ENOENT when there is none, or none that can be reached; -errno. */

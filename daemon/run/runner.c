@@ -31,6 +31,7 @@
 #include <linux/seccomp.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -46,6 +47,7 @@
 #define KILL_WITHIN_NS (2 * NSEC_PER_SEC)
 #define REMOVE_WITHIN_NS (10 * NSEC_PER_SEC)
 #define REMOVE_LOOK_NS (5 * NSEC_PER_MSEC)
+#define MEET_WITHIN_NS (5 * NSEC_PER_SEC)
 #define FILE_SPARE_BYTES (UINT64_C(16) << 20)
 #define ERROR_MAX 700u
 
@@ -64,6 +66,14 @@ struct runner {
         struct cgroup_run *cgroup;
         struct ipcns ipcns;
         struct agent_output *outputs[END_COUNT];
+        int report_fds[END_COUNT]; /* of spawn_report(); -1: none, or the agent is ready */
+        struct {
+                int fd; /* of spawn_meet(); -1: no forked peer is to come, or it has */
+                sd_event_source *source;
+                struct spawn_forked forked;
+                struct agent_link_options link; /* control_fd -1: taken over by the link */
+        } meeting;
+        pid_t unmet; /* leads a group with a forked peer whose pid is not known; 0: there is none */
         int run_dir_fd;
         char cgroup_reason[DETAIL_MAX], ipcns_reason[DETAIL_MAX];
         struct result result;
@@ -81,7 +91,7 @@ struct runner {
 
         sd_event_source *timer, *settle;
         uint64_t started_ns;
-        uint64_t removed_until_ns; /* the run's end waits so long for its directory to be gone; 0: not removed yet */
+        uint64_t removed_until_ns; /* the run's end waits so long for processes and files to be gone; 0: not yet */
 };
 
 static enum end end_of(const struct runner *r, const struct agent_link *l) {
@@ -126,6 +136,12 @@ static void settle_if_over(struct runner *r) {
         (void) sd_event_source_set_enabled(r->settle, SD_EVENT_ONESHOT);
 }
 
+static void end_meeting(struct runner *r) {
+        r->meeting.source = sd_event_source_disable_unref(r->meeting.source);
+        r->meeting.fd = util_close(r->meeting.fd);
+        r->meeting.link.control_fd = util_close(r->meeting.link.control_fd);
+}
+
 static void kill_all(struct runner *r) {
         if (r->state >= RUNNER_KILLING)
                 return;
@@ -136,6 +152,11 @@ static void kill_all(struct runner *r) {
         int e = r->cgroup ? cgroup_run_kill(r->cgroup) : 0;
         if (e < 0)
                 log_error("cannot kill the cgroup of run %" PRId64 ": %s", r->order->run_id, strerrordesc_np(-e));
+        if (r->meeting.fd >= 0 && r->links[END_FIRST]) {
+                r->unmet = r->links[END_FIRST]->pid;
+                spawn_kill_group(r->unmet);
+        }
+        end_meeting(r);
         set_timer(r, util_now_ns() + KILL_WITHIN_NS);
         settle_if_over(r);
 }
@@ -151,11 +172,13 @@ static void fail(struct runner *r, const char *format, ...) {
         kill_all(r);
 }
 
-static void clean_up(struct runner *r) {
-        cgroup_run_end(util_steal(&r->cgroup)); /* has logged what went wrong, and so has rundir_remove() */
+static void clean_up(struct runner *r, uint64_t wait_ns) {
+        cgroup_run_end(util_steal(&r->cgroup), wait_ns); /* has logged what went wrong, and so has rundir_remove() */
         ipcns_close(&r->ipcns);
-        for (unsigned i = 0; i < END_COUNT; i++)
+        for (unsigned i = 0; i < END_COUNT; i++) {
                 agent_output_free(util_steal(&r->outputs[i]));
+                r->report_fds[i] = util_close(r->report_fds[i]);
+        }
         if (r->run_dir_fd >= 0) {
                 r->run_dir_fd = util_close(r->run_dir_fd);
                 (void) rundir_remove(r->host->rundirs, r->order->run_id);
@@ -265,15 +288,27 @@ end:
         return 0;
 }
 
+/* The next run is not measured beside what is left of this one, but does not wait for its end for ever. */
+static bool is_removed(struct runner *r) {
+        uint64_t now = util_now_ns();
+        if (r->removed_until_ns == 0) {
+                r->removed_until_ns = now + REMOVE_WITHIN_NS;
+                if (r->cgroup)
+                        (void) cgroup_run_kill(r->cgroup); /* cgroup_run_end() reports that it cannot */
+        }
+        bool late = now >= r->removed_until_ns;
+        if (!late && r->cgroup && !cgroup_run_is_empty(r->cgroup))
+                return false;
+        clean_up(r, 0);
+        bool no_child = spawn_reap_strays();
+        return late || ((no_child || r->unmet == 0) && rundir_settle(r->host->rundirs, 0));
+}
+
 static int on_settle(sd_event_source *source, void *userdata) {
         struct runner *r = userdata;
         struct run_verdict v = r->flags;
         (void) source;
-        clean_up(r);
-        /* The next run is not measured beside the removal of this one's files, but does not wait for it for ever. */
-        if (r->removed_until_ns == 0)
-                r->removed_until_ns = util_now_ns() + REMOVE_WITHIN_NS;
-        if (!rundir_settle(r->host->rundirs, 0) && util_now_ns() < r->removed_until_ns) {
+        if (!is_removed(r)) {
                 set_timer(r, util_now_ns() + REMOVE_LOOK_NS);
                 return 0;
         }
@@ -383,8 +418,9 @@ static void on_ready(void *userdata, struct agent_link *l) {
         struct runner *r = userdata;
         if (violated(r, l, l->ready.ready.proof))
                 return;
+        r->report_fds[end_of(r, l)] = util_close(r->report_fds[end_of(r, l)]);
         for (unsigned i = 0; i < r->n_agents; i++)
-                if (r->links[i]->state != AGENT_READY)
+                if (!r->links[i] || r->links[i]->state != AGENT_READY)
                         return;
         observe(r);
         uint64_t start = util_now_ns() + START_IN_NS;
@@ -509,15 +545,32 @@ static void on_reported(void *userdata, struct agent_link *l) {
                 agent_link_dismiss(r->links[i]);
 }
 
+static void fail_start(struct runner *r, const char *role, const struct spawn_error *error) {
+        fail(r, "%s cannot be started: %s: %s", role, error->step, strerrordesc_np(error->error));
+}
+
+/* An agent that has ended before its program began has left the reason behind. */
+static bool gave_up_starting(struct runner *r, const struct agent_link *l) {
+        struct spawn_error error = {{0}, 0};
+        int fd = r->report_fds[end_of(r, l)];
+        if (fd < 0 || spawn_report(fd, &error) == 0)
+                return false;
+        fail_start(r, l->role, &error);
+        return true;
+}
+
 /* An error that an agent reports ("the other end is gone") may be the consequence of a failure that the daemon is about
  * to detect itself, so it is deferred. */
 static void on_failed(void *userdata, struct agent_link *l, enum agent_failure failure, const char *words) {
         struct runner *r = userdata;
         bool blames = failure == AGENT_BLAMED_PEER, silent = failure == AGENT_WENT_SILENT;
         char error[ERROR_MAX];
+        if (failure == AGENT_DIED && gave_up_starting(r, l))
+                return;
         (void) snprintf(error, sizeof(error), "%s", words);
         for (unsigned i = 0; (blames || silent) && i < r->n_agents; i++)
-                agent_link_append_stopped(r->links[i], r->links[i] != l, error, sizeof(error));
+                if (r->links[i])
+                        agent_link_append_stopped(r->links[i], r->links[i] != l, error, sizeof(error));
         if (!blames && failure != AGENT_REPORTED_ERROR) {
                 fail(r, "%s", error);
                 return;
@@ -552,7 +605,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         struct runner *r = userdata;
         (void) source;
         (void) usec;
-        if (r->state == RUNNER_ENDED) /* its directory is being removed */
+        if (r->state == RUNNER_ENDED) /* is_removed() looks again */
                 (void) sd_event_source_set_enabled(r->settle, SD_EVENT_ONESHOT);
         else if (r->state == RUNNER_KILLING) {
                 for (unsigned i = 0; i < r->n_agents; i++)
@@ -562,6 +615,9 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
                 set_timer(r, util_now_ns() + KILL_WITHIN_NS); /* no next run starts beside it: wait, and log it again */
         } else if (r->deferred_error[0])
                 fail(r, "%s", r->deferred_error);
+        else if (r->meeting.fd >= 0)
+                fail(r, "%s (pid %d) has not forked %s within %.0f s", r->links[END_FIRST]->role,
+                     r->links[END_FIRST]->pid, r->meeting.link.role, (double) MEET_WITHIN_NS / 1e9);
         else if (util_now_ns() >= r->started_ns + r->order->timeout_ns)
                 fail(r, "the run took longer than the limit run_timeout, %.0f s", (double) r->order->timeout_ns / 1e9);
         else
@@ -665,7 +721,8 @@ static int plan_spawn(const struct runner *r, enum end end, struct spawn_request
 }
 
 /* A cgroup that exists may still refuse members (a threaded domain, a limit of pids). */
-static int spawn_somewhere(struct runner *r, struct spawn_request *q, struct spawned *ret, struct spawn_error *error) {
+static int spawn_somewhere(struct runner *r, struct spawn_request *q, struct spawn_start *ret,
+                           struct spawn_error *error) {
         int e = spawn_agent(q, ret, error);
         if (e >= 0 || q->cgroup_fd < 0 || strcmp(error->step, "clone") != 0)
                 return e;
@@ -726,24 +783,29 @@ static int prepare_launch(struct runner *r, enum end end, int peer_fd, struct la
         return e;
 }
 
-static int launch(struct runner *r, struct launch *l) {
+static int launch(struct runner *r, enum end end, struct launch *l) {
         struct spawn_error error = {{0}, 0};
-        int e = spawn_somewhere(r, &l->request, &l->link.process, &error);
-        if (e < 0)
-                fail(r, "%s cannot be started: %s: %s", l->link.role, error.step,
-                     strerrordesc_np(error.error ? error.error : -e));
-        return e;
+        struct spawn_start start;
+        int e = spawn_somewhere(r, &l->request, &start, &error);
+        if (e < 0) {
+                fail_start(r, l->link.role, &error);
+                return e;
+        }
+        l->link.process = start.process;
+        r->report_fds[end] = start.report_fd;
+        r->meeting.fd = start.meeting_fd;
+        return 0;
 }
 
 /* Hands the running process to a new link; on failure it is ended. */
-static int watch(struct runner *r, enum end end, struct launch *l) {
-        int e = agent_link_new(&r->links[end], &l->link);
+static int watch(struct runner *r, enum end end, struct agent_link_options *o) {
+        int e = agent_link_new(&r->links[end], o);
         if (e < 0) {
-                fail(r, "%s (pid %d) cannot be watched: %s", l->link.role, l->link.process.pid, strerrordesc_np(-e));
-                spawn_abort(&l->link.process);
+                fail(r, "%s (pid %d) cannot be watched: %s", o->role, o->process.pid, strerrordesc_np(-e));
+                spawn_abort(&o->process);
                 return e;
         }
-        l->link.control_fd = -1;
+        o->control_fd = -1;
         return 0;
 }
 
@@ -751,8 +813,34 @@ static int start_agent(struct runner *r, enum end end, int peer_fd) {
         _cleanup_(launch_deinit) struct launch l = {};
         int e = prepare_launch(r, end, peer_fd, &l);
         if (e == 0)
-                e = launch(r, &l);
-        return e == 0 ? watch(r, end, &l) : e;
+                e = launch(r, end, &l);
+        return e == 0 ? watch(r, end, &l.link) : e;
+}
+
+static int on_meeting(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        struct runner *r = userdata;
+        struct spawn_error error = {{0}, 0};
+        (void) source;
+        (void) events;
+        int e = spawn_meet(fd, r->links[END_FIRST]->pid, &r->meeting.forked, &r->meeting.link.process, &error);
+        if (e == -EAGAIN)
+                return 0;
+        if (e == -EPIPE) { /* its link fails, or the timer */
+                r->meeting.source = sd_event_source_disable_unref(r->meeting.source);
+                return 0;
+        }
+        if (e < 0) {
+                fail_start(r, r->meeting.link.role, &error);
+                return 0;
+        }
+        struct agent_link_options link = r->meeting.link;
+        r->meeting.link.control_fd = -1;
+        end_meeting(r);
+        if (!r->deferred_error[0])
+                (void) sd_event_source_set_enabled(r->timer, SD_EVENT_OFF);
+        (void) watch(r, END_SECOND, &link);
+        util_close(link.control_fd);
+        return 0;
 }
 
 /* Starts both agents from one program, which makes their shared memory and forks the second. */
@@ -768,22 +856,27 @@ static void start_forked(struct runner *r, const int peers[2]) {
                 fail(r, "huge_pages: this kernel has none");
                 return;
         }
-        struct spawn_forked forked = {
+        r->meeting.forked = (struct spawn_forked){
                 .role = second.link.role,
                 .control_fd = second.theirs,
                 .peer_fd = peers[1],
                 .affinity = second.request.affinity,
                 .memory = second.request.memory,
                 .memory_nodes = second.request.memory_nodes,
+                .numa = second.request.numa,
                 .shared_bytes = ring_layout_of(r->order->point, &o, page).area_bytes,
                 .huge_pages = huge,
         };
-        first.request.forked = &forked;
-        if (launch(r, &first) < 0)
+        first.request.forked = &r->meeting.forked;
+        if (launch(r, END_FIRST, &first) < 0 || watch(r, END_FIRST, &first.link) < 0)
                 return;
-        second.link.process = forked.process;
-        (void) watch(r, END_FIRST, &first);
-        (void) watch(r, END_SECOND, &second);
+        r->meeting.link = second.link;
+        second.link.control_fd = -1;
+        int e = sd_event_add_io(r->host->event, &r->meeting.source, r->meeting.fd, EPOLLIN, on_meeting, r);
+        if (e < 0)
+                fail(r, "%s cannot be waited for: %s", r->meeting.link.role, strerrordesc_np(-e));
+        else
+                set_timer(r, util_now_ns() + MEET_WITHIN_NS);
 }
 
 static void start_agents(struct runner *r) {
@@ -835,7 +928,8 @@ int runner_new(struct runner **ret, const struct runner_host *host, const struct
         r->order = order;
         r->ops = ops;
         r->userdata = userdata;
-        r->run_dir_fd = -1;
+        r->run_dir_fd = r->meeting.fd = r->meeting.link.control_fd = -1;
+        r->report_fds[END_FIRST] = r->report_fds[END_SECOND] = -1;
         r->ipcns = IPCNS_NONE;
         r->started_ns = util_now_ns();
         r->n_agents = workload_agents(order->point->workload);
@@ -868,7 +962,8 @@ void runner_free(struct runner *r) {
                 agent_link_free(r->links[i]);
         sd_event_source_disable_unref(r->timer);
         sd_event_source_disable_unref(r->settle);
-        clean_up(r);
+        end_meeting(r);
+        clean_up(r, KILL_WITHIN_NS);
         watch_free(r->watch);
         result_deinit(&r->result);
         free(r->result_json);

@@ -3,7 +3,7 @@
 /*
  * The parent's side of starting an agent: everything that needs memory or may fail slowly is prepared here, then the
  * child (spawn-child.c) runs nothing but system calls up to the exec. A pipe that exec closes carries the child's
- * failure back. Called by the runner; leaves a pid and a pidfd behind, nothing else.
+ * failure back. Called by the runner, whose event loop waits for what comes of it.
  */
 
 #include "daemon/run/spawn.h"
@@ -25,9 +25,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define EXEC_WITHIN_NS (5 * NSEC_PER_SEC)
 #define REAP_WITHIN_NS NSEC_PER_SEC
-#define LEFTOVERS_MAX 16u
 #define NGROUPS_KEPT 256
 
 static bool find_user(const char *name, struct agent_identity *ret) {
@@ -104,79 +102,50 @@ static int set_error(struct spawn_error *e, const char *step, int error) {
 
 /* --- killed children --- */
 
-struct doomed {
-        idtype_t type;
-        pid_t pid;
-};
-
-/* Killed children that had not ended within REAP_WITHIN_NS. The next start tries to reap them again. */
-static struct doomed leftovers[LEFTOVERS_MAX];
-static size_t n_leftovers;
-
-/* Whether no process of it is left. */
-static bool reap(const struct doomed *d) {
+bool spawn_reap_strays(void) {
         for (;;) {
                 siginfo_t info = {0};
-                if (waitid(d->type, (id_t) d->pid, &info, WEXITED | WNOHANG) < 0) {
+                if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | __WALL) < 0) {
                         if (errno != EINTR)
                                 return true;
                 } else if (info.si_pid == 0)
                         return false;
-                else if (d->type == P_PID)
-                        return true;
         }
 }
 
-static void reap_leftovers(void) {
-        for (size_t i = n_leftovers; i-- > 0;)
-                if (reap(&leftovers[i]))
-                        leftovers[i] = leftovers[--n_leftovers];
+static bool reap(pid_t pid) {
+        siginfo_t info = {0};
+        int r;
+        do
+                r = waitid(P_PID, (id_t) pid, &info, WEXITED | WNOHANG);
+        while (r < 0 && errno == EINTR);
+        return r < 0 || info.si_pid != 0;
 }
 
-/* The processes have been killed. One that does not end at once (in the kernel, or held by a tracer) must not block the
- * daemon; the run's cgroup is killed once more. */
-static void reap_or_leave(const struct doomed *d) {
-        uint64_t deadline = util_now_ns() + REAP_WITHIN_NS;
-        while (!reap(d)) {
-                if (util_now_ns() < deadline) {
-                        (void) poll(NULL, 0, 1);
-                        continue;
-                }
-                log_error("pid %d was killed and is still there", d->pid);
-                if (n_leftovers < LEFTOVERS_MAX)
-                        leftovers[n_leftovers++] = *d;
-                return;
-        }
-}
-
+/* A process that does not end at once (in the kernel, or held by a tracer) must not block the daemon. */
 void spawn_abort(struct spawned *s) {
         (void) syscall(SYS_pidfd_send_signal, s->pidfd, SIGKILL, NULL, 0);
-        reap_or_leave(&(struct doomed){P_PID, s->pid});
+        uint64_t deadline = util_now_ns() + REAP_WITHIN_NS;
+        while (!reap(s->pid)) {
+                if (util_now_ns() >= deadline) {
+                        log_error("pid %d was killed and is still there", s->pid);
+                        break;
+                }
+                (void) poll(NULL, 0, 1);
+        }
         s->pidfd = util_close(s->pidfd);
 }
 
-/* End of file: exec has closed the pipe. A record: the child has given up. */
-static int wait_exec(int fd, struct spawn_error *e) {
+/* The first agent leads a session of its own, so it and a forked peer without a known pid are one process group. */
+void spawn_kill_group(pid_t first) {
+        (void) kill(-first, SIGKILL);
+}
+
+int spawn_report(int report_fd, struct spawn_error *ret) {
         struct spawn_failure failure;
-        uint64_t deadline = util_now_ns() + EXEC_WITHIN_NS;
-        for (;;) {
-                uint64_t now = util_now_ns();
-                struct pollfd p = {.fd = fd, .events = POLLIN};
-                int n = now >= deadline ? 0 : poll(&p, 1, (int) ((deadline - now) / NSEC_PER_MSEC) + 1);
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0)
-                        return set_error(e, "poll", errno);
-                if (n == 0)
-                        return set_error(e, "exec", ETIMEDOUT);
-                break;
-        }
-        ssize_t n = read(fd, &failure, sizeof(failure));
-        if (n == 0)
+        if (read(report_fd, &failure, sizeof(failure)) != (ssize_t) sizeof(failure))
                 return 0;
-        if (n != (ssize_t) sizeof(failure))
-                return set_error(e, "exec", n < 0 ? errno : EBADMSG);
-        (void) set_error(e, spawn_step_name(failure.step), failure.error);
+        (void) set_error(ret, spawn_step_name(failure.step), failure.error);
         return -ECANCELED;
 }
 
@@ -191,13 +160,9 @@ static int receive_born(int fd, struct forked_report *ret, int *ret_pidfd) {
         struct iovec iov = {.iov_base = ret, .iov_len = sizeof(*ret)};
         struct msghdr m = {
                 .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = CMSG_LEN(sizeof(int))};
-        struct pollfd p = {.fd = fd, .events = POLLIN};
-        int n = poll(&p, 1, (int) (EXEC_WITHIN_NS / NSEC_PER_MSEC)); /* all signals are read from a descriptor */
-        if (n <= 0)
-                return n == 0 ? -ETIMEDOUT : -errno;
-        ssize_t got = recvmsg(fd, &m, MSG_CMSG_CLOEXEC);
-        if (got < 0)
-                return -errno;
+        ssize_t got = recvmsg(fd, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+        if (got <= 0)
+                return got == 0 ? -EPIPE : -errno;
         const struct cmsghdr *c = CMSG_FIRSTHDR(&m);
         if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int)))
                 memcpy(ret_pidfd, CMSG_DATA(c), sizeof(int));
@@ -226,9 +191,8 @@ static int check_born(const struct forked_report *born, int pidfd, pid_t first) 
         return is_of(pidfd, born->pid) && getpgid(born->pid) == first ? 0 : -EBADMSG;
 }
 
-static int send_place(int fd, const struct spawn_request *r) {
-        const struct spawn_forked *forked = r->forked;
-        struct forked_placement place = {.set_memory = r->numa || forked->memory != MEMORY_DEFAULT,
+static int send_place(int fd, const struct spawn_forked *forked) {
+        struct forked_placement place = {.set_memory = forked->numa || forked->memory != MEMORY_DEFAULT,
                                          .memory = (uint32_t) forked->memory,
                                          .memory_nodes = forked->memory_nodes};
         static_assert(sizeof(place.cpus) == sizeof(forked->affinity.bits),
@@ -237,34 +201,27 @@ static int send_place(int fd, const struct spawn_request *r) {
         return send(fd, &place, sizeof(place), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
-/* Receives the pid of the forked peer, checks it and sends its placement. On failure the caller ends both agents. */
-static int meet_forked(const struct spawn_request *r, pid_t first, int fd, struct spawn_error *e) {
+int spawn_meet(int meeting_fd, pid_t first, const struct spawn_forked *forked, struct spawned *ret,
+               struct spawn_error *ret_error) {
         struct forked_report born = {0};
         int pidfd = -1;
-        int x = receive_born(fd, &born, &pidfd);
-        if (x == 0 && born.error) {
+        int r = receive_born(meeting_fd, &born, &pidfd);
+        if (r == 0 && born.error) {
                 born.step[sizeof(born.step) - 1] = 0;
-                (void) set_error(e, born.step, born.error);
+                (void) set_error(ret_error, born.step, born.error);
                 util_close(pidfd);
                 return -ECANCELED;
         }
-        if (x == 0)
-                x = check_born(&born, pidfd, first);
-        if (x == 0)
-                x = send_place(fd, r);
-        if (x < 0) {
+        if (r == 0)
+                r = check_born(&born, pidfd, first);
+        if (r == 0)
+                r = send_place(meeting_fd, forked);
+        if (r < 0) {
                 util_close(pidfd);
-                return set_error(e, "start the second agent", -x);
+                return set_error(ret_error, "meet", -r);
         }
-        r->forked->process = (struct spawned){.pid = born.pid, .pidfd = pidfd};
+        *ret = (struct spawned){.pid = born.pid, .pidfd = pidfd};
         return 0;
-}
-
-/* The first agent leads a session of its own, so it and a forked peer without a known pid are one process group. */
-static void abort_group(struct spawned *s) {
-        (void) kill(-s->pid, SIGKILL);
-        reap_or_leave(&(struct doomed){P_PGID, s->pid});
-        s->pidfd = util_close(s->pidfd);
 }
 
 /* All signals are blocked until the child has reset its own handlers: no handler of the daemon runs in it. */
@@ -284,15 +241,14 @@ static int clone_child(struct spawn_child *child, int cgroup_fd, struct spawned 
         return r;
 }
 
-int spawn_agent(const struct spawn_request *request, struct spawned *ret, struct spawn_error *ret_error) {
+int spawn_agent(const struct spawn_request *request, struct spawn_start *ret, struct spawn_error *ret_error) {
         struct spawn_child child = {.request = request, .parent = getpid(), .forked_fd = -1};
         struct spawned s = {.pidfd = -1};
-        reap_leftovers();
         int report[2], forked[2] = {-1, -1};
         _cleanup_close_ int null = open("/dev/null", O_RDWR | O_CLOEXEC);
         if (null < 0)
                 return set_error(ret_error, "open /dev/null", errno);
-        if (pipe2(report, O_CLOEXEC) < 0)
+        if (pipe2(report, O_CLOEXEC | O_NONBLOCK) < 0)
                 return set_error(ret_error, "pipe", errno);
         if (request->forked && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, forked) < 0) {
                 int error = errno;
@@ -300,7 +256,6 @@ int spawn_agent(const struct spawn_request *request, struct spawned *ret, struct
                 util_close(report[1]);
                 return set_error(ret_error, "socketpair", error);
         }
-        _cleanup_close_ int meeting = forked[0];
         child.null_fd = null;
         child.report_fd = report[1];
         child.forked_fd = forked[1];
@@ -312,19 +267,10 @@ int spawn_agent(const struct spawn_request *request, struct spawned *ret, struct
         util_close(forked[1]);
         if (r < 0) {
                 util_close(report[0]);
+                util_close(forked[0]);
                 return set_error(ret_error, "clone", -r);
         }
-        r = wait_exec(report[0], ret_error);
-        util_close(report[0]);
-        if (r == 0 && request->forked) {
-                r = meet_forked(request, s.pid, meeting, ret_error);
-                if (r < 0)
-                        abort_group(&s);
-        } else if (r < 0)
-                spawn_abort(&s);
-        if (r < 0)
-                return r;
-        *ret = s;
+        *ret = (struct spawn_start){.process = s, .report_fd = report[0], .meeting_fd = forked[0]};
         return 0;
 }
 

@@ -42,9 +42,9 @@ struct spawn_forked {
         struct affinity affinity;
         enum memory_policy memory;
         struct node_set memory_nodes;
+        bool numa; /* as in struct spawn_request */
         uint64_t shared_bytes;
         bool huge_pages;
-        struct spawned process; /* filled by spawn_agent() */
 };
 
 struct spawn_request {
@@ -68,11 +68,35 @@ struct spawn_error {
         int error;
 };
 
-/* Returns when the agent has been executed. 0; -ECANCELED when the child gave up, with its step and errno in
- * *ret_error (it has been reaped); another negative errno from the parent's side, with step. */
-int spawn_agent(const struct spawn_request *request, struct spawned *ret, struct spawn_error *ret_error);
+/* A process that has been made. It may not have executed its program yet: another process of the agents' user can stop
+ * it at any time, so nothing waits for it here. */
+struct spawn_start {
+        struct spawned process;
+        int report_fd;  /* for spawn_report() */
+        int meeting_fd; /* for spawn_meet(), when it is readable; -1: no forked peer */
+};
 
-/* Kills and reaps; a process that is still there after a second is logged, left, and reaped at a later start. */
+/* 0, or negative errno with the step in *ret_error. */
+int spawn_agent(const struct spawn_request *request, struct spawn_start *ret, struct spawn_error *ret_error);
+
+/* Why the process has ended before it executed its program: -ECANCELED, with its step and errno. 0: it has executed it,
+ * or has not come to an end. */
+int spawn_report(int report_fd, struct spawn_error *ret);
+
+/* Receives the pid of the forked peer, checks it and sends its placement. 0; -EAGAIN; -EPIPE: none will come, and the
+ * first agent has its own reason; -ECANCELED when the first agent could not fork it, with its step and errno; another
+ * negative errno, with step. After a failure the peer may exist: spawn_kill_group(). */
+int spawn_meet(int meeting_fd, pid_t first, const struct spawn_forked *forked, struct spawned *ret,
+               struct spawn_error *ret_error);
+
+/* Kills a first agent and what it has forked. */
+void spawn_kill_group(pid_t first);
+
+/* Reaps children that nothing watches, such as a forked peer that was not met. To be called when no agent runs, as it
+ * would take the status of one. True: no child is left. */
+bool spawn_reap_strays(void);
+
+/* Kills and reaps; a process that is still there after a second is logged, and left to spawn_reap_strays(). */
 void spawn_abort(struct spawned *s);
 
 /* The most that agents can get of a resource limit (RLIMIT_*) that is raised for them as far as it goes. Tries the

@@ -16,11 +16,13 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #define MESSAGES 1000u
@@ -347,11 +349,24 @@ static void measure(uint64_t start_ns) {
         report(window);
 }
 
+/* As an agent that is to fork its peer, and does not report it. */
+static void hide_the_peer(void) {
+        (void) syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0UL, NULL, 0UL, 0UL);
+        for (;;)
+                (void) pause();
+}
+
 int main(int argc, char **argv) {
         struct message m = {.type = MESSAGE_HELLO, .hello = {.pid = getpid()}};
-        if (argc != 2)
+        if (argc < 2)
                 return 2;
         read_wish(argv[1]);
+        if (wished("hides-its-peer")) {
+                send_message(&m);
+                hide_the_peer();
+        }
+        if (argc != 2)
+                return 2;
         if (wished("silent-hello"))
                 sleep_ns(20 * NSEC_PER_SEC);
         if (wished("counts-at-once"))

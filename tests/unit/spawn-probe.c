@@ -48,6 +48,10 @@ static void put_descriptors(FILE *out) {
 }
 
 static void report_falsely(unsigned long lie) {
+        if (lie == PROBE_FORKS_NONE) {
+                (void) close(AGENT_FORKED_REPORT_FD);
+                (void) pause();
+        }
         union {
                 struct cmsghdr header;
                 char space[CMSG_SPACE(2 * sizeof(int))];

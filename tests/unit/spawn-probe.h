@@ -7,7 +7,7 @@ enum {
         PROBE_SENDS_TWO = 8193, /* descriptors */
         PROBE_SENDS_ITSELF,     /* its own pidfd with the pid of its peer */
         PROBE_SENDS_HALF,       /* of a report, with a descriptor */
-        PROBE_SENDS_END
+        PROBE_FORKS_NONE,       /* and hangs up */
 };
 
 #endif

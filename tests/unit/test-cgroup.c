@@ -95,11 +95,11 @@ static void run_ends_with_all_its_processes(void) {
         CHECK_INT(cgroup_run_new(tree, 12, &g), 0);
         pid_t pid = put_processes(g);
         CHECK(pid > 0);
-        CHECK_INT(cgroup_run_end(g), 0);
+        CHECK_INT(cgroup_run_end(g, 2 * NSEC_PER_SEC), 0);
         CHECK_INT(waitpid(pid, &status, 0), pid);
         CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
         CHECK_INT(cgroup_run_new(tree, 12, &g), 0); /* the name is free again */
-        CHECK_INT(cgroup_run_end(g), 0);
+        CHECK_INT(cgroup_run_end(g, 2 * NSEC_PER_SEC), 0);
         cgroup_tree_free(tree);
 }
 
@@ -122,7 +122,7 @@ static void leftovers_are_killed_and_removed_at_start(void) {
         CHECK(WIFSIGNALED(status));
         CHECK_INT(waitpid(theirs, &status, WNOHANG), 0); /* another daemon's lives on */
         CHECK_INT(faccessat(cgroup_run_fd(g), "cgroup.procs", F_OK, 0), -1);
-        CHECK_INT(cgroup_run_end(of_another), 0);
+        CHECK_INT(cgroup_run_end(of_another, 2 * NSEC_PER_SEC), 0);
         CHECK_INT(waitpid(theirs, &status, 0), theirs);
         close(cgroup_run_fd(g));
         free(g);

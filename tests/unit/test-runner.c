@@ -18,7 +18,10 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #define RUN_ID 77
@@ -608,8 +611,7 @@ static void an_agent_that_cannot_be_executed_fails_the_run(void) {
         host.program_fd = open("/etc/passwd", O_PATH | O_CLOEXEC);
         CHECK(host.program_fd >= 0);
         CHECK_INT(runner_new(&r, &host, &o.run, &ops, NULL), 0);
-        for (int i = 0; i < 100 && !over; i++)
-                CHECK(sd_event_run(host.event, 10000) >= 0);
+        run_for(DEADLINE_NS);
         runner_free(r);
         host.program_fd = util_close(host.program_fd);
         CHECK(over);
@@ -617,6 +619,119 @@ static void an_agent_that_cannot_be_executed_fails_the_run(void) {
         CHECK_STRING(verdict.error, "sender cannot be started: exec: Permission denied");
         run_verdict_deinit(&verdict);
         CHECK(nothing_left());
+}
+
+/* --- agents that another process stops before their program begins, as one of their user can --- */
+
+/* Holds each child of its parent at this system call until it is killed, and answers for each with a byte. */
+static void hold_children(long call, int ready) {
+        pid_t parent = getppid(), pid;
+        const uintptr_t options =
+                PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACESYSGOOD;
+        int status;
+        char byte = ptrace(PTRACE_SEIZE, parent, NULL, (void *) options) == 0 ? 'y' : 'n'; /* NOLINT: an integer */
+        if (write(ready, &byte, 1) != 1 || byte == 'n')
+                _exit(1);
+        while ((pid = waitpid(-1, &status, __WALL)) > 0) {
+                struct __ptrace_syscall_info info = {0};
+                int signal = WIFSTOPPED(status) ? WSTOPSIG(status) : 0;
+                if (!signal)
+                        continue;
+                bool calls = signal == (SIGTRAP | 0x80) &&
+                             ptrace(PTRACE_GET_SYSCALL_INFO, pid, (void *) sizeof(info), &info) > 0 && /* NOLINT */
+                             info.op == PTRACE_SYSCALL_INFO_ENTRY && (long) info.entry.nr == call;
+                if (calls && write(ready, "h", 1) == 1)
+                        continue;
+                bool event = status >> 16 != 0 || signal == (SIGTRAP | 0x80);
+                (void) ptrace(pid == parent ? PTRACE_CONT : PTRACE_SYSCALL, pid, NULL,
+                              (void *) (intptr_t) (event ? 0 : signal)); /* NOLINT */
+        }
+        _exit(0);
+}
+
+static pid_t start_holder(long call, int *ret_ready) {
+        int ready[2];
+        char byte = 'n';
+        if (pipe2(ready, O_CLOEXEC) < 0)
+                return -1;
+        (void) prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+        pid_t pid = fork();
+        if (pid == 0)
+                hold_children(call, ready[1]);
+        util_close(ready[1]);
+        if (read(ready[0], &byte, 1) == 1 && byte == 'y') {
+                *ret_ready = ready[0];
+                return pid;
+        }
+        util_close(ready[0]);
+        (void) waitpid(pid, NULL, 0);
+        return -1;
+}
+
+static unsigned held(int ready) {
+        char bytes[16];
+        ssize_t n = poll(&(struct pollfd){.fd = ready, .events = POLLIN}, 1, 0) == 1 ? read(ready, bytes, sizeof(bytes))
+                                                                                     : 0;
+        return n > 0 ? (unsigned) n : 0;
+}
+
+/* The loop goes on while they are held, and the run is a good one when they are let go: `n` of them at `call`. */
+static void hold_start(const char *build_path, enum transport transport, long call, unsigned n) {
+        struct order o;
+        struct runner *r = NULL;
+        char path[512];
+        int ready = -1;
+        make_order(&o);
+        o.point.transport = transport;
+        o.point.workload = WORKLOAD_STREAM;
+        (void) snprintf(path, sizeof(path), "%s/%s", getenv("IPCLAB_BUILD_ROOT"), build_path);
+        over = false;
+        host.program_fd = open(path, O_PATH | O_CLOEXEC);
+        CHECK(host.program_fd >= 0);
+        pid_t holder = start_holder(call, &ready);
+        if (holder < 0)
+                SKIP("no process may be traced here");
+        int created = runner_new(&r, &host, &o.run, &ops, NULL);
+        unsigned n_held = 0;
+        for (uint64_t until = util_now_ns() + 4 * NSEC_PER_SEC; n_held < n && util_now_ns() < until;) {
+                (void) sd_event_run(host.event, 10000);
+                n_held += held(ready);
+        }
+        bool early = over;
+        (void) kill(holder, SIGKILL);
+        (void) waitpid(holder, NULL, 0);
+        util_close(ready);
+        CHECK_INT(created, 0);
+        CHECK_UINT(n_held, n);
+        CHECK(!early);
+        run_for(DEADLINE_NS);
+        runner_free(r);
+        host.program_fd = util_close(host.program_fd);
+        CHECK(over);
+        CHECK_STRING(verdict.error ? verdict.error : "", "");
+        CHECK_INT(verdict.state, STATE_DONE);
+        run_verdict_deinit(&verdict);
+        CHECK(nothing_left());
+}
+
+static void a_start_that_is_stopped_does_not_hold_the_daemon(void) {
+        hold_start("tests/unit/fake-agent", TRANSPORT_PIPE, SYS_execveat, 2);
+}
+
+static void a_fork_that_is_stopped_does_not_hold_the_daemon(void) {
+        hold_start("agent/ipclab-agent", TRANSPORT_MMAP_ANONYMOUS, SYS_clone3, 1);
+}
+
+static void a_forked_peer_that_is_hidden_ends_with_the_run(void) {
+        struct order o;
+        make_order(&o);
+        o.point.transport = TRANSPORT_MMAP_ANONYMOUS;
+        CHECK(run_order(&o.run, "sender.hides-its-peer", UINT64_MAX, STATE_FAILED));
+        CHECK_INT(verdict.state, STATE_FAILED);
+        if (!contains(verdict.error, "sender (pid %d) has not forked receiver within 5 s"))
+                CHECK_FAIL("%s", verdict.error);
+        CHECK(nothing_left());
+        run_verdict_deinit(&verdict);
 }
 
 static int set_up(void) {
@@ -651,6 +766,9 @@ int main(void) {
         RUN(stopping_ends_a_run_at_once);
         RUN(limits_are_named);
         RUN(an_agent_that_cannot_be_executed_fails_the_run);
+        RUN(a_start_that_is_stopped_does_not_hold_the_daemon);
+        RUN(a_fork_that_is_stopped_does_not_hold_the_daemon);
+        RUN(a_forked_peer_that_is_hidden_ends_with_the_run);
         RUN(misbehaviour_fails_the_run_with_its_reason);
         RUN(standstill_of_all_is_no_silence);
         cgroup_tree_free(host.cgroups);

@@ -43,6 +43,33 @@ static int open_probe(void) {
         return open(path, O_PATH | O_CLOEXEC);
 }
 
+/* As the runner does by events: until the program is executed and has forked, where it is to. On failure nothing is
+ * left. */
+static int start_and_wait(const struct spawn_request *q, struct spawned *ret, struct spawned *ret_forked,
+                          struct spawn_error *e) {
+        struct spawn_start s;
+        siginfo_t info;
+        int r = spawn_agent(q, &s, e);
+        if (r < 0)
+                return r;
+        struct pollfd executed = {.fd = s.report_fd, .events = POLLIN}, born = {.fd = s.meeting_fd, .events = POLLIN};
+        r = poll(&executed, 1, DEADLINE_MS) == 1 ? spawn_report(s.report_fd, e) : -ETIMEDOUT;
+        if (r == 0 && q->forked)
+                r = poll(&born, 1, DEADLINE_MS) == 1 ? spawn_meet(s.meeting_fd, s.process.pid, q->forked, ret_forked, e)
+                                                     : -ETIMEDOUT;
+        util_close(s.report_fd);
+        util_close(s.meeting_fd);
+        if (r < 0) {
+                spawn_kill_group(s.process.pid);
+                spawn_abort(&s.process);
+                while (waitid(P_PGID, (id_t) s.process.pid, &info, WEXITED) == 0)
+                        ;
+                return r;
+        }
+        *ret = s.process;
+        return 0;
+}
+
 /* Starts the probe and reads its report; the probe lives until finish(). */
 static int start(struct spawn_request *q, struct spawned *s, struct spawn_error *e) {
         int pair[2];
@@ -51,7 +78,7 @@ static int start(struct spawn_request *q, struct spawned *s, struct spawn_error 
         q->control_fd = pair[1];
         q->role = "sender";
         q->identity = identity;
-        int r = spawn_agent(q, s, e);
+        int r = start_and_wait(q, s, NULL, e);
         util_close(pair[1]);
         if (r < 0) {
                 util_close(pair[0]);
@@ -337,7 +364,7 @@ static void agent_is_born_in_its_cgroup(void) {
         CHECK_INT(info.si_status, SIGKILL);
         util_close(s.pidfd);
         control = util_close(control);
-        CHECK_INT(cgroup_run_end(group), 0);
+        CHECK_INT(cgroup_run_end(group, 2 * NSEC_PER_SEC), 0);
         cgroup_tree_free(tree);
 }
 
@@ -398,7 +425,7 @@ static void both_sockets_deinit(struct both_sockets *s) {
 }
 
 static int start_both(int program, const struct both_sockets *sockets, struct spawn_forked *forked,
-                      struct spawned *first, struct spawn_error *e) {
+                      struct spawned ret[static 2], struct spawn_error *e) {
         struct spawn_request q = plain_request(program);
         _cleanup_close_ int dir = open("/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC);
         q.role = "sender";
@@ -410,7 +437,7 @@ static int start_both(int program, const struct both_sockets *sockets, struct sp
         forked->role = "receiver";
         forked->control_fd = sockets->second[1];
         forked->peer_fd = sockets->peer[1];
-        return spawn_agent(&q, first, e);
+        return start_and_wait(&q, &ret[0], &ret[1], e);
 }
 
 static bool status_line(pid_t pid, const char *key, const char *value) {
@@ -437,7 +464,7 @@ static int reap_one(struct spawned *s) {
 static void a_forked_peer_is_a_child_too(void) {
         _cleanup_close_ int program = open_agent();
         struct both_sockets sockets;
-        struct spawned first;
+        struct spawned agents[2];
         struct spawn_error e = {"", 0};
         struct message hello;
         char own_pid[32], cpu[16], detail[200];
@@ -448,13 +475,13 @@ static void a_forked_peer_is_a_child_too(void) {
         struct spawn_forked forked = {.shared_bytes = 65536};
         CHECK_INT(affinity_from_list(&last, 1, &forked.affinity), 0);
         CHECK_INT(both_sockets_init(&sockets), 0);
-        if (start_both(program, &sockets, &forked, &first, &e) < 0)
+        if (start_both(program, &sockets, &forked, agents, &e) < 0)
                 CHECK_FAIL("%s: %s", e.step, strerror(e.error));
-        CHECK(forked.process.pid > 0 && forked.process.pid != first.pid);
+        CHECK(agents[1].pid > 0 && agents[1].pid != agents[0].pid);
         const struct {
                 int fd;
                 pid_t pid;
-        } both[] = {{sockets.first[0], first.pid}, {sockets.second[0], forked.process.pid}};
+        } both[] = {{sockets.first[0], agents[0].pid}, {sockets.second[0], agents[1].pid}};
         for (size_t i = 0; i < ELEMENTS(both); i++) {
                 CHECK_INT(message_receive(both[i].fd, &hello, util_now_ns() + DEADLINE_MS * NSEC_PER_MSEC, detail), 0);
                 CHECK_INT(hello.type, MESSAGE_HELLO);
@@ -462,13 +489,13 @@ static void a_forked_peer_is_a_child_too(void) {
         }
         (void) snprintf(own_pid, sizeof(own_pid), "%d", getpid());
         (void) snprintf(cpu, sizeof(cpu), "%d", last);
-        CHECK(status_line(forked.process.pid, "PPid:", own_pid));
-        CHECK(status_line(forked.process.pid, "Cpus_allowed_list:", cpu));
-        CHECK(status_line(forked.process.pid, "CapEff:", "0000000000000000"));
-        CHECK(status_line(forked.process.pid, "NoNewPrivs:", "1"));
+        CHECK(status_line(agents[1].pid, "PPid:", own_pid));
+        CHECK(status_line(agents[1].pid, "Cpus_allowed_list:", cpu));
+        CHECK(status_line(agents[1].pid, "CapEff:", "0000000000000000"));
+        CHECK(status_line(agents[1].pid, "NoNewPrivs:", "1"));
         both_sockets_deinit(&sockets);
-        CHECK(reap_one(&first) > 0); /* both report that they are orphaned */
-        CHECK(reap_one(&forked.process) > 0);
+        CHECK(reap_one(&agents[0]) > 0); /* both report that they are orphaned */
+        CHECK(reap_one(&agents[1]) > 0);
 }
 
 static bool ends_within(pid_t pid, unsigned ms) {
@@ -498,11 +525,11 @@ static void both_agents_die_with_their_parent(void) {
         CHECK(parent >= 0);
         if (parent == 0) {
                 struct spawn_forked forked = {.shared_bytes = 4096, .affinity = own_affinity};
-                struct spawned first;
+                struct spawned agents[2];
                 struct spawn_error e;
-                if (start_both(program, &sockets, &forked, &first, &e) == 0) {
-                        pids[0] = first.pid;
-                        pids[1] = forked.process.pid;
+                if (start_both(program, &sockets, &forked, agents, &e) == 0) {
+                        pids[0] = agents[0].pid;
+                        pids[1] = agents[1].pid;
                 }
                 if (write(started[1], pids, sizeof(pids)) != (ssize_t) sizeof(pids))
                         _exit(1);
@@ -525,24 +552,23 @@ static void both_agents_die_with_their_parent(void) {
 static void a_failed_fork_leaves_no_process(void) {
         _cleanup_close_ int agent = open_agent(), probe = open_probe();
         struct both_sockets sockets;
-        struct spawned first;
+        struct spawned agents[2];
         struct spawn_error e = {"", 0};
         siginfo_t info;
         CHECK_INT(both_sockets_init(&sockets), 0);
 
         struct spawn_forked forked = {.shared_bytes = 0, .affinity = own_affinity};
-        CHECK_INT(start_both(agent, &sockets, &forked, &first, &e), -ECANCELED);
+        CHECK_INT(start_both(agent, &sockets, &forked, agents, &e), -ECANCELED);
         CHECK_STRING(e.step, "bytes to share");
         CHECK_INT(e.error, EINVAL);
 
         forked.shared_bytes = UINT64_C(1) << 60;
-        CHECK_INT(start_both(agent, &sockets, &forked, &first, &e), -ECANCELED);
+        CHECK_INT(start_both(agent, &sockets, &forked, agents, &e), -ECANCELED);
         CHECK_STRING(e.step, "mmap");
         CHECK_INT(e.error, ENOMEM);
 
-        forked.shared_bytes = 4096; /* a program that forks no peer */
-        CHECK_INT(start_both(probe, &sockets, &forked, &first, &e), -ETIMEDOUT);
-        CHECK_STRING(e.step, "start the second agent");
+        forked.shared_bytes = PROBE_FORKS_NONE;
+        CHECK_INT(start_both(probe, &sockets, &forked, agents, &e), -EPIPE);
         both_sockets_deinit(&sockets);
         CHECK(waitid(P_ALL, 0, &info, WEXITED | WNOHANG) < 0 && errno == ECHILD);
 }
@@ -560,15 +586,15 @@ static size_t count_descriptors(void) {
 /* An agent is not trusted: its report must be whole, with the descriptor of the process that it names and no other. */
 static void a_false_report_of_a_fork_is_refused(void) {
         _cleanup_close_ int probe = open_probe();
-        for (uint64_t lie = PROBE_SENDS_TWO; lie < PROBE_SENDS_END; lie++) {
+        for (uint64_t lie = PROBE_SENDS_TWO; lie <= PROBE_SENDS_HALF; lie++) {
                 struct both_sockets sockets;
-                struct spawned first;
+                struct spawned agents[2];
                 struct spawn_error e = {"", 0};
                 siginfo_t info;
                 size_t before = count_descriptors();
                 CHECK_INT(both_sockets_init(&sockets), 0);
                 struct spawn_forked forked = {.shared_bytes = lie, .affinity = own_affinity};
-                int r = start_both(probe, &sockets, &forked, &first, &e);
+                int r = start_both(probe, &sockets, &forked, agents, &e);
                 both_sockets_deinit(&sockets);
                 if (r != -EBADMSG)
                         CHECK_FAIL("lie %u: %d", (unsigned) (lie - PROBE_SENDS_TWO), r);
@@ -630,10 +656,7 @@ static void a_child_that_does_not_die_does_not_hold_the_daemon(void) {
                 spawn_abort(&s);
                 SKIP("no process may be traced here");
         }
-        /* reaped at the next start, whatever becomes of that */
-        struct spawn_request q = plain_request(-1);
-        struct spawn_error e = {{0}, 0};
-        CHECK(start(&q, &s, &e) < 0);
+        CHECK(spawn_reap_strays());
         CHECK_INT(still_there(victim), -ECHILD);
 }
 
