@@ -54,17 +54,14 @@ static int read_figures(const struct point_record *p, struct variation *v) {
         return 0;
 }
 
+static void put_not_known(struct json_writer *w, const char *reason) {
+        json_member_null(w, "enough");
+        json_member_string(w, "enough_reason", reason);
+}
+
 /* Of n_comparisons in all, whose errors are bounded together. */
 static void put_enough(struct json_writer *w, const struct variation *v, size_t n_comparisons) {
         json_put_key(w, "enough");
-        if (!v) {
-                json_put_null(w);
-                json_member_string(w, "enough_reason",
-                                   "no experiment of this host has " UTIL_TEXT(
-                                           EARLIER_RUNS_MIN) " done runs of this point that were "
-                                                             "measured in the same way");
-                return;
-        }
         json_object_begin(w);
         json_member_u64(w, "repetitions", compare_runs_for(v->value, DIFFERENCE, false, n_comparisons));
         json_member_u64(w, "comparisons", n_comparisons);
@@ -78,27 +75,41 @@ static void put_enough(struct json_writer *w, const struct variation *v, size_t 
 }
 
 static int put_earlier(struct json_writer *w, struct store *store, const struct submission *sub, const struct point *p,
-                       const char *point_json) {
+                       const char *point_json, struct earlier_budget *budget) {
         struct variation v = {.figure = workload_has_transport(p->workload) ? FIGURE_THROUGHPUT : FIGURE_COST};
         _cleanup_(point_record_deinit) struct point_record earlier = {0};
-        int r = store_earlier_runs(store, point_json, sub->spec->merged_json, EARLIER_RUNS_MIN, &v.experiment_id,
-                                   &earlier);
+        if (budget->rows_left == 0) {
+                static const char spent[] =
+                        "the points before this one have as many earlier runs as one plan reads: plan "
+                        "fewer points at once";
+                put_not_known(w, spent);
+                return split_put_null(w, spent);
+        }
+        int r = store_earlier_runs(store, point_json, sub->spec->merged_json, EARLIER_RUNS_MIN, EARLIER_RUNS_MAX,
+                                   &v.experiment_id, &earlier);
         bool any = r == 0;
         if (any)
                 r = read_figures(&earlier, &v);
         if (r < 0 && r != -ENOENT)
                 return r;
-        put_enough(w, r == 0 ? &v : NULL, sub->points.n_points > 2 ? sub->points.n_points - 1 : 1);
+        earlier_budget_take(budget, earlier.n_runs * EARLIER_ROWS_OF_A_RESULT);
+        if (r == 0)
+                put_enough(w, &v, sub->points.n_points > 2 ? sub->points.n_points - 1 : 1);
+        else
+                put_not_known(w,
+                              "no experiment of this host has " UTIL_TEXT(
+                                      EARLIER_RUNS_MIN) " done runs of this point that were measured in the same way");
         double window = (double) sub->spec->end.duration_ns / (double) NSEC_PER_SEC;
         const struct split_plan plan = {
                 .runs = sub->repetitions,
                 .window_seconds = window,
                 .overhead_seconds = (double) submission_estimate(sub->spec, p) / (double) NSEC_PER_SEC - window,
         };
-        return split_put(w, store, &plan, any ? &earlier : NULL, v.experiment_id);
+        return split_put(w, store, &plan, any ? &earlier : NULL, v.experiment_id, budget);
 }
 
-static int put_point(struct json_writer *w, struct store *store, const struct submission *sub, const struct point *p) {
+static int put_point(struct json_writer *w, struct store *store, const struct submission *sub, const struct point *p,
+                     struct earlier_budget *budget) {
         _cleanup_free_ char *json = point_to_json(p);
         if (!json)
                 return -ENOMEM;
@@ -107,7 +118,7 @@ static int put_point(struct json_writer *w, struct store *store, const struct su
         json_member_raw(w, "point", json);
         json_member_u64(w, "runs", sub->repetitions);
         json_member_double(w, "estimated_seconds", seconds);
-        int r = put_earlier(w, store, sub, p, json);
+        int r = put_earlier(w, store, sub, p, json, budget);
         json_object_end(w);
         return r;
 }
@@ -128,9 +139,10 @@ static int put_plan(struct json_writer *w, struct store *store, const struct sub
         json_member_double(w, "estimated_seconds_at_most", longest);
         json_put_key(w, "points");
         json_array_begin(w);
+        struct earlier_budget budget = {.rows_left = EARLIER_ROWS_MAX};
         int r = 0;
         for (size_t i = 0; r == 0 && i < list->n_points; i++)
-                r = put_point(w, store, sub, &list->points[i]);
+                r = put_point(w, store, sub, &list->points[i], &budget);
         json_array_end(w);
         json_member_raw(w, "skipped", sub->skipped_json);
         json_member_raw(w, "effective_spec", sub->spec->merged_json);

@@ -38,22 +38,28 @@ static int add_run(struct seconds *s, const double *rates, size_t n) {
         return 0;
 }
 
-static int read_seconds(struct store *store, const struct point_record *earlier, struct seconds *s) {
+void earlier_budget_take(struct earlier_budget *b, size_t rows) {
+        b->rows_left -= rows < b->rows_left ? rows : b->rows_left;
+}
+
+static int read_seconds(struct store *store, const struct point_record *earlier, struct earlier_budget *budget,
+                        struct seconds *s) {
         s->lengths = reallocarray(NULL, earlier->n_runs + 1, sizeof(*s->lengths));
         if (!s->lengths)
                 return -ENOMEM;
         int r = 0;
         for (size_t i = 0; r == 0 && i < earlier->n_runs; i++) {
                 _cleanup_free_ double *rates = NULL;
-                size_t n = 0;
-                r = store_run_rates(store, earlier->runs[i].id, &rates, &n);
+                size_t n = 0, rows = 0;
+                r = store_run_rates(store, earlier->runs[i].id, &rates, &n, &rows);
+                earlier_budget_take(budget, rows);
                 if (r == 0 && n >= 2)
                         r = add_run(s, rates, n);
         }
         return r;
 }
 
-static int put_null(struct json_writer *w, const char *reason) {
+int split_put_null(struct json_writer *w, const char *reason) {
         json_member_null(w, "split");
         json_member_string(w, "split_reason", reason);
         return 0;
@@ -76,29 +82,29 @@ static void put_plan(struct json_writer *w, const struct levels *l, const struct
 }
 
 int split_put(struct json_writer *w, struct store *store, const struct split_plan *plan,
-              const struct point_record *earlier, int64_t experiment_id) {
+              const struct point_record *earlier, int64_t experiment_id, struct earlier_budget *budget) {
         if (!(plan->window_seconds > 0))
-                return put_null(w, "the window ends after a number of messages, not after a time");
+                return split_put_null(w, "the window ends after a number of messages, not after a time");
         if (!earlier)
-                return put_null(w, "no earlier runs of this point show how its runs and their seconds scatter");
+                return split_put_null(w, "no earlier runs of this point show how its runs and their seconds scatter");
         _cleanup_(seconds_deinit) struct seconds s = {0};
         struct levels l;
         struct levels_plan best;
-        int r = read_seconds(store, earlier, &s);
+        int r = read_seconds(store, earlier, budget, &s);
         if (r < 0)
                 return r;
         if (s.n_runs < EARLIER_RUNS_MIN || levels_of(s.values, s.lengths, s.n_runs, &l) < 0 || !(l.mean > 0))
-                return put_null(
+                return split_put_null(
                         w, "fewer than " UTIL_TEXT(EARLIER_RUNS_MIN) " of the earlier runs have two whole seconds");
-        const struct levels_budget budget = {
+        const struct levels_budget time = {
                 .seconds = plan->runs * (plan->window_seconds + plan->overhead_seconds),
                 .overhead_seconds = plan->overhead_seconds,
                 .runs_min = EARLIER_RUNS_MIN,
                 .window_max = (uint32_t) s.longest * LONGER_MAX,
         };
-        r = levels_plan(&l, &budget, &best);
+        r = levels_plan(&l, &time, &best);
         if (r == -ERANGE)
-                return put_null(
+                return split_put_null(
                         w, "the time of these runs is too short for " UTIL_TEXT(EARLIER_RUNS_MIN) " runs of a second");
         if (r == 0)
                 put_plan(w, &l, &best, plan, experiment_id);

@@ -195,13 +195,16 @@ void store_points_free(struct point_record *points, size_t n) {
         free(points);
 }
 
-static int read_point_runs(struct db *db, int64_t point_id, bool done_only, struct point_record *p, size_t *bytes) {
+#define ALL_RUNS (-1)
+
+static int read_point_runs(struct db *db, int64_t point_id, bool done_only, int64_t limit, struct point_record *p,
+                           size_t *bytes) {
         size_t size = 0;
         _cleanup_query_ struct db_query q = {0};
         int r = db_select(db, &q,
                           "SELECT state, result, flags, error, COALESCE(block, 0), id FROM runs WHERE point_id = ? "
-                          "AND (state = 'done' OR NOT ?) ORDER BY position",
-                          DB_INT(point_id), DB_INT(done_only));
+                          "AND (state = 'done' OR NOT ?) ORDER BY position LIMIT ?",
+                          DB_INT(point_id), DB_INT(done_only), DB_INT(limit));
         while (r == 0 && (r = db_step(&q)) > 0) {
                 r = store_grow((void **) &p->runs, &size, p->n_runs, sizeof(*p->runs));
                 if (r < 0)
@@ -235,7 +238,7 @@ static int read_points(struct store *s, int64_t experiment_id, uint32_t from_ord
                         break;
                 items[n++] = (struct point_record){.point_json = db_column_text(&q, 1),
                                                    .rate = (uint64_t) db_column_i64(&q, 2)};
-                r = read_point_runs(s->db, db_column_i64(&q, 0), false, &items[n - 1], &bytes);
+                r = read_point_runs(s->db, db_column_i64(&q, 0), false, ALL_RUNS, &items[n - 1], &bytes);
         }
         if (r == 0)
                 r = q.error;
@@ -300,7 +303,7 @@ static int find_earlier(struct db *db, const char *point_json, const char *merge
         return q.error;
 }
 
-int store_earlier_runs(struct store *s, const char *point_json, const char *merged_json, uint32_t least,
+int store_earlier_runs(struct store *s, const char *point_json, const char *merged_json, uint32_t least, uint32_t most,
                        int64_t *ret_experiment, struct point_record *ret) {
         int64_t experiment_id = 0, point_id = 0;
         struct point_record p = {0};
@@ -310,7 +313,7 @@ int store_earlier_runs(struct store *s, const char *point_json, const char *merg
         if (r == 0)
                 r = find_earlier(s->db, point_json, merged_json, least, &experiment_id, &point_id);
         if (r == 0)
-                r = read_point_runs(s->db, point_id, true, &p, &bytes);
+                r = read_point_runs(s->db, point_id, true, most, &p, &bytes);
         if (r < 0) {
                 point_record_deinit(&p);
                 return r;

@@ -148,9 +148,9 @@ int store_samples(struct store *s, int64_t experiment_id, int64_t run_id, int64_
 }
 
 /* A window's last second is short, and a second that a thread lacks is not the run's. */
-int store_run_rates(struct store *s, int64_t run_id, double **ret, size_t *ret_n) {
+int store_run_rates(struct store *s, int64_t run_id, double **ret, size_t *ret_n, size_t *ret_rows) {
         _cleanup_free_ double *rates = NULL;
-        size_t n = 0, size = 0;
+        size_t n = 0, size = 0, rows = 0;
         int64_t most = 0;
         _cleanup_query_ struct db_query q = {0};
         int r = db_select(
@@ -164,6 +164,7 @@ int store_run_rates(struct store *s, int64_t run_id, double **ret, size_t *ret_n
                 if (threads > most)
                         n = 0;
                 most = threads > most ? threads : most;
+                rows += (size_t) threads;
                 r = store_grow((void **) &rates, &size, n, sizeof(*rates));
                 if (r == 0 && threads == most)
                         rates[n++] = db_column_double(&q, 0);
@@ -174,5 +175,6 @@ int store_run_rates(struct store *s, int64_t run_id, double **ret, size_t *ret_n
                 return r;
         *ret = util_steal(&rates);
         *ret_n = n;
+        *ret_rows = rows;
         return 0;
 }

@@ -283,8 +283,9 @@ int store_runs(struct store *s, int64_t experiment_id, uint32_t from_position, u
 int store_samples(struct store *s, int64_t experiment_id, int64_t run_id, int64_t after_change, uint32_t limit,
                   struct sample_record **ret, size_t *ret_n);
 /* The rate in each whole second of a run: messages per second of all its threads, at both ends together. Of a long run
- * or of many threads only the first seconds are read. *ret is malloc()ed; *ret_n 0: it has none, or is gone. */
-int store_run_rates(struct store *s, int64_t run_id, double **ret, size_t *ret_n);
+ * or of many threads only the first seconds are read. *ret is malloc()ed; *ret_n 0: it has none, or is gone; *ret_rows
+ * are the samples that they are made of. */
+int store_run_rates(struct store *s, int64_t run_id, double **ret, size_t *ret_n, size_t *ret_rows);
 void store_experiments_free(struct experiment_record *experiments, size_t n);
 /* Where a page of `limit` experiments ends, without reading their text: the last one's id, 0 when there is none; and
  * whether there are more below it. */
@@ -321,10 +322,10 @@ int store_measured(struct store *s, const char *host, struct experiment_change *
  * that last one ended. */
 int store_environments(struct store *s, int64_t experiment_id, char **ret_first, char **ret_last, int64_t *ret_at);
 void store_points_free(struct point_record *points, size_t n);
-/* The done runs of the same point in the newest experiment that has at least `least` of them and was measured in the
- * same way: window, warm-up, rate, verify, chunk, fresh, stamp, transport_options and tune are those of merged_json.
- * -ENOENT: there is none. */
-int store_earlier_runs(struct store *s, const char *point_json, const char *merged_json, uint32_t least,
+/* The done runs, the first `most` of them, of the same point in the newest experiment that has at least `least` of them
+ * and was measured in the same way: window, warm-up, rate, verify, chunk, fresh, stamp, transport_options and tune are
+ * those of merged_json. -ENOENT: there is none. */
+int store_earlier_runs(struct store *s, const char *point_json, const char *merged_json, uint32_t least, uint32_t most,
                        int64_t *ret_experiment, struct point_record *ret);
 void point_record_deinit(struct point_record *p);
 /* The same with only those members of a result that are compared (figures.h). Points by ordinal, `limit` of

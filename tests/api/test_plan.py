@@ -5,6 +5,7 @@ import statistics
 
 import pytest
 from conftest import SHORT
+from stored import Stored
 
 PLAN = "/experiments?dry_run=true"
 
@@ -181,3 +182,31 @@ def test_of_calls_it_is_their_cost(unix):
     ran = unix.wait_final(unix.post(spec | {"repetitions": 6})["id"])
     assert ran["state"] == "done", ran
     assert plan(unix, spec)["points"][0]["enough"]["figure"] == "cost_ns"
+
+
+ROWS_OF_A_RUN = 4096  # RATES_ROWS_MAX of daemon/store/samples.c
+
+
+def test_it_reads_no_more_earlier_runs_than_a_second_takes(own_daemon):
+    """250 000 rows of samples, and a result counts as 20 of them: those of ten points and a bit."""
+    spec = {"transport": "pipe", "duration_seconds": 0.2, "warmup_seconds": 0}
+    real = own_daemon.unix.wait_final(own_daemon.unix.post(spec)["id"])
+    assert own_daemon.stop() == 0
+    stored = Stored(own_daemon.state / "ipclab.db")
+    wide = stored.widen(real["id"], 12, 6, lambda point, repetition, result: None)
+    stored.db.execute(
+        "WITH RECURSIVE seconds (second) AS (SELECT 0 UNION ALL SELECT second + 1 FROM seconds WHERE second < ?)"
+        " INSERT INTO samples (change, experiment_id, run_id, thread, second, begin_ns, interval_ns, messages, bytes,"
+        " agent) SELECT ? + row_number() OVER (), ?, runs.id, 0, second, second * 1000000000, 1000000000, 1000,"
+        " 4096, 'sender' FROM runs, seconds WHERE runs.experiment_id = ?",
+        (ROWS_OF_A_RUN - 1, stored.next_change(12 * 6 * ROWS_OF_A_RUN), wide, wide),
+    )
+    stored.close()
+    own_daemon.start()
+    spec["repetitions"] = 60
+    points = plan(own_daemon.unix, spec | {"message_size": list(range(1, 13))})["points"]
+    assert [point["split"]["seconds"] for point in points[:11]] == [6 * ROWS_OF_A_RUN] * 11
+    assert points[11]["enough"] is None and points[11]["split"] is None
+    assert "plan fewer points at once" in points[11]["enough_reason"] == points[11]["split_reason"]
+    (last,) = plan(own_daemon.unix, spec | {"message_size": 12})["points"]
+    assert last["enough"]["runs"] == 6 and last["split"]["seconds"] == 6 * ROWS_OF_A_RUN
