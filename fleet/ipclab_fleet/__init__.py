@@ -2,12 +2,14 @@
 """Campaigns over many machines, and the exporter of their stores into PostgreSQL. Python 3.11 and psycopg 3."""
 
 import sys
-from pathlib import Path
+from os import path
 
-# The command line's modules, whose HTTP client is the only one: beside this room, or where they are installed.
-place = Path(__file__).resolve().parents[2]
-sys.path += [str(path) for path in (place / "cli", place / "ipclab/cli") if (path / "ipclab_cli").is_dir()]
-
+# The command line's modules, with the HTTP client: beside this room, or where they are installed. pathlib would take
+# more time than an exporter may that finds a run (daemon.py).
+place = path.dirname(path.dirname(path.dirname(path.realpath(__file__))))
+for modules in (path.join(place, "cli"), path.join(place, "ipclab", "cli")):
+    if path.isdir(path.join(modules, "ipclab_cli")):
+        sys.path.append(modules)
 
 PAGE_ROWS = 10_000  # of a store in one transaction of the base
 

@@ -12,11 +12,15 @@ MIGRATIONS = Path(__file__).resolve().parent.parent / "migrations"
 MIGRATION_LOCK = 0x6970636C  # "ipcl": two programs that migrate at once would both create the first table
 CONNECT_SECONDS = 10
 LOCK_MILLISECONDS = 60_000
+CHECK_MILLISECONDS = 500  # a backend whose exporter was killed, or gave way to a run, keeps its cursor no longer
 
 
 def connect(dsn):
     """dsn: libpq's form or URL; what it lacks comes from libpq's environment variables (PGHOST, PGSERVICE, …)."""
-    options = f"-c lock_timeout={LOCK_MILLISECONDS} -c synchronous_commit=on -c TimeZone=UTC"
+    options = (
+        f"-c lock_timeout={LOCK_MILLISECONDS} -c client_connection_check_interval={CHECK_MILLISECONDS} "
+        "-c synchronous_commit=on -c TimeZone=UTC"
+    )
     try:
         return psycopg.connect(
             dsn, connect_timeout=CONNECT_SECONDS, options=options, application_name="ipclab-fleet", autocommit=True

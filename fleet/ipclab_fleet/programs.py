@@ -2,7 +2,10 @@
 """The commands of ipclab-fleet, and what ipclab-export does once it may."""
 
 import argparse
+import os
 import sys
+import threading
+import time
 from pathlib import Path
 
 import psycopg
@@ -29,6 +32,21 @@ def run(function, *arguments):
 
 # ipclab-export
 
+WATCH_SECONDS = 0.1  # less than an experiment takes from its start to its first window
+
+
+def end_when(may_go_on, report):
+    """In a thread of its own: ends this program in the middle of a page once that is not to go on, wherever it is. The
+    base then has nothing of the page, as after a kill."""
+
+    def watch():
+        while not (reason := may_go_on()):
+            time.sleep(WATCH_SECONDS)
+        report(f"stopped: {reason}; the next export continues at the cursor")
+        os._exit(0)
+
+    threading.Thread(target=watch, daemon=True).start()
+
 
 def export_program(parsed):
     def report(text):
@@ -47,6 +65,8 @@ def export_program(parsed):
             report(f"nothing exported: {reason}")
             return 0
         identity = Identity(parsed.identity, store.uuid)
+        if not parsed.even_while_measuring:
+            end_when(may_go_on, report)
         with base.connect(parsed.database) as connection:
             base.require_version(connection)
             if parsed.adopt:

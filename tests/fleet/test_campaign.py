@@ -13,6 +13,7 @@ import uuid
 from pathlib import Path
 
 import canon
+import psycopg
 import pytest
 from conftest import PATIENCE_SECONDS, PYTHON, SOURCE, export, export_command, fleet
 from ipclab_fleet import campaign, daemon
@@ -140,13 +141,44 @@ def test_nothing_is_exported_while_something_is_measured(dsn, place):
         # and what is not needed for that is not even imported
         poll = [PYTHON, "-X", "importtime", *export_command(dsn, host, *more)[1:]]
         imported = subprocess.run(poll, capture_output=True, text=True, timeout=PATIENCE_SECONDS).stderr
-        assert "ipclab_fleet.daemon" in imported and "psycopg" not in imported and "sqlite3" not in imported
+        assert "ipclab_fleet.daemon" in imported
+        assert not [name for name in ("psycopg", "sqlite3", "http.client", "pathlib") if name in imported]
         assert "experiment: 1" in export(dsn, host, *more, "--even-while-measuring")
         daemon.request(host.socket, "POST", f"/experiments/{experiment}/cancel")
         while daemon.busy(host.socket):
             assert time.monotonic() < deadline, host.experiments()
             time.sleep(0.05)
         assert "run: 1" in export(dsn, host, *more)
+    finally:
+        remove([host])
+
+
+def test_an_export_gives_way_to_an_experiment_in_the_middle_of_a_page(dsn, base, place):
+    (host,) = hosts_of(place, 1)
+    client = host.client()
+    try:
+        client.wait_final(client.post(SPEC)["id"])
+        assert f"run: {RUNS}" in export(dsn, host)
+        cursor = base.execute("SELECT change FROM cursors").fetchone()
+        client.wait_final(client.post(SPEC)["id"])
+        waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        with psycopg.connect(dsn) as holder:  # of the cursor, at which the exporter begins its page
+            holder.execute("SELECT FROM cursors FOR UPDATE")
+            exporter = subprocess.Popen(export_command(dsn, host), stderr=subprocess.PIPE, text=True)
+            while base.execute(waiting).fetchone() == (0,):
+                assert exporter.poll() is None and time.monotonic() < deadline
+                time.sleep(0.05)
+            running = client.post({"transport": "pipe", "duration_seconds": 600})["id"]
+            _, printed = exporter.communicate(timeout=PATIENCE_SECONDS)
+            assert (exporter.returncode, f"stopped: experiment {running} is running" in printed) == (0, True), printed
+            while base.execute(waiting).fetchone() != (0,):  # its backend has noticed
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+        assert base.execute("SELECT change FROM cursors").fetchone() == cursor
+        daemon.request(host.socket, "POST", f"/experiments/{running}/cancel")
+        client.wait_final(running)
+        assert f"run: {RUNS + 1}" in export(dsn, host)
     finally:
         remove([host])
 
