@@ -100,6 +100,8 @@
             "As the kernel numbers them, with (off) for what is disabled. " FACT_OF_EACH_CPU, NULL)                    \
         ROW(TURBO, "turbo", CHOICE, PLAIN, true, NULL, NULL, "on", "off")                                              \
         ROW(CPUIDLE_GOVERNOR, "cpuidle_governor", TEXT, PLAIN, true, NULL, NULL, NULL)                                 \
+        ROW(DEVICE_IRQS, "device_irqs", TEXT, PLAIN, false, NULL,                                                      \
+            "How many device interrupts are routed to each CPU: \"COUNT CPUS; COUNT CPUS\".", NULL)                    \
         ROW(PREEMPTION, "preemption", TEXT, PLAIN, true, NULL, "none, voluntary, lazy, full or rt.", NULL)             \
         ROW(RCU_NOCBS_CPUS, "rcu_nocbs_cpus", TEXT, PLAIN, true, NULL, "Of the kernel's command line; \"\": none.",    \
             NULL)                                                                                                      \

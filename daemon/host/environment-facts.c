@@ -219,6 +219,74 @@ static int take_per_cpu(struct hostfs *h, const struct topology *t, struct envir
         return add_read(h, e, fact->name, error, groups == 1 ? first : text);
 }
 
+/* The CPUs that an interrupt is really sent to; older kernels have only those that it may be sent to. */
+static int read_irq_cpus(struct hostfs *h, const char *irq, int **ret, size_t *ret_n) {
+        int r = hostfs_list(h, ret, ret_n, "/proc/irq/%s/effective_affinity_list", irq);
+        return r == -ENOENT ? hostfs_list(h, ret, ret_n, "/proc/irq/%s/smp_affinity_list", irq) : r;
+}
+
+/* Counts on each CPU of the topology. An interrupt that is gone since its name was listed is none. */
+static int count_irqs(struct hostfs *h, const struct topology *t, unsigned *counts) {
+        char **names = NULL;
+        size_t n = 0;
+        int r = hostfs_names(h, &names, &n, "/proc/irq");
+        for (size_t i = 0; r == 0 && i < n; i++) {
+                _cleanup_free_ int *cpus = NULL;
+                size_t n_cpus = 0;
+                if (names[i][strspn(names[i], "0123456789")] != '\0')
+                        continue;
+                r = read_irq_cpus(h, names[i], &cpus, &n_cpus);
+                for (size_t k = 0; r == 0 && k < n_cpus; k++)
+                        for (size_t cpu = 0; cpu < t->n_cpus; cpu++)
+                                counts[cpu] += t->cpus[cpu].id == cpus[k];
+                r = r == -ENOENT ? 0 : r;
+        }
+        if (names)
+                hostfs_names_free(names, n);
+        return r;
+}
+
+/* "9 0; 10 1-3": CPUs with as many stand together. */
+static int print_counts(const struct topology *t, const unsigned *counts, char **ret) {
+        _cleanup_free_ int *group = calloc(t->n_cpus + 1, sizeof(int));
+        _cleanup_free_ char *text = NULL;
+        char ids[128];
+        size_t length = 0;
+        FILE *out = group ? open_memstream(&text, &length) : NULL;
+        if (!out)
+                return -ENOMEM;
+        for (size_t i = 0; i < t->n_cpus; i++) {
+                size_t n = 0, k = 0;
+                while (k < i && (!t->cpus[k].online || counts[k] != counts[i]))
+                        k++;
+                if (!t->cpus[i].online || k < i)
+                        continue;
+                for (; k < t->n_cpus; k++)
+                        if (t->cpus[k].online && counts[k] == counts[i])
+                                group[n++] = t->cpus[k].id;
+                hostfs_format_list(group, n, ids, sizeof(ids));
+                (void) fprintf(out, "%s%u %s", ftell(out) > 0 ? "; " : "", counts[i], ids);
+        }
+        if (fclose(out) != 0)
+                return -ENOMEM;
+        *ret = util_steal(&text);
+        return 0;
+}
+
+static int take_device_irqs(struct hostfs *h, const struct topology *t, struct environment *e) {
+        _cleanup_free_ unsigned *counts = calloc(t->n_cpus + 1, sizeof(unsigned));
+        if (!counts)
+                return -ENOMEM;
+        int r = count_irqs(h, t, counts);
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0) {
+                add_unread(h, e, FACT_DEVICE_IRQS, r);
+                return 0;
+        }
+        return print_counts(t, counts, &add_fact(e, FACT_DEVICE_IRQS)->text);
+}
+
 /* Intel's switch is 1 when turbo is off, the generic one when it is on. */
 static int take_turbo(struct hostfs *h, struct environment *e) {
         int64_t v = 0;
@@ -457,6 +525,8 @@ int environment_take_facts(struct hostfs *h, bool this_machine, const struct top
                 r = take_machine(this_machine, e);
         if (r == 0)
                 r = take_cpuinfo(h, e);
+        if (r == 0)
+                r = take_device_irqs(h, t, e);
         if (r == 0)
                 r = take_rcu_nocbs(h, e);
         if (r == 0)

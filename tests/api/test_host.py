@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The daemon's reports on itself and the host: presets, transports, topology, environment, health, metrics, page."""
 
+import collections
+import contextlib
 import ctypes
 import errno
 import fcntl
@@ -281,6 +283,32 @@ def test_topology_and_environment_are_objects(client):
     environment = client.get("/environment")  # and openapi.json has each of its members, which the client looks at
     nulls = {name for name, value in environment.items() if value is None}
     assert nulls <= set(environment["reasons"])
+
+
+def cpus_of(text):
+    """0-3,8"""
+    pieces = [piece.split("-") for piece in text.split(",") if piece]
+    return {cpu for ends in pieces for cpu in range(int(ends[0]), int(ends[-1]) + 1)}
+
+
+def irqs_by_cpu():
+    counts = collections.Counter()
+    for folder in Path("/proc/irq").glob("[0-9]*"):
+        with contextlib.suppress(FileNotFoundError):  # gone since
+            counts.update(cpus_of((folder / "effective_affinity_list").read_text().strip()))
+    return counts
+
+
+@pytest.mark.skipif(
+    not list(Path("/proc/irq").glob("[0-9]*/effective_affinity_list")), reason="no interrupt has an effective affinity"
+)
+def test_interrupts_are_counted_where_they_are_routed_to(client):
+    for _ in range(3):  # one may be moved between two readings
+        before, shown, after = irqs_by_cpu(), client.get("/environment")["device_irqs"], irqs_by_cpu()
+        if before == after:
+            break
+    parts = [part.split() for part in shown.split("; ")]
+    assert {cpu: int(count) for count, cpus in parts for cpu in cpus_of(cpus) if int(count)} == after
 
 
 @pytest.fixture

@@ -402,6 +402,27 @@ static void cpu_limits_of_cgroups(void) {
         json_free(root);
 }
 
+/* By where they are sent, or may be sent on an older kernel; default_smp_affinity is of no interrupt. */
+static void interrupts_that_are_routed_to_a_cpu(void) {
+        static const char *const files[][2] = {
+                {"/proc/irq/24/effective_affinity_list", "1\n"}, {"/proc/irq/24/smp_affinity_list", "0-1\n"},
+                {"/proc/irq/25/smp_affinity_list", "0-1\n"},     {"/proc/irq/26/effective_affinity_list", "\n"},
+                {"/proc/irq/default_smp_affinity", "3\n"},
+        };
+        struct json *root = NULL;
+        CHECK_INT(environment_with("busy-lab", files, ELEMENTS(files), &root), 0);
+        CHECK_STRING(string_of(root, "device_irqs"), "1 0; 2 1");
+        json_free(root);
+        CHECK_INT(environment_with("busy-lab", &files[2], 1, &root), 0);
+        CHECK_STRING(string_of(root, "device_irqs"), "1 0-1");
+        json_free(root);
+        static const char *const spoilt[][2] = {{"/proc/irq/24/effective_affinity_list", "x\n"}};
+        CHECK_INT(environment_with("busy-lab", spoilt, 1, &root), 0);
+        CHECK_INT(json_type(json_get(root, "device_irqs")), JSON_NULL);
+        CHECK(strstr(string_of(json_get(root, "reasons"), "device_irqs"), "/proc/irq/24/effective_affinity_list"));
+        json_free(root);
+}
+
 /* Whatever is null has its reason under the same name; numastat stands for a node's six. */
 static void every_null_has_its_reason(void) {
         static const char *const missing[] = {
@@ -684,6 +705,7 @@ int main(void) {
         RUN(facts_are_read_from_their_files);
         RUN(idle_states_of_all_cpus);
         RUN(cpu_limits_of_cgroups);
+        RUN(interrupts_that_are_routed_to_a_cpu);
         RUN(every_null_has_its_reason);
         RUN(mixed_governors_are_listed);
         RUN(what_every_kernel_has_must_be_there);
