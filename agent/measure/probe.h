@@ -18,8 +18,8 @@
 
 #define PROBE_PAGE_BYTES 4096u
 
-/* The duration of a probe whose every wait ends at its limit, on a CPU that others have for most of the time. */
-#define PROBE_LONGEST_NS UINT64_C(10000000000)
+/* More than the duration of a probe whose every wait ends at its limit: its thread has had no CPU. */
+#define PROBE_LONGEST_NS UINT64_C(6000000000)
 
 struct probe_page; /* PROBE_PAGE_BYTES of zeros, shared by the two ends */
 

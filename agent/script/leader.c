@@ -302,8 +302,10 @@ void *leader_main(void *userdata) {
 
         if (run(a, &probes) < 0)
                 give_up(a);
-        probes_deinit(&probes);
         tidy(a);
+        if (probes.given_up) /* a thread without a CPU would not end, either */
+                _exit(EXIT_SUCCESS);
+        probes_deinit(&probes);
         counters_free(a->counters);
         a->kernel_threads = kernel_threads_free(a->kernel_threads);
         a->proof = NULL;

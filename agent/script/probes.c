@@ -62,6 +62,33 @@ static int meet(struct agent *a) {
         return r == 0 ? peer_receive(a, PEER_PROBE, 0, NULL, deadline_ns) : r;
 }
 
+/* What is known of a probe whose thread had no CPU: the worker may still write to p->message. */
+static int send_without_figures(struct probes *p, struct agent *a) {
+        struct message m = {.type = MESSAGE_PROBE,
+                            .probe = {.cpu = p->cpu,
+                                      .work_ns = PROBE_LONGEST_NS,
+                                      .cost_ns = PROBE_LONGEST_NS,
+                                      .offset.absence = PROBE_STARVED}};
+        for (size_t kind = 0; kind < PROBE_KIND_COUNT; kind++)
+                m.probe.series[kind].absence = PROBE_STARVED;
+        p->given_up = true;
+        return agent_send(a, &m);
+}
+
+/* Waits for the worker. Before the window the warm-up needs it, too. 1: it has none of the CPU's time. */
+static int await_probe(const struct probes *p, struct agent *a) {
+        uint64_t patience = p->taken == 0 ? AGENT_RENDEZVOUS_NS : PROBE_LONGEST_NS;
+        int r = agent_wait(a, agent_now_ns() + patience, WAIT_WORKERS);
+        if (r != 0)
+                return r < 0 ? r : 0;
+        if (p->taken > 0)
+                return 1;
+        return failure_set(&a->failure, ETIMEDOUT,
+                           "thread 0 had no CPU for %.0f s: others kept the CPU that it is pinned to, or a limit of "
+                           "CPU time stopped it",
+                           (double) patience / 1e9);
+}
+
 int probes_take(struct probes *p, struct agent *a) {
         if (!a->setup.probes)
                 return 0;
@@ -75,11 +102,11 @@ int probes_take(struct probes *p, struct agent *a) {
         a->probe_order = &p->order;
         a->probe = &p->message.probe;
         workers_probe(a);
-        r = agent_wait(a, agent_now_ns() + PROBE_LONGEST_NS, WAIT_WORKERS);
-        if (r == 0)
-                r = failure_set(&a->failure, ETIMEDOUT, "the probe took longer than %.0f s",
-                                (double) PROBE_LONGEST_NS / 1e9);
+        r = await_probe(p, a);
         a->peer_done = done;
+        if (r != 0)
+                return r < 0 ? r : send_without_figures(p, a);
         p->taken++;
-        return r < 0 ? r : agent_send(a, &p->message);
+        p->cpu = p->message.probe.cpu;
+        return agent_send(a, &p->message);
 }

@@ -4,8 +4,9 @@
 
 /*
  * The calibration probes of a run (agent/measure/probe.h), where the set-up enables them: when both ends are ready for
- * the warm-up, and again after both windows have closed. A fault during a probe is treated as any other. The leader
- * takes them.
+ * the warm-up, and again after both windows have closed. A fault during a probe is treated as any other, but for a
+ * thread that has no CPU: before the window the run cannot begin without it, after the window the run is whole, and the
+ * probe is sent without figures. The leader takes them.
  */
 
 #include "agent/measure/probe.h"
@@ -22,6 +23,8 @@ struct probes {
         struct probe_order order;
         struct message message;
         uint32_t taken;
+        uint32_t cpu;  /* that of the last one */
+        bool given_up; /* the worker is at one, and will not be waited for */
 };
 
 /* Shares a page of memory with the other end. Does nothing where probes are disabled. 0; negative errno with

@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #define STALL_NS (300 * NSEC_PER_MSEC)
@@ -206,6 +207,69 @@ static void test_frozen_thread_in_window(void) {
                         s.messages = counted ? UINT64_C(1) << 40 : 0;
                         check_frozen(&s, victim, 1, victim, "stalled: thread 1 has moved no message for ");
                 }
+}
+
+/* Holds a thread at its first getpid() from now on, which is the probe's after the window, for as long as it lives. */
+struct holder {
+        pid_t tid;
+        int held; /* 1; negative errno */
+};
+
+static int hold_at_getpid(pid_t tid) {
+        struct __ptrace_syscall_info info;
+        int status;
+        if (ptrace(PTRACE_SEIZE, tid, NULL, PTRACE_O_TRACESYSGOOD) < 0 || ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) < 0)
+                return -errno;
+        for (;;) {
+                if (waitpid(tid, &status, __WALL) != tid || !WIFSTOPPED(status))
+                        return -ESRCH;
+                bool call = WSTOPSIG(status) == (SIGTRAP | 0x80);
+                if (call && ptrace(PTRACE_GET_SYSCALL_INFO, tid, sizeof info, &info) > 0 &&
+                    info.op == PTRACE_SYSCALL_INFO_ENTRY && info.entry.nr == SYS_getpid)
+                        return 1;
+                bool signal = !call && status >> 16 == 0;
+                if (ptrace(PTRACE_SYSCALL, tid, NULL, signal ? (long) WSTOPSIG(status) : 0L) < 0)
+                        return -errno;
+        }
+}
+
+static void *hold(void *userdata) {
+        struct holder *h = userdata;
+        h->held = hold_at_getpid(h->tid);
+        if (h->held == 1) /* the tracer alone learns of a traced thread's end */
+                (void) waitid(P_PID, (id_t) h->tid, &(siginfo_t){0}, WEXITED | WNOWAIT | __WALL);
+        return NULL;
+}
+
+/* The window is closed when the thread gets no CPU any more: the run is whole, and its second probe has no figures. */
+static void test_no_cpu_for_the_probe_after_the_window(void) {
+        if (!may_trace())
+                SKIP("no process may be traced here");
+        IN_LANES(LANES, NULL, test_no_cpu_for_the_probe_after_the_window);
+        for (enum end victim = END_FIRST; victim < END_COUNT; victim++) {
+                if (!lanes_my_turn())
+                        continue;
+                struct driver d;
+                struct driver_spec s = fault_spec(TRANSPORT_PIPE, WORKLOAD_STREAM);
+                struct holder h = {0};
+                pthread_t thread;
+                s.probes = true;
+                s.stall_ns = 0; /* each system call is traced */
+                CHECK_INT(driver_open(&d, &s), 0);
+                h.tid = worker_tid(&d.ends[victim], 0);
+                CHECK_INT(pthread_create(&thread, NULL, hold, &h), 0);
+                int r = driver_start(&d);
+                if (r == 0)
+                        r = driver_collect(&d, util_now_ns() + 60 * NSEC_PER_SEC);
+                if (r < 0)
+                        fprintf(stderr, "%d, %s: \"%s\"\n", r, d.trouble, d.ends[victim].error.detail);
+                CHECK_INT(r, 0);
+                CHECK_INT(driver_close(&d), 0);
+                (void) pthread_join(thread, NULL);
+                CHECK_INT(h.held, 1);
+                CHECK_INT(d.ends[victim].status, 0);
+                driver_deinit(&d);
+        }
 }
 
 /* At the window's end a message is waited for as long as it may take. The thread is known, the end at fault is not. In
@@ -475,6 +539,7 @@ int main(void) {
         RUN(test_stopped_peer);
         RUN(test_frozen_thread_in_window);
         RUN(test_frozen_thread_at_the_end);
+        RUN(test_no_cpu_for_the_probe_after_the_window);
         RUN(test_daemon_gone);
         RUN(test_checksum_finds_a_changed_byte);
         RUN(test_checksum_finds_a_lost_byte);
