@@ -27,8 +27,10 @@ from harness import Daemon  # noqa: E402
 FLAGGED_FROM = 0.05  # of a CPU in any second
 FLAGGED_AT_LEAST = 0.95  # of runs with as much
 FLAGGED_AT_MOST = 0.02  # of quiet ones
+RUNS_TO_JUDGE = 20  # of one combination: one that has no flag is still 95 of 100
 POINTS = 0.02  # between the run's figure and the disturber's own
 QUIET = "none"
+WARMUP = 0.5
 TRANSPORTS = ["tcp", "pipe", "unix-stream", "shm-posix"]
 WORKLOADS = {
     "stream": {"workload": "stream"},
@@ -38,8 +40,8 @@ WORKLOADS = {
 ROLES = {"stream": ("sender", "receiver"), "pingpong": ("initiator", "responder")}
 
 
-def run_beside(daemon, target, kind, workload, transport, seconds, cpus):
-    """(the run, what the disturber took in each of its seconds)"""
+def runs_beside(daemon, target, kind, workload, transport, n, seconds, cpus):
+    """n times (the run, what the disturber took in each of its seconds), one run right after the other."""
     fields = WORKLOADS[workload]
     roles = ("server", "client") if transport == "tcp" else ROLES[fields["workload"]]
     placement = {role: {"cpu": cpu} for role, cpu in zip(roles, cpus, strict=True)}
@@ -48,34 +50,37 @@ def run_beside(daemon, target, kind, workload, transport, seconds, cpus):
         "message_size": 4096,
         "placement": placement,
         "duration_seconds": seconds,
-        "warmup_seconds": 0.5,
+        "warmup_seconds": WARMUP,
+        "repetitions": n,
     }
     with tempfile.TemporaryDirectory() as folder:
         disturber = None if kind == QUIET else Disturber(kind, cpus[1], Path(folder, "records"), target)
         try:
             identity = daemon.post(spec)["id"]
-            time.sleep(seconds + 1.5)  # the daemon, which has no other CPU either, gets no requests meanwhile
-            daemon.wait_final(identity, 60 + seconds)
+            time.sleep(n * (seconds + WARMUP))  # the daemon, which has no other CPU either, gets no requests meanwhile
+            daemon.wait_final(identity, 60 + n * seconds)
         finally:
             if disturber:
                 disturber.end()
-        (run,) = daemon.get(f"/experiments/{identity}/runs")["items"]
-    if run["state"] != "done":
-        raise RuntimeError(f"run {run['id']} is {run['state']}: {run['error']}")
-    listed = run["result"]["noise"]["seconds"]
-    return run, [disturber.share(s["begin_ns"], s["interval_ns"]) if disturber else 0 for s in listed]
+        for run in daemon.get(f"/experiments/{identity}/runs?limit=200")["items"]:
+            listed = run["result"]["noise"]["seconds"] if run["state"] == "done" else []
+            yield run, [disturber.share(s["begin_ns"], s["interval_ns"]) if disturber else 0 for s in listed]
 
 
 class Case:
-    """All runs of one disturbance, workload and transport."""
+    """All runs of one disturbance, or of it with one workload and transport."""
 
     def __init__(self, kind):
         self.kind = kind
         self.runs = self.due = self.flagged = 0
+        self.errors = []
         self.shares = []  # in a second: of the run's figure, and of what the disturber used
         self.flags = collections.Counter()
 
     def add(self, run, used, cpu):
+        if run["state"] != "done":
+            self.errors.append(f"run {run['id']} is {run['state']}: {run['error']}")
+            return
         noise = run["result"]["noise"]
         noisy = {flag for flag in run["flags"] if flag.startswith("noisy:")}
         self.runs += 1
@@ -92,6 +97,7 @@ class Case:
         return [seen - used for seen, used in self.shares]
 
     def failures(self):
+        yield from self.errors
         if self.kind == QUIET:
             if self.flagged > FLAGGED_AT_MOST * self.runs:
                 yield f"{self.flagged} of {self.runs} quiet runs are flagged"
@@ -103,6 +109,7 @@ class Case:
 
 
 def show(workload, transport, case):
+    """Flagged of those that had to be, or of all quiet ones; both shares in per cent; how many runs had each flag."""
     base = case.runs if case.kind == QUIET else case.due
     away = ""
     if case.differences:
@@ -140,21 +147,28 @@ def available(kind, cpu):
 
 
 def measure_kind(kind, workloads, transports, arguments, cpus):
-    """What is wrong with it, a line for each."""
+    """What is wrong with it, a line for each. The limits hold for a kind as a whole: a few runs of each combination
+    decide nothing."""
+    n = arguments.quiet_runs if kind == QUIET else arguments.runs
+    every = Case(kind)
     with daemon_for(kind) as (daemon, target):
         for workload, transport in itertools.product(workloads, transports):
             case = Case(kind)
-            for _ in range(arguments.runs):
-                run, used = run_beside(daemon, target, kind, workload, transport, arguments.seconds, cpus)
+            for run, used in runs_beside(daemon, target, kind, workload, transport, n, arguments.seconds, cpus):
                 case.add(run, used, cpus[1])
+                every.add(run, used, cpus[1])
             show(workload, transport, case)
-            yield from (f"{kind}, {workload}, {transport}: {words}" for words in case.failures())
+            if n >= RUNS_TO_JUDGE:
+                yield from (f"{kind}, {workload}, {transport}: {words}" for words in case.failures())
+    show("all", "", every)
+    yield from (f"{kind}: {words}" for words in every.failures())
 
 
 def main():
     cells = {"beside": [QUIET, *KINDS], "workloads": list(WORKLOADS), "transports": TRANSPORTS}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=100, help="of each case, and of quiet ones")
+    parser.add_argument("--runs", type=int, default=100, help="beside each disturbance, of each combination")
+    parser.add_argument("--quiet-runs", type=int, default=100, help="of each combination")
     parser.add_argument("--seconds", type=float, default=3)
     for name, values in cells.items():
         parser.add_argument(f"--{name}", default=",".join(values))
