@@ -220,10 +220,12 @@ static int respond_markdown(struct response *p, const struct findings_record *re
         const struct findings *f = record->findings;
         _cleanup_(text_deinit) struct text t = {0};
         text_printf(&t, "# Findings of experiment %" PRId64 "\n\n", record->experiment_id);
-        text_printf(&t,
-                    "%zu comparisons; over all of them together the probability of a single false difference is at "
-                    "most 5 %%. Intervals in brackets.\n",
-                    f->n_tests);
+        text_printf(
+                &t,
+                "%zu comparisons; over all of them together the probability of a single false difference is at "
+                "most 5 %%. In brackets are intervals of at least 95 %%, of a knee of at least 90 %%; the JSON has the "
+                "level of each.\n",
+                f->n_tests);
         for (size_t i = 0; i < f->n; i++)
                 if (f->items[i].confidence == CONFIDENCE_REDUCED) {
                         text_puts(&t,

@@ -83,7 +83,8 @@ static void draw_overlap(struct answer *a, enum axis_name axis, enum judged judg
                 if (doubt->visible < 1)
                         draft_write(&d, "; a difference of %s would have been seen", share);
                 else
-                        draft_write(&d, "; only one of more than %.0f times would have been seen", doubt->visible + 1);
+                        draft_write(&d, "; only a difference of more than a factor of %.0f would have been seen",
+                                    doubt->visible + 1);
                 draft_figure(&d, "visible_difference", NULL, "ratio", doubt->visible);
         } else {
                 draft_write(&d, ", or have too few runs for the %zu comparisons of this answer", a->n_tests);
@@ -125,7 +126,8 @@ static void draw_crossing(struct answer *a, enum axis_name axis, enum judged jud
         draft_write_subject(&d, AXIS_BIT(axis) | AXIS_BIT(AXIS_MESSAGE_SIZE), " of ");
         draft_write(&d, ". Their medians change places, ");
         write_crossings(&d, x);
-        draft_write(&d, ", but below that size, above it, or both, no difference is more than the scatter of the runs");
+        draft_write(&d,
+                    ", but on one side of that size, or on both, no difference is more than the scatter of the runs");
         if (doubt->runs_needed > 0) {
                 write_runs_needed(&d, doubt->runs_first, doubt->runs_needed);
                 draft_figure(&d, "runs_needed", NULL, "runs", doubt->runs_needed);
@@ -228,19 +230,24 @@ static void draw_kneeless(struct answer *a) {
                 return;
         draft_begin(&d, a, FINDING_UNDECIDED, AXIS_MESSAGE_SIZE, k->rows, k->n);
         d.f.reason = "fit";
-        draft_write(&d, "At which size half of the time is for the bytes cannot be said of %zu series of sizes",
+        draft_write(&d,
+                    "The knee, the size at which half of a message's time is for its bytes, cannot be said of %zu "
+                    "series of sizes",
                     k->n_off + k->n_outside);
         if (k->n_off > 0) {
                 phrase_share(k->residual, worst);
-                draft_write(&d, ". Of %zu the fitted time per message is off by %s at worst; more sizes would show why",
+                draft_write(&d,
+                            ". In %zu of them no straight lines fit the time per message, which are off by up to %s: "
+                            "more sizes would show why, or longer runs on a quieter machine",
                             k->n_off, worst);
                 draft_figure(&d, "residual", NULL, "ratio", k->residual);
         }
         if (k->n_outside > 0)
-                draft_write(&d,
-                            ". Of %zu that size is not among those that ran, or has no interval; smaller and larger "
-                            "sizes, or more runs, would decide",
-                            k->n_outside);
+                draft_write(
+                        &d,
+                        ". In %zu of them it is not between the sizes that ran, or has no interval: smaller and larger "
+                        "sizes, or more runs, would decide",
+                        k->n_outside);
         draft_write(&d, ".");
         draft_end(&d);
 }

@@ -16,9 +16,10 @@
 #define FIT_RESIDUAL_MOST 0.2 /* of a law that is reported */
 
 struct scaling {
-        const uint32_t *rows; /* ascend by threads */
-        size_t n, peak;       /* the peak's place among the rows */
-        bool rises, falls;    /* that it is above the first, and above the last, is certain */
+        const uint32_t *rows;         /* ascend by threads */
+        size_t n, peak;               /* the peak's place among the rows */
+        bool rises, falls;            /* that it is above the first, and above the last, is certain */
+        struct comparison rise, fall; /* the peak over the first, the last over the peak */
 };
 
 static uint32_t threads_of(const struct answer *a, uint32_t row) {
@@ -67,6 +68,14 @@ static void write_at(struct draft *d, const char *joint, uint32_t row) {
         draft_write(d, "%s%s with %u", joint, value, threads_of(d->a, row));
 }
 
+/* " (2.1 times [1.9, 2.4])": the estimate of the comparison, which need not be the quotient of the medians. */
+static void write_times(struct draft *d, const struct comparison *c) {
+        draft_write(d, " (%.3g times", c->ratio);
+        if (c->has_interval)
+                draft_write(d, " [%.3g, %.3g]", c->low, c->high);
+        draft_write(d, ")");
+}
+
 static void draw_scaling(struct answer *a, const struct scaling *s) {
         uint32_t first = s->rows[0], peak = s->rows[s->peak], last = s->rows[s->n - 1];
         struct draft d;
@@ -76,15 +85,15 @@ static void draw_scaling(struct answer *a, const struct scaling *s) {
         if (s->rises) {
                 write_at(&d, "rises from ", first);
                 write_at(&d, threads_of(a, first) == 1 ? " thread to " : " threads to ", peak);
-                draft_write(&d, " threads (%.2g times)",
-                            answer_statistic(a, peak, FIGURE_THROUGHPUT).median /
-                                    answer_statistic(a, first, FIGURE_THROUGHPUT).median);
+                draft_write(&d, " threads");
+                write_times(&d, &s->rise);
         }
         if (s->falls) {
                 write_at(&d, s->rises ? " and falls to " : "falls to ", last);
                 if (!s->rises)
                         write_at(&d, " threads from ", peak);
                 draft_write(&d, s->rises || threads_of(a, peak) > 1 ? " threads" : " thread");
+                write_times(&d, &s->fall);
         }
         draft_write(&d, s->falls ? "." : "; no fall behind it was found.");
         for (size_t i = 0; i < s->n; i++) {
@@ -93,6 +102,10 @@ static void draw_scaling(struct answer *a, const struct scaling *s) {
                 draft_statistic(&d, FIGURE_THROUGHPUT, s->rows[i], label);
         }
         draft_figure(&d, "peak", NULL, "threads", threads_of(a, peak));
+        if (s->rises)
+                draft_ratio(&d, "ratio", "the peak over the fewest", &s->rise);
+        if (s->falls)
+                draft_ratio(&d, "ratio", "the most over the peak", &s->fall);
         add_law(&d, s);
         draft_end(&d);
 }
@@ -111,12 +124,13 @@ static void scaling_group(struct answer *a, enum axis_name axis, const uint32_t 
                         s.peak = i;
                 }
         }
-        const size_t ends[] = {0, n - 1};
-        for (size_t i = 0; i < ELEMENTS(ends); i++) {
+        for (size_t i = 0; i < 2; i++) {
                 struct comparison c;
-                if (ends[i] == s.peak || !answer_compare(a, rows[ends[i]], rows[s.peak], JUDGED_THROUGHPUT, &c))
+                uint32_t before = rows[i == 0 ? 0 : s.peak], after = rows[i == 0 ? s.peak : n - 1];
+                if (before == after || !answer_compare(a, before, after, JUDGED_THROUGHPUT, &c))
                         continue;
-                *(i == 0 ? &s.rises : &s.falls) = is_better(&c);
+                *(i == 0 ? &s.rise : &s.fall) = c;
+                *(i == 0 ? &s.rises : &s.falls) = i == 0 ? is_better(&c) : is_worse(&c);
                 decided |= c.verdict != COMPARE_UNDECIDED;
                 if (c.verdict == COMPARE_UNDECIDED)
                         doubtful = c;

@@ -60,7 +60,8 @@ void phrase_share(double share, char ret[static PHRASE_MAX]) {
 }
 
 void phrase_axis_name(enum axis_name axis, char ret[static PHRASE_MAX]) {
-        (void) snprintf(ret, PHRASE_MAX, "%s", axes[axis].value.name);
+        bool counted = axis == AXIS_THREADS || axis == AXIS_FIELDS || axis == AXIS_PROCESSES;
+        (void) snprintf(ret, PHRASE_MAX, "%s%s", counted ? "number of " : "", axes[axis].value.name);
         for (char *c = ret; (c = strchr(c, '_'));)
                 *c = ' ';
 }

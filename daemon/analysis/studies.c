@@ -34,7 +34,8 @@ struct question {
         const char *unit;
         double published; /* 0: no figure */
         const char *published_words;
-        enum finding_kind finding; /* STUDY_FINDING: of this kind, along this axis */
+        enum finding_kind finding; /* STUDY_FINDING: of this kind, along this axis, and, where `of` and `over` select
+                                      anything, with a row of each */
         enum axis_name axis;
 };
 
@@ -100,11 +101,15 @@ struct question {
                         {BIT(AXIS_TRANSPORT), {.transport = transport_of}},                                            \
                         .figure = FIGURE_BOTH_WAYS, .factor = 8, .divisor = 1e9, .unit = "Gbit/s", .published = gbit   \
         }
-#define FINDS(study_of, words_of, kind_of, axis_of, published_of)                                                      \
+#define FINDS(study_of, words_of, kind_of, axis_of, published_of, ...)                                                 \
         {                                                                                                              \
                 .study = study_of, .words = words_of, .kind = STUDY_FINDING, .finding = kind_of, .axis = axis_of,      \
-                .published_words = published_of                                                                        \
+                .published_words = published_of, __VA_ARGS__                                                           \
         }
+#define OVERTAKES(mode, words)                                                                                         \
+        FINDS("tcp-copy-modes", "Where does " words " overtake two-copy?", FINDING_CROSSOVER, AXIS_COPY_MODE, NULL,    \
+              .of = {BIT(AXIS_COPY_MODE), {.copy_mode = mode}},                                                        \
+              .over = {BIT(AXIS_COPY_MODE), {.copy_mode = COPY_TWO}})
 
 static const struct question questions[] = {
         BLOCK(64, 250.91),
@@ -140,7 +145,7 @@ static const struct question questions[] = {
         OPERATIONS(SAME_NODE, "both ends on one node", 4096, "4096 bytes", 684026),
         OPERATIONS(DEFAULT, "placed by the kernel, which balances", 4096, "4096 bytes", 685598),
         FINDS("fifo-numa", "What does the other node cost?", FINDING_COST, AXIS_PLACEMENT,
-              "6 % at 1 byte, 35 % at 1024, 45 % at 4096"),
+              "6 % at 1 byte, 35 % at 1024, 45 % at 4096", .of = {PLACED(CROSS_NODE)}, .over = {PLACED(SAME_NODE)}),
 
         CALL(GETPID, "the system call getpid", .published_words = "not measured: its figure is the cached value"),
         CALL(GETPID_LIBC, "getpid() of the C library", .published = 2.68, .published_words = "cached by its C library"),
@@ -158,7 +163,8 @@ static const struct question questions[] = {
         MODE_COLLAPSE(COPY_TWO, "two-copy", 66),
         MODE_COLLAPSE(COPY_ONE, "one-copy", 47),
         MODE_COLLAPSE(COPY_ZERO, "zero-copy", 38),
-        FINDS("tcp-copy-modes", "Where does one copy mode overtake another?", FINDING_CROSSOVER, AXIS_COPY_MODE, NULL),
+        OVERTAKES(COPY_ONE, "one-copy"),
+        OVERTAKES(COPY_ZERO, "zero-copy"),
         FINDS("tcp-copy-modes", "Where does throughput collapse?", FINDING_SCALING, AXIS_THREADS,
               "at 1 MiB and 8 threads"),
 
@@ -290,13 +296,30 @@ static int answer_ratio(const struct question *q, const struct findings_input *i
         return r;
 }
 
+/* Whether one of these rows has what the selection selects; rows NULL: all of them that have runs. */
+static bool has_selected(const struct findings_input *in, const struct selection *s, const uint32_t *rows, size_t n) {
+        for (size_t i = 0; i < (rows ? n : in->n_rows); i++) {
+                const struct findings_row *row = &in->rows[rows ? rows[i] : i];
+                if ((rows || row->n_runs > 0) && selects(s, &row->point))
+                        return true;
+        }
+        return false;
+}
+
+/* Of a question that names no two values, any finding is. */
+static bool is_about(const struct question *q, const struct findings_input *in, const struct finding *f) {
+        return (q->of.bits == 0 || has_selected(in, &q->of, f->rows, f->n_rows)) &&
+               (q->over.bits == 0 || has_selected(in, &q->over, f->rows, f->n_rows));
+}
+
 /* The sentences one after the other. */
-static int answer_finding(const struct question *q, const struct findings *f, struct study_answer *a) {
+static int answer_finding(const struct question *q, const struct findings_input *in, const struct findings *f,
+                          struct study_answer *a) {
         size_t length = 0;
         int r = 0;
         for (size_t i = 0; r == 0 && i < f->n; i++) {
                 const struct finding *one = &f->items[i];
-                if (one->kind != q->finding || one->axis != q->axis)
+                if (one->kind != q->finding || one->axis != q->axis || !is_about(q, in, one))
                         continue;
                 size_t more = strlen(one->sentence);
                 char *sentence = realloc(a->sentence, length + more + 2);
@@ -310,10 +333,12 @@ static int answer_finding(const struct question *q, const struct findings *f, st
         return r;
 }
 
-/* Whether two rows with runs differ in this axis: without them there is nothing to conclude from. */
-static bool has_two_values(const struct findings_input *in, enum axis_name axis) {
-        const struct axis *a = &axes[axis];
+/* Whether two rows with runs differ in the question's axis: without them there is nothing to conclude from. */
+static bool has_two_values(const struct question *q, const struct findings_input *in) {
+        const struct axis *a = &axes[q->axis];
         const struct point *first = NULL;
+        if (q->of.bits)
+                return has_selected(in, &q->of, NULL, 0) && has_selected(in, &q->over, NULL, 0);
         for (size_t i = 0; i < in->n_rows; i++) {
                 const struct point *p = &in->rows[i].point;
                 if (in->rows[i].n_runs == 0 || !axis_applies(a, p))
@@ -325,6 +350,16 @@ static bool has_two_values(const struct findings_input *in, enum axis_name axis)
         return false;
 }
 
+/* Whether the rows are there, though none of their runs may be done yet. */
+static bool is_planned(const struct question *q, const struct findings_input *in) {
+        bool of = false, over = q->kind != STUDY_RATIO;
+        for (size_t i = 0; i < in->n_rows; i++) {
+                of = of || selects(&q->of, &in->rows[i].point);
+                over = over || selects(&q->over, &in->rows[i].point);
+        }
+        return of && over;
+}
+
 static int answer(const struct question *q, const struct findings_input *in, const struct findings *f,
                   struct study_answer *a) {
         *a = (struct study_answer){.question = q->words,
@@ -333,14 +368,16 @@ static int answer(const struct question *q, const struct findings_input *in, con
                                    .has_published = q->published > 0,
                                    .published = q->published,
                                    .published_words = q->published_words};
-        int r = q->kind == STUDY_FINDING ? answer_finding(q, f, a)
+        int r = q->kind == STUDY_FINDING ? answer_finding(q, in, f, a)
                 : q->kind == STUDY_RATIO ? answer_ratio(q, in, a)
                                          : answer_figure(q, in, a);
         if (a->sentence || a->has_figure)
                 return r;
-        if (q->kind != STUDY_FINDING)
-                a->reason = "the experiment has no such row with a run that is done: see its skipped points";
-        else if (has_two_values(in, q->axis))
+        if (q->kind != STUDY_FINDING && is_planned(q, in))
+                a->reason = "no run of such a row is done";
+        else if (q->kind != STUDY_FINDING)
+                a->reason = "the experiment has no such row: see its skipped points";
+        else if (has_two_values(q, in))
                 a->reason = "the runs do not let one conclude it: see the findings that are undecided";
         else
                 a->reason = "the experiment has no two rows that differ in it and have runs that are done: see its "
