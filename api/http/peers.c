@@ -32,7 +32,7 @@ static const struct {
         const char *name, *code;
 } shares[PEER_SHARES] = {
         [PEER_CONNECTIONS] = {"connections", "unavailable"},
-        [PEER_DEAR] = {"dear requests", "too-many-requests"},
+        [PEER_DEAR] = {"expensive requests", "too-many-requests"},
         [PEER_STREAMS] = {"event streams", "too-many-subscribers"},
         [PEER_BODY_BYTES] = {"answer bytes", "unavailable"},
         [PEER_HELD_BYTES] = {"held answer bytes", "unavailable"},

@@ -43,7 +43,7 @@ struct peer;
 struct request {
         enum method method;
         struct peer *peer; /* the client, referenced by its connection; NULL: there is none */
-        bool dear;         /* it has one of the peer's shares of dear requests */
+        bool dear;         /* it has one of the peer's shares of expensive requests */
         bool slow;         /* its handler may run for long, by its route's row */
         bool local;        /* received over the unix socket */
         bool http_1_0;     /* or older */

@@ -17,7 +17,7 @@ from conftest import SHORT
 PIPELINED = 150
 CROWD = 140
 STALLED_SECONDS = 10  # RELAY_STALLED_NS of api/http/relay.h
-OF_ONE_ADDRESS = {"connections": 128, "dear requests": 16, "event streams": 32}
+OF_ONE_ADDRESS = {"connections": 128, "expensive requests": 16, "event streams": 32}
 
 
 @dataclass
@@ -158,7 +158,7 @@ def test_dear_requests_leave_room_for_others(own_daemon, neighbour):
     for client in (own_daemon.unix, own_daemon.stranger, neighbour):  # thousands of rows take long to validate
         client.openapi = {}
     with contextlib.ExitStack() as stack:
-        for _ in range(OF_ONE_ADDRESS["dear requests"]):
+        for _ in range(OF_ONE_ADDRESS["expensive requests"]):
             stack.enter_context(unread(own_daemon, target))
         refused = []
 
@@ -170,7 +170,7 @@ def test_dear_requests_leave_room_for_others(own_daemon, neighbour):
 
         wait_for(is_refused, "nothing is refused")
         assert b'"urn:ipclab:problem:too-many-requests"' in refused[0]
-        assert b'"dear requests of one address","value":16' in refused[0] and b"\r\nRetry-After: " in refused[0]
+        assert b'"expensive requests of one address","value":16' in refused[0] and b"\r\nRetry-After: " in refused[0]
         assert len(neighbour.get(target)["items"]) == 4096
         assert len(own_daemon.unix.get(target)["items"]) == 4096
         assert own_daemon.stranger.get("/health")["status"] == "ok"  # what is cheap is served to the same address, too

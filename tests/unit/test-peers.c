@@ -42,11 +42,11 @@ static void test_each_level_has_its_share(void) {
         struct peer *other = peers_get(p, "33", "127.0.0.1"), *nobody = peers_get(p, "", "127.0.0.1");
         CHECK(first && second && other && nobody && first != other && first != nobody);
         CHECK(takes(first, PEER_DEAR, 1) && takes(first, PEER_DEAR, 1));
-        check_refused(first, PEER_DEAR, "dear requests of one address", "2");
+        check_refused(first, PEER_DEAR, "expensive requests of one address", "2");
         CHECK(takes(second, PEER_DEAR, 1));
-        check_refused(second, PEER_DEAR, "dear requests of one user", "3");
+        check_refused(second, PEER_DEAR, "expensive requests of one user", "3");
         CHECK(takes(other, PEER_DEAR, 1)); /* from the same address */
-        check_refused(nobody, PEER_DEAR, "dear requests of all clients", "4");
+        check_refused(nobody, PEER_DEAR, "expensive requests of all clients", "4");
         CHECK_UINT(peers_used(p, PEER_DEAR), 4);
         peer_give(first, PEER_DEAR, 1);
         CHECK(takes(nobody, PEER_DEAR, 1));
