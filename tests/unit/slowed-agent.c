@@ -2,8 +2,8 @@
 
 /*
  * An ipclab-agent that is 5 % slower in the second instance of a point: after each read(2) and write(2) of a message
- * its thread spins for a twentieth of the CPU time that it has used since it had left the call before. Its part of a
- * message takes 5 % longer then, and its waits do not. Both instances read the clock at both ends of a call, so that
+ * its thread spins for a twentieth of the CPU time that it has used since it last did so, and both of its ends do. Its
+ * part of a message takes 5 % longer then, and its waits do not. Both instances read the clock once a call, so that
  * they differ by nothing else.
  *
  * The link makes it: the loops of descriptors call syscall(2), and message_receive() takes the set-up, which has the
@@ -41,7 +41,7 @@ int __wrap_message_receive(int fd, struct message *ret, uint64_t deadline_ns, ch
 }
 
 long __wrap_syscall(long number, ...) {
-        static _Thread_local uint64_t left_ns;
+        static _Thread_local uint64_t left_ns;   /* the CPU time at the end of the last turn */
         static _Thread_local int64_t pending_ns; /* to spin; below 0 what the last turn spun too long */
         long a[6];
         va_list arguments;
@@ -55,11 +55,11 @@ long __wrap_syscall(long number, ...) {
         uint64_t now_ns = util_thread_cpu_ns();
         if (slowed && left_ns)
                 pending_ns += (int64_t) (now_ns - left_ns) / SLOWED_BY;
-        left_ns = util_thread_cpu_ns();
         while (pending_ns > 0) {
                 uint64_t turn_ns = util_thread_cpu_ns();
-                pending_ns -= (int64_t) (turn_ns - left_ns);
-                left_ns = turn_ns;
+                pending_ns -= (int64_t) (turn_ns - now_ns);
+                now_ns = turn_ns;
         }
+        left_ns = now_ns;
         return r;
 }
