@@ -37,6 +37,7 @@ struct question {
         enum finding_kind finding; /* STUDY_FINDING: of this kind, along this axis, and, where `of` and `over` select
                                       anything, with a row of each */
         enum axis_name axis;
+        const char *elsewhere; /* what answers it, where runs do not; else NULL */
 };
 
 #define BIT(axis) (UINT32_C(1) << (axis))
@@ -175,6 +176,15 @@ static const struct question questions[] = {
         MEDIUM(TRANSPORT_FIFO, "a named pipe", 1.35, 24.9),
         MEDIUM(TRANSPORT_MSGQ_SYSV, "a message queue", 1.19, 29.8),
         FINDS("ipc-4mib", "Which medium is fastest?", FINDING_RANKING, AXIS_TRANSPORT, "the message queue, in pieces"),
+        {.study = "ipc-4mib",
+         .words = "How much does each medium hold at once, and which setting limits it?",
+         .kind = STUDY_FINDING,
+         .axis = AXIS_TRANSPORT,
+         .finding = FINDING_KINDS,
+         .published_words = "limited by shmmax, pipe-max-size, msgmax and msgmnb, the file system, the address space",
+         .elsewhere =
+                 "no run measures it: GET /transports has each medium's largest transfer on this host, the setting "
+                 "that limits it, and how to raise it"},
 };
 
 static bool selects(const struct selection *s, const struct point *p) {
@@ -373,7 +383,9 @@ static int answer(const struct question *q, const struct findings_input *in, con
                                          : answer_figure(q, in, a);
         if (a->sentence || a->has_figure)
                 return r;
-        if (q->kind != STUDY_FINDING && is_planned(q, in))
+        if (q->elsewhere)
+                a->reason = q->elsewhere;
+        else if (q->kind != STUDY_FINDING && is_planned(q, in))
                 a->reason = "no run of such a row is done";
         else if (q->kind != STUDY_FINDING)
                 a->reason = "the experiment has no such row: see its skipped points";

@@ -647,7 +647,7 @@ static void test_studies(void) {
                      {"fifo-numa", 10, 9},
                      {"syscall-and-switch", 8, 2},
                      {"tcp-copy-modes", 9, 6},
-                     {"ipc-4mib", 13, 12}};
+                     {"ipc-4mib", 14, 12}};
         struct random random;
         random_init(&random, 11);
         for (size_t t = 0; t < sizeof(table) / sizeof(table[0]); t++) {
