@@ -6,6 +6,7 @@ import json
 import re
 
 import pytest
+from selenium.webdriver.common.keys import Keys
 from test_dashboard import choose, open_experiment
 
 PER_ROLE = {"sender": {"cpu": 0}, "receiver": {"node": 0, "memory": {"policy": "bind", "nodes": [0]}}}
@@ -94,6 +95,82 @@ def test_every_word_of_the_schema_is_offered(form, daemon):
     for field, name in (("workload", "workload"), ("call", "call"), ("placement", "placement_word")):
         offered = [box.get_attribute("value") for box in form.all(f"input[name={field}]")]
         assert offered == words[name]["enum"]
+
+
+def leaves(schema, path, whole):
+    """The members of a spec's field, those of an object singly."""
+    if not schema.get("properties"):
+        return {".".join(path)}
+    return set().union(*(leaves(one, [*path, name], whole) for name, one in schema["properties"].items()))
+
+
+def test_every_field_of_the_schema_has_a_control_or_can_be_added(form, daemon):
+    schema = daemon.get("/openapi.json")["components"]["schemas"]["ExperimentSpec"]
+    shown = set(form.run("return [...document.querySelectorAll('[id^=field-]')].map((one) => one.id.split('-')[1])"))
+    shown |= {"duration_seconds", "messages", "bytes"} if "end" in shown else set()
+    wanted = set().union(
+        *(leaves(one, [name], schema) for name, one in schema["properties"].items() if name not in shown)
+    )
+    offered = form.run("return [...document.querySelectorAll('#further option')].map((one) => one.value)")
+    assert len(offered) == len(set(offered)) and set(offered) - {""} == wanted
+    assert {"rate", "until.relative_ci", "search.rate.latency_p99_below_us", "require.build.commit"} < wanted
+
+
+def add(page, path, value, key=None):
+    """Chooses a further field and gives it a value; by that key, or by the button."""
+    choose_further(page, path)
+    control = page.find("#further-value")
+    if control.tag_name == "select":
+        control.find_element("css selector", f"option[value='{value}']").click()
+    else:
+        control.clear()
+        control.send_keys(value)
+    if key:
+        control.send_keys(key)
+    else:
+        page.run("arguments[0].click()", page.find("#further-add"))  # the form's foot may lie over it
+
+
+def choose_further(page, path):
+    page.run(
+        """const s = document.getElementById('further'); s.value = arguments[0];
+        s.dispatchEvent(new Event('change', { bubbles: true }))""",
+        path,
+    )
+
+
+def test_further_fields_become_parts_of_the_spec(form, daemon):
+    enter(form, {"preset": "quick", "transport_options": {"huge_pages": True}})
+    add(form, "rate", "0")
+    assert form.text("#further-error") == "0 is not above 0, up to 1\u202f000\u202f000\u202f000."
+    add(form, "rate", "2e3", Keys.ENTER)
+    assert form.focused().get_attribute("id") == "further"
+    choose_further(form, "transport_options.pipe_size")
+    assert re.search(r"Limit here, pipe, fifo: fs\.pipe-max-size \S+", form.text("#further-hint"))
+    add(form, "transport_options.pipe_size", "65536")
+    add(form, "direction", "down, up")
+    add(form, "search.rate.latency_p99_below_us", "50.5")
+    choose_further(form, "require.transparent_hugepage")
+    assert f"Here: {daemon.get('/environment')['transparent_hugepage']}." in form.text("#further-hint")
+    add(form, "require.smt", "false")
+    assert "search: rate.latency_p99_below_us 50.5" in chips(form)
+    assert submitted(form) == {
+        "preset": "quick",
+        "transport_options": {"huge_pages": True, "pipe_size": 65536},
+        "rate": 2000,
+        "direction": ["down", "up"],
+        "search": {"rate": {"latency_p99_below_us": 50.5}},
+        "require": {"smt": False},
+    }
+
+
+def test_the_largest_message_of_what_is_chosen_stands_beside_its_size(form, daemon):
+    choose(form, "transport", "pipe", "msgq-posix")
+    limits = {one["name"]: one["capacity"]["limit"]["name"] for one in daemon.get("/transports")["items"]}
+    assert re.search(
+        rf"Largest here: pipe 1 GiB, msgq-posix [\d.]+ [KM]iB \({limits['msgq-posix']}\)\.",
+        form.text("#field-message_size-hint"),
+    )
 
 
 def test_an_untouched_preset_is_posted_by_its_name_alone(form, daemon):
@@ -239,7 +316,7 @@ def test_an_error_is_in_sight(form, height):
     form.run(RECORD)
     form.find("form.panel .primary").click()
     notice = form.find("form.panel [role=alert].notice")
-    form.wait(lambda: notice.text == "recorded", "the refusal")
+    form.wait(lambda: notice.text == "Recorded.", "the refusal")
     assert form.run(in_sight, notice)
     show_json(form)
     form.fill("#spec-json", "[")

@@ -7,8 +7,9 @@ import { asList, parseCounts, parseSizes } from './spec.js';
 
 /* The frame around a control: label, hint, and the place where an error appears. */
 class Field {
-    constructor(name, { label, hint, group = false, span = false }) {
-        this.name = name;
+    constructor(name, options) {
+        const { label, hint, group = false, span = false } = options;
+        Object.assign(this, { name, options });
         this.id = `field-${name}`;
         this.error = h('p', { class: 'field-error', id: `${this.id}-error`, role: 'alert' });
         this.hint = h('p', { class: 'hint', id: `${this.id}-hint`, text: hint ?? '' });
@@ -26,6 +27,11 @@ class Field {
     place(...controls) {
         this.element.append(...controls, this.error, ...(this.hint.textContent ? [this.hint] : []));
         return this;
+    }
+
+    /** What this machine allows, behind the hint. */
+    note(words) {
+        setText(this.hint, [this.options.hint, words].filter(Boolean).join(' '));
     }
 
     fail(message) {

@@ -5,12 +5,13 @@
 import { Problem, submission } from './api.js';
 import { Chips } from './fields.js';
 import { $, fill, h, setText } from './dom.js';
-import { fieldTitle, fieldValue, plural } from './format.js';
+import { fieldTitle, fieldValue, plural, size } from './format.js';
+import { Further, furtherFields, withMember } from './further.js';
 import { once } from './host.js';
-import { makeFields, pairsOf } from './offer.js';
+import { GROUPS, makeFields, pairsOf } from './offer.js';
 import { Preview } from './preview.js';
 import { defaultsOf } from './schema.js';
-import { amount, fieldOf, meaningless, toSpec, toValues, without, withoutField } from './spec.js';
+import { amount, effective, fieldOf, isEnd, meaningless, toSpec, toValues, without, withoutField } from './spec.js';
 import { showError } from './views.js';
 
 const FIRST = { message_size: [64, 1024, 4096, 65536], duration_seconds: 5 };
@@ -30,11 +31,12 @@ export class Form {
     /** Builds the page in `main`, unless that is `left` meanwhile; `text`: another experiment's spec to start from. */
     async show(main, left, text = JSON.stringify(FIRST, null, 2)) {
         fill(main, h('h1', { text: 'New experiment' }), h('p', { class: 'soft', text: 'Loading…' }));
-        const [presets, transports, topology, openapi] = await Promise.all([
+        const [presets, transports, topology, openapi, environment] = await Promise.all([
             once('/presets'),
             once('/transports'),
             once('/topology'),
             once('/openapi.json'),
+            once('/environment'),
         ]);
         if (left()) return;
         this.presets = presets.items;
@@ -42,26 +44,40 @@ export class Form {
         this.pairs = pairsOf(topology);
         this.defaults = defaultsOf(openapi);
         this.tab = 'form';
-        this.#build(main, makeFields(this.presets, transports.items, topology, openapi));
+        this.fields = makeFields(this.presets, transports.items, topology, openapi);
+        this.further = new Further(
+            furtherFields(openapi, (name) => this.fields.has(isEnd(name) ? 'end' : name)),
+            { transports: transports.items, environment, add: (path, value) => this.#add(path, value) },
+        );
+        this.#build(main);
         this.#open(text);
     }
 
-    #build(main, fields) {
-        this.fields = fields;
+    #build(main) {
         this.rest = new Chips('Not in the form', ({ key }) => this.#leaveOut(key));
         this.restField = h(
             'div',
             { class: 'field span', hidden: true },
             h('p', { class: 'label', text: 'Also asked for' }),
             this.rest.element,
-            h('p', { class: 'hint', text: 'The form has no fields for these. They are posted as they are.' }),
+            h('p', { class: 'hint', text: 'These are posted as they are.' }),
         );
-        const elements = [...this.fields.values()].map((field) => field.element);
-        this.grid = h('div', { class: 'form-grid' }, elements, this.restField);
+        this.groups = GROUPS.map(({ title, of }) => {
+            const fields = of.map((name) => this.fields.get(name)).filter(Boolean);
+            const grid = h(
+                'div',
+                { class: 'form-grid' },
+                fields.map(({ element }) => element),
+                of.length === 0 && [this.restField, this.further.element],
+            );
+            const element = h('section', { class: 'form-group' }, title && h('h2', { text: title }), grid);
+            return { fields, element };
+        });
+        const sections = this.groups.map(({ element }) => element);
         this.json = h('textarea', { id: 'spec-json', spellcheck: 'false', 'aria-describedby': 'json-error json-hint' });
         this.jsonError = h('p', { class: 'field-error', id: 'json-error', role: 'alert' });
         this.panes = {
-            form: h('div', { id: 'pane-form', role: 'tabpanel', 'aria-labelledby': 'tab-form' }, this.grid),
+            form: h('div', { id: 'pane-form', role: 'tabpanel', 'aria-labelledby': 'tab-form' }, sections),
             json: h(
                 'div',
                 { id: 'pane-json', role: 'tabpanel', 'aria-labelledby': 'tab-json', hidden: true },
@@ -74,7 +90,7 @@ export class Form {
                     h('p', {
                         class: 'hint',
                         id: 'json-hint',
-                        text: 'Posted as it stands. It has fields that the form has not: explicit placement, rate, require, seed.',
+                        text: 'Posted as it stands.',
                     }),
                 ),
             ),
@@ -237,6 +253,13 @@ export class Form {
         this.#summarise();
     }
 
+    #add(path, value) {
+        const spec = withMember(this.source.spec, effective(this.source.spec, this.presets), path, value);
+        this.source = { text: JSON.stringify(spec), spec };
+        this.#showRest();
+        this.#summarise();
+    }
+
     #chosen(event) {
         const preset = this.fields.get('preset');
         if (event.target !== preset.control) return;
@@ -264,6 +287,9 @@ export class Form {
         this.fields.forEach((field, name) => {
             field.element.hidden = idle.includes(name);
         });
+        for (const { fields, element } of this.groups)
+            element.hidden = fields.length > 0 && fields.every((field) => field.element.hidden);
+        this.fields.get('message_size').note(largestWords(chosen.transport, this.transports));
     }
 
     #summarise() {
@@ -340,7 +366,7 @@ export class Form {
         const limit = error instanceof Problem ? error.body.limit : null;
         const words =
             limit?.name && !error.message.includes(limit.name)
-                ? `${error.message} (${limit.name}: ${limit.value})`
+                ? error.message.replace(/\.?$/, ` (${limit.name}: ${limit.value}).`)
                 : error.message;
         if (this.tab === 'json' && error instanceof Problem && [400, 422].includes(error.status)) {
             this.#jsonFails(pointer ? `${pointer}: ${words}` : words);
@@ -364,6 +390,16 @@ function reading(field) {
     } catch (error) {
         return { error };
     }
+}
+
+/* The largest message of the chosen transports on this host, with the limit of those that have one of their own. */
+function largestWords(chosen, transports) {
+    const bounds = transports
+        .filter(({ name, capacity }) => chosen.includes(name) && capacity?.largest_message)
+        .map(({ name, message_bound: bound, capacity: { largest_message: most, limit } }) =>
+            [name, size(most, true), bound && limit && `(${limit.name})`].filter(Boolean).join(' '),
+        );
+    return bounds.length ? `Largest here: ${bounds.join(', ')}.` : '';
 }
 
 function asWords(key, value) {

@@ -79,7 +79,20 @@ function modes(name, label, transports, key) {
         : [];
 }
 
-/** The form's fields by name, in the order they stand in. */
+/** The form's fields in groups; one without fields has the members of a spec that have no control of their own. */
+export const GROUPS = [
+    { title: null, of: ['preset', 'name'] },
+    {
+        title: 'What is measured',
+        of: ['workload', 'call', 'processes', 'working_set', 'transport', 'message_size', 'threads'],
+    },
+    { title: 'Where', of: ['placement'] },
+    { title: 'How', of: ['copy_mode', 'engine', 'queue_depth', 'wait', 'source', 'verify', 'fresh', 'stamp'] },
+    { title: 'How long and how often', of: ['end', 'warmup_seconds', 'repetitions', 'points', 'skip_impossible'] },
+    { title: 'Everything else', of: [] },
+];
+
+/** The form's fields by name. */
 export function makeFields(presets, transports, topology, openapi) {
     const described = presets.map((preset) => ({ value: preset.name, label: `${preset.name}: ${preset.title ?? ''}` }));
     const offered = transports.map((item) => ({

@@ -41,7 +41,15 @@ export function columnsOf(openapi) {
     });
 }
 
-const specOf = (openapi) => openapi.components.schemas.ExperimentSpec;
+/** The schema of a spec. */
+export const specOf = (openapi) => openapi.components.schemas.ExperimentSpec;
+
+/** What a "#/…" of a schema refers to. */
+export const refOf = (openapi, pointer) =>
+    pointer
+        .split('/')
+        .slice(1)
+        .reduce((schema, name) => schema[name], openapi);
 
 /** The default of each field of a spec, where it has one; one value for an axis. */
 export function defaultsOf(openapi) {

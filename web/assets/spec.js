@@ -30,6 +30,8 @@ const DEFAULT_DURATION = 5;
 /* How often each point stands in the experiment. */
 const TIMES = { once: 1, twice: 2 };
 const ENDS = ['duration_seconds', 'messages', 'bytes'];
+/** Whether a member of a spec is one of those that end the measured window. */
+export const isEnd = (key) => ENDS.includes(key);
 
 const UNITS = {
     '': 1,
