@@ -53,6 +53,11 @@ def modules(driver, daemon):
         ("factWords('smt', 'notsupported')", "none: each core has one thread"),
         ("factWords('smt', 'on')", "on"),
         ("factWords('swappiness', 60)", "60"),
+        ("sentence('the queue is full')", "The queue is full."),
+        ("sentence('message_size is 1 … 9, not 0')", "Message size is 1 … 9, not 0."),
+        ("sentence('msgq-sysv carries at most 16 MiB.')", "msgq-sysv carries at most 16 MiB."),
+        ("sentence('fs.pipe-max-size is 1 MiB')", "fs.pipe-max-size is 1 MiB."),
+        ("sentence('Is it still running?')", "Is it still running?"),
     ],
 )
 def test_format(modules, call, expected):
@@ -60,7 +65,7 @@ def test_format(modules, call, expected):
 
 
 NAMES = """integer, figure, throughput, nanoseconds, size, duration, round, plural, pointLabel, reasonFor, latencyKind,
-    factWords"""
+    factWords, sentence"""
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def test_what_it_would_be_stands_there_before_it_is_posted(planned, picture):
 def test_a_refusal_is_shown_in_advance(planned):
     body = {"title": "Unprocessable", "detail": "message_size is at most 1073741824.", "pointer": "/message_size"}
     page = planned({"status": 422, "body": body})
-    page.wait(lambda: "It would be refused: message_size is at most" in page.text("#plan"), "the refusal")
+    page.wait(lambda: "It would be refused. Message size is at most" in page.text("#plan"), "the refusal")
 
 
 def test_no_token_dialog_for_a_preview(planned):

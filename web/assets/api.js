@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The client of ipclabd: requests, the token, and event streams. The only module that uses fetch and EventSource.
 
+import { sentence } from './format.js';
+
 const TOKEN_KEY = 'ipclab.token';
 const REQUEST_DEADLINE_MS = 20000;
 const FILE_DEADLINE_MS = 600000; /* the daemon reads and stores all of it before it answers */
@@ -12,7 +14,7 @@ const REOPEN_MS = [1000, 2000, 4000, 8000, 15000];
 /** An answer that is not a success: application/problem+json, or what could be made of it. */
 export class Problem extends Error {
     constructor(status, body) {
-        super(body?.detail ?? body?.title ?? `The server answered ${status}.`);
+        super(sentence(body?.detail ?? body?.title ?? `The server answered ${status}.`));
         this.status = status;
         this.body = body ?? {};
         this.pointer = body?.pointer ?? '';

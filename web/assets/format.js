@@ -121,7 +121,7 @@ export function fieldValue(field, value) {
     return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }
 
-const SETTINGS = new Set(['require', 'tune', 'transport_options']);
+const SETTINGS = new Set(['require', 'tune', 'transport_options', 'until', 'search']);
 
 /* The kernel's words that are no English, by fact. */
 const KERNEL_WORDS = {
@@ -207,4 +207,15 @@ export function barWords(levels, runs) {
     const interval = levels.length > 0 && `${levelWords(levels)} interval of the median`;
     if (interval && spread) return `Bars: ${interval}; with fewer runs than 6, ${spread}.`;
     return interval || spread ? `Bars: ${interval || spread}.` : '';
+}
+
+/**
+ * The API's detail as a sentence. What it begins with may be a field ("message_size is …"), which is written in words,
+ * or a name of a transport or setting (msgq-sysv, fs.pipe-max-size), which stands as it is.
+ */
+export function sentence(detail) {
+    const [first] = detail.split(/\s/, 1);
+    const words = /^[a-z]+(_[a-z]+)*[,:;]?$/.test(first) ? first.replaceAll('_', ' ') : null;
+    const begun = words ? words[0].toUpperCase() + words.slice(1) + detail.slice(first.length) : detail;
+    return /[.?!…]$/.test(begun) ? begun : `${begun}.`;
 }

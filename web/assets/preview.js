@@ -82,7 +82,7 @@ export class Preview {
             content = planWords(await post('/experiments?dry_run=true', text));
         } catch (error) {
             if (!(error instanceof Problem)) return;
-            content = h('p', { class: 'field-error', text: `It would be refused: ${error.message}` });
+            content = h('p', { class: 'field-error', text: `It would be refused. ${error.message}` });
         }
         if (text === this.text) patch(this.plan, content);
     }
