@@ -109,6 +109,31 @@ def test_cpus_are_grouped_as_they_lie_in_the_machine(show):
     assert {f"node {n}" for n in range(8)} <= set(words)
 
 
+def test_the_cpus_that_no_run_was_at_are_named(show):
+    page = show(rows_of("cpu", [0, 1, 2, 3, 8], latency_of))
+    note = page.text("#heatmap > .hint, #heatmap .hint")
+    assert "25 of 25 pairs are measured. CPUs 4–7, 9–15 of this machine are not among them." in note
+    page = show(NODES)
+    assert "64 of 64 pairs are measured. The stronger" in page.text("#heatmap > .hint, #heatmap .hint")
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_labels_of_many_cpus_stand_whole_and_apart(show, page, width):
+    page.size(width, 900)
+    page = show(rows_of("cpu", range(0, 1024, 24), lambda a, b: 900 + a + b))
+    boxes = page.run("""const of = (one) => {
+            const { left, top, right, bottom } = one.getBoundingClientRect();
+            return [left, top, right, bottom];
+        };
+        const plot = document.querySelector('#heatmap svg');
+        return [of(plot), [...plot.querySelectorAll(':scope > text')].map(of)]""")
+    (left, top, right, bottom), labels = boxes
+    assert len(labels) > 20
+    assert all(left <= a and top <= b and c <= right and d <= bottom for a, b, c, d in labels)
+    for at, (a, b, c, d) in enumerate(labels):
+        assert not any(a < g and e < c and b + 2 < h and f < d - 2 for e, f, g, h in labels[at + 1 :]), labels[at]
+
+
 ORDER = """const { placesOf, borderOf, kindsOf } = await import('/assets/pairs.js');
     const places = placesOf(args[0], args[1], args[2]);
     const borders = places.slice(1).map((place, at) => borderOf(places[at], place));

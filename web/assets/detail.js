@@ -26,6 +26,7 @@ import { showError, showFailure, showMissing } from './views.js';
 const ENDED = new Set(['done', 'failed', 'cancelled']);
 const RESULTS_EVERY_MS = 1000;
 const SLOWER = 'slower_than_baseline:';
+const NOWHERE = { nodes: [], cpus: [], caches: [] };
 const SPREAD = 16; /* message sizes this far apart start on a logarithmic axis */
 
 export class Detail {
@@ -134,7 +135,10 @@ export class Detail {
         const topology = await once('/topology');
         if (this.closed) return;
         if (!this.drawings) {
-            this.drawings = new Drawings(topology, () => settingsLine(this.experiment, status.health));
+            /* What another host looks like is not known. */
+            this.drawings = new Drawings(this.experiment.imported ? NOWHERE : topology, () =>
+                settingsLine(this.experiment, status.health),
+            );
             this.findings.element.after(this.drawings.element);
             this.runs.element.before(this.drawings.timeLine.element);
         }

@@ -7,6 +7,7 @@ import { Cell } from './cell.js';
 import { $, h, patch, setText, svg } from './dom.js';
 import { figuresOf } from './figure-data.js';
 import { fieldTitle, fieldValue, levelWords, plural, splitFields } from './format.js';
+import { ranges } from './host.js';
 import { borderOf, kindsOf, pairOf, placesOf } from './pairs.js';
 import { Panel } from './panel.js';
 import { extent } from './scales.js';
@@ -20,6 +21,8 @@ const FAINT = 0.07; /* opacity of the least */
 const DARK = 0.55; /* above it words are light */
 const TITLES = { cpu: 'CPU', node: 'Node' };
 const BY = { cpu: 'CPU by CPU', node: 'node by node' };
+const LINE = 13; /* pixels of a line of numbers, and of each digit */
+const DIGIT = 7.4;
 const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
 
 export class HeatMap extends Panel {
@@ -150,7 +153,8 @@ export class HeatMap extends Panel {
 
     #map(width) {
         const { places } = this;
-        const left = width < 560 ? 52 : LEFT;
+        this.digits = Math.max(2, ...places.map(({ id }) => String(id).length));
+        const left = (width < 560 ? 52 : LEFT) + (this.digits - 2) * DIGIT;
         const gaps = places.slice(1).reduce((sum, place, at) => sum + (GAPS[borderOf(places[at], place)] ?? 0), 0);
         const side = Math.min(CELL.most, Math.max(CELL.least, (width - left - 8 - gaps) / places.length));
         const offsets = this.#offsets(side);
@@ -187,7 +191,8 @@ export class HeatMap extends Panel {
 
     /* Among small cells only every so many places have a number. */
     #label(place, x, y, anchor, side, at) {
-        if (at % Math.ceil((anchor === 'end' ? 13 : 20) / side)) return null;
+        const room = anchor === 'end' ? LINE : this.digits * DIGIT + 6;
+        if (at % Math.ceil(room / side)) return null;
         return svg('text', { x, y, 'text-anchor': anchor, class: 'tick', 'aria-hidden': 'true', text: place.id });
     }
 
@@ -208,6 +213,7 @@ export class HeatMap extends Panel {
             .filter(({ of, from, to }) => Number.isFinite(of) && to > from)
             .map(({ of, from, to }) => {
                 const [begin, end] = [offsets[from], offsets[to] + side];
+                const beside = left - 19 - this.digits * DIGIT;
                 const words = end - begin > 64 ? `${field} ${of}` : String(of);
                 return svg(
                     'g',
@@ -220,10 +226,10 @@ export class HeatMap extends Panel {
                         class: 'tick',
                         text: words,
                     }),
-                    svg('path', { d: `M${left - 34} ${TOP + begin}V${TOP + end}`, class: 'bracket' }),
-                    left === LEFT &&
+                    svg('path', { d: `M${beside} ${TOP + begin}V${TOP + end}`, class: 'bracket' }),
+                    left >= LEFT &&
                         svg('text', {
-                            x: left - 40,
+                            x: beside - 6,
                             y: TOP + (begin + end) / 2 + 4,
                             'text-anchor': 'end',
                             class: 'tick',
@@ -342,12 +348,25 @@ export class HeatMap extends Panel {
         return [
             "A row for each place of the sender (or initiator), a column for each of the receiver's.",
             `${measured} of ${this.places.length ** 2} pairs are measured.`,
+            this.#leftOut(),
             this.choice.what.more ? 'The stronger the colour, the more.' : 'The stronger the colour, the longer.',
             this.log && 'Colours follow the logarithm.',
             'A ring in a corner: other programs disturbed a run.',
         ]
             .filter(Boolean)
             .join(' ');
+    }
+
+    /* The places of this machine that no run was at. */
+    #leftOut() {
+        const { kind } = this.choice;
+        const own = kind === 'cpu' ? this.topology.cpus?.filter((cpu) => cpu.online !== false) : this.topology.nodes;
+        const left = (own ?? []).map(({ id }) => id).filter((id) => !this.places.some((place) => place.id === id));
+        if (!left.length) return null;
+        const name = TITLES[kind];
+        return left.length === 1
+            ? `${name} ${left[0]} of this machine is not among them.`
+            : `${name}s ${ranges(left)} of this machine are not among them.`;
     }
 
     #choose(key) {
