@@ -6,6 +6,7 @@ import re
 import pytest
 from axe import violations
 from ipclabtest.client import Client
+from selenium.webdriver.common.keys import Keys
 
 
 @pytest.fixture(scope="module")
@@ -94,3 +95,22 @@ def test_values_of_an_axis_and_baselines_are_ticked(page, daemon, measured):
     page.wait(lambda: f"#/compare?baseline=before&candidate={measured}" in page.driver.current_url, "the comparison")
     page.wait(lambda: page.text("#environment-title"), "its headline")
     assert daemon.request("DELETE", "/baselines/before")[0] == 204
+
+
+def test_advice_of_another_host_is_had_by_its_label(page):
+    page.go("#/")
+    page.wait_for("#ask-host").click()
+    page.wait(lambda: page.all("#ask-hosts option[value='rack 1']"), "the hosts of bundles that were taken in")
+    page.keys("rack 1", Keys.ENTER)
+    page.wait(lambda: "of host rack 1 in its newest environment" in page.text("#advice"), "advice")
+    assert "host=rack+1" in page.driver.current_url or "host=rack%201" in page.driver.current_url
+    page.driver.refresh()
+    page.wait(lambda: "of host rack 1 in its newest environment" in (page.text("#advice") or ""), "the same again")
+    assert page.find("#ask-host").get_property("value") == "rack 1"
+    page.expect_status(404, 422)
+    page.fill("#ask-host", "rack 9")
+    page.keys(Keys.ENTER)
+    page.wait(lambda: 'No experiment of a host "rack 9"' in page.text("#advice"), "the refusal")
+    page.fill("#ask-host", "")
+    page.keys(Keys.ENTER)
+    page.wait(lambda: "of this host" in page.text("#advice"), "advice of this host")

@@ -332,9 +332,27 @@ def test_the_wall_has_the_chart_alone(page, lines):
     assert page.driver.current_url.endswith("?relative=pipe&present")
     page.wait(lambda: page.all("#figure svg .mark"), "the chart")
     assert "relative to pipe" in page.text("#figure h2")
+    top = "return document.querySelector(arguments[0]).getBoundingClientRect().top"
+    assert page.run(top, "#figure") < page.run("return innerHeight") / 4 < page.run(top, "#findings")
     page.keys(Keys.ESCAPE)
     page.wait(lambda: page.find(".bar").is_displayed(), "the page")
     assert page.driver.current_url.endswith("?relative=pipe")
+
+
+def test_names_of_wide_letters_are_not_cut_in_a_ranking(driver, page):
+    rows = [row(9, transport=name, message_size=4096) for name in ("mmap-anonymous", "fifo", "shm-sysv")]
+    answers = Answers(driver, {}, **experiment(900012, rows))
+    try:
+        page.driver.refresh()
+        page.go("#/experiments/900012")
+        page.wait(lambda: len(page.all("#figure .series .name")) == len(rows), "the names")
+        beyond = """const { left } = document.querySelector('#figure svg').getBoundingClientRect();
+            return [...document.querySelectorAll('#figure .series .name')].filter((text) =>
+                text.getBoundingClientRect().left < left).map(({ textContent }) => textContent)"""
+        assert page.run(beyond) == []
+        assert "mmap-anonymous" in [one.text for one in page.all("#figure .series .name")]
+    finally:
+        answers.remove()
 
 
 def test_names_on_the_wall_are_not_cut(driver, page):

@@ -17,7 +17,7 @@ export class Drawings {
         this.timeLine = new TimeLine(settings);
         /* A choice in one of them may apply to the other, too. */
         const change = () => this.update(this.rows);
-        this.element = h('div', { on: { change } }, this.heatMap.element, this.figure.element);
+        this.element = h('div', { class: 'drawings', on: { change } }, this.heatMap.element, this.figure.element);
     }
 
     destroy() {

@@ -482,7 +482,7 @@ export class Figure extends Panel {
 
     /* The best on top, each with its figure beside it; a panel below the other. */
     #ranking(width, range) {
-        const names = Math.max(...this.shown.map(({ label }) => label.length)) * this.letter + 14;
+        const names = Math.max(...this.shown.map(({ label }) => this.#wide(label))) + 16;
         const narrow = width < NARROW;
         const row = narrow ? ROW + 12 : ROW;
         const heads = this.panels.filter(({ title }) => title !== null).length * PANEL.title;
@@ -541,7 +541,7 @@ export class Figure extends Panel {
                     y: narrow ? middle - 14 : middle + 4,
                     'text-anchor': narrow ? 'start' : 'end',
                     class: 'name',
-                    text: narrow ? label : shortened(label, Math.floor((box.left - 14) / this.letter)),
+                    text: narrow ? label : this.#within(label, box.left - 14),
                 },
                 svg('title', { text: label }),
             ),
@@ -554,6 +554,20 @@ export class Figure extends Panel {
                 text: this.format(mark.y),
             }),
         );
+    }
+
+    /* The pixels of a name, whose letters may all be wide ones. */
+    #wide(name) {
+        const pen = document.createElement('canvas').getContext('2d');
+        pen.font = `600 ${(12 * this.letter) / LETTER}px ${getComputedStyle(document.body).fontFamily}`;
+        return pen.measureText(name).width;
+    }
+
+    #within(name, room) {
+        let words = name;
+        for (let letters = name.length - 1; this.#wide(words) > room && letters > 1; letters--)
+            words = shortened(name, letters);
+        return words;
     }
 
     #drawLegend(width) {

@@ -132,7 +132,7 @@ function studyTable(study) {
             'summary',
             {},
             `The questions of the study ${study.name} `,
-            h('span', { class: 'soft', text: `· published by ${study.source}` }),
+            h('span', { class: 'soft', text: `· beside the figures of ${study.source}` }),
         ),
         h(
             'div',

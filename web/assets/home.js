@@ -182,6 +182,8 @@ const optionsOf = (name, value) =>
     QUESTION[name].some(([one]) => one === value)
         ? QUESTION[name]
         : [...QUESTION[name], [value, name === 'message_size' ? size(Number(value)) : value]];
+/* Of the newest experiments, whose hosts are offered. */
+const HOSTS_OF = 1000;
 const LABELS = { message_size: 'Message', workload: 'Traffic', placement: 'Where', want: 'What counts' };
 const FIRST = { message_size: '4096', workload: 'pingpong', placement: 'same-node', want: 'latency_p50' };
 const FORMATS = { throughput, latency_p50: nanoseconds, latency_p99: nanoseconds, cpu_per_message: nanoseconds };
@@ -240,6 +242,10 @@ export function decisionCard(opened) {
         choose(question());
         request();
     };
+    const host = hostField((value) => {
+        choose({ ...question(), host: value || null });
+        request();
+    });
     if (chosen('want')) request();
     return h(
         'section',
@@ -249,10 +255,37 @@ export function decisionCard(opened) {
             'div',
             { class: 'question' },
             Object.keys(QUESTION).map(select),
+            host,
             h('button', { type: 'button', class: 'primary', id: 'ask', on: { click: press } }, 'Advise'),
         ),
         answer,
     );
+}
+
+/*
+ * Whose runs the answer rests on. The hosts of bundles that were taken in are read when the field has the focus; where
+ * they cannot be, none is offered, and a label can be typed all the same.
+ */
+function hostField(change) {
+    const known = h('datalist', { id: 'ask-hosts' });
+    const read = async () => {
+        const { items } = await get(`/experiments?limit=${HOSTS_OF}`);
+        const labels = items.map(({ imported }) => imported?.host).filter(Boolean);
+        fill(
+            known,
+            [...new Set(labels)].map((value) => h('option', { value })),
+        );
+    };
+    const control = h('input', {
+        id: 'ask-host',
+        type: 'text',
+        list: 'ask-hosts',
+        placeholder: 'this one',
+        autocomplete: 'off',
+        on: { change: (event) => change(event.target.value.trim()), focus: () => void read().catch(() => null) },
+    });
+    control.value = chosen('host') ?? '';
+    return h('label', { class: 'field' }, h('span', { class: 'label', text: 'Host' }), control, known);
 }
 
 const mechanismsOf = (items) => {

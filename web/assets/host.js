@@ -76,19 +76,24 @@ export async function showHost(main, left, before, opened) {
                 h('a', { class: 'button', href: '#/compare', text: 'Compare…' }),
             ),
         ),
-        nowPanel(left),
-        quietPanel(environment, left),
-        decisionCard(opened),
-        presetsPanel(),
-        placesPanel(topology),
         h(
             'div',
-            { class: 'columns' },
-            panel('Daemon', daemonFacts(left)),
-            panel(topologyWords(topology), topologyTable(topology)),
+            { class: 'halves' },
+            h('div', {}, nowPanel(left), quietPanel(environment, left), decisionCard(opened), presetsPanel()),
+            h(
+                'div',
+                {},
+                placesPanel(topology),
+                h(
+                    'div',
+                    { class: 'columns' },
+                    panel('Daemon', daemonFacts(left)),
+                    panel(topologyWords(topology), topologyTable(topology)),
+                ),
+                panel('Environment', environmentFacts(environment)),
+            ),
         ),
         panel('Transports', transportTable(transports.items)),
-        panel('Environment', environmentFacts(environment)),
     );
 }
 
