@@ -27,22 +27,33 @@ static void write_value(struct draft *d, const struct ranked *r, enum judged jud
         draft_write(d, "%s (%s)", label, value);
 }
 
+/* What is said of a tier's neighbours. So few runs that no difference would have been seen are no sign that there is
+ * none. */
+static const char *tier_words(const struct ranked *tier, size_t n) {
+        bool alike = true, few = true;
+        for (size_t i = 0; i + 1 < n; i++) {
+                alike = alike && tier[i].next.verdict == COMPARE_EQUIVALENT;
+                few = few && (tier[i].next.verdict == COMPARE_EQUIVALENT || !tier[i].next.has_visible);
+        }
+        if (alike)
+                return n == 2 ? ", which are equal within 3 %" : ", each and its neighbour equal within 3 %";
+        if (few)
+                return ", which are not ranked: no difference would have been seen by so few runs";
+        return n == 2 ? ", which cannot be distinguished" : ", where no neighbours can be distinguished";
+}
+
 /* "shm-posix (5.1 GB/s), then pipe (2.1 GB/s) and fifo (2.09 GB/s), which cannot be distinguished" */
 static void write_tiers(struct draft *d, const struct ranked *ranked, size_t n, enum judged judged) {
         for (size_t begin = 0, end; begin < n && begin < NAMED_MAX; begin = end) {
-                bool alike = true;
-                for (end = begin + 1; end < n && !is_worse(&ranked[end - 1].next); end++)
-                        alike = alike && ranked[end - 1].next.verdict == COMPARE_EQUIVALENT;
+                for (end = begin + 1; end < n && !is_worse(&ranked[end - 1].next);)
+                        end++;
                 draft_write(d, begin ? ", then " : "");
                 for (size_t i = begin; i < end && i < NAMED_MAX; i++) {
                         draft_write(d, i == begin ? "" : i + 1 == end ? " and " : ", ");
                         write_value(d, &ranked[i], judged);
                 }
                 if (end - begin > 1 && end <= NAMED_MAX)
-                        draft_write(d, alike ? ", %s equal within 3 %%" : ", %s distinguished",
-                                    end - begin == 2
-                                            ? (alike ? "which are" : "which cannot be")
-                                            : (alike ? "each and its neighbour" : "where no neighbours can be"));
+                        draft_write(d, "%s", tier_words(&ranked[begin], end - begin));
         }
         if (n > NAMED_MAX)
                 draft_write(d, ", and %zu more", n - NAMED_MAX);

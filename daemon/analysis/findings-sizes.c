@@ -91,7 +91,8 @@ static void write_best(struct draft *d, const uint32_t *rows, const enum standin
         draft_write_subject(d, AXIS_BIT(AXIS_MESSAGE_SIZE), "");
         draft_write(d, ": the greatest median throughput is %s, with messages of %s", value, size);
         if (count_standings(standings, n, STANDING_WITHIN)) {
-                draft_write(d, "; within 5 %% of it are ");
+                draft_write(d, "; within 5 %% of it %s ",
+                            count_standings(standings, n, STANDING_WITHIN) == 1 ? "is" : "are");
                 write_sizes(d, rows, standings, n, STANDING_WITHIN);
         }
         if (count_standings(standings, n, STANDING_LESS)) {
@@ -99,7 +100,7 @@ static void write_best(struct draft *d, const uint32_t *rows, const enum standin
                 write_sizes(d, rows, standings, n, STANDING_LESS);
         }
         if (count_standings(standings, n, STANDING_OPEN)) {
-                draft_write(d, "; undecided are ");
+                draft_write(d, "; undecided %s ", count_standings(standings, n, STANDING_OPEN) == 1 ? "is" : "are");
                 write_sizes(d, rows, standings, n, STANDING_OPEN);
         }
         draft_write(d, ".");

@@ -107,6 +107,7 @@ LASTS = {
     "A minute and a half at most.": (0, 90),
     "Half an hour.": (1620, 2040),
     "Half an hour at most.": (60, 2040),
+    "Forty minutes.": (2160, 2640),
 }
 MOVING = (
     "transport",

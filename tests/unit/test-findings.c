@@ -4,6 +4,7 @@
  * Findings of made data: what is known to be there is found, at counted rates, and what is not there is not claimed.
  */
 
+#include "daemon/analysis/compare.h"
 #include "daemon/analysis/findings.h"
 #include "daemon/analysis/phrase.h"
 #include "daemon/analysis/studies.h"
@@ -459,6 +460,25 @@ static double by_wait(const struct point *p) {
         return p->wait == WAIT_SPIN ? 100 : p->transport == TRANSPORT_PIPE ? 1000 : 500;
 }
 
+/* Ten times the speed, and seven runs, which are too few for so many comparisons: that is no "cannot be distinguished".
+ */
+static void test_too_few_runs_are_no_sign_of_equality(void) {
+        struct random random;
+        MADE m;
+        make(&m,
+             "{\"transport\": \"shm-posix\", \"wait\": [\"block\", \"spin\", \"hybrid\"], \"message_size\": "
+             "[8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112, 120, 128, 136, 144, 152, 160, 168, 176, 184]}",
+             7);
+        random_init(&random, 17);
+        measure(&m, &random, by_wait, NULL, 0.002, 0);
+        FINDINGS *f = draw(&m);
+        CHECK(compare_runs_least(false, f->n_tests) > 7);
+        const struct finding *r = nth(f, FINDING_RANKING, 0);
+        CHECK(says(r, "best first: spin (") &&
+              says(r, "not ranked: no difference would have been seen by so few runs"));
+        CHECK(r && !strstr(r->sentence, "distinguished"));
+}
+
 static void test_unlike_rows_are_kept_apart(void) {
         struct random random;
         MADE m;
@@ -681,6 +701,27 @@ static void test_studies(void) {
         }
 }
 
+/* As many runs as a preset has can decide among the comparisons that its answer makes: on a machine that has all of its
+ * points, with CPU time, no difference would be found otherwise, however great it is. */
+static void test_presets_have_runs_enough(void) {
+        static const char *const presets[] = {"pipe-block-sweep", "fifo-numa", "syscall-and-switch", "tcp-copy-modes",
+                                              "ipc-4mib"};
+        struct random random;
+        random_init(&random, 16);
+        for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++) {
+                char spec[96];
+                MADE m, runs;
+                (void) snprintf(spec, sizeof(spec), "{\"preset\": \"%s\"}", presets[i]);
+                make(&m, spec, 1);
+                make(&runs, spec, m.spec->repetitions);
+                measure(&runs, &random, any_time, one, NOISE, 0);
+                FINDINGS *f = draw(&runs);
+                if (compare_runs_least(false, f->n_tests) > m.spec->repetitions)
+                        CHECK_FAIL("%s: %zu comparisons take %u runs, it has %u", presets[i], f->n_tests,
+                                   compare_runs_least(false, f->n_tests), m.spec->repetitions);
+        }
+}
+
 static const struct study_answer *answer_of(const struct study *s, const char *question) {
         for (size_t i = 0; s && i < s->n; i++)
                 if (strstr(s->answers[i].question, question))
@@ -816,6 +857,7 @@ int main(void) {
         RUN(test_cliff);
         RUN(test_scaling);
         RUN(test_ranking);
+        RUN(test_too_few_runs_are_no_sign_of_equality);
         RUN(test_unlike_rows_are_kept_apart);
         RUN(test_cost);
         RUN(test_too_few_runs);
@@ -826,6 +868,7 @@ int main(void) {
         RUN(test_what_is_missing);
         RUN(test_unknown_correlation);
         RUN(test_studies);
+        RUN(test_presets_have_runs_enough);
         RUN(test_a_study_without_its_rows);
         RUN(test_a_finding_about_other_values_is_no_answer);
         RUN(test_a_ratio_of_a_study);
