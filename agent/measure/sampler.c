@@ -3,8 +3,8 @@
 /*
  * Snapshots and their differences. All message counts are read first, in a few nanoseconds per thread, behind one
  * reading of the clock; then all histograms, in a few microseconds per thread, in the same order each time, so that
- * each histogram covers the same time as its count; the kernel's and the hardware's counters and slower operations
- * follow.
+ * each histogram covers the same time as its count: where a worker has gone on in between, all is read again, a few
+ * times; the kernel's and the hardware's counters and slower operations follow.
  */
 
 #include "agent/measure/sampler.h"
@@ -20,6 +20,13 @@
 
 #include <inttypes.h>
 #include <string.h>
+
+/* Copies of histograms during which no worker ended a message are had at once where a message takes longer than they
+ * do. Where it is shorter there are none, and what is left is the messages of some microseconds, unless the leader lost
+ * its CPU meanwhile. */
+#define TRIES 4u
+#define TRIES_LATE 16u
+#define LATE_NS (40 * NSEC_PER_USEC) /* for each thread */
 
 struct sampler {
         struct agent *agent;
@@ -94,6 +101,25 @@ static uint64_t snapshot(struct sampler *s, uint64_t at_ns) {
         return now_ns;
 }
 
+static bool have_gone_on(const struct sampler *s) {
+        for (uint32_t i = 0; i < s->agent->n_workers; i++)
+                if (worker_messages(&s->agent->workers[i]) != s->now[i])
+                        return true;
+        return false;
+}
+
+/* The same with the histograms, where something is timed. */
+static uint64_t snapshot_all(struct sampler *s, uint64_t at_ns, struct histogram *ret) {
+        const uint64_t late_ns = s->agent->n_workers * LATE_NS;
+        for (unsigned tries = 1;; tries++) {
+                uint64_t now_ns = snapshot(s, at_ns);
+                copy_histograms(s, ret);
+                if (!ret || at_ns || !have_gone_on(s) || tries == TRIES_LATE ||
+                    (tries >= TRIES && util_now_ns() - now_ns <= late_ns))
+                        return now_ns;
+        }
+}
+
 static int read_counters(struct sampler *s, struct counters_reading *ret) {
         int r = kernel_threads_look(s->agent);
         for (uint32_t i = 0; r == 0 && i < s->agent->n_workers; i++)
@@ -110,8 +136,7 @@ static uint64_t sum(const uint64_t *counts, uint32_t n) {
 
 int sampler_open(struct sampler *s, uint64_t due_ns, uint64_t at_ns) {
         struct agent *a = s->agent;
-        s->opened_ns = s->taken_ns = snapshot(s, at_ns);
-        copy_histograms(s, s->latency);
+        s->opened_ns = s->taken_ns = snapshot_all(s, at_ns, s->latency);
         for (uint32_t i = 0; i < a->n_workers; i++)
                 s->began[i] = s->messages[i] = s->now[i];
         s->due_ns = due_ns;
@@ -154,12 +179,11 @@ static int send_sample(struct sampler *s, uint32_t thread, uint64_t interval_ns)
         return agent_send(s->agent, &m);
 }
 
-/* Takes the samples of what snapshot() read at now_ns. */
+/* Takes the samples of what snapshot_all() read at now_ns. */
 static int take(struct sampler *s, uint64_t now_ns) {
         struct agent *a = s->agent;
         if (now_ns <= s->taken_ns) /* two readings of the clock in one nanosecond */
                 now_ns = s->taken_ns + 1;
-        copy_histograms(s, s->later);
         int r = read_counters(s, s->after);
         if (r == 0 && a->setup.interval_ns)
                 r = parts_end(s->parts, now_ns, sum(s->now, a->n_workers), s->later);
@@ -183,7 +207,7 @@ static int take(struct sampler *s, uint64_t now_ns) {
 }
 
 int sampler_take(struct sampler *s) {
-        uint64_t now_ns = snapshot(s, 0);
+        uint64_t now_ns = snapshot_all(s, 0, s->later);
         return workers_ended(s->agent) ? 0 : take(s, now_ns);
 }
 
@@ -197,7 +221,7 @@ static int send_thread(struct sampler *s, uint32_t thread, const struct counters
 }
 
 int sampler_close(struct sampler *s, uint64_t at_ns, struct window *ret) {
-        int r = take(s, snapshot(s, at_ns));
+        int r = take(s, snapshot_all(s, at_ns, s->later));
         if (r < 0)
                 return r;
         ret->window_ns = s->taken_ns - s->opened_ns;

@@ -73,6 +73,19 @@ static void work(uint32_t thread, uint64_t messages, uint64_t latency_ns) {
                 recorder_record(workers[thread].latency, latency_ns);
 }
 
+/* Copies of the first worker's histogram before which it ends a message more: the leader was off its CPU. */
+static unsigned interrupted_copies;
+
+void __real_recorder_copy(const struct recorder *r, struct histogram *ret); /* NOLINT(bugprone-reserved-identifier) */
+void __wrap_recorder_copy(const struct recorder *r, struct histogram *ret); /* NOLINT(bugprone-reserved-identifier) */
+void __wrap_recorder_copy(const struct recorder *r, struct histogram *ret) {
+        if (r == &latencies[0] && interrupted_copies > 0) {
+                interrupted_copies--;
+                work(0, 1, 20);
+        }
+        __real_recorder_copy(r, ret);
+}
+
 static struct message_parts parts; /* of the last packet of them */
 
 /* The next packet that is there, but for parts. */
@@ -203,6 +216,24 @@ static void nothing_is_taken_after_the_last_message(void) {
         CHECK(!check_case_failed);
         CHECK_UINT(parts.n, 1);
         CHECK_UINT(parts.list[0].interval_ns, rest_ns);
+}
+
+/* Each message of the window is in the window's histogram, and no other, whenever the leader lost its CPU. */
+static void histograms_have_the_messages_of_their_counts(void) {
+        FIXTURE f;
+        CHECK(fixture_open(&f, true));
+        interrupted_copies = 2;
+        CHECK_INT(sampler_open(f.sampler, util_now_ns(), 0), 0);
+        CHECK_UINT(interrupted_copies, 0);
+        work(0, 10, 20);
+        interrupted_copies = 3;
+        CHECK_INT(sampler_take(f.sampler), 0);
+        interrupted_copies = 1;
+        CHECK_INT(sampler_close(f.sampler, 0, &window), 0);
+        const struct want want[] = {{0, 0, 0, 13, 20, 0}, {1, 0, 0, 0, 0, 0}, {0, 0, 0, 1, 20, 0}, {1, 0, 0, 0, 0, 0}};
+        for (size_t i = 0; i < ELEMENTS(want) && !check_case_failed; i++)
+                check_sample(&f, &want[i]);
+        CHECK_UINT(window.messages, 14);
 }
 
 /* By the clock, intervals lie end to end: their sum is the window. */
@@ -369,6 +400,7 @@ int main(void) {
         RUN(samples_come_to_the_window);
         RUN(intervals_are_as_given);
         RUN(nothing_is_taken_after_the_last_message);
+        RUN(histograms_have_the_messages_of_their_counts);
         RUN(intervals_lie_end_to_end);
         RUN(parts_are_of_all_threads);
         RUN(parts_that_fill_a_packet_are_sent);
