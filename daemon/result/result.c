@@ -25,9 +25,10 @@ static bool streams(const struct result *r, enum data_direction direction) {
         return point_has_direction(p->workload, p->transport) && p->direction == direction;
 }
 
-/* Whether this end's count and window make the figure: a receiver's do, or those of the only end. */
+/* Whether this end's count and window make the figure: a receiver's do, or those of the only end. In a pingpong both
+ * ends receive, and the latencies are the first one's: a message of its count is one of them. */
 static bool is_measured(const struct result *r, enum end end) {
-        if (!r->roles[END_SECOND])
+        if (!r->roles[END_SECOND] || r->order->point->workload == WORKLOAD_PINGPONG)
                 return end == END_FIRST;
         if (streams(r, DIRECTION_BOTH))
                 return true;

@@ -40,6 +40,18 @@ def test_rate_over_tcp(unix, workload):
         assert result["window_ns"] >= 59 / RATE * 1e9  # the threads take turns
 
 
+@pytest.mark.parametrize("transport", ["pipe", "tcp"])
+def test_round_trips_are_the_messages_of_their_window(unix, transport):
+    """A round trip is timed until the next one begins, so that one may lie across either edge; the messages that end
+    while the histogram is copied are few, however busy the machine is."""
+    spec = {"workload": "pingpong", "transport": transport, "duration_seconds": 0.5, "warmup_seconds": 0.1}
+    experiment = unix.wait_final(unix.post(spec | {"repetitions": 5})["id"])
+    for run in unix.items(f"/experiments/{experiment['id']}/runs"):
+        result, first = run["result"], run["agents"][0]["role"]
+        assert result["measured_by"] == first and result["messages"] == result[first]["messages"]
+        assert abs(result["messages"] - result["latency_ns"]["count"]) <= 4
+
+
 @pytest.mark.parametrize("rate", [None, RATE])
 def test_half_of_a_round_trip_from_when_it_was_due_is_no_figure(unix, rate):
     """Time before the sending has no way back."""

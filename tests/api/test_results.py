@@ -456,7 +456,7 @@ def test_samples_add_up_to_the_run(unix, done):
         own = [sample for sample in samples if sample["run_id"] == run["id"]]
         assert own == unix.items(f"/runs/{run['id']}/samples")
         assert {sample["agent"] for sample in own} == {agent["role"] for agent in run["agents"]}
-        measured = [s for s in own if s["agent"] in ("receiver", "responder")]
+        measured = [s for s in own if s["agent"] in ("receiver", "initiator")]
         assert sum(s["messages"] for s in measured) == run["result"]["messages"]
         assert sum(s["bytes"] for s in measured) == run["result"]["bytes"]
         assert sum(s["interval_ns"] for s in measured) == run["result"]["window_ns"]

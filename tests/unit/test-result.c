@@ -278,6 +278,8 @@ static void test_round_trips_have_their_kind(void) {
                 const char *wanted;
         } rows[] = {
                 {WORKLOAD_PINGPONG, 0, VERIFY_NONE, "\"effective\":{\"round_trip\":\"handed-over\"}"},
+                {WORKLOAD_PINGPONG, 0, VERIFY_NONE, "\"measured_by\":\"first\""},
+                {WORKLOAD_STREAM, 0, VERIFY_NONE, "\"measured_by\":\"second\""},
                 {WORKLOAD_PINGPONG, 0, VERIFY_TOUCH, "\"effective\":{\"round_trip\":\"handed-over\"}"},
                 {WORKLOAD_PINGPONG, 0, VERIFY_CHECKSUM, "\"effective\":{\"round_trip\":\"before-sending\"}"},
                 {WORKLOAD_PINGPONG, 1000, VERIFY_TOUCH, "\"effective\":{\"round_trip\":\"due\",\"rate\":1000}"},
