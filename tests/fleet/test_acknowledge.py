@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The exporter's acknowledgement to a real daemon that keeps what was not exported."""
 
-import contextlib
 import shutil
 
 import pytest
@@ -22,10 +21,9 @@ def exported(host):
 
 
 def delete(host, experiment):
-    """The status, and what the refusal says."""
-    connection, response = daemon.Client(host.socket).open("DELETE", f"/experiments/{experiment}", None, None, 30)
-    with contextlib.closing(connection):
-        return response.status, response.read().decode()
+    """The status, and the refusal's text."""
+    answer = host.client().request("DELETE", f"/experiments/{experiment}")
+    return answer.status, answer.body.decode()
 
 
 def cursor(base, store):

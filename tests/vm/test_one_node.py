@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """One node of eight CPUs: the daemon and the agents' leaders keep off those that are measured."""
 
+import re
 import shlex
 import signal
 import time
+from pathlib import Path
 
 from judge import agree, check_named_placement, sysfs_nodes
 from lab import BRIEF, STUDY, Lab
@@ -124,6 +126,24 @@ def test_a_service_that_cannot_start(lab: Lab):
     shown = lab.sh("systemctl show ipclabd -p ActiveState,ExecMainStatus,NRestarts")
     assert shown.split() == ["NRestarts=0", "ExecMainStatus=2", "ActiveState=failed"], shown
     lab.sh(f"rm -r {dropin} /etc/ipclab/ipclabd.conf; systemctl daemon-reload; systemctl start ipclabd")
+
+
+def test_the_exporter_is_not_started_while_a_run_is_measured(lab: Lab):
+    """The conditions of its unit with another program, as the guest has no Python. A timer goes on after them."""
+    unit = (Path(__file__).parents[2] / "systemd/ipclab-export.service.in").read_text()
+    conditions = "\\n".join(re.findall("^Condition.*", unit, re.MULTILINE))
+    service = f"[Unit]\\n{conditions}\\n[Service]\\nType=oneshot\\nExecStart=/bin/touch /run/exported\\n"
+    timer = "[Timer]\\nOnActiveSec=0\\nOnUnitInactiveSec=1s\\nAccuracySec=1ms\\n"
+    lab.sh(f"cd /run/systemd/system; printf '{service}' >export.service; printf '{timer}' >export.timer")
+    experiment = lab.post({"transport": "pipe", "warmup_seconds": 0, "duration_seconds": 3600})
+    lab.meanwhile("""systemctl daemon-reload; systemctl start export.timer
+        show="systemctl show export.service -P"
+        for i in $(seq 100); do [ -z "$($show ConditionTimestamp)" ] || break; sleep 0.2; done
+        [ "$($show ConditionResult)" = no ] && [ ! -e /run/exported ]""")
+    lab.curl(f"-X POST http://localhost/experiments/{experiment}/cancel")
+    lab.wait(experiment)
+    lab.sh("for i in $(seq 300); do [ ! -e /run/exported ] || exit 0; sleep 0.2; done; exit 3")
+    lab.sh("systemctl stop export.timer; cd /run/systemd/system; rm export.*; systemctl daemon-reload")
 
 
 def test_upgrade_and_removal(lab: Lab):
