@@ -159,9 +159,8 @@ def bars(rows):
     lines = []
     for row in rows:
         if row.experiment_id is None:
-            note = f"not received; dispatched {row.dispatches} times" + (
-                f"; {row.last_error}" if row.last_error else ""
-            )
+            times = "once" if row.dispatches == 1 else f"{row.dispatches} times"
+            note = f"not received; dispatched {times}" + (f"; {row.last_error}" if row.last_error else "")
         else:
             note = f"{row.received}/{row.expected} {row.state}" + (f": {row.error}" if row.error else "")
         lines.append(f"{row.host:<{width}} {bar(row.received, row.expected)} {note}")

@@ -260,7 +260,7 @@ def test_a_spec_that_a_daemon_refuses_is_shown(dsn, base, place):
         )
         fleet("run", name, "--via", via, "--rounds", 1, "--pause", 0, "--database", dsn, status=3)
         shown = fleet("show", name, "--database", dsn, status=3)
-        assert re.search(r"host0 .* not received; dispatched 1 times; .*host0: 422: .*pigeon", shown), shown
+        assert re.search(r"host0 .* not received; dispatched once; .*host0: 422: .*pigeon", shown), shown
     finally:
         remove([host])
 
