@@ -6,8 +6,8 @@ same      points of one pipe that stand twice, in 12 blocks: no figure differs
 slowed    the second instance is 5 % slower (tests/unit/slowed-agent.c), with as many blocks as `until` chose: its
           throughput is called slower
 advice    what /advice ranks first is not called slower than any other in fresh blocks of all of them
-fitted    sizes that were not measured, which /advice interpolates: the throughput that is then measured is within the
-          interval of it
+fitted    sizes that were not measured, which /advice interpolates: the throughput that another daemon measures at them,
+          in blocks between those of the first, is within the interval of it
 knee      a ring whose reader takes a message every 200 µs (tests/unit/throttled-agent.c): the rates between which
           `search` finds the knee are within 5 % of that one
 
@@ -51,11 +51,11 @@ class Trials:
         self.figure = figure
         self.daemons = {}
 
-    def client(self, agent, preexec=None):
-        if agent not in self.daemons:
-            self.daemons[agent] = Daemon(agent=BUILD / agent, preexec=preexec)
-            self.daemons[agent].start()
-        return self.daemons[agent].client()
+    def client(self, agent="agent/ipclab-agent", preexec=None, which=1):
+        if (agent, which) not in self.daemons:
+            self.daemons[agent, which] = Daemon(agent=BUILD / agent, preexec=preexec)
+            self.daemons[agent, which].start()
+        return self.daemons[agent, which].client()
 
     def end(self):
         for daemon in self.daemons.values():
@@ -64,15 +64,32 @@ class Trials:
     def run(self, spec, agent="agent/ipclab-agent", preexec=None):
         """(the client, the id of the experiment) when it has ended well."""
         client = self.client(agent, preexec)
+        return client, self.post(client, spec)
+
+    def post(self, client, spec):
         times = {"duration_seconds": self.seconds, "warmup_seconds": self.seconds / 4}
-        experiment = client.wait_final(client.post(times | spec)["id"], PATIENCE_SECONDS)
+        return self.wait_done(client, client.post(times | spec)["id"])
+
+    def wait_done(self, client, identity):
+        experiment = client.wait_final(identity, PATIENCE_SECONDS)
         for _ in range(RETRIES):
             if experiment["state"] == "failed":
-                client.request("POST", f"/experiments/{experiment['id']}/retry")
-                experiment = client.wait_final(experiment["id"], PATIENCE_SECONDS)
+                client.request("POST", f"/experiments/{identity}/retry")
+                experiment = client.wait_final(identity, PATIENCE_SECONDS)
         if experiment["state"] != "done":
-            raise RuntimeError(f"experiment {experiment['id']} is {experiment['state']}: {experiment['error']}")
-        return client, experiment["id"]
+            raise RuntimeError(f"experiment {identity} is {experiment['state']}: {experiment['error']}")
+        return identity
+
+    def alternate(self, specs, blocks):
+        """[(client, experiment)] of a daemon each, a block of one after a block of the other: what the machine does
+        meanwhile is in both, and neither daemon knows of the other's sizes."""
+        clients = [self.client(which=which) for which in range(len(specs))]
+        posted = [(client, self.post(client, spec)) for client, spec in zip(clients, specs, strict=True)]
+        for _ in range(blocks - 1):
+            for client, identity in posted:
+                client.request("POST", f"/experiments/{identity}/extend", {"blocks": 1})
+                self.wait_done(client, identity)
+        return posted
 
     def instances(self, spec, agent="agent/ipclab-agent"):
         """The figures of /compare's one row."""
@@ -118,15 +135,14 @@ class Trials:
 
     def fitted(self, number):
         transport = TRANSPORTS[number % len(TRANSPORTS)]
-        client, first = self.run({"transport": transport, "message_size": FITTED_FROM, "repetitions": 8})
+        specs = [{"transport": transport, "message_size": sizes} for sizes in (FITTED_FROM, FITTED)]
+        (client, first), (other, fresh) = self.alternate(specs, 8)
         expected = {}
         for size in FITTED:
             items = client.get(f"/advice?message_size={size}&want=throughput&placement=default")["items"]
             (expected[size],) = (item["interval"] for item in items if item["point"]["transport"] == transport)
-        client, fresh = self.run({"transport": transport, "message_size": FITTED, "repetitions": 8})
-        rows = client.get(f"/experiments/{fresh}/results")["items"]
-        for identity in (first, fresh):
-            client.request("DELETE", f"/experiments/{identity}")
+        rows = other.get(f"/experiments/{fresh}/results")["items"]
+        client.request("DELETE", f"/experiments/{first}")  # so that each trial has its own evidence
         for row in rows:
             size, value = row["point"]["message_size"], row["throughput_bytes_per_second"]["median"]
             low, high = expected[size]["low"], expected[size]["high"]
