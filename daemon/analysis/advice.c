@@ -157,25 +157,24 @@ static size_t gather(const struct work *w, const struct candidate *c, int64_t ex
         return n;
 }
 
-static void predict(const struct work *w, const struct fit *fit, struct advice_item *item) {
-        double size = (double) w->q->message_size, fast, slow;
+static void predict(const struct work *w, const struct fit *fit, const struct fit_prediction *p,
+                    struct advice_item *item) {
+        double size = (double) w->q->message_size;
         bool less = advice_terms[w->q->want].less_is_better;
-        item->interpolated = true;
-        item->value = as_time(w->q->want, fit_predict(fit, size), size);
+        item->interpolated = item->has_interval = true;
+        item->value = as_time(w->q->want, p->value, size);
+        item->low = less ? p->low : as_time(w->q->want, p->high, size);
+        item->high = less ? p->high : as_time(w->q->want, p->low, size);
+        item->level = FIT_PREDICTION_LEVEL;
         item->residual = fit->residual;
         item->left_out_error = fit->left_out_error;
-        item->has_interval = fit_predict_interval(fit, size, &fast, &slow);
-        if (!item->has_interval)
-                return;
-        item->level = FIT_PREDICTION_LEVEL;
-        item->low = less ? fast : as_time(w->q->want, slow, size);
-        item->high = less ? slow : as_time(w->q->want, fast, size);
 }
 
 /* Interpolates from the newest experiment that has enough sizes around the requested one. */
 static int interpolate(const struct work *w, struct candidate *c, struct fit_point *points) {
         for (size_t i = 0; i < w->n_rows; i++) {
                 struct fit fit;
+                struct fit_prediction p;
                 bool inside;
                 if (!is_same(&w->rows[i], c->first) ||
                     (i > 0 && w->rows[i - 1].experiment_id == w->rows[i].experiment_id &&
@@ -185,10 +184,11 @@ static int interpolate(const struct work *w, struct candidate *c, struct fit_poi
                 int r = inside && n > 0 ? fit_time(points, n, &fit) : -EINVAL;
                 if (r == -ENOMEM)
                         return r;
-                if (r < 0 || fit.n_sizes < FIT_SIZES_LEAST || !fit.has_left_out)
+                if (r < 0 || fit.n_sizes < FIT_SIZES_LEAST || !fit.has_left_out ||
+                    !fit_predict_median(&fit, (double) w->q->message_size, &p))
                         continue;
                 c->known = true;
-                predict(w, &fit, &c->item);
+                predict(w, &fit, &p, &c->item);
                 for (size_t k = 0; k < w->n_rows; k++)
                         if (w->rows[k].experiment_id == w->rows[i].experiment_id && is_same(&w->rows[k], c->first))
                                 take_row(&w->rows[k], &c->item);

@@ -60,7 +60,7 @@ struct advice_item {
         const char *reason; /* static; NULL */
         double value;
         bool has_interval;
-        double low, high, level; /* of a median; where interpolated that of fit_predict_interval() */
+        double low, high, level; /* of a median; where interpolated that of fit_predict_median() */
         bool interpolated;
         double residual, left_out_error; /* of the fit */
         bool has_ratio;

@@ -218,13 +218,15 @@ static void leave_out(const struct sizes *s, struct fit *f) {
 }
 
 static void measure_scatter(const struct sizes *s, struct fit *f) {
-        double squares = 0;
+        double off[FIT_SIZES_MAX], squares = 0;
         if (s->n <= 2 * f->n_pieces)
                 return;
         for (size_t i = 0; i < s->n; i++) {
-                double off = log(median_time(s, &s->list[i]) / fit_predict(f, s->list[i].bytes));
-                squares += off * off;
+                off[i] = log(median_time(s, &s->list[i]) / fit_predict(f, s->list[i].bytes));
+                f->shift += off[i] / (double) s->n;
         }
+        for (size_t i = 0; i < s->n; i++)
+                squares += (off[i] - f->shift) * (off[i] - f->shift);
         f->scatter_degrees = (unsigned) (s->n - 2 * f->n_pieces);
         f->scatter = sqrt(squares / f->scatter_degrees);
 }
@@ -260,15 +262,14 @@ double fit_predict(const struct fit *fit, double size) {
         return fit->pieces[k].alpha + fit->pieces[k].beta * size;
 }
 
-bool fit_predict_interval(const struct fit *fit, double size, double *ret_low, double *ret_high) {
+bool fit_predict_median(const struct fit *fit, double size, struct fit_prediction *ret) {
         if (fit->scatter_degrees == 0)
                 return false;
         double leverage = 2 * (double) fit->n_pieces / (double) fit->n_sizes;
         double half = student_quantile((1 + FIT_PREDICTION_LEVEL) / 2, fit->scatter_degrees) * fit->scatter *
                       sqrt(1 + leverage);
-        double time = fit_predict(fit, size);
-        *ret_low = time * exp(-half);
-        *ret_high = time * exp(half);
+        double time = fit_predict(fit, size) * exp(fit->shift);
+        *ret = (struct fit_prediction){.value = time, .low = time * exp(-half), .high = time * exp(half)};
         return true;
 }
 

@@ -73,7 +73,7 @@ def test_sizes_between_are_interpolated(own_daemon):
     for item in advice["items"]:
         assert item["reason"] == "interpolated" and item["fit"]["left_out_error"] < 0.1
         assert item["interval"]["low"] <= 2 * law(item["point"]) <= item["interval"]["high"]
-        assert item["interval"]["level"] == 0.9 and item["point"]["message_size"] == 2000
+        assert item["interval"]["level"] == 0.95 and item["point"]["message_size"] == 2000
     assert advice["settle"]["message_size"] == [2000]
     limited = own_daemon.unix.get(
         "/advice?workload=pingpong&message_size=1024&want=throughput&latency_p99_below_us=3.5"
