@@ -195,9 +195,10 @@ static void put_pieces(const struct choice *c, const struct pieces *p, struct fi
         }
 }
 
+/* Of an even number of runs the geometric mean of both middle ones: the median of a rate is that of a time, then. */
 static double median_time(const struct sizes *s, const struct size *size) {
         const struct fit_point *runs = s->points + size->first; /* sorted by time, too */
-        return runs[(size->n - 1) / 2].time;
+        return sqrt(runs[(size->n - 1) / 2].time * runs[size->n / 2].time);
 }
 
 static void leave_out(const struct sizes *s, struct fit *f) {

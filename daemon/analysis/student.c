@@ -5,11 +5,13 @@
 #include "daemon/analysis/student.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 /* The probability between -t and t, at θ = atan(t / √degrees): finite sums in sines and cosines, as the degrees are
  * whole. Source: Abramowitz and Stegun, 26.7.3 and 26.7.4. */
 static double between(double angle, unsigned degrees) {
-        double s = sin(angle), c = cos(angle), odd = degrees % 2, term = odd ? c : 1, sum = 0;
+        bool odd = degrees % 2 == 1;
+        double s = sin(angle), c = cos(angle), term = odd ? c : 1, sum = 0;
         for (unsigned k = degrees % 2; k + 2 <= degrees; k += 2) {
                 sum += term;
                 term *= c * c * (k + 1) / (k + 2);

@@ -214,7 +214,7 @@ static double median_of_eight(struct random *random, const struct world *w, doub
         for (size_t i = 0; i < N(times); i++)
                 times[i] = world_time(w, size) * sample_skewed(random, noise);
         order_sort(times, N(times));
-        return times[(N(times) - 1) / 2];
+        return sqrt(times[(N(times) - 1) / 2] * times[N(times) / 2]);
 }
 
 /* What is then measured at sizes that were not: the median of as many runs, with its noise. */
