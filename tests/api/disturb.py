@@ -8,7 +8,7 @@ On CPU, by its own CPU time, which the kernel accounts to the nanosecond: preemp
 (30 % in bursts of 3 ms), spinner (all that it can have), tcp (a connection to itself over loopback, at most a third of
 the time), interrupts (reads from the disk that FILE is on, each of which ends with an interrupt). On the other
 hardware thread of CPU's core: sibling. Without CPU time of its own: stop (stops the agent on CPU of the daemon TARGET
-for 100 ms, twice a second; the time of the stops), quota (limits the cgroup TARGET to a fifth of one CPU; the time that
+for 100 ms, twice a second; the time of the stops), quota (limits the cgroup TARGET to a tenth of one CPU; the time that
 it is throttled). It begins at once, ends with SIGTERM, and writes lines of "MONOTONIC_NS TAKEN_NS" to FILE.
 """
 
@@ -155,7 +155,7 @@ def stop(cpu, daemon):
 
 def quota(group):
     limited = QuotaGroup(group)
-    limited.limit(0.2)  # less than the agents get of a busy machine, too
+    limited.limit(0.1)  # less than the agents get of a busy machine, too
     try:
         while True:
             yield limited.throttled_ns()
