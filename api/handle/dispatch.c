@@ -11,6 +11,7 @@
 #include "api/http/gzip.h"
 #include "api/http/peers.h"
 #include "api/http/problem.h"
+#include "api/http/tag.h"
 #include "schema/util.h"
 
 #include <string.h>
@@ -184,6 +185,8 @@ void dispatch_handle(void *userdata, struct request *q, struct response *p) {
         struct api *a = userdata;
         struct refusal r = {0};
         int k = handle(a, q, p, &r);
+        if (k >= 0)
+                tag_response(q, p);
         if (k >= 0)
                 k = gzip_response(q, p);
         if (k >= 0)

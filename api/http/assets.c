@@ -6,6 +6,7 @@
 
 #include "api/handle/handlers.h"
 #include "api/http/negotiate.h"
+#include "api/http/tag.h"
 #include "api/http/text.h"
 #include "schema/hash.h"
 #include "schema/util.h"
@@ -205,26 +206,6 @@ const char *assets_text(const struct assets *a, const char *name) {
         return asset ? asset->data : NULL;
 }
 
-/* Whether If-None-Match names this version: a list of tags, weak or not, or "*". */
-static bool client_has(const struct request *q, const struct asset *asset) {
-        const char *tags = request_header(q, "If-None-Match");
-        size_t length = strlen(asset->etag);
-        if (!tags)
-                return false;
-        if (strcmp(tags, "*") == 0)
-                return true;
-        while (*tags) {
-                tags += strspn(tags, ", \t");
-                if (strncmp(tags, "W/", 2) == 0)
-                        tags += 2;
-                size_t n = strcspn(tags, ", \t");
-                if (n == length && strncmp(tags, asset->etag, n) == 0)
-                        return true;
-                tags += n;
-        }
-        return false;
-}
-
 /* Responds with the asset of that name in the form that the client takes, if there is one. */
 static int respond_asset(const struct assets *a, const struct request *q, const char *name, struct response *p,
                          bool *ret_found) {
@@ -245,7 +226,7 @@ static int respond_asset(const struct assets *a, const struct request *q, const 
         if (k > 0)
                 asset = gzip;
         p->borrowed = true;
-        if (client_has(q, asset))
+        if (tag_is_known(q, asset->etag))
                 p->status = 304;
         else
                 response_body(p, 200, asset->type, asset->data, asset->length);

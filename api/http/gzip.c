@@ -46,9 +46,10 @@ int gzip_put(struct gzip *g, struct text *out, const char *data, size_t length, 
         return out->error;
 }
 
-/* What is compressed already, and the dashboard's files, which have a compressed form of their own and a tag each. */
+/* What is compressed already, and the dashboard's files, which have a compressed form of their own and a strong tag. */
 static bool is_settled(const struct response *p, const char *type) {
-        return strcmp(type, "application/gzip") == 0 || response_get_header(p, "ETag") != NULL ||
+        const char *tag = response_get_header(p, "ETag");
+        return strcmp(type, "application/gzip") == 0 || (tag && tag[0] == '"') ||
                response_get_header(p, "Content-Encoding") != NULL;
 }
 

@@ -125,6 +125,10 @@ static void put_responses(struct json_writer *w, const struct route *route) {
         if (route->media)
                 put_content(w, route->media);
         json_object_end(w);
+        if (route->method == METHOD_GET) {
+                json_put_key(w, "304");
+                put_ref(w, "responses", "Unchanged");
+        }
         if (route->other) {
                 snprintf(status, sizeof(status), "%d", route->other_status);
                 json_put_key(w, status);
@@ -402,7 +406,10 @@ static int put_components(struct json_writer *w) {
         json_object_end(w);
         json_member_raw(
                 w, "responses",
-                "{\"Problem\": {\"description\": \"Why not (RFC 9457).\", \"content\": {\"application/problem+json\": "
+                "{\"Unchanged\": {\"description\": \"If-None-Match has the ETag of what would be sent, which the "
+                "client "
+                "has already. A response that is sent as a stream has none.\"}, "
+                "\"Problem\": {\"description\": \"Why not (RFC 9457).\", \"content\": {\"application/problem+json\": "
                 "{\"schema\": {\"$ref\": \"#/components/schemas/Problem\"}}}}, "
                 "\"Unavailable\": {\"description\": \"Not now: so much is on its way to other clients, or is waited "
                 "for, that this is refused; or the daemon is stopping.\", \"headers\": {\"Retry-After\": "

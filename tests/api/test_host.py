@@ -477,6 +477,33 @@ def test_a_known_version_is_not_sent_again(client):
     assert client.request("GET", "/", headers={"If-None-Match": '"other"'}).status == 200
 
 
+@pytest.mark.parametrize("path", ["/openapi.json", "/presets", "/topology", "/baselines"])
+def test_what_a_client_has_is_not_sent_again(client, path):
+    first = client.request("GET", path)
+    tag = first.headers["ETag"]
+    assert re.fullmatch(r'W/"[0-9a-f]{16}"', tag) and first.headers["Cache-Control"] == "no-cache"
+    packed = client.request("GET", path, headers={"Accept-Encoding": "gzip"})
+    assert packed.headers["ETag"] == tag
+    assert packed.headers.get("Content-Encoding") == ("gzip" if len(first.body) >= 1024 else None)
+    for coding in ("identity", "gzip"):
+        again = client.request("GET", path, headers={"If-None-Match": tag, "Accept-Encoding": coding})
+        assert (again.status, again.body, again.headers["ETag"]) == (304, b"", tag)
+        assert again.headers["Vary"].count("Accept-Encoding") == 1
+    changed = client.request("GET", path, headers={"If-None-Match": 'W/"0123456789abcdef"'})
+    assert (changed.status, changed.body) == (200, first.body)
+
+
+def test_an_experiment_that_changed_is_sent_again(client):
+    path = f"/experiments/{client.post({'messages': 1, 'warmup_seconds': 0})['id']}"
+    tag = client.request("GET", path).headers["ETag"]
+    client.wait_final(int(path.rsplit("/", 1)[1]))
+    ended = client.request("GET", path, headers={"If-None-Match": tag})
+    assert ended.status == 200 and ended.json["state"] == "done" and ended.headers["ETag"] != tag
+    assert client.request("GET", path, headers={"If-None-Match": ended.headers["ETag"]}).status == 304
+    refused = client.request("GET", "/experiments/999999", headers={"If-None-Match": "*"})
+    assert refused.status == 404 and "ETag" not in refused.headers
+
+
 @pytest.mark.parametrize(
     "path",
     [

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_API_TAG_H
+#define IPCLAB_API_TAG_H
+
+/*
+ * Entity tags (RFC 9110, 8.8.3 and 13.1.2): a client that has the current form of what it requests receives 304 in
+ * place of the body.
+ */
+
+#include "api/http/request.h"
+#include "api/http/response.h"
+
+#include <stdbool.h>
+
+/* Whether If-None-Match names the tag, which is given with its quotation marks: a list of tags, weak or not, or "*". */
+bool tag_is_known(const struct request *q, const char *tag);
+
+/*
+ * Before its body is compressed: tags the response to a GET or HEAD whose body is whole, by what the body has, so that
+ * nothing is answered with 304 that has changed; and takes the body out where the client has it. Weakly, since the
+ * compressed form has the same tag. A stream is made while it is sent, and has none.
+ */
+void tag_response(const struct request *q, struct response *p);
+
+#endif
