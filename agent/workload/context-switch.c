@@ -129,7 +129,13 @@ static void drop_pipes(struct circle *circle) {
                                 circle->pipes[i][k] = util_close(circle->pipes[i][k]);
 }
 
+/* The descriptor table is unshared first: while the leader shares it, each read(2) and write(2) takes and drops a
+ * reference on the file, so that the overhead would be measured about 100 ns a hop above what the circle's hops
+ * contain. The leader has no copy of the pipes either, which would keep them open when a member is gone. */
 static int make_pipes(struct worker *w, struct circle *circle) {
+        if (unshare(CLONE_FILES) < 0)
+                return failure_set(&w->failure, errno, "the pipes cannot have a descriptor table of their own: %s",
+                                   strerrordesc_np(errno));
         for (uint32_t i = 0; i < circle->n; i++)
                 if (pipe2(circle->pipes[i], O_CLOEXEC) < 0)
                         return failure_set(&w->failure, errno, "pipe %" PRIu32 " of %" PRIu32 ": %s", i + 1, circle->n,

@@ -13,6 +13,8 @@
 #include "tests/unit/effective.h"
 #include "tests/unit/proof-report.h"
 
+#include <dirent.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -144,7 +146,56 @@ static void test_large_working_sets_are_measured_in_fewer_rounds(void) {
         }
 }
 
+/* Pipes in the descriptor table of the calling thread. */
+static unsigned open_pipes(void) {
+        unsigned n = 0;
+        char target[64];
+        DIR *d = opendir("/proc/thread-self/fd");
+        if (!d)
+                abort();
+        for (const struct dirent *e = readdir(d); e; e = readdir(d)) {
+                ssize_t length = readlinkat(dirfd(d), e->d_name, target, sizeof target);
+                n += length > 5 && memcmp(target, "pipe:", 5) == 0;
+        }
+        (void) closedir(d);
+        return n;
+}
+
+struct holder {
+        pthread_barrier_t barrier;
+        unsigned pipes; /* in its table while it has a circle */
+};
+
+static void *hold_a_circle(void *userdata) {
+        struct holder *h = userdata;
+        struct agent a;
+        circle_begin(&a);
+        h->pipes = open_pipes();
+        (void) pthread_barrier_wait(&h->barrier);
+        (void) pthread_barrier_wait(&h->barrier);
+        circle_end(&a);
+        return NULL;
+}
+
+/* Pipes in a table that two threads share cost more to write and read than those of the members, which have one thread:
+ * what is subtracted would be more than what the circle's hops contain. */
+static void test_the_circle_and_its_overhead_use_an_unshared_descriptor_table(void) {
+        struct holder h = {};
+        pthread_t thread;
+        unsigned before = open_pipes();
+        CHECK_INT(pthread_barrier_init(&h.barrier, NULL, 2), 0);
+        CHECK_INT(pthread_create(&thread, NULL, hold_a_circle, &h), 0);
+        (void) pthread_barrier_wait(&h.barrier);
+        unsigned here = open_pipes();
+        (void) pthread_barrier_wait(&h.barrier);
+        CHECK_INT(pthread_join(thread, NULL), 0);
+        (void) pthread_barrier_destroy(&h.barrier);
+        CHECK_UINT(here, before);
+        CHECK_UINT(h.pipes, before + 2);
+}
+
 int main(void) {
+        RUN(test_the_circle_and_its_overhead_use_an_unshared_descriptor_table);
         RUN(test_large_working_sets_are_measured_in_fewer_rounds);
         RUN(test_members_that_live_are_in_the_proof);
         RUN(test_a_member_that_ended_is_named_and_not_its_pages);
