@@ -17,7 +17,7 @@
  * Source: Linux net/core/datagram.c (zerocopy_fill_skb_from_iter), include/linux/skbuff.h (MAX_SKB_FRAGS).
  */
 
-#include "agent/base/worker.h"
+#include "agent/loop/loops.h"
 #include "schema/spec/spec.h"
 
 #include <limits.h>
@@ -65,5 +65,14 @@ static inline void fields_fill_message(struct worker *w, unsigned char *message,
         (void) message;
         fields_fill(w->channel, key);
 }
+
+/* Defines prefix_loops of such a channel. */
+#define LOOPS_OF_FIELDS(prefix, how_send, how_receive)                                                                 \
+        static const struct channel prefix##_channel = {.acquire = fields_acquire,                                     \
+                                                        .fill = fields_fill_message,                                   \
+                                                        .send = (how_send),                                            \
+                                                        .receive = (how_receive),                                      \
+                                                        .release = loop_release_nothing};                              \
+        TRANSPORT_LOOPS(prefix, prefix##_channel)
 
 #endif

@@ -3,7 +3,7 @@
 #define IPCLAB_AGENT_LOOPS_H
 
 /*
- * The hot loops, once for every transport; rings and tcp have streams of their own beside them (ring.h, tcp-loops.h),
+ * The hot loops, once for every transport; rings and tcp have streams of their own beside them (ring.h, streams.h),
  * which look at the limit and count in the same way. A transport writes up to five inline functions and calls
  * TRANSPORT_LOOPS(prefix, channel): the compiler makes each role's loop from them, one per kind of verification, with
  * no indirect call and no branch on anything that is constant in it.
@@ -322,5 +322,13 @@ LOOP_INLINE enum loop_clock loop_clock_of(const struct worker *w) {
                 .initiator = prefix##_initiator,                                                                       \
                 .responder = prefix##_responder,                                                                       \
         }
+
+/* The same of a channel that copies through w->buffer. */
+#define LOOPS_OF_BUFFERS(prefix, how_send, how_receive)                                                                \
+        static const struct channel prefix##_channel = {.acquire = loop_acquire_buffer,                                \
+                                                        .send = (how_send),                                            \
+                                                        .receive = (how_receive),                                      \
+                                                        .release = loop_release_nothing};                              \
+        TRANSPORT_LOOPS(prefix, prefix##_channel)
 
 #endif

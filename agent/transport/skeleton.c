@@ -13,104 +13,50 @@
 #include "agent/base/wait.h"
 #include "agent/loop/loops.h"
 #include "agent/transport/rendezvous.h"
+#include "agent/transport/stream/descriptor.h"
 #include "agent/transport/transport.h"
 
-#include <inttypes.h>
-#include <poll.h>
-#include <string.h>
 #include <sys/socket.h>
-
-#define WAIT_MS 100 /* every wait ends, so that the limit is checked again */
 
 /*
  * The hot functions: inline, small, everything unlikely in a function of its own. They are called in the worker's
  * thread. A transport whose messages lie in shared memory gives their place in acquire and receive, and hands them over
  * in send and release; one that copies uses w->buffer and the two ready-made functions below.
  */
-static int skeleton_send_rest(struct worker *w, const unsigned char *message, ssize_t n);
-static int skeleton_receive_rest(struct worker *w, unsigned char *message, ssize_t n);
+static ssize_t send_again(struct worker *w, const unsigned char *message, size_t sent) {
+        return send(w->send_fd, message + sent, w->size - sent, MSG_NOSIGNAL);
+}
 
 LOOP_INLINE int skeleton_send(struct worker *w, unsigned char *message) {
-        ssize_t n = send(w->send_fd, message, w->size, MSG_NOSIGNAL);
+        ssize_t n = send_again(w, message, 0);
         if (LOOP_UNLIKELY(n != (ssize_t) w->size))
-                return skeleton_send_rest(w, message, n);
+                return descriptor_finish_send(w, message, n, send_again, "send");
         return 0;
+}
+
+static ssize_t receive_more(struct worker *w, unsigned char *message, size_t got) {
+        return recv(w->receive_fd, message + got, w->size - got, 0);
 }
 
 LOOP_INLINE int skeleton_receive(struct worker *w, unsigned char **ret) {
         *ret = w->buffer;
-        ssize_t n = recv(w->receive_fd, w->buffer, w->size, 0);
+        ssize_t n = receive_more(w, w->buffer, 0);
         if (LOOP_UNLIKELY(n != (ssize_t) w->size))
-                return skeleton_receive_rest(w, w->buffer, n);
+                return descriptor_finish_receive(w, w->buffer, n, receive_more, "recv");
         return 0;
 }
 
 /*
- * The cold side. Three rules:
+ * The cold side is descriptor.c's here, as for any stream of bytes. A transport with one of its own follows three
+ * rules:
  *      - an interruption before a message's first byte, when the loop is over, returns WORKER_STOP: that is how the
  *        leader ends a receiver that waits for a message that will never come;
  *      - a message that has begun is completed, and each part is counted;
  *      - a failure names the thread, the call and the error. One that is the peer's fault is a failure_blame().
  */
-static int after_error(struct worker *w, size_t moved, const char *what) {
-        int error = errno;
-        if (error == EINTR || error == EAGAIN) {
-                worker_count(error == EINTR ? &w->eintr : &w->eagain);
-                if (error == EAGAIN)
-                        (void) poll(NULL, 0, WAIT_MS);
-                return moved == 0 && worker_over(w) ? WORKER_STOP : 0;
-        }
-        if (error == EPIPE || error == ECONNRESET)
-                return failure_blame(&w->failure, w->agent->peer_role, error,
-                                     "closed the channel: %s failed in thread %" PRIu32 ": %s", what, w->index,
-                                     strerrordesc_np(error));
-        return failure_set(&w->failure, error, "with peer %s, %s failed in thread %" PRIu32 ": %s", w->agent->peer_role,
-                           what, w->index, strerrordesc_np(error));
-}
-
-static int skeleton_send_rest(struct worker *w, const unsigned char *message, ssize_t n) {
-        for (size_t sent = 0;;) {
-                if (n >= 0) {
-                        sent += (size_t) n;
-                        if (sent == w->size)
-                                return 0;
-                        worker_count(&w->partial_sends);
-                } else {
-                        int r = after_error(w, sent, "send");
-                        if (r)
-                                return r;
-                }
-                n = send(w->send_fd, message + sent, w->size - sent, MSG_NOSIGNAL);
-        }
-}
-
-static int skeleton_receive_rest(struct worker *w, unsigned char *message, ssize_t n) {
-        for (size_t got = 0;;) {
-                if (n > 0) {
-                        got += (size_t) n;
-                        if (got == w->size)
-                                return 0;
-                        worker_count(&w->partial_receives);
-                } else if (n == 0) {
-                        return failure_blame(&w->failure, w->agent->peer_role, EPIPE,
-                                             "closed the channel of thread %" PRIu32, w->index);
-                } else {
-                        int r = after_error(w, got, "recv");
-                        if (r)
-                                return r;
-                }
-                n = recv(w->receive_fd, message + got, w->size - got, 0);
-        }
-}
 
 /* This defines skeleton_loops: four roles, three verifications each, compiled from the functions above. */
-static const struct channel skeleton_channel = {
-        .acquire = loop_acquire_buffer,
-        .send = skeleton_send,
-        .receive = skeleton_receive,
-        .release = loop_release_nothing,
-};
-TRANSPORT_LOOPS(skeleton, skeleton_channel);
+LOOPS_OF_BUFFERS(skeleton, skeleton_send, skeleton_receive);
 
 static const struct transport_loops *skeleton_loops_of(const struct agent *a) {
         (void) a; /* a transport with copy or wait modes chooses between sets of loops here */

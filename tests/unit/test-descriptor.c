@@ -37,6 +37,9 @@ static ssize_t next(size_t done) {
         return r < 0 ? -1 : r;
 }
 
+STREAM_SEND(stream, descriptor_write, "write")
+STREAM_RECEIVE(stream, descriptor_read, "read")
+
 static ssize_t scripted_send(struct worker *w, const unsigned char *message, size_t sent) {
         (void) w;
         (void) message;
@@ -144,7 +147,7 @@ static unsigned char sent[LONG], received[LONG];
 
 /* Both sides at once, as both never wait longer than for each other. */
 static void *send_long(void *result) {
-        *(int *) result = descriptor_send(&worker, sent);
+        *(int *) result = stream_send(&worker, sent);
         return NULL;
 }
 
@@ -164,7 +167,7 @@ static void a_message_longer_than_the_pipe(void) {
                         sent[i] = (unsigned char) (i * 31 + i / 4096);
                 memset(received, 0, LONG);
                 CHECK_INT(pthread_create(&thread, NULL, send_long, &result), 0);
-                int r = descriptor_receive(&reader, &where);
+                int r = stream_receive(&reader, &where);
                 pthread_join(thread, NULL);
                 util_close(fds[0]);
                 util_close(fds[1]);
@@ -182,7 +185,7 @@ static void a_message_takes_no_more_than_its_own(void) {
         CHECK_INT(write(fds[1], sent, 170), 170);
         worker_reset(100, WORKER_UNLIMITED);
         worker.receive_fd = fds[0];
-        CHECK_INT(descriptor_receive_rest(&worker, received, 30), 0);
+        CHECK_INT(descriptor_finish_receive(&worker, received, 30, stream_more, "read"), 0);
         CHECK_INT(ioctl(fds[0], FIONREAD, &left), 0);
         CHECK_INT(left, 100);
         util_close(fds[0]);
@@ -198,7 +201,7 @@ static void a_pipe_without_its_other_end(void) {
         worker.receive_fd = fds[0];
         CHECK_INT(write(fds[1], sent, 30), 30);
         util_close(fds[1]);
-        CHECK_INT(descriptor_receive(&worker, &where), -EPIPE);
+        CHECK_INT(stream_receive(&worker, &where), -EPIPE);
         CHECK(strstr(worker.failure.detail, "after 30 of 100 bytes"));
         util_close(fds[0]);
 
@@ -206,11 +209,11 @@ static void a_pipe_without_its_other_end(void) {
         util_close(fds[0]);
         worker_reset(100, WORKER_UNLIMITED);
         worker.send_fd = fds[1];
-        CHECK_INT(descriptor_send(&worker, sent), -EPIPE);
+        CHECK_INT(stream_send(&worker, sent), -EPIPE);
         util_close(fds[1]);
         worker_reset(100, WORKER_UNLIMITED);
         worker.send_fd = -1;
-        CHECK_INT(descriptor_send(&worker, sent), -EBADF);
+        CHECK_INT(stream_send(&worker, sent), -EBADF);
         CHECK_STRING(worker.failure.detail, "write failed in thread 3, message 7: Bad file descriptor");
 }
 

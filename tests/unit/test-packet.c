@@ -14,7 +14,7 @@
 
 static struct agent agent = {.peer_role = "sender"};
 static struct worker worker; /* static: see test-counters.c */
-static unsigned char message[70000], buffer[70000];
+static unsigned char packet_sent[70000], buffer[70000];
 
 static void worker_reset(size_t size, uint64_t limit, int fd) {
         memset(&worker, 0, sizeof worker);
@@ -43,14 +43,20 @@ static ssize_t next(void) {
         return r < 0 ? -1 : r;
 }
 
-static ssize_t scripted_send(struct worker *w, size_t from, size_t length) {
+PACKET_SEND(packet, false, packet_write)
+PACKET_RECEIVE(packet, false, packet_read)
+PACKET_SEND(chunks, true, packet_write)
+PACKET_RECEIVE(chunks, true, packet_read)
+
+static ssize_t scripted_send(struct worker *w, const unsigned char *message, size_t from, size_t length) {
         (void) w;
+        (void) message;
         script.from = from;
         script.length = length;
         return next();
 }
 
-static ssize_t scripted_read(struct worker *w, unsigned char *packet, size_t length) {
+static ssize_t scripted_read(struct worker *w, void *packet, size_t length) {
         (void) w;
         (void) packet;
         script.length = length;
@@ -63,7 +69,7 @@ static int play(bool sends, const int *results, size_t moved, uint64_t limit) {
         memset(&script, 0, sizeof script);
         script.results = results;
         ssize_t first = next();
-        return sends ? packet_finish_send(&worker, moved, SIZE, first, scripted_send)
+        return sends ? packet_finish_send(&worker, packet_sent, moved, SIZE, first, scripted_send)
                      : packet_finish_receive(&worker, buffer, SIZE, moved, first, scripted_read);
 }
 
@@ -133,10 +139,10 @@ static void failures_name_the_thing(void) {
 
 static void half_a_packet_is_not_a_packet_sent(void) {
         worker_reset(SIZE, WORKER_UNLIMITED, ready_fd);
-        CHECK_INT(packet_send_again(&worker, message, SIZE, 0, SIZE - 1), -EBADMSG);
+        CHECK_INT(packet_finish_send(&worker, packet_sent, 0, SIZE, SIZE - 1, scripted_send), -EBADMSG);
         CHECK_STRING(worker.failure.detail, "a packet of 99 bytes where one of 100 was due, in thread 3, message 7");
         worker_reset(SIZE, WORKER_UNLIMITED, ready_fd);
-        CHECK_INT(packet_send_again(&worker, message, SIZE, 0, SIZE), 0);
+        CHECK_INT(packet_finish_send(&worker, packet_sent, 0, SIZE, SIZE, scripted_send), 0);
 }
 
 /* ---- pairs of sockets ---- */
@@ -164,12 +170,12 @@ static void a_packet_goes_and_comes(void) {
                 unsigned char *where = NULL;
                 CHECK(pair_open(&p, types[i]));
                 memset(buffer, 0, sizeof buffer);
-                memset(message, 0xa5, SIZE);
+                memset(packet_sent, 0xa5, SIZE);
                 worker_reset(SIZE, WORKER_UNLIMITED, p.fds[0]);
-                CHECK_INT(packet_send(&worker, message), 0);
+                CHECK_INT(packet_send(&worker, packet_sent), 0);
                 worker.receive_fd = p.fds[1];
                 CHECK_INT(packet_receive(&worker, &where), 0);
-                CHECK(where == buffer && memcmp(buffer, message, SIZE) == 0);
+                CHECK(where == buffer && memcmp(buffer, packet_sent, SIZE) == 0);
         }
 }
 
@@ -182,7 +188,7 @@ static void packets_of_another_length_are_found_out(void) {
                         unsigned char *where;
                         char words[64];
                         CHECK(pair_open(&p, types[i]));
-                        CHECK_INT(send(p.fds[0], message, lengths[k], 0), lengths[k]);
+                        CHECK_INT(send(p.fds[0], packet_sent, lengths[k], 0), lengths[k]);
                         worker_reset(SIZE, WORKER_UNLIMITED, p.fds[1]);
                         CHECK_INT(packet_receive(&worker, &where), -EBADMSG);
                         (void) snprintf(words, sizeof words, "a packet of %zu bytes where one of 100 was due",
@@ -203,14 +209,14 @@ static void chunks_make_a_message(void) {
                 CHECK(pair_open(&p, SOCK_SEQPACKET));
                 agent.setup.chunk_bytes = cases[i].chunk;
                 for (size_t k = 0; k < cases[i].size; k++)
-                        message[k] = (unsigned char) (k + i);
+                        packet_sent[k] = (unsigned char) (k + i);
                 memset(buffer, 0, sizeof buffer);
                 worker_reset(cases[i].size, WORKER_UNLIMITED, p.fds[0]);
-                CHECK_INT(packet_send_chunks(&worker, message), 0);
-                CHECK_INT(packet_send_chunks(&worker, message), 0);
+                CHECK_INT(chunks_send(&worker, packet_sent), 0);
+                CHECK_INT(chunks_send(&worker, packet_sent), 0);
                 worker.receive_fd = p.fds[1];
-                CHECK_INT(packet_receive_chunks(&worker, &where), 0);
-                CHECK(where == buffer && memcmp(buffer, message, cases[i].size) == 0);
+                CHECK_INT(chunks_receive(&worker, &where), 0);
+                CHECK(where == buffer && memcmp(buffer, packet_sent, cases[i].size) == 0);
                 while (recv(p.fds[1], byte, sizeof byte, MSG_DONTWAIT) > 0)
                         n++;
                 CHECK_UINT(n, cases[i].packets);
@@ -223,8 +229,8 @@ static void a_packet_that_no_buffer_takes(void) {
                 PAIR p;
                 CHECK(pair_open(&p, types[i]));
                 CHECK_INT(setsockopt(p.fds[0], SOL_SOCKET, SO_SNDBUF, &least, sizeof least), 0);
-                worker_reset(sizeof message, WORKER_UNLIMITED, p.fds[0]);
-                CHECK_INT(packet_send(&worker, message), -EMSGSIZE);
+                worker_reset(sizeof packet_sent, WORKER_UNLIMITED, p.fds[0]);
+                CHECK_INT(packet_send(&worker, packet_sent), -EMSGSIZE);
                 CHECK(strstr(worker.failure.detail, "a packet of 70000 bytes is more than"));
         }
 }
@@ -238,17 +244,17 @@ static void a_peer_that_is_gone(void) {
         CHECK_INT(packet_receive(&worker, &where), -EPIPE);
         CHECK_STRING(worker.failure.detail, "peer sender closed the channel of thread 3 before message 7");
         worker_reset(SIZE, WORKER_UNLIMITED, p.fds[1]);
-        CHECK_INT(packet_send(&worker, message), -EPIPE);
+        CHECK_INT(packet_send(&worker, packet_sent), -EPIPE);
 }
 
 /* A queue that is full, and a limit that has been reached: the message is not sent, and the queue is as it was. */
 static void a_full_queue_and_no_message_due(void) {
         PAIR p;
         CHECK(pair_open(&p, SOCK_SEQPACKET | SOCK_NONBLOCK));
-        while (send(p.fds[0], message, SIZE, MSG_DONTWAIT) > 0)
+        while (send(p.fds[0], packet_sent, SIZE, MSG_DONTWAIT) > 0)
                 ;
         worker_reset(SIZE, 7, p.fds[0]);
-        CHECK_INT(packet_send(&worker, message), WORKER_STOP);
+        CHECK_INT(packet_send(&worker, packet_sent), WORKER_STOP);
         CHECK_UINT(worker.eagain, 1);
         worker_reset(SIZE, 7, p.fds[0]);
         unsigned char *where;

@@ -38,8 +38,7 @@ int descriptor_reserve(struct agent *a) {
         return 0;
 }
 
-/* 0: the caller tries again; else its result. `moved` bytes of the message have been moved so far. */
-static int after_error(struct worker *w, int fd, short events, size_t moved, const char *what) {
+int descriptor_after_error(struct worker *w, int fd, short events, size_t moved, const char *what) {
         int error = errno;
         switch (error) {
         case EINTR:
@@ -53,6 +52,7 @@ static int after_error(struct worker *w, int fd, short events, size_t moved, con
         }
         case EPIPE:
         case ECONNRESET:
+        case ECONNREFUSED:
                 return failure_blame(&w->failure, w->agent->peer_role, error,
                                      "closed the channel of thread %" PRIu32 " in message %" PRIu64 ": %s", w->index,
                                      w->messages, strerrordesc_np(error));
@@ -72,28 +72,12 @@ int descriptor_finish_send(struct worker *w, const unsigned char *message, ssize
                                 return 0;
                         worker_count(&w->partial_sends);
                 } else {
-                        int r = after_error(w, w->send_fd, POLLOUT, sent, what);
+                        int r = descriptor_after_error(w, w->send_fd, POLLOUT, sent, what);
                         if (r)
                                 return r;
                 }
                 n = again(w, message, sent);
         }
-}
-
-static ssize_t write_again(struct worker *w, const unsigned char *message, size_t sent) {
-        return descriptor_write(w->send_fd, message + sent, w->size - sent);
-}
-
-int descriptor_send_rest(struct worker *w, const unsigned char *message, ssize_t n) {
-        return descriptor_finish_send(w, message, n, write_again, "write");
-}
-
-static ssize_t read_more(struct worker *w, unsigned char *message, size_t got) {
-        return descriptor_read(w->receive_fd, message + got, w->size - got);
-}
-
-int descriptor_receive_rest(struct worker *w, unsigned char *message, ssize_t n) {
-        return descriptor_finish_receive(w, message, n, read_more, "read");
 }
 
 int descriptor_finish_receive(struct worker *w, unsigned char *message, ssize_t n, descriptor_more more,
@@ -111,7 +95,7 @@ int descriptor_finish_receive(struct worker *w, unsigned char *message, ssize_t 
                                              " after %zu of %zu bytes of message %" PRIu64,
                                              w->index, got, w->size, w->messages);
                 } else {
-                        int r = after_error(w, w->receive_fd, POLLIN, got, what);
+                        int r = descriptor_after_error(w, w->receive_fd, POLLIN, got, what);
                         if (r)
                                 return r;
                 }

@@ -20,32 +20,11 @@
 #include <poll.h>
 #include <string.h>
 
-static const struct channel write_channel = DESCRIPTOR_CHANNEL;
-TRANSPORT_LOOPS(write, write_channel);
-
-static ssize_t writev_again(struct worker *w, const unsigned char *message, size_t sent) {
-        struct iovec rest[SPEC_FIELDS_MAX];
-        (void) message;
-        unsigned n = fields_after(w->channel, sent, rest);
-        return syscall(SYS_writev, w->send_fd, rest, n);
+LOOP_INLINE ssize_t pipe_writev(const struct worker *w, const struct iovec *iov, unsigned n) {
+        return syscall(SYS_writev, w->send_fd, iov, n);
 }
 
-LOOP_INLINE int writev_send(struct worker *w, unsigned char *message) {
-        const struct fields *f = w->channel;
-        ssize_t n = syscall(SYS_writev, w->send_fd, f->iov, f->n);
-        if (LOOP_UNLIKELY(n != (ssize_t) w->size))
-                return descriptor_finish_send(w, message, n, writev_again, "writev");
-        return 0;
-}
-
-static const struct channel writev_channel = {
-        .acquire = fields_acquire,
-        .fill = fields_fill_message,
-        .send = writev_send,
-        .receive = descriptor_receive,
-        .release = loop_release_nothing,
-};
-TRANSPORT_LOOPS(writev, writev_channel);
+STREAM_LOOPS(pipe, descriptor_write, "write", pipe_writev, "writev", descriptor_read, "read");
 
 static ssize_t vmsplice_again(struct worker *w, const unsigned char *message, size_t sent) {
         struct iovec rest = {.iov_base = (void *) (uintptr_t) (message + sent), .iov_len = w->size - sent};
@@ -71,7 +50,7 @@ LOOP_INLINE int vmsplice_send(struct worker *w, unsigned char *message) {
 static const struct channel vmsplice_channel = {
         .acquire = acquire_spliced,
         .send = vmsplice_send,
-        .receive = descriptor_receive,
+        .receive = pipe_receive,
         .release = loop_release_nothing,
 };
 TRANSPORT_LOOPS(vmsplice, vmsplice_channel);
@@ -80,8 +59,8 @@ static const struct {
         const struct transport_loops *loops;
         const char *method;
 } modes[COPY_COUNT] = {
-        [COPY_TWO] = {&write_loops, "write"},
-        [COPY_ONE] = {&writev_loops, "writev"},
+        [COPY_TWO] = {&pipe_loops, "write"},
+        [COPY_ONE] = {&pipe_gathered_loops, "writev"},
         [COPY_ZERO] = {&vmsplice_loops, "vmsplice"},
 };
 

@@ -20,81 +20,22 @@
 #include <inttypes.h>
 #include <string.h>
 
-static const struct channel stream_channel = DESCRIPTOR_CHANNEL;
-static const struct channel packet_channel = {.acquire = loop_acquire_buffer,
-                                              .send = packet_send,
-                                              .receive = packet_receive,
-                                              .release = loop_release_nothing};
-static const struct channel chunks_channel = {.acquire = loop_acquire_buffer,
-                                              .send = packet_send_chunks,
-                                              .receive = packet_receive_chunks,
-                                              .release = loop_release_nothing};
-TRANSPORT_LOOPS(stream, stream_channel);
-TRANSPORT_LOOPS(packet, packet_channel);
-TRANSPORT_LOOPS(chunks, chunks_channel);
-
-/* --- messages in several fields --- */
-
 LOOP_INLINE ssize_t gather(const struct worker *w, struct iovec *iov, unsigned n) {
         struct msghdr m = {.msg_iov = iov, .msg_iovlen = n};
         return syscall(SYS_sendmsg, w->send_fd, &m, MSG_NOSIGNAL);
 }
 
-static ssize_t gather_rest(struct worker *w, const unsigned char *message, size_t sent) {
-        struct iovec rest[SPEC_FIELDS_MAX];
-        (void) message;
-        return gather(w, rest, fields_after(w->channel, sent, rest));
-}
-
-LOOP_INLINE int gather_stream(struct worker *w, unsigned char *message) {
-        struct fields *f = w->channel;
-        ssize_t n = gather(w, f->iov, f->n);
-        if (LOOP_UNLIKELY(n != (ssize_t) w->size))
-                return descriptor_finish_send(w, message, n, gather_rest, "sendmsg");
-        return 0;
-}
-
-/* Sends the fields' bytes [from, from + length) as a packet. */
-static ssize_t gather_part(struct worker *w, size_t from, size_t length) {
-        struct iovec part[SPEC_FIELDS_MAX];
-        return gather(w, part, fields_part(w->channel, from, length, part));
-}
-
-LOOP_INLINE int gather_packet(struct worker *w, unsigned char *message) {
-        struct fields *f = w->channel;
-        (void) message;
-        ssize_t n = gather(w, f->iov, f->n);
-        if (LOOP_UNLIKELY(n != (ssize_t) w->size))
-                return packet_finish_send(w, 0, w->size, n, gather_part);
-        return 0;
-}
-
-LOOP_INLINE int gather_chunks(struct worker *w, unsigned char *message) {
-        (void) message;
-        return packet_send_parts(w, packet_chunk, gather_part);
-}
-
-#define GATHERED(how, take)                                                                                            \
-        {                                                                                                              \
-                .acquire = fields_acquire, .fill = fields_fill_message, .send = how, .receive = take,                  \
-                .release = loop_release_nothing                                                                        \
-        }
-static const struct channel gathered_stream_channel = GATHERED(gather_stream, descriptor_receive);
-static const struct channel gathered_packet_channel = GATHERED(gather_packet, packet_receive);
-static const struct channel gathered_chunks_channel = GATHERED(gather_chunks, packet_receive_chunks);
-TRANSPORT_LOOPS(gathered_stream, gathered_stream_channel);
-TRANSPORT_LOOPS(gathered_packet, gathered_packet_channel);
-TRANSPORT_LOOPS(gathered_chunks, gathered_chunks_channel);
-
-/* --- the choice of loops --- */
+STREAM_LOOPS(stream, descriptor_write, "write", gather, "sendmsg", descriptor_read, "read");
+PACKET_LOOPS(packet, false, packet_write, gather, packet_read);
+PACKET_LOOPS(chunks, true, packet_write, gather, packet_read);
 
 const struct transport_loops *unix_loops(const struct agent *a) {
         bool gathers = a->setup.point.copy_mode == COPY_ONE;
         if (a->setup.point.transport == TRANSPORT_UNIX_STREAM)
-                return gathers ? &gathered_stream_loops : &stream_loops;
+                return gathers ? &stream_gathered_loops : &stream_loops;
         if (unix_chunked(a))
-                return gathers ? &gathered_chunks_loops : &chunks_loops;
-        return gathers ? &gathered_packet_loops : &packet_loops;
+                return gathers ? &chunks_gathered_loops : &chunks_loops;
+        return gathers ? &packet_gathered_loops : &packet_loops;
 }
 
 static bool sends(const struct agent *a) {

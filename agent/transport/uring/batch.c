@@ -213,7 +213,8 @@ static void prepare_send(struct worker *w, struct uring *u, unsigned i) {
 }
 
 /* Sends bytes [from, from + length) of the message that is completed on its own. */
-static ssize_t send_part(struct worker *w, size_t from, size_t length) {
+static ssize_t send_part(struct worker *w, const unsigned char *message, size_t from, size_t length) {
+        (void) message;
         const struct uring_batch *b = batch_of(w);
         struct iovec part[SPEC_FIELDS_MAX];
         if (b->fields[b->at]) {
@@ -226,8 +227,7 @@ static ssize_t send_part(struct worker *w, size_t from, size_t length) {
 }
 
 static ssize_t send_again(struct worker *w, const unsigned char *message, size_t sent) {
-        (void) message;
-        return send_part(w, sent, w->size - sent);
+        return send_part(w, message, sent, w->size - sent);
 }
 
 /* Handles a chain that broke at message i: the operations after it are cancelled. */
@@ -238,7 +238,7 @@ static int finish_send(struct worker *w, struct uring *u, unsigned i) {
                 return r;
         b->at = i;
         ssize_t n = as_call(b->results[i]);
-        return is_packet(w) ? packet_finish_send(w, 0, w->size, n, send_part)
+        return is_packet(w) ? packet_finish_send(w, NULL, 0, w->size, n, send_part)
                             : descriptor_finish_send(w, NULL, n, send_again, is_pipe(w) ? "write" : "send");
 }
 
@@ -289,7 +289,7 @@ static ssize_t receive_more(struct worker *w, unsigned char *message, size_t got
                           : uring_receive(w, message + got, w->size - got, MSG_WAITALL);
 }
 
-static ssize_t read_packet(struct worker *w, unsigned char *packet, size_t length) {
+static ssize_t read_packet(struct worker *w, void *packet, size_t length) {
         return uring_receive(w, packet, length, MSG_TRUNC);
 }
 

@@ -22,170 +22,35 @@
 
 #include <sys/socket.h>
 
-/* Pipes and FIFOs. */
-
-static ssize_t write_again(struct worker *w, const unsigned char *message, size_t sent) {
-        return uring_write(w, message + sent, w->size - sent, URING_STREAM);
+LOOP_INLINE ssize_t pipe_write(struct worker *w, const void *data, size_t length) {
+        return uring_write(w, data, length, URING_STREAM);
 }
 
-static ssize_t read_more(struct worker *w, unsigned char *message, size_t got) {
-        return uring_read(w, message + got, w->size - got, URING_STREAM);
+LOOP_INLINE ssize_t pipe_read(struct worker *w, void *data, size_t length) {
+        return uring_read(w, data, length, URING_STREAM);
 }
 
-LOOP_INLINE int pipe_send(struct worker *w, unsigned char *message) {
-        ssize_t n = uring_write(w, message, w->size, URING_STREAM);
-        if (LOOP_UNLIKELY(n != (ssize_t) w->size))
-                return descriptor_finish_send(w, message, n, write_again, "write");
-        return 0;
+STREAM_LOOPS(pipe, pipe_write, "write", uring_writev, "writev", pipe_read, "read");
+
+LOOP_INLINE ssize_t unix_send(struct worker *w, const void *data, size_t length) {
+        return uring_send(w, data, length, MSG_NOSIGNAL);
 }
 
-LOOP_INLINE int pipe_receive(struct worker *w, unsigned char **ret) {
-        *ret = w->buffer;
-        ssize_t n = uring_read(w, w->buffer, w->size, URING_STREAM);
-        if (LOOP_UNLIKELY(n != (ssize_t) w->size))
-                return descriptor_finish_receive(w, w->buffer, n, read_more, "read");
-        return 0;
-}
-
-static const struct channel pipe_channel = {
-        .acquire = loop_acquire_buffer, .send = pipe_send, .receive = pipe_receive, .release = loop_release_nothing};
-TRANSPORT_LOOPS(pipe, pipe_channel);
-
-static ssize_t writev_again(struct worker *w, const unsigned char *message, size_t sent) {
-        struct iovec rest[SPEC_FIELDS_MAX];
-        (void) message;
-        unsigned n = fields_after(w->channel, sent, rest);
-        return uring_writev(w, rest, n);
-}
-
-LOOP_INLINE int writev_send(struct worker *w, unsigned char *message) {
-        const struct fields *f = w->channel;
-        ssize_t n = uring_writev(w, f->iov, f->n);
-        if (LOOP_UNLIKELY(n != (ssize_t) w->size))
-                return descriptor_finish_send(w, message, n, writev_again, "writev");
-        return 0;
-}
-
-static const struct channel writev_channel = {.acquire = fields_acquire,
-                                              .fill = fields_fill_message,
-                                              .send = writev_send,
-                                              .receive = pipe_receive,
-                                              .release = loop_release_nothing};
-TRANSPORT_LOOPS(writev, writev_channel);
-
-/* Unix stream sockets. */
-
-static ssize_t send_again(struct worker *w, const unsigned char *message, size_t sent) {
-        return uring_send(w, message + sent, w->size - sent, MSG_NOSIGNAL);
-}
-
-static ssize_t receive_more(struct worker *w, unsigned char *message, size_t got) {
-        return uring_receive(w, message + got, w->size - got, 0);
-}
-
-LOOP_INLINE int stream_send(struct worker *w, unsigned char *message) {
-        ssize_t n = uring_send(w, message, w->size, MSG_NOSIGNAL);
-        if (LOOP_UNLIKELY(n != (ssize_t) w->size))
-                return descriptor_finish_send(w, message, n, send_again, "send");
-        return 0;
-}
-
-LOOP_INLINE int stream_receive(struct worker *w, unsigned char **ret) {
-        *ret = w->buffer;
-        ssize_t n = uring_receive(w, w->buffer, w->size, 0);
-        if (LOOP_UNLIKELY(n != (ssize_t) w->size))
-                return descriptor_finish_receive(w, w->buffer, n, receive_more, "recv");
-        return 0;
-}
-
-static const struct channel stream_channel = {.acquire = loop_acquire_buffer,
-                                              .send = stream_send,
-                                              .receive = stream_receive,
-                                              .release = loop_release_nothing};
-TRANSPORT_LOOPS(stream, stream_channel);
-
-LOOP_INLINE ssize_t gather(struct worker *w, struct iovec *iov, unsigned n) {
+LOOP_INLINE ssize_t unix_gather(struct worker *w, struct iovec *iov, unsigned n) {
         struct msghdr m = {.msg_iov = iov, .msg_iovlen = n};
         return uring_sendmsg(w, &m, MSG_NOSIGNAL);
 }
 
-static ssize_t gather_rest(struct worker *w, const unsigned char *message, size_t sent) {
-        struct iovec rest[SPEC_FIELDS_MAX];
-        (void) message;
-        return gather(w, rest, fields_after(w->channel, sent, rest));
+LOOP_INLINE ssize_t unix_receive(struct worker *w, void *data, size_t length) {
+        return uring_receive(w, data, length, 0);
 }
 
-LOOP_INLINE int gathered_stream_send(struct worker *w, unsigned char *message) {
-        struct fields *f = w->channel;
-        ssize_t n = gather(w, f->iov, f->n);
-        if (LOOP_UNLIKELY(n != (ssize_t) w->size))
-                return descriptor_finish_send(w, message, n, gather_rest, "sendmsg");
-        return 0;
+LOOP_INLINE ssize_t unix_receive_packet(struct worker *w, void *data, size_t length) {
+        return uring_receive(w, data, length, MSG_TRUNC); /* the packet's own length, also when it is too long */
 }
 
-static const struct channel gathered_stream_channel = {.acquire = fields_acquire,
-                                                       .fill = fields_fill_message,
-                                                       .send = gathered_stream_send,
-                                                       .receive = stream_receive,
-                                                       .release = loop_release_nothing};
-TRANSPORT_LOOPS(gathered_stream, gathered_stream_channel);
-
-/* Datagrams and sequenced packets, a message in one of them or in several. */
-
-static ssize_t send_part(struct worker *w, size_t from, size_t length) {
-        return uring_send(w, (w->source ? w->source : w->buffer) + from, length, MSG_NOSIGNAL);
-}
-
-/* Sends the fields' bytes [from, from + length) as a packet. */
-static ssize_t gather_part(struct worker *w, size_t from, size_t length) {
-        struct iovec part[SPEC_FIELDS_MAX];
-        return gather(w, part, fields_part(w->channel, from, length, part));
-}
-
-static ssize_t read_packet(struct worker *w, unsigned char *packet, size_t length) {
-        return uring_receive(w, packet, length, MSG_TRUNC); /* the packet's own length, also when it is too long */
-}
-
-/* The chunk at `moved`; without chunks, the message. */
-LOOP_INLINE size_t chunk_of(const struct worker *w, size_t moved) {
-        return w->agent->setup.chunk_bytes ? packet_chunk(w, moved) : w->size;
-}
-
-LOOP_INLINE int packet_send_all(struct worker *w, unsigned char *message) {
-        (void) message;
-        return packet_send_parts(w, chunk_of, send_part);
-}
-
-LOOP_INLINE int gathered_send_all(struct worker *w, unsigned char *message) {
-        (void) message;
-        return packet_send_parts(w, chunk_of, gather_part);
-}
-
-LOOP_INLINE int packet_receive_all(struct worker *w, unsigned char **ret) {
-        *ret = w->buffer;
-        for (size_t moved = 0, length; moved < w->size; moved += length) {
-                length = chunk_of(w, moved);
-                ssize_t n = uring_receive(w, w->buffer + moved, length, MSG_TRUNC);
-                int r = LOOP_UNLIKELY(n != (ssize_t) length)
-                                ? packet_finish_receive(w, w->buffer + moved, length, moved, n, read_packet)
-                                : 0;
-                if (LOOP_UNLIKELY(r))
-                        return r;
-        }
-        return 0;
-}
-
-static const struct channel packet_channel = {.acquire = loop_acquire_buffer,
-                                              .send = packet_send_all,
-                                              .receive = packet_receive_all,
-                                              .release = loop_release_nothing};
-static const struct channel gathered_packet_channel = {.acquire = fields_acquire,
-                                                       .fill = fields_fill_message,
-                                                       .send = gathered_send_all,
-                                                       .receive = packet_receive_all,
-                                                       .release = loop_release_nothing};
-TRANSPORT_LOOPS(packet, packet_channel);
-TRANSPORT_LOOPS(gathered_packet, gathered_packet_channel);
+STREAM_LOOPS(stream, unix_send, "send", unix_gather, "sendmsg", unix_receive, "recv");
+PACKET_LOOPS(packet, w->agent->setup.chunk_bytes > 0, unix_send, unix_gather, unix_receive_packet);
 
 /* Files. */
 
@@ -280,19 +145,19 @@ static const struct transport_loops no_loops = {.sender = NULL}; /* for combinat
 
 static const struct transport_loops *pipe_loops_of(const struct agent *a) {
         static const struct transport_loops *const loops[COPY_COUNT] = {
-                [COPY_TWO] = &pipe_loops, [COPY_ONE] = &writev_loops, [COPY_ZERO] = &no_loops};
+                [COPY_TWO] = &pipe_loops, [COPY_ONE] = &pipe_gathered_loops, [COPY_ZERO] = &no_loops};
         return point_is_queued(&a->setup.point) ? &uring_batch_loops : loops[a->setup.point.copy_mode];
 }
 
 static const struct transport_loops *stream_loops_of(const struct agent *a) {
         static const struct transport_loops *const loops[COPY_COUNT] = {
-                [COPY_TWO] = &stream_loops, [COPY_ONE] = &gathered_stream_loops, [COPY_ZERO] = &no_loops};
+                [COPY_TWO] = &stream_loops, [COPY_ONE] = &stream_gathered_loops, [COPY_ZERO] = &no_loops};
         return point_is_queued(&a->setup.point) ? &uring_batch_loops : loops[a->setup.point.copy_mode];
 }
 
 static const struct transport_loops *packet_loops_of(const struct agent *a) {
         static const struct transport_loops *const loops[COPY_COUNT] = {
-                [COPY_TWO] = &packet_loops, [COPY_ONE] = &gathered_packet_loops, [COPY_ZERO] = &no_loops};
+                [COPY_TWO] = &packet_loops, [COPY_ONE] = &packet_gathered_loops, [COPY_ZERO] = &no_loops};
         return point_is_queued(&a->setup.point) ? &uring_batch_loops : loops[a->setup.point.copy_mode];
 }
 
