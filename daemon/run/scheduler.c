@@ -24,7 +24,11 @@
 #include "schema/util.h"
 
 #include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <systemd/sd-daemon.h>
 
@@ -37,6 +41,7 @@
 /* Each step takes some milliseconds; together they remove more samples than most runs leave. */
 #define TIDY_STEPS 8u
 #define WORDS_MAX 900u
+#define LONG_SPEC_BYTES 65536u
 
 enum scheduler_state { SCHEDULER_IDLE, SCHEDULER_RUNNING, SCHEDULER_FINISHING };
 
@@ -59,6 +64,18 @@ struct current {
         char *error, *flags_json, *agents_json, *result_json, *environment_json, *probes_json;
 };
 
+/* A long spec that is parsed in a thread of its own: its tens of milliseconds are not the main loop's. */
+struct parsing {
+        pthread_t thread;
+        bool busy; /* the thread is to be joined */
+        int done;  /* an eventfd, as soon as there has been a long spec */
+        sd_event_source *source;
+        int64_t id;
+        char *text;
+        struct spec *spec;
+        char unreadable[WORDS_MAX];
+};
+
 struct scheduler {
         struct scheduler_options o;
         struct service *service;
@@ -68,6 +85,7 @@ struct scheduler {
         struct spec *spec;          /* of the experiment whose run was the last to begin */
         int64_t spec_of;            /* its id, which is never reused */
         char unreadable[WORDS_MAX]; /* why spec is NULL: the words for a run that fails by it */
+        struct parsing parsing;
         struct current c;
         struct sample_record batch[BATCH_MAX];
         size_t n_batch;
@@ -440,16 +458,99 @@ static void store_outcome(struct scheduler *s) {
 
 static const struct runner_ops runner_ops = {.sample = on_sample, .ended = on_ended};
 
-/* An experiment's spec is parsed once for all of its runs; it was checked when it was posted. */
-static void parse_spec(struct scheduler *s, const struct experiment_record *experiment) {
+/* NULL with words[WORDS_MAX]: this version cannot read it. It was checked when it was posted. */
+static struct spec *parse_text(const char *merged_json, char *words) {
         struct refusal r = {0};
         struct spec *spec = NULL;
-        if (spec_parse_stored(experiment->merged_json, strlen(experiment->merged_json), &spec, &r) < 0)
-                (void) snprintf(s->unreadable, sizeof(s->unreadable),
-                                "this version of ipclab cannot run the stored spec: %s %s", r.pointer, r.detail);
+        if (spec_parse_stored(merged_json, strlen(merged_json), &spec, &r) < 0)
+                (void) snprintf(words, WORDS_MAX, "this version of ipclab cannot run the stored spec: %s %s", r.pointer,
+                                r.detail);
+        return spec;
+}
+
+/* An experiment's spec is parsed once for all of its runs. */
+static void parse_spec(struct scheduler *s, const struct experiment_record *experiment) {
         spec_free(s->spec);
-        s->spec = spec;
+        s->spec = parse_text(experiment->merged_json, s->unreadable);
         s->spec_of = experiment->id;
+}
+
+static void *parsing_main(void *userdata) {
+        struct parsing *p = userdata;
+        p->spec = parse_text(p->text, p->unreadable);
+        while (eventfd_write(p->done, 1) < 0 && errno == EINTR)
+                continue;
+        return NULL;
+}
+
+static void end_parsing(struct parsing *p) {
+        if (!p->busy)
+                return;
+        (void) pthread_join(p->thread, NULL);
+        p->busy = false;
+        free(p->text);
+        p->text = NULL;
+}
+
+static int on_parsed(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        struct scheduler *s = userdata;
+        struct parsing *p = &s->parsing;
+        eventfd_t n;
+        (void) source;
+        (void) events;
+        if (eventfd_read(fd, &n) < 0)
+                return 0;
+        end_parsing(p);
+        spec_free(s->spec);
+        s->spec = util_steal(&p->spec);
+        memcpy(s->unreadable, p->unreadable, sizeof(s->unreadable));
+        s->spec_of = p->id;
+        look(s);
+        return 0;
+}
+
+static int watch_parsing(struct scheduler *s) {
+        struct parsing *p = &s->parsing;
+        if (p->source)
+                return 0;
+        if (p->done <= 0)
+                p->done = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (p->done < 0)
+                return -errno;
+        return sd_event_add_io(s->o.event, &p->source, p->done, EPOLLIN, on_parsed, s);
+}
+
+/* Takes the text over. Signals are the main thread's. */
+static int start_parsing(struct scheduler *s, int64_t id, char **text) {
+        struct parsing *p = &s->parsing;
+        sigset_t all, old;
+        int e = watch_parsing(s);
+        if (e < 0)
+                return e;
+        p->id = id;
+        p->text = util_steal(text);
+        sigfillset(&all);
+        e = pthread_sigmask(SIG_SETMASK, &all, &old);
+        if (e == 0) {
+                e = pthread_create(&p->thread, NULL, parsing_main, p);
+                (void) pthread_sigmask(SIG_SETMASK, &old, NULL);
+        }
+        p->busy = e == 0;
+        if (e != 0)
+                *text = util_steal(&p->text);
+        return -e;
+}
+
+/* The look at the queue that needs the spec comes again when it is parsed. */
+static void parse_for_look(struct scheduler *s) {
+        struct experiment_record *experiment = &s->c.experiment;
+        bool later = strlen(experiment->merged_json) >= LONG_SPEC_BYTES &&
+                     start_parsing(s, experiment->id, &experiment->merged_json) == 0;
+        if (!later) {
+                parse_spec(s, experiment);
+                scheduler_kick(s);
+        }
+        current_deinit(&s->c);
 }
 
 /* NULL with words: this version cannot read it. */
@@ -728,7 +829,7 @@ static int recover(struct scheduler *s) {
 }
 
 static void look(struct scheduler *s) {
-        if (s->state != SCHEDULER_IDLE || s->stopping || recover(s) < 0)
+        if (s->state != SCHEDULER_IDLE || s->stopping || s->parsing.busy || recover(s) < 0)
                 return;
         doing(s, OPERATION_RUN_START);
         int e = decide_all(s);
@@ -747,10 +848,8 @@ static void look(struct scheduler *s) {
                 retry_later(s, "the queue cannot be read", e);
                 return;
         }
-        if (s->spec_of != s->c.experiment.id) { /* a spec of a megabyte fills an event of its own */
-                parse_spec(s, &s->c.experiment);
-                current_deinit(&s->c);
-                scheduler_kick(s);
+        if (s->spec_of != s->c.experiment.id) {
+                parse_for_look(s);
                 return;
         }
         e = store_start_run(s->o.store, s->c.run.id);
@@ -839,6 +938,11 @@ void scheduler_free(struct scheduler *s) {
         sd_event_source_disable_unref(s->flush);
         sd_event_source_disable_unref(s->retry);
         sd_event_source_disable_unref(s->settle);
+        end_parsing(&s->parsing);
+        sd_event_source_disable_unref(s->parsing.source);
+        if (s->parsing.done > 0)
+                util_close(s->parsing.done);
+        spec_free(s->parsing.spec);
         current_deinit(&s->c);
         drop_batch(s);
         spec_free(s->spec);

@@ -10,7 +10,7 @@ struct submission {
         char *body; /* as posted: an error names its place in it */
         size_t length;
         char *compact; /* the same without white space between its tokens: what is stored, and compared */
-        char *key, *skipped_json;
+        char *key, *skipped_json, *measures;
         struct spec *spec;
         struct point_list points;
         uint32_t repetitions; /* of the order; with `until` those before the first look */

@@ -35,6 +35,7 @@ void submission_free(void *p) {
         free(sub->compact);
         free(sub->key);
         free(sub->skipped_json);
+        free(sub->measures);
         spec_free(sub->spec);
         point_list_deinit(&sub->points);
         free(sub->until_json);
@@ -181,6 +182,17 @@ static int check_room_by_reader(struct service *s, uint64_t n, struct refusal *r
         error = submission_check_room(s, reader->store, 1, n, r);
         service_reader_put(s, reader);
         return error;
+}
+
+/* What the main thread need not find in a spec of a megabyte. */
+static int find_measures(struct service *s, struct submission *sub, struct refusal *r) {
+        struct reader *reader;
+        int error = service_reader_get(s, &reader, r);
+        if (error < 0)
+                return error;
+        error = store_measures(reader->store, sub->spec->merged_json, &sub->measures);
+        service_reader_put(s, reader);
+        return error < 0 ? service_fail(s, r, error, "reading the spec", 0) : 0;
 }
 
 /* Points */
@@ -337,6 +349,7 @@ static int commit_submission(struct service *s, void *payload, struct refusal *r
                         .spec = sub->spec,
                         .points = &sub->points,
                         .skipped_json = sub->skipped_json,
+                        .measures = sub->measures,
                         .seed = sub->seed,
                         .order = sub->order,
                         .repetitions = sub->repetitions,
@@ -451,6 +464,8 @@ int service_submit(struct service *s, const char *body, size_t length, const cha
                 error = find_first_by_reader(s, sub, r);
         if (error == 0 && sub->id == 0) {
                 error = submission_prepare(s, sub, r);
+                if (error == 0)
+                        error = find_measures(s, sub, r);
                 if (error == 0)
                         error = service_call(s, &type, (void **) &sub, r);
         }

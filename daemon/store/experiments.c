@@ -14,6 +14,20 @@
 
 /* Accepting */
 
+#define MEASURES(merged)                                                                                               \
+        "CASE WHEN json_valid(" merged ") THEN json_remove(" merged ", '$.name', '$.seed', '$.repetitions') END"
+
+int store_measures(struct store *s, const char *merged_json, char **ret) {
+        _cleanup_query_ struct db_query q = {0};
+        int r = db_select(s->db, &q, "SELECT " MEASURES("?1"), DB_TEXT(merged_json));
+        if (r == 0)
+                r = db_step(&q);
+        if (r < 0)
+                return r;
+        *ret = db_column_text(&q, 0);
+        return q.error;
+}
+
 static int insert_experiment(struct db *db, const struct new_experiment *e, int64_t change, uint64_t n_runs,
                              int64_t *ret_id) {
         int r = db_run(db,
@@ -28,8 +42,9 @@ static int insert_experiment(struct db *db, const struct new_experiment *e, int6
         *ret_id = db_last_id(db);
         return db_run(db,
                       "INSERT INTO specs (experiment_id, skipped, merged, spec, measures) VALUES (?, ?, ?3, ?, "
-                      "CASE WHEN json_valid(?3) THEN json_remove(?3, '$.name', '$.seed', '$.repetitions') END)",
-                      DB_INT(*ret_id), DB_TEXT(e->skipped_json), DB_TEXT(e->spec->merged_json), DB_TEXT(e->spec_json));
+                      "COALESCE(?, " MEASURES("?3") "))",
+                      DB_INT(*ret_id), DB_TEXT(e->skipped_json), DB_TEXT(e->spec->merged_json), DB_TEXT(e->spec_json),
+                      DB_TEXT(e->measures));
 }
 
 int store_insert_run(struct db *db, int64_t experiment_id, int64_t change, int64_t point_id, size_t repetition,

@@ -53,6 +53,7 @@ struct new_experiment {
         const struct spec *spec; /* merged_json, name, order */
         const struct point_list *points;
         const char *skipped_json;
+        const char *measures; /* of store_measures(); NULL: the store finds it, a third of the time of a long spec */
         uint64_t seed;
         uint32_t repetitions;   /* of the order */
         const char *until_json; /* NULL: there are no more than these */
@@ -60,6 +61,9 @@ struct new_experiment {
         uint64_t estimate_ns;        /* planned length of one run */
         const char *idempotency_key; /* NULL: none; -EEXIST when it is taken */
 };
+/* What a spec measures, by which experiments are held against baselines: malloc()ed; NULL where it is no JSON. From any
+ * thread, with a store of its own. */
+int store_measures(struct store *s, const char *merged_json, char **ret);
 int store_add_experiment(struct store *s, const struct new_experiment *e, int64_t *ret_id);
 /* The same a portion at a time, of STORE_STEP_ROWS rows, each in a transaction: 1: there is more, and no read returns
  * it yet; 0: it is acknowledged, as a->id. `e` must be the same at each call. store_tidy() removes a submission
