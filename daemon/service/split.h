@@ -20,7 +20,7 @@ struct earlier_budget {
         size_t rows_left;
 };
 #define EARLIER_ROWS_MAX 250000
-#define EARLIER_ROWS_OF_A_RESULT 20 /* a result takes as long as so many */
+#define EARLIER_ROWS_OF_A_RESULT 20 /* reading the result of one run costs as much as reading this many rows */
 void earlier_budget_take(struct earlier_budget *b, size_t rows);
 
 /* The time of a point's runs as planned. */

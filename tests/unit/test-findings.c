@@ -320,7 +320,7 @@ static double same_for_all(const struct point *p) {
 /* The medians change places, and the scatter hides on which side which is better: a doubt of its own. */
 static void test_crossover_in_doubt(void) {
         struct random random;
-        unsigned named = 0, told = 0, claimed_of_equals = 0;
+        unsigned named = 0, with_doubt = 0, claimed_of_equals = 0;
         MADE m;
         make(&m,
              "{\"transport\": [\"pipe\", \"unix-stream\"], \"workload\": \"pingpong\", "
@@ -334,7 +334,7 @@ static void test_crossover_in_doubt(void) {
                 named += nth(f, FINDING_CROSSOVER, 0) != NULL;
                 if (!u)
                         continue;
-                told++;
+                with_doubt++;
                 CHECK_UINT(u->n_rows, 8);
                 CHECK(says(u, "overtakes another in median round trip") && says(u, "pipe and unix-stream at about "));
                 CHECK(u->runs_needed == 0 || strstr(u->sentence, "would decide") ||
@@ -342,7 +342,7 @@ static void test_crossover_in_doubt(void) {
                 const struct finding_figure *at = figure(u, "medians_cross");
                 CHECK(at && at->value > 2048 && at->value < 8192 && !at->has_interval);
         }
-        CHECK(sample_share("undecided crossovers with their doubt", told, TRIALS) >= 0.7);
+        CHECK(sample_share("undecided crossovers with their doubt", with_doubt, TRIALS) >= 0.7);
         CHECK(named <= 5);
         for (unsigned t = 0; t < TRIALS; t++) { /* equals, known to be: nothing crosses, and nothing is in doubt */
                 measure(&m, &random, same_for_all, NULL, 0.002, 0);
@@ -460,8 +460,8 @@ static double by_wait(const struct point *p) {
         return p->wait == WAIT_SPIN ? 100 : p->transport == TRANSPORT_PIPE ? 1000 : 500;
 }
 
-/* Ten times the speed, and seven runs, which are too few for so many comparisons: that is no "cannot be distinguished".
- */
+/* Seven runs are too few for the number of comparisons, even of ten times the speed. The finding states that, and not
+ * that the rows cannot be distinguished. */
 static void test_too_few_runs_are_no_sign_of_equality(void) {
         struct random random;
         MADE m;
