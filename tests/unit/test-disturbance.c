@@ -291,7 +291,7 @@ static void steal_and_interrupts_of_a_second(void) {
         }
 }
 
-/* Of a second in which everything stood still for 200 ms the kernel has counted 800 ms, as busy or as steal. A reader
+/* Of a second in which everything stood still for 500 ms the kernel has counted 500 ms, as busy or as steal. A reader
  * that itself waited for a CPU, before one reading or after the other, concludes nothing from it. */
 static void time_that_nothing_counts_is_a_standstill(void) {
         static const struct {
@@ -300,11 +300,11 @@ static void time_that_nothing_counts_is_a_standstill(void) {
                 const char *flags;
         } cases[] = {
                 {.counted = 1000 * MS, .cpu = 1, .flags = ""},
-                {.counted = 960 * MS, .cpu = 1, .flags = ""},
-                {.counted = 800 * MS, .cpu = 1, .flags = "standstill"},
+                {.counted = 720 * MS, .cpu = 1, .flags = ""}, /* as where tasks sleep in step with the tick */
+                {.counted = 500 * MS, .cpu = 1, .flags = "standstill"},
                 {.counted = 1000 * MS, .steal = 200 * MS, .cpu = 1, .flags = "steal"},
-                {.counted = 800 * MS, .cpu = 0, .flags = ""}, /* not measured */
-                {.counted = 800 * MS, .waited = 200 * MS, .cpu = 1, .flags = ""},
+                {.counted = 500 * MS, .cpu = 0, .flags = ""}, /* not measured */
+                {.counted = 500 * MS, .waited = 500 * MS, .cpu = 1, .flags = ""},
         };
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 struct window w;
@@ -322,7 +322,7 @@ static void time_that_nothing_counts_is_a_standstill(void) {
                 CHECK_INT(judge(&w), 0);
                 CHECK_STRING(flags_of(&w), cases[i].flags);
                 for (size_t s = 0; s < w.d.n; s++)
-                        CHECK((w.d.seconds[s].worst_standstill > 0.05) == (s == 2 && strstr(cases[i].flags, "still")));
+                        CHECK((w.d.seconds[s].worst_standstill >= 0.4) == (s == 2 && strstr(cases[i].flags, "still")));
                 disturbance_deinit(&w.d);
         }
         struct window w; /* a CPU that went and came back counts from 0, which is no standstill */
