@@ -76,6 +76,10 @@ static void answers_are_documented(void) {
                         CHECK(DOWN(content, "application/problem+json", "schema"));
                         n++;
                 }
+                if (routes[i].method == METHOD_GET) {
+                        CHECK_STRING(string_of(DOWN(responses, "304"), "$ref"), "#/components/responses/Unchanged");
+                        n++;
+                }
                 if (routes[i].other) {
                         (void) snprintf(status, sizeof status, "%d", routes[i].other_status);
                         CHECK_STRING(string_of(DOWN(responses, status), "description"), routes[i].other);
