@@ -41,8 +41,8 @@ static const struct parameter results_parameters[] = {
 };
 
 static const struct parameter runs_parameters[] = {
-        {"limit", "{\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1000, \"default\": 1000}",
-         "Items in one answer, at most."},
+        {"limit", "{\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1000}",
+         "Items in one answer, at most. Default: 50 as JSON; as CSV, all there are."},
         {"cursor", "{\"type\": \"string\", \"pattern\": \"^r-(0|[1-9][0-9]{0,17})$\"}",
          "The \"next\" of the answer before."},
         {0},

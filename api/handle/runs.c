@@ -13,6 +13,8 @@
 
 #include <string.h>
 
+/* A run has some 26 kB of JSON, and a page that nobody gave a limit should cost a few ms. */
+#define RUNS_DEFAULT 50u
 #define RUNS_MAX 1000u
 #define AT_A_TIME 8u /* runs that are read for a portion */
 
@@ -142,7 +144,7 @@ static int prepare(struct api *a, const struct request *q, struct list *list, ui
         if (type < 0)
                 return type;
         list->csv = type == 1;
-        int k = request_parameter_u32(q, "limit", 1, RUNS_MAX, list->csv ? UINT32_MAX : RUNS_MAX, ret_limit, r);
+        int k = request_parameter_u32(q, "limit", 1, RUNS_MAX, list->csv ? UINT32_MAX : RUNS_DEFAULT, ret_limit, r);
         if (k >= 0)
                 k = request_parameter_cursor(q, 'r', &from, r);
         if (k >= 0)

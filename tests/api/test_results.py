@@ -7,6 +7,7 @@ import json
 
 import pytest
 from client import Events
+from conftest import SHORT
 from hdrh.histogram import HdrHistogram
 
 
@@ -45,6 +46,19 @@ def test_runs_are_paged(unix, done):
         beyond = unix.get(f"{path}?cursor={cursor}")
         assert beyond["items"] == [] and beyond["next"] is None
     unix.refused("GET", f"{path}?cursor=r-9999999999999999999", 400, "bad-parameter")
+
+
+def test_a_page_of_runs_without_a_limit_is_as_long_as_one_of_experiments(unix):
+    """A run has kilobytes of JSON: a thousand of them are megabytes that few have asked for. A table has every run."""
+    stopped = unix.post(SHORT | {"message_size": 64, "repetitions": 60})["id"]
+    unix.request("POST", f"/experiments/{stopped}/cancel")
+    unix.wait_final(stopped)
+    path = f"/experiments/{stopped}/runs"
+    answer = unix.request("GET", path)
+    assert [run["position"] for run in answer.json["items"]] == list(range(50))
+    assert answer.headers["Link"] == f'<{path}?limit=50&cursor={answer.json["next"]}>; rel="next"'
+    assert len(unix.items(path)) == 60 == len(unix.get(f"{path}?limit=1000")["items"])
+    assert len(table(unix.request("GET", path, headers={"Accept": "text/csv"}).body)) == 60
 
 
 def test_results_have_a_row_per_point(client, done):
