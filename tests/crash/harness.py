@@ -23,6 +23,8 @@ ORPHAN_SECONDS = (
     20  # for agents of a killed daemon to exit, on the closed socket: without that they would stay for a minute
 )
 PR_SET_CHILD_SUBREAPER = 36
+CLONE_NEWNS, CLONE_NEWIPC = 0x00020000, 0x08000000
+MS_REC, MS_PRIVATE = 0x4000, 0x40000
 PTRACE_SEIZE, PTRACE_INTERRUPT, WALL = 0x4206, 0x4207, 0x40000000
 
 
@@ -173,20 +175,58 @@ class Daemon(ipclabtest.daemon.Daemon):
         return [str(path) for path in self.runtime.rglob("*")]
 
 
+def call(name, *arguments):
+    """A function of the C library that is 0 or fails with errno."""
+    if getattr(ctypes.CDLL(None, use_errno=True), name)(*arguments) != 0:
+        error = ctypes.get_errno()
+        raise OSError(error, f"{name}: {os.strerror(error)}")
+
+
+class Outside:
+    """The namespaces that the tests were started in, for what is to run there: a function of a child, before exec."""
+
+    def __init__(self):
+        self.namespaces = [os.open(f"/proc/self/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in ("ipc", "mnt")]
+
+    def __call__(self):
+        for namespace in self.namespaces:
+            call("setns", namespace, 0)
+
+
+def isolate_ipc():
+    """Gives the tests, and every process that they start, IPC objects of their own: others' are never seen, and all
+    that are seen are theirs. The namespaces of before; None where that takes privileges that the tests do not have.
+    """
+    if os.geteuid() != 0:
+        return None
+    outside = Outside()
+    try:
+        call("unshare", CLONE_NEWIPC | CLONE_NEWNS)
+    except PermissionError:  # root of a container
+        return None
+    call("mount", None, b"/", None, MS_REC | MS_PRIVATE, None)
+    call("mount", b"tmpfs", b"/dev/shm", b"tmpfs", 0, b"mode=1777")
+    if Path("/dev/mqueue").is_dir():
+        call("mount", b"mqueue", b"/dev/mqueue", b"mqueue", 0, None)
+    return outside
+
+
 def agent_uid():
     return pwd.getpwnam("nobody").pw_uid if os.geteuid() == 0 else os.geteuid()
 
 
-def ipc_objects():
-    """What outlives a process when nobody removes it, and belongs to the user that agents run as."""
+def ipc_objects(isolated):
+    """What outlives a process when nobody removes it: of any user where the tests are isolated. Where they are not,
+    only that of the agents' user, who may have other programs, too.
+    """
     found, uid = set(), agent_uid()
     for kind, column in (("msg", 7), ("sem", 4), ("shm", 7)):
         rows = [line.split() for line in Path("/proc/sysvipc", kind).read_text().splitlines()[1:]]
-        found |= {f"{kind} {row[0]} {row[1]}" for row in rows if int(row[column]) == uid}
+        found |= {f"{kind} {row[0]} {row[1]}" for row in rows if isolated or int(row[column]) == uid}
     for directory in ("/dev/shm", "/dev/mqueue"):
         with contextlib.suppress(OSError):
             for entry in os.scandir(directory):
                 with contextlib.suppress(OSError):  # gone since
-                    if entry.stat().st_uid == uid:
+                    if isolated or entry.stat().st_uid == uid:
                         found.add(entry.path)
     return found
