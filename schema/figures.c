@@ -5,6 +5,7 @@
 #include "schema/figures.h"
 
 #include "schema/json/view.h"
+#include "schema/spec/spec.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -39,10 +40,11 @@ const struct figure_group_term figure_groups[FIGURES_GROUPS] = {
 #define LATENCY(member, ...)                                                                                           \
         { .group = FIGURES_LATENCY, .name = member, .unit = "ns", __VA_ARGS__ }
 #define ONE_WAY(member, ...)                                                                                           \
-        { .group = FIGURES_ONE_WAY, .name = member, .unit = "ns", __VA_ARGS__ }
+        { .group = FIGURES_ONE_WAY, .name = member, .unit = "ns", .workloads = 1u << WORKLOAD_PINGPONG, __VA_ARGS__ }
 #define PER_UNIT(of_group, member, of, ...)                                                                            \
         { .group = of_group, .name = member, .unit = of, __VA_ARGS__ }
-#define OF_ENDS(prefix, of_group, whose, ...)                                                                          \
+/* `of_study`: the study whose plots are of this end's hardware counts and switches. */
+#define OF_ENDS(prefix, of_group, whose, of_study, ...)                                                                \
         [prefix##CPU_PER_MESSAGE] = PER_UNIT(                                                                          \
                 of_group, "cpu_ns_per_message", "ns", .title = "CPU time per message" whose,                           \
                 .description = "io_uring's workers included, per message that went from one end to the other, or per " \
@@ -53,41 +55,48 @@ const struct figure_group_term figure_groups[FIGURES_GROUPS] = {
                 PER_UNIT(of_group, "cpu_ns_per_gigabyte", "ns", .title = "CPU time per 10^9 bytes" whose,              \
                          .description = "The same per 10^9 bytes; those of a pingpong's round trip count there and "   \
                                         "back."),                                                                      \
-        [prefix##CYCLES_PER_BYTE] = PER_UNIT(of_group, "cycles_per_byte", "cycles", .title = "Cycles per byte" whose), \
-        [prefix##CYCLES] = PER_UNIT(of_group, "cycles_per_message", "count", .title = "Cycles per message" whose),     \
+        [prefix##CYCLES_PER_BYTE] = PER_UNIT(of_group, "cycles_per_byte", "cycles", .title = "Cycles per byte" whose,  \
+                                             .usual_in = of_study),                                                    \
+        [prefix##CYCLES] = PER_UNIT(of_group, "cycles_per_message", "count", .title = "Cycles per message" whose,      \
+                                    .usual_in = of_study),                                                             \
         [prefix##INSTRUCTIONS] =                                                                                       \
                 PER_UNIT(of_group, "instructions_per_message", "count", .title = "Instructions per message" whose),    \
-        [prefix##L1D_READ_MISSES] = PER_UNIT(of_group, "l1d_read_misses_per_message", "count",                         \
-                                             .title = "Read misses of the first data cache per message" whose),        \
+        [prefix##L1D_READ_MISSES] =                                                                                    \
+                PER_UNIT(of_group, "l1d_read_misses_per_message", "count",                                             \
+                         .title = "Read misses of the first data cache per message" whose, .usual_in = of_study),      \
         [prefix##LLC_MISSES] = PER_UNIT(of_group, "llc_misses_per_message", "count",                                   \
-                                        .title = "Misses of the last cache per message" whose),                        \
+                                        .title = "Misses of the last cache per message" whose, .usual_in = of_study),  \
         [prefix##DTLB_MISSES] = PER_UNIT(of_group, "dtlb_misses_per_message", "count",                                 \
                                          .title = "Misses of the data TLB per message" whose),                         \
         [prefix##BRANCH_MISSES] = PER_UNIT(of_group, "branch_misses_per_message", "count",                             \
                                            .title = "Mispredicted branches per message" whose),                        \
         [prefix##CONTEXT_SWITCHES] = PER_UNIT(of_group, "context_switches_per_message", "count",                       \
-                                              .title = "Context switches per message" whose)
+                                              .title = "Context switches per message" whose, .usual_in = of_study)
 
 const struct figure_term figure_terms[FIGURE_COUNT] = {
         [FIGURE_THROUGHPUT] = RATE("throughput_bytes_per_second", "bytes/s", .title = "Throughput",
-                                   .scaled = "throughput_gbit_per_second", .factor = 8, .divisor = 1e9,
+                                   .scaled = {{"throughput_gbit_per_second", 8, 1e9, "tcp-copy-modes"},
+                                              {"throughput_mib_per_second", 1, 1048576, "pipe-block-sweep"}},
                                    .faster = FIGURE_MORE_IS_FASTER),
         [FIGURE_MESSAGES] = RATE("messages_per_second", "messages/s", .title = "Messages",
                                  .description = "Of a syscall its calls, of a context-switch the rounds through all "
-                                                "its processes."),
-        [FIGURE_BOTH_WAYS] =
-                RATE("both_ways_bytes_per_second", "bytes/s", .title = "Throughput both ways",
-                     .description = "Of a pingpong, each run's: 2 x message_size x round trips of all "
-                                    "threads / window.",
-                     .absent = "of pingpong only", .scaled = "both_ways_gbit_per_second", .factor = 8, .divisor = 1e9),
+                                                "its processes.",
+                                 .scaled = {{"operations_per_second", 1, 1, "fifo-numa"}}),
+        [FIGURE_BOTH_WAYS] = RATE("both_ways_bytes_per_second", "bytes/s", .title = "Throughput both ways",
+                                  .description = "Of a pingpong, each run's: 2 x message_size x round trips of all "
+                                                 "threads / window.",
+                                  .workloads = 1u << WORKLOAD_PINGPONG, .absent = "of pingpong only",
+                                  .scaled = {{"both_ways_gbit_per_second", 8, 1e9, "ipc-4mib"}}),
         [FIGURE_COST] = RATE("cost_ns", "ns", .title = "Cost",
                              .description = "Of a call, or of a context switch less the pipe's overhead; null for "
                                             "workloads that move data.",
+                             .workloads = 1u << WORKLOAD_SYSCALL | 1u << WORKLOAD_CONTEXT_SWITCH,
                              .absent = "of syscall and context-switch only", .faster = FIGURE_LESS_IS_FASTER),
         [FIGURE_HOP] = RATE("hop_ns", "ns", .title = "Hop",
                             .description = "Of a context switch, the pipe's overhead included; null for other "
                                            "workloads.",
-                            .absent = "of context-switch only"),
+                            .workloads = 1u << WORKLOAD_CONTEXT_SWITCH, .absent = "of context-switch only",
+                            .scaled = {{"context_switch_us", 1, 1e3, "syscall-and-switch"}}),
         [FIGURE_LATENCY_MIN] = LATENCY("min", .title = "Shortest latency"),
         [FIGURE_LATENCY_P50] =
                 LATENCY("p50", .title = "Median latency", .usual = true, .faster = FIGURE_LESS_IS_FASTER),
@@ -98,18 +107,19 @@ const struct figure_term figure_terms[FIGURE_COUNT] = {
                 LATENCY("p99_9", .title = "Latency, 99.9th percentile", .usual = true, .faster = FIGURE_LESS_IS_FASTER),
         [FIGURE_LATENCY_MAX] = LATENCY("max", .title = "Longest latency"),
         [FIGURE_LATENCY_MEAN] =
-                LATENCY("mean", .title = "Mean latency", .scaled = "latency_us_mean", .factor = 1, .divisor = 1e3),
+                LATENCY("mean", .title = "Mean latency", .scaled = {{"latency_us_mean", 1, 1e3, "tcp-copy-modes"}}),
         [FIGURE_ONE_WAY_MIN] = ONE_WAY("min", .title = "Shortest one-way latency"),
         [FIGURE_ONE_WAY_P50] = ONE_WAY("p50", .title = "Median one-way latency", .usual = true),
         [FIGURE_ONE_WAY_P90] = ONE_WAY("p90", .title = "One-way latency, 90th percentile"),
         [FIGURE_ONE_WAY_P99] = ONE_WAY("p99", .title = "One-way latency, 99th percentile"),
         [FIGURE_ONE_WAY_P99_9] = ONE_WAY("p99_9", .title = "One-way latency, 99.9th percentile"),
         [FIGURE_ONE_WAY_MAX] = ONE_WAY("max", .title = "Longest one-way latency"),
-        [FIGURE_ONE_WAY_MEAN] = ONE_WAY("mean", .title = "Mean one-way latency", .scaled = "latency_one_way_us_mean",
-                                        .factor = 1, .divisor = 1e3),
-        OF_ENDS(FIGURE_, FIGURES_PER_UNIT, "", .usual = true, .faster = FIGURE_LESS_IS_FASTER),
-        OF_ENDS(FIGURE_SENDER_, FIGURES_SENDER, ", sender", .usual = false),
-        OF_ENDS(FIGURE_RECEIVER_, FIGURES_RECEIVER, ", receiver", .usual = false),
+        [FIGURE_ONE_WAY_MEAN] = ONE_WAY(
+                "mean", .title = "Mean one-way latency",
+                .scaled = {{"latency_one_way_us_mean", 1, 1e3, NULL}, {"latency_one_way_ms_mean", 1, 1e6, "ipc-4mib"}}),
+        OF_ENDS(FIGURE_, FIGURES_PER_UNIT, "", NULL, .usual = true, .faster = FIGURE_LESS_IS_FASTER),
+        OF_ENDS(FIGURE_SENDER_, FIGURES_SENDER, ", sender", "tcp-copy-modes", .usual = false),
+        OF_ENDS(FIGURE_RECEIVER_, FIGURES_RECEIVER, ", receiver", NULL, .usual = false),
 };
 
 /* The part of the end that counted, or of the other end, whose counters the run has, too; NULL: there is none. */

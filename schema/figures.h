@@ -77,11 +77,14 @@ extern const struct figure_term {
         const char *title;       /* in a heading: a noun, without its unit */
         const char *description; /* a sentence or more; NULL: the title has it all */
         bool usual;              /* among the columns of a CSV without columns=all */
-        const char *absent;      /* why some workloads have none; NULL: each run has its own reason */
-        /* A second CSV column in the unit that people plot: value x factor / divisor, as 1e-3 is no double and would
-         * leave its trace in the last digits. NULL: none. */
-        const char *scaled;
-        double factor, divisor;
+        const char *usual_in;    /* a study (a preset's name) among whose usual columns it is, too; NULL: none */
+        unsigned workloads;      /* that can have it, as bits; 0: any */
+        const char *absent;      /* why the others have none; NULL: each run has its own reason */
+        struct figure_scaled {
+                const char *name;       /* NULL: none */
+                double factor, divisor; /* value x factor / divisor, as 1e-3 is no double and would leave its trace */
+                const char *usual_in;
+        } scaled[2]; /* further columns of the CSV, in the units that studies have published */
         enum figure_faster faster;
 } figure_terms[FIGURE_COUNT];
 

@@ -14,3 +14,8 @@ static int by_name(const void *key, const void *element) {
 const struct preset *preset_find(const char *name) {
         return bsearch(name, presets, n_presets, sizeof(presets[0]), by_name);
 }
+
+bool preset_is_of(const char *name, const char *study) {
+        size_t n = strlen(study);
+        return strncmp(name, study, n) == 0 && (name[n] == '\0' || strcmp(name + n, "-quick") == 0);
+}

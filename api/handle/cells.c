@@ -80,6 +80,34 @@ static void put_deciding(struct text *t, const char *merged_json) {
         text_puts(t, "}");
 }
 
+/* Whether a spec has another value of the axis than the standard one, or several. It has them as a list. */
+static int is_chosen(const struct axis *a, const char *merged_json, bool *ret) {
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
+        _cleanup_(text_deinit) struct text standard = {0};
+        const char *value;
+        size_t length;
+        json_writer_init(&w);
+        json_array_begin(&w);
+        a->value.type->write(&a->value, &w, a->value.standard);
+        json_array_end(&w);
+        text_json(&standard, &w);
+        if (standard.error < 0)
+                return standard.error;
+        *ret = json_find_member(merged_json, axis_field(a), &value, &length) &&
+               (length != standard.length || memcmp(value, standard.data, length) != 0);
+        return 0;
+}
+
+static unsigned workloads_of(const struct spec *spec) {
+        unsigned bits = 0;
+        struct point p = {0};
+        for (size_t i = 0; i < spec->axes[AXIS_WORKLOAD].n; i++) {
+                axis_set(&axes[AXIS_WORKLOAD], spec, i, &p);
+                bits |= 1u << p.workload;
+        }
+        return bits;
+}
+
 int point_columns_of(const char *merged_json, struct point_columns *ret) {
         _cleanup_(text_deinit) struct text deciding = {0};
         struct spec *spec = NULL;
@@ -94,12 +122,27 @@ int point_columns_of(const char *merged_json, struct point_columns *ret) {
         if (k < 0)
                 return k == -EINVAL ? -EBADMSG : k;
         unsigned met = spec_axes_met(spec);
+        c.workloads = workloads_of(spec);
         spec_free(spec);
-        for (size_t i = 0; i < AXIS_COUNT; i++)
-                if (met >> i & 1u)
-                        c.names[c.n++] = axes[i].value.name;
+        for (size_t i = 0; i < AXIS_COUNT; i++) {
+                if (!(met >> i & 1u))
+                        continue;
+                bool chosen = false;
+                if (!axes[i].usual && (k = is_chosen(&axes[i], merged_json, &chosen)) < 0)
+                        return k;
+                c.usual[c.n] = axes[i].usual || chosen;
+                c.names[c.n++] = axes[i].value.name;
+        }
         *ret = c;
         return 0;
+}
+
+void point_columns_keep_usual(struct point_columns *c) {
+        size_t n = 0;
+        for (size_t i = 0; i < c->n; i++)
+                if (c->usual[i])
+                        c->names[n++] = c->names[i];
+        c->n = n;
 }
 
 void point_columns_header(const struct point_columns *c, struct text *t, bool leads) {

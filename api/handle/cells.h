@@ -22,10 +22,13 @@ void cells_words(struct text *t, const char *list);
 /* The fields that a point of the experiment may have, in the order of the axes. */
 struct point_columns {
         const char *names[32]; /* static */
+        bool usual[32];        /* by the table of axes, or because another value was chosen */
         size_t n;
+        unsigned workloads; /* of the points, as bits */
 };
 /* Of experiment_record.merged_json. 0; -EBADMSG when it is no spec; -ENOMEM. */
 int point_columns_of(const char *merged_json, struct point_columns *ret);
+void point_columns_keep_usual(struct point_columns *c);
 /* The header, and the cells of a point. `leads`: they begin the line, without a comma before the first. */
 void point_columns_header(const struct point_columns *c, struct text *t, bool leads);
 int point_columns_cells(const struct point_columns *c, struct text *t, const char *point_json, bool leads);

@@ -6,9 +6,11 @@
 
 #include "api/handle/render.h"
 #include "schema/json/json.h"
+#include "schema/json/view.h"
 #include "schema/util.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #define RUNS_LOOKED_AT 8u /* runs are executed by position: the first have an environment as soon as any has */
@@ -47,6 +49,15 @@ static int visit_environment(void *userdata, const struct run_record *run) {
         return k < 0 ? k : 1;
 }
 
+/* The name of a preset has nothing that JSON escapes. */
+static void copy_preset(const char *spec_json, char *ret, size_t size) {
+        const char *value;
+        size_t length;
+        *ret = '\0';
+        if (spec_json && json_find_member(spec_json, "preset", &value, &length) && length >= 2 && *value == '"')
+                snprintf(ret, size, "%.*s", (int) (length - 2), value + 1);
+}
+
 int provenance_load(struct api *a, int64_t experiment_id, bool columns, struct provenance *ret, struct refusal *r) {
         _cleanup_(experiment_record_deinit) struct experiment_record e = {0};
         struct provenance p = {.experiment_id = experiment_id};
@@ -56,6 +67,7 @@ int provenance_load(struct api *a, int64_t experiment_id, bool columns, struct p
         p.started_at = e.started_at;
         p.seed = e.seed;
         p.runs_total = e.runs_total;
+        copy_preset(e.spec_json, p.preset, sizeof(p.preset));
         p.name = util_steal(&e.name);
         p.version = util_steal(&e.version);
         if (columns)

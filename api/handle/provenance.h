@@ -14,6 +14,7 @@
 struct provenance {
         int64_t experiment_id;
         char *name, *host, *kernel, *version; /* NULL: null */
+        char preset[64];                      /* that was posted; "": none */
         int64_t started_at;
         uint64_t seed;
         uint32_t runs_total;

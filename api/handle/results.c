@@ -12,6 +12,7 @@
 #include "api/http/feed.h"
 #include "api/http/negotiate.h"
 #include "api/http/text.h"
+#include "schema/presets.h"
 #include "schema/util.h"
 
 #include <string.h>
@@ -80,8 +81,15 @@ static void statistic_cells(struct table *t, const struct statistic *s, double f
                         text_puts(t->text, ",");
 }
 
+static bool is_of_study(const struct table *t, const char *study) {
+        return study && preset_is_of(t->provenance.preset, study);
+}
+
+/* Of the usual figures those that some workload of the experiment has, and those of the study that it is. */
 static bool is_shown(const struct table *t, enum figure f) {
-        return t->all || figure_terms[f].usual;
+        const struct figure_term *term = &figure_terms[f];
+        bool had = !term->workloads || term->workloads & t->provenance.points.workloads;
+        return t->all || (term->usual && had) || is_of_study(t, term->usual_in);
 }
 
 static void figures_header(struct table *t, enum figure_group group) {
@@ -100,28 +108,30 @@ static void figures_cells(struct table *t, enum figure_group group, const struct
                         statistic_cells(t, &row->figures[f], 1, 1);
 }
 
-/* Figures that the table has already, in the units that people plot. */
-static void scaled_header(struct table *t) {
-        for (enum figure f = 0; t->all && f < FIGURE_COUNT; f++)
-                if (figure_terms[f].scaled)
-                        statistic_header(t, figure_terms[f].scaled);
-}
-
-static void scaled_cells(struct table *t, const struct result_record *row) {
-        for (enum figure f = 0; t->all && f < FIGURE_COUNT; f++)
-                if (figure_terms[f].scaled)
-                        statistic_cells(t, &row->figures[f], figure_terms[f].factor, figure_terms[f].divisor);
+/* Figures in the units that studies have published: all of them, or those of the study that the experiment is. Without
+ * a row, their header. */
+static void scaled_columns(struct table *t, const struct result_record *row) {
+        for (enum figure f = 0; f < FIGURE_COUNT; f++)
+                for (size_t i = 0; i < ELEMENTS(figure_terms[f].scaled); i++) {
+                        const struct figure_scaled *s = &figure_terms[f].scaled[i];
+                        if (!s->name || !(t->all || is_of_study(t, s->usual_in)))
+                                continue;
+                        if (row)
+                                statistic_cells(t, &row->figures[f], s->factor, s->divisor);
+                        else
+                                statistic_header(t, s->name);
+                }
 }
 
 static void csv_header(struct table *t) {
         struct text *out = t->text;
         point_columns_header(&t->provenance.points, out, true);
-        text_puts(out, ",runs,runs_planned,runs_failed");
+        text_printf(out, ",runs%s,runs_failed", t->all ? ",runs_planned" : "");
         figures_header(t, FIGURES_RATE);
         text_puts(out, ",latency_kind");
         figures_header(t, FIGURES_LATENCY);
         figures_header(t, FIGURES_ONE_WAY);
-        scaled_header(t);
+        scaled_columns(t, NULL);
         text_puts(out, t->all ? ",loop,steady,verify,counted_by" : "");
         for (enum figure_group group = FIGURES_PER_UNIT; group < FIGURES_GROUPS; group++)
                 figures_header(t, group);
@@ -166,12 +176,15 @@ static int histogram_cell(struct table *t) {
 static int result_csv(struct table *t, const struct result_record *row) {
         struct text *out = t->text;
         int k = point_columns_cells(&t->provenance.points, out, row->point_json, true);
-        text_printf(out, ",%u,%u,%u", row->runs, row->runs_planned, row->runs_failed);
+        text_printf(out, ",%u", row->runs);
+        if (t->all)
+                text_printf(out, ",%u", row->runs_planned);
+        text_printf(out, ",%u", row->runs_failed);
         figures_cells(t, FIGURES_RATE, row);
         text_printf(out, ",%s", row->latency_kind ? row->latency_kind : "");
         figures_cells(t, FIGURES_LATENCY, row);
         figures_cells(t, FIGURES_ONE_WAY, row);
-        scaled_cells(t, row);
+        scaled_columns(t, row);
         const char *const words[] = {row->loop, row->steady, row->verify, row->counted_by};
         for (size_t i = 0; t->all && i < ELEMENTS(words); i++)
                 text_printf(out, ",%s", words[i] ? words[i] : "");
@@ -245,7 +258,10 @@ static int prepare(struct api *a, const struct request *q, struct table *t, stru
         t->latency = t->with_histogram ? malloc(sizeof(*t->latency)) : NULL;
         if (t->with_histogram && !t->latency)
                 return -ENOMEM;
-        return provenance_load(a, q->id, t->csv, &t->provenance, r);
+        int k = provenance_load(a, q->id, t->csv, &t->provenance, r);
+        if (k >= 0 && !t->all)
+                point_columns_keep_usual(&t->provenance.points);
+        return k;
 }
 
 HANDLER(handle_results) {

@@ -32,8 +32,10 @@ static const struct parameter submit_parameters[] = {
 
 static const struct parameter results_parameters[] = {
         {"columns", "{\"enum\": [\"usual\", \"all\"], \"default\": \"usual\"}",
-         "Of the CSV. usual: the point, the medians of the usual figures (x-usual in ResultFigures), flags and "
-         "provenance; all: every statistic of every figure, and what was in force."},
+         "Of the CSV. usual: about two dozen, which are the main fields of the point and those that have another value "
+         "than the standard one, the medians of the usual figures (x-usual in ResultFigures) that its workloads can "
+         "have, of a study's preset also its own figures in its own units, flags and provenance; all: every statistic "
+         "of every figure, and what was in force."},
         {"histogram", "{\"enum\": [\"0\", \"1\"], \"default\": \"0\"}",
          "1: with each row the latencies of all its done runs together: HdrHistogram V2 compressed, in base64, and as "
          "JSON their percentiles at log-nines."},

@@ -279,6 +279,17 @@ static void figure_member(enum figure f, char *ret, size_t size) {
                 figure_name(f, ret, size);
 }
 
+static void put_workloads(struct json_writer *w, unsigned workloads) {
+        if (!workloads)
+                return;
+        json_put_key(w, "x-workloads");
+        json_array_begin(w);
+        for (unsigned i = 0; i < workload_words.n; i++)
+                if (workloads >> i & 1u)
+                        json_put_string(w, workload_words.name(i));
+        json_array_end(w);
+}
+
 static void put_figure(struct json_writer *w, enum figure f) {
         const struct figure_term *term = &figure_terms[f];
         char name[64];
@@ -287,6 +298,7 @@ static void put_figure(struct json_writer *w, enum figure f) {
         json_object_begin(w);
         put_titles(w, term->title, term->unit, term->description);
         json_member_bool(w, "x-usual", term->usual);
+        put_workloads(w, term->workloads);
         json_member_raw(w, "anyOf", "[{\"$ref\": \"#/components/schemas/Statistic\"}, {\"type\": \"null\"}]");
         json_object_end(w);
 }
@@ -339,9 +351,11 @@ static void put_group_object(struct json_writer *w, enum figure_group group) {
 static void put_figures(struct json_writer *w) {
         json_put_key(w, "ResultFigures");
         json_object_begin(w);
-        json_member_string(w, "description",
-                           "The figures of a point, each a statistic over its runs. x-unit: what its numbers count; "
-                           "x-usual: whether the CSV has it without columns=all.");
+        json_member_string(
+                w, "description",
+                "The figures of a point, each a statistic over its runs. x-unit: what its numbers count; "
+                "x-usual: whether the CSV has it without columns=all; x-workloads: the only ones that can have "
+                "it.");
         json_member_string(w, "type", "object");
         json_put_key(w, "properties");
         json_object_begin(w);

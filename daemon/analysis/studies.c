@@ -7,6 +7,7 @@
 #include "daemon/analysis/findings-internal.h"
 #include "daemon/analysis/order.h"
 #include "daemon/analysis/phrase.h"
+#include "schema/presets.h"
 #include "schema/spec/axes.h"
 #include "schema/util.h"
 
@@ -397,17 +398,12 @@ static int answer(const struct question *q, const struct findings_input *in, con
         return r;
 }
 
-static bool belongs(const char *preset, const char *study) {
-        size_t n = strlen(study);
-        return strncmp(preset, study, n) == 0 && (preset[n] == '\0' || strcmp(preset + n, "-quick") == 0);
-}
-
 int study_answer(const char *preset, const struct findings_input *in, const struct findings *findings,
                  struct study **ret) {
         struct study *s = NULL;
         int r = 0;
         for (size_t i = 0; preset && r == 0 && i < ELEMENTS(questions); i++) {
-                if (!belongs(preset, questions[i].study))
+                if (!preset_is_of(preset, questions[i].study))
                         continue;
                 if (!s)
                         s = calloc(1, sizeof(*s));

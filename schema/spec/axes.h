@@ -21,6 +21,7 @@ struct axis {
         bool (*applies)(const struct point *p);
         /* Whether a point to which the axis applies can have the value that it has; NULL: any. */
         bool (*possible)(const struct point *p);
+        bool usual;         /* a column of a CSV without columns=all, also with the standard value alone */
         bool decides;       /* `applies` of this axis or a later one reads it */
         bool later;         /* points were stored before there was the axis: they have its standard value */
         bool strict;        /* a posted value that is not the standard one must have a meaning for some point */

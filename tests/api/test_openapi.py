@@ -107,7 +107,7 @@ def figures(schema):
 def test_every_figure_is_described(openapi):
     """Each row of the table is a figure of a row of results, in the table's order, with a title and a unit."""
     table = (SOURCE / "schema/figures.c").read_text()
-    rows = re.findall(r'(RATE|LATENCY|ONE_WAY)\("(\w+)"', table)
+    rows = re.findall(r'(RATE|LATENCY|ONE_WAY)\(\s*"(\w+)"', table)
     of_ends = re.findall(r'of_group, "(\w+)"', table)
     assert len(rows) >= 19 and len(of_ends) >= 10
     prefixes = {"LATENCY": "latency_ns_", "ONE_WAY": "latency_one_way_ns_"}

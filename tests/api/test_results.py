@@ -142,7 +142,7 @@ def test_before_the_first_run_nothing_is_known_of_the_host(unix, long_run):
 
 
 def test_usual_columns_are_few_and_of_the_table(client, done, unix):
-    """Those whose figures are usual, by their medians; an unknown choice of columns is refused."""
+    """Those whose figures are usual and that the workloads can have, by their medians; an unknown choice is refused."""
     path = f"/experiments/{done['id']}/results"
     usual = client.request("GET", path, headers={"Accept": "text/csv"}).body
     assert usual == client.request("GET", f"{path}?columns=usual", headers={"Accept": "text/csv"}).body
@@ -153,13 +153,55 @@ def test_usual_columns_are_few_and_of_the_table(client, done, unix):
     for name, figure in figures.items():
         members = {name: figure} if "x-unit" in figure else figure["properties"]
         prefix = "" if "x-unit" in figure else f"{name}_"
-        expected += [f"{prefix}{one}_median" for one, schema in members.items() if schema.get("x-usual")]
+        for one, schema in members.items():
+            if schema.get("x-usual") and {"stream", "pingpong"} & set(schema.get("x-workloads", ["stream"])):
+                expected.append(f"{prefix}{one}_median")
     assert [column for column in few[0] if column.endswith("_median")] == expected
-    assert list(few[0])[:2] == ["workload", "transport"] and "reasons" not in few[0]
-    assert len(few[0]) < 40 < 180 < len(all_[0])
+    assert {"latency_one_way_ns_p50_median", "latency_ns_p99_median"} < set(expected) and "cost_ns_median" in all_[0]
+    assert "cost_ns_median" not in expected and "reasons" not in few[0]
+    assert len(few[0]) < 30 < 180 < len(all_[0])
     for row, wide in zip(few, all_, strict=True):
         assert row == {name: wide[name] for name in row}
     client.refused("GET", f"{path}?columns=some", 400, "bad-parameter")
+
+
+# The columns of a study beside those of any experiment, which are two dozen and the axes that it has.
+OF_STUDIES = {
+    "pipe-block-sweep": ["throughput_mib_per_second"],
+    "fifo-numa-quick": ["operations_per_second"],
+    "syscall-and-switch-quick": ["context_switch_us"],
+    "tcp-copy-modes-quick": ["throughput_gbit_per_second", "latency_us_mean", "cycles_per_byte_sender",
+                             "cycles_per_message_sender", "l1d_read_misses_per_message_sender",
+                             "llc_misses_per_message_sender", "context_switches_per_message_sender"],
+    "ipc-4mib": ["both_ways_gbit_per_second", "latency_one_way_ms_mean"],
+}  # fmt: skip
+
+
+def header(client, spec, columns="usual"):
+    """Of the CSV of an experiment that is stopped at once."""
+    identity = client.post(spec)["id"]
+    client.request("POST", f"/experiments/{identity}/cancel")
+    answer = client.request("GET", f"/experiments/{identity}/results?columns={columns}", headers={"Accept": "text/csv"})
+    return answer.body.decode().split("\r\n")[0].split(",")
+
+
+def test_a_study_has_its_own_figures_in_its_own_units(unix):
+    for preset, own in OF_STUDIES.items():
+        names = [f"{name}_median" for name in own]
+        few, every = header(unix, {"preset": preset}), header(unix, {"preset": preset}, "all")
+        study = preset.removesuffix("-quick")
+        others = {f"{name}_median" for key, of in OF_STUDIES.items() for name in of if not key.startswith(study)}
+        assert set(names) <= set(few) <= set(every) and not others & set(few)
+        assert len(few) - len(own) <= 26, (preset, few)
+
+
+def test_a_field_that_nobody_chose_is_no_usual_column(unix):
+    """A plain experiment has two dozen columns; an axis is one where it has another value than the standard one."""
+    plain = header(unix, {"transport": "pipe"})
+    assert 20 <= len(plain) <= 24 and plain[:5] == ["workload", "transport", "message_size", "threads", "placement"]
+    chosen = header(unix, {"transport": "pipe", "engine": ["syscall", "io_uring"], "source": "cold"})
+    assert [name for name in chosen if name not in plain] == ["engine", "source"]
+    assert {"copy_mode", "engine", "source", "runs_planned"} <= set(header(unix, {"transport": "pipe"}, "all"))
 
 
 def test_columns_of_a_point_are_those_that_its_workloads_have(unix):
@@ -173,7 +215,7 @@ def test_columns_of_a_point_are_those_that_its_workloads_have(unix):
         unix.wait_final(experiment["id"])
         runs = unix.items(f"/experiments/{experiment['id']}/runs")
         fields = {field for run in runs for field in run["point"]}
-        for name in ("results", "runs", "samples"):
+        for name in ("results?columns=all", "runs", "samples"):
             answer = unix.request("GET", f"/experiments/{experiment['id']}/{name}", headers={"Accept": "text/csv"})
             properties = unix.openapi["components"]["schemas"]["Point"]["properties"]
             assert {column for column in table(answer.body)[0] if column in properties} == fields, (name, spec)
