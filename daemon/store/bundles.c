@@ -29,8 +29,9 @@ static int insert_experiment(struct db *db, const struct experiment_record *e, i
         if (r < 0)
                 return r;
         *ret_id = db_last_id(db);
-        return db_run(db, "INSERT INTO specs (experiment_id, skipped, merged, spec) VALUES (?, ?, ?, ?)",
-                      DB_INT(*ret_id), DB_TEXT(e->skipped_json), DB_TEXT(e->merged_json), DB_TEXT(e->spec_json));
+        r = db_run(db, "INSERT INTO specs (experiment_id, skipped, merged, spec) VALUES (?, ?, ?, ?)", DB_INT(*ret_id),
+                   DB_TEXT(e->skipped_json), DB_TEXT(e->merged_json), DB_TEXT(e->spec_json));
+        return r < 0 ? r : store_insert_search_text(db, *ret_id, e->spec_json);
 }
 
 int store_begin_import(struct store *s, const struct experiment_record *e, struct importing *ret) {

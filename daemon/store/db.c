@@ -237,6 +237,36 @@ int db_open(struct db **ret, const char *path, enum db_mode mode) {
         return 0;
 }
 
+/* Functions */
+
+struct text_function {
+        char *(*call)(const char *);
+};
+
+static void call_function(sqlite3_context *context, int n, sqlite3_value **values) {
+        const struct text_function *f = sqlite3_user_data(context);
+        (void) n;
+        if (sqlite3_value_type(values[0]) == SQLITE_NULL)
+                return;
+        const char *argument = (const char *) sqlite3_value_text(values[0]);
+        char *result = argument ? f->call(argument) : NULL;
+        if (result)
+                sqlite3_result_text(context, result, -1, free);
+        else
+                sqlite3_result_error_nomem(context);
+}
+
+int db_add_function(struct db *db, const char *name, char *(*function)(const char *) ) {
+        struct text_function *f = malloc(sizeof(*f));
+        if (!f)
+                return -ENOMEM;
+        f->call = function;
+        int code =
+                sqlite3_create_function_v2(db->handle, name, 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY,
+                                           f, call_function, NULL, NULL, free); /* which frees it after an error, too */
+        return code == SQLITE_OK ? 0 : fail(db, code, name);
+}
+
 /* The files behind the names */
 
 static int watch_file(struct watched_file *f, char *path) {

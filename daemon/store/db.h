@@ -36,6 +36,10 @@ int db_check_files(const struct db *db);
 /* pages_scrub() of the writer's database file, for which a checkpoint has moved the log into it. */
 int db_scrub(struct db *db, uint32_t from, uint32_t n, uint32_t *ret_next, uint32_t *ret_total);
 
+/* A function of one text for statements of this connection, which returns a malloc()ed text, or NULL without memory.
+ * Its result depends on its argument alone; NULL of NULL. */
+int db_add_function(struct db *db, const char *name, char *(*function)(const char *) );
+
 /* Called after each commit of this connection. */
 void db_on_commit(struct db *db, void (*committed)(void *userdata), void *userdata);
 

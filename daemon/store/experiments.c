@@ -7,6 +7,7 @@
 
 #include "daemon/store/internal.h"
 #include "daemon/store/reserve.h"
+#include "daemon/store/search-text.h"
 #include "schema/util.h"
 
 #include <errno.h>
@@ -28,6 +29,13 @@ int store_measures(struct store *s, const char *merged_json, char **ret) {
         return q.error;
 }
 
+int store_insert_search_text(struct db *db, int64_t id, const char *spec_json) {
+        _cleanup_free_ char *text = search_text(spec_json);
+        return text ? db_run(db, "INSERT INTO search_texts (experiment_id, text) VALUES (?, ?)", DB_INT(id),
+                             DB_TEXT(text))
+                    : -ENOMEM;
+}
+
 static int insert_experiment(struct db *db, const struct new_experiment *e, int64_t change, uint64_t n_runs,
                              int64_t *ret_id) {
         int r = db_run(db,
@@ -40,11 +48,12 @@ static int insert_experiment(struct db *db, const struct new_experiment *e, int6
         if (r < 0)
                 return r;
         *ret_id = db_last_id(db);
-        return db_run(db,
-                      "INSERT INTO specs (experiment_id, skipped, merged, spec, measures) VALUES (?, ?, ?3, ?, "
-                      "COALESCE(?, " MEASURES("?3") "))",
-                      DB_INT(*ret_id), DB_TEXT(e->skipped_json), DB_TEXT(e->spec->merged_json), DB_TEXT(e->spec_json),
-                      DB_TEXT(e->measures));
+        r = db_run(db,
+                   "INSERT INTO specs (experiment_id, skipped, merged, spec, measures) VALUES (?, ?, ?3, ?, "
+                   "COALESCE(?, " MEASURES("?3") "))",
+                   DB_INT(*ret_id), DB_TEXT(e->skipped_json), DB_TEXT(e->spec->merged_json), DB_TEXT(e->spec_json),
+                   DB_TEXT(e->measures));
+        return r < 0 ? r : store_insert_search_text(db, *ret_id, e->spec_json);
 }
 
 int store_insert_run(struct db *db, int64_t experiment_id, int64_t change, int64_t point_id, size_t repetition,
@@ -524,12 +533,14 @@ int store_experiment(struct store *s, int64_t id, int64_t now_ms, struct experim
         return r < 0 ? r : select_experiment(s->db, id, &b, ret);
 }
 
-/* A page by the filter; the columns of id alone leave the texts unread, unless there are words to be found in them. */
+/* A page by the filter. No spec is read but those of the page, and none with the columns of id alone: words are found
+ * in the text that is made for that. */
 #define SELECT_PAGE(columns, where)                                                                                    \
-        "SELECT " columns " FROM " EXPERIMENT_TABLES " WHERE " where "id < ?2 AND " SHOWN(                             \
-                "id") " AND (?3 IS NULL "                                                                              \
-                      "OR instr(lower(coalesce(name, '')), lower(?3)) > 0 OR instr(lower(spec), lower(?3)) > 0) "      \
-                      "ORDER BY id DESC LIMIT ?4"
+        "SELECT " columns " FROM " EXPERIMENT_TABLES " WHERE " where                                                   \
+        "id < ?2 AND " SHOWN("id") " AND (?3 IS NULL "                                                                 \
+                                   "OR instr(lower(name), lower(?3)) > 0 OR instr((SELECT text FROM search_texts "     \
+                                   "WHERE search_texts.experiment_id = id), lower(?3)) > 0) "                          \
+                                   "ORDER BY id DESC LIMIT ?4"
 static int select_experiments(struct db *db, struct db_query *q, bool ids, const struct experiment_filter *f,
                               int64_t before_id, int64_t limit) {
         static const char *const statements[2][2] = {

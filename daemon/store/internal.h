@@ -73,6 +73,9 @@ int store_require_exported(struct store *s, int64_t id);
 int store_insert_run(struct db *db, int64_t experiment_id, int64_t change, int64_t point_id, size_t repetition,
                      size_t block, size_t position);
 
+/* What a search finds a new experiment by, besides its name. */
+int store_insert_search_text(struct db *db, int64_t id, const char *spec_json);
+
 /* The queued and running experiments, in the order in which they run; none where a row of them is damaged. */
 struct backlog {
         struct backlog_entry {

@@ -23,8 +23,8 @@ enum state { STATE_QUEUED, STATE_RUNNING, STATE_DONE, STATE_FAILED, STATE_CANCEL
 const char *state_name(enum state s);
 int state_from_name(const char *name, enum state *ret); /* 0 or -EINVAL */
 
-/* Which experiments: those in `state` where by_state, and those whose name or specification as posted contains `words`,
- * in either case of ASCII letters; NULL: all. */
+/* Which experiments: those in `state` where by_state, and those whose name or search_text() of the specification as
+ * posted contains `words`, in either case of ASCII letters; NULL: all. */
 struct experiment_filter {
         bool by_state;
         enum state state;

@@ -9,6 +9,7 @@
 #include "daemon/store/integrity.h"
 #include "daemon/store/pages.h"
 #include "daemon/store/reserve.h"
+#include "daemon/store/search-text.h"
 #include "schema/util.h"
 
 #include <errno.h>
@@ -113,13 +114,14 @@ int store_migrate(struct db *db, const struct migration *list, size_t n) {
                           version, n);
                 return -EPROTONOSUPPORT;
         }
-        for (size_t i = (size_t) version; i < n; i++) {
+        r = db_add_function(db, "search_text", search_text);
+        for (size_t i = (size_t) version; r == 0 && i < n; i++) {
                 r = migrate_step(db, &list[i], i + 1);
                 if (r < 0)
                         return r;
                 log_info("database: migrated to version %zu (%s)", i + 1, list[i].name);
         }
-        return 0;
+        return r;
 }
 
 static int open_writer(struct store *s) {

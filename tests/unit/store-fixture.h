@@ -67,6 +67,8 @@ static inline const char *fixture_path(const struct fixture *f, const char *name
 #define FIXTURE_RUNS_MAX 2048u
 #define FIXTURE_BODY "{\"name\": \"fixture\", \"transport\": \"pipe\"}"
 
+static const char *fixture_spec = FIXTURE_BODY; /* as posted */
+
 /* n_points sizes 1, 2, 4 …, each `repetitions` times, in the order of the points: `most` portions of it. 1: there are
  * more. */
 static inline int fixture_add_some(struct store *s, uint32_t n_points, uint32_t repetitions, const char *key,
@@ -81,7 +83,7 @@ static inline int fixture_add_some(struct store *s, uint32_t n_points, uint32_t 
         struct point_list list = {.points = points, .n_points = n_points};
         struct spec spec = {.name = name, .merged_json = merged};
         struct new_experiment e = {
-                .spec_json = FIXTURE_BODY,
+                .spec_json = fixture_spec,
                 .spec = &spec,
                 .points = &list,
                 .skipped_json = "[]",

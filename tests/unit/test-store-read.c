@@ -122,6 +122,93 @@ static void test_lists(void) {
         }
 }
 
+/* Bytes that this process has read from files so far, cached or not. */
+static uint64_t bytes_read(void) {
+        FILE *io = fopen("/proc/self/io", "re");
+        unsigned long long n = 0;
+        if (!io || fscanf(io, "rchar: %llu", &n) != 1)
+                n = 0;
+        if (io)
+                (void) fclose(io);
+        return n;
+}
+
+#define LONG_SPEC (UINT32_C(1) << 20)
+#define LONG_SPECS 8
+
+/* A megabyte of numbers between two texts. */
+static char *long_spec(unsigned number) {
+        static const char before[] = "{\"name\":\"Great %u\",\"transport\":[\"fifo\"],\"message_size\":[4096",
+                          after[] = "],\"placement\":\"Same-Core\"}";
+        char *spec = malloc(LONG_SPEC + sizeof(before) + sizeof(after) + 16);
+        if (!spec)
+                return NULL;
+        int n = sprintf(spec, before, number); /* NOLINT(clang-analyzer-security.insecureAPI.strcpy) */
+        for (; n < (int) LONG_SPEC; n += 5)
+                memcpy(spec + n, ",4097", 5);
+        memcpy(spec + n, after, sizeof(after));
+        return spec;
+}
+
+/* The number of experiments on all pages of a search, of which each has a megabyte. */
+static int search(struct store *s, const char *words, size_t *ret_n) {
+        struct experiment_filter filter = {.words = words};
+        int64_t before = 0;
+        size_t n = 0, all = 0;
+        int r;
+        do {
+                struct experiment_record *items = NULL;
+                r = store_experiments(s, &filter, before, 100, util_now_ms(), &items, &n);
+                if (r < 0)
+                        return r;
+                before = n > 0 ? items[n - 1].id : 0;
+                all += n;
+                store_experiments_free(items, n);
+        } while (n > 0);
+        *ret_n = all;
+        return 0;
+}
+
+/* A search reads a text of each experiment that has a bound, whatever its spec has: less than one spec in all. */
+static void test_search_reads_no_spec(void) {
+        static const struct {
+                const char *words;
+                size_t n;
+        } table[] = {
+                {"nowhere", 0},
+                {"\"placement\":\"same-core\"", LONG_SPECS},
+                {"FIFO", LONG_SPECS},
+                {"great 3", 1},
+        };
+        FIXTURE f;
+        int64_t id;
+        size_t n = 0;
+        fixture_open(&f);
+        for (unsigned i = 0; i < LONG_SPECS; i++) {
+                _cleanup_free_ char *spec = long_spec(i);
+                CHECK(spec);
+                fixture_spec = spec;
+                int r = fixture_add(f.store, 1, 1, NULL, &id);
+                fixture_spec = FIXTURE_BODY;
+                CHECK_INT(r, 0);
+        }
+        for (size_t i = 0; i < ELEMENTS(table); i++) {
+                CHECK_INT(fixture_reopen(&f), 0);
+                int64_t last;
+                bool more;
+                uint64_t before = bytes_read();
+                CHECK_INT(store_experiments_end(f.store, &(struct experiment_filter){.words = table[i].words}, 0, 100,
+                                                &last, &more),
+                          0);
+                uint64_t read = bytes_read() - before;
+                CHECK(before > 0);
+                if (read >= LONG_SPEC)
+                        CHECK_FAIL("\"%s\": %llu bytes were read", table[i].words, (unsigned long long) read);
+                CHECK_INT(search(f.store, table[i].words, &n), 0);
+                CHECK_UINT(n, table[i].n);
+        }
+}
+
 static void test_eta(void) {
         FIXTURE f;
         int64_t id[3];
@@ -392,6 +479,7 @@ int main(void) {
         RUN(test_samples_of_running_runs_only);
         RUN(test_second_attempt_starts_without_samples);
         RUN(test_lists);
+        RUN(test_search_reads_no_spec);
         RUN(test_eta);
         RUN(test_measured_time_is_true);
         RUN(test_changes);

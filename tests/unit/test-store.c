@@ -291,6 +291,38 @@ static void test_stored_defaults(void) {
         CHECK(changes);
 }
 
+/* What was stored before there were texts for searching is found by what it would be found by now. */
+static void test_migration_of_search_texts(void) {
+        FIXTURE f;
+        fixture_dir(&f);
+        struct db *db;
+        int64_t same = 0;
+        CHECK_INT(db_open(&db, fixture_path(&f, "other.db"), DB_WRITER), 0);
+        int r = store_migrate(db, migrations, 24);
+        for (int64_t id = 1; r == 0 && id <= 2; id++) {
+                r = db_run(db,
+                           "INSERT INTO experiments (id, change, state, seed, estimate_ns, created_at, runs_total, "
+                           "version) VALUES (?1, ?1, 'done', 1, 1, 1, 0, '')",
+                           DB_INT(id));
+                if (r == 0)
+                        r = db_run(db,
+                                   "INSERT INTO specs (experiment_id, skipped, merged, spec) VALUES (?1, '[]', '{}', "
+                                   "'{\"transport\":\"FIFO\",\"x\":\"' || hex(zeroblob(?2)) || '\",\"y\":\"Last\"}')",
+                                   DB_INT(id), DB_INT(id == 1 ? 4 : 40000));
+        }
+        if (r == 0)
+                r = store_migrate(db, migrations, n_migrations);
+        if (r == 0)
+                r = db_get_one(db, &same,
+                               "SELECT count(*) = 2 AND min(CASE experiment_id WHEN 1 "
+                               "THEN text = '{\"transport\":\"fifo\",\"x\":\"00000000\",\"y\":\"last\"}' "
+                               "ELSE length(text) BETWEEN 2048 AND 4096 AND text LIKE '{\"transport\":\"fifo\",%' END) "
+                               "FROM search_texts");
+        db_close(db);
+        CHECK_INT(r, 0);
+        CHECK(same);
+}
+
 /* Earlier versions wrote `require` in the posted order, later ones sort it. Each is a requirement of the same. */
 static void test_check_of_sorted_require(void) {
         static const struct {
@@ -943,6 +975,7 @@ int main(void) {
         RUN(test_newer_database_is_refused);
         RUN(test_migrations_step_by_step);
         RUN(test_stored_defaults);
+        RUN(test_migration_of_search_texts);
         RUN(test_check_of_sorted_require);
         RUN(test_version_1);
         RUN(test_version_2);
