@@ -10,6 +10,11 @@
 
 #include <string.h>
 
+static const struct parameter dashboard_parameters[] = {
+        {"present", "{\"enum\": [\"\"]}", "For a wall, without a value: the page shows its view alone, larger."},
+        {0},
+};
+
 static const struct parameter list_parameters[] = {
         {"state", "{\"enum\": [\"queued\", \"running\", \"done\", \"failed\", \"cancelled\"]}",
          "Only experiments in this state."},
@@ -146,7 +151,8 @@ static const struct media page_media[] = {{"text/html", NULL}, {0}};
 static const struct media asset_media[] = {{"application/octet-stream", NULL}, {0}};
 
 const struct route routes[] = {
-        {METHOD_GET, "/", handle_dashboard, "getDashboard", "The dashboard", .status = 200, .media = page_media},
+        {METHOD_GET, "/", handle_dashboard, "getDashboard", "The dashboard", .parameters = dashboard_parameters,
+         .status = 200, .media = page_media, .problems = "400"},
         {METHOD_GET, "/assets/{path}", handle_asset, "getAsset", "A file of the dashboard", .status = 200,
          .media = asset_media, .problems = "404"},
         {METHOD_POST, "/experiments", handle_submit, "submitExperiment",

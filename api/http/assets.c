@@ -248,7 +248,9 @@ HANDLER(handle_dashboard) {
                 "dashboard's files are not: build them with <code>./tools/setup</code>, or name their "
                 "directory with <code>--web-dir</code>, and start the daemon again.</p></html>\n";
         bool found;
-        (void) r;
+        const char *present = request_parameter(q, "present");
+        if (present && *present) /* the page itself reads it */
+                return refuse_parameter(r, "present", present, "no value");
         int k = respond_asset(a->assets, q, "index.html", p, &found);
         if (k < 0 || found)
                 return k;

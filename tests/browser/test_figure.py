@@ -339,6 +339,22 @@ def test_the_wall_has_the_chart_alone(page, lines):
     assert page.driver.current_url.endswith("?relative=pipe")
 
 
+def test_the_pages_own_address_is_for_the_wall_too(page, lines, daemon):
+    """As the address is typed: /?present, for whatever view follows it; Esc takes it out of the address."""
+    page.driver.get(f"{daemon.url}/?present#/experiments/{lines}?relative=pipe")
+    page.wait(lambda: page.all("#figure svg .mark"), "the chart")
+    assert not page.find(".bar").is_displayed()
+    tall = page.run("return document.querySelector('#figure svg').getBoundingClientRect().height")
+    assert tall > 0.5 * page.run("return innerHeight")
+    page.keys(Keys.ESCAPE)
+    page.wait(lambda: page.find(".bar").is_displayed(), "the page")
+    assert page.driver.current_url == f"{daemon.url}/#/experiments/{lines}?relative=pipe"
+    page.driver.get(f"{daemon.url}/?present")
+    page.wait(lambda: page.all("#now"), "what runs")
+    assert not page.find(".sidebar").is_displayed()
+    page.go("#/")
+
+
 def test_names_of_wide_letters_are_not_cut_in_a_ranking(driver, page):
     rows = [row(9, transport=name, message_size=4096) for name in ("mmap-anonymous", "fifo", "shm-sysv")]
     answers = Answers(driver, {}, **experiment(900012, rows))

@@ -9,6 +9,17 @@ const parts = () => {
 /** The value of `name` in the address; null where it is not there. */
 export const chosen = (name) => parts().query.get(name);
 
+/** Whether the view is for the wall, by the query of the page ("/?present") or by the view's own. */
+export const onTheWall = () => new URLSearchParams(location.search).has('present') || chosen('present') !== null;
+
+/** Takes both out of the address. */
+export function leaveTheWall() {
+    choose({ present: null });
+    const query = new URLSearchParams(location.search);
+    query.delete('present');
+    history.replaceState(null, '', `${location.pathname}${query.size ? `?${query}` : ''}${location.hash}`);
+}
+
 /** All of the address' choices as [name, value]. */
 export const choices = () => [...parts().query];
 

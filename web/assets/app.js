@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The page as a whole: the view that the address names, the bar at the top, and the state that both share.
 
-import { choose, chosen } from './address.js';
+import { leaveTheWall, onTheWall } from './address.js';
 import { connection, get, getWithText, onUnauthorized, token } from './api.js';
 import { requestToken } from './dialogs.js';
 import { $, fill, h, setText } from './dom.js';
@@ -95,7 +95,7 @@ async function route() {
     detail?.close();
     detail = null;
     $('layout').dataset.view = view;
-    present(new URLSearchParams(query).has('present'));
+    present();
     list.select(id);
     document.title = 'ipclab';
     try {
@@ -110,8 +110,8 @@ async function route() {
 }
 
 /* For a wall: the view alone, larger. Esc gives the page back. */
-function present(on) {
-    document.documentElement.classList.toggle('presenting', on);
+function present() {
+    document.documentElement.classList.toggle('presenting', onTheWall());
 }
 
 /* #token=… gives the page the token, and leaves neither the address nor the history with it. */
@@ -170,9 +170,9 @@ function start() {
         $('main').focus();
     });
     addEventListener('keydown', (event) => {
-        if (event.key !== 'Escape' || chosen('present') === null || document.querySelector('dialog[open]')) return;
-        choose({ present: null });
-        present(false);
+        if (event.key !== 'Escape' || !onTheWall() || document.querySelector('dialog[open]')) return;
+        leaveTheWall();
+        present();
     });
     token.addEventListener('change', showToken);
     connection.addEventListener('change', showConnection);

@@ -2,7 +2,7 @@
 // The large chart of an experiment, drawn as SVG: lines over an axis, a ranking where there is one point of it, or
 // latency by percentile. What it shows is chosen in the address. Loaded with the first experiment that is opened.
 
-import { choices, chosen, choose } from './address.js';
+import { choices, chosen, choose, onTheWall } from './address.js';
 import { $, fill, h, patch, setText, svg } from './dom.js';
 import { axisTitle, axisWords, barsOfMarks, figureData, ninesWords, runsByPoint } from './figure-data.js';
 import { fieldTitle, figure, levelWords, plural, shortened, size } from './format.js';
@@ -107,7 +107,7 @@ export class Figure extends Panel {
         this.data = data;
         this.height = this.onPaper ? PAPER.height : this.tall;
         this.letter = LETTER;
-        if (chosen('present') !== null) {
+        if (onTheWall()) {
             this.height = Math.max(HEIGHT, innerHeight * ON_WALL.height);
             this.letter *= ON_WALL.letters;
         }
