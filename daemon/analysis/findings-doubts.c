@@ -97,15 +97,17 @@ static void draw_overlap(struct answer *a, enum axis_name axis, enum judged judg
         draft_end(&d);
 }
 
-/* "pipe and fifo at about 1.2 KiB, pipe and tcp at about 3 KiB", and their figures. */
+/* "pipe and fifo (same-node) at about 1.2 KiB, pipe and tcp (cross-node) at about 3 KiB", and their figures. */
 static void write_crossings(struct draft *d, const struct crossing *x) {
         for (size_t i = 0; i < x->n_pairs && i < CROSSINGS_NAMED_MAX; i++) {
                 const struct crossing_pair *p = &x->pairs[i];
-                char names[2][PHRASE_MAX], at[PHRASE_MAX], both[2 * PHRASE_MAX + 8];
+                char names[2][PHRASE_MAX], at[PHRASE_MAX], series[2 * PHRASE_MAX], both[4 * PHRASE_MAX + 16];
                 for (size_t k = 0; k < 2; k++)
                         phrase_axis(d->f.axis, &d->a->in->rows[p->rows[k]].point, names[k]);
                 phrase_value(p->bytes, "bytes", at);
-                (void) snprintf(both, sizeof(both), "%s and %s", names[0], names[1]);
+                draft_series(d, p->rows[0], AXIS_BIT(d->f.axis) | AXIS_BIT(AXIS_MESSAGE_SIZE), series, sizeof(series));
+                (void) snprintf(both, sizeof(both), "%s and %s%s%s%s", names[0], names[1], *series ? " (" : "", series,
+                                *series ? ")" : "");
                 draft_write(d, "%s%s at about %s", i ? ", " : "", both, at);
                 draft_figure(d, "medians_cross", both, "bytes", p->bytes);
         }

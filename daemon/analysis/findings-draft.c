@@ -56,20 +56,36 @@ static bool is_worth_saying(const struct draft *d, size_t axis) {
         return d->f.common & AXIS_BIT(axis) && (always || d->a->n_values[axis] > 1);
 }
 
+/* "same-node", "threads 4" */
+static void name_value(size_t axis, const struct point *p, char *ret, size_t size) {
+        char words[PHRASE_MAX];
+        phrase_axis((enum axis_name) axis, p, words);
+        bool plain = axis == AXIS_WORKLOAD || axis == AXIS_TRANSPORT || axis == AXIS_MESSAGE_SIZE ||
+                     axis == AXIS_PLACEMENT || axis == AXIS_COPY_MODE || axis == AXIS_CALL;
+        (void) snprintf(ret, size, "%s%s%s", plain ? "" : axes[axis].value.name, plain ? "" : " ", words);
+}
+
+void draft_series(const struct draft *d, uint32_t row, uint32_t varied, char *ret, size_t size) {
+        size_t n = 0;
+        *ret = '\0';
+        for (size_t i = 0; i < AXIS_COUNT && n < size; i++) {
+                char words[2 * PHRASE_MAX];
+                if (varied & AXIS_BIT(i) || d->f.common & AXIS_BIT(i) || d->a->n_values[i] < 2 ||
+                    d->a->values[row][i] == 0)
+                        continue;
+                name_value(i, &d->a->in->rows[row].point, words, sizeof(words));
+                n += (size_t) snprintf(ret + n, size - n, "%s%s", n > 0 ? ", " : "", words);
+        }
+}
+
 void draft_write_subject(struct draft *d, uint32_t varied, const char *before) {
         bool begun = false;
         for (size_t i = 0; i < AXIS_COUNT; i++) {
-                char words[PHRASE_MAX];
+                char words[2 * PHRASE_MAX];
                 if (varied & AXIS_BIT(i) || !is_worth_saying(d, i))
                         continue;
-                phrase_axis((enum axis_name) i, &d->f.subject, words);
-                bool plain = i == AXIS_WORKLOAD || i == AXIS_TRANSPORT || i == AXIS_MESSAGE_SIZE ||
-                             i == AXIS_PLACEMENT || i == AXIS_COPY_MODE || i == AXIS_CALL;
-                draft_write(d, "%s%s%s%s",
-                            !begun                ? before
-                            : i == AXIS_TRANSPORT ? " over "
-                                                  : ", ",
-                            plain ? "" : axes[i].value.name, plain ? "" : " ", words);
+                name_value(i, &d->f.subject, words, sizeof(words));
+                draft_write(d, "%s%s", !begun ? before : i == AXIS_TRANSPORT ? " over " : ", ", words);
                 begun = true;
         }
 }

@@ -355,6 +355,32 @@ static void test_crossover_in_doubt(void) {
         CHECK(nth(sure, FINDING_CROSSOVER, 0) && !of_reason(sure, "crossover"));
 }
 
+/* Where another axis varies, too, the doubt names the series in which its medians change places. */
+static void test_crossover_in_doubt_of_which_series(void) {
+        struct random random;
+        unsigned with_doubt = 0;
+        MADE m;
+        make(&m,
+             "{\"transport\": [\"pipe\", \"unix-stream\"], \"workload\": \"pingpong\", \"threads\": [1, 4], "
+             "\"placement\": [\"same-cpu\", \"default\"], \"message_size\": [2048, 3072, 5120, 8192]}",
+             8);
+        random_init(&random, 31);
+        for (unsigned t = 0; t < TRIALS; t++) {
+                measure(&m, &random, crossing, NULL, 0.3, 0.02);
+                FINDINGS *f = draw(&m);
+                const struct finding *u = of_reason(f, "crossover");
+                if (!u || u->axis != AXIS_TRANSPORT)
+                        continue;
+                bool both = u->n_rows > 8;
+                const struct finding_figure *at = figure(u, "medians_cross");
+                with_doubt++;
+                CHECK(says(u, both ? "pipe and unix-stream (threads " : "pipe and unix-stream at about "));
+                CHECK(at && !strstr(at->of, " (threads ") == !both);
+                CHECK(!both || strstr(u->sentence, ", same-cpu) at about ") || strstr(u->sentence, ", default) at "));
+        }
+        CHECK(with_doubt > TRIALS / 4);
+}
+
 /* What goes into a full pipe waits for the reader. */
 static double falling(const struct point *p) {
         double size = (double) p->message_size;
@@ -854,6 +880,7 @@ int main(void) {
         RUN(test_best_size);
         RUN(test_crossover);
         RUN(test_crossover_in_doubt);
+        RUN(test_crossover_in_doubt_of_which_series);
         RUN(test_cliff);
         RUN(test_scaling);
         RUN(test_ranking);
