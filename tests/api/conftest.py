@@ -33,10 +33,13 @@ ALONE = {
     "test_noise",
     "test_one_cpu",
     "test_page_sizes",
+    "test_probes",
     "test_search",  # of a rate that it knows
     "test_steadiness",
 }
 SHORT = {"transport": "pipe", "message_size": 4096, "duration_seconds": 0.3, "warmup_seconds": 0}
+# Runs until somebody stops it, and takes next to no CPU time from the tests beside it.
+ENDLESS = SHORT | {"duration_seconds": 600, "rate": 10}
 
 
 class Daemon(ipclabtest.daemon.Daemon):
@@ -118,7 +121,7 @@ def done(daemon):
 @pytest.fixture
 def long_run(daemon):
     """An experiment that runs until somebody stops it."""
-    experiment = daemon.unix.post(SHORT | {"name": "long", "duration_seconds": 600})
+    experiment = daemon.unix.post(ENDLESS | {"name": "long"})
     daemon.unix.wait_state(experiment["id"], ("running",))
     yield experiment
     daemon.unix.request("POST", f"/experiments/{experiment['id']}/cancel")

@@ -69,7 +69,7 @@ def longest(client, operation):
 def test_a_great_extension_goes_in_portions(own_daemon):
     """As a submission of as many runs does: no event of it holds the main loop for longer than a few of those do."""
     client = own_daemon.unix
-    spec = {"transport": "pipe", "message_size": list(range(1, 513)), "duration_seconds": 60}
+    spec = {"transport": "pipe", "message_size": list(range(1, 513)), "duration_seconds": 60, "rate": 10}
     client.post(spec)  # ahead of it
     identity = client.post(spec | {"repetitions": 8})["id"]
     more = extend(client, identity, {"blocks": 24}, **{"Idempotency-Key": "portions"})

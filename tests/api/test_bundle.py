@@ -10,6 +10,7 @@ import sqlite3
 
 import pytest
 from bundles import SPEC, change, digest_of, document_of, fetch, known_experiments, send
+from conftest import ENDLESS
 from ipclab_cli import bundle
 from ipclabtest.daemon import Daemon
 from ipclabtest.database import live, seal
@@ -145,7 +146,7 @@ def test_a_label_is_the_host(known):
 def test_one_that_has_not_finished_has_none(known):
     daemon, _ = known
     client = daemon.client()
-    identity = client.post({"transport": "pipe", "duration_seconds": 60})["id"]
+    identity = client.post(ENDLESS)["id"]
     refused = client.request("GET", f"/experiments/{identity}/bundle")
     assert refused.status == 409 and refused.json["type"].endswith("not-finished"), refused
     assert client.request("POST", f"/experiments/{identity}/cancel").status == 200

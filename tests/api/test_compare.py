@@ -11,7 +11,7 @@ import time
 
 import pytest
 from client import PATIENCE_SECONDS
-from conftest import SHORT, Daemon
+from conftest import ENDLESS, SHORT, Daemon
 from stored import Stored
 
 LATENCIES = ("p50", "p90", "p99", "p99_9")
@@ -408,7 +408,7 @@ def test_bad_axes(known):
 
 def test_a_queued_experiment_has_rows_without_figures(own_daemon):
     unix = own_daemon.unix
-    blocker = unix.post(SHORT | {"duration_seconds": 600})
+    blocker = unix.post(ENDLESS)
     one, two = (unix.post(SHORT) for _ in range(2))
     answer = unix.get(f"/compare?baseline={one['id']}&candidate={two['id']}")
     (row,) = answer["rows"]

@@ -6,7 +6,7 @@ import time
 
 import pytest
 from client import PATIENCE_SECONDS, Events
-from conftest import SHORT
+from conftest import ENDLESS, SHORT
 
 
 def test_a_finished_experiment_is_sent_from_the_beginning(client, done):
@@ -87,7 +87,7 @@ def test_an_interrupted_stream_misses_nothing(unix):
 
 
 def test_a_cancelled_experiment_ends_its_stream(unix):
-    experiment = unix.post(SHORT | {"duration_seconds": 600})
+    experiment = unix.post(ENDLESS)
     unix.wait_state(experiment["id"], ("running",))
     with Events(unix, f"/experiments/{experiment['id']}/events") as events:
         stream = iter(events)
@@ -169,7 +169,7 @@ def test_many_listen_to_one_experiment(unix):
 
 
 def test_streams_end_when_the_daemon_stops(own_daemon):
-    experiment = own_daemon.unix.post(SHORT | {"duration_seconds": 600})
+    experiment = own_daemon.unix.post(ENDLESS)
     streams = [Events(own_daemon.tcp, f"/experiments/{experiment['id']}/events"), Events(own_daemon.unix, "/events")]
     assert own_daemon.stop(25) == 0  # and not when the streams would have ended by themselves
     for stream in streams:

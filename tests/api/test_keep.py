@@ -4,7 +4,7 @@
 import re
 
 import pytest
-from conftest import SHORT, Daemon
+from conftest import ENDLESS, SHORT, Daemon
 
 POINTS = SHORT | {"message_size": [64, 4096], "duration_seconds": 0.1}
 
@@ -59,7 +59,7 @@ def test_what_was_not_exported_is_kept(keeper):
 
 def test_nearer_reasons_come_first(keeper):
     client = keeper.unix
-    running = client.post(SHORT | {"duration_seconds": 600})["id"]
+    running = client.post(ENDLESS)["id"]
     client.wait_state(running, ("running",))
     client.refused("DELETE", f"/experiments/{running}", 409, "running")
     client.request("POST", f"/experiments/{running}/cancel")

@@ -8,10 +8,9 @@ import time
 import bundles
 import pytest
 from client import PATIENCE_SECONDS, Events
-from conftest import SHORT, Daemon
+from conftest import ENDLESS, SHORT, Daemon
 
-LONG = SHORT | {"duration_seconds": 600}
-MANY = LONG | {"message_size": list(range(1, 1025)), "repetitions": 16}
+MANY = ENDLESS | {"message_size": list(range(1, 1025)), "repetitions": 16}
 
 
 @pytest.fixture
@@ -23,22 +22,22 @@ def narrow():
 
 def test_runs_that_may_wait(narrow):
     client = narrow.unix
-    client.post(LONG | {"repetitions": 8})
-    problem = client.refused("POST", "/experiments", 429, "queue-full", LONG | {"repetitions": 3})
+    client.post(ENDLESS | {"repetitions": 8})
+    problem = client.refused("POST", "/experiments", 429, "queue-full", ENDLESS | {"repetitions": 3})
     assert problem["limit"] == {"name": "max_queued_runs", "value": 10} and problem["value"] == 11
     assert "max_queued_runs" in problem["detail"]
     assert int(problem["headers"]["Retry-After"]) > 0
-    client.post(LONG | {"repetitions": 2})  # just what there is room for
-    problem = client.refused("POST", "/experiments", 429, "queue-full", LONG | {"skip_impossible": True})
+    client.post(ENDLESS | {"repetitions": 2})  # just what there is room for
+    problem = client.refused("POST", "/experiments", 429, "queue-full", ENDLESS | {"skip_impossible": True})
     assert problem["value"] == 11
     assert client.request("DELETE", "/experiments/2").status == 204
-    client.post(LONG | {"repetitions": 2})
+    client.post(ENDLESS | {"repetitions": 2})
 
 
 def test_an_extension_is_counted(narrow):
     client = narrow.unix
     done = client.wait_final(client.post(SHORT)["id"])
-    client.post(LONG | {"repetitions": 8})
+    client.post(ENDLESS | {"repetitions": 8})
     target = f"/experiments/{done['id']}/extend"
     problem = client.refused("POST", target, 429, "queue-full", {"blocks": 3})
     assert problem["limit"] == {"name": "max_queued_runs", "value": 10} and problem["value"] == 11
@@ -48,10 +47,10 @@ def test_an_extension_is_counted(narrow):
 
 def test_a_retry_is_counted(narrow):
     client = narrow.unix
-    cancelled = client.post(LONG | {"repetitions": 9})["id"]
+    cancelled = client.post(ENDLESS | {"repetitions": 9})["id"]
     client.request("POST", f"/experiments/{cancelled}/cancel")
     client.wait_final(cancelled)
-    client.post(LONG | {"repetitions": 3})
+    client.post(ENDLESS | {"repetitions": 3})
     target = f"/experiments/{cancelled}/retry"
     problem = client.refused("POST", target, 429, "queue-full")
     assert problem["limit"] == {"name": "max_queued_runs", "value": 10} and problem["value"] in (11, 12)
@@ -65,12 +64,12 @@ def test_a_retry_is_counted(narrow):
 def test_experiments_that_may_wait(narrow):
     client = narrow.unix
     for _ in range(3):
-        client.post(LONG)
-    problem = client.refused("POST", "/experiments", 429, "queue-full", LONG)
+        client.post(ENDLESS)
+    problem = client.refused("POST", "/experiments", 429, "queue-full", ENDLESS)
     assert problem["limit"] == {"name": "max_queued_experiments", "value": 3} and problem["value"] == 4
     client.request("POST", "/experiments/2/cancel")
     client.wait_final(2)
-    client.post(LONG)
+    client.post(ENDLESS)
 
 
 def test_bytes_that_may_be_stored():

@@ -12,13 +12,12 @@ import time
 import pytest
 from bundles import fetch, send
 from client import PATIENCE_SECONDS
-from conftest import SHORT, Daemon
+from conftest import ENDLESS, SHORT, Daemon
 from stored import Stored
 from test_memory import attack, long_spec, submit
 
 LIMIT_SECONDS = 0.05
-LONG = SHORT | {"duration_seconds": 600}
-MANY = LONG | {"message_size": list(range(1, 1025)), "repetitions": 16}
+MANY = ENDLESS | {"message_size": list(range(1, 1025)), "repetitions": 16}
 RUNS_OF_BUNDLE = 400
 FILES = 120_000
 SPECS = 32  # of a megabyte
@@ -51,7 +50,7 @@ def restart(daemon):
 
 def measure(daemon):
     """The experiment that is measured from now on."""
-    identity = daemon.unix.post(LONG)["id"]
+    identity = daemon.unix.post(ENDLESS)["id"]
     daemon.unix.wait_state(identity, ("running",))
     return identity
 
@@ -125,7 +124,7 @@ def import_a_bundle(daemon):
 
 
 def extend_by_many_runs(daemon):
-    identity = daemon.unix.post(LONG | {"message_size": list(range(1, 513))})["id"]
+    identity = daemon.unix.post(ENDLESS | {"message_size": list(range(1, 513))})["id"]
     answer = daemon.unix.request("POST", f"/experiments/{identity}/extend", {"blocks": 31})
     assert answer.status == 200 and answer.json["progress"]["runs_total"] == 512 * 32
 

@@ -12,7 +12,7 @@ import time
 
 import pytest
 from client import PATIENCE_SECONDS, parse_raw
-from conftest import SHORT
+from conftest import ENDLESS, SHORT
 from stored import Stored
 
 RSS_MAX = 64 << 20
@@ -65,7 +65,7 @@ def long_spec(places=260):
 @pytest.fixture
 def blocked(own_daemon):
     """Whose queue stands still: nothing but the readers takes its time."""
-    own_daemon.unix.wait_state(own_daemon.unix.post(SHORT | {"duration_seconds": 600})["id"], ("running",))
+    own_daemon.unix.wait_state(own_daemon.unix.post(ENDLESS)["id"], ("running",))
     for client in (own_daemon.unix, own_daemon.stranger):  # to hold megabytes against the schema takes minutes
         client.openapi = {}
     return own_daemon

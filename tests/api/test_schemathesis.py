@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import SHORT, Daemon
+from conftest import ENDLESS, SHORT, Daemon
 
 SECONDS_MAX = 900  # against hanging: it takes about a minute where nothing else runs
 
@@ -25,7 +25,7 @@ def lived_in():
     assert d.stop() == 0, d.log_tail()
     d.command = ["--agent=/bin/cat" if str(word).startswith("--agent=") else word for word in d.command]
     d.start()
-    d.unix.post({"duration_seconds": 3600})
+    d.unix.post(ENDLESS)
     yield d
     d.remove()
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import pytest
 from client import PATIENCE_SECONDS, Client, Events, check_problem, parse_raw
-from conftest import SHORT
+from conftest import ENDLESS
 
 PIPELINED = 150
 CROWD = 140
@@ -153,7 +153,7 @@ def test_one_user_of_many_addresses_leaves_room(own_daemon):
 
 def test_dear_requests_leave_room_for_others(own_daemon, neighbour):
     """A table of which nobody takes more than the beginning is under way until it is dropped."""
-    spec = SHORT | {"duration_seconds": 600, "message_size": list(range(1, 1025)), "threads": [1, 2, 3, 4]}
+    spec = ENDLESS | {"message_size": list(range(1, 1025)), "threads": [1, 2, 3, 4]}
     target = f"/experiments/{own_daemon.unix.post(spec)['id']}/results"
     for client in (own_daemon.unix, own_daemon.stranger, neighbour):  # thousands of rows take long to validate
         client.openapi = {}

@@ -57,7 +57,7 @@ class Daemon(ipclabtest.daemon.Daemon):
     def queue(self, n, name):
         """n experiments that wait behind a long one: `name` with a number from 0."""
         client = Client(port=self.port, token=self.token)
-        first = client.post({"name": "In front", "duration_seconds": 3600})["id"]
+        first = client.post({"name": "In front", "duration_seconds": 3600, "rate": 10})["id"]
         ids = [client.post({"name": f"{name} {i}", "messages": 1, "warmup_seconds": 0})["id"] for i in range(n)]
         try:
             yield

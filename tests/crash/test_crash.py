@@ -237,7 +237,7 @@ def test_kill_at_random_moments(daemon):
 
 
 def test_three_crashes_in_one_run_are_enough(daemon):
-    identity = daemon.post(SHORT | {"duration_seconds": 60, "repetitions": 1})["id"]
+    identity = daemon.post(SHORT | {"duration_seconds": 60, "rate": 10, "repetitions": 1})["id"]
     for attempt in range(1, ATTEMPTS_MAX + 1):
         assert daemon.wait_running(identity)["attempt"] == attempt
         daemon.kill()
@@ -264,7 +264,7 @@ def test_a_setting_that_a_killed_daemon_changed_is_restored(daemon):
     daemon.command.append(tuning)
     daemon.start()
     try:
-        spec = SHORT | {"duration_seconds": 60, "repetitions": 1, "tune": {"transparent_hugepage": wanted}}
+        spec = SHORT | {"duration_seconds": 60, "rate": 10, "repetitions": 1, "tune": {"transparent_hugepage": wanted}}
         identity = daemon.post(spec)["id"]
         daemon.wait_running(identity)
         assert huge_pages() == wanted
@@ -385,7 +385,7 @@ def test_sigterm_queues_the_run_again_and_counts_no_attempt(daemon):
 
 def test_a_stop_that_does_not_wait_for_the_run_counts_no_attempt(daemon):
     """Nor one that cannot wait, as for the removal of very many files: both leave the run as it is."""
-    identity = daemon.post(SHORT | {"duration_seconds": 60, "repetitions": 1})["id"]
+    identity = daemon.post(SHORT | {"duration_seconds": 60, "rate": 10, "repetitions": 1})["id"]
     run = daemon.wait_running(identity)
     for number in (signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT):  # two signals to stop, at once
         daemon.process.send_signal(number)
@@ -411,7 +411,7 @@ def test_an_extension_is_whole_or_was_none(daemon):
     """The daemon is killed while it adds the runs of a great extension, of which a part is on the disk."""
     points = 512
     spec = SHORT | {"message_size": list(range(1, points + 1)), "repetitions": 1}
-    daemon.post(SHORT | {"duration_seconds": 600, "repetitions": 1})  # ahead of it
+    daemon.post(SHORT | {"duration_seconds": 600, "rate": 10, "repetitions": 1})  # ahead of it
     identity, expected = daemon.post(spec)["id"], points
     for number in range(3):
         target, key = f"/experiments/{identity}/extend", {"Idempotency-Key": f"great-{number}"}

@@ -130,7 +130,7 @@ def test_every_host_once(dsn, base, place):
 def test_nothing_is_exported_while_something_is_measured(dsn, place):
     (host,) = hosts_of(place, 1)
     try:
-        spec = json.dumps({"transport": "pipe", "duration_seconds": 600}).encode()
+        spec = json.dumps({"transport": "pipe", "duration_seconds": 600, "rate": 10}).encode()
         experiment = daemon.request(host.socket, "POST", "/experiments", spec)[2]["id"]
         deadline = time.monotonic() + PATIENCE_SECONDS
         while daemon.busy(host.socket) is None:
@@ -169,7 +169,7 @@ def test_an_export_gives_way_to_an_experiment_in_the_middle_of_a_page(dsn, base,
             while base.execute(waiting).fetchone() == (0,):
                 assert exporter.poll() is None and time.monotonic() < deadline
                 time.sleep(0.05)
-            running = client.post({"transport": "pipe", "duration_seconds": 600})["id"]
+            running = client.post({"transport": "pipe", "duration_seconds": 600, "rate": 10})["id"]
             _, printed = exporter.communicate(timeout=PATIENCE_SECONDS)
             assert (exporter.returncode, f"stopped: experiment {running} is running" in printed) == (0, True), printed
             while base.execute(waiting).fetchone() != (0,):  # its backend has noticed

@@ -441,7 +441,7 @@ def test_over_tcp_writing_needs_the_token(ipclab, daemon, tmp_path):
 
 
 def test_an_interrupt_leaves_the_experiment(daemon):
-    command = [PROGRAM, "--socket", daemon.socket, "run", json.dumps(SHORT | {"duration_seconds": 600})]
+    command = [PROGRAM, "--socket", daemon.socket, "run", json.dumps(SHORT | {"duration_seconds": 600, "rate": 10})]
     client, identity = daemon.client(), None
     try:
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

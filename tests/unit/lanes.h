@@ -10,6 +10,9 @@
  * Nothing of a lane is overlooked: its stderr is the test's, and a check that fails, a signal, a sanitizer's finding, a
  * case that does not end and a process that is left behind are failures of the test, which names the case by its
  * number. Whatever the lanes have started and left is ended with them.
+ *
+ * A sanitizer makes an agent's start ten times as dear. IPCLAB_ONE_CASE_OF=N in the environment runs one of N cases,
+ * the same ones at each time, and the test prints how many these were: tools/test runs every case without sanitizers.
  */
 
 #include "check.h"
@@ -54,13 +57,14 @@ static inline unsigned lanes_of_locked_pages(void) {
 
 /* A lane's progress; written by it alone. */
 struct lane {
-        unsigned at;    /* the case under way, from 1; 0: none */
-        unsigned turns; /* cases, and parts of a case, that it has had */
-        unsigned cases; /* that it has come by, once it has been through all */
+        unsigned at;     /* the case under way, from 1; 0: none */
+        unsigned turns;  /* cases, and parts of a case, that it has had */
+        unsigned cases;  /* that it has come by, once it has been through all */
+        unsigned chosen; /* those of them that some lane has run */
 };
 
 struct lanes {
-        unsigned next; /* atomic: the first case that no lane has taken */
+        unsigned next; /* atomic: the first of the chosen cases that no lane has taken */
         struct lane of[LANES_MAX];
 };
 
@@ -70,19 +74,29 @@ static struct lanes *lanes; /* shared by all; NULL: this is no lane, and each ca
 static uint64_t lanes_stall_ns = 300 * NSEC_PER_SEC;
 static uint64_t lanes_left_ns = 10 * NSEC_PER_SEC; /* for processes that are ending when the lanes have ended */
 
-static unsigned lanes_self;  /* which one this is */
-static unsigned lanes_at;    /* cases that it has come by */
-static unsigned lanes_taken; /* the one that is its next */
+static unsigned lanes_one_of = 1; /* of so many cases one is run */
+static unsigned lanes_self;       /* which one this is */
+static unsigned lanes_at;         /* cases that it has come by */
+static unsigned lanes_chosen;     /* those of them that are run, by whichever lane */
+static unsigned lanes_taken;      /* the chosen one that is its next */
 static bool lanes_has_taken;
+
+/* Scattered by an integer hash, so that every value of a loop within loops is met; the first case is always chosen. */
+static inline bool lanes_is_chosen(unsigned at) {
+        uint32_t x = (at ^ at >> 16) * UINT32_C(0x45d9f3b);
+        x = (x ^ x >> 16) * UINT32_C(0x45d9f3b);
+        return at == 0 || (x ^ x >> 16) % lanes_one_of == 0;
+}
 
 /* To be called once for every case, in the same order in all lanes. */
 static inline bool lanes_my_turn(void) {
         if (!lanes)
                 return true;
+        if (!lanes_is_chosen(lanes_at++))
+                return false;
         if (!lanes_has_taken)
                 lanes_taken = __atomic_fetch_add(&lanes->next, 1, __ATOMIC_RELAXED);
-        lanes_has_taken = lanes_at != lanes_taken;
-        lanes_at++;
+        lanes_has_taken = lanes_chosen++ != lanes_taken;
         if (lanes_has_taken)
                 return false;
         __atomic_store_n(&lanes->of[lanes_self].at, lanes_at, __ATOMIC_RELAXED);
@@ -103,7 +117,7 @@ static inline __attribute__((noreturn)) void lanes_be(unsigned lane, pid_t paren
         (void) setvbuf(stderr, lines, _IOLBF, sizeof lines); /* each line of a lane is written at once */
         check_case_failed = check_case_skipped = false;
         lanes_self = lane;
-        lanes_at = 0;
+        lanes_at = lanes_chosen = 0;
         lanes_has_taken = false;
         const char *trouble = prepare ? prepare() : NULL;
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent) /* a change of rights would have undone it */
@@ -117,6 +131,7 @@ static inline __attribute__((noreturn)) void lanes_be(unsigned lane, pid_t paren
                 exit(1);
         lanes->of[lane].at = 0;
         lanes->of[lane].cases = lanes_at;
+        lanes->of[lane].chosen = lanes_chosen;
         exit(0);
 }
 
@@ -260,9 +275,21 @@ static inline const char *lanes_fork(struct lanes_watch *all, unsigned n, const 
         return lanes_verdict(all, n);
 }
 
-/* NULL when all cases have been run, and none has failed; else a sentence. In a process that has no other children. */
+/* One of how many cases is run; 0: the environment has another word than a number from 1 to 100. */
+static inline unsigned lanes_read_one_of(void) {
+        const char *text = getenv("IPCLAB_ONE_CASE_OF");
+        char *end;
+        unsigned long n = text ? strtoul(text, &end, 10) : 1;
+        return text && (*end || n > 100) ? 0 : (unsigned) n;
+}
+
+/* NULL when all cases that are chosen have been run, and none has failed; else a sentence. In a process that has no
+ * other children. */
 static inline const char *lanes_run(unsigned n, const char *(*prepare)(void), void (*f)(void)) {
         struct lanes_watch all[LANES_MAX];
+        lanes_one_of = lanes_read_one_of();
+        if (lanes_one_of == 0)
+                return "IPCLAB_ONE_CASE_OF is no number from 1 to 100";
         if (n == 0 || n > LANES_MAX)
                 return "so many there cannot be";
         if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
@@ -273,6 +300,8 @@ static inline const char *lanes_run(unsigned n, const char *(*prepare)(void), vo
                 return "no memory that they could share";
         }
         const char *trouble = lanes_fork(all, n, prepare, f);
+        if (lanes_one_of > 1)
+                printf("%u of %u cases, one of %u\n", lanes->of[0].chosen, lanes->of[0].cases, lanes_one_of);
         (void) munmap(lanes, sizeof *lanes);
         lanes = NULL;
         (void) prctl(PR_SET_CHILD_SUBREAPER, 0);

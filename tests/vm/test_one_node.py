@@ -135,7 +135,7 @@ def test_the_exporter_is_not_started_while_a_run_is_measured(lab: Lab):
     service = f"[Unit]\\n{conditions}\\n[Service]\\nType=oneshot\\nExecStart=/bin/touch /run/exported\\n"
     timer = "[Timer]\\nOnActiveSec=0\\nOnUnitInactiveSec=1s\\nAccuracySec=1ms\\n"
     lab.sh(f"cd /run/systemd/system; printf '{service}' >export.service; printf '{timer}' >export.timer")
-    experiment = lab.post({"transport": "pipe", "warmup_seconds": 0, "duration_seconds": 3600})
+    experiment = lab.post({"transport": "pipe", "warmup_seconds": 0, "duration_seconds": 3600, "rate": 10})
     lab.meanwhile("""systemctl daemon-reload; systemctl start export.timer
         show="systemctl show export.service -P"
         for i in $(seq 100); do [ -z "$($show ConditionTimestamp)" ] || break; sleep 0.2; done
