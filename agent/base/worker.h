@@ -96,20 +96,6 @@ struct worker {
         struct worker_source cold;
 };
 
-/* In the worker's thread: allocates w->latency, empty, where samples are taken. 0; negative errno with w->failure. */
-int worker_make_recorder(struct worker *w);
-/* Interrupts the system call that a worker may be blocked in (SIGUSR1, see workers_init_signals()). The caller repeats
- * it until the worker rests. */
-void worker_kick(struct worker *w);
-
-/* For the leader: whether all workers are at rest. */
-bool workers_resting(const struct agent *a);
-/* Whether the loops of all workers ended, though some may not rest yet. Where they did not, the last to end does so
- * after any reading of the clock that came before this call. */
-bool workers_ended(const struct agent *a);
-/* Returns the failure of the first worker at rest that has one, or NULL. */
-const struct failure *workers_failure(const struct agent *a);
-
 static inline void worker_set_limit(struct worker *w, uint64_t limit) {
         __atomic_store_n(&w->limit, limit, __ATOMIC_RELEASE);
 }

@@ -6,12 +6,16 @@
 
 #include "agent/loop/buffer.h"
 #include "agent/loop/pattern.h"
-#include "agent/loop/source.h"
 #include "schema/util.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+/* A cold source's next message is the next set of fields. */
+static void next_message(struct worker *w) {
+        fields_next(w->cold.fields);
+}
 
 int fields_new(struct worker *w, size_t size, unsigned n, struct fields **ret) {
         if (size == 0 || n == 0 || n > SPEC_FIELDS_MAX)
@@ -29,8 +33,10 @@ int fields_new(struct worker *w, size_t size, unsigned n, struct fields **ret) {
                 return r;
         for (unsigned i = 0; i < n; i++)
                 f->iov[i] = (struct iovec){.iov_base = f->memory + i * stride, .iov_len = size / n + (i < size % n)};
-        if (copies > 1)
-                source_use_fields(w, f);
+        if (copies > 1) {
+                w->cold.fields = f;
+                w->source_next = next_message;
+        }
         *ret = util_steal(&f);
         return 0;
 }

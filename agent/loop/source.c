@@ -6,7 +6,6 @@
 
 #include "agent/base/agent.h"
 #include "agent/loop/buffer.h"
-#include "agent/loop/fields.h"
 #include "agent/os/last-cache.h"
 #include "schema/protocol/effective.h"
 
@@ -23,15 +22,6 @@ static void next_message(struct worker *w) {
         w->source += w->cold.stride;
         if (w->source == w->cold.end)
                 w->source = w->cold.first;
-}
-
-static void next_fields(struct worker *w) {
-        fields_next(w->cold.fields);
-}
-
-void source_use_fields(struct worker *w, struct fields *f) {
-        w->cold.fields = f;
-        w->source_next = next_fields;
 }
 
 int source_new(struct worker *w) {

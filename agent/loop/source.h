@@ -16,16 +16,12 @@
 #include "agent/base/worker.h"
 
 struct agent;
-struct fields;
 struct effective;
 
 /* For a worker that sends from a cold source, in its thread, before the transport's attach; nothing for others. 0;
  * negative errno with w->failure. */
 int source_new(struct worker *w);
 void source_free(struct worker *w);
-
-/* Registers fields with `copies` sets, whose next set is then the next message. */
-void source_use_fields(struct worker *w, struct fields *f);
 
 /* Adds the rows of an end that sends messages. */
 void source_effective(const struct agent *a, struct effective *e);

@@ -6,6 +6,7 @@
 
 #include "agent/base/agent.h"
 #include "agent/os/procfs.h"
+#include "agent/os/thread-usage.h"
 #include "schema/util.h"
 
 #include <dirent.h>
@@ -166,7 +167,7 @@ static int take(struct agent *a, struct kernel_threads *k, pid_t tid, const char
         uint32_t master = master_of(a, k, number);
         int r = procfs_stat_number(stat, STAT_PROCESSOR, &cpu);
         if (r == 0)
-                r = usage_add_thread(&now, tid);
+                r = thread_usage_add(&now, tid);
         if (r < 0)
                 return r == -EINVAL ? -ESRCH : r; /* clock_gettime() returns it for a thread that has ended */
         if (master != NOBODY)

@@ -15,7 +15,7 @@
  * Source: Linux io_uring/io-wq.c (io_wq_worker); man 5 proc (task/TID/stat); man 7 pid_namespaces.
  */
 
-#include "agent/measure/usage.h"
+#include "schema/measure/counters.h"
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -26,7 +26,7 @@ struct kernel_threads;
 /* Scans for them, where the engine has any, into a->kernel_threads, and adds their CPUs to those where the leader
  * observed the worker. 0; negative errno with a->failure. */
 int kernel_threads_look(struct agent *a);
-/* The sum of usage_add_thread() over the worker's kernel threads, up to the last scan. */
+/* The sum of thread_usage_add() over the worker's kernel threads, up to the last scan. */
 struct usage kernel_threads_usage(const struct agent *a, uint32_t worker);
 struct kernel_threads *kernel_threads_free(struct kernel_threads *k); /* NULL-safe; returns NULL */
 

@@ -7,22 +7,16 @@
  * migrations. The kernel maintains these counters for every thread in any case, and they are read from outside, so that
  * the loop is not disturbed; the perf events of the same names would count the same, at a cost (schema/measure/perf.h).
  * CPU time, switches and migrations of the kernel's threads for the worker's rings (kernel-threads.h) are included.
- *
- * Source: man 5 proc (task/TID/stat, status, sched), man 3 pthread_getcpuclockid.
  */
 
 #include "schema/measure/counters.h"
 
 #include <stdint.h>
-#include <sys/types.h>
 
 struct agent;
 
 /* The counters of a worker since its thread began (CPU time: in its loops), with its rings' threads as of the last
  * kernel_threads_look(). 0; negative errno with a->failure. */
 int usage_take(struct agent *a, uint32_t thread, struct usage *ret);
-/* *u += the kernel's counters of a thread of this process since its start: CPU time, switches, faults, migrations. 0 or
- * negative errno. */
-int usage_add_thread(struct usage *u, pid_t tid);
 
 #endif

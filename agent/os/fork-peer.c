@@ -2,7 +2,7 @@
 
 /*
  * The clone is a raw system call, since fork(3) has no CLONE_PARENT. libc's fork would also have updated the cached id
- * of the main thread in the child, which nothing here relies on (worker.c, usage.c).
+ * of the main thread in the child, which nothing here relies on (agent.c, thread-usage.c).
  *
  * Source: man 2 clone3, prctl (PR_SET_PDEATHSIG: cleared in a child), set_mempolicy.
  */

@@ -2,15 +2,17 @@
 
 /*
  * Reads the placement of threads and pages from the kernel. A worker reads its own affinity, policy and CPU while it
- * rests; the leader reads the CPUs through /proc while loops run. pages.c checks the pages, and threads.c reports the
- * threads.
+ * rests; the leader reads the CPUs through /proc while loops run. pages.c checks the pages.
+ *
+ * The report has a row for each thread, or, where these exceed a packet, one for all threads with the same affinity.
+ * The daemon's checks lose nothing by that: such threads have the same requested placement, and their row includes the
+ * observations of each.
  */
 
 #include "agent/proof/proof.h"
 
 #include "agent/base/agent.h"
 #include "agent/os/procfs.h"
-#include "agent/proof/threads.h"
 #include "schema/json/json.h"
 #include "schema/protocol/protocol.h"
 #include "schema/util.h"
@@ -34,6 +36,12 @@
 
 static uintptr_t page_size(void) {
         return (uintptr_t) sysconf(_SC_PAGESIZE);
+}
+
+/* The processes that the workload forked to measure with; NULL and 0 where none exist. */
+static struct proof_member *members_of(const struct agent *a, uint32_t *ret_n) {
+        *ret_n = 0;
+        return a->proof->members ? a->proof->members(a, ret_n) : NULL;
 }
 
 /* The range is within `below`, so no used part of the stack is discarded. */
@@ -148,7 +156,7 @@ static int take_member(struct agent *a, struct proof_member *m, uint32_t thread)
 
 static int take_members(struct agent *a) {
         uint32_t n;
-        struct proof_member *members = proof_members(a, &n);
+        struct proof_member *members = members_of(a, &n);
         int r = 0;
         for (uint32_t i = 0; r == 0 && i < n; i++)
                 r = take_member(a, &members[i], a->n_workers + i);
@@ -169,7 +177,7 @@ static void observe(struct thread_proof *p, pid_t pid, pid_t tid) {
 
 void proof_observe(struct agent *a) {
         uint32_t n;
-        struct proof_member *members = proof_members(a, &n);
+        struct proof_member *members = members_of(a, &n);
         for (uint32_t i = 0; i < a->n_workers; i++)
                 observe(&a->workers[i].proof, 0, a->workers[i].tid);
         for (uint32_t i = 0; i < n; i++)
@@ -186,7 +194,7 @@ static void keep_affinity(struct thread_proof *p) {
 /* With all workers at rest. */
 static void keep_affinities(struct agent *a) {
         uint32_t n;
-        struct proof_member *members = proof_members(a, &n);
+        struct proof_member *members = members_of(a, &n);
         for (uint32_t i = 0; i < a->n_workers; i++)
                 keep_affinity(&a->workers[i].proof);
         for (uint32_t i = 0; i < n; i++)
@@ -196,7 +204,7 @@ static void keep_affinities(struct agent *a) {
 static int list_pages(struct agent *a) {
         struct page_list *list = &a->proof->pages;
         uint32_t n_members;
-        const struct proof_member *members = proof_members(a, &n_members);
+        const struct proof_member *members = members_of(a, &n_members);
         int r = 0;
         for (uint32_t i = 0; r == 0 && i < a->n_workers; i++) {
                 const struct worker *w = &a->workers[i];
@@ -226,17 +234,118 @@ static int check_policies(const struct agent *a) {
         return 0;
 }
 
+/* Thread i of all: the agent's own threads, then the forked processes. */
+static const struct thread_proof *nth(const struct agent *a, uint32_t i, pid_t *ret_tid) {
+        uint32_t n_members;
+        const struct proof_member *members = members_of(a, &n_members);
+        if (i < a->n_workers) {
+                *ret_tid = a->workers[i].tid;
+                return &a->workers[i].proof;
+        }
+        *ret_tid = members[i - a->n_workers].pid;
+        return &members[i - a->n_workers].proof;
+}
+
+/* That of the end; or another one that it had meanwhile, which is wrong whatever the end's is. */
+static const struct cpumask *affinity_of(const struct thread_proof *p) {
+        return p->has_changed ? &p->changed : &p->affinity;
+}
+
+static struct cpumask cpus_seen(const struct thread_proof *p) {
+        struct cpumask seen = p->seen;
+        cpumask_merge(&seen, &p->observed);
+        return seen;
+}
+
+static struct proof_list list_of_cpus(struct proof_report *p, const struct cpumask *m) {
+        struct proof_list list = proof_report_numbers(p);
+        for (unsigned cpu = 0; cpu < CPUMASK_CPUS; cpu++)
+                if (cpumask_has(m, cpu))
+                        proof_report_add_number(p, &list, cpu);
+        return list;
+}
+
+static struct proof_list list_of_nodes(struct proof_report *p, const struct node_set *s) {
+        struct proof_list list = proof_report_numbers(p);
+        for (unsigned node = 0; node < SPEC_NODES_MAX; node++)
+                if (node_set_has(s, node))
+                        proof_report_add_number(p, &list, node);
+        return list;
+}
+
+static void report_thread(struct proof_report *p, const struct agent *a, uint32_t i) {
+        pid_t tid;
+        const struct thread_proof *t = nth(a, i, &tid);
+        const struct cpumask seen = cpus_seen(t);
+        struct proof_thread *row = proof_report_add_thread(p);
+        if (!row)
+                return;
+        row->tid = tid;
+        row->cpu = t->cpu;
+        row->node = t->node;
+        row->migrations = t->migrations - t->migrations_base;
+        row->migrations_error = (uint32_t) t->migrations_error;
+        row->affinity = list_of_cpus(p, affinity_of(t));
+        row->cpus_seen = list_of_cpus(p, &seen);
+}
+
+static bool is_alike(const struct agent *a, uint32_t i, uint32_t k) {
+        pid_t tid;
+        return cpumask_equal(affinity_of(nth(a, i, &tid)), affinity_of(nth(a, k, &tid)));
+}
+
+/* Adds the row of all threads from `first` on with its affinity. */
+static void report_group(struct proof_report *p, const struct agent *a, uint32_t first, uint32_t total) {
+        struct proof_group *row = proof_report_add_group(p);
+        struct cpumask cpus = {}, seen = {};
+        struct node_set nodes = {};
+        pid_t tid;
+        if (!row)
+                return;
+        row->threads = proof_report_numbers(p);
+        for (uint32_t i = first; i < total; i++)
+                if (is_alike(a, first, i)) {
+                        const struct thread_proof *t = nth(a, i, &tid);
+                        const struct cpumask all = cpus_seen(t);
+                        proof_report_add_number(p, &row->threads, i);
+                        cpumask_add(&cpus, t->cpu);
+                        cpumask_merge(&seen, &all);
+                        node_set_add(&nodes, t->node);
+                        row->migrations += t->migrations - t->migrations_base;
+                        if (t->migrations_error)
+                                row->migrations_error = (uint64_t) t->migrations_error;
+                }
+        row->affinity = list_of_cpus(p, affinity_of(nth(a, first, &tid)));
+        row->cpus = list_of_cpus(p, &cpus);
+        row->nodes = list_of_nodes(p, &nodes);
+        row->cpus_seen = list_of_cpus(p, &seen);
+}
+
+/* Adds rows of the first `listed` threads, and of all others in groups, and sets the total. */
+static void list_threads(struct proof_report *p, const struct agent *a, uint32_t listed, uint32_t total) {
+        for (uint32_t i = 0; i < listed; i++)
+                report_thread(p, a, i);
+        for (uint32_t i = listed; i < total; i++) {
+                uint32_t before = listed;
+                while (before < i && !is_alike(a, before, i))
+                        before++;
+                if (before == i)
+                        report_group(p, a, i, total);
+        }
+        p->threads_total = total;
+}
+
 /* The rows of pages come first: they are the same, however many threads are listed. */
 static void report_process(struct proof_report *p, struct agent *a, const struct leader_proof *l) {
         const struct thread_proof *first = &a->workers[0].proof;
         const struct proof *proof = a->proof;
-        p->affinity = proof_list_of_cpus(p, &a->affinity);
+        p->affinity = list_of_cpus(p, &a->affinity);
         p->leader_tid = gettid();
         p->leader_cpu = l->cpu;
-        p->leader_affinity = proof_list_of_cpus(p, &l->affinity);
+        p->leader_affinity = list_of_cpus(p, &l->affinity);
         p->policy = first->policy;
         p->policy_error = (uint32_t) first->policy_error;
-        p->policy_nodes = proof_list_of_nodes(p, &first->policy_nodes);
+        p->policy_nodes = list_of_nodes(p, &first->policy_nodes);
         p->placed_together = pages_placed_together(a->setup.options.huge_pages == TOGGLE_ON);
         page_list_report(&a->proof->pages, a->n_workers > LISTED_MAX ? 0 : PAGES_MAX, p);
         p->sizes_error = (uint32_t) -proof->sizes.error;
@@ -261,13 +370,15 @@ static int text_length(const struct proof_report *p, size_t *ret) {
 /* Rows of threads that are not pinned prove nothing, so only some of many are listed. Pinned threads are all listed, as
  * far as they fit. */
 static int report_threads(struct proof_report *p, struct agent *a) {
-        uint32_t total = proof_threads_total(a);
+        uint32_t n_members;
+        (void) members_of(a, &n_members);
+        uint32_t total = a->n_workers + n_members;
         const uint32_t listed[] = {a->setup.placement.n_cpus == 0 && total > LISTED_MAX ? LISTED_MAX : total, 0};
         size_t n_numbers = p->of.n_numbers, length = 0;
         for (size_t i = 0; i < ELEMENTS(listed); i++) {
                 p->of.n_threads = p->of.n_groups = 0;
                 p->of.n_numbers = n_numbers;
-                proof_report_threads(p, a, listed[i]);
+                list_threads(p, a, listed[i], total);
                 int r = p->error < 0 ? p->error : text_length(p, &length);
                 if (r < 0 || length <= PROOF_MAX)
                         return r;

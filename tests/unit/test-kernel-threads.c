@@ -10,6 +10,7 @@
 #include "agent/base/agent.h"
 #include "agent/measure/usage.h"
 #include "agent/os/procfs.h"
+#include "agent/os/thread-usage.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 
@@ -195,7 +196,7 @@ static void what_they_use_is_their_workers(void) {
         workers[1].tid = u.tid;
         workers[1].stage = WORKER_LOOPS;
         struct scheduled least = scheduled(&master);
-        int looked = kernel_threads_look(&agent), alone = usage_add_thread(&own, u.tid);
+        int looked = kernel_threads_look(&agent), alone = thread_usage_add(&own, u.tid);
         int used = usage_take(&agent, 1, &usage);
         uint64_t first_ns = sum_of(0), second_ns = sum_of(1);
         uint64_t first_switches = kernel_threads_usage(&agent, 0).voluntary_switches;

@@ -13,6 +13,7 @@
 #include "agent/transport/tcp/modes.h"
 #include "agent/transport/tcp/multishot.h"
 #include "agent/transport/transport.h"
+#include "agent/transport/uring/attach.h"
 #include "agent/transport/uring/batch.h"
 #include "agent/transport/uring/zerocopy.h"
 #include "schema/protocol/effective.h"

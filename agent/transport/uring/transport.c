@@ -17,6 +17,7 @@
 #include "agent/transport/file/slots.h"
 #include "agent/transport/stream/descriptor.h"
 #include "agent/transport/stream/packet.h"
+#include "agent/transport/uring/attach.h"
 #include "agent/transport/uring/batch.h"
 #include "agent/transport/uring/uring.h"
 

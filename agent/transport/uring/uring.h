@@ -64,17 +64,9 @@ int uring_register(const struct worker *w, struct io_uring *ring, const struct i
 /* Adds a ring. The first ring's flags, and the first reason of each kind, apply to all. */
 void uring_facts_add(struct uring_facts *facts, const struct uring_setup *setup, int files_error,
                      const char *buffers_reason);
-/* Adds this worker's ring of uring_attach(), if it has one. */
-void uring_facts_add_worker(struct uring_facts *facts, const struct worker *w);
 /* Adds the group: queue depth, flags, registration, and whether the kernel's threads are restricted. Nothing where
  * no ring exists. */
 void uring_put(struct effective *e, enum setting group, const struct uring_facts *facts);
-
-/* Makes a ring for w->send_fd, w->receive_fd and w->buffer in w->engine; in the worker's thread, which alone may use
- * the ring. buffers: how many ends register theirs for uring_write() or uring_read(), which alone can use registered
- * memory. no_buffer: NULL where this end does; else the reason, a static text. 0; negative errno with w->failure. */
-int uring_attach(struct worker *w, unsigned buffers, const char *no_buffer);
-void uring_detach(struct worker *w);
 
 /* Waits for the completion of the operation under way, when it did not arrive in the submitting system call. Returns
  * its result. */

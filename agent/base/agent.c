@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Functions on workers for all folders of the agent; see worker.h. agent/script/workers.c owns their threads. */
-
-#include "agent/base/worker.h"
+/* Functions on workers for all folders of the agent; see agent.h. agent/script/workers.c owns their threads. */
 
 #include "agent/base/agent.h"
+
 #include "schema/measure/recorder.h"
 
 #include <errno.h>
