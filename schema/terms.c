@@ -8,6 +8,10 @@
 
 #include <string.h>
 
+#define TRANSPORT_ROW(id, stem, ...) [TRANSPORT_##id] = {__VA_ARGS__},
+
+const struct transport_term transport_terms[TRANSPORT_COUNT] = {TRANSPORTS(TRANSPORT_ROW)};
+
 static const char *const workloads[WORKLOAD_COUNT] = {
         [WORKLOAD_STREAM] = "stream",
         [WORKLOAD_PINGPONG] = "pingpong",

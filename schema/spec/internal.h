@@ -47,9 +47,6 @@ void require_describe(struct json_writer *w);
 /* The bits of the transports that the spec's points have, 1u << enum transport; 0: none moves messages. */
 unsigned spec_transports(const struct spec *s);
 
-/* The one of `n` names that `word` was probably meant to be, or NULL when none is close. */
-const char *suggest(const char *word, const char *const *names, size_t n);
-
 /* The members of a point, inside an object that is open; and back: -EINVAL unless the object has exactly these. */
 void point_put(struct json_writer *w, const struct point *p, bool with_placement);
 int point_take(const struct json *object, bool with_placement, struct point *ret);

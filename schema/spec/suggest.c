@@ -2,7 +2,7 @@
 
 /* "Did you mean": the nearest of a few names by edit distance. Called by the spec parser when a word is unknown. */
 
-#include "schema/spec/internal.h"
+#include "schema/spec/value.h"
 
 #include "schema/util.h"
 

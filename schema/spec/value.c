@@ -4,7 +4,6 @@
 
 #include "schema/spec/value.h"
 
-#include "schema/spec/internal.h"
 #include "schema/util.h"
 
 #include <string.h>

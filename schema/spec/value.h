@@ -82,6 +82,8 @@ int read_integer(const struct json *json, const char *pointer, const char *what,
 int read_word(const struct json *json, const char *pointer, const char *what, const struct vocabulary *words,
               unsigned *ret, struct refusal *r);
 int refuse_type(const struct json *json, const char *pointer, const char *wanted, struct refusal *r);
+/* The one of `n` names that `word` was probably meant to be, or NULL when none is close. */
+const char *suggest(const char *word, const char *const *names, size_t n);
 /* Refuses an unknown member, and suggests the one of `names` that was probably meant. */
 int refuse_member(const struct json *member, const char *parent, const char *const *names, size_t n, struct refusal *r);
 
