@@ -18,6 +18,7 @@
 #include "daemon/run/scheduler.h"
 #include "daemon/run/spawn.h"
 #include "daemon/service/host.h"
+#include "daemon/service/service.h"
 #include "daemon/token.h"
 #include "schema/detail.h"
 #include "schema/json/json.h"

@@ -163,3 +163,10 @@ void figure_name(enum figure f, char *ret, size_t size) {
         (void) snprintf(ret, size, "%s%s%s%s", prefix ? prefix : "", prefix ? "_" : "", term->name,
                         suffix ? suffix : "");
 }
+
+void figures_compared(struct compared_figures *ret) {
+        ret->n = 0;
+        for (size_t f = 0; f < FIGURE_COUNT; f++)
+                if (figure_terms[f].faster != FIGURE_NOT_COMPARED)
+                        ret->of[ret->n++] = (enum figure) f;
+}

@@ -98,4 +98,11 @@ void figure_objects(const struct json_part *result, const struct json_part *ret[
 /* "latency_ns_p50", "cpu_ns_per_message_sender": the figure's name in a row where there is no object around it. */
 void figure_name(enum figure f, char *ret, size_t size);
 
+/* The figures by which experiments are compared, in the order of the table. */
+struct compared_figures {
+        enum figure of[FIGURE_COUNT];
+        size_t n;
+};
+void figures_compared(struct compared_figures *ret);
+
 #endif

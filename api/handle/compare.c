@@ -247,9 +247,9 @@ static void put_figure(struct json_writer *w, const struct comparison_figure *f)
 }
 
 static void put_row(struct json_writer *w, const struct comparison_row *row) {
-        struct comparison_figures figures;
+        struct compared_figures figures;
         char name[64];
-        comparison_figures(&figures);
+        figures_compared(&figures);
         json_object_begin(w);
         for (size_t side = 0; side < SIDE_COUNT; side++) {
                 const struct comparison_points *p = &row->sides[side];

@@ -4,6 +4,8 @@
  * names both. Called by the service for every point of a posted spec; reads little, sets nothing.
  */
 
+#include "daemon/admission/admission.h"
+
 #include "daemon/admission/internal.h"
 #include "schema/util.h"
 

@@ -4,7 +4,6 @@
 
 /* Shared by the parts of admission. Each check returns 0, -EINVAL with the refusal filled, or -ENOMEM. */
 
-#include "daemon/admission/admission.h"
 #include "daemon/admission/capacity.h"
 #include "daemon/placement/placement.h"
 #include "schema/limits.h"

@@ -8,6 +8,7 @@
  * mm_account_pinned_pages().
  */
 
+#include "daemon/admission/admission.h"
 #include "daemon/admission/internal.h"
 #include "schema/util.h"
 

@@ -32,6 +32,12 @@
 #define COMPARE_POWER 0.95 /* of the test in "would have been seen" and "would decide" */
 #define COMPARE_RUNS_MAX UINT32_C(1000000)
 
+enum comparison_side { SIDE_BASELINE, SIDE_CANDIDATE, SIDE_COUNT };
+
+/* Runs of a side that take part, the first by position: as many as `until` runs at most. An exact test of tied
+ * values takes a time that grows with their fourth power, to seconds for 200; percentiles are tied, by histograms. */
+#define COMPARISON_RUNS_MAX 60
+
 enum compare_verdict { COMPARE_UNDECIDED, COMPARE_FASTER, COMPARE_SLOWER, COMPARE_EQUIVALENT };
 
 /* One figure of the runs of both sides, > 0, at most RANK_MAX of rank.h a side. */

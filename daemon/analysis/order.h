@@ -20,6 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define RANK_MAX 200u    /* values that ranks or the means of all pairs are made of (rank.h) */
 #define ORDER_LEVEL 0.95 /* of the interval of a row of results */
 
 /* The summary of a point's repetitions; n = 0: there are none, and all else is meaningless. */
@@ -31,7 +32,7 @@ struct statistic {
         double level;            /* the true one of that interval, at least ORDER_LEVEL; 0 without */
         bool has_variation;      /* from 2 values on, whose mean is not 0 */
         double variation;        /* their standard deviation over their mean: the coefficient of variation */
-        bool has_hodges_lehmann; /* up to RANK_MAX values (rank.h) */
+        bool has_hodges_lehmann; /* up to RANK_MAX values */
         double hodges_lehmann;   /* the median of the means of all pairs, each value's with itself included */
 };
 

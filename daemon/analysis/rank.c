@@ -3,7 +3,6 @@
 /* See rank.h. Called by compare.c and adaptive.c, on logarithms for a ratio. */
 
 #include "daemon/analysis/rank.h"
-#include "daemon/analysis/order.h"
 #include "daemon/analysis/rank-internal.h"
 #include "schema/util.h"
 

@@ -21,10 +21,10 @@
  * and 10 ms, two of 200 tied 64 MB and a second or two at worst; without ties 640 kB and 0.1 s at most.
  */
 
+#include "daemon/analysis/order.h"
+
 #include <stdbool.h>
 #include <stddef.h>
-
-#define RANK_MAX 200u
 
 struct rank_test {
         double statistic; /* pairs with x > y, ties counting half (Mann and Whitney's U); or the positive ranks' sum (V)

@@ -8,6 +8,7 @@
 #include "daemon/placement/internal.h"
 
 #include "daemon/host/hostfs.h"
+#include "daemon/placement/placement.h"
 #include "schema/util.h"
 
 #include <string.h>

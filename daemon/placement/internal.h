@@ -4,7 +4,15 @@
 
 /* Private to daemon/placement/. */
 
-#include "daemon/placement/placement.h"
+#include <stddef.h>
+#include <stdint.h>
+
+struct agent_placement;
+struct point;
+struct refusal;
+struct run_placement;
+struct topology;
+struct topology_node;
 
 /* Copies the CPUs into an end that has none yet. 0; -ENOMEM. n > 0. */
 int placement_set_cpus(struct agent_placement *a, const int *cpus, size_t n);

@@ -6,6 +6,7 @@
 
 #include "daemon/placement/internal.h"
 
+#include "daemon/placement/placement.h"
 #include "schema/util.h"
 
 static void bind_end(const struct topology *t, const struct topology_node *node, struct end_placement *end) {

@@ -5,9 +5,10 @@
  * explicit.c, the verification of the agents' proof in verify.c.
  */
 
-#include "daemon/placement/internal.h"
+#include "daemon/placement/placement.h"
 
 #include "daemon/host/hostfs.h"
+#include "daemon/placement/internal.h"
 #include "schema/json/json.h"
 #include "schema/util.h"
 

@@ -9,7 +9,7 @@
 
 #include "daemon/host/numastat.h"
 #include "daemon/result/steadiness.h"
-#include "daemon/run/runner.h"
+#include "daemon/run/order.h"
 
 /* The reason why a run, or all of a point, has no figure of both ways, nor of one of them. */
 #define RESULT_BOTH_WAYS_REASON "of pingpong only"

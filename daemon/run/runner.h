@@ -10,7 +10,7 @@
 #include "daemon/admission/queues.h"
 #include "daemon/host/build.h"
 #include "daemon/placement/placement.h"
-#include "daemon/result/probes.h"
+#include "daemon/run/order.h"
 #include "daemon/run/spawn.h"
 #include "daemon/store/records.h"
 #include "schema/detail.h"
@@ -18,7 +18,6 @@
 #include <systemd/sd-event.h>
 
 struct cgroup_tree;
-struct environment;
 struct rundir_root;
 struct runner;
 
@@ -36,31 +35,6 @@ struct runner_host {
         const char *root;          /* "" or a captured tree; NULL: "" */
         struct build build;
 };
-
-/* The run to execute. Everything pointed to must outlive the runner. */
-struct run_order {
-        int64_t experiment_id, run_id;
-        const struct spec *spec;
-        const struct point *point;
-        const struct run_placement *placement;
-        uint64_t chunk_bytes;                    /* messages go in pieces of so many; 0 = whole */
-        uint64_t queue_settings[QUEUE_SETTINGS]; /* of the run's IPC namespace; 0: kernel default */
-        uint64_t timeout_ns;
-        struct environment *environment; /* before the run; its settings are observed during it. NULL: not observed */
-};
-
-#define RUN_FLAGS_MAX 32u
-
-struct run_verdict {
-        enum state state; /* done, failed, cancelled, interrupted */
-        char *error;      /* words of a failure */
-        char *agents_json, *result_json;
-        const char *flags[RUN_FLAGS_MAX]; /* static */
-        size_t n_flags;
-        struct run_probes *probes; /* NULL: no probe has come, not even before the warm-up */
-};
-
-void run_verdict_deinit(struct run_verdict *v);
 
 struct runner_ops {
         /* Takes the sample over. */

@@ -10,6 +10,7 @@
 #include "daemon/analysis/phrase.h"
 #include "daemon/host/environment.h"
 #include "daemon/service/evidence.h"
+#include "daemon/service/service.h"
 #include "schema/hash.h"
 #include "schema/spec/axes.h"
 #include "schema/util.h"

@@ -6,6 +6,7 @@
  */
 
 #include "daemon/run/sequence.h"
+#include "daemon/service/service.h"
 #include "daemon/service/submission.h"
 #include "schema/json/json.h"
 #include "schema/spec/value.h"

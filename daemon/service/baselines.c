@@ -3,6 +3,7 @@
 /* Baselines: pinning, listing, forgetting. Changes hop to the main thread as all others do. */
 
 #include "daemon/service/internal.h"
+#include "daemon/service/service.h"
 #include "schema/util.h"
 
 #include <errno.h>

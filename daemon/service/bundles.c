@@ -7,6 +7,7 @@
 
 #include "daemon/result/search.h"
 #include "daemon/service/internal.h"
+#include "daemon/service/service.h"
 #include "daemon/service/submission.h"
 #include "schema/spec/spec.h"
 #include "schema/util.h"

@@ -9,6 +9,7 @@
 
 #include "daemon/log.h"
 #include "daemon/service/internal.h"
+#include "daemon/service/service.h"
 #include "schema/json/json.h"
 #include "schema/util.h"
 
@@ -70,9 +71,9 @@ static int print_differences(const struct difference_list *list, char **ret) {
 }
 
 static int take_ratios(struct outcome *o) {
-        struct comparison_figures figures;
+        struct compared_figures figures;
         const struct comparison_answer *a = o->answer;
-        comparison_figures(&figures);
+        figures_compared(&figures);
         o->ratios = calloc(a->n_tests ? a->n_tests : 1, sizeof(*o->ratios));
         o->figures = calloc(figures.n, sizeof(*o->figures));
         if (!o->ratios || !o->figures)

@@ -5,9 +5,12 @@
  * tests, and all tests of the answer are corrected together. Called from the api's threads.
  */
 
+#include "daemon/service/comparison.h"
+
 #include "daemon/result/figure.h"
 #include "daemon/service/difference.h"
 #include "daemon/service/machine.h"
+#include "daemon/service/service.h"
 #include "daemon/service/study.h"
 #include "schema/hash.h"
 #include "schema/json/json.h"
@@ -49,7 +52,7 @@ struct work {
         const struct axis *axis;
         struct point values[SIDE_COUNT]; /* with the axis set */
         struct side sides[SIDE_COUNT];
-        struct comparison_figures figures;
+        struct compared_figures figures;
         struct pairs_of_points pairs;
         struct comparison_answer *answer;
 };
@@ -654,7 +657,7 @@ static int compare_alone(struct service *s, const struct comparison_query *q, st
                          struct refusal *r) {
         _cleanup_(work_deinit) struct work w = {.service = s, .query = q};
         memcpy(w.ids, q->experiments, sizeof(w.ids));
-        comparison_figures(&w.figures);
+        figures_compared(&w.figures);
         w.answer = calloc(1, sizeof(*w.answer));
         if (!w.answer)
                 return fail(&w, r, -ENOMEM);

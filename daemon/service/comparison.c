@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The answer of a comparison as data: its words, its figures, its end. */
+/* The answer of a comparison as data: its words, its end. */
 
+#include "daemon/service/comparison.h"
 #include "daemon/service/cache.h"
 #include "daemon/service/difference.h"
 #include "schema/util.h"
@@ -16,13 +17,6 @@ const char *comparison_verdict(enum compare_verdict v) {
         return names[v];
 }
 
-void comparison_figures(struct comparison_figures *ret) {
-        ret->n = 0;
-        for (size_t f = 0; f < FIGURE_COUNT; f++)
-                if (figure_terms[f].faster != FIGURE_NOT_COMPARED)
-                        ret->of[ret->n++] = (enum figure) f;
-}
-
 const char *machine_state_name(enum machine_state state) {
         static const char *const names[] = {[MACHINE_UNKNOWN] = "unknown",
                                             [MACHINE_NO_DIFFERENCE] = "no-difference",
@@ -31,8 +25,8 @@ const char *machine_state_name(enum machine_state state) {
 }
 
 size_t comparison_answer_bytes(const struct comparison_answer *a) {
-        struct comparison_figures figures;
-        comparison_figures(&figures);
+        struct compared_figures figures;
+        figures_compared(&figures);
         size_t bytes = sizeof(*a) + a->n_tests * sizeof(*a->comparisons) +
                        a->n_rows * (sizeof(*a->rows) + figures.n * sizeof(*a->rows->figures));
         for (size_t side = 0; side < SIDE_COUNT; side++) {

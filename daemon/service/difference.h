@@ -4,7 +4,19 @@
 
 /* Lists the differences between two environments, and between two specs: the headline of a comparison. */
 
-#include "daemon/service/compare.h"
+#include "daemon/analysis/compare.h"
+
+/* One member that differs, as JSON; NULL: that side has no such member. */
+struct difference {
+        char *key;
+        char *values[SIDE_COUNT];
+        bool unlike; /* figures cannot be compared across it without `force` */
+};
+
+struct difference_list {
+        struct difference *items;
+        size_t n;
+};
 
 /* Each appends to *list, which stays the caller's in any case. 0; -EBADMSG: one is no JSON object; -ENOMEM. */
 

@@ -8,6 +8,7 @@
 #include "daemon/host/environment.h"
 #include "daemon/run/rundir.h"
 #include "daemon/service/internal.h"
+#include "daemon/service/service.h"
 #include "schema/json/json.h"
 #include "schema/presets.h"
 #include "schema/util.h"

@@ -6,6 +6,7 @@
 
 #include "daemon/log.h"
 #include "daemon/result/figure.h"
+#include "daemon/service/service.h"
 #include "schema/facts.h"
 #include "schema/json/json.h"
 #include "schema/json/view.h"

@@ -3,6 +3,7 @@
 /* The exporter's acknowledgement of what it has stored elsewhere, and the refusal to delete what it has not. */
 
 #include "daemon/service/internal.h"
+#include "daemon/service/service.h"
 #include "schema/util.h"
 
 #include <errno.h>

@@ -8,6 +8,7 @@
 
 #include "daemon/service/evidence.h"
 #include "daemon/service/internal.h"
+#include "daemon/service/service.h"
 #include "schema/json/json.h"
 #include "schema/util.h"
 

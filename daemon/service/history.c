@@ -2,8 +2,8 @@
 
 /* Reading a baseline's history; see the header. The checks that it is made of are in checker.c. */
 
-#include "daemon/service/history.h"
 #include "daemon/service/internal.h"
+#include "daemon/service/service.h"
 #include "schema/util.h"
 
 #include <errno.h>

@@ -8,12 +8,15 @@
  */
 
 #include "daemon/host/topology.h"
-#include "daemon/service/service.h"
+#include "daemon/service/operation.h"
 #include "daemon/store/store.h"
 
 #include <systemd/sd-event.h>
 
+struct agent_identity;
+struct queue_host;
 struct rundir_root;
+struct service;
 
 /* Calls and values that the service needs from main, on the main thread. The first two are called after the commit. */
 struct service_hooks {

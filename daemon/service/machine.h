@@ -10,10 +10,34 @@
  * than the operation's tolerance.
  */
 
+#include "daemon/analysis/compare.h"
 #include "daemon/result/probes.h"
-#include "daemon/service/compare.h"
+
+struct refusal;
+struct service;
 
 #define MACHINE_CPU_SETS_MAX 8u /* sets of CPUs that are compared: the first of the baseline */
+
+enum machine_state { MACHINE_UNKNOWN, MACHINE_NO_DIFFERENCE, MACHINE_DIFFERS };
+
+struct machine_figure {
+        const char *what; /* as in a run's probes; static */
+        char cpus[48];    /* of the runs' ends: "[0,1]" */
+        uint32_t cpu;     /* whose thread timed it */
+        double medians[SIDE_COUNT];
+        size_t n[SIDE_COUNT]; /* runs that take part, COMPARISON_RUNS_MAX at most */
+        struct comparison c;
+        bool differs;
+};
+
+struct machine {
+        enum machine_state state;
+        const char *reason; /* of an unknown one; static */
+        struct machine_figure *items;
+        size_t n;
+};
+
+const char *machine_state_name(enum machine_state state); /* "unknown", "no-difference", "differs" */
 
 /* The caller must free ret->items. 0; negative errno with *r. */
 int machine_compare(struct service *s, const int64_t experiments[SIDE_COUNT], struct machine *ret, struct refusal *r);

@@ -7,6 +7,7 @@
 
 #include "daemon/analysis/compare.h"
 #include "daemon/result/figure.h"
+#include "daemon/service/service.h"
 #include "daemon/service/split.h"
 #include "daemon/service/submission.h"
 #include "schema/json/json.h"

@@ -7,6 +7,7 @@
  */
 
 #include "daemon/service/internal.h"
+#include "daemon/service/service.h"
 #include "schema/util.h"
 
 #include <errno.h>

@@ -13,6 +13,7 @@
 #include "daemon/result/figure.h"
 #include "daemon/result/result.h"
 #include "daemon/service/internal.h"
+#include "daemon/service/service.h"
 #include "schema/figures.h"
 #include "schema/json/json.h"
 #include "schema/json/view.h"

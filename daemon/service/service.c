@@ -6,6 +6,7 @@
  * results.c and documents.c.
  */
 
+#include "daemon/service/service.h"
 #include "daemon/log.h"
 #include "daemon/service/internal.h"
 #include "schema/util.h"

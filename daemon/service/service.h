@@ -15,9 +15,10 @@
 
 #include "daemon/analysis/advice.h"
 #include "daemon/analysis/findings.h"
+#include "daemon/analysis/segments.h"
 #include "daemon/analysis/studies.h"
-#include "daemon/service/compare.h"
-#include "daemon/service/history.h"
+#include "daemon/service/comparison.h"
+#include "daemon/service/operation.h"
 #include "daemon/store/records.h"
 #include "schema/refusal.h"
 
@@ -175,27 +176,6 @@ int service_transports_json(struct service *s, char **ret, struct refusal *r);
 int service_topology_json(struct service *s, char **ret, struct refusal *r);
 int service_environment_json(struct service *s, char **ret, struct refusal *r);
 
-/* Operations of the main loop that may take long. */
-enum service_operation {
-        OPERATION_OTHER,
-        OPERATION_SUBMIT,
-        OPERATION_CANCEL,
-        OPERATION_DELETE,
-        OPERATION_AGAIN, /* extend and retry */
-        OPERATION_BASELINE,
-        OPERATION_IMPORT,
-        OPERATION_EXPORTED,
-        OPERATION_LOOK,   /* at the machine */
-        OPERATION_DECIDE, /* whether an experiment needs more repetitions */
-        OPERATION_RUN_START,
-        OPERATION_RUN_END,
-        OPERATION_SAMPLES,
-        OPERATION_HOUSEKEEPING,
-        OPERATION_COUNT,
-};
-
-const char *service_operation_name(enum service_operation operation);
-
 struct service_health {
         bool ok;
         const char *version; /* static */
@@ -222,5 +202,40 @@ int service_health(struct service *s, struct service_health *ret, struct refusal
 
 /* The settings that result_record.effective_json may have, in its order, from 0 on; NULL beyond the last. */
 const char *service_effective_name(size_t i);
+
+/* Answers from the cache where both experiments have finished, or computes, one comparison at a time: 503 after the
+ * service's deadline. 0, or a negative errno with *r: 404; 409 across unlike environments; 422: an unknown axis, a
+ * value that the experiment does not have, the same value twice, nothing in common. From any thread. The answer is
+ * shared and does not change; the caller must release it. */
+int service_compare(struct service *s, const struct comparison_query *q, struct comparison_answer **ret,
+                    struct refusal *r);
+
+/*
+ * A baseline over time. Every later experiment of the same spec is compared with it when it has finished, across unlike
+ * environments too (the purpose of a baseline; the check reports them), and the outcome is stored. The ratios of each
+ * figure of each point are searched for change points: the experiments from which on the level is another.
+ */
+#define HISTORY_LIMIT_MAX 1000u
+#define HISTORY_VALUES_MIN 8 /* of a series that is searched for change points */
+#define HISTORY_LEAST 3u     /* experiments between two of them */
+
+struct history_series {
+        struct series_record record;
+        struct segment *segments; /* of the values; mean: of the ratios' logarithms. n_segments = 0: not searched */
+        size_t n_segments;
+};
+
+struct history {
+        struct baseline_record baseline;
+        struct check_record *checks; /* oldest first */
+        size_t n_checks;
+        struct history_series *series;
+        size_t n_series;
+};
+
+/* The newest `limit` checks, at most HISTORY_LIMIT_MAX. 0; negative errno with *r: 404. From any thread. */
+int service_history(struct service *s, const char *name, uint32_t limit, struct history **ret, struct refusal *r);
+size_t history_bytes(const struct history *h); /* in memory, within a few kilobytes */
+void history_free(struct history *h);          /* NULL-safe */
 
 #endif

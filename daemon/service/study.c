@@ -5,6 +5,7 @@
 #include "daemon/service/study.h"
 
 #include "daemon/result/figure.h"
+#include "daemon/service/service.h"
 #include "schema/hash.h"
 #include "schema/util.h"
 
@@ -26,8 +27,7 @@ void compared_deinit(struct compared *st) {
         *st = (struct compared){0};
 }
 
-static void take_run(const struct figures_run *run, const struct comparison_figures *figures,
-                     struct compared_point *p) {
+static void take_run(const struct figures_run *run, const struct compared_figures *figures, struct compared_point *p) {
         p->runs_failed += run->state == STATE_FAILED;
         if (run->state != STATE_DONE)
                 return;
@@ -39,8 +39,8 @@ static void take_run(const struct figures_run *run, const struct comparison_figu
 
 /* Its memory is freed with the study, after an error too. */
 static int take_point(struct figures_point *from, bool with_point, struct compared_point *p) {
-        struct comparison_figures figures;
-        comparison_figures(&figures);
+        struct compared_figures figures;
+        figures_compared(&figures);
         size_t n = from->n_runs ? from->n_runs : 1;
         p->point_json = util_steal(&from->point_json);
         p->values = reallocarray(NULL, n, figures.n * sizeof(double));

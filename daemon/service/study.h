@@ -13,7 +13,7 @@ struct compared_point {
         struct point *point; /* if requested; NULL: a version with other axes wrote it, and its text is
                                 all that is known */
         uint32_t runs, runs_failed, runs_noisy;
-        double *values; /* runs × n_figures (comparison_figures()), by position; NaN: the run has no such figure */
+        double *values; /* runs × n_figures (figures_compared()), by position; NaN: the run has no such figure */
         size_t n_figures;
         uint32_t *blocks; /* of each run, from 1; 0: it is in none */
 };

@@ -10,6 +10,7 @@
 #include "daemon/result/search.h"
 #include "daemon/result/until.h"
 #include "daemon/run/sequence.h"
+#include "daemon/service/service.h"
 #include "daemon/service/submission.h"
 #include "daemon/tune/tuning.h"
 #include "schema/json/json.h"

@@ -11,6 +11,7 @@
 #include "daemon/admission/admission.h"
 #include "daemon/host/environment.h"
 #include "daemon/service/internal.h"
+#include "daemon/service/service.h"
 #include "tests/unit/fault-vfs.h"
 #include "tests/unit/store-fixture.h"
 

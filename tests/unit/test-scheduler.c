@@ -10,6 +10,7 @@
 #include "daemon/log.h"
 #include "daemon/run/rundir.h"
 #include "daemon/service/host.h"
+#include "daemon/service/service.h"
 #include "daemon/store/internal.h"
 #include "host-tree.h"
 #include "schema/util.h"
