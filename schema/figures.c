@@ -5,7 +5,7 @@
 #include "schema/figures.h"
 
 #include "schema/json/view.h"
-#include "schema/spec/spec.h"
+#include "schema/terms.h"
 
 #include <stdio.h>
 #include <string.h>
