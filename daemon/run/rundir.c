@@ -16,10 +16,12 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 
 #define ROOT_NAME "runs"
@@ -37,6 +39,8 @@ struct doomed {
 
 struct rundir_root {
         int parent_fd, fd;
+        int made_fd;    /* an inotify instance, for all runs: closing one takes the kernel's time; -1: none yet */
+        int watched;    /* its watch of the run's directory; -1: none */
         char *path;     /* for the log */
         uint64_t names; /* given to directories that are to be removed */
         pthread_t remover;
@@ -225,6 +229,7 @@ static void root_close(struct rundir_root *root) {
         stop_remover(root);
         (void) pthread_cond_destroy(&root->changed);
         (void) pthread_mutex_destroy(&root->lock);
+        util_close(root->made_fd);
         util_close(root->fd);
         util_close(root->parent_fd);
         free(root->path);
@@ -238,7 +243,8 @@ int rundir_root_new(struct rundir_root **ret, const char *runtime_dir) {
                 free(root);
                 return r;
         }
-        root->parent_fd = root->fd = -1;
+        root->parent_fd = root->fd = root->watched = -1;
+        root->made_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK); /* else rundir_watch() tries, and returns why not */
         root->after = &root->first;
         r = asprintf(&root->path, "%s/" ROOT_NAME, runtime_dir) < 0 ? -ENOMEM : open_root(root, runtime_dir);
         if (r < 0) {
@@ -324,4 +330,56 @@ int rundir_remove(struct rundir_root *root, int64_t run_id) {
         if (r < 0)
                 log_error("cannot move %s/%s aside: %s", root->path, name, strerrordesc_np(-r));
         return r;
+}
+
+/* --- what is made in it --- */
+
+/* The bytes read; 0: there are no more. */
+static size_t read_made(const struct rundir_root *root, char *data, size_t size) {
+        ssize_t n = read(root->made_fd, data, size);
+        if (n < 0 && errno != EAGAIN && errno != EINTR)
+                log_error("cannot read what is made in %s: %s", root->path, strerrordesc_np(errno));
+        return n > 0 ? (size_t) n : 0;
+}
+
+/* What is still to be read is of former runs. */
+static void forget_made(const struct rundir_root *root) {
+        char data[4096];
+        while (read_made(root, data, sizeof(data)) > 0)
+                continue;
+}
+
+int rundir_watch(struct rundir_root *root, int run_dir_fd) {
+        char path[64]; /* inotify takes no descriptor */
+        if (root->made_fd < 0)
+                root->made_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+        if (root->made_fd < 0)
+                return -errno;
+        rundir_unwatch(root);
+        forget_made(root);
+        (void) snprintf(path, sizeof(path), "/proc/self/fd/%d", run_dir_fd);
+        root->watched = inotify_add_watch(root->made_fd, path, IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
+        return root->watched < 0 ? -errno : root->made_fd;
+}
+
+void rundir_take_made(struct rundir_root *root, struct rundir_made *made) {
+        char data[16384];
+        size_t n = read_made(root, data, sizeof(data));
+        for (size_t at = 0; n - at >= sizeof(struct inotify_event);) {
+                struct inotify_event e;
+                memcpy(&e, data + at, sizeof(e));
+                at += sizeof(e) + e.len;
+                if (e.mask & IN_Q_OVERFLOW)
+                        made->names = UINT_MAX;
+                if (e.wd != root->watched || !(e.mask & (IN_CREATE | IN_MOVED_TO)))
+                        continue;
+                made->names += made->names < UINT_MAX;
+                made->directories += (e.mask & IN_ISDIR) != 0;
+        }
+}
+
+void rundir_unwatch(struct rundir_root *root) {
+        if (root->watched >= 0 && inotify_rm_watch(root->made_fd, root->watched) < 0 && errno != EINVAL)
+                log_error("cannot end the watch of a run's directory: %s", strerrordesc_np(errno));
+        root->watched = -1; /* EINVAL: it ended with the directory */
 }

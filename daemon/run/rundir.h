@@ -27,6 +27,19 @@ int rundir_new(struct rundir_root *root, int64_t run_id, uid_t uid, gid_t gid, i
  * errno, logged. */
 int rundir_remove(struct rundir_root *root, int64_t run_id);
 
+/* What was made in the directory of one run, until rundir_unwatch(): names, and among them directories, in which more
+ * could be made unseen. It counts all that ever were, as a file that is removed may still have its bytes. */
+struct rundir_made {
+        unsigned names, directories;
+};
+
+/* Begins to count for a directory of rundir_new(). The descriptor becomes readable when there is something to be taken
+ * with rundir_take_made(), and is the root's. Negative errno: the kernel cannot watch directories, or no more. */
+int rundir_watch(struct rundir_root *root, int run_dir_fd);
+/* Adds what was made since, at most some hundred names at once. UINT_MAX names: more than the kernel could note. */
+void rundir_take_made(struct rundir_root *root, struct rundir_made *made);
+void rundir_unwatch(struct rundir_root *root);
+
 /* Whether nothing is being removed; waits for that until the deadline on CLOCK_MONOTONIC, 0: does not wait. */
 bool rundir_settle(struct rundir_root *root, uint64_t deadline_ns);
 /* How many directories could not be removed since the start; if any, one of them and the reason in `words`. In any

@@ -12,18 +12,17 @@
 #include "daemon/run/runner.h"
 
 #include "daemon/admission/queues.h"
-#include "daemon/host/hostfs.h"
 #include "daemon/log.h"
 #include "daemon/result/result.h"
 #include "daemon/run/agent-link.h"
 #include "daemon/run/agent-output.h"
 #include "daemon/run/cgroup.h"
+#include "daemon/run/file-limits.h"
 #include "daemon/run/ipcns.h"
 #include "daemon/run/rundir.h"
 #include "daemon/run/watch.h"
 #include "schema/detail.h"
 #include "schema/json/json.h"
-#include "schema/transport/file-layout.h"
 #include "schema/transport/ring-layout.h"
 #include "schema/util.h"
 
@@ -48,7 +47,6 @@
 #define REMOVE_WITHIN_NS (10 * NSEC_PER_SEC)
 #define REMOVE_LOOK_NS (5 * NSEC_PER_MSEC)
 #define MEET_WITHIN_NS (5 * NSEC_PER_SEC)
-#define FILE_SPARE_BYTES (UINT64_C(16) << 20)
 #define ERROR_MAX 700u
 
 enum runner_state { RUNNER_STARTING, RUNNER_MEASURING, RUNNER_LEAVING, RUNNER_KILLING, RUNNER_ENDED };
@@ -75,6 +73,8 @@ struct runner {
         } meeting;
         pid_t unmet; /* leads a group with a forked peer whose pid is not known; 0: there is none */
         int run_dir_fd;
+        struct rundir_made made;
+        sd_event_source *making; /* of rundir_watch() */
         char cgroup_reason[DETAIL_MAX], ipcns_reason[DETAIL_MAX];
         struct result result;
         struct numastat numa_before;
@@ -181,6 +181,8 @@ static void clean_up(struct runner *r, uint64_t wait_ns) {
         }
         if (r->run_dir_fd >= 0) {
                 r->run_dir_fd = util_close(r->run_dir_fd);
+                r->making = sd_event_source_disable_unref(r->making);
+                rundir_unwatch(r->host->rundirs);
                 (void) rundir_remove(r->host->rundirs, r->order->run_id);
         }
 }
@@ -677,38 +679,13 @@ static void make_isolation(struct runner *r) {
         }
 }
 
-/* 0: this kernel has none. */
-static uint64_t huge_page_bytes(void) {
-        _cleanup_(hostfs_deinit) struct hostfs h = {};
-        _cleanup_free_ char *text = NULL;
-        char line[64];
-        if (hostfs_init(&h, NULL) < 0 || hostfs_text(&h, &text, "/proc/meminfo") < 0 ||
-            hostfs_field(text, "Hugepagesize", line, sizeof(line)) < 0)
-                return 0;
-        return strtoull(line, NULL, 10) * 1024;
-}
-
-/* The bytes of the longest file that an agent makes, including shared memory with a name or a descriptor. */
-static uint64_t largest_file(const struct run_order *order) {
-        const struct point *p = order->point;
-        const struct transport_options o = options_for_point(&order->spec->options, p);
-        uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE), bytes = 0;
-        if (workload_has_transport(p->workload) && transport_terms[p->transport].carrier == CARRIER_FILE)
-                bytes = file_layout_of(p, page).bytes;
-        else if (workload_has_transport(p->workload) && transport_terms[p->transport].carrier == CARRIER_MEMFD)
-                bytes = file_layout_of(p, page).stride;
-        else if (workload_has_transport(p->workload) && transport_terms[p->transport].carrier == CARRIER_RING)
-                bytes = ring_layout_of(p, &o, o.huge_pages == TOGGLE_ON ? huge_page_bytes() : page).area_bytes;
-        return bytes + FILE_SPARE_BYTES;
-}
-
 static int plan_spawn(const struct runner *r, enum end end, struct spawn_request *q) {
         const struct agent_placement *p = &r->order->placement->ends[end];
         const struct runner_host *h = r->host;
         q->program_fd = h->program_fd;
         q->role = r->result.roles[end];
         q->run_dir_fd = r->run_dir_fd;
-        q->file_bytes = largest_file(r->order);
+        q->file_bytes = run_file_bytes(r->order->point, &r->order->spec->options);
         q->cgroup_fd = r->cgroup ? cgroup_run_fd(r->cgroup) : -1;
         q->ipc_ns_fd = r->ipcns.ipc_fd;
         q->user_ns_fd = r->ipcns.user_fd;
@@ -851,7 +828,7 @@ static void start_forked(struct runner *r, const int peers[2]) {
         if (prepare_launch(r, END_FIRST, peers[0], &first) < 0 || prepare_launch(r, END_SECOND, peers[1], &second) < 0)
                 return;
         bool huge = o.huge_pages == TOGGLE_ON;
-        uint64_t page = huge ? huge_page_bytes() : (uint64_t) sysconf(_SC_PAGESIZE);
+        uint64_t page = huge ? run_huge_page_bytes() : (uint64_t) sysconf(_SC_PAGESIZE);
         if (page == 0) {
                 fail(r, "huge_pages: this kernel has none");
                 return;
@@ -877,6 +854,35 @@ static void start_forked(struct runner *r, const int peers[2]) {
                 fail(r, "%s cannot be waited for: %s", r->meeting.link.role, strerrordesc_np(-e));
         else
                 set_timer(r, util_now_ns() + MEET_WITHIN_NS);
+}
+
+static int on_made(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        struct runner *r = userdata;
+        unsigned most = run_files(r->order->point);
+        (void) fd;
+        (void) events;
+        rundir_take_made(r->host->rundirs, &r->made);
+        if (r->made.directories == 0 && r->made.names <= most)
+                return 0;
+        (void) sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        if (r->made.directories > 0)
+                fail(r, "an agent has made a directory in the run's directory, where there may be only files");
+        else
+                fail(r, "the agents have made more than %u files in the run's directory, the limit of this run", most);
+        return 0;
+}
+
+/* Where directories cannot be watched, the length of each file is limited and their number is not. The source is
+ * dispatched first: what an agent made explains how it ended. */
+static void watch_names(struct runner *r) {
+        int fd = rundir_watch(r->host->rundirs, r->run_dir_fd), e = fd;
+        if (e >= 0)
+                e = sd_event_add_io(r->host->event, &r->making, fd, EPOLLIN, on_made, r);
+        if (e >= 0)
+                e = sd_event_source_set_priority(r->making, SD_EVENT_PRIORITY_IMPORTANT);
+        if (e < 0)
+                log_warning("run %" PRId64 ": the files that its agents make are not counted: %s", r->order->run_id,
+                            strerrordesc_np(-e));
 }
 
 static void start_agents(struct runner *r) {
@@ -909,6 +915,7 @@ static void start(struct runner *r) {
                 fail(r, "cannot make the run's directory: %s", strerrordesc_np(-e));
                 return;
         }
+        watch_names(r);
         make_isolation(r);
         if (r->ipcns_reason[0] && queues_are_used(o->point)) {
                 /* a queue has no owner whose death would end it */

@@ -103,15 +103,18 @@ def submit_large_specs(daemon):
 
 
 def fill_a_runs_directory(daemon):
-    """As a process of the agents' user could, were it not kept from that; the run ends then."""
+    """As a process of the agents' user could, were it not kept from that; the run ends by it."""
     (running,) = daemon.unix.get("/experiments?state=running")["items"]
     found = []
     wait_until(lambda: found.extend((daemon.runtime / "runs").iterdir()) or found)
     (directory,) = found
+    full = daemon.runtime / "full"
+    full.mkdir()
     for number in range(FILES):
-        (directory / str(number)).touch()
-    daemon.unix.request("POST", f"/experiments/{running['id']}/cancel")
-    daemon.unix.wait_final(running["id"])
+        (full / str(number)).touch()
+    full.rename(directory / full.name)
+    ended = daemon.unix.wait_final(running["id"])
+    assert ended["state"] == "failed" and "directory" in ended["error"]
     wait_until(lambda: not directory.exists())
     measure(daemon)
 

@@ -106,10 +106,16 @@ static struct proof_report *proof(bool lie) {
 
 static void leave_files(void) {
         int fd = openat(AGENT_RUN_DIR_FD, "file", O_CREAT | O_WRONLY, 0600);
-        if (fd < 0 || mkdirat(AGENT_RUN_DIR_FD, "dir", 0700) < 0 || mkfifoat(AGENT_RUN_DIR_FD, "dir/fifo", 0600) < 0 ||
-            symlinkat("/etc", AGENT_RUN_DIR_FD, "link") < 0 || symlinkat("..", AGENT_RUN_DIR_FD, "dir/up") < 0)
+        if (fd < 0 || symlinkat("/etc", AGENT_RUN_DIR_FD, "link") < 0)
                 _exit(94);
         close(fd);
+}
+
+static void leave_a_directory(void) {
+        leave_files();
+        if (mkdirat(AGENT_RUN_DIR_FD, "dir", 0700) < 0 || mkfifoat(AGENT_RUN_DIR_FD, "dir/fifo", 0600) < 0 ||
+            symlinkat("..", AGENT_RUN_DIR_FD, "dir/up") < 0)
+                _exit(94);
 }
 
 /* A GiB, for messages of some KiB: no page of it is written if it is allowed. */
@@ -120,6 +126,16 @@ static void fill_the_disk(void) {
         int error = ftruncate(fd, 1 << 30) < 0 ? errno : 0;
         (void) snprintf(words, sizeof(words), "a long file: %s", strerrorname_np(error));
         give_up(FAULT_OWN, error, words);
+}
+
+static void make_many_files(void) {
+        char name[32];
+        for (int i = 0; i < 100000; i++) {
+                (void) snprintf(name, sizeof(name), "file-%d", i);
+                (void) close(openat(AGENT_RUN_DIR_FD, name, O_CREAT | O_WRONLY, 0600));
+                (void) unlinkat(AGENT_RUN_DIR_FD, name, 0);
+        }
+        _exit(94);
 }
 
 /* As deep as no removal by recursion would go; and dies of it. */
@@ -252,10 +268,14 @@ static void be_ready(void) {
                 report(0);
         if (wished("fills-the-disk"))
                 fill_the_disk();
+        if (wished("makes-many-files"))
+                make_many_files();
         if (wished("buries"))
                 bury();
         if (wished("leaves-files"))
                 leave_files();
+        if (wished("leaves-a-directory"))
+                leave_a_directory();
         if (wished("child"))
                 leave_child();
         send_probe(false);

@@ -3,8 +3,8 @@
 /*
  * An ipclab-agent that means harm: what it sends to the daemon is changed at random, packet by packet, in more of them
  * or in fewer from agent to agent. A packet comes with other bits, with the greatest or the least number in the place
- * of any eight bytes, too short, too long, twice, not at all, or is noise. The rest of it is a real agent, so that the
- * daemon gets into each of its states.
+ * of any eight bytes, too short, too long, twice, not at all, or is noise. One of four agents also fills the run's
+ * directory. The rest of it is a real agent, so that the daemon gets into each of its states.
  *
  * So that a failure can be repeated, each agent takes the number in a file, and leaves the next one there. The daemon
  * starts a copy of the program and passes no environment on, so the test writes the file's path into the program.
@@ -17,13 +17,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define GROWTH_MAX 64u
+#define FILES_MAX 100000
 
 int __wrap_message_send(int fd, const struct message *m, uint64_t deadline_ns);
 int __real_message_send(int fd, const struct message *m, uint64_t deadline_ns);
@@ -49,6 +52,23 @@ static int take_number(unsigned *ret) {
         return pwrite(fd, next, (size_t) length, 0) == length ? 0 : -EIO;
 }
 
+/* Files in the run's directory until the daemon ends it, some of them as long as they may be and some out of sight. */
+static void crowd(void) {
+        static const char block[65536];
+        char name[32];
+        bool deep = chance(2);
+        (void) signal(SIGXFSZ, SIG_IGN);
+        for (int i = 0; i < FILES_MAX; i++) {
+                (void) snprintf(name, sizeof(name), deep ? "d/%d" : "%d", i);
+                if (deep && i == 0 && mkdirat(AGENT_RUN_DIR_FD, "d", 0700) < 0)
+                        return;
+                int fd = openat(AGENT_RUN_DIR_FD, name, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+                while (fd >= 0 && write(fd, block, sizeof(block)) > 0)
+                        continue;
+                util_close(fd);
+        }
+}
+
 static void begin(void) {
         static const unsigned rates[] = {2, 10, 60};
         unsigned shown = 0;
@@ -59,6 +79,8 @@ static void begin(void) {
         }
         seed = shown * 2654435761u; /* neighbours begin far apart */
         one_in = rates[chance(ELEMENTS(rates))];
+        if (chance(4) == 0)
+                crowd();
         (void) fprintf(stderr, "hostile agent: seed %u, one packet in %u\n", shown, one_in);
 }
 

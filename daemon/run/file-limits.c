@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The limits follow from the transport's layout of its files. */
+
+#include "daemon/run/file-limits.h"
+
+#include "daemon/host/hostfs.h"
+#include "schema/transport/file-layout.h"
+#include "schema/transport/ring-layout.h"
+#include "schema/util.h"
+
+#include <unistd.h>
+
+#define SPARE_BYTES (UINT64_C(16) << 20) /* of all files of a run together */
+#define SPARE_FILES 2u
+
+uint64_t run_huge_page_bytes(void) {
+        _cleanup_(hostfs_deinit) struct hostfs h = {};
+        _cleanup_free_ char *text = NULL;
+        char line[64];
+        if (hostfs_init(&h, NULL) < 0 || hostfs_text(&h, &text, "/proc/meminfo") < 0 ||
+            hostfs_field(text, "Hugepagesize", line, sizeof(line)) < 0)
+                return 0;
+        return strtoull(line, NULL, 10) * 1024;
+}
+
+unsigned run_files(const struct point *p) {
+        bool pipes = workload_has_transport(p->workload) && transport_terms[p->transport].carrier == CARRIER_PIPE;
+        return SPARE_FILES + (pipes ? 2 * p->threads : 1);
+}
+
+uint64_t run_file_bytes(const struct point *p, const struct transport_options *options) {
+        const struct transport_options o = options_for_point(options, p);
+        uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE), bytes = 0;
+        if (workload_has_transport(p->workload) && transport_terms[p->transport].carrier == CARRIER_FILE)
+                bytes = file_layout_of(p, page).bytes;
+        else if (workload_has_transport(p->workload) && transport_terms[p->transport].carrier == CARRIER_MEMFD)
+                bytes = file_layout_of(p, page).stride;
+        else if (workload_has_transport(p->workload) && transport_terms[p->transport].carrier == CARRIER_RING)
+                bytes = ring_layout_of(p, &o, o.huge_pages == TOGGLE_ON ? run_huge_page_bytes() : page).area_bytes;
+        return bytes + SPARE_BYTES / run_files(p);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_FILE_LIMITS_H
+#define IPCLAB_DAEMON_FILE_LIMITS_H
+
+/*
+ * What the agents of a run may write into its directory: so many files, each of so many bytes. The runner fails a run
+ * with more files, and the kernel refuses longer ones (RLIMIT_FSIZE).
+ */
+
+#include <stdint.h>
+
+struct point;
+struct transport_options;
+
+/* A FIFO for each thread and direction, or one file, and two to spare. */
+unsigned run_files(const struct point *point);
+/* The bytes of the longest file that an agent makes, including shared memory with a name or a descriptor, and its share
+ * of what all of them may have to spare. The options are those of the spec. */
+uint64_t run_file_bytes(const struct point *point, const struct transport_options *options);
+/* 0: this kernel has none. */
+uint64_t run_huge_page_bytes(void);
+
+#endif
