@@ -371,6 +371,27 @@ def test_names_of_wide_letters_are_not_cut_in_a_ranking(driver, page):
         answers.remove()
 
 
+def test_the_name_of_a_series_that_ends_early_has_its_mark(driver, page, picture):
+    """As while it runs: a line from its last point to its name would cross the chart and the other series."""
+    long = [row(9, transport=name, message_size=size) for name in ("pipe", "tcp") for size in SIZES]
+    early = [row(9, transport=name, message_size=size) for name, size in (("fifo", 64), ("shm-posix", 4096))]
+    answers = Answers(driver, {}, **experiment(900013, long + early))
+    try:
+        page.driver.refresh()
+        page.go("#/experiments/900013")
+        page.wait(lambda: len(page.all("#figure .label")) == 4, "the names")
+        script = """return [...document.querySelectorAll('#figure .label')].map((one) => [
+            one.querySelector('title').textContent, one.querySelectorAll('.mark').length,
+            one.querySelector('.leader')?.getBBox().width ?? null])"""
+        found = {name: (marks, leader) for name, marks, leader in page.run(script)}
+        assert found["fifo"] == found["shm-posix"] == (1, None)
+        assert all(found[name][0] == 0 and found[name][1] < 40 for name in ("pipe", "tcp"))
+        page.run("document.getElementById('figure').scrollIntoView()")
+        picture("figure-series-that-end-early")
+    finally:
+        answers.remove()
+
+
 def test_names_on_the_wall_are_not_cut(driver, page):
     points = [(name, place) for name in ("unix-stream", "unix-seqpacket") for place in ("same-node", "same-cpu")]
     rows = [row(9, transport=name, placement=place, message_size=size) for name, place in points for size in (64, 4096)]

@@ -33,6 +33,8 @@ def test_what_runs_and_what_waits_stand_on_top(signed, daemon, picture):
             ['x', 'width'].map((name) => Number(one.getAttribute(name))))"""
         (begin, length), (then, _) = page.run(spans)
         assert begin == 0 and length == then and 50 < then < 80  # two runs, then one
+        stroke = "return getComputedStyle(document.querySelector('#now .when .mark')).stroke"
+        assert page.run(stroke) == "none"  # it would be stretched into the next one's time
         assert violations(page) == []
         picture("home")
         page.size(360, 900)
@@ -189,9 +191,25 @@ def test_two_cpus_are_a_placement(page, daemon):
     assert spec == {"placement": {"sender": {"cpu": cpus[0]}, "receiver": {"cpu": cpus[-1]}}}
 
 
+@pytest.mark.parametrize("width", [1280, 1279, 360])
+def test_presets_are_open_where_there_is_room(page, daemon, width):
+    """As cards below the advice and above the machine's places, with nothing of them loaded elsewhere."""
+    page.size(width, 900)
+    page.driver.refresh()
+    page.wait_for("#presets summary")
+    shown = page.run("return document.querySelector('#presets details').open")
+    assert shown == (width == 1280)
+    if shown:
+        page.wait(lambda: len(page.all("#presets .card a.button")) == len(daemon.get("/presets")["items"]), "the cards")
+        top = "return document.querySelector(arguments[0]).getBoundingClientRect().top"
+        assert page.run(top, "#decision") < page.run(top, "#presets .card") < page.run(top, "#places")
+    else:
+        assert page.all("#presets .card") == []
+
+
 def test_a_preset_is_opened_from_its_card(page, daemon, picture):
     presets = daemon.get("/presets")["items"]
-    page.run("document.querySelector('#presets summary').click()")
+    page.run("document.querySelector('#presets details').open = true")
     page.wait(lambda: len(page.all("#presets .card a.button")) == len(presets), "the cards")
     studies = [preset for preset in presets if preset["question"]]
     assert [one.text for one in page.all("#presets .card h3")] == [study["title"] for study in studies]
@@ -217,13 +235,14 @@ def test_a_preset_has_its_time_here_and_its_last_result(driver, signed, daemon):
     try:
         page.driver.refresh()
         page.wait_for("#presets summary")
-        page.run("document.querySelector('#presets summary').click()")
+        page.run("document.querySelector('#presets details').open = true")
         card = "//*[@id='presets']//article[.//a[@aria-label='Open the preset {}']]"
         of = lambda name: page.driver.find_elements("xpath", card.format(name))  # noqa: E731
         page.wait(lambda: of("quick") and sentence in of("quick")[0].text, "the last finding")
         assert re.search(r"Took .* here\.", of("quick")[0].text)
         link = of("quick")[0].find_element("css selector", f"a[href='#/experiments/{identity}']")
         assert link.is_displayed()
+        page.run("document.querySelector('#presets .card a').focus()")  # plans wait for a reader
         page.wait(lambda: re.search(r"Takes about .* here\.", of("tcp-copy-modes")[0].text), "the plan")
         assert "Last result" not in of("tcp-copy-modes")[0].text
     finally:

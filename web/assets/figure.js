@@ -468,13 +468,18 @@ export class Figure extends Panel {
             most = label.y - gap;
         }
         const letters = Math.floor((width - box.right - 18) / this.letter);
+        const farthest = Math.max(...wanted.map(({ end }) => end.x));
         return wanted.map(({ one, y: at, end }) => {
-            const { colour } = looks(one.slot);
+            const style = looks(one.slot);
             const words = shortened(one.label, letters);
+            const leader = `M${x(end.x) + 7} ${y.place(end.y)}L${box.right + 8} ${at}`;
+            /* From a series that ends early, as while it runs, a line to its name would cross the others. */
             return svg(
                 'g',
-                { class: `label c${colour}` },
-                svg('path', { d: `M${x(end.x) + 7} ${y.place(end.y)}L${box.right + 8} ${at}`, class: 'leader' }),
+                { class: `label c${style.colour}` },
+                end.x === farthest
+                    ? svg('path', { d: leader, class: 'leader' })
+                    : svg('path', { d: markPath(style, box.right + 3, at, 3.5), class: 'mark' }),
                 svg('text', { x: box.right + 12, y: at + 4, text: words }, svg('title', { text: one.label })),
             );
         });

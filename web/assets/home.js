@@ -7,6 +7,7 @@ import { fill, h, patch, setText, svg } from './dom.js';
 import { duration, nanoseconds, plural, pointLabel, size, splitFields, throughput } from './format.js';
 import { looks, markPath } from './marks.js';
 import { nameOf } from './list.js';
+import { showPresets } from './presets.js';
 import { serves } from './routes.js';
 import { linearMarks } from './scales.js';
 import { status } from './status.js';
@@ -491,14 +492,17 @@ function grouped(list, key) {
 const box = (title, content) =>
     h('div', { class: 'box' }, h('span', { class: 'box-title', text: title }), h('div', { class: 'boxes' }, content));
 
-/** Presets as cards, read when they are opened. */
+/* From here on the cards fit beside what comes before them, without hiding what comes after. */
+const WIDE = '(min-width: 80rem)';
+
+/** Presets as cards, which a wide screen has open; read when they are. */
 export function presetsPanel() {
+    const open = matchMedia(WIDE).matches;
     const cards = h('div', { class: 'preset-cards' });
     const read = async (event) => {
         if (!event.currentTarget.open || cards.hasChildNodes()) return;
         try {
-            const { showPresets } = await import('./later.js');
-            await showPresets(cards);
+            await showPresets(cards, !open);
         } catch (error) {
             fill(cards, h('p', { class: 'notice', role: 'alert', text: error.message }));
         }
@@ -506,6 +510,6 @@ export function presetsPanel() {
     return h(
         'section',
         { class: 'panel', id: 'presets', 'aria-label': 'Presets' },
-        h('details', { on: { toggle: read } }, h('summary', { text: 'Presets: studies to repeat' }), cards),
+        h('details', { open, on: { toggle: read } }, h('summary', { text: 'Presets: studies to repeat' }), cards),
     );
 }

@@ -6,4 +6,3 @@ export { showBaselines, showHistory } from './baselines.js';
 export { showCompare } from './compare.js';
 export { Detail } from './detail.js';
 export { Form } from './form.js';
-export { showPresets } from './presets.js';

@@ -7,10 +7,14 @@ import { fill, h } from './dom.js';
 import { duration, time } from './format.js';
 
 const SHORT = '-quick';
-const RECENT = 200; /* experiments among which the last of a preset is looked for */
+const EVENTS = ['pointerover', 'focusin']; /* of a reader at the cards */
+const RECENT = 50; /* experiments among which the last of a preset is looked for */
 
-/** Fills `cards`; what has to be requested of each preset follows, one after the other. */
-export async function showPresets(cards) {
+/**
+ * Fills `cards`; what has to be requested of each preset follows, one after the other. Plans need the token, and where
+ * nobody `asked` for the cards they wait for a reader who points at them: a page that is opened tries no token.
+ */
+export async function showPresets(cards, asked) {
     const [{ items }, { items: recent }] = await Promise.all([
         get('/presets'),
         get(`/experiments?state=done&q=preset&limit=${RECENT}`),
@@ -18,6 +22,7 @@ export async function showPresets(cards) {
     const shorts = new Map(items.filter(({ name }) => name.endsWith(SHORT)).map((one) => [one.name, one]));
     const studies = items.filter(({ name }) => !shorts.has(name));
     const later = [];
+    const plans = [];
     fill(
         cards,
         studies.map((one) => {
@@ -25,11 +30,13 @@ export async function showPresets(cards) {
             const last = recent.find(({ spec }) => forms.some(({ name }) => name === spec.preset));
             const facts = h('div', { class: 'stack' }, last && lastResult(last, later));
             const takes = recent.find(({ spec }) => spec.preset === one.name);
-            fillTime(facts, one.name, takes, later);
+            fillTime(facts, one.name, takes, plans);
             return card(one, forms, facts);
         }),
     );
     for (const request of later) await request();
+    if (!asked) await new Promise((resolve) => EVENTS.forEach((name) => cards.addEventListener(name, resolve)));
+    for (const request of plans) await request();
 }
 
 const formWords = (name) => (name.endsWith(SHORT) ? 'Open in brief' : 'Open');
@@ -59,14 +66,15 @@ function card({ title, question, expected, description }, forms, facts) {
 }
 
 /* How long it took here, or by the daemon's plan, for which a token is needed; else only the description has it. */
-function fillTime(facts, name, last, later) {
+function fillTime(facts, name, last, plans) {
     const words = h('p', { class: 'soft takes' });
     if (last?.started_at && last.finished_at) {
         const seconds = (new Date(last.finished_at) - new Date(last.started_at)) / 1000;
         words.textContent = `Took ${duration(seconds)} here.`;
         facts.prepend(words);
-    } else if (token.state === 'set') {
-        later.push(async () => {
+    } else {
+        plans.push(async () => {
+            if (token.state !== 'set') return;
             const plan = await post('/experiments?dry_run=true', JSON.stringify({ preset: name })).catch(() => null);
             if (!plan) return; /* it cannot be done here, which opening it shows with its reason */
             words.textContent = `Takes about ${duration(plan.estimated_seconds)} here.`;
