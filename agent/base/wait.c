@@ -30,11 +30,6 @@ int agent_send(struct agent *a, const struct message *m) {
         return 0;
 }
 
-static int send_alive(struct agent *a) {
-        struct message m = {.type = MESSAGE_ALIVE, .alive = {.phase = a->phase}};
-        return agent_send(a, &m);
-}
-
 /* The peer has closed its channel. Packets that it sent before can still be read; it fails the run after them. */
 static int peer_closed(struct agent *a) {
         char byte;
@@ -117,7 +112,8 @@ int agent_wait(struct agent *a, uint64_t until_ns, unsigned interest) {
                 if (now >= until_ns)
                         return 0;
                 if (now >= alive_ns) {
-                        r = send_alive(a);
+                        struct message m = {.type = MESSAGE_ALIVE, .alive = {.phase = a->phase}};
+                        r = agent_send(a, &m);
                         if (r < 0)
                                 return r;
                 }

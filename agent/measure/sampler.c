@@ -211,15 +211,6 @@ int sampler_take(struct sampler *s) {
         return workers_ended(s->agent) ? 0 : take(s, now_ns);
 }
 
-/* Sends a thread's totals of the window, also where the set-up has no samples. */
-static int send_thread(struct sampler *s, uint32_t thread, const struct counters_totals *counted) {
-        struct message m = {.type = MESSAGE_THREAD,
-                            .thread = {.thread = thread, .messages = s->now[thread] - s->began[thread]}};
-        m.thread.bytes = m.thread.messages * s->agent->setup.point.message_size;
-        m.thread.counters = *counted;
-        return agent_send(s->agent, &m);
-}
-
 int sampler_close(struct sampler *s, uint64_t at_ns, struct window *ret) {
         int r = take(s, snapshot_all(s, at_ns, s->later));
         if (r < 0)
@@ -231,7 +222,11 @@ int sampler_close(struct sampler *s, uint64_t at_ns, struct window *ret) {
                 struct counters_totals counted = {};
                 counters_add(&counted, &s->after[i], &s->opened[i]);
                 counters_add(&ret->counters, &s->after[i], &s->opened[i]);
-                r = send_thread(s, i, &counted);
+                /* the thread's totals of the window, also where the set-up has no samples */
+                struct message m = {.type = MESSAGE_THREAD,
+                                    .thread = {.thread = i, .messages = s->now[i] - s->began[i], .counters = counted}};
+                m.thread.bytes = m.thread.messages * s->agent->setup.point.message_size;
+                r = agent_send(s->agent, &m);
         }
         return r;
 }

@@ -79,23 +79,6 @@ static int apply_place(void) {
         return r;
 }
 
-static int tie_to_parent(pid_t parent) {
-        if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
-                return -errno;
-        return getppid() == parent ? 0 : -ESRCH;
-}
-
-static int move_descriptors(void) {
-        if (dup2(AGENT_FORKED_CONTROL_FD, AGENT_CONTROL_FD) < 0 || dup2(AGENT_FORKED_PEER_FD, AGENT_PEER_FD) < 0)
-                return -errno;
-        return 0;
-}
-
-static void close_descriptors(void) {
-        for (int fd = AGENT_FORKED_CONTROL_FD; fd <= AGENT_FORKED_REPORT_FD; fd++)
-                (void) util_close(fd);
-}
-
 int fork_peer(const char *bytes, bool huge, struct forked_memory *ret) {
         struct forked_memory memory;
         int pidfd = -1, r = map(bytes, huge, &memory);
@@ -110,15 +93,19 @@ int fork_peer(const char *bytes, bool huge, struct forked_memory *ret) {
                 return report_failure("clone", errno);
         if (pid == 0) {
                 r = apply_place();
-                if (r == 0)
-                        r = tie_to_parent(parent);
-                if (r == 0)
-                        r = move_descriptors();
+                if (r == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+                        r = -errno;
+                if (r == 0 && getppid() != parent)
+                        r = -ESRCH;
+                if (r == 0 && (dup2(AGENT_FORKED_CONTROL_FD, AGENT_CONTROL_FD) < 0 ||
+                               dup2(AGENT_FORKED_PEER_FD, AGENT_PEER_FD) < 0))
+                        r = -errno;
         } else {
                 r = report_pid((pid_t) pid, pidfd);
                 (void) util_close(pidfd);
         }
-        close_descriptors();
+        for (int fd = AGENT_FORKED_CONTROL_FD; fd <= AGENT_FORKED_REPORT_FD; fd++)
+                (void) util_close(fd);
         if (r < 0)
                 return r;
         *ret = memory;

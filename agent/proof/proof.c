@@ -55,15 +55,6 @@ __attribute__((noinline)) void proof_take_stack(struct stack_range *ret) {
                 below[i] = 0;
 }
 
-/* Policies are numbered as the kernel's modes. */
-static int policy_from_mode(int mode, enum memory_policy *ret) {
-        mode &= ~MPOL_MODE_FLAGS;
-        if (mode < 0 || mode >= (int) MEMORY_COUNT)
-                return -EOPNOTSUPP;
-        *ret = (enum memory_policy) mode;
-        return 0;
-}
-
 static void take_policy(struct thread_proof *p) {
         unsigned long nodes[SPEC_NODES_MAX / WORD] = {};
         int mode = 0, r = 0;
@@ -71,8 +62,11 @@ static void take_policy(struct thread_proof *p) {
         memset(&p->policy_nodes, 0, sizeof p->policy_nodes);
         if (syscall(SYS_get_mempolicy, &mode, nodes, (unsigned long) SPEC_NODES_MAX, NULL, 0UL) < 0)
                 r = -errno;
+        mode &= ~MPOL_MODE_FLAGS; /* policies are numbered as the kernel's modes */
+        if (r == 0 && (mode < 0 || mode >= (int) MEMORY_COUNT))
+                r = -EOPNOTSUPP;
         if (r == 0)
-                r = policy_from_mode(mode, &p->policy);
+                p->policy = (enum memory_policy) mode;
         p->policy_error = -r;
         for (unsigned n = 0; r == 0 && n < SPEC_NODES_MAX; n++)
                 if (nodes[n / WORD] >> (n % WORD) & 1)

@@ -294,11 +294,6 @@ static int receive_rest(struct agent *a) {
         return peer_send(a, PEER_DRAINED, 0, 0, agent_now_ns() + patience);
 }
 
-static int finish_receiving(struct agent *a) {
-        int r = peer_send(a, PEER_CLOSED, 0, 0, agent_now_ns() + patience_ns(a));
-        return r < 0 ? r : receive_rest(a);
-}
-
 /* The first worker that still sends; NULL: none. It kicks waiting workers, so that they check their limit. */
 static const struct worker *stop_sending(struct agent *a) {
         const struct worker *busy = NULL;
@@ -352,18 +347,17 @@ static int finish_duplex(struct agent *a) {
         return r;
 }
 
-/* Ends a workload of one agent, which has no peer to compare counts with. */
-static int finish_alone(struct agent *a) {
-        set_limits(a, 0);
-        return await_workers(a);
-}
-
 static int finish(struct agent *a) {
-        if (a->workload->one_agent)
-                return finish_alone(a);
+        if (a->workload->one_agent) { /* there is no peer to compare counts with */
+                set_limits(a, 0);
+                return await_workers(a);
+        }
         if (agent_is_duplex(a))
                 return finish_duplex(a);
-        return agent_sends(a) ? finish_sending(a) : finish_receiving(a);
+        if (agent_sends(a))
+                return finish_sending(a);
+        int r = peer_send(a, PEER_CLOSED, 0, 0, agent_now_ns() + patience_ns(a));
+        return r < 0 ? r : receive_rest(a);
 }
 
 /* The next sample's due time: at whole intervals from the start of the window, also after missed ones; never without an
@@ -479,11 +473,6 @@ static int agree(struct agent *a, uint64_t messages) {
         return r;
 }
 
-static void limit_to_count(struct worker *w, uint64_t messages) {
-        __atomic_store_n(&w->send_limit, w->sent + messages, __ATOMIC_RELEASE);
-        worker_set_limit(w, w->messages + messages);
-}
-
 static int run_counted(struct agent *a, struct sampler *s, struct watch *h, uint64_t start_ns, struct window *ret) {
         uint64_t go_ns = 0, last_ns = 0;
 
@@ -491,8 +480,11 @@ static int run_counted(struct agent *a, struct sampler *s, struct watch *h, uint
         if (r < 0)
                 return r;
         a->phase = PHASE_WINDOW;
-        for (uint32_t i = 0; i < a->n_workers; i++)
-                limit_to_count(&a->workers[i], share_of(a, i));
+        for (uint32_t i = 0; i < a->n_workers; i++) {
+                struct worker *w = &a->workers[i];
+                __atomic_store_n(&w->send_limit, w->sent + share_of(a, i), __ATOMIC_RELEASE);
+                worker_set_limit(w, w->messages + share_of(a, i));
+        }
         r = sampler_open(s, go_ns, go_ns);
         if (r < 0)
                 return r;

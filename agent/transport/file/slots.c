@@ -195,13 +195,6 @@ static int make_signals(struct agent *a, uint64_t deadline_ns) {
         return r < 0 ? r : peer_send_fds(a, 0, &fd, 1, deadline_ns);
 }
 
-static int take_signals(struct agent *a, uint64_t deadline_ns) {
-        int taken = -1;
-        int r = peer_receive_fds(a, 0, &taken, 1, deadline_ns);
-        _cleanup_close_ int fd = taken;
-        return r < 0 ? r : map_signals(a, fd);
-}
-
 static off_t begin_of(const struct agent *a, unsigned direction) {
         struct file_layout l = layout_of(a);
         return (off_t) (direction * l.slots * l.stride);
@@ -239,7 +232,11 @@ static int open_first(struct agent *a, uint64_t deadline_ns) {
 
 static int open_second(struct agent *a, uint64_t deadline_ns) {
         struct file_transport *t = a->transport_data;
-        int r = take_signals(a, deadline_ns);
+        int taken = -1;
+        int r = peer_receive_fds(a, 0, &taken, 1, deadline_ns);
+        _cleanup_close_ int signals = taken;
+        if (r == 0)
+                r = map_signals(a, signals);
         for (uint32_t i = 0; r == 0 && i < a->n_workers; i++) {
                 int fd;
                 r = peer_receive_fds(a, i, &fd, 1, deadline_ns);

@@ -76,12 +76,6 @@ static int after_error(struct worker *w, int error, const char *call) {
                            strerrordesc_np(error));
 }
 
-/* EINTR, before anything has moved. */
-static int interrupted(struct worker *w) {
-        worker_count(&w->eintr);
-        return worker_over(w) ? WORKER_STOP : 0;
-}
-
 /* --- packets --- */
 
 /* 0; negative errno. A message under way is completed also after interruptions. */
@@ -140,9 +134,9 @@ static int receive_packet(struct worker *w, uint64_t *ret_number, int *ret_fds, 
         while (LOOP_UNLIKELY((n = recvmsg(w->receive_fd, &m, MSG_CMSG_CLOEXEC)) < 0)) {
                 if (errno != EINTR)
                         return after_error(w, errno, "recvmsg");
-                int r = interrupted(w);
-                if (r && may_stop)
-                        return r;
+                worker_count(&w->eintr);
+                if (may_stop && worker_over(w))
+                        return WORKER_STOP;
         }
         if (LOOP_UNLIKELY(n == 0))
                 return failure_blame(&w->failure, w->agent->peer_role, EPIPE, "closed the channel of thread %" PRIu32,

@@ -82,21 +82,15 @@ static int explain(struct agent *a, int error, const struct mq_attr *attr) {
         }
 }
 
-static int random_name(struct agent *a, char ret[48]) {
-        uint64_t random[2];
-        if (getrandom(random, sizeof random, 0) != (ssize_t) sizeof random)
-                return failure_set(&a->failure, errno, "getrandom: %s", strerrordesc_np(errno));
-        (void) snprintf(ret, 48, "/ipclab-%016" PRIx64 "%016" PRIx64, random[0], random[1]);
-        return 0;
-}
-
 /* Makes a queue: ret[0] to read from, ret[1] to write to. */
 static int make_queue(struct agent *a, int ret[2]) {
         struct mq_attr attr = {.mq_maxmsg = depth_of(a), .mq_msgsize = (long) queues_packet(a)};
         char name[48];
-        int r = random_name(a, name);
-        if (r < 0)
-                return r;
+        uint64_t random[2];
+        int r = 0;
+        if (getrandom(random, sizeof random, 0) != (ssize_t) sizeof random)
+                return failure_set(&a->failure, errno, "getrandom: %s", strerrordesc_np(errno));
+        (void) snprintf(name, sizeof name, "/ipclab-%016" PRIx64 "%016" PRIx64, random[0], random[1]);
         ret[0] = mq_open(name, O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600, &attr);
         if (ret[0] < 0)
                 return explain(a, errno, &attr);

@@ -103,16 +103,13 @@ static int make_queue(struct agent *a, int *ret) {
         return set_depth(a, id);
 }
 
-/* Packs two ids in one packet: neither is negative, as both are made where two are due. */
-static uint64_t to_value(const struct ids *q) {
-        return (uint64_t) (uint32_t) q->there << 32 | (uint32_t) q->back;
-}
-
 static int send_ids(struct agent *a, uint32_t thread, struct ids *q, uint64_t deadline_ns) {
         int r = make_queue(a, &q->there);
         if (r == 0 && point_directions(&a->setup.point) == 2)
                 r = make_queue(a, &q->back);
-        return r < 0 ? r : peer_send(a, PEER_TRANSPORT, thread, to_value(q), deadline_ns);
+        /* both in one packet: neither is negative, as both are made where two are due */
+        uint64_t value = (uint64_t) (uint32_t) q->there << 32 | (uint32_t) q->back;
+        return r < 0 ? r : peer_send(a, PEER_TRANSPORT, thread, value, deadline_ns);
 }
 
 static int receive_ids(struct agent *a, uint32_t thread, struct ids *q, uint64_t deadline_ns) {

@@ -343,18 +343,15 @@ void ring_area_put_waits(const struct agent *a, struct effective *e) {
         effective_add_number(e, SETTING_FUTEX_WAKES, wakes);
 }
 
-/* The number of CPUs that the workers share. */
-static uint32_t cpus_of(const struct agent *a) {
-        size_t n = a->setup.placement.n_cpus;
-        if (n == 0) /* not pinned */
-                n = cpumask_count(&a->affinity);
-        return n < a->n_workers ? (uint32_t) n : a->n_workers;
-}
-
 /* The sum of the rates assumes a CPU for each thread: threads that share a CPU were measured one after the other. */
 static uint64_t copy_rate(const struct agent *a) {
         const struct ring_area *area = a->transport_data;
-        return (uint64_t) ((double) area->copy_rate * cpus_of(a) / a->n_workers);
+        size_t cpus = a->setup.placement.n_cpus; /* that the workers share */
+        if (cpus == 0)                           /* not pinned */
+                cpus = cpumask_count(&a->affinity);
+        if (cpus > a->n_workers)
+                cpus = a->n_workers;
+        return (uint64_t) ((double) area->copy_rate * (double) cpus / a->n_workers);
 }
 
 void ring_area_effective(const struct agent *a, struct effective *e) {

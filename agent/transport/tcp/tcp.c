@@ -62,12 +62,6 @@ static void fill_letters(struct fields *f) {
                 memset(f->iov[i].iov_base, 'A' + (int) i % 26, f->iov[i].iov_len);
 }
 
-/* Every set of fields, of which a cold source has many. */
-static void fill_all_letters(struct fields *f) {
-        for (uint64_t i = 0; i < f->copies; i++, fields_next(f))
-                fill_letters(f);
-}
-
 /* The next message of a cold source, where a message is its only field. */
 static void next_packed(struct worker *w) {
         struct tcp_channel *c = w->channel;
@@ -104,8 +98,8 @@ static int make_messages(struct worker *w, struct tcp_channel *c) {
                 return r;
         }
         r = fields_new(w, w->size, p->fields, &c->fields);
-        if (r == 0)
-                fill_all_letters(c->fields);
+        for (uint64_t i = 0; r == 0 && i < c->fields->copies; i++, fields_next(c->fields)) /* many of a cold source */
+                fill_letters(c->fields);
         if (r == 0 && p->copy_mode == COPY_TWO)
                 r = make_packed(w, c);
         return r;

@@ -132,12 +132,6 @@ static bool reap(struct uring *u, int *ret, bool *ret_cancelled) {
         return found;
 }
 
-static void cancel(struct uring *u) {
-        struct io_uring_sqe *sqe = uring_entry(u);
-        io_uring_prep_cancel64(sqe, 0, 0);
-        sqe->user_data = URING_CANCEL_ID;
-}
-
 /* A wait that a signal ended is -EINTR, or 1 where the same call has submitted an operation. */
 int uring_await(struct worker *w, struct uring *u, int submitted) {
         bool interrupted = submitted == 1 || submitted == -EINTR;
@@ -155,19 +149,15 @@ int uring_await(struct worker *w, struct uring *u, int submitted) {
                 if (interrupted)
                         worker_count(&w->eintr);
                 if (interrupted && !cancelling && worker_over(w)) {
-                        cancel(u);
+                        struct io_uring_sqe *sqe = uring_entry(u);
+                        io_uring_prep_cancel64(sqe, 0, 0);
+                        sqe->user_data = URING_CANCEL_ID;
                         cancelling = true;
                 }
                 r = io_uring_submit_and_wait(&u->ring, 1);
                 interrupted = r == -EINTR;
         }
         return result == -ECANCELED ? -EINTR : result; /* as the system call would return it */
-}
-
-static void put_workers_reason(struct effective *e, int error) {
-        effective_add_reason(e, SETTING_WORKERS_AFFINITY,
-                             error == EINVAL ? "this kernel cannot restrict its threads to CPUs (since 5.14)"
-                                             : strerrordesc_np(error));
 }
 
 void uring_facts_add(struct uring_facts *facts, const struct uring_setup *setup, int files_error,
@@ -196,6 +186,9 @@ void uring_put(struct effective *e, enum setting group, const struct uring_facts
                 effective_add_reason(e, SETTING_REGISTERED_BUFFERS, facts->buffers_reason);
         effective_add_bool(e, SETTING_WORKERS_AFFINITY, facts->setup.workers_error == 0);
         if (facts->setup.workers_error)
-                put_workers_reason(e, facts->setup.workers_error);
+                effective_add_reason(e, SETTING_WORKERS_AFFINITY,
+                                     facts->setup.workers_error == EINVAL
+                                             ? "this kernel cannot restrict its threads to CPUs (since 5.14)"
+                                             : strerrordesc_np(facts->setup.workers_error));
         effective_group(e, SETTING_COUNT);
 }
