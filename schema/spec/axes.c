@@ -198,13 +198,6 @@ static const char *axis_value_text(const struct axis *a, const struct point *p, 
         return ret;
 }
 
-static int duplicate(struct parser *p, const char *pointer, const struct axis *a, size_t first) {
-        return refuse(p->r, 422, "duplicate-value", pointer,
-                      "%s: this value stands in the list already, at index %zu; \"points\": \"twice\" measures every "
-                      "point twice",
-                      a->value.name, first);
-}
-
 static int read_list(struct parser *p, const struct axis *a, const struct json *list, char *elements) {
         char parent[JSON_POINTER_MAX], pointer[JSON_POINTER_MAX];
         size_t i = 0;
@@ -217,7 +210,10 @@ static int read_list(struct parser *p, const struct axis *a, const struct json *
                         return r;
                 for (size_t j = 0; j < i; j++)
                         if (a->value.type->equal(&a->value, elements + j * a->value.size, elements + i * a->value.size))
-                                return duplicate(p, pointer, a, j);
+                                return refuse(p->r, 422, "duplicate-value", pointer,
+                                              "%s: this value stands in the list already, at index %zu; \"points\": "
+                                              "\"twice\" measures every point twice",
+                                              a->value.name, j);
         }
         return 0;
 }

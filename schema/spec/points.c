@@ -54,17 +54,12 @@ static int check_queue(const struct spec *s, const struct point *p, struct refus
                       "queue_depth %" PRIu32 " is not possible with %s", p->queue_depth, why);
 }
 
-/* Why messages cannot come from a cold source; NULL: they can. */
-static const char *no_cold_source(const struct point *p) {
-        if (p->copy_mode == COPY_ZERO)
-                return "copy_mode zero-copy, whose messages take turns in memory that the kernel still reads";
-        if (point_is_queued(p))
-                return "a queue_depth above 1, whose messages have memory of their own";
-        return NULL;
-}
-
 static int check_source(const struct point *p, struct refusal *r) {
-        const char *why = p->source == SOURCE_COLD ? no_cold_source(p) : NULL;
+        const char *why = NULL;
+        if (p->source == SOURCE_COLD && p->copy_mode == COPY_ZERO)
+                why = "copy_mode zero-copy, whose messages take turns in memory that the kernel still reads";
+        else if (p->source == SOURCE_COLD && point_is_queued(p))
+                why = "a queue_depth above 1, whose messages have memory of their own";
         return why ? refuse(r, 422, "impossible-combination", "/source", "source cold is not possible with %s", why)
                    : 0;
 }
@@ -158,18 +153,17 @@ static int add(const struct spec *s, const struct point *p, struct point_list *l
         return 0;
 }
 
-/* A placement that stands for many pairs has one for a workload of one agent where both of its ends are the same. */
-static bool is_of_a_pair(const struct point *p) {
-        return p->placement.roles == ROLES_ANY && workload_agents(p->workload) == 1;
-}
-
 /* Adds each combination of the axes from `axis` on; p has the values of those before. */
 static int span(const struct spec *s, struct point *p, size_t axis, struct point_list *list, struct refusal *r) {
         const struct axis *a = &axes[axis];
         int x = 0;
 
-        if (axis == AXIS_COUNT)
-                return is_of_a_pair(p) && !placement_make_single(&p->placement) ? 0 : add(s, p, list, r);
+        if (axis == AXIS_COUNT) {
+                /* A placement that stands for many pairs has one for a workload of one agent where both of its ends are
+                 * the same. */
+                bool of_a_pair = p->placement.roles == ROLES_ANY && workload_agents(p->workload) == 1;
+                return of_a_pair && !placement_make_single(&p->placement) ? 0 : add(s, p, list, r);
+        }
         if (!axis_is_settable(a, p)) {
                 axis_clear(a, p);
                 return span(s, p, axis + 1, list, r);

@@ -80,10 +80,6 @@ bool value_same_bytes(const struct value *v, const void *a, const void *b) {
 
 /* Numbers, of 32 or 64 bits. */
 
-static uint64_t number_of(const struct value *v, const void *value) {
-        return v->size == sizeof(uint32_t) ? *(const uint32_t *) value : *(const uint64_t *) value;
-}
-
 static int number_read(const struct value *v, const struct json *json, const char *pointer, void *ret,
                        struct refusal *r) {
         uint64_t n = 0;
@@ -98,7 +94,7 @@ static int number_read(const struct value *v, const struct json *json, const cha
 }
 
 static void number_write(const struct value *v, struct json_writer *w, const void *value) {
-        json_put_u64(w, number_of(v, value));
+        json_put_u64(w, v->size == sizeof(uint32_t) ? *(const uint32_t *) value : *(const uint64_t *) value);
 }
 
 static void number_describe(const struct value *v, struct json_writer *w) {
