@@ -12,10 +12,6 @@
 
 static const char *const time_names[PROBE_TIMES] = {[PROBE_BEFORE] = "before", [PROBE_AFTER] = "after"};
 
-static const char *what_name(int what) {
-        return what == PROBE_SHARE ? "cpu_share" : probe_terms[what].name;
-}
-
 static int compare_doubles(const void *a, const void *b) {
         double x = *(const double *) a, y = *(const double *) b;
         return (x > y) - (x < y);
@@ -73,7 +69,7 @@ static void put_changes(struct json_writer *w, const struct run_probes *p, const
                 json_object_begin(w);
                 json_member_string(w, "since", i < v->n_within ? "before" : "first_run");
                 json_member_string(w, "role", p->roles[c->end]);
-                json_member_string(w, "figure", what_name(c->what));
+                json_member_string(w, "figure", c->what == PROBE_SHARE ? "cpu_share" : probe_terms[c->what].name);
                 json_member_double(w, "ratio", c->ratio);
                 json_object_end(w);
         }

@@ -135,14 +135,6 @@ static const char *latency_kind(enum workload w) {
         }
 }
 
-/* The reason why there is none. */
-static const char *no_latency(const struct run_order *o) {
-        const char *reason = spec_latency_missing(o->spec, o->point);
-        if (reason)
-                return reason;
-        return is_stamped(o) ? "no stamped message arrived in the window" : "no message was timed in the window";
-}
-
 /* Half of a round trip; NULL for s: there is none. In an open loop it has the wait before its sending in it. */
 static void put_one_way(const struct run_order *o, const struct latency_summary *s, struct json_writer *w) {
         bool round_trip = o->point->workload == WORKLOAD_PINGPONG, open = spec_point_rate(o->spec, o->point) > 0;
@@ -164,20 +156,19 @@ static void put_latencies(const struct result *r, struct json_writer *w) {
                 put_latency(w, "latency_ns", &s, latency_kind(r->order->point->workload), 1);
         } else {
                 json_member_null(w, "latency_ns");
-                json_member_string(w, "latency_reason", no_latency(r->order));
+                const char *reason = spec_latency_missing(r->order->spec, r->order->point);
+                if (!reason)
+                        reason = is_stamped(r->order) ? "no stamped message arrived in the window"
+                                                      : "no message was timed in the window";
+                json_member_string(w, "latency_reason", reason);
         }
         put_one_way(r->order, timed ? &s : NULL, w);
-}
-
-/* Whether its times begin at one end and end at the other. */
-static bool is_one_way(const struct run_order *o) {
-        return o->point->workload == WORKLOAD_STREAM && !spec_latency_missing(o->spec, o->point);
 }
 
 static void put_clock_offset(const struct result *r, struct json_writer *w) {
         const struct probe_offset *offset = &r->clock_offset;
         const char *reason = probe_absence_reason((enum probe_absence) offset->absence);
-        if (!is_one_way(r->order))
+        if (r->order->point->workload != WORKLOAD_STREAM || spec_latency_missing(r->order->spec, r->order->point))
                 reason = "no time begins at one end and ends at the other";
         if (reason) {
                 json_member_null(w, "offset_ns");
@@ -456,31 +447,6 @@ static void add_flag(struct run_verdict *v, const char *flag) {
                 v->flags[v->n_flags++] = flag;
 }
 
-/* A user with more pages in pipes than fs.pipe-user-pages-soft gets small ones from there on: threads that are not
- * alike are in one figure. */
-static bool has_unlike_pipes(const struct result *r) {
-        for (int end = 0; end < END_COUNT; end++)
-                if (r->roles[end] && effective_number(r->reports[end]->effective, SETTING_PIPE_SIZE_MAX) > 0)
-                        return true;
-        return false;
-}
-
-/* Whether sends of an end were refused. Each then slept (agent/transport/tcp/zerocopy.c): the limit was measured, and
- * not the mode. */
-static bool has_refused_sends(const struct result *r) {
-        for (int end = 0; end < END_COUNT; end++)
-                if (r->roles[end] && r->reports[end]->counters.usage.enobufs > 0)
-                        return true;
-        return false;
-}
-
-static bool has_scaled_counts(const struct result *r) {
-        for (int end = 0; end < END_COUNT; end++)
-                if (r->roles[end] && perf_totals_are_scaled(&r->reports[end]->counters.perf))
-                        return true;
-        return false;
-}
-
 /* Bytes that were not copied were not moved. A figure above what memcpy() reaches on the same CPUs is to be doubted. */
 static bool is_above_copy_ceiling(const struct result *r) {
         const struct message_report *m = r->reports[END_SECOND];
@@ -524,6 +490,17 @@ static bool is_near_quantum(const struct result *r) {
 
 void result_flags(const struct result *r, struct run_verdict *v) {
         const struct message_report *a = r->reports[END_FIRST], *b = r->reports[END_SECOND];
+        bool unlike_pipes = false, refused_sends = false, scaled_counts = false;
+        for (int end = 0; end < END_COUNT; end++)
+                if (r->roles[end]) {
+                        const struct message_report *m = r->reports[end];
+                        /* A user with more pages in pipes than fs.pipe-user-pages-soft gets small ones from there on:
+                         * threads that are not alike are in one figure. */
+                        unlike_pipes |= effective_number(m->effective, SETTING_PIPE_SIZE_MAX) > 0;
+                        /* Each then slept (agent/transport/tcp/zerocopy.c): the limit was measured, not the mode. */
+                        refused_sends |= m->counters.usage.enobufs > 0;
+                        scaled_counts |= perf_totals_are_scaled(&m->counters.perf);
+                }
         if (r->roles[END_SECOND] && !streams(r, DIRECTION_BOTH)) { /* two streams need not be alike */
                 double first = per_second(a->bytes, a->window_ns), second = per_second(b->bytes, b->window_ns);
                 if (fabs(first - second) > ENDS_DIFFER * second)
@@ -533,11 +510,11 @@ void result_flags(const struct result *r, struct run_verdict *v) {
                 add_flag(v, "rate_not_reached");
         if (is_above_copy_ceiling(r))
                 add_flag(v, "above_memcpy_ceiling");
-        if (has_unlike_pipes(r))
+        if (unlike_pipes)
                 add_flag(v, "pipes_differ");
-        if (has_refused_sends(r))
+        if (refused_sends)
                 add_flag(v, "zerocopy:enobufs");
-        if (has_scaled_counts(r))
+        if (scaled_counts)
                 add_flag(v, "counters:multiplexed");
         if (r->latency && histogram_is_at_limit(r->latency))
                 add_flag(v, "latency_above_limit");

@@ -186,10 +186,6 @@ static uint64_t files_allowed(const struct message_setup *s) {
         return file_layout_fill_ns(&s->point, s->options.file_sync, (uint64_t) sysconf(_SC_PAGESIZE));
 }
 
-static uint64_t ready_allowed(const struct message_setup *s) {
-        return READY_WITHIN_NS + s->point.threads * READY_THREAD_NS + bytes_allowed(s) + files_allowed(s);
-}
-
 static void deadline_passed(struct agent_link *l) {
         char process[64], moment[64];
         describe_process(l, process, sizeof(process));
@@ -227,7 +223,8 @@ static void take_hello(struct agent_link *l, const struct message *m) {
                 return;
         }
         l->state = AGENT_SETTING_UP;
-        deadline_or_fail(l, l->received_ns + ready_allowed(l->setup));
+        deadline_or_fail(l, l->received_ns + READY_WITHIN_NS + l->setup->point.threads * READY_THREAD_NS +
+                                    bytes_allowed(l->setup) + files_allowed(l->setup));
 }
 
 /* Opening takes some milliseconds at the most, and nothing is measured yet. */
@@ -383,13 +380,6 @@ static uint64_t packets_allowed(const struct agent_link *l) {
         return 256 + seconds * (2 * (uint64_t) l->setup->point.threads + 8);
 }
 
-static void note_closed_control(struct agent_link *l) {
-        l->control_closed = true;
-        l->control_source = sd_event_source_disable_unref(l->control_source);
-        if (l->state != AGENT_LEAVING)
-                deadline_or_fail(l, util_now_ns() + EXIT_AFTER_CLOSE_NS);
-}
-
 /* A process that got hold of the agent's end could report figures in its name. */
 static bool is_from_agent(struct agent_link *l, const struct ucred *sender) {
         if (sender->pid == l->pid)
@@ -408,7 +398,10 @@ static bool receive_one(struct agent_link *l) {
         if (r == -EAGAIN || r == -ETIMEDOUT)
                 return false;
         if (r == -ECONNRESET) {
-                note_closed_control(l);
+                l->control_closed = true;
+                l->control_source = sd_event_source_disable_unref(l->control_source);
+                if (l->state != AGENT_LEAVING)
+                        deadline_or_fail(l, util_now_ns() + EXIT_AFTER_CLOSE_NS);
                 return false;
         }
         if (r < 0 && r != -EBADMSG) {

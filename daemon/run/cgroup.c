@@ -127,14 +127,6 @@ static int find_of(const char *groups_file, const char *controller, char **ret) 
         return r < 0 || !mountinfo || !groups ? r : cgroup_find(mountinfo, groups, controller, ret);
 }
 
-static int find_own(char **ret, char *detail) {
-        int r = find_of("/proc/self/cgroup", NULL, ret);
-        if (r == -ENOENT)
-                return detail_fail(detail, r, "no cgroup v2 hierarchy is mounted here");
-        return r < 0 ? detail_fail(detail, r, "cannot read /proc/self/mountinfo and cgroup: %s", strerrordesc_np(-r))
-                     : 0;
-}
-
 int cgroup_open(pid_t pid, const char *controller) {
         _cleanup_free_ char *path = NULL;
         char groups[64];
@@ -197,11 +189,6 @@ static void run_name(const struct cgroup_tree *t, int64_t run_id, char name[stat
         (void) snprintf(name, NAME_MAX + 1, "run-%lld.%s", (long long) run_id, t->owner);
 }
 
-static bool is_own(const struct cgroup_tree *t, const char *name) {
-        const char *dot = strchr(name, '.');
-        return strncmp(name, "run-", 4) == 0 && dot && strcmp(dot + 1, t->owner) == 0;
-}
-
 /* Removes the cgroups that a dead daemon left, whose agents may still be alive. */
 static void remove_leftovers(struct cgroup_tree *t) {
         int copy = openat(t->fd, ".", DIR_FLAGS);
@@ -212,7 +199,8 @@ static void remove_leftovers(struct cgroup_tree *t) {
         }
         struct dirent *d;
         while ((d = readdir(dir))) { /* NOLINT(concurrency-mt-unsafe): a stream of our own */
-                if (!is_own(t, d->d_name))
+                const char *dot = strchr(d->d_name, '.');
+                if (strncmp(d->d_name, "run-", 4) != 0 || !dot || strcmp(dot + 1, t->owner) != 0)
                         continue;
                 _cleanup_close_ int fd = openat(t->fd, d->d_name, DIR_FLAGS);
                 if (fd >= 0 && end_group(t->fd, fd, d->d_name, LEFTOVER_EMPTY_WITHIN_NS) == 0)
@@ -243,9 +231,14 @@ static int open_tree(struct cgroup_tree *t, const char *own, char *detail) {
 
 int cgroup_tree_new(struct cgroup_tree **ret, const char *owner, char *ret_detail) {
         _cleanup_free_ char *own = NULL;
-        int r = find_own(&own, ret_detail);
-        if (r < 0 || !own)
-                return r;
+        int r = find_of("/proc/self/cgroup", NULL, &own);
+        if (r == -ENOENT)
+                return detail_fail(ret_detail, r, "no cgroup v2 hierarchy is mounted here");
+        if (r < 0)
+                return detail_fail(ret_detail, r, "cannot read /proc/self/mountinfo and cgroup: %s",
+                                   strerrordesc_np(-r));
+        if (!own)
+                return 0;
         struct cgroup_tree *t = malloc(sizeof(*t));
         if (!t)
                 return -ENOMEM;

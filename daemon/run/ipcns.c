@@ -223,12 +223,6 @@ static int make_somehow(const uint64_t *settings, struct answer *answer, struct 
         return r;
 }
 
-static int describe_unset(const struct answer *a, char *ret_detail) {
-        (void) snprintf(ret_detail, DETAIL_MAX, "cannot set %s in an IPC namespace: %s",
-                        host_limits[queue_setting_terms[a->failed].id].name, strerrordesc_np(a->error));
-        return -a->error;
-}
-
 int ipcns_new(const uint64_t settings[QUEUE_SETTINGS], struct ipcns *ret, char *ret_detail) {
         struct answer a = {.failed = -1};
         struct ipcns made = IPCNS_NONE;
@@ -237,7 +231,8 @@ int ipcns_new(const uint64_t settings[QUEUE_SETTINGS], struct ipcns *ret, char *
                 return r;
         if (a.failed >= 0) {
                 ipcns_close(&made);
-                return describe_unset(&a, ret_detail);
+                return detail_fail(ret_detail, -a.error, "cannot set %s in an IPC namespace: %s",
+                                   host_limits[queue_setting_terms[a.failed].id].name, strerrordesc_np(a.error));
         }
         *ret = made;
         return 0;

@@ -12,13 +12,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Without CLONE_VM and a stack the order of the arguments, which differs by architecture, does not matter beyond the
- * first and the third. */
-static pid_t clone_old(uint64_t flags, int *ret_pidfd) {
-        long pid = syscall(SYS_clone, (unsigned long) (flags | CLONE_PIDFD | SIGCHLD), 0UL, ret_pidfd, 0UL, 0UL);
-        return pid < 0 ? -errno : (pid_t) pid;
-}
-
 pid_t process_clone(uint64_t flags, int cgroup_fd, int *ret_pidfd, int *ret_joins) {
         struct clone_args args = {.flags = flags | CLONE_PIDFD, .pidfd = (uintptr_t) ret_pidfd, .exit_signal = SIGCHLD};
         if (cgroup_fd >= 0) {
@@ -32,7 +25,10 @@ pid_t process_clone(uint64_t flags, int cgroup_fd, int *ret_pidfd, int *ret_join
         if (errno != ENOSYS)
                 return -errno;
         *ret_joins = cgroup_fd;
-        return clone_old(flags, ret_pidfd);
+        /* Without CLONE_VM and a stack the order of the arguments, which differs by architecture, does not matter
+         * beyond the first and the third. */
+        pid = syscall(SYS_clone, (unsigned long) (flags | CLONE_PIDFD | SIGCHLD), 0UL, ret_pidfd, 0UL, 0UL);
+        return pid < 0 ? -errno : (pid_t) pid;
 }
 
 int process_join(int cgroup_fd) {

@@ -630,14 +630,6 @@ static int read_machine(struct scheduler *s) {
         return e;
 }
 
-static int look_at_machine(struct scheduler *s, char *words) {
-        int e = read_machine(s);
-        if (e < 0)
-                (void) snprintf(words, WORDS_MAX, "the machine's CPUs and nodes cannot be read again: %s",
-                                strerrordesc_np(-e));
-        return e;
-}
-
 /* The placement and the environment of the run. */
 static int prepare(struct scheduler *s, char *words) {
         struct current *c = &s->c;
@@ -646,8 +638,9 @@ static int prepare(struct scheduler *s, char *words) {
         struct refusal r = {0};
         char detail[DETAIL_MAX] = "";
         int e = read_order(s, words);
-        if (e == 0)
-                e = look_at_machine(s, words);
+        if (e == 0 && (e = read_machine(s)) < 0)
+                (void) snprintf(words, WORDS_MAX, "the machine's CPUs and nodes cannot be read again: %s",
+                                strerrordesc_np(-e));
         if (e < 0)
                 return e;
         e = tune(s, words);

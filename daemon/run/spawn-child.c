@@ -193,13 +193,6 @@ static int drop_capabilities(void) {
         return errno == EPERM && exec_drops_capabilities() ? 0 : errno; /* a service may be forbidden the call */
 }
 
-/* The daemon may have died before the signal was requested. */
-static int tie_to_parent(pid_t parent) {
-        if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
-                return errno;
-        return getppid() == parent ? 0 : ESRCH;
-}
-
 static int change_user(const struct agent_identity *id, int *step) {
         if (!id->change)
                 return 0;
@@ -239,7 +232,9 @@ static int give_up_privilege(const struct spawn_child *c, int *step) {
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
                 return errno;
         *step = STEP_PARENT_DEATH;
-        return tie_to_parent(c->parent);
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+                return errno;
+        return getppid() == c->parent ? 0 : ESRCH; /* the daemon may have died before the signal was requested */
 }
 
 static int prepare(const struct spawn_child *c, int *step, int *report) {

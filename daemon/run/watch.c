@@ -432,11 +432,6 @@ static int step(struct watch *w) {
         return r;
 }
 
-static uint64_t next_reading(const struct watch *w) {
-        uint64_t at = w->begin_ns + ((util_now_ns() - w->begin_ns) / NSEC_PER_SEC + 1) * NSEC_PER_SEC;
-        return w->end_ns && at + REST_NS > w->end_ns ? w->end_ns : at;
-}
-
 static void note_error(struct watch *w, int r) {
         if (r < 0 && w->error == 0)
                 log_warning("the machine beside a run cannot be observed: %s", strerrordesc_np(-r));
@@ -451,7 +446,10 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         note_error(w, step(w));
         if (w->end_ns && util_now_ns() >= w->end_ns)
                 return 0;
-        int r = sd_event_source_set_time(source, next_reading(w) / NSEC_PER_USEC);
+        uint64_t next_ns = w->begin_ns + ((util_now_ns() - w->begin_ns) / NSEC_PER_SEC + 1) * NSEC_PER_SEC;
+        if (w->end_ns && next_ns + REST_NS > w->end_ns)
+                next_ns = w->end_ns;
+        int r = sd_event_source_set_time(source, next_ns / NSEC_PER_USEC);
         if (r >= 0)
                 r = sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
         note_error(w, r);
