@@ -37,15 +37,6 @@ static const char *name_of_wait(unsigned v) {
         return wait_mode_name((enum wait_mode) v);
 }
 
-/* Members of those transports only that send without copying by io_uring. */
-static void put_zerocopy(struct json_writer *w, const struct transport_term *term, const struct uring_answer *uring) {
-        if (term->zero_copy != ZERO_COPY_NOTIFY)
-                return;
-        const char *reason = uring->reason ? uring->reason : uring->zerocopy_reason;
-        json_member_bool(w, "zero_copy", !reason);
-        json_member_string(w, "zero_copy_reason", reason);
-}
-
 static void put_engines(struct json_writer *w, const struct transport_term *term, const struct uring_answer *uring) {
         json_put_key(w, "engines");
         json_object_begin(w);
@@ -58,7 +49,11 @@ static void put_engines(struct json_writer *w, const struct transport_term *term
                 if (e == ENGINE_IO_URING) {
                         json_member_bool(w, "kernel_allows", !uring->reason);
                         json_member_string(w, "kernel_reason", uring->reason);
-                        put_zerocopy(w, term, uring);
+                        if (term->zero_copy == ZERO_COPY_NOTIFY) {
+                                const char *why = uring->reason ? uring->reason : uring->zerocopy_reason;
+                                json_member_bool(w, "zero_copy", !why);
+                                json_member_string(w, "zero_copy_reason", why);
+                        }
                 }
                 json_object_end(w);
         }

@@ -95,12 +95,6 @@ static int read_stream_socket(const struct reading *g, struct capacity *c) {
         return 0;
 }
 
-/* The kernel doubles the value of SO_SNDBUF and raises it to SOCK_MIN_SNDBUF at least. */
-static uint64_t send_buffer(uint64_t sndbuf) {
-        uint64_t buffer = sndbuf > UINT64_MAX / 2 ? UINT64_MAX : 2 * sndbuf;
-        return buffer < SOCKET_BUFFER_MIN ? SOCKET_BUFFER_MIN : buffer;
-}
-
 /* A datagram must fit the send buffer of the spec, else the largest that the agent may set. */
 static int read_datagram_socket(const struct reading *g, struct capacity *c) {
         uint64_t most = 0, page = (uint64_t) sysconf(_SC_PAGESIZE);
@@ -109,7 +103,10 @@ static int read_datagram_socket(const struct reading *g, struct capacity *c) {
         int r = read_u64(g->h, &most, "/proc/sys/net/core/wmem_max");
         if (r < 0)
                 return unknown(c, g->h, r);
-        uint64_t message = send_buffer(requested ? requested : most) - DATAGRAM_RESERVE;
+        /* The kernel doubles the value of SO_SNDBUF and raises it to SOCK_MIN_SNDBUF at least. */
+        uint64_t sndbuf = requested ? requested : most;
+        uint64_t buffer = sndbuf > UINT64_MAX / 2 ? UINT64_MAX : 2 * sndbuf;
+        uint64_t message = (buffer < SOCKET_BUFFER_MIN ? SOCKET_BUFFER_MIN : buffer) - DATAGRAM_RESERVE;
         if (message > kernel)
                 decide(c, kernel, "kernel's largest socket buffer", kernel, "cannot be raised: fixed in the kernel");
         else if (requested)

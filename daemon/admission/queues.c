@@ -84,14 +84,6 @@ void queues_need(const struct spec *spec, const struct point *p, uint64_t chunk_
         }
 }
 
-static uint64_t fitting_depth(const struct queue_host *host, const struct point *p, uint64_t chunk_bytes,
-                              uint64_t usual) {
-        uint64_t most = host->rlimit_msgqueue / (count_of(p) * (packet_of(p, chunk_bytes) + QUEUES_POSIX_OVERHEAD));
-        if (most == 0) /* admission refuses it */
-                most = 1;
-        return usual < most ? usual : most;
-}
-
 int queues_plan(struct hostfs *h, const struct queue_host *host, const struct spec *spec, const struct point *p,
                 uint64_t chunk_bytes, uint64_t ret[QUEUE_SETTINGS]) {
         uint64_t need[QUEUE_SETTINGS], plan[QUEUE_SETTINGS] = {0};
@@ -108,8 +100,14 @@ int queues_plan(struct hostfs *h, const struct queue_host *host, const struct sp
                 if (need[s] > plan[s])
                         plan[s] = need[s];
         }
-        if (plan[QUEUE_MSG_DEFAULT])
-                plan[QUEUE_MSG_DEFAULT] = fitting_depth(host, p, chunk_bytes, plan[QUEUE_MSG_DEFAULT]);
+        if (plan[QUEUE_MSG_DEFAULT]) {
+                uint64_t most =
+                        host->rlimit_msgqueue / (count_of(p) * (packet_of(p, chunk_bytes) + QUEUES_POSIX_OVERHEAD));
+                if (most == 0) /* admission refuses it */
+                        most = 1;
+                if (plan[QUEUE_MSG_DEFAULT] > most)
+                        plan[QUEUE_MSG_DEFAULT] = most;
+        }
         memcpy(ret, plan, sizeof(plan));
         return 0;
 }

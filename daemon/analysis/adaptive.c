@@ -20,10 +20,6 @@ uint32_t adaptive_next_look(uint32_t blocks) {
         return ADAPTIVE_BLOCKS_MAX;
 }
 
-static bool is_look(uint32_t blocks) {
-        return blocks > 0 && adaptive_next_look(blocks - 1) == blocks;
-}
-
 /* The longer side counts: an interval is ± 2 % only if both of its ends are that near. */
 double adaptive_row_width(const struct adaptive_row *row) {
         return fmax(row->high - row->estimate, row->estimate - row->low) / fabs(row->estimate);
@@ -101,7 +97,8 @@ int adaptive_decide(const struct adaptive_row *rows, size_t n_rows, uint32_t blo
                 n_decided += rows[i].decided;
         }
         plan(blocks, seconds, limits, &d);
-        bool is_due = is_look(blocks) || d.reason != ADAPTIVE_CONTINUE; /* the last state is always examined */
+        bool is_look = blocks > 0 && adaptive_next_look(blocks - 1) == blocks;
+        bool is_due = is_look || d.reason != ADAPTIVE_CONTINUE; /* the last state is always examined */
         bool is_early = blocks < limits->blocks_least && n_decided < n_rows;
         if (is_due && !is_early && n_rows > 0 && d.n_reached == n_rows) {
                 d.reason = ADAPTIVE_REACHED;

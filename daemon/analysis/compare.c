@@ -21,13 +21,9 @@ static double reach(double error) {
         return normal_quantile(1 - error / 2) + normal_quantile(COMPARE_POWER);
 }
 
-static double least_p(bool paired, size_t n) {
-        return paired ? rank_signed_least_p(n) : rank_sum_least_p(n, n);
-}
-
 uint32_t compare_runs_least(bool paired, size_t n_rows) {
         uint32_t n = 2;
-        while (least_p(paired, n) * (double) n_rows > COMPARE_ERROR)
+        while ((paired ? rank_signed_least_p(n) : rank_sum_least_p(n, n)) * (double) n_rows > COMPARE_ERROR)
                 n++;
         return n;
 }

@@ -20,13 +20,6 @@ static bool has_usual(enum axis_name axis) {
 
 /* ---- rankings ---- */
 
-static void write_value(struct draft *d, const struct ranked *r, enum judged judged) {
-        char label[PHRASE_MAX], value[PHRASE_MAX];
-        phrase_axis(d->f.axis, &d->a->in->rows[r->row].point, label);
-        phrase_value(r->statistic.median, figure_terms[judged_terms[judged].figure].unit, value);
-        draft_write(d, "%s (%s)", label, value);
-}
-
 /* What is said of a tier's neighbours. So few runs that no difference would have been seen are no sign that there is
  * none. */
 static const char *tier_words(const struct ranked *tier, size_t n) {
@@ -50,7 +43,10 @@ static void write_tiers(struct draft *d, const struct ranked *ranked, size_t n, 
                 draft_write(d, begin ? ", then " : "");
                 for (size_t i = begin; i < end && i < NAMED_MAX; i++) {
                         draft_write(d, i == begin ? "" : i + 1 == end ? " and " : ", ");
-                        write_value(d, &ranked[i], judged);
+                        char label[PHRASE_MAX], value[PHRASE_MAX];
+                        phrase_axis(d->f.axis, &d->a->in->rows[ranked[i].row].point, label);
+                        phrase_value(ranked[i].statistic.median, figure_terms[judged_terms[judged].figure].unit, value);
+                        draft_write(d, "%s (%s)", label, value);
                 }
                 if (end - begin > 1 && end <= NAMED_MAX)
                         draft_write(d, "%s", tier_words(&ranked[begin], end - begin));

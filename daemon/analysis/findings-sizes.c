@@ -294,19 +294,15 @@ static void draw_cliff(struct answer *a, uint32_t below, uint32_t above, const s
         draft_end(&d);
 }
 
-static void cliff_group(struct answer *a, const uint32_t *rows, size_t n) {
+static void size_group(struct answer *a, enum axis_name axis, const uint32_t *rows, size_t n) {
+        (void) axis;
+        best_size_group(a, rows, n);
+        knee_group(a, rows, n);
         for (size_t i = 0; i + 1 < n; i++) {
                 struct comparison c;
                 if (answer_compare(a, rows[i], rows[i + 1], JUDGED_THROUGHPUT, &c) && is_worse(&c) && c.ratio <= CLIFF)
                         draw_cliff(a, rows[i], rows[i + 1], &c);
         }
-}
-
-static void size_group(struct answer *a, enum axis_name axis, const uint32_t *rows, size_t n) {
-        (void) axis;
-        best_size_group(a, rows, n);
-        knee_group(a, rows, n);
-        cliff_group(a, rows, n);
 }
 
 void draw_sizes(struct answer *a) {

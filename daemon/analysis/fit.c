@@ -121,13 +121,6 @@ struct pieces {
         double bic;
 };
 
-static struct line line_of(const struct choice *c, size_t begin, size_t end) {
-        struct sums sums = {0};
-        for (size_t i = begin; i < end; i++)
-                sums_add(&sums, &c->sizes[i]->sums);
-        return fit_line(&sums);
-}
-
 /* best[k][j] is the least sum of squares of the first j sizes in k + 1 pieces, from[k][j] where the last begins. */
 struct table {
         long double best[FIT_PIECES_MAX][FIT_SIZES_MAX + 1];
@@ -175,7 +168,10 @@ static void choose_pieces(const struct choice *c, struct pieces *ret) {
         for (size_t k = ret->n, end = c->n; k-- > 0;) {
                 ret->begins[k + 1] = end;
                 ret->begins[k] = table.from[k][end];
-                ret->lines[k] = line_of(c, ret->begins[k], end);
+                struct sums sums = {0};
+                for (size_t i = ret->begins[k]; i < end; i++)
+                        sums_add(&sums, &c->sizes[i]->sums);
+                ret->lines[k] = fit_line(&sums);
                 end = ret->begins[k];
         }
 }

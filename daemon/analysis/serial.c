@@ -32,18 +32,14 @@ static bool correlate(const double *values, size_t n, double *ret) {
         return true;
 }
 
-/* How many times as wide an interval of such values is as one at the same level of independent ones. */
-static double width_of(double correlation) {
-        return sqrt((1 + correlation) / (1 - correlation));
-}
-
 /* The level of an interval that is `times` as wide as one at this level. */
 static double level_of(double level, double times) {
         return fmin(erf(normal_quantile((1 + level) / 2) * times / M_SQRT2), 1 - DBL_EPSILON);
 }
 
 static int put_interval(const double *sorted, size_t n, struct serial *s) {
-        double times = width_of(s->corrected);
+        /* how many times as wide it is as one at the same level of independent values */
+        double times = sqrt((1 + s->corrected) / (1 - s->corrected));
         bool same = !(s->corrected > 0);
         int r = order_interval(sorted, n, 0.5, same ? ORDER_LEVEL : level_of(ORDER_LEVEL, times), &s->interval);
         if (r == 0 && s->interval.has_interval && !same)

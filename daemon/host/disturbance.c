@@ -99,11 +99,6 @@ static int64_t foreign(struct disturbance *d, int64_t *carry, int64_t ran, int64
         return ns > 0 ? ns : 0;
 }
 
-static void add_count(int64_t *sum, int64_t before, int64_t after) {
-        if (before >= 0 && after >= 0)
-                *sum = (*sum < 0 ? 0 : *sum) + grown(before, after);
-}
-
 /* The sum of the measured CPUs in all seconds: a reading that lacks one of them makes it unknown for good. */
 static void add_ksoftirqd(struct disturbance *d, const int64_t *before, const int64_t *after) {
         if (d->n == 1)
@@ -235,7 +230,8 @@ int disturbance_add(struct disturbance *d, const struct disturbance_reading *bef
         if (d->n == 1)
                 add_frequencies(d, before);
         add_frequencies(d, after);
-        add_count(&d->throttled, before->throttled, after->throttled);
+        if (before->throttled >= 0 && after->throttled >= 0)
+                d->throttled = (d->throttled < 0 ? 0 : d->throttled) + grown(before->throttled, after->throttled);
         d->interval_total_ns += (int64_t) s->interval_ns;
         return 0;
 }

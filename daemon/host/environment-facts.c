@@ -219,12 +219,6 @@ static int take_per_cpu(struct hostfs *h, const struct topology *t, struct envir
         return add_read(h, e, fact->name, error, groups == 1 ? first : text);
 }
 
-/* The CPUs that an interrupt is really sent to; older kernels have only those that it may be sent to. */
-static int read_irq_cpus(struct hostfs *h, const char *irq, int **ret, size_t *ret_n) {
-        int r = hostfs_list(h, ret, ret_n, "/proc/irq/%s/effective_affinity_list", irq);
-        return r == -ENOENT ? hostfs_list(h, ret, ret_n, "/proc/irq/%s/smp_affinity_list", irq) : r;
-}
-
 /* Counts on each CPU of the topology. An interrupt that is gone since its name was listed is none. */
 static int count_irqs(struct hostfs *h, const struct topology *t, unsigned *counts) {
         char **names = NULL;
@@ -235,7 +229,10 @@ static int count_irqs(struct hostfs *h, const struct topology *t, unsigned *coun
                 size_t n_cpus = 0;
                 if (names[i][strspn(names[i], "0123456789")] != '\0')
                         continue;
-                r = read_irq_cpus(h, names[i], &cpus, &n_cpus);
+                /* the CPUs that it is really sent to; older kernels have only those that it may be sent to */
+                r = hostfs_list(h, &cpus, &n_cpus, "/proc/irq/%s/effective_affinity_list", names[i]);
+                if (r == -ENOENT)
+                        r = hostfs_list(h, &cpus, &n_cpus, "/proc/irq/%s/smp_affinity_list", names[i]);
                 for (size_t k = 0; r == 0 && k < n_cpus; k++)
                         for (size_t cpu = 0; cpu < t->n_cpus; cpu++)
                                 counts[cpu] += t->cpus[cpu].id == cpus[k];
@@ -434,14 +431,8 @@ static int take_cpu_limit(struct hostfs *h, struct environment *e) {
         return 0;
 }
 
-static int take_glibc(bool this_machine, struct environment *e) {
-        if (this_machine)
-                return add_text(e, FACT_GLIBC, gnu_get_libc_version());
-        add_reason(e, FACT_GLIBC, "a captured tree carries no C library");
-        return 0;
-}
-
-/* audit=0 turns auditing off for good; every other value leaves it to whoever has CAP_AUDIT_CONTROL, who alone is told.
+/* audit=0 turns auditing off for good; every other value leaves it to processes with CAP_AUDIT_CONTROL, which alone can
+ * read the state.
  * Source: audit_enable() in kernel/audit.c, Documentation/admin-guide/kernel-parameters.txt. */
 static int take_audit(struct hostfs *h, struct environment *e) {
         char line[TEXT_MAX], value[32] = "";
@@ -529,8 +520,10 @@ int environment_take_facts(struct hostfs *h, bool this_machine, const struct top
                 r = take_device_irqs(h, t, e);
         if (r == 0)
                 r = take_rcu_nocbs(h, e);
-        if (r == 0)
-                r = take_glibc(this_machine, e);
+        if (r == 0 && this_machine)
+                r = add_text(e, FACT_GLIBC, gnu_get_libc_version());
+        else if (r == 0)
+                add_reason(e, FACT_GLIBC, "a captured tree carries no C library");
         if (r == 0)
                 r = take_audit(h, e);
         if (r == 0)

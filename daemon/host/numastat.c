@@ -52,12 +52,6 @@ void numastat_subtract(struct numastat *ret, const struct numastat *later, const
         }
 }
 
-static const char *reason_of(const struct numastat *n, size_t i) {
-        if (!n->known)
-                return "/proc/vmstat cannot be read";
-        return n->set_back[i] ? "it was set back during the run" : "this kernel does not count it";
-}
-
 void numastat_put(const struct numastat *n, struct json_writer *w) {
         json_put_key(w, "numa");
         json_object_begin(w);
@@ -70,7 +64,10 @@ void numastat_put(const struct numastat *n, struct json_writer *w) {
                 }
                 (void) snprintf(key, sizeof(key), "%s_reason", names[i]);
                 json_member_null(w, names[i]);
-                json_member_string(w, key, reason_of(n, i));
+                json_member_string(w, key,
+                                   !n->known        ? "/proc/vmstat cannot be read"
+                                   : n->set_back[i] ? "it was set back during the run"
+                                                    : "this kernel does not count it");
         }
         json_object_end(w);
 }

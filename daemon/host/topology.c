@@ -163,10 +163,6 @@ static int read_cpu_topology(struct hostfs *h, struct topology *t) {
         return 0;
 }
 
-static bool same_core(const struct topology_cpu *a, const struct topology_cpu *b) {
-        return a->n_siblings && b->n_siblings && a->siblings[0] == b->siblings[0];
-}
-
 /* Some kernels number cores per die, or not at all: where two cores of a package have one number, the package's cores
  * are numbered by their lowest CPU instead. */
 static void unique_cores(struct topology *t) {
@@ -175,8 +171,8 @@ static void unique_cores(struct topology *t) {
                 bool clash = false;
                 for (size_t k = i + 1; k < t->n_cpus && !clash; k++) {
                         const struct topology_cpu *b = &t->cpus[k];
-                        clash = a->online && b->online && a->package == b->package && a->core == b->core &&
-                                !same_core(a, b);
+                        bool same = a->n_siblings && b->n_siblings && a->siblings[0] == b->siblings[0];
+                        clash = a->online && b->online && a->package == b->package && a->core == b->core && !same;
                 }
                 if (!clash)
                         continue;
@@ -476,12 +472,6 @@ static int compare_caches(const void *a, const void *b) {
         return by_type ? by_type : (x->cpus[0] > y->cpus[0]) - (x->cpus[0] < y->cpus[0]);
 }
 
-static int refuse_cache(int cpu) {
-        log_error("Cannot read the topology: CPU %d has a cache beyond index %d, the last that is read.", cpu,
-                  CACHE_INDEX_MAX - 1);
-        return -EBADMSG;
-}
-
 static int read_caches(struct hostfs *h, struct topology *t) {
         for (size_t i = 0; i < t->n_cpus; i++) {
                 for (int index = 0; t->cpus[i].online && index <= CACHE_INDEX_MAX; index++) {
@@ -493,7 +483,10 @@ static int read_caches(struct hostfs *h, struct topology *t) {
                                 return fail(h, r);
                         if (index == CACHE_INDEX_MAX) {
                                 free(c.cpus);
-                                return refuse_cache(t->cpus[i].id);
+                                log_error("Cannot read the topology: CPU %d has a cache beyond index %d, the last that "
+                                          "is read.",
+                                          t->cpus[i].id, CACHE_INDEX_MAX - 1);
+                                return -EBADMSG;
                         }
                         r = add_cache(t, t->cpus[i].id, &c);
                         if (r < 0)

@@ -191,11 +191,6 @@ static int check_leader(const struct verdict *v) {
         return 0;
 }
 
-/* Before 5.14 the kernel reports "local" as preferred without a node. */
-static bool same_policy(enum memory_policy given, enum memory_policy reported, bool has_nodes) {
-        return given == reported || (given == MEMORY_LOCAL && reported == MEMORY_PREFERRED && !has_nodes);
-}
-
 static int check_policy(const struct verdict *v) {
         const struct proof_report *p = v->proof;
         enum memory_policy policy = (enum memory_policy) p->policy;
@@ -205,7 +200,9 @@ static int check_policy(const struct verdict *v) {
                 return v->given->memory == MEMORY_DEFAULT ? 0 : verdict_bad(v, "policy");
         for (size_t i = 0; i < p->policy_nodes.n; i++)
                 node_set_add(&nodes, p->of.numbers[p->policy_nodes.at + i]);
-        if (!same_policy(v->given->memory, policy, p->policy_nodes.n > 0))
+        /* before 5.14 the kernel reports "local" as preferred without a node */
+        bool is_local = v->given->memory == MEMORY_LOCAL && policy == MEMORY_PREFERRED && p->policy_nodes.n == 0;
+        if (policy != v->given->memory && !is_local)
                 return detail_fail(v->detail, -EPERM, "memory policy was %s instead of %s", memory_policy_name(policy),
                                    memory_policy_name(v->given->memory));
         for (unsigned id = 0; id < SPEC_NODES_MAX; id++)

@@ -481,10 +481,6 @@ static int remember(struct service *s, const struct advice_question *q, const ch
         return 0;
 }
 
-static bool is_same_host(const char *x, const char *y) {
-        return x && y ? strcmp(x, y) == 0 : x == y;
-}
-
 int service_advice(struct service *s, const struct advice_question *q, const char *host, struct advice_record **ret,
                    struct refusal *r) {
         _cleanup_free_ struct experiment_change *list = NULL;
@@ -499,7 +495,8 @@ int service_advice(struct service *s, const struct advice_question *q, const cha
         make_key(q, host, environment, list, n, &key.id, &key.change);
         struct cache_item *item = cache_get(&s->cache, CACHE_ADVICE, key.id, key.change);
         struct advice_record *found = item ? item->payload : NULL;
-        if (found && is_same_question(&found->question, q) && is_same_host(found->host, host) &&
+        if (found && is_same_question(&found->question, q) &&
+            (found->host && host ? strcmp(found->host, host) == 0 : found->host == host) &&
             strcmp(found->environment, environment) == 0) {
                 *ret = found;
                 return 0;

@@ -109,13 +109,6 @@ static int take_answer(struct outcome *o) {
         return r < 0 ? r : take_ratios(o);
 }
 
-/* A comparison that fails is stored as a result, too: it would be tried for ever otherwise. */
-static int take_refusal(struct outcome *o, const struct refusal *r) {
-        o->error = strdup(r->detail);
-        o->differences_json = strdup("[]");
-        return o->error && o->differences_json ? 0 : -ENOMEM;
-}
-
 static int store_portion(struct service *s, struct outcome *o) {
         int r;
         if (!o->begun) {
@@ -183,7 +176,14 @@ static int check_one(struct service *s, struct refusal *r) {
                 return error;
         if (error < 0 && r->status == 404) /* deleted meanwhile */
                 return 0;
-        error = error < 0 ? take_refusal(o, r) : take_answer(o);
+        if (error < 0) {
+                /* stored as a result, too: it would be tried for ever otherwise */
+                o->error = strdup(r->detail);
+                o->differences_json = strdup("[]");
+                error = o->error && o->differences_json ? 0 : -ENOMEM;
+        } else {
+                error = take_answer(o);
+        }
         if (error < 0)
                 return service_fail(s, r, error, "a check", 0);
         while (error == 0 && !o->ended)

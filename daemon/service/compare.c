@@ -339,20 +339,17 @@ static int host_of(const struct compared *c, char **ret) {
         return r < 0 ? -ENOMEM : 0;
 }
 
-static int differ_in_host(const struct compared *b, const struct compared *c, struct difference_list *list) {
-        _cleanup_free_ char *baseline = NULL, *candidate = NULL;
-        int r = host_of(b, &baseline);
-        if (r == 0)
-                r = host_of(c, &candidate);
-        return r < 0 ? r : difference_texts("host", baseline, candidate, true, list);
-}
-
 static int differ_between(struct work *w, struct refusal *r) {
         const struct compared *b = &w->studies[SIDE_BASELINE], *c = &w->studies[SIDE_CANDIDATE];
         struct comparison_answer *a = w->answer;
         int error = difference_environments(b->environment_json, c->environment_json, &a->environment);
+        _cleanup_free_ char *baseline = NULL, *candidate = NULL;
         if (error == 0)
-                error = differ_in_host(b, c, &a->environment);
+                error = host_of(b, &baseline);
+        if (error == 0)
+                error = host_of(c, &candidate);
+        if (error == 0)
+                error = difference_texts("host", baseline, candidate, true, &a->environment);
         if (error == 0)
                 error = difference_texts("ipclab_version", b->e.version, c->e.version, true, &a->environment);
         if (error == 0)
@@ -407,12 +404,6 @@ static double value_of(const struct compared_point *p, size_t run, size_t f) {
         return p->values[run * p->n_figures + f];
 }
 
-static void take_all(const struct compared_point *p, size_t f, double *ret, size_t *ret_n) {
-        for (size_t i = 0; i < p->runs && *ret_n < COMPARISON_RUNS_MAX; i++)
-                if (!isnan(value_of(p, i, f)))
-                        ret[(*ret_n)++] = value_of(p, i, f);
-}
-
 /* The run of a block; runs are in the order of their blocks, but for those that failed. */
 static bool find_in_block(const struct compared_point *p, uint32_t block, size_t f, double *ret) {
         for (size_t i = 0; i < p->runs; i++)
@@ -462,7 +453,9 @@ static int take_values(const struct work *w, const struct compared_point *b, con
         if (!ret->paired)
                 memset(v->n, 0, sizeof(v->n));
         for (size_t side = 0; !ret->paired && side < SIDE_COUNT; side++)
-                take_all(points[side], f, v->of[side], &v->n[side]);
+                for (size_t i = 0; i < points[side]->runs && v->n[side] < COMPARISON_RUNS_MAX; i++)
+                        if (!isnan(value_of(points[side], i, f)))
+                                v->of[side][v->n[side]++] = value_of(points[side], i, f);
         ret->missing = why_missing(v);
         for (size_t side = 0; side < SIDE_COUNT; side++) {
                 ret->n[side] = v->n[side];
@@ -793,13 +786,6 @@ static int begin_turn(struct service *s, struct refusal *r) {
                         : service_unavailable(r, -ETIMEDOUT, "another comparison is under way: try again");
 }
 
-static void end_turn(struct service *s) {
-        pthread_mutex_lock(&s->lock);
-        s->comparing = false;
-        pthread_cond_signal(&s->comparison_over);
-        pthread_mutex_unlock(&s->lock);
-}
-
 /* Thousands of runs take megabytes and seconds, so comparisons take turns; one that waited may find the answer. */
 static int compare_in_turn(struct service *s, const struct comparison_query *q, struct comparison_key *key,
                            struct comparison_answer **ret, struct refusal *r) {
@@ -809,7 +795,10 @@ static int compare_in_turn(struct service *s, const struct comparison_query *q, 
         struct comparison_answer *a = find_answer(s, key);
         if (!a)
                 error = compare_anew(s, q, key, &a, r);
-        end_turn(s);
+        pthread_mutex_lock(&s->lock);
+        s->comparing = false;
+        pthread_cond_signal(&s->comparison_over);
+        pthread_mutex_unlock(&s->lock);
         if (error == 0)
                 *ret = a;
         return error;

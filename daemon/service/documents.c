@@ -103,14 +103,6 @@ static int check_writer(struct service *s, void *payload, struct refusal *r) {
         return error < 0 ? service_fail(s, r, error, "the database's writing connection", 0) : 0;
 }
 
-static void check_main_thread(struct service *s, struct service_health *h) {
-        static const struct call_type type = {OPERATION_OTHER, check_writer, free};
-        struct refusal why = {0};
-        void *payload = NULL;
-        if (service_call(s, &type, &payload, &why) < 0)
-                set_problem(h, why.detail);
-}
-
 static void check_reader(struct service *s, struct service_health *h) {
         struct store_totals totals = {0};
         struct refusal why = {0};
@@ -195,7 +187,11 @@ int service_health(struct service *s, struct service_health *ret, struct refusal
         struct service_health h = {.ok = true, .version = IPCLAB_VERSION, .exported_change = -1};
         h.uptime_seconds = (int64_t) ((util_now_ns() - s->started_ns) / NSEC_PER_SEC);
         check_integrity(s, &h); /* first: it is the cause of what fails below */
-        check_main_thread(s, &h);
+        static const struct call_type writer = {OPERATION_OTHER, check_writer, free};
+        struct refusal why = {0};
+        void *payload = NULL;
+        if (service_call(s, &writer, &payload, &why) < 0)
+                set_problem(&h, why.detail);
         check_reader(s, &h);
         check_disk(s, &h);
         if (s->hooks.agents && s->hooks.agents->trouble[0])

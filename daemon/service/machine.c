@@ -31,15 +31,11 @@ struct collection {
         size_t n, n_sets;
 };
 
-static void collection_free(struct collection *c) {
-        for (size_t i = 0; c && i < c->n; i++)
-                for (size_t side = 0; side < SIDE_COUNT; side++)
-                        free(c->items[i].values[side]);
-        free(c);
-}
-
 static void collection_freep(struct collection **c) {
-        collection_free(*c);
+        for (size_t i = 0; *c && i < (*c)->n; i++)
+                for (size_t side = 0; side < SIDE_COUNT; side++)
+                        free((*c)->items[i].values[side]);
+        free(*c);
 }
 
 static struct series *find_series(struct collection *c, const char *cpus, unsigned end, int kind) {

@@ -235,18 +235,6 @@ static int unite_flags(const struct point_record *p, struct result_record *row) 
         return flag_set_print(&flags, row);
 }
 
-/* The reason for a figure that no run has: the last run's, else the figure's common one. */
-static const char *reason_of(const struct columns *c, enum figure f) {
-        if (c->reasons[f])
-                return c->reasons[f];
-        return figure_terms[f].absent ? figure_terms[f].absent : NOT_REPORTED;
-}
-
-/* Whether a row's object has one reason for all of its figures. */
-static bool has_common_reason(enum figure f) {
-        return figure_groups[figure_terms[f].group].in_row != NULL;
-}
-
 static const char *one_way_reason(const struct columns *c, const struct result_record *row) {
         if (c->words[ONE_WAY_REASON])
                 return c->words[ONE_WAY_REASON];
@@ -260,10 +248,12 @@ static int print_reasons(const struct columns *c, const struct result_record *ro
         json_writer_init(&w);
         json_object_begin(&w);
         for (size_t i = 0; c->n_runs > 0 && i < FIGURE_COUNT; i++)
-                if (c->n[i] == 0 && !has_common_reason((enum figure) i)) {
+                if (c->n[i] == 0 &&
+                    !figure_groups[figure_terms[i].group].in_row) { /* the object has one reason for all */
                         char name[64];
                         figure_name((enum figure) i, name, sizeof(name));
-                        json_member_string(&w, name, reason_of(c, (enum figure) i));
+                        const char *common = figure_terms[i].absent ? figure_terms[i].absent : NOT_REPORTED;
+                        json_member_string(&w, name, c->reasons[i] ? c->reasons[i] : common); /* the last run's */
                 }
         if (c->n_runs > 0 && (!row->latency_kind || row->figures[FIGURE_LATENCY_P50].n == 0))
                 json_member_string(&w, "latency_ns",

@@ -233,11 +233,6 @@ static bool call_again(struct service *s, struct call *c) {
         return false;
 }
 
-static int wake_calls(int fd) {
-        uint64_t one = 1;
-        return write(fd, &one, sizeof(one)) < 0 && errno != EAGAIN ? -errno : 0;
-}
-
 static int on_calls(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         (void) source, (void) events;
         struct service *s = userdata;
@@ -256,7 +251,8 @@ static int on_calls(sd_event_source *source, int fd, uint32_t events, void *user
                         break;
                 finish_call(s, c);
         } while (util_now_ns() - begin < CALLS_NS);
-        return wake_calls(fd);
+        uint64_t one = 1;
+        return write(fd, &one, sizeof(one)) < 0 && errno != EAGAIN ? -errno : 0;
 }
 
 /* The machine */
@@ -486,16 +482,6 @@ static int init_locks(struct service *s) {
         return 0;
 }
 
-/* Finds out whether baselines are pinned, and starts the checks that are due. A store that cannot be read does not
- * prevent the start: the checker reports it. */
-static void find_baselines(struct service *s) {
-        struct baseline_record *list = NULL;
-        size_t n = 0;
-        s->has_baselines = store_baselines(s->store, 0, &list, &n) < 0 || n > 0;
-        store_baselines_free(list, n);
-        service_check_baselines(s);
-}
-
 int service_new(struct service **ret, sd_event *event, struct store *store, const struct service_hooks *hooks) {
         struct service *s = calloc(1, sizeof(*s));
         if (!s)
@@ -520,7 +506,12 @@ int service_new(struct service **ret, sd_event *event, struct store *store, cons
                 service_free(s);
                 return r;
         }
-        find_baselines(s);
+        /* A store that cannot be read does not prevent the start: the checker reports it. */
+        struct baseline_record *baselines = NULL;
+        size_t n_baselines = 0;
+        s->has_baselines = store_baselines(s->store, 0, &baselines, &n_baselines) < 0 || n_baselines > 0;
+        store_baselines_free(baselines, n_baselines);
+        service_check_baselines(s);
         *ret = s;
         return 0;
 }

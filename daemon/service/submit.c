@@ -209,14 +209,6 @@ static int write_skipped(struct json_writer *w, const struct point *point, const
         return 0;
 }
 
-/* Moves the point to the front of the list, behind the others that are admitted. */
-static void admit_point(struct point_list *list, size_t i, size_t *admitted) {
-        struct point point = list->points[i];
-        list->points[i] = list->points[*admitted];
-        point.placement.otherwise = false; /* it is the placement to use now */
-        list->points[(*admitted)++] = point;
-}
-
 /* Admits the points that are tried first, or those with a fallback placement (`otherwise`). */
 static int admit_some(struct service *s, struct submission *sub, const struct admission_host *host, bool otherwise,
                       size_t *admitted, struct refusal *reason, struct json_writer *w, struct refusal *r) {
@@ -226,13 +218,18 @@ static int admit_some(struct service *s, struct submission *sub, const struct ad
                 if (list->points[i].placement.otherwise != otherwise)
                         continue;
                 int error = admission_check(host, sub->spec, &list->points[i], why);
-                if (error == 0)
-                        admit_point(list, i, admitted);
-                else if (error != -EINVAL)
+                if (error == 0) { /* to the front of the list, behind the others that are admitted */
+                        struct point point = list->points[i];
+                        list->points[i] = list->points[*admitted];
+                        point.placement.otherwise = false; /* it is the placement to use now */
+                        list->points[(*admitted)++] = point;
+                        continue;
+                }
+                if (error != -EINVAL)
                         return service_fail(s, r, error, "looking at this host's limits", 0);
-                else if (!sub->spec->skip_impossible)
+                if (!sub->spec->skip_impossible)
                         return error;
-                else if (write_skipped(w, &list->points[i], reason->detail) < 0)
+                if (write_skipped(w, &list->points[i], reason->detail) < 0)
                         return service_fail(s, r, -ENOMEM, "the list of skipped points", 0);
         }
         return 0;
@@ -390,13 +387,6 @@ static int check_run_timeout(const struct service *s, const struct spec *spec, s
                             planned_text, most_text);
 }
 
-static int read_spec(struct service *s, struct submission *sub, struct refusal *r) {
-        int error = spec_parse(sub->body, sub->length, &sub->spec, r);
-        if (error == -ENOMEM)
-                return service_fail(s, r, error, "reading the spec", 0);
-        return error < 0 ? error : check_run_timeout(s, sub->spec, r);
-}
-
 static int span_points(struct service *s, struct submission *sub, struct refusal *r) {
         int error = placement_expand_pairs(s->hooks.topology, sub->spec, r);
         if (error == 0)
@@ -412,18 +402,15 @@ static int span_points(struct service *s, struct submission *sub, struct refusal
         return error < 0 ? error : choose_points(s, sub, r);
 }
 
-/* Problems of the host, not of the experiment. */
-static int check_agents(const struct service *s, struct refusal *r) {
-        const struct agent_identity *agents = s->hooks.agents;
-        if (!agents || !agents->trouble[0])
-                return 0;
-        return refuse(r, 503, "not-available", "", "no run can be started: %s", agents->trouble);
-}
-
 int submission_prepare(struct service *s, struct submission *sub, struct refusal *r) {
-        int error = read_spec(s, sub, r);
+        int error = spec_parse(sub->body, sub->length, &sub->spec, r);
+        if (error == -ENOMEM)
+                return service_fail(s, r, error, "reading the spec", 0);
         if (error == 0)
-                error = check_agents(s, r);
+                error = check_run_timeout(s, sub->spec, r);
+        const struct agent_identity *agents = s->hooks.agents;
+        if (error == 0 && agents && agents->trouble[0]) /* a problem of the host, not of the experiment */
+                error = refuse(r, 503, "not-available", "", "no run can be started: %s", agents->trouble);
         if (error == 0)
                 error = service_look_at_machine(s, r);
         if (error < 0)

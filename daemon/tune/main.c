@@ -36,11 +36,6 @@ static bool is_allowed(char *argv0, struct config_error *e) {
         return allowed;
 }
 
-static int restore(int undo_fd, const char *name) {
-        int r = undo_restore("", undo_fd, name);
-        return reply(r == 0 ? "ok" : r == -ENOENT ? SETTING_NO_UNDO_RECORD : strerrordesc_np(-r));
-}
-
 static int change(int undo_fd, const char *name, const char *value, char *argv0) {
         struct config_error error = {""};
         if (!is_allowed(argv0, &error))
@@ -69,8 +64,10 @@ int main(int argc, char **argv) {
         if (n <= 0 || line[n - 1] != '\n')
                 return reply("not a line");
         line[n - 1] = '\0';
-        if (strncmp(line, restore_prefix, strlen(restore_prefix)) == 0)
-                return restore(undo_fd, line + strlen(restore_prefix));
+        if (strncmp(line, restore_prefix, strlen(restore_prefix)) == 0) {
+                int r = undo_restore("", undo_fd, line + strlen(restore_prefix));
+                return reply(r == 0 ? "ok" : r == -ENOENT ? SETTING_NO_UNDO_RECORD : strerrordesc_np(-r));
+        }
         char *equals = strchr(line, '=');
         if (!equals)
                 return reply("not a line of NAME=VALUE");
