@@ -3,8 +3,8 @@
 #define IPCLAB_AGENT_PIPES_H
 
 /*
- * The common parts of pipes and FIFOs: their size, the need for descriptors, the report (pipes.c); and, once they are
- * open, the ways to send a message through them (pipe-modes.c).
+ * The common parts of pipes and FIFOs: their size, the report, and, once they are open, the ways to send a message
+ * through them.
  */
 
 #include <stdint.h>
@@ -16,7 +16,8 @@ struct worker;
 
 /* Sets a pipe's size to the set-up's pipe_size, if it has one. 0; negative errno with a->failure. */
 int pipes_set_size(struct agent *a, int fd);
-/* Adds the effective sizes: pipe_size, and pipe_size_max where the pipes differ. */
+/* Adds the sending end's send_method, and fields, or pool_buffers and pool_bytes; and the effective sizes: pipe_size,
+ * and pipe_size_max where the pipes differ. */
 void pipes_effective(const struct agent *a, struct effective *e);
 
 /* The rest are parts of struct transport_ops. Loops: by the set-up's copy mode. */
@@ -24,7 +25,5 @@ const struct transport_loops *pipes_loops(const struct agent *a);
 int pipes_attach(struct worker *w);
 void pipes_detach(struct worker *w);
 int pipes_pages(const struct agent *a, struct page_list *list);
-/* Adds the sending end's send_method, and fields, or pool_buffers and pool_bytes. Part of pipes_effective(). */
-void pipes_modes_effective(const struct agent *a, struct effective *e);
 
 #endif

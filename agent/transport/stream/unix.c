@@ -2,8 +2,13 @@
 
 /*
  * Unix domain sockets: a connected pair per thread, which serves both directions. The first end makes the pairs and
- * passes the second its halves. The send buffer limits datagrams and sequenced packets. unix-modes.c sends and receives
- * messages.
+ * passes the second its halves. The send buffer limits datagrams and sequenced packets. Streams use the functions of
+ * pipes (descriptor.h), datagrams and sequenced packets those of packets (packet.h).
+ *
+ *      two-copy   write, sendto   into the kernel, and out of it
+ *      one-copy   sendmsg         the same, without packing the message's fields together first
+ *
+ * With io_uring (uring/transport.c) these are its operations send and sendmsg.
  *
  * Source: man 7 unix, man 7 socket. The kernel doubles the value of SO_SNDBUF and cuts it at net.core.wmem_max without
  * an error: a cut value is refused here.
@@ -11,8 +16,10 @@
 
 #include "agent/base/agent.h"
 #include "agent/base/wait.h"
+#include "agent/loop/fields.h"
 #include "agent/transport/rendezvous.h"
-#include "agent/transport/stream/unix-sockets.h"
+#include "agent/transport/stream/descriptor.h"
+#include "agent/transport/stream/packet.h"
 #include "agent/transport/transport.h"
 #include "schema/protocol/effective.h"
 
@@ -34,7 +41,8 @@ static int socket_type(const struct agent *a) {
         }
 }
 
-bool unix_chunked(const struct agent *a) {
+/* Whether this run sends a message in several packets. */
+static bool is_chunked(const struct agent *a) {
         return a->setup.point.transport != TRANSPORT_UNIX_STREAM && a->setup.chunk_bytes &&
                a->setup.chunk_bytes < a->setup.point.message_size;
 }
@@ -60,7 +68,7 @@ static int set_buffers(struct agent *a, int fd) {
                 r = set_send_buffer(a, fd, "sndbuf", o->sndbuf);
         if (r < 0 || o->sndbuf || socket_type(a) == SOCK_STREAM)
                 return r;
-        uint64_t packet = unix_chunked(a) ? a->setup.chunk_bytes : a->setup.point.message_size;
+        uint64_t packet = is_chunked(a) ? a->setup.chunk_bytes : a->setup.point.message_size;
         if (getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &have, &length) < 0)
                 return failure_set(&a->failure, errno, "SO_SNDBUF: %s", strerrordesc_np(errno));
         if (packet + PACKET_RESERVE <= (uint64_t) have)
@@ -73,17 +81,80 @@ static int unix_open(struct agent *a) {
         return rendezvous_sockets(a, socket_type(a), util_now_ns() + AGENT_RENDEZVOUS_NS, set_buffers);
 }
 
+LOOP_INLINE ssize_t gather(const struct worker *w, struct iovec *iov, unsigned n) {
+        struct msghdr m = {.msg_iov = iov, .msg_iovlen = n};
+        return syscall(SYS_sendmsg, w->send_fd, &m, MSG_NOSIGNAL);
+}
+
+STREAM_LOOPS(stream, descriptor_write, "write", gather, "sendmsg", descriptor_read, "read");
+PACKET_LOOPS(packet, false, packet_write, gather, packet_read);
+PACKET_LOOPS(chunks, true, packet_write, gather, packet_read);
+
+static const struct transport_loops *unix_loops(const struct agent *a) {
+        bool gathers = a->setup.point.copy_mode == COPY_ONE;
+        if (a->setup.point.transport == TRANSPORT_UNIX_STREAM)
+                return gathers ? &stream_gathered_loops : &stream_loops;
+        if (is_chunked(a))
+                return gathers ? &chunks_gathered_loops : &chunks_loops;
+        return gathers ? &packet_gathered_loops : &packet_loops;
+}
+
+static bool sends(const struct agent *a) {
+        return a->end == END_FIRST || a->setup.point.workload == WORKLOAD_PINGPONG;
+}
+
+static int unix_attach(struct worker *w) {
+        const struct point *p = &w->agent->setup.point;
+        struct fields *fields = NULL;
+        if (p->copy_mode != COPY_ONE || !sends(w->agent))
+                return 0;
+        int r = fields_new(w, w->size, p->fields, &fields);
+        if (r < 0)
+                return failure_set(&w->failure, -r, "no fields for sendmsg of thread %" PRIu32 ": %s", w->index,
+                                   strerrordesc_np(-r));
+        w->channel = fields;
+        return 0;
+}
+
+static void unix_detach(struct worker *w) {
+        w->channel = fields_free(w->channel);
+}
+
+static int unix_pages(const struct agent *a, struct page_list *list) {
+        int r = 0;
+        for (uint32_t i = 0; r == 0 && i < a->n_workers; i++) {
+                const struct fields *f = a->workers[i].channel;
+                if (f)
+                        r = page_list_add(list, PAGES_BUFFER, i, f->memory, f->length);
+        }
+        return r;
+}
+
+/* The sending of an end that sends. */
+static void put_sending(const struct agent *a, struct effective *e) {
+        const struct fields *f = a->workers[0].channel;
+        if (!sends(a))
+                return;
+        effective_add_text(e, SETTING_SEND_METHOD,
+                           f                                                   ? "sendmsg"
+                           : a->setup.point.engine == ENGINE_IO_URING          ? "send"
+                           : a->setup.point.transport == TRANSPORT_UNIX_STREAM ? "write"
+                                                                               : "sendto");
+        if (f)
+                effective_add_number(e, SETTING_FIELDS, f->n);
+}
+
 static void unix_effective(const struct agent *a, struct effective *e) {
         int size = 0; /* as the kernel counts: twice the value of SO_SNDBUF */
         socklen_t length = sizeof(size);
-        unix_modes_effective(a, e);
+        put_sending(a, e);
         if (getsockopt(a->workers[0].send_fd, SOL_SOCKET, SO_SNDBUF, &size, &length) == 0) {
                 effective_add_number(e, SETTING_SNDBUF_BYTES, (uint64_t) size);
                 effective_add_number(e, SETTING_BUFFER_BYTES, (uint64_t) size / 2);
         } else {
                 effective_add_unknown(e, SETTING_SNDBUF_BYTES, strerrordesc_np(errno));
         }
-        if (unix_chunked(a))
+        if (is_chunked(a))
                 transport_put_chunks(a, e);
 }
 
