@@ -63,8 +63,19 @@ static void put_event(struct events *e, const char *name, int64_t change, struct
         e->after = change;
 }
 
-static int visit_change(void *userdata, const struct experiment_record *experiment, const struct run_record *run,
-                        const struct sample_record *sample, const struct deletion_record *deletion) {
+static void render_pin(struct json_writer *w, const struct pin_record *pin) {
+        json_object_begin(w);
+        json_member_string(w, "name", pin->name);
+        json_put_key(w, "experiment_id");
+        if (pin->experiment_id > 0)
+                json_put_i64(w, pin->experiment_id);
+        else
+                json_put_null(w);
+        json_object_end(w);
+}
+
+static int visit_change(void *userdata, const struct change_record *c) {
+        const struct sample_record *sample = c->sample;
         struct events *e = userdata;
         if (sample && sample->latency && !kinds_get(&e->kinds, sample->run_id)) {
                 e->unknown_run = sample->run_id;
@@ -72,21 +83,24 @@ static int visit_change(void *userdata, const struct experiment_record *experime
         }
         _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_writer_init(&w);
-        if (experiment) {
-                render_experiment(&w, experiment);
-                put_event(e, "experiment", experiment->change, &w);
-        } else if (run) {
-                render_run_briefly(&w, run);
-                put_event(e, "run", run->change, &w);
-        } else if (deletion) {
+        const char *name = "sample";
+        if (c->experiment) {
+                name = "experiment";
+                render_experiment(&w, c->experiment);
+        } else if (c->run) {
+                name = "run";
+                render_run_briefly(&w, c->run);
+        } else if (c->deletion) {
+                name = "deletion";
                 json_object_begin(&w);
-                json_member_i64(&w, "experiment_id", deletion->experiment_id);
+                json_member_i64(&w, "experiment_id", c->deletion->experiment_id);
                 json_object_end(&w);
-                put_event(e, "deletion", deletion->change, &w);
-        } else {
+        } else if (c->pin) {
+                name = "baseline";
+                render_pin(&w, c->pin);
+        } else
                 render_sample(&w, sample, kinds_get(&e->kinds, sample->run_id), false);
-                put_event(e, "sample", sample->change, &w);
-        }
+        put_event(e, name, c->change, &w);
         e->visited++;
         return e->out->error < 0 ? e->out->error : e->out->length >= FEED_PORTION;
 }

@@ -258,8 +258,8 @@ const struct route routes[] = {
         {METHOD_GET, "/environment", handle_environment, "getEnvironment", "The host's fingerprint, taken now",
          .status = 200, .media = environment_media, .problems = "503"},
         {METHOD_GET, "/events", handle_events, "streamEvents",
-         "Server-sent events \"experiment\", \"run\" and \"deletion\" of all experiments, from now (or after "
-         "Last-Event-ID)",
+         "Server-sent events \"experiment\", \"run\" and \"deletion\" of all experiments, and \"baseline\" when one is "
+         "pinned or removed, from now (or after Last-Event-ID)",
          .status = 200, .media = events_media, .problems = "400 503"},
         {METHOD_PUT, "/exported", handle_exported, "acknowledgeExport",
          "An exporter has stored everything up to a change elsewhere; answered with the newest change that was ever "

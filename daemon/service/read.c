@@ -176,17 +176,9 @@ int service_samples(struct service *s, int64_t experiment_id, int64_t run_id, in
         return 0;
 }
 
-static int64_t change_number(const struct change_record *c) {
-        return c->experiment ? c->experiment->change
-               : c->run      ? c->run->change
-               : c->sample   ? c->sample->change
-                             : c->deletion->change;
-}
-
 int service_changes(struct service *s, int64_t experiment_id, int64_t after_change, uint32_t limit,
-                    int (*visit)(void *userdata, const struct experiment_record *e, const struct run_record *run,
-                                 const struct sample_record *sample, const struct deletion_record *deletion),
-                    void *userdata, struct refusal *r) {
+                    int (*visit)(void *userdata, const struct change_record *change), void *userdata,
+                    struct refusal *r) {
         for (uint32_t left = limit; left > 0;) {
                 struct change_record *page = NULL;
                 size_t n = 0;
@@ -200,8 +192,8 @@ int service_changes(struct service *s, int64_t experiment_id, int64_t after_chan
                 if (error < 0)
                         return service_fail(s, r, error, "experiment", experiment_id);
                 for (size_t i = 0; error == 0 && i < n; i++) {
-                        after_change = change_number(&page[i]);
-                        error = visit(userdata, page[i].experiment, page[i].run, page[i].sample, page[i].deletion);
+                        after_change = page[i].change;
+                        error = visit(userdata, &page[i]);
                 }
                 store_changes_free(page, n);
                 if (error != 0 || n == 0)

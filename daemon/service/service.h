@@ -152,13 +152,12 @@ int service_find_bundle(struct service *s, const char *sha256, int64_t *ret_id, 
 int service_bundle_part(struct service *s, int64_t id, uint32_t part, uint8_t **ret, size_t *ret_length, bool *ret_last,
                         struct refusal *r);
 
-/* Everything that changed after a sequence number, oldest first, at most `limit` records: the event stream. Exactly one
- * of the four is non-NULL per call. experiment_id 0: every experiment, the runs that have been started, and deletions
- * (and no samples). 404 when there is no such experiment (any more). */
+/* Everything that changed after a sequence number, oldest first, at most `limit` records: the event stream.
+ * experiment_id 0: every experiment, the runs that have been started, deletions and pins (and no samples). 404 when
+ * there is no such experiment (any more). */
 int service_changes(struct service *s, int64_t experiment_id, int64_t after_change, uint32_t limit,
-                    int (*visit)(void *userdata, const struct experiment_record *e, const struct run_record *run,
-                                 const struct sample_record *sample, const struct deletion_record *deletion),
-                    void *userdata, struct refusal *r);
+                    int (*visit)(void *userdata, const struct change_record *change), void *userdata,
+                    struct refusal *r);
 /* The newest sequence number. */
 int service_last_change(struct service *s, int64_t *ret, struct refusal *r);
 

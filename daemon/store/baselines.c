@@ -7,11 +7,14 @@
 
 #include <errno.h>
 
-/* A pin is a change, although no row has its number: by it, a copy of the database without the pin is known as older.
- */
-static int count_change(struct db *db) {
+/* experiment_id 0: the name is free again. By the number, too, a copy of the database without the pin is known as
+ * older. */
+static int add_change(struct db *db, const char *name, int64_t experiment_id) {
         int64_t change;
-        return store_reserve_changes(db, 1, &change);
+        int r = store_reserve_changes(db, 1, &change);
+        return r < 0 ? r
+                     : db_run(db, "INSERT OR REPLACE INTO pin_changes (change, name, experiment_id) VALUES (?, ?, ?)",
+                              DB_INT(change), DB_TEXT(name), experiment_id > 0 ? DB_INT(experiment_id) : DB_NULL());
 }
 
 int store_pin_baseline(struct store *s, const char *name, int64_t experiment_id) {
@@ -31,7 +34,7 @@ int store_pin_baseline(struct store *s, const char *name, int64_t experiment_id)
                            "WHERE experiment_id <> ?2",
                            DB_TEXT(name), DB_INT(experiment_id), DB_INT(util_now_ms()));
         if (r == 0 && db_changed_rows(s->db) > 0)
-                r = count_change(s->db);
+                r = add_change(s->db, name, experiment_id);
         return r < 0 ? r : db_commit(&t);
 }
 
@@ -43,7 +46,7 @@ int store_remove_baseline(struct store *s, const char *name) {
         if (r == 0 && db_changed_rows(s->db) == 0)
                 return -ENOENT;
         if (r == 0)
-                r = count_change(s->db);
+                r = add_change(s->db, name, 0);
         return r < 0 ? r : db_commit(&t);
 }
 

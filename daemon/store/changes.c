@@ -13,7 +13,7 @@
 
 /* Changes: first their numbers from the three indexes, merged, then the records. */
 
-enum kind { KIND_EXPERIMENT, KIND_RUN, KIND_SAMPLE, KIND_DELETION };
+enum kind { KIND_EXPERIMENT, KIND_RUN, KIND_SAMPLE, KIND_DELETION, KIND_PIN };
 
 struct change_key {
         enum kind kind;
@@ -33,6 +33,9 @@ struct change_key {
                       " AND " SHOWN("experiment_id") "               ORDER BY change LIMIT ?2) "                       \
                                                      "UNION ALL "                                                      \
                                                      "SELECT * FROM (SELECT change, 3, experiment_id FROM deletions "  \
+                                                     "WHERE change > ?1 ORDER BY change LIMIT ?2) "                    \
+                                                     "UNION ALL "                                                      \
+                                                     "SELECT * FROM (SELECT change, 4, change FROM pin_changes "       \
                                                      "WHERE change > ?1 ORDER BY change LIMIT ?2)) "                   \
                                                      "ORDER BY change LIMIT ?2"
 
@@ -87,6 +90,10 @@ static int select_record(struct db *db, struct db_query *q, const struct change_
                                  DB_INT(key->id));
         case KIND_SAMPLE:
                 return db_select(db, q, "SELECT " SAMPLE_COLUMNS " FROM samples WHERE change = ?", DB_INT(key->id));
+        case KIND_PIN:
+                return db_select(db, q,
+                                 "SELECT change, COALESCE(experiment_id, 0), name FROM pin_changes WHERE change = ?",
+                                 DB_INT(key->id));
         case KIND_DELETION:
                 break; /* the key is all there is of it */
         }
@@ -98,9 +105,16 @@ static void *record_new(size_t size, void **slot) {
         return *slot;
 }
 
+static int row_pin(struct db_query *q, struct pin_record *ret) {
+        *ret = (struct pin_record){
+                .change = db_column_i64(q, 0), .experiment_id = db_column_i64(q, 1), .name = db_column_text(q, 2)};
+        return q->error;
+}
+
 static int read_record(struct db *db, const struct change_key *key, const struct backlog *b,
                        struct change_record *ret) {
         _cleanup_query_ struct db_query q = {0};
+        ret->change = key->change;
         if (key->kind == KIND_DELETION) {
                 if (!record_new(sizeof(*ret->deletion), (void **) &ret->deletion))
                         return -ENOMEM;
@@ -119,6 +133,8 @@ static int read_record(struct db *db, const struct change_key *key, const struct
                                : -ENOMEM;
         if (key->kind == KIND_RUN)
                 return record_new(sizeof(*ret->run), (void **) &ret->run) ? store_row_run(&q, ret->run) : -ENOMEM;
+        if (key->kind == KIND_PIN)
+                return record_new(sizeof(*ret->pin), (void **) &ret->pin) ? row_pin(&q, ret->pin) : -ENOMEM;
         return record_new(sizeof(*ret->sample), (void **) &ret->sample) ? store_row_sample(&q, ret->sample) : -ENOMEM;
 }
 
@@ -142,6 +158,9 @@ void store_changes_free(struct change_record *changes, size_t n) {
                 free(changes[i].run);
                 free(changes[i].sample);
                 free(changes[i].deletion);
+                if (changes[i].pin)
+                        free(changes[i].pin->name);
+                free(changes[i].pin);
         }
         free(changes);
 }

@@ -111,6 +111,23 @@ struct deletion_record {
         int64_t change, experiment_id;
 };
 
+/* A baseline that was pinned, or whose name was freed. */
+struct pin_record {
+        int64_t change;
+        int64_t experiment_id; /* 0: the name is free */
+        char *name;
+};
+
+/* What changed, with its number in the sequence of changes; exactly one of the others is non-NULL. */
+struct change_record {
+        int64_t change;
+        struct experiment_record *experiment;
+        struct run_record *run;
+        struct sample_record *sample;
+        struct deletion_record *deletion;
+        struct pin_record *pin;
+};
+
 /* A row per point of /results. */
 struct result_record {
         char *point_json;

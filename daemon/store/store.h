@@ -364,13 +364,7 @@ void store_changed_runs_free(struct changed_run *runs, size_t n);
 int store_run_environment(struct store *s, int64_t run_id, char **ret);
 
 /* The changes after a change number, oldest first; exactly one pointer of each is set. experiment_id 0: every
- * experiment, the runs that have been started, and deletions; no samples. */
-struct change_record {
-        struct experiment_record *experiment;
-        struct run_record *run;
-        struct sample_record *sample;
-        struct deletion_record *deletion;
-};
+ * experiment, the runs that have been started, deletions and pins; no samples. */
 int store_changes(struct store *s, int64_t experiment_id, int64_t after_change, uint32_t limit, int64_t now_ms,
                   struct change_record **ret, size_t *ret_n);
 void store_changes_free(struct change_record *changes, size_t n);

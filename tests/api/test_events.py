@@ -47,6 +47,24 @@ def test_an_id_that_is_none_is_refused(unix, done, path, last_id):
     unix.refused("GET", target, 400, "bad-header", headers={"Last-Event-ID": last_id})
 
 
+def test_pins_and_their_removal_are_sent(unix, done):
+    """Each name's last change, as that of an experiment. A pin of what is pinned is none."""
+    other = unix.wait_final(unix.post(SHORT)["id"])["id"]
+    received = []
+    with Events(unix, "/events") as events:
+        for identity in (done["id"], done["id"], other, None):
+            if identity is None:
+                assert unix.request("DELETE", "/baselines/sent").status == 204
+            else:
+                assert unix.request("PUT", "/baselines/sent", {"experiment": identity}).status in (200, 201)
+            if not received or received[-1][2]["experiment_id"] != identity:
+                received.append(next(e for e in events if e[1] == "baseline"))
+                assert received[-1][2] == {"name": "sent", "experiment_id": identity}
+    assert len(received) == 3
+    with Events(unix, "/events", last_id=int(received[0][0]) - 1) as events:
+        assert next(e for e in events if e[1] == "baseline") == received[-1]
+
+
 def test_samples_arrive_while_it_runs(client):
     """The run is cancelled once its first seconds have been received: they did not wait for the end."""
     experiment = client.post(SHORT | {"duration_seconds": 600})

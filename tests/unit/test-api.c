@@ -328,9 +328,8 @@ void history_free(struct history *h) {
 }
 
 int service_changes(struct service *s, int64_t experiment_id, int64_t after, uint32_t limit,
-                    int (*visit)(void *userdata, const struct experiment_record *e, const struct run_record *run,
-                                 const struct sample_record *sample, const struct deletion_record *deletion),
-                    void *userdata, struct refusal *r) {
+                    int (*visit)(void *userdata, const struct change_record *change), void *userdata,
+                    struct refusal *r) {
         (void) r;
         int64_t last;
         int k = 0;
@@ -341,7 +340,7 @@ int service_changes(struct service *s, int64_t experiment_id, int64_t after, uin
                 if (k < 0)
                         return k;
                 e.change = change;
-                k = visit(userdata, &e, NULL, NULL, NULL);
+                k = visit(userdata, &(struct change_record){.change = change, .experiment = &e});
                 experiment_record_deinit(&e);
         }
         return k;

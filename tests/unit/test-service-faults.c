@@ -150,13 +150,8 @@ static int put_row(void *userdata, const struct result_record *row) {
         return 0;
 }
 
-static int put_change(void *userdata, const struct experiment_record *e, const struct run_record *run,
-                      const struct sample_record *sample, const struct deletion_record *deletion) {
-        fprintf(userdata, "%" PRId64 "\n",
-                e        ? e->change
-                : run    ? run->change
-                : sample ? sample->change
-                         : deletion->change);
+static int put_change(void *userdata, const struct change_record *c) {
+        fprintf(userdata, "%" PRId64 " %s\n", c->change, c->pin ? c->pin->name : "");
         return 0;
 }
 

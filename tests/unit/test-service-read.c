@@ -100,13 +100,15 @@ static int count_sample(void *userdata, const struct sample_record *sample) {
         return 0;
 }
 
-static int count_change(void *userdata, const struct experiment_record *e, const struct run_record *run,
-                        const struct sample_record *sample, const struct deletion_record *deletion) {
-        int64_t *last = userdata, change = e        ? e->change
-                                           : run    ? run->change
-                                           : sample ? sample->change
-                                                    : deletion->change;
-        if ((!!e + !!run + !!sample + !!deletion) != 1 || change <= last[0])
+static int count_change(void *userdata, const struct change_record *c) {
+        int64_t *last = userdata, change = c->experiment ? c->experiment->change
+                                           : c->run      ? c->run->change
+                                           : c->sample   ? c->sample->change
+                                           : c->deletion ? c->deletion->change
+                                           : c->pin      ? c->pin->change
+                                                         : -1;
+        if (!!c->experiment + !!c->run + !!c->sample + !!c->deletion + !!c->pin != 1 || c->change != change ||
+            change <= last[0])
                 return -EILSEQ;
         last[0] = change;
         last[1]++;
