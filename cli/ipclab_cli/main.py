@@ -27,7 +27,7 @@ STATUSES = {
 
 
 def argument(*names, kind=None, **options):
-    """`kind` is what a shell completes it with: experiment, preset or file."""
+    """`kind` is what a shell completes it with: experiment, preset, question (a field of /advice) or file."""
     return names, options, kind
 
 
@@ -110,6 +110,7 @@ COMMANDS = {
                 "fields",
                 nargs="*",
                 metavar="FIELD=VALUE",
+                kind="question",
                 help="message_size=4096, workload=pingpong, want=latency_p99 and the like",
             ),
             argument("--measure", action="store_true", help="queue the runs that would settle what is open"),
@@ -245,8 +246,10 @@ def client_of(arguments):
 def completion(words):
     """The completions of the last of the words after `ipclab`; none on an error, which a shell could not show."""
     parser = make_parser()
-    *before, current = words or [""]
-    name = next((word for word in before if word in COMMANDS), None)
+    *before, current = unsplit(words) or [""]
+    name = next((word for word in before if word in COMMANDS or word in OTHERS), None)
+    if name in OTHERS:
+        return []  # its words are another program's
     own = subparser(parser, name) if name else parser
     options = {option: action for action in own._actions for option in action.option_strings}
     previous = options.get(before[-1]) if before else None
@@ -260,7 +263,19 @@ def completion(words):
     given = sum(not word.startswith("-") for word in before[before.index(name) + 1 :])
     if not positionals or (given >= len(positionals) and positionals[-1].nargs not in ("*", "+")):
         return []
-    return candidates(positionals[min(given, len(positionals) - 1)], before, current)
+    found = candidates(positionals[min(given, len(positionals) - 1)], before, current)
+    return [one.partition("=")[2] for one in found] if "=" in words[-2:] else found
+
+
+def unsplit(words):
+    """bash takes FIELD=VALUE for three words, and completes the last of them."""
+    joined = []
+    for at, word in enumerate(words):
+        if joined and (word == "=" or (at > 0 and words[at - 1] == "=")):
+            joined[-1] += word
+        else:
+            joined.append(word)
+    return joined
 
 
 def subparser(parser, name):
@@ -271,11 +286,26 @@ def subparser(parser, name):
 def candidates(action, before, current):
     if action.choices:
         found = list(action.choices)
-    elif getattr(action, "kind", None) in ("experiment", "preset"):
+    elif getattr(action, "kind", None) in SERVED:
         found = served(action.kind, before)
+        if action.kind == "question" and "=" not in current:
+            found = dict.fromkeys(one.partition("=")[0] + "=" for one in found)
     else:
         return []  # the shell completes files by itself
     return [str(one) for one in found if str(one).startswith(current)]
+
+
+def questions(client):
+    """FIELD=VALUE for each field of /advice, with the values that the daemon's description lists."""
+    for one in client.get("/openapi.json")["paths"]["/advice"]["get"]["parameters"]:
+        yield from (f"{one['name']}={value}" for value in one["schema"].get("enum", [""]))
+
+
+SERVED = {
+    "preset": lambda client: [one["name"] for one in client.get("/presets")["items"]],
+    "experiment": lambda client: ["last", *(one["id"] for one in client.get("/experiments", limit=20)["items"])],
+    "question": lambda client: list(questions(client)),
+}
 
 
 def served(kind, before):
@@ -283,9 +313,7 @@ def served(kind, before):
     options = argparse.ArgumentParser(add_help=False, parents=[common_options(None)], exit_on_error=False)
     try:
         client = client_of(options.parse_known_args(before)[0])
-        if kind == "preset":
-            return [one["name"] for one in client.get("/presets")["items"]]
-        return ["last", *(one["id"] for one in client.get("/experiments", limit=20)["items"])]
+        return SERVED[kind](client)
     except (commands.Usage, argparse.ArgumentError, Refusal, NotServed, Unreachable):
         return []
 

@@ -518,6 +518,18 @@ def test_completion_knows_commands_options_and_what_the_daemon_has(daemon, done)
     assert {"last", str(done["id"])} <= set(completed(daemon, "show", ""))
     assert completed(daemon, "--socket", "/nonexistent", "show", "") == []
     assert str(done["id"]) in completed(daemon, "--json", "cancel", "1", "")
+    assert completed(daemon, "campaign", "") == []  # of another program
+
+
+def test_completion_knows_what_advice_can_be_asked(daemon):
+    """Fields and values of the daemon's description; zsh gives FIELD=VALUE as a word, bash as three."""
+    fields = completed(daemon, "advice", "--measure", "want=latency_p50", "")
+    assert {"message_size=", "want=", "latency_p99_below_us="} <= set(fields) and len(fields) == len(set(fields))
+    wants = ["want=latency_p50", "want=latency_p99"]
+    assert completed(daemon, "advice", "want=lat") == wants
+    assert completed(daemon, "advice", "want", "=", "lat") == [one.removeprefix("want=") for one in wants]
+    assert completed(daemon, "advice", "wor") == ["workload="]
+    assert completed(daemon, "advice", "workload", "=") == ["stream", "pingpong"]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
