@@ -11,7 +11,7 @@
 
 #define JSON_MAX 380000u  /* bytes of the rows' JSON */
 #define TABLE_MAX 120000u /* bytes of the table */
-#define PRINTED_ROWS 40u  /* what goes on half a sheet; the others are on the screen alone */
+#define PRINTED_ROWS 36u  /* what goes on half a sheet; the others are on the screen alone */
 #define PRINTED_FIGURES 4u
 #define POINTS_AT_A_TIME 8u
 
@@ -161,7 +161,11 @@ void report_put_value(struct text *t, const struct json *value) {
 struct columns {
         const char *fields[AXIS_COUNT]; /* that differ between the points */
         size_t n_fields;
-        const char *common[AXIS_COUNT]; /* that all have alike */
+        struct common {
+                const char *name;
+                const struct json *value;
+                bool lacking; /* some points have no such field */
+        } common[AXIS_COUNT]; /* that all have alike that have it */
         size_t n_common;
         enum figure figures[FIGURE_COUNT];
         size_t n_figures;
@@ -184,21 +188,23 @@ static void add_figures(struct columns *c, const struct report_rows *rows, bool 
         }
 }
 
+/* A field that some rows lack varies among the others only: which have it follows from their further fields. */
 static struct columns columns_of(const struct report_rows *rows) {
         struct columns c = {0};
         for (size_t i = 0; i < AXIS_COUNT; i++) {
                 const char *name = axes[i].value.name;
-                const struct json *first = rows->n > 0 ? report_member(rows->items[0].point, name) : NULL;
-                bool varies = false, present = first != NULL;
-                for (size_t k = 1; k < rows->n && !varies; k++) {
+                const struct json *first = NULL;
+                bool varies = false, lacking = false;
+                for (size_t k = 0; k < rows->n && !varies; k++) {
                         const struct json *value = report_member(rows->items[k].point, name);
-                        present |= value != NULL;
-                        varies = !same_value(first, value);
+                        lacking |= !value;
+                        varies = first && value && !same_value(first, value);
+                        first = first ? first : value;
                 }
                 if (varies)
                         c.fields[c.n_fields++] = name;
-                else if (present)
-                        c.common[c.n_common++] = name;
+                else if (first)
+                        c.common[c.n_common++] = (struct common){name, first, lacking};
         }
         add_figures(&c, rows, true);
         add_figures(&c, rows, false);
@@ -294,8 +300,9 @@ static void put_row(struct text *t, const struct report_rows *rows, size_t at, c
         const struct report_row *row = &rows->items[at];
         text_puts(t, at >= PRINTED_ROWS ? "<tr class=\"screen\">" : "<tr>");
         for (size_t i = 0; i < c->n_fields; i++) {
-                text_puts(t, "<td>");
-                report_put_value(t, report_member(row->point, c->fields[i]));
+                const struct json *value = report_member(row->point, c->fields[i]);
+                text_puts(t, value && json_type(value) == JSON_OBJECT ? "<td>" : "<td class=\"short\">");
+                report_put_value(t, value);
                 text_puts(t, "</td>");
         }
         text_printf(t, "<td class=\"number\">%u", row->runs);
@@ -319,9 +326,10 @@ static void put_common(struct text *t, const struct report_rows *rows, const str
         text_puts(t, "<p class=\"caption\">Of all points: ");
         for (size_t i = 0; i < c->n_common; i++) {
                 text_puts(t, i > 0 ? ", " : "");
-                put_field_title(t, c->common[i]);
+                put_field_title(t, c->common[i].name);
                 text_puts(t, " ");
-                report_put_value(t, report_member(rows->items[0].point, c->common[i]));
+                report_put_value(t, c->common[i].value);
+                text_puts(t, c->common[i].lacking ? " where it applies" : "");
         }
         text_puts(t, ".</p>\n");
         for (size_t i = 0; i < rows->n; i++)

@@ -66,6 +66,21 @@ def test_no_text_of_an_experiment_is_markup(known):
     assert "<" not in heading and '"' not in heading and html.unescape(heading) == HOSTILE
 
 
+def test_a_field_that_nobody_varied_is_no_column(known):
+    """Also where only some mechanisms have it: copy modes and waiting are in the words above the table."""
+    client = known[0].client()
+    spec = {"transport": ["pipe", "shm-posix", "msgq-posix"], "messages": 50, "warmup_seconds": 0}
+    identity = client.post(spec | {"message_size": [64, 512]})["id"]
+    assert client.wait_final(identity)["state"] == "done"
+    text = client.request("GET", f"/experiments/{identity}/report").body.decode()
+    results = text[text.index('id="results-title"') :]
+    head = re.sub(r"<[^>]+>", " ", re.search(r"<thead>(.*?)</thead>", results, re.DOTALL)[1]).split()
+    assert head[:4] == ["transport", "message", "size", "bytes"] and head[4] == "runs"
+    caption = re.sub(r"<[^>]+>", "", re.search(r"Of all points: (.*?)</p>", results, re.DOTALL)[1])
+    assert "copy mode two-copy where it applies" in caption and "wait block where it applies" in caption
+    assert "threads 1," in caption
+
+
 def test_a_report_is_html_or_nothing(known):
     daemon, ids = known
     client = daemon.client()

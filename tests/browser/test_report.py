@@ -48,6 +48,21 @@ def wide(daemon):
     return identity
 
 
+@pytest.fixture(scope="module")
+def mixed(daemon):
+    """Mechanisms and workloads of which each has settings that the others lack."""
+    identity = daemon.submit(
+        name="Six mechanisms both ways",
+        workload=["stream", "pingpong"],
+        transport=["pipe", "fifo", "unix-stream", "tcp", "shm-posix", "msgq-posix"],
+        message_size=[64, 1024, 4096, 65536],
+        messages=50,
+        warmup_seconds=0,
+    )
+    assert daemon.wait(identity)["state"] == "done"
+    return identity
+
+
 def report(daemon, experiment):
     return Client(port=daemon.port).request("GET", f"/experiments/{experiment}/report")
 
@@ -194,7 +209,7 @@ def pages_of(page, path):
     return len(re.findall(rb"/Type\s*/Page\b", base64.b64decode(pdf)))
 
 
-@pytest.mark.parametrize("opened", ["measured", "wide"], indirect=True)
+@pytest.mark.parametrize("opened", ["measured", "wide", "mixed"], indirect=True)
 def test_it_prints_on_two_pages(opened, pictures, request):
     assert pages_of(opened, pictures / f"{request.node.name}.pdf") == 2
 
