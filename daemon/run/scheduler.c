@@ -541,16 +541,14 @@ static int start_parsing(struct scheduler *s, int64_t id, char **text) {
         return -e;
 }
 
-/* The look at the queue that needs the spec comes again when it is parsed. */
-static void parse_for_look(struct scheduler *s) {
-        struct experiment_record *experiment = &s->c.experiment;
+/* The look at the queue that needs the spec comes again when it is parsed. A long text is taken over. */
+static void parse_for_look(struct scheduler *s, struct experiment_record *experiment) {
         bool later = strlen(experiment->merged_json) >= LONG_SPEC_BYTES &&
                      start_parsing(s, experiment->id, &experiment->merged_json) == 0;
         if (!later) {
                 parse_spec(s, experiment);
                 scheduler_kick(s);
         }
-        current_deinit(&s->c);
 }
 
 /* NULL with words: this version cannot read it. */
@@ -792,14 +790,19 @@ static int decide(struct scheduler *s, const struct experiment_record *e) {
         return r;
 }
 
-/* 0: no experiment is left to decide about. */
+/* 0: no experiment is left to decide about; 1: the spec of one is parsed first. */
 static int decide_all(struct scheduler *s) {
         struct experiment_record e;
         int r;
         while ((r = store_undecided(s->o.store, &e)) == 0) {
-                r = decide(s, &e);
+                if (s->spec_of == e.id)
+                        r = decide(s, &e);
+                else {
+                        parse_for_look(s, &e);
+                        r = 1;
+                }
                 experiment_record_deinit(&e);
-                if (r < 0)
+                if (r != 0)
                         return r;
         }
         return r == -ENOENT ? 0 : r;
@@ -830,6 +833,8 @@ static void look(struct scheduler *s) {
                 retry_later(s, "whether an experiment needs more repetitions cannot be decided", e);
                 return;
         }
+        if (e > 0)
+                return;
         e = store_next_run(s->o.store, &s->c.run, &s->c.experiment);
         if (e == -ENOENT)
                 return;
@@ -842,7 +847,8 @@ static void look(struct scheduler *s) {
                 return;
         }
         if (s->spec_of != s->c.experiment.id) {
-                parse_for_look(s);
+                parse_for_look(s, &s->c.experiment);
+                current_deinit(&s->c);
                 return;
         }
         e = store_start_run(s->o.store, s->c.run.id);

@@ -5,6 +5,7 @@ The bound is on CPU time of the loop's thread, as the wall clock of a busy host 
 """
 
 import contextlib
+import json
 import re
 import sqlite3
 import time
@@ -102,6 +103,25 @@ def submit_large_specs(daemon):
     daemon.unix.wait_state(last, ("running",))
 
 
+def decide_after_a_restart(daemon):
+    """Whether an experiment with a long spec needs more runs, all of which had ended when the daemon was."""
+    spec = json.loads(long_spec()) | {"until": {"relative_ci": 0.0001, "max_repetitions": 13}}
+    identity = submit(daemon, json.dumps(spec, separators=(",", ":")).encode())["id"]
+    assert daemon.stop() == 0
+    stored = Stored(daemon.state / "ipclab.db")
+    (result,) = stored.db.execute("SELECT result FROM runs WHERE state = 'done' LIMIT 1").fetchone()
+    stored.db.execute(
+        "UPDATE runs SET state = 'done', attempt = 1, flags = '[]', started_at = 1, finished_at = 2, result = ? "
+        "WHERE experiment_id = ?",
+        (result, identity),
+    )
+    stored.db.execute("UPDATE experiments SET runs_done = runs_total, state = 'running' WHERE id = ?", (identity,))
+    stored.close()
+    daemon.start()
+    wait_until(lambda: daemon.unix.get(f"/experiments/{identity}")["until"]["looks"])
+    wait_until(lambda: daemon.unix.get("/experiments?state=running")["items"])
+
+
 def fill_a_runs_directory(daemon):
     """As a process of the agents' user could, were it not kept from that; the run ends by it."""
     (running,) = daemon.unix.get("/experiments?state=running")["items"]
@@ -141,6 +161,7 @@ LOADS = [
     delete_many_runs,
     list_large_specs,
     submit_large_specs,
+    decide_after_a_restart,
     fill_a_runs_directory,
     import_a_bundle,
     extend_by_many_runs,
