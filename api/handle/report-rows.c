@@ -301,7 +301,7 @@ static void put_row(struct text *t, const struct report_rows *rows, size_t at, c
         text_puts(t, at >= PRINTED_ROWS ? "<tr class=\"screen\">" : "<tr>");
         for (size_t i = 0; i < c->n_fields; i++) {
                 const struct json *value = report_member(row->point, c->fields[i]);
-                text_puts(t, value && json_type(value) == JSON_OBJECT ? "<td>" : "<td class=\"short\">");
+                text_puts(t, value && json_type(value) == JSON_OBJECT ? "<td class=\"wrap\">" : "<td>");
                 report_put_value(t, value);
                 text_puts(t, "</td>");
         }
