@@ -4,7 +4,7 @@
 
 #include "daemon/analysis/adaptive.h"
 #include "daemon/analysis/compare.h"
-#include "daemon/analysis/random.h"
+#include "schema/random.h"
 #include "schema/util.h"
 
 #include <errno.h>

@@ -4,8 +4,8 @@
 
 #include "daemon/analysis/fit.h"
 #include "daemon/analysis/order.h"
-#include "daemon/analysis/random.h"
 #include "daemon/analysis/student.h"
+#include "schema/random.h"
 #include "schema/util.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
 
 /* Draws for the simulations, repeatable by their seed, and the line that reports what came out. */
 
-#include "daemon/analysis/random.h"
+#include "schema/random.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 
 /* The generator against its published algorithm, and that nothing drawn from it leans to one side. */
 
-#include "daemon/analysis/random.h"
+#include "schema/random.h"
 #include "tests/unit/cases.h"
 #include "tests/unit/check.h"
 

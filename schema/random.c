@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 
-/* See random.h. Resampling (fit.c) and the order of added blocks (adaptive.c) draw from it. */
+/* See random.h. The order of runs, that of added blocks and resampling draw from it. */
 
-#include "daemon/analysis/random.h"
+#include "schema/random.h"
 
 static uint64_t rotate(uint64_t x, unsigned k) {
         return x << k | x >> (64 - k);
 }
 
 void random_init(struct random *r, uint64_t seed) {
+        r->is_starred = false;
         for (unsigned i = 0; i < 4; i++) {
                 uint64_t z = (seed += UINT64_C(0x9e3779b97f4a7c15));
                 z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -17,8 +18,14 @@ void random_init(struct random *r, uint64_t seed) {
         }
 }
 
+void random_init_starred(struct random *r, uint64_t seed) {
+        random_init(r, seed);
+        r->is_starred = true;
+}
+
 uint64_t random_next(struct random *r) {
-        uint64_t *s = r->state, result = rotate(s[0] + s[3], 23) + s[0], t = s[1] << 17;
+        uint64_t *s = r->state, t = s[1] << 17;
+        uint64_t result = r->is_starred ? rotate(s[1] * 5, 7) * 9 : rotate(s[0] + s[3], 23) + s[0];
         s[2] ^= s[0];
         s[3] ^= s[1];
         s[1] ^= s[2];

@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_ANALYSIS_RANDOM_H
-#define IPCLAB_DAEMON_ANALYSIS_RANDOM_H
+#ifndef IPCLAB_SCHEMA_RANDOM_H
+#define IPCLAB_SCHEMA_RANDOM_H
 
 /*
  * Random numbers that a stored seed repeats on any build of any version: xoshiro256++, its state filled by splitmix64.
  * Sources: Blackman and Vigna, "Scrambled Linear Pseudorandom Number Generators", ACM TOMS 47 (2021); Steele, Lea and
- * Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014 (splitmix64). The shuffled order of
- * runs has a generator of its own, xoshiro256** in schema/spec/shuffle.c, because seeds are stored that it must repeat.
+ * Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014 (splitmix64). The order of runs is of
+ * xoshiro256**, whose state is the same and whose output is another, because seeds are stored that it must repeat.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct random {
         uint64_t state[4]; /* not all 0 */
+        bool is_starred;   /* xoshiro256** */
 };
 
 void random_init(struct random *r, uint64_t seed);
+/* The same seed of xoshiro256**. */
+void random_init_starred(struct random *r, uint64_t seed);
 uint64_t random_next(struct random *r);
 /* Uniform in [0, 1), a multiple of 2^-53. */
 double random_unit(struct random *r);
