@@ -46,11 +46,9 @@ static double ladder(const struct point *p) {
 
 static void test_ranking(void) {
         struct advice_row rows[32];
-        struct random random;
         MADE m;
-        make(&m, LADDER, 12);
-        random_init(&random, 1);
-        measure(&m, &random, ladder, NULL, NOISE, 0.02);
+        make(&m, LADDER, 12, 1);
+        measure(&m, ladder, NULL, NOISE, 0.02);
         size_t n = take(&m, 7, "{}", rows);
         ADVICE a = {0};
         const struct advice_question q = question(WANT_LATENCY_P50, 1024);
@@ -76,17 +74,15 @@ static double level(const struct point *p) {
 
 static void test_equals_are_not_ranked(void) {
         struct advice_row rows[32];
-        struct random random;
         unsigned wrong = 0;
         MADE m;
         make(&m,
              "{\"workload\": \"pingpong\", \"transport\": [\"tcp\", \"pipe\", \"shm-posix\", \"fifo\", "
              "\"unix-stream\", \"unix-dgram\"]}",
-             10);
-        random_init(&random, 2);
+             10, 2);
         for (unsigned t = 0; t < 4 * TRIALS; t++) {
                 bool any = false;
-                measure(&m, &random, level, NULL, 0.05, 0.02);
+                measure(&m, level, NULL, 0.05, 0.02);
                 ADVICE a = {0};
                 const struct advice_question q = question(WANT_LATENCY_P50, 4096);
                 CHECK_INT(advice_draw(&q, rows, take(&m, 1, "{}", rows), &a), 0);
@@ -100,14 +96,12 @@ static void test_equals_are_not_ranked(void) {
 /* The time of a size that was left out of the experiment lies in the interval that the fit gives. */
 static void test_interpolation(void) {
         struct advice_row rows[32];
-        struct random random;
         unsigned covered = 0, all = 0;
         MADE m;
-        make(&m, LADDER, 6);
-        random_init(&random, 3);
+        make(&m, LADDER, 6, 3);
         for (unsigned t = 0; t < TRIALS; t++) {
                 static const uint64_t sizes[] = {128, 512, 3000, 10000};
-                measure(&m, &random, ladder, NULL, 0.05, 0.02);
+                measure(&m, ladder, NULL, 0.05, 0.02);
                 for (size_t i = 0; i < 4; i++) {
                         ADVICE a = {0};
                         const struct advice_question q = question(WANT_LATENCY_P50, sizes[i]);
@@ -131,13 +125,11 @@ static void test_interpolation(void) {
 
 static void test_apart(void) {
         struct advice_row rows[8];
-        struct random random;
         MADE pipe, tcp;
-        make(&pipe, "{\"workload\": \"pingpong\", \"transport\": [\"pipe\", \"fifo\"]}", 8);
-        make(&tcp, "{\"workload\": \"pingpong\", \"transport\": \"tcp\"}", 8);
-        random_init(&random, 4);
-        measure(&pipe, &random, ladder, NULL, 0.001, 0);
-        measure(&tcp, &random, ladder, NULL, 0.001, 0);
+        make(&pipe, "{\"workload\": \"pingpong\", \"transport\": [\"pipe\", \"fifo\"]}", 8, 4);
+        make(&tcp, "{\"workload\": \"pingpong\", \"transport\": \"tcp\"}", 8, 104);
+        measure(&pipe, ladder, NULL, 0.001, 0);
+        measure(&tcp, ladder, NULL, 0.001, 0);
         size_t n = take(&tcp, 9, "{}", rows);
         n += take(&pipe, 8, "{}", rows + n);
         ADVICE a = {0};
@@ -150,11 +142,9 @@ static void test_apart(void) {
 
 static void test_unlike_settings_are_two(void) {
         struct advice_row rows[8];
-        struct random random;
         MADE m;
-        make(&m, "{\"workload\": \"pingpong\", \"transport\": \"pipe\"}", 8);
-        random_init(&random, 5);
-        measure(&m, &random, ladder, NULL, NOISE, 0);
+        make(&m, "{\"workload\": \"pingpong\", \"transport\": \"pipe\"}", 8, 5);
+        measure(&m, ladder, NULL, NOISE, 0);
         size_t n = take(&m, 2, "{\"verify\":\"checksum\"}", rows);
         n += take(&m, 1, "{}", rows + n);
         ADVICE a = {0};
@@ -166,11 +156,9 @@ static void test_unlike_settings_are_two(void) {
 
 static void test_limits(void) {
         struct advice_row rows[32];
-        struct random random;
         MADE m;
-        make(&m, LADDER, 8);
-        random_init(&random, 6);
-        measure(&m, &random, ladder, NULL, NOISE, 0);
+        make(&m, LADDER, 8, 6);
+        measure(&m, ladder, NULL, NOISE, 0);
         size_t n = take(&m, 1, "{}", rows);
         ADVICE a = {0}, b = {0};
         struct advice_question q = question(WANT_THROUGHPUT, 1024);
@@ -188,11 +176,9 @@ static void test_limits(void) {
 
 static void test_few(void) {
         struct advice_row rows[8];
-        struct random random;
         MADE m;
-        make(&m, "{\"workload\": \"pingpong\", \"transport\": [\"pipe\", \"tcp\"]}", 3);
-        random_init(&random, 7);
-        measure(&m, &random, ladder, NULL, NOISE, 0);
+        make(&m, "{\"workload\": \"pingpong\", \"transport\": [\"pipe\", \"tcp\"]}", 3, 7);
+        measure(&m, ladder, NULL, NOISE, 0);
         ADVICE a = {0}, none = {0};
         struct advice_question q = question(WANT_LATENCY_P50, 4096);
         CHECK_INT(advice_draw(&q, rows, take(&m, 1, "{}", rows), &a), 0);

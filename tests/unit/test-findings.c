@@ -105,14 +105,12 @@ static double one(const struct point *p) {
 }
 
 static double false_answers(const char *spec, double drift, const char *what) {
-        struct random random;
         unsigned wrong = 0;
         MADE m;
-        make(&m, spec, 8);
-        random_init(&random, 14);
+        make(&m, spec, 8, 14);
         for (unsigned t = 0; t < 2 * TRIALS; t++) {
                 bool any = false;
-                measure(&m, &random, alike, one, NOISE, drift);
+                measure(&m, alike, one, NOISE, drift);
                 FINDINGS *f = draw(&m);
                 for (size_t i = 0; i < f->n; i++)
                         any |= claims(&f->items[i]);
@@ -135,11 +133,9 @@ static unsigned claimed(const struct made *m) {
 
 /* A drift that all rows of a block share is taken out by pairs, and runs of no block make none. */
 static void test_runs_of_no_block_are_no_pairs(void) {
-        struct random random;
         MADE m;
-        make(&m, "{\"transport\": [\"pipe\", \"fifo\"], \"message_size\": 4096}", 20);
-        random_init(&random, 14);
-        measure(&m, &random, faster_pipe, one, 0.01, 0.3);
+        make(&m, "{\"transport\": [\"pipe\", \"fifo\"], \"message_size\": 4096}", 20, 14);
+        measure(&m, faster_pipe, one, 0.01, 0.3);
         CHECK(claimed(&m) > 0);
         for (size_t i = 0; i < m.n_rows * m.blocks; i++)
                 m.runs[i].block = 0;
@@ -162,13 +158,11 @@ static void test_no_difference(void) {
 static void test_equal_points(void) {
         static const char spec[] = "{\"points\": \"twice\", \"transport\": [\"pipe\", \"fifo\"], \"message_size\": "
                                    "[64, 4096], \"workload\": [\"stream\", \"pingpong\"]}";
-        struct random random;
         size_t floors = 0, covered = 0;
         MADE m;
-        make(&m, spec, 8);
-        random_init(&random, 13);
+        make(&m, spec, 8, 13);
         for (unsigned t = 0; t < TRIALS; t++) {
-                measure(&m, &random, alike, one, NOISE, 0.02);
+                measure(&m, alike, one, NOISE, 0.02);
                 FINDINGS *f = draw(&m);
                 for (size_t i = 0; i < f->n; i++) {
                         CHECK(f->items[i].kind == FINDING_NOISE_FLOOR || f->items[i].axis != AXIS_INSTANCE);
@@ -191,17 +185,15 @@ static double second_slower(const struct point *p) {
 }
 
 static void test_unequal_instances(void) {
-        struct random random;
         MADE m;
-        make(&m, "{\"points\": \"twice\", \"transport\": \"pipe\"}", 10);
-        random_init(&random, 13);
-        measure(&m, &random, second_slower, one, 0.01, 0);
+        make(&m, "{\"points\": \"twice\", \"transport\": \"pipe\"}", 10, 13);
+        measure(&m, second_slower, one, 0.01, 0);
         FINDINGS *f = draw(&m);
         const struct finding *floor = nth(f, FINDING_NOISE_FLOOR, 0);
         CHECK(says(floor, "stream over pipe, 4 KiB: equal points measured twice differ by -") &&
               says(floor, " %] in throughput: ") && says(floor, "more than the scatter of their runs explains"));
         CHECK(!figure(floor, "noise_floor"));
-        measure(&m, &random, one, one, 0.01, 0);
+        measure(&m, one, one, 0.01, 0);
         FINDINGS *even = draw(&m);
         floor = nth(even, FINDING_NOISE_FLOOR, 0);
         CHECK(says(floor, "between other points of this experiment may be noise"));
@@ -226,13 +218,11 @@ static double jagged(const struct point *p) {
 }
 
 static void test_knee(void) {
-        struct random random;
         unsigned found = 0;
         MADE m;
-        make(&m, "{\"transport\": \"pipe\", \"message_size\": [64, 256, 1024, 4096, 16384, 65536]}", 8);
-        random_init(&random, 1);
+        make(&m, "{\"transport\": \"pipe\", \"message_size\": [64, 256, 1024, 4096, 16384, 65536]}", 8, 1);
         for (unsigned t = 0; t < TRIALS; t++) {
-                measure(&m, &random, kneed, NULL, NOISE, 0);
+                measure(&m, kneed, NULL, NOISE, 0);
                 FINDINGS *f = draw(&m);
                 const struct finding_figure *knee = figure(nth(f, FINDING_KNEE, 0), "knee");
                 found += knee && knee->low <= 4000 && 4000 <= knee->high && knee->high < 6000;
@@ -245,10 +235,10 @@ static void test_knee(void) {
         CHECK(says(nth(f, FINDING_BEST_SIZE, 0), "64 KiB"));
         CHECK(!nth(f, FINDING_CLIFF, 0));
         CHECK(!has_doubt(f, "fit"));
-        measure(&m, &random, proportional, NULL, NOISE, 0);
+        measure(&m, proportional, NULL, NOISE, 0);
         FINDINGS *flat = draw(&m);
         CHECK(!nth(flat, FINDING_KNEE, 0) && has_doubt(flat, "fit"));
-        measure(&m, &random, jagged, NULL, NOISE, 0);
+        measure(&m, jagged, NULL, NOISE, 0);
         FINDINGS *off = draw(&m);
         CHECK(!nth(off, FINDING_KNEE, 0) && has_doubt(off, "fit"));
 }
@@ -261,13 +251,11 @@ static double sloping(const struct point *p) {
 }
 
 static void test_best_size(void) {
-        struct random random;
         unsigned ends = 0, best_is_less = 0;
         MADE m;
-        make(&m, SIZES, 8);
-        random_init(&random, 21);
+        make(&m, SIZES, 8, 21);
         for (unsigned t = 0; t < TRIALS; t++) {
-                measure(&m, &random, sloping, NULL, NOISE, 0.02);
+                measure(&m, sloping, NULL, NOISE, 0.02);
                 FINDINGS *f = draw(&m);
                 const struct finding *best = nth(f, FINDING_BEST_SIZE, 0);
                 const char *less = best ? strstr(best->sentence, "it is less with ") : NULL;
@@ -276,7 +264,7 @@ static void test_best_size(void) {
         }
         CHECK(sample_share("best sizes found that are better than the far end", ends, TRIALS) >= 0.95);
         CHECK(sample_share("best sizes called less than another", best_is_less, TRIALS) <= 0.05);
-        measure(&m, &random, alike, NULL, 0.002, 0);
+        measure(&m, alike, NULL, 0.002, 0);
         FINDINGS *same = draw(&m);
         const struct finding *all = nth(same, FINDING_BEST_SIZE, 0);
         CHECK(says(all, "; within 5 % of it are ") && !strstr(all->sentence, "less"));
@@ -293,16 +281,14 @@ static double crossing(const struct point *p) {
 }
 
 static void test_crossover(void) {
-        struct random random;
         unsigned found = 0;
         MADE m;
         make(&m,
              "{\"transport\": [\"pipe\", \"unix-stream\"], \"workload\": \"pingpong\", "
              "\"message_size\": [64, 256, 1024, 4096, 16384, 65536, 262144]}",
-             10);
-        random_init(&random, 2);
+             10, 2);
         for (unsigned t = 0; t < TRIALS; t++) {
-                measure(&m, &random, crossing, NULL, NOISE, 0.02);
+                measure(&m, crossing, NULL, NOISE, 0.02);
                 FINDINGS *f = draw(&m);
                 const struct finding_figure *at = figure(nth(f, FINDING_CROSSOVER, 0), "crossover");
                 found += at && !nth(f, FINDING_CROSSOVER, 1) && at->low <= 4000 && 4000 <= at->high && at->low >= 256 &&
@@ -319,16 +305,14 @@ static double same_for_all(const struct point *p) {
 
 /* The medians change places, and the scatter hides on which side which is better: a doubt of its own. */
 static void test_crossover_in_doubt(void) {
-        struct random random;
         unsigned named = 0, with_doubt = 0, claimed_of_equals = 0;
         MADE m;
         make(&m,
              "{\"transport\": [\"pipe\", \"unix-stream\"], \"workload\": \"pingpong\", "
              "\"message_size\": [2048, 3072, 5120, 8192]}",
-             8);
-        random_init(&random, 31);
+             8, 31);
         for (unsigned t = 0; t < TRIALS; t++) {
-                measure(&m, &random, crossing, NULL, 0.3, 0.02);
+                measure(&m, crossing, NULL, 0.3, 0.02);
                 FINDINGS *f = draw(&m);
                 const struct finding *u = of_reason(f, "crossover");
                 named += nth(f, FINDING_CROSSOVER, 0) != NULL;
@@ -345,28 +329,26 @@ static void test_crossover_in_doubt(void) {
         CHECK(sample_share("undecided crossovers with their doubt", with_doubt, TRIALS) >= 0.7);
         CHECK(named <= 5);
         for (unsigned t = 0; t < TRIALS; t++) { /* equals, known to be: nothing crosses, and nothing is in doubt */
-                measure(&m, &random, same_for_all, NULL, 0.002, 0);
+                measure(&m, same_for_all, NULL, 0.002, 0);
                 FINDINGS *f = draw(&m);
                 claimed_of_equals += of_reason(f, "crossover") != NULL;
         }
         CHECK(sample_share("doubts about the crossover of equals", claimed_of_equals, TRIALS) <= 0.05);
-        measure(&m, &random, crossing, NULL, 0.002, 0);
+        measure(&m, crossing, NULL, 0.002, 0);
         FINDINGS *sure = draw(&m);
         CHECK(nth(sure, FINDING_CROSSOVER, 0) && !of_reason(sure, "crossover"));
 }
 
 /* Where another axis varies, too, the doubt names the series in which its medians change places. */
 static void test_crossover_in_doubt_of_which_series(void) {
-        struct random random;
         unsigned with_doubt = 0;
         MADE m;
         make(&m,
              "{\"transport\": [\"pipe\", \"unix-stream\"], \"workload\": \"pingpong\", \"threads\": [1, 4], "
              "\"placement\": [\"same-cpu\", \"default\"], \"message_size\": [2048, 3072, 5120, 8192]}",
-             8);
-        random_init(&random, 31);
+             8, 31);
         for (unsigned t = 0; t < TRIALS; t++) {
-                measure(&m, &random, crossing, NULL, 0.3, 0.02);
+                measure(&m, crossing, NULL, 0.3, 0.02);
                 FINDINGS *f = draw(&m);
                 const struct finding *u = of_reason(f, "crossover");
                 if (!u || u->axis != AXIS_TRANSPORT)
@@ -388,17 +370,15 @@ static double falling(const struct point *p) {
 }
 
 static void test_cliff(void) {
-        struct random random;
         unsigned found = 0;
         MADE m;
-        make(&m, "{\"transport\": \"pipe\", \"message_size\": [1024, 4096, 16384, 32768, 65536]}", 8);
+        make(&m, "{\"transport\": \"pipe\", \"message_size\": [1024, 4096, 16384, 32768, 65536]}", 8, 3);
         for (size_t i = 0; i < m.n_rows; i++) {
                 m.rows[i].limits[0] = (struct findings_limit){"the pipe's capacity", 65536};
                 m.rows[i].n_limits = 1;
         }
-        random_init(&random, 3);
         for (unsigned t = 0; t < TRIALS; t++) {
-                measure(&m, &random, falling, NULL, NOISE, 0.02);
+                measure(&m, falling, NULL, NOISE, 0.02);
                 FINDINGS *f = draw(&m);
                 const struct finding *cliff = nth(f, FINDING_CLIFF, 0);
                 found += cliff && !nth(f, FINDING_CLIFF, 1) && cliff->n_rows == 2 && cliff->rows[0] == 3 &&
@@ -411,7 +391,7 @@ static void test_cliff(void) {
         CHECK(says(nth(f, FINDING_BEST_SIZE, 0), "32 KiB"));
         for (size_t i = 0; i < m.n_rows; i++) /* what just fits is the smaller size itself */
                 m.rows[i].limits[0] = (struct findings_limit){"the L1 cache", 32768};
-        measure(&m, &random, falling, NULL, NOISE, 0.02);
+        measure(&m, falling, NULL, NOISE, 0.02);
         FINDINGS *again = draw(&m);
         CHECK(says(nth(again, FINDING_CLIFF, 0), "stand between these sizes: the L1 cache (32 KiB)"));
 }
@@ -423,13 +403,11 @@ static double collapsing(const struct point *p) {
 }
 
 static void test_scaling(void) {
-        struct random random;
         unsigned found = 0, fitted = 0;
         MADE m;
-        make(&m, "{\"transport\": \"tcp\", \"threads\": [1, 2, 4, 8, 16], \"message_size\": 4096}", 8);
-        random_init(&random, 4);
+        make(&m, "{\"transport\": \"tcp\", \"threads\": [1, 2, 4, 8, 16], \"message_size\": 4096}", 8, 4);
         for (unsigned t = 0; t < TRIALS; t++) {
-                measure(&m, &random, collapsing, NULL, NOISE, 0.02);
+                measure(&m, collapsing, NULL, NOISE, 0.02);
                 FINDINGS *f = draw(&m);
                 const struct finding *s = nth(f, FINDING_SCALING, 0);
                 const struct finding_figure *peak = figure(s, "peak"), *law_peak = figure(s, "fitted_peak");
@@ -445,11 +423,9 @@ static double three(const struct point *p) {
 }
 
 static void test_ranking(void) {
-        struct random random;
         MADE m;
-        make(&m, "{\"transport\": [\"tcp\", \"pipe\", \"fifo\", \"unix-stream\"], \"fields\": 4}", 8);
-        random_init(&random, 5);
-        measure(&m, &random, three, NULL, NOISE, 0);
+        make(&m, "{\"transport\": [\"tcp\", \"pipe\", \"fifo\", \"unix-stream\"], \"fields\": 4}", 8, 5);
+        measure(&m, three, NULL, NOISE, 0);
         FINDINGS *f = draw(&m);
         const struct finding *r = nth(f, FINDING_RANKING, 0);
         CHECK(says(r, "stream, 4 KiB: throughput by transport, best first: "));
@@ -489,14 +465,12 @@ static double by_wait(const struct point *p) {
 /* Seven runs are too few for the number of comparisons, even of ten times the speed. The finding states that, and not
  * that the rows cannot be distinguished. */
 static void test_too_few_runs_are_no_sign_of_equality(void) {
-        struct random random;
         MADE m;
         make(&m,
              "{\"transport\": \"shm-posix\", \"wait\": [\"block\", \"spin\", \"hybrid\"], \"message_size\": "
              "[8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112, 120, 128, 136, 144, 152, 160, 168, 176, 184]}",
-             7);
-        random_init(&random, 17);
-        measure(&m, &random, by_wait, NULL, 0.002, 0);
+             7, 17);
+        measure(&m, by_wait, NULL, 0.002, 0);
         FINDINGS *f = draw(&m);
         CHECK(compare_runs_least(false, f->n_tests) > 7);
         const struct finding *r = nth(f, FINDING_RANKING, 0);
@@ -506,13 +480,11 @@ static void test_too_few_runs_are_no_sign_of_equality(void) {
 }
 
 static void test_unlike_rows_are_kept_apart(void) {
-        struct random random;
         MADE m;
         make(&m,
              "{\"transport\": [\"pipe\", \"shm-posix\"], \"wait\": [\"block\", \"spin\"], \"workload\": \"pingpong\"}",
-             8);
-        random_init(&random, 6);
-        measure(&m, &random, by_wait, NULL, NOISE, 0);
+             8, 6);
+        measure(&m, by_wait, NULL, NOISE, 0);
         FINDINGS *f = draw(&m);
         const struct finding *r = nth(f, FINDING_RANKING, 0);
         CHECK(says(r, "shm-posix (500 ns), then pipe") || says(r, "shm-posix (50") || says(r, "shm-posix (49"));
@@ -531,11 +503,9 @@ static double ring_cpu(const struct point *p) {
 }
 
 static void test_cost(void) {
-        struct random random;
         MADE m;
-        make(&m, "{\"transport\": \"pipe\", \"engine\": [\"syscall\", \"io_uring\"]}", 8);
-        random_init(&random, 7);
-        measure(&m, &random, ring_time, ring_cpu, NOISE, 0.02);
+        make(&m, "{\"transport\": \"pipe\", \"engine\": [\"syscall\", \"io_uring\"]}", 8, 7);
+        measure(&m, ring_time, ring_cpu, NOISE, 0.02);
         FINDINGS *f = draw(&m);
         const struct finding *c = nth(f, FINDING_COST, 0);
         CHECK(says(c, "io_uring instead of syscall brings 2"));
@@ -549,11 +519,9 @@ static void test_cost(void) {
 /* ---- what cannot be said ---- */
 
 static void test_too_few_runs(void) {
-        struct random random;
         MADE m;
-        make(&m, "{\"transport\": [\"pipe\", \"tcp\"], \"message_size\": [64, 4096, 65536]}", 3);
-        random_init(&random, 8);
-        measure(&m, &random, three, NULL, NOISE, 0);
+        make(&m, "{\"transport\": [\"pipe\", \"tcp\"], \"message_size\": [64, 4096, 65536]}", 3, 8);
+        measure(&m, three, NULL, NOISE, 0);
         FINDINGS *f = draw(&m);
         CHECK_UINT(f->n, 1);
         CHECK_INT(f->items[0].kind, FINDING_UNDECIDED);
@@ -568,11 +536,9 @@ static double nearly(const struct point *p) {
 }
 
 static void test_one_row_is_singular(void) {
-        struct random random;
         MADE m;
-        make(&m, "{\"transport\": [\"pipe\", \"fifo\"]}", 8);
-        random_init(&random, 9);
-        measure(&m, &random, nearly, NULL, 0.1, 0);
+        make(&m, "{\"transport\": [\"pipe\", \"fifo\"]}", 8, 9);
+        measure(&m, nearly, NULL, 0.1, 0);
         m.rows[0].noisy = true;
         FINDINGS *f = draw(&m);
         bool one = false, both = false;
@@ -584,11 +550,9 @@ static void test_one_row_is_singular(void) {
 }
 
 static void test_overlap(void) {
-        struct random random;
         MADE m;
-        make(&m, "{\"transport\": [\"pipe\", \"fifo\"]}", 8);
-        random_init(&random, 9);
-        measure(&m, &random, nearly, NULL, 0.1, 0);
+        make(&m, "{\"transport\": [\"pipe\", \"fifo\"]}", 8, 9);
+        measure(&m, nearly, NULL, 0.1, 0);
         FINDINGS *f = draw(&m);
         const struct finding *u = nth(f, FINDING_UNDECIDED, 0);
         CHECK(!nth(f, FINDING_RANKING, 0));
@@ -599,12 +563,10 @@ static void test_overlap(void) {
 
 /* As many rows as an experiment can have, of a run each: nothing is compared, and all of them are named. */
 static void test_many_rows(void) {
-        struct random random;
         struct findings_input in = {.n_rows = SPEC_POINTS_MAX};
         MADE m;
-        make(&m, "{\"transport\": \"pipe\"}", 1);
-        random_init(&random, 12);
-        measure(&m, &random, alike, NULL, NOISE, 0);
+        make(&m, "{\"transport\": \"pipe\"}", 1, 12);
+        measure(&m, alike, NULL, NOISE, 0);
         struct findings_row *rows = calloc(in.n_rows, sizeof(*rows));
         CHECK(rows != NULL);
         for (size_t i = 0; i < in.n_rows; i++) {
@@ -624,13 +586,11 @@ static void test_many_rows(void) {
 
 /* Where the scatter is hopeless, more runs are not what is advised. */
 static void test_hopeless(void) {
-        struct random random;
         unsigned hopeless = 0;
         MADE m;
-        make(&m, "{\"transport\": [\"pipe\", \"fifo\"]}", 8);
-        random_init(&random, 13);
+        make(&m, "{\"transport\": [\"pipe\", \"fifo\"]}", 8, 13);
         for (unsigned t = 0; t < TRIALS; t++) {
-                measure(&m, &random, alike, NULL, 1, 0);
+                measure(&m, alike, NULL, 1, 0);
                 FINDINGS *f = draw(&m);
                 const struct finding *u = nth(f, FINDING_UNDECIDED, 0);
                 if (!u || u->runs_needed <= 1000)
@@ -642,11 +602,9 @@ static void test_hopeless(void) {
 }
 
 static void test_what_is_missing(void) {
-        struct random random;
         MADE m;
-        make(&m, "{\"transport\": [\"pipe\", \"fifo\"]}", 220);
-        random_init(&random, 10);
-        measure(&m, &random, nearly, NULL, 0.01, 0);
+        make(&m, "{\"transport\": [\"pipe\", \"fifo\"]}", 220, 10);
+        measure(&m, nearly, NULL, 0.01, 0);
         m.rows[1].n_runs = 0; /* all of them failed */
         m.rows[0].unsteady = true;
         FINDINGS *f = draw(&m);
@@ -667,12 +625,10 @@ static void test_what_is_missing(void) {
 /* Said of rows that are compared and have too few runs for it; not of others. */
 static void test_unknown_correlation(void) {
         static const unsigned runs[] = {3, 4, 11, 12};
-        struct random random;
-        random_init(&random, 12);
         for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
                 MADE m;
-                make(&m, "{\"transport\": [\"pipe\", \"fifo\"]}", runs[i]);
-                measure(&m, &random, nearly, NULL, 0.01, 0);
+                make(&m, "{\"transport\": [\"pipe\", \"fifo\"]}", runs[i], 12);
+                measure(&m, nearly, NULL, 0.01, 0);
                 FINDINGS *f = draw(&m);
                 CHECK_INT(has_doubt(f, "autocorrelation"), runs[i] >= 4 && runs[i] < 12);
         }
@@ -694,16 +650,14 @@ static void test_studies(void) {
                      {"syscall-and-switch", 8, 2},
                      {"tcp-copy-modes", 9, 6},
                      {"ipc-4mib", 14, 12}};
-        struct random random;
-        random_init(&random, 11);
         for (size_t t = 0; t < sizeof(table) / sizeof(table[0]); t++) {
                 char spec[96];
                 struct study *s = NULL;
                 size_t published = 0;
                 MADE m;
                 (void) snprintf(spec, sizeof(spec), "{\"preset\": \"%s\"}", table[t].preset);
-                make(&m, spec, 3);
-                measure(&m, &random, any_time, NULL, NOISE, 0);
+                make(&m, spec, 3, 11);
+                measure(&m, any_time, NULL, NOISE, 0);
                 for (size_t i = 0; i < m.n_rows * m.blocks; i++)
                         for (size_t f = 0; f < FIGURE_COUNT; f++)
                                 m.runs[i].values[f] = 1 + (double) i / (double) m.blocks;
@@ -732,15 +686,13 @@ static void test_studies(void) {
 static void test_presets_have_runs_enough(void) {
         static const char *const presets[] = {"pipe-block-sweep", "fifo-numa", "syscall-and-switch", "tcp-copy-modes",
                                               "ipc-4mib"};
-        struct random random;
-        random_init(&random, 16);
         for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++) {
                 char spec[96];
                 MADE m, runs;
                 (void) snprintf(spec, sizeof(spec), "{\"preset\": \"%s\"}", presets[i]);
-                make(&m, spec, 1);
-                make(&runs, spec, m.spec->repetitions);
-                measure(&runs, &random, any_time, one, NOISE, 0);
+                make(&m, spec, 1, 16);
+                make(&runs, spec, m.spec->repetitions, 16);
+                measure(&runs, any_time, one, NOISE, 0);
                 FINDINGS *f = draw(&runs);
                 if (compare_runs_least(false, f->n_tests) > m.spec->repetitions)
                         CHECK_FAIL("%s: %zu comparisons take %u runs, it has %u", presets[i], f->n_tests,
@@ -766,13 +718,11 @@ static void test_a_study_without_its_rows(void) {
                 {"{\"transport\": \"fifo\", \"placement\": [\"same-node\", \"cross-node\"]}",
                  "do not let one conclude it"},
         };
-        struct random random;
-        random_init(&random, 13);
         for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
                 struct study *s = NULL;
                 MADE m;
-                make(&m, cases[i].spec, 3);
-                measure(&m, &random, any_time, NULL, NOISE, 0);
+                make(&m, cases[i].spec, 3, 13);
+                measure(&m, any_time, NULL, NOISE, 0);
                 const struct findings_input in = {.rows = m.rows, .n_rows = m.n_rows};
                 CHECK_INT(study_answer("fifo-numa", &in, &(struct findings){0}, &s), 0);
                 const struct study_answer *a = answer_of(s, "What does the other node cost?");
@@ -788,12 +738,10 @@ static double slow_on_one_cpu(const struct point *p) {
 
 /* What one CPU costs is no answer to what the other node costs. */
 static void test_a_finding_about_other_values_is_no_answer(void) {
-        struct random random;
         struct study *s = NULL;
         MADE m;
-        make(&m, "{\"transport\": \"fifo\", \"placement\": [\"same-node\", \"same-cpu\", \"cross-node\"]}", 8);
-        random_init(&random, 15);
-        measure(&m, &random, slow_on_one_cpu, NULL, NOISE, 0);
+        make(&m, "{\"transport\": \"fifo\", \"placement\": [\"same-node\", \"same-cpu\", \"cross-node\"]}", 8, 15);
+        measure(&m, slow_on_one_cpu, NULL, NOISE, 0);
         FINDINGS *f = draw(&m);
         const struct findings_input in = {.rows = m.rows, .n_rows = m.n_rows};
         CHECK(says(nth(f, FINDING_COST, 0), "same-cpu instead of same-node costs"));
@@ -804,12 +752,10 @@ static void test_a_finding_about_other_values_is_no_answer(void) {
 }
 
 static void test_a_ratio_of_a_study(void) {
-        struct random random;
         struct study *s = NULL;
         MADE m;
-        random_init(&random, 17);
-        make(&m, "{\"transport\": \"pipe\", \"placement\": [\"same-node\", \"same-cpu\"]}", 8);
-        measure(&m, &random, any_time, NULL, NOISE, 0);
+        make(&m, "{\"transport\": \"pipe\", \"placement\": [\"same-node\", \"same-cpu\"]}", 8, 17);
+        measure(&m, any_time, NULL, NOISE, 0);
         for (size_t i = 0; i < m.n_rows; i++)
                 for (size_t k = 0; k < m.rows[i].n_runs && m.rows[i].point.placement.kind == PLACEMENT_SAME_CPU; k++)
                         m.runs[i * m.blocks + k].values[FIGURE_THROUGHPUT] *= 2;
