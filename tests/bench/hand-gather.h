@@ -2,11 +2,32 @@
 #ifndef IPCLAB_TESTS_HAND_GATHER_H
 #define IPCLAB_TESTS_HAND_GATHER_H
 
-/* A message that lies in eight allocations, for the loops by hand that gather it: writev(2), sendmsg(2). */
+/* A message through a stream, by write(2) and read(2); and one that lies in eight allocations, for the loops by hand
+ * that gather it: writev(2), sendmsg(2). */
 
 #include "tests/bench/hand-loops.h"
 
 #include <sys/uio.h>
+
+HAND_INLINE int receive_stream(struct hand_end *e) {
+        for (size_t got = 0; got < e->size;) {
+                ssize_t n = read(e->in, e->buffer + got, e->size - got);
+                if (n <= 0)
+                        return -1;
+                got += (size_t) n;
+        }
+        return 0;
+}
+
+HAND_INLINE int send_stream(struct hand_end *e, unsigned char *message) {
+        for (size_t sent = 0; sent < e->size;) {
+                ssize_t n = write(e->out, message + sent, e->size - sent);
+                if (n <= 0)
+                        return -1;
+                sent += (size_t) n;
+        }
+        return 0;
+}
 
 #define HAND_FIELDS 8u
 #define HAND_LINE 64u

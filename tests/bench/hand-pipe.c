@@ -7,27 +7,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-HAND_INLINE int receive_all(struct hand_end *e) {
-        for (size_t got = 0; got < e->size;) {
-                ssize_t n = read(e->in, e->buffer + got, e->size - got);
-                if (n <= 0)
-                        return -1;
-                got += (size_t) n;
-        }
-        return 0;
-}
-
-HAND_INLINE int send_all(struct hand_end *e, unsigned char *message) {
-        for (size_t sent = 0; sent < e->size;) {
-                ssize_t n = write(e->out, message + sent, e->size - sent);
-                if (n <= 0)
-                        return -1;
-                sent += (size_t) n;
-        }
-        return 0;
-}
-
-static const struct hand_way pipe_way = {.next = hand_next_buffer, .send = send_all, .receive = receive_all};
+static const struct hand_way pipe_way = {.next = hand_next_buffer, .send = send_stream, .receive = receive_stream};
 HAND_LOOPS(pipe, pipe_way);
 
 HAND_INLINE int send_gathered(struct hand_end *e, unsigned char *message) {
@@ -43,7 +23,7 @@ static const struct hand_way gathered_way = {.open = open_gathered,
                                              .next = hand_next_buffer,
                                              .fill = fill_gathered,
                                              .send = send_gathered,
-                                             .receive = receive_all};
+                                             .receive = receive_stream};
 HAND_LOOPS(gathered, gathered_way);
 
 /* As many buffers in turn as the pipe can hold messages, and one more: agent/transport/stream/splice.h has the
@@ -87,5 +67,5 @@ HAND_INLINE int send_spliced(struct hand_end *e, unsigned char *message) {
 }
 
 static const struct hand_way spliced_way = {
-        .open = open_spliced, .next = next_spliced, .send = send_spliced, .receive = receive_all};
+        .open = open_spliced, .next = next_spliced, .send = send_spliced, .receive = receive_stream};
 HAND_LOOPS(spliced, spliced_way);

@@ -7,26 +7,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-HAND_INLINE int receive_stream(struct hand_end *e) {
-        for (size_t got = 0; got < e->size;) {
-                ssize_t n = read(e->in, e->buffer + got, e->size - got);
-                if (n <= 0)
-                        return -1;
-                got += (size_t) n;
-        }
-        return 0;
-}
-
-HAND_INLINE int send_stream(struct hand_end *e, unsigned char *message) {
-        for (size_t sent = 0; sent < e->size;) {
-                ssize_t n = write(e->out, message + sent, e->size - sent);
-                if (n <= 0)
-                        return -1;
-                sent += (size_t) n;
-        }
-        return 0;
-}
-
 HAND_INLINE int receive_packet(struct hand_end *e) {
         return recv(e->in, e->buffer, e->size, 0) == (ssize_t) e->size ? 0 : -1;
 }
