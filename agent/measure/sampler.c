@@ -155,17 +155,13 @@ int sampler_part(struct sampler *s) {
         return parts_end(s->parts, now_ns, sum(s->now, s->agent->n_workers), NULL);
 }
 
-/* A sample begins in the same second at both ends, regardless of those before it. */
-static uint32_t second_of(const struct sampler *s) {
-        uint64_t since_ns = s->taken_ns > s->due_ns ? s->taken_ns - s->due_ns : 0;
-        return (uint32_t) (since_ns / s->agent->setup.interval_ns);
-}
-
 static int send_sample(struct sampler *s, uint32_t thread, uint64_t interval_ns) {
+        /* A sample begins in the same second at both ends, regardless of those before it. */
+        uint64_t since_ns = s->taken_ns > s->due_ns ? s->taken_ns - s->due_ns : 0;
         struct message m = {
                 .type = MESSAGE_SAMPLE,
                 .sample = {.thread = thread,
-                           .second = second_of(s),
+                           .second = (uint32_t) (since_ns / s->agent->setup.interval_ns),
                            .begin_ns = s->taken_ns,
                            .interval_ns = interval_ns,
                            .messages = s->now[thread] - s->messages[thread]},

@@ -19,10 +19,6 @@ struct mapping {
         uint64_t page, resident, huge, hugetlb;
 };
 
-static bool holds(const struct mapping *m, const struct page_range *range) {
-        return range->fd < 0 && range->pid == 0 && range->low < m->high && m->low < range->high;
-}
-
 static int add_bytes(struct proof_page_sizes *row, uint64_t page_bytes, uint64_t bytes) {
         size_t i = 0;
         if (bytes == 0)
@@ -55,7 +51,8 @@ static int account(const struct page_list *list, const struct mapping *m, uint64
         bool done[PAGE_KIND_COUNT] = {false};
         for (size_t i = 0; i < list->n + list->n_mapped; i++) {
                 const struct page_range *range = i < list->n ? &list->ranges[i] : &list->mapped[i - list->n];
-                if (!holds(m, range) || done[range->kind])
+                bool is_within = range->fd < 0 && range->pid == 0 && range->low < m->high && m->low < range->high;
+                if (!is_within || done[range->kind])
                         continue;
                 struct proof_page_sizes *row = row_of(s, range->kind);
                 if (m->huge > m->resident || (m->huge && !huge_page))

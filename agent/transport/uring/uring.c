@@ -37,15 +37,6 @@ static int refused(struct worker *w, int error) {
                                              : "");
 }
 
-/* Restricts the kernel's threads, which execute an fsync or a write that would block, to the worker's CPUs. They follow
- * its affinity by themselves only since 6.2 (a thread inherits the mask of sched_setaffinity()): on another CPU a
- * different copy would be measured. A worker's rings share these threads. */
-static int keep_workers(struct io_uring *ring) {
-        struct cpumask mine;
-        int r = cpumask_get_affinity(0, &mine);
-        return r < 0 ? r : io_uring_register_iowq_aff(ring, sizeof mine.bits, (const cpu_set_t *) (const void *) &mine);
-}
-
 /* Repeats the set-up while the kernel still accounts the locked memory of ended processes, which it frees with a
  * delay. */
 static int make_ring(struct io_uring *ring, unsigned entries, struct io_uring_params *p) {
@@ -81,7 +72,15 @@ int uring_set_up(struct worker *w, struct io_uring *ring, unsigned entries, unsi
         }
         if (r < 0)
                 return refused(w, -r);
-        ret->workers_error = -keep_workers(ring);
+        /* The kernel's threads, which execute an fsync or a write that would block, are restricted to the worker's
+         * CPUs. They follow its affinity by themselves only since 6.2 (a thread inherits the mask of
+         * sched_setaffinity()): on another CPU a different copy would be measured. A worker's rings share these
+         * threads. */
+        struct cpumask mine;
+        r = cpumask_get_affinity(0, &mine);
+        if (r == 0)
+                r = io_uring_register_iowq_aff(ring, sizeof mine.bits, (const cpu_set_t *) (const void *) &mine);
+        ret->workers_error = -r;
         return 0;
 }
 

@@ -36,13 +36,6 @@ struct uring_zerocopy {
         const char *unfixed; /* NULL: the messages are registered, in the pool's order; else why not, static */
 };
 
-static bool has_sendmsg_zc(struct io_uring *ring) {
-        struct io_uring_probe *probe = io_uring_get_probe_ring(ring);
-        bool has = probe && io_uring_opcode_supported(probe, IORING_OP_SENDMSG_ZC);
-        io_uring_free_probe(probe);
-        return has;
-}
-
 /* Returns NULL, or why the pool is not registered. The limit must have room for all pools, and for a message that each
  * thread sends. */
 static const char *register_pool(const struct worker *w, struct uring_zerocopy *u, const struct zerocopy *z,
@@ -68,7 +61,10 @@ int uring_zerocopy_new(struct worker *w, struct zerocopy *z, unsigned ends, stru
                 free(u);
                 return r;
         }
-        if (!has_sendmsg_zc(&u->ring)) {
+        struct io_uring_probe *probe = io_uring_get_probe_ring(&u->ring);
+        bool has_sendmsg_zc = probe && io_uring_opcode_supported(probe, IORING_OP_SENDMSG_ZC);
+        io_uring_free_probe(probe);
+        if (!has_sendmsg_zc) {
                 (void) uring_zerocopy_free(u);
                 return failure_set(&w->failure, EOPNOTSUPP,
                                    "engine io_uring: this kernel has no sendmsg_zc (since 6.1): copy_mode zero-copy "
