@@ -398,14 +398,6 @@ static int open_standard(void) {
         return 0;
 }
 
-/* A megabyte that is freed goes back to the system. By default glibc raises the threshold to the size of the block that
- * was freed last, and gives threads arenas of their own: response bodies would then stay allocated. These
- * two settings save memory only, and nothing is to be done where they fail. */
-static void limit_heap(void) {
-        (void) mallopt(M_MMAP_THRESHOLD, 128 * 1024);
-        (void) mallopt(M_ARENA_MAX, 2);
-}
-
 /* --check, --backup and --adopt */
 
 static void report_fault(const char *fault) {
@@ -437,7 +429,11 @@ int main(int argc, char **argv) {
         struct daemon d = {.listeners = {.unix_fd = -1, .tcp_fd = -1}, .host = {.program_fd = -1}};
         struct config_error error = {""};
         enum config_action action = CONFIG_RUN;
-        limit_heap();
+        /* A megabyte that is freed goes back to the system. By default glibc raises the threshold to the size of the
+         * block that was freed last, and gives threads arenas of their own: response bodies would then stay allocated.
+         * These two settings save memory only, and nothing is to be done where they fail. */
+        (void) mallopt(M_MMAP_THRESHOLD, 128 * 1024);
+        (void) mallopt(M_ARENA_MAX, 2);
         int e = open_standard();
         if (e < 0) {
                 fprintf(stderr, "ipclabd: cannot open /dev/null: %s\n", strerrordesc_np(-e));

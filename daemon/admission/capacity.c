@@ -163,17 +163,15 @@ static int read_queue_setting(const struct reading *g, enum queue_setting s, uin
         return r < 0 ? r : queues_reach(g->h, g->q->queues, s, ret_reach);
 }
 
-static const char *raise_queues(const struct reading *g, const char *on_the_host) {
-        const struct queue_host *q = g->q->queues;
-        if (!q || q->trouble[0])
-                return on_the_host;
-        return q->settable ? "not needed: a run has it raised in its own IPC namespace as far as its messages need"
-                           : "run ipclabd as root: then a run has it raised in its own IPC namespace";
-}
-
 static void decide_queue(const struct reading *g, struct capacity *c, enum queue_setting s, uint64_t value) {
         const struct host_limit_term *term = &host_limits[queue_setting_terms[s].id];
-        decide(c, value, term->name, value, raise_queues(g, term->raise));
+        const struct queue_host *q = g->q->queues;
+        const char *raise = term->raise;
+        if (q && !q->trouble[0])
+                raise = q->settable
+                                ? "not needed: a run has it raised in its own IPC namespace as far as its messages need"
+                                : "run ipclabd as root: then a run has it raised in its own IPC namespace";
+        decide(c, value, term->name, value, raise);
 }
 
 /* The setting can be raised for a run, as far as `limit`, which is at limit_value, permits. */

@@ -63,15 +63,6 @@ static int open_named(const char *dir) {
         return fd < 0 ? -error : fd;
 }
 
-/* NFS, vfat and 9p have no O_TMPFILE, which has nothing to do with O_DIRECT; before 3.11 the kernel took it for a
- * folder. */
-static int open_direct(const char *dir) {
-        int fd = open(dir, O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, 0600);
-        if (fd >= 0)
-                return fd;
-        return errno == EOPNOTSUPP || errno == EISDIR ? open_named(dir) : -errno;
-}
-
 static int refuse_sync(const struct admission *a, const char *why) {
         return refuse(a->r, 422, "not-available", "/transport_options/file_sync",
                       "file_sync %s is not available: %s %s (to change it: --runtime-dir on another file system)",
@@ -80,7 +71,11 @@ static int refuse_sync(const struct admission *a, const char *why) {
 
 /* Opens a file to find out, as file systems report it in no other way. */
 static int check_direct(struct admission *a) {
-        _cleanup_close_ int fd = open_direct(a->runtime_dir);
+        _cleanup_close_ int fd = open(a->runtime_dir, O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, 0600);
+        /* NFS, vfat and 9p have no O_TMPFILE, which has nothing to do with O_DIRECT; before 3.11 the kernel took it for
+         * a folder. */
+        if (fd < 0)
+                fd = errno == EOPNOTSUPP || errno == EISDIR ? open_named(a->runtime_dir) : -errno;
         if (fd == -EINVAL || fd == -EOPNOTSUPP)
                 return refuse(a->r, 422, "not-available", "/transport_options/file_sync",
                               "file_sync direct is not available: the file system of %s takes no O_DIRECT (%s)",

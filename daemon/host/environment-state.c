@@ -30,21 +30,16 @@ static struct cpu_state *find_state(struct environment *e, int id) {
         return NULL;
 }
 
-/* USER_HZ is 100 on all usual kernels; queried all the same. */
-static uint64_t tick_ns(void) {
-        long hz = sysconf(_SC_CLK_TCK);
-        return NSEC_PER_SEC / (uint64_t) (hz > 0 ? hz : 100);
-}
-
 /* The numbers behind "cpu3": user nice system idle iowait irq softirq steal (guest is within user). */
 static int parse_cpu_line(const char *at, struct cpu_state *ret) {
+        const long hz = sysconf(_SC_CLK_TCK); /* USER_HZ is 100 on all usual kernels; queried all the same */
         uint64_t v[8];
         for (size_t i = 0; i < ELEMENTS(v); i++) {
                 char *end = NULL;
                 v[i] = strtoull(at, &end, 10);
                 if (end == at)
                         return -EBADMSG;
-                v[i] *= tick_ns();
+                v[i] *= NSEC_PER_SEC / (uint64_t) (hz > 0 ? hz : 100);
                 at = end;
         }
         ret->user_ns = v[0] + v[1];

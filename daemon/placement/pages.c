@@ -153,13 +153,6 @@ static int check_range(struct memory *m, const struct proof_pages *pages) {
         return e == 0 && !pages->error ? check_stay(m->v, &r) : e;
 }
 
-/* A ring belongs to its reader: in a stream to the second end, in a round trip each end has one. */
-static bool owns_rings(const struct verdict *v) {
-        return transport_terms[v->point->transport].carrier == CARRIER_RING &&
-               workload_has_transport(v->point->workload) &&
-               (v->end == END_SECOND || v->point->workload == WORKLOAD_PINGPONG);
-}
-
 static bool is_required(const struct verdict *v, enum page_kind kind) {
         bool apart = v->given->buffer != MEMORY_DEFAULT && carries_messages(kind);
         if (policy_of(v, apart) == MEMORY_DEFAULT)
@@ -169,7 +162,10 @@ static bool is_required(const struct verdict *v, enum page_kind kind) {
                 return v->point->message_size > 0 ||
                        (v->point->workload == WORKLOAD_CONTEXT_SWITCH && v->point->working_set > 0);
         case PAGES_RING:
-                return owns_rings(v);
+                /* A ring belongs to its reader: in a stream to the second end, in a round trip each end has one. */
+                return transport_terms[v->point->transport].carrier == CARRIER_RING &&
+                       workload_has_transport(v->point->workload) &&
+                       (v->end == END_SECOND || v->point->workload == WORKLOAD_PINGPONG);
         default:
                 return kind == PAGES_STACK;
         }

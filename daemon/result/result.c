@@ -392,14 +392,6 @@ static const int32_t *switched_on(const struct run_order *o) {
         return o->point->workload == WORKLOAD_CONTEXT_SWITCH && given && given->n_cpus == 1 ? given->cpus : NULL;
 }
 
-static void put_effective(const struct result *r, const char *threads, struct json_writer *w) {
-        const struct effective_known known = {.cpu = switched_on(r->order),
-                                              .round_trip = round_trip(r->order),
-                                              .rate = spec_point_rate(r->order->spec, r->order->point),
-                                              .threads_json = threads};
-        result_effective_to_json(r->reports, sender(r), &known, w);
-}
-
 int result_to_json(const struct result *r, char **ret) {
         struct json_writer w;
         const struct spec *spec = r->order->spec;
@@ -434,7 +426,11 @@ int result_to_json(const struct result *r, char **ret) {
         json_member_raw(&w, "noise", r->noise_json);
         if (r->noise_error < 0)
                 json_member_string(&w, "noise_reason", strerrordesc_np(-r->noise_error));
-        put_effective(r, threads, &w);
+        const struct effective_known known = {.cpu = switched_on(r->order),
+                                              .round_trip = round_trip(r->order),
+                                              .rate = spec_point_rate(r->order->spec, r->order->point),
+                                              .threads_json = threads};
+        result_effective_to_json(r->reports, sender(r), &known, &w);
         json_object_end(&w);
         if (e == 0)
                 e = json_writer_steal(&w, ret, NULL);

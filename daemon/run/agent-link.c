@@ -374,12 +374,6 @@ static void take(struct agent_link *l, struct message *m) {
                 refuse_unexpected(l, m);
 }
 
-/* A sample per thread and second, twice as many for late ones, and some for everything else. */
-static uint64_t packets_allowed(const struct agent_link *l) {
-        uint64_t seconds = (util_now_ns() - l->spawned_ns) / NSEC_PER_SEC + 3;
-        return 256 + seconds * (2 * (uint64_t) l->setup->point.threads + 8);
-}
-
 /* A process that got hold of the agent's end could report figures in its name. */
 static bool is_from_agent(struct agent_link *l, const struct ucred *sender) {
         if (sender->pid == l->pid)
@@ -418,7 +412,9 @@ static bool receive_one(struct agent_link *l) {
                 return false;
         }
         l->packets++;
-        if (l->packets > packets_allowed(l))
+        /* a sample per thread and second, twice as many for late ones, and some for everything else */
+        uint64_t seconds = (util_now_ns() - l->spawned_ns) / NSEC_PER_SEC + 3;
+        if (l->packets > 256 + seconds * (2 * (uint64_t) l->setup->point.threads + 8))
                 fail(l, AGENT_BROKE_PROTOCOL, "floods its control socket: %" PRIu64 " messages in %.1f s", l->packets,
                      (double) (util_now_ns() - l->spawned_ns) / 1e9);
         else

@@ -222,13 +222,6 @@ static int probe(const struct cgroup_tree *t, const char *own, char *detail) {
         return r < 0 ? detail_fail(detail, r, "cgroups in %.200s cannot be killed: %s", own, strerrordesc_np(-r)) : 0;
 }
 
-static int open_tree(struct cgroup_tree *t, const char *own, char *detail) {
-        t->fd = open(own, DIR_FLAGS);
-        if (t->fd < 0)
-                return detail_fail(detail, -errno, "cannot open own cgroup %.200s: %s", own, strerrordesc_np(errno));
-        return probe(t, own, detail);
-}
-
 int cgroup_tree_new(struct cgroup_tree **ret, const char *owner, char *ret_detail) {
         _cleanup_free_ char *own = NULL;
         int r = find_of("/proc/self/cgroup", NULL, &own);
@@ -243,7 +236,12 @@ int cgroup_tree_new(struct cgroup_tree **ret, const char *owner, char *ret_detai
         if (!t)
                 return -ENOMEM;
         *t = (struct cgroup_tree){.fd = -1, .owner = strdup(owner)};
-        r = t->owner ? open_tree(t, own, ret_detail) : -ENOMEM;
+        if (!t->owner)
+                r = -ENOMEM;
+        else if ((t->fd = open(own, DIR_FLAGS)) < 0)
+                r = detail_fail(ret_detail, -errno, "cannot open own cgroup %.200s: %s", own, strerrordesc_np(errno));
+        else
+                r = probe(t, own, ret_detail);
         if (r < 0) {
                 cgroup_tree_free(t);
                 return r;

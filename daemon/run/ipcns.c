@@ -135,13 +135,6 @@ static int helper_start(uint64_t namespaces, const struct task *t, struct helper
         return 0;
 }
 
-/* Ends it like an agent: a process that survives SIGKILL (in the kernel, or traced) must not block the daemon. */
-static void helper_stop(struct helper *h) {
-        util_close(h->hold);
-        util_close(h->answer);
-        spawn_abort(&(struct spawned){.pid = h->pid, .pidfd = h->pidfd});
-}
-
 static int helper_run(const struct helper *h, struct answer *ret) {
         struct pollfd p = {.fd = h->answer, .events = POLLIN};
         if (write(h->hold, "", 1) != 1)
@@ -204,7 +197,11 @@ static int make(bool user, const struct task *t, struct answer *answer, struct i
         if (r < 0)
                 return r;
         r = use_helper(&h, user, answer, ret);
-        helper_stop(&h);
+        /* It is ended like an agent: a process that survives SIGKILL (in the kernel, or traced) must not block the
+         * daemon. */
+        util_close(h.hold);
+        util_close(h.answer);
+        spawn_abort(&(struct spawned){.pid = h.pid, .pidfd = h.pidfd});
         return r;
 }
 

@@ -786,14 +786,6 @@ static int watch(struct runner *r, enum end end, struct agent_link_options *o) {
         return 0;
 }
 
-static int start_agent(struct runner *r, enum end end, int peer_fd) {
-        _cleanup_(launch_deinit) struct launch l = {};
-        int e = prepare_launch(r, end, peer_fd, &l);
-        if (e == 0)
-                e = launch(r, end, &l);
-        return e == 0 ? watch(r, end, &l.link) : e;
-}
-
 static int on_meeting(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         struct runner *r = userdata;
         struct spawn_error error = {{0}, 0};
@@ -894,9 +886,12 @@ static void start_agents(struct runner *r) {
         if (are_forked(r))
                 start_forked(r, peers);
         else
-                for (unsigned i = 0; i < r->n_agents; i++)
-                        if (start_agent(r, (enum end) i, peers[i]) < 0)
+                for (unsigned i = 0; i < r->n_agents; i++) {
+                        _cleanup_(launch_deinit) struct launch l = {};
+                        if (prepare_launch(r, (enum end) i, peers[i], &l) < 0 || launch(r, (enum end) i, &l) < 0 ||
+                            watch(r, (enum end) i, &l.link) < 0)
                                 break;
+                }
         util_close(peers[0]);
         util_close(peers[1]);
 }

@@ -284,14 +284,6 @@ static int find_reference(struct scheduler *s, const struct run_probes *p, struc
         return e == -ENOENT || e == -EBADMSG ? 0 : e;
 }
 
-static int judge_probes(struct scheduler *s, const struct run_probes *p, bool *ret_changed) {
-        struct probe_reference reference = {0};
-        if (!p)
-                return 0;
-        int e = find_reference(s, p, &reference);
-        return e < 0 ? e : run_probes_judge(p, &reference, &s->c.probes_json, ret_changed);
-}
-
 /* What is another than before the experiment's first run. An environment that cannot be read counts as none. */
 static int put_differences(struct scheduler *s, struct json_writer *flags) {
         _cleanup_free_ char *text = NULL;
@@ -312,7 +304,10 @@ static int put_differences(struct scheduler *s, struct json_writer *flags) {
 
 static int flags_list(struct scheduler *s, const struct run_verdict *v, const struct environment *after, char **ret) {
         bool changed = false;
-        int e = judge_probes(s, v->probes, &changed);
+        struct probe_reference reference = {0};
+        int e = v->probes ? find_reference(s, v->probes, &reference) : 0;
+        if (e == 0 && v->probes)
+                e = run_probes_judge(v->probes, &reference, &s->c.probes_json, &changed);
         if (e < 0)
                 return e;
         struct json_writer w;

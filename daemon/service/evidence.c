@@ -175,15 +175,6 @@ static int take_page(const struct point_record *page, size_t n, struct evidence 
         return 0;
 }
 
-/* Counts the points of a page before the rates of a search, which stand after all others. The rates of a point differ
- * in nothing that is an axis, so that findings and advice rest on its closed loop alone. */
-static size_t count_points(const struct point_record *page, size_t n) {
-        size_t k = 0;
-        while (k < n && page[k].rate == 0)
-                k++;
-        return k;
-}
-
 static int load_rows(struct service *s, int64_t experiment_id, struct evidence *e, struct refusal *r) {
         for (;;) {
                 struct point_record *page = NULL;
@@ -196,7 +187,11 @@ static int load_rows(struct service *s, int64_t experiment_id, struct evidence *
                 service_reader_put(s, reader);
                 if (error < 0)
                         return service_fail(s, r, error, "experiment", experiment_id);
-                size_t taken = count_points(page, n);
+                /* The rates of a search stand after all other points. They differ in nothing that is an axis, so that
+                 * findings and advice rest on the closed loop alone. */
+                size_t taken = 0;
+                while (taken < n && page[taken].rate == 0)
+                        taken++;
                 error = taken > 0 ? take_page(page, taken, e) : 0;
                 store_points_free(page, n);
                 if (error < 0)

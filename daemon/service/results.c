@@ -133,13 +133,6 @@ static void collect_steady(const struct json_part *result, struct columns *c) {
                 c->n_unsteady++;
 }
 
-/* false if any run is not steady; true only if it is known of all; else NULL. */
-static const char *steady_of(const struct columns *c) {
-        if (c->n_unsteady > 0)
-                return "false";
-        return c->n_runs > 0 && c->n_steady == c->n_runs ? "true" : NULL;
-}
-
 static int collect_run(const char *result_json, struct json_view *view, struct columns *c, const char **latency_kind) {
         int r = json_view_read(view, result_json);
         if (r < 0) {
@@ -295,7 +288,9 @@ static int fill_statistics(const struct point_record *p, struct result_record *r
                         r = collect_run(p->runs[i].result_json, &view, &c, &row->latency_kind);
         for (size_t i = 0; r == 0 && i < FIGURE_COUNT; i++)
                 r = order_summarize(c.values[i], c.n[i], &row->figures[i]);
-        row->steady = steady_of(&c);
+        /* false if any run is not steady; true only if it is known of all */
+        bool are_steady = c.n_runs > 0 && c.n_steady == c.n_runs;
+        row->steady = c.n_unsteady > 0 ? "false" : are_steady ? "true" : NULL;
         row->serial_figure = first_figure(&c, row);
         if (r == 0)
                 r = serial_judge(c.values[row->serial_figure], c.n[row->serial_figure], &row->serial);
