@@ -86,6 +86,7 @@ struct scheduler {
         int64_t spec_of;            /* its id, which is never reused */
         char unreadable[WORDS_MAX]; /* why spec is NULL: the words for a run that fails by it */
         struct parsing parsing;
+        unsigned tidy_steps; /* before the next look at the queue */
         struct current c;
         struct sample_record batch[BATCH_MAX];
         size_t n_batch;
@@ -408,12 +409,21 @@ static void tidy_between_runs(struct scheduler *s) {
         if (e < 0)
                 log_warning("runs of an extension are not added: %s; tried again after the next run",
                             strerrordesc_np(-e));
-        e = 1;
-        for (unsigned i = 0; i < TIDY_STEPS && e > 0; i++)
-                e = store_tidy_forgotten(s->o.store);
+        s->tidy_steps = TIDY_STEPS;
+}
+
+/* Each step is an event of its own. True: the look at the queue comes after the next one. */
+static bool tidy_before_look(struct scheduler *s) {
+        if (s->tidy_steps == 0)
+                return false;
+        doing(s, OPERATION_HOUSEKEEPING);
+        int e = store_tidy_forgotten(s->o.store);
+        s->tidy_steps = e > 0 ? s->tidy_steps - 1 : 0;
         if (e < 0)
                 log_warning("samples of deleted experiments are not removed: %s; tried again after the next run",
                             strerrordesc_np(-e));
+        scheduler_kick(s);
+        return true;
 }
 
 static void store_outcome(struct scheduler *s) {
@@ -820,7 +830,7 @@ static int recover(struct scheduler *s) {
 }
 
 static void look(struct scheduler *s) {
-        if (s->state != SCHEDULER_IDLE || s->stopping || s->parsing.busy || recover(s) < 0)
+        if (s->state != SCHEDULER_IDLE || s->stopping || s->parsing.busy || recover(s) < 0 || tidy_before_look(s))
                 return;
         doing(s, OPERATION_RUN_START);
         int e = decide_all(s);

@@ -93,10 +93,12 @@ def list_large_specs(daemon):
 
 
 def submit_large_specs(daemon):
-    """And the first run of one, for which its spec is read and parsed."""
+    """And the first run of one, for which its spec is read and parsed, after others were removed between two runs."""
     body = long_spec()
     for _ in range(SPECS // 4):
-        daemon.unix.request("POST", f"/experiments/{submit(daemon, body)['id']}/cancel")
+        identity = submit(daemon, body)["id"]
+        daemon.unix.request("POST", f"/experiments/{identity}/cancel")
+        assert daemon.unix.request("DELETE", f"/experiments/{identity}").status == 204
     last = submit(daemon, body)["id"]
     for running in daemon.unix.get("/experiments?state=running")["items"]:
         daemon.unix.request("POST", f"/experiments/{running['id']}/cancel")
