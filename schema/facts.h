@@ -4,9 +4,9 @@
 
 /*
  * The facts and settings of a host, and of the build that measures: the members of a run's environment that stay the
- * same while nobody changes them. The daemon reads each (daemon/host/environment-facts.c, build.c), and `require` of a
- * spec may ask for any of them. How a requirement is parsed and described, what a bundle has of a fact, which hosts are
- * alike and what the OpenAPI says of it follow from the row.
+ * same until a person changes them. The daemon reads each (daemon/host/environment-facts.c, build.c), and `require` of
+ * a spec may name any of them. How a requirement is parsed and described, what a bundle has of a fact, which hosts are
+ * alike and its description in the OpenAPI follow from the row.
  *
  * Source of the choices: Documentation/admin-guide/mm/transhuge.rst.
  */
@@ -18,7 +18,7 @@
 
 /* Enumerator; name; form; what a bundle has of it, a bundle_form (api/handle/bundle-fields.h); whether figures are
  * comparable only where it is the same; the file that has it, NULL where it takes several; its description, NULL where
- * the name says it; the choices. A new fact is a row here, and a reader where it is not a file. */
+ * the name suffices; the choices. A new fact is a row here, and a reader where it is not a file. */
 #define FACTS(ROW)                                                                                                     \
         ROW(HOSTNAME, "hostname", TEXT, OUT, false, "/proc/sys/kernel/hostname", NULL, NULL)                           \
         ROW(KERNEL_RELEASE, "kernel_release", TEXT, RELEASE, true, "/proc/sys/kernel/osrelease", NULL, NULL)           \

@@ -6,7 +6,7 @@
  * The table of figures: one row for each number of a run that the table of results has a statistic of. Where it lies in
  * a run's result, its place and name in a row of results (JSON and CSV), its unit, its title and why a workload may
  * have none come from the row; so do its description in openapi.json, from which the dashboard and the command line
- * read it, and the columns of the CSV. A new figure is a row here and whoever computes it for a run.
+ * read it, and the columns of the CSV. A new figure is a row here and the code that computes it for a run.
  */
 
 #include <stdbool.h>

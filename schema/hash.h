@@ -4,7 +4,7 @@
 
 /*
  * A hash that distinguishes texts and versions of a file, for keys of caches and for ETags. It is no protection:
- * whoever wants two texts of one hash finds them. Source: Fowler, Noll and Vo, FNV-1a of 64 bits.
+ * two texts of one hash are easily found. Source: Fowler, Noll and Vo, FNV-1a of 64 bits.
  */
 
 #include <stddef.h>

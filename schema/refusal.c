@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Filling a refusal. Called by whoever finds a request at fault; owns nothing. */
+/* Filling a refusal. Called by the code that finds a fault in a request; owns nothing. */
 
 #include "schema/refusal.h"
 

@@ -3,8 +3,8 @@
 #define IPCLAB_SCHEMA_REFUSAL_H
 
 /*
- * Why a request was not accepted, in the words that the person who made it can act on. Filled by whoever finds the
- * fault (parser, admission, store), turned into application/problem+json by api/ alone.
+ * Why a request was not accepted, in the words that the person who made it can act on. The code that finds the fault
+ * (parser, admission, store) fills it in; it is turned into application/problem+json by api/ alone.
  */
 
 #include <stdbool.h>

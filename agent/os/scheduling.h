@@ -2,7 +2,8 @@
 #ifndef IPCLAB_AGENT_SCHEDULING_H
 #define IPCLAB_AGENT_SCHEDULING_H
 
-/* What an agent has from whoever started the daemon, and what each of its turns and system calls depends on. */
+/* What an agent inherits from the process that started the daemon, and what each of its turns and system calls depends
+ * on. */
 
 struct effective;
 

@@ -65,9 +65,9 @@ static uint64_t stat_of(const char *text, const char *key) {
         return 0;
 }
 
-/* memory.current has the page cache in it, which the kernel takes back before it kills anybody. MemAvailable counts it
- * as available, with the slabs that can be taken back (si_mem_available() of mm/show_mem.c): so does this. What lies in
- * a tmpfs is in neither, as it cannot be taken back. */
+/* memory.current includes the page cache, which the kernel reclaims before it kills a process. MemAvailable counts it
+ * as available, with the reclaimable slabs (si_mem_available() of mm/show_mem.c), and so does this function. Neither
+ * includes the content of a tmpfs, which is not reclaimable. */
 static uint64_t reclaimable(struct hostfs *h, const char *group) {
         _cleanup_free_ char *text = NULL;
         if (hostfs_text(h, &text, CGROUP_FS "%s/memory.stat", group) < 0)

@@ -74,7 +74,7 @@ static void draw_overlap(struct answer *a, enum axis_name axis, enum judged judg
         d.f.reason = "overlap";
         d.f.runs_needed = doubt->runs_needed;
         phrase_axis_name(axis, name);
-        draft_write(&d, "Which %s has %s%s cannot be said of all rows", name, judged_terms[judged].article,
+        draft_write(&d, "Which %s has %s%s is not known for all rows", name, judged_terms[judged].article,
                     judged_terms[judged].better);
         draft_write_subject(&d, AXIS_BIT(axis), " of ");
         draft_write(&d, ": %zu rows are too close for their scatter", doubt->n);
@@ -123,7 +123,7 @@ static void draw_crossing(struct answer *a, enum axis_name axis, enum judged jud
         d.f.reason = "crossover";
         d.f.runs_needed = doubt->runs_needed;
         phrase_axis_name(axis, name);
-        draft_write(&d, "Whether one %s overtakes another in %s as messages grow cannot be said of %zu pair%s", name,
+        draft_write(&d, "Whether one %s overtakes another in %s as messages grow is not known for %zu pair%s", name,
                     judged_terms[judged].words, x->n_pairs, x->n_pairs == 1 ? "" : "s");
         draft_write_subject(&d, AXIS_BIT(axis) | AXIS_BIT(AXIS_MESSAGE_SIZE), " of ");
         draft_write(&d, ". Their medians change places, ");
@@ -188,7 +188,7 @@ static const struct {
          "runs in which the host's environment changed. Conclusions that rest on them have reduced confidence; "
          "the same runs under one environment would decide"},
         {"open-loop", has_open_loop, false,
-         "an open loop. Their throughput is the rate that was asked for, so nothing is concluded from it"},
+         "an open loop. Their throughput is the requested rate, so nothing is concluded from it"},
         {"too-many-runs", has_too_many, false,
          "more than 200 runs. The exact tests go no further: the first 200 of each were compared"},
         {"autocorrelation", has_unknown_correlation, false,
@@ -233,7 +233,7 @@ static void draw_kneeless(struct answer *a) {
         draft_begin(&d, a, FINDING_UNDECIDED, AXIS_MESSAGE_SIZE, k->rows, k->n);
         d.f.reason = "fit";
         draft_write(&d,
-                    "The knee, the size at which half of a message's time is for its bytes, cannot be said of %zu "
+                    "The knee, the size at which half of a message's time is for its bytes, is not known for %zu "
                     "series of sizes",
                     k->n_off + k->n_outside);
         if (k->n_off > 0) {

@@ -88,7 +88,7 @@ int64_t cpu_frequency_add(struct cpu_frequency *f, const uint64_t counts[FREQUEN
 int64_t cpu_frequency_read(struct cpu_frequency *f) {
         char text[32];
         if (f->events[0] >= 0) {
-                uint64_t words[1 + FREQUENCY_EVENTS]; /* their number, as perf_open_cpu() says, and the counts */
+                uint64_t words[1 + FREQUENCY_EVENTS]; /* their number, as perf_open_cpu() describes, and the counts */
                 ssize_t n = read(f->events[0], words, sizeof(words));
                 return n == (ssize_t) sizeof(words) ? cpu_frequency_add(f, words + 1, util_now_ns()) : -1;
         }

@@ -5,7 +5,8 @@
 /*
  * How fast a CPU's clock was. Where the kernel's PMU "msr" has the counters APERF and MPERF, it is the mean of the time
  * in which the CPU was not idle since the reading before: APERF counts at the clock that the core had, MPERF at that of
- * the TSC, and both stand still while the core idles. Elsewhere it is what cpufreq says of the moment of the reading.
+ * the TSC, and both stand still while the core idles. Elsewhere it is the value of cpufreq at the moment of the
+ * reading.
  *
  * A reading of the counters interrupts the CPU once, for about a microsecond.
  *

@@ -444,7 +444,7 @@ static int take_audit(struct hostfs *h, struct environment *e) {
         if (find_parameter(line, "audit", value, sizeof(value)) &&
             (strcmp(value, "0") == 0 || strcmp(value, "off") == 0))
                 return add_text(e, FACT_AUDIT, "off");
-        add_reason(e, FACT_AUDIT, "the kernel tells whether it audits to whoever has CAP_AUDIT_CONTROL alone");
+        add_reason(e, FACT_AUDIT, "the kernel shows only processes with CAP_AUDIT_CONTROL whether it audits");
         return 0;
 }
 

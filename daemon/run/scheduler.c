@@ -874,7 +874,7 @@ static int on_look(sd_event_source *source, void *userdata) {
 
 /* Makes a new source for each look: sd-event dispatches the source that has waited longest, and counts a defer source's
  * wait from when it was made, not from when it was last enabled. One source that is enabled again and again would
- * starve the others while one run fails after the other. */
+ * delay the others while one run fails after the other. */
 static int look_soon(struct scheduler *s) {
         if (sd_event_source_get_enabled(s->look, NULL) > 0)
                 return 0;

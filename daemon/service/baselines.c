@@ -41,7 +41,7 @@ static int run_pin(struct service *s, void *payload, struct refusal *r) {
                 s->has_baselines = true;
                 service_check_baselines(s); /* later experiments may be there already */
         }
-        service_changed(s, pin->experiment_id); /* of none: whoever follows all experiments */
+        service_changed(s, pin->experiment_id); /* of none: wakes the subscribers to all experiments */
         return 0;
 }
 

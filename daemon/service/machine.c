@@ -65,7 +65,7 @@ static int series_add(struct series *s, enum comparison_side side, double value)
         return 0;
 }
 
-/* The baseline tells which sets of CPUs there are. */
+/* The sets of CPUs are those of the baseline. */
 static int take_series(struct collection *c, enum comparison_side side, const char *cpus, const struct probe_sitting *p,
                        unsigned end, int kind) {
         struct series *s = find_series(c, cpus, end, kind);

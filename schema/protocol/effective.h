@@ -8,7 +8,7 @@
  * values up by their number. Text is made of them once, when the run is stored.
  *
  * A setting that could not be read is null with a reason. A value may have a reason beside it, too: why a method was
- * not the one that the point asks for.
+ * not the one that the point requests.
  */
 
 #include <stdbool.h>

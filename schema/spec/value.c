@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The types that the values of a spec have, and objects of such values. Called by whoever reads or writes a spec. */
+/* The types that the values of a spec have, and objects of such values. Called by the readers and writers of a spec. */
 
 #include "schema/spec/value.h"
 
