@@ -22,8 +22,7 @@ static const struct parameter list_parameters[] = {
          "{\"type\": \"string\", \"minLength\": 1, \"maxLength\": 100, \"pattern\": "
          "\"^[^\\\\u0000-\\\\u001f\\\\u007f]*$\"}",
          "Only experiments whose name or spec contains this, in upper or lower case. Of a spec of more than 4096 "
-         "bytes, "
-         "its first 2048 and the texts in it are searched, as many as 4096 bytes hold."},
+         "bytes, its first 2048 and the texts in it are searched, as many as 4096 bytes hold."},
         {"limit", "{\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1000, \"default\": 50}",
          "Items in one answer, at most."},
         {"cursor", "{\"type\": \"string\", \"pattern\": \"^e-(0|[1-9][0-9]{0,17})$\"}",

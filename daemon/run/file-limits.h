@@ -3,7 +3,7 @@
 #define IPCLAB_DAEMON_FILE_LIMITS_H
 
 /*
- * What the agents of a run may write into its directory: so many files, each of so many bytes. The runner fails a run
+ * The agents of a run may write a limited number of files of limited length into its directory. The runner fails a run
  * with more files, and the kernel refuses longer ones (RLIMIT_FSIZE).
  */
 

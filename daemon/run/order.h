@@ -17,7 +17,7 @@ struct run_order {
         const struct spec *spec;
         const struct point *point;
         const struct run_placement *placement;
-        uint64_t chunk_bytes;                    /* messages go in pieces of so many; 0 = whole */
+        uint64_t chunk_bytes;                    /* the size of the pieces of a message; 0 = whole */
         uint64_t queue_settings[QUEUE_SETTINGS]; /* of the run's IPC namespace; 0: kernel default */
         uint64_t timeout_ns;
         struct environment *environment; /* before the run; its settings are observed during it. NULL: not observed */

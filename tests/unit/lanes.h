@@ -74,7 +74,7 @@ static struct lanes *lanes; /* shared by all; NULL: this is no lane, and each ca
 static uint64_t lanes_stall_ns = 300 * NSEC_PER_SEC;
 static uint64_t lanes_left_ns = 10 * NSEC_PER_SEC; /* for processes that are ending when the lanes have ended */
 
-static unsigned lanes_one_of = 1; /* of so many cases one is run */
+static unsigned lanes_one_of = 1; /* N: one of N cases is run */
 static unsigned lanes_self;       /* which one this is */
 static unsigned lanes_at;         /* cases that it has come by */
 static unsigned lanes_chosen;     /* those of them that are run, by whichever lane */

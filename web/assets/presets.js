@@ -11,8 +11,9 @@ const EVENTS = ['pointerover', 'focusin']; /* of a reader at the cards */
 const RECENT = 50; /* experiments among which the last of a preset is looked for */
 
 /**
- * Fills `cards`; what has to be requested of each preset follows, one after the other. Plans need the token, and where
- * nobody `asked` for the cards they wait for a reader who points at them: a page that is opened tries no token.
+ * Fills `cards`; what has to be requested of each preset follows, one after the other. Plans need the token.
+ * Unless the reader `asked` for the cards, the plans are requested when the reader points at them, so that opening the
+ * page tries no token.
  */
 export async function showPresets(cards, asked) {
     const [{ items }, { items: recent }] = await Promise.all([
