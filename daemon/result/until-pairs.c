@@ -66,10 +66,8 @@ static int find_pairs(const struct row *rows, size_t n, const struct spec_compar
         for (size_t i = 0; r == 0 && i < n; i++)
                 if (point_from_json(rows[i].point_json, strlen(rows[i].point_json), &points[i]) < 0)
                         r = -EBADMSG;
-        for (size_t i = 0; r == 0 && i < n; i++)
-                for (size_t k = 0; r == 0 && k < n; k++)
-                        if (points_are_compared(c, &points[i], &points[k]))
-                                r = add_pair(p, rows, i, k);
+        for (struct point_pair pair = {0}; r == 0 && points_next_pair(c, points, n, &pair);)
+                r = add_pair(p, rows, pair.baseline, pair.candidate);
         return r == 0 && p->n == 0 ? -EBADMSG : r;
 }
 
@@ -167,7 +165,10 @@ void until_put_pairs(struct json_writer *w, const struct spec *spec, const struc
         json_object_begin(w);
         json_member_string(w, "axis", v->name);
         json_put_key(w, "baseline");
-        v->type->write(v, w, axis_of(&axes[c->axis], &c->baseline));
+        if (c->every_pair)
+                json_put_null(w);
+        else
+                v->type->write(v, w, axis_of(&axes[c->axis], &c->baseline));
         json_object_end(w);
         if (!p) {
                 json_member_null(w, "pairs");

@@ -181,11 +181,30 @@ bool points_match(const struct point *a, const struct point *b, enum axis_name e
         return true;
 }
 
-bool points_are_compared(const struct spec_compare *c, const struct point *a, const struct point *b) {
+static bool is_baseline(const struct spec_compare *c, const struct point *p) {
         const struct axis *x = &axes[c->axis];
-        return axis_applies(x, a) && axis_applies(x, b) &&
-               x->value.type->equal(&x->value, axis_of(x, a), axis_of(x, &c->baseline)) &&
-               !x->value.type->equal(&x->value, axis_of(x, b), axis_of(x, &c->baseline)) && points_match(a, b, c->axis);
+        return axis_applies(x, p) &&
+               (c->every_pair || x->value.type->equal(&x->value, axis_of(x, p), axis_of(x, &c->baseline)));
+}
+
+static bool are_compared(const struct spec_compare *c, const struct point *baseline, const struct point *candidate) {
+        const struct axis *x = &axes[c->axis];
+        return axis_applies(x, candidate) &&
+               !x->value.type->equal(&x->value, axis_of(x, candidate), axis_of(x, baseline)) &&
+               points_match(baseline, candidate, c->axis);
+}
+
+bool points_next_pair(const struct spec_compare *c, const struct point *points, size_t n, struct point_pair *pair) {
+        for (size_t i = pair->baseline, from = pair->next; i < n; i++, from = 0) {
+                if (!is_baseline(c, &points[i]))
+                        continue;
+                for (size_t k = c->every_pair && from <= i ? i + 1 : from; k < n; k++)
+                        if (are_compared(c, &points[i], &points[k])) {
+                                *pair = (struct point_pair){.baseline = i, .candidate = k, .next = k + 1};
+                                return true;
+                        }
+        }
+        return false;
 }
 
 static const char *axis_value_text(const struct axis *a, const struct point *p, char ret[VALUE_TEXT_MAX]) {

@@ -153,7 +153,7 @@ static int check_compare(struct parser *p, const struct spec_compare *c) {
         if (list->n < 2)
                 return refuse(p->r, 422, "wrong-combination", "/until/compare/axis",
                               "the experiment has one %s, and nothing to compare it with", a->value.name);
-        if (!found)
+        if (!found && !c->every_pair)
                 return refuse(p->r, 422, "wrong-combination", "/until/compare/baseline",
                               "the baseline is none of the experiment's values of %s", a->value.name);
         return 0;

@@ -209,17 +209,19 @@ static int check_until(const struct spec *s, const struct point_list *list, stru
         return 0;
 }
 
-/* Whether there is a pair to compare. */
+/* There is a pair to compare, and not so many that each look at them would take long. */
 static int check_compare(const struct spec *s, const struct point_list *list, struct refusal *r) {
         const struct spec_compare *c = &s->until.compare;
-        for (size_t i = 0; c->given && i < list->n_points; i++)
-                for (size_t k = 0; k < list->n_points; k++)
-                        if (points_are_compared(c, &list->points[i], &list->points[k]))
-                                return 0;
-        return c->given ? refuse(r, 422, "wrong-combination", "/until/compare",
-                                 "no two points of the experiment differ in their %s alone, one of them the baseline",
-                                 axes[c->axis].value.name)
-                        : 0;
+        size_t n = 0;
+        if (!c->given)
+                return 0;
+        for (struct point_pair pair = {0}; points_next_pair(c, list->points, list->n_points, &pair);)
+                n++;
+        if (n == 0)
+                return refuse(r, 422, "wrong-combination", "/until/compare",
+                              "no two points of the experiment differ in their %s alone%s", axes[c->axis].value.name,
+                              c->every_pair ? "" : ", one of them the baseline");
+        return check_count("pairs", "/until/compare", n, SPEC_PAIRS_MAX, r);
 }
 
 /* Only messages have a rate. */

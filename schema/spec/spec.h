@@ -30,6 +30,7 @@ struct json_writer;
 #define SPEC_LIST_MAX 1024u  /* values of one axis */
 #define SPEC_SEED_MAX UINT64_C(9007199254740991)
 #define SPEC_REPETITIONS_MAX 1000u
+#define SPEC_PAIRS_MAX 1024 /* of points that `until` compares */
 #define SPEC_UNTIL_REPETITIONS_MAX 200u /* the last interim analysis of daemon/analysis/adaptive.h */
 #define SPEC_RATE_MAX 1e9
 #define SPEC_SEARCH_REPETITIONS 3u /* of each rate, unless the spec sets "repetitions" */
@@ -177,9 +178,10 @@ struct spec_tune {
         char thp[SPEC_CHOICE_MAX + 1], thp_shmem[SPEC_CHOICE_MAX + 1];
 };
 
-/* Compare the points that have the baseline's value of an axis with those that equal them but for that axis. */
+/* Compare the points that have the baseline's value of an axis with those that equal them but for that axis; without a
+ * baseline each point with each that equals it but for that axis. */
 struct spec_compare {
-        bool given;
+        bool given, every_pair; /* every_pair: there is no baseline */
         enum axis_name axis;
         struct point baseline; /* its value of the axis; nothing else of it */
 };
@@ -471,8 +473,12 @@ static inline bool point_is_stamped(const struct point *p, bool stamp, double ra
 
 /* Whether the points have the same value in each axis that both of them have, but for this one. */
 bool points_match(const struct point *a, const struct point *b, enum axis_name except);
-/* Whether the points are a pair that `c` compares, `a` being the baseline. */
-bool points_are_compared(const struct spec_compare *c, const struct point *a, const struct point *b);
+/* Steps to the next pair of points that `c` compares; false: there is none left. Begins with a zeroed one. Where there
+ * is no baseline each two points are a pair once, and the first of them takes its place. */
+struct point_pair {
+        size_t baseline, candidate, next; /* indices; next: where the search goes on, for this function alone */
+};
+bool points_next_pair(const struct spec_compare *c, const struct point *points, size_t n, struct point_pair *pair);
 
 /* Names of the transport_options that mean something for a transport, as a list. */
 void transport_option_names_put(struct json_writer *w, enum transport t);

@@ -54,19 +54,20 @@ static int compare_read(const struct value *v, const struct json *json, const ch
         for (const struct json *m = json_first(json); m; m = json_next(m))
                 if (strcmp(json_key(m), names[0]) != 0 && strcmp(json_key(m), names[1]) != 0)
                         return refuse_member(m, pointer, names, ELEMENTS(names), r);
-        for (size_t i = 0; i < ELEMENTS(names); i++)
-                if (!json_get(json, names[i]))
-                        return refuse(r, 422, "missing-field", pointer, "%s needs %s", v->name, names[i]);
+        const struct json *baseline = json_get(json, names[1]);
+        if (!json_get(json, names[0]))
+                return refuse(r, 422, "missing-field", pointer, "%s needs %s", v->name, names[0]);
         json_pointer_key(here, pointer, names[0]);
         int x = read_word(json_get(json, names[0]), here, names[0], &axis_names, &axis, r);
         if (x < 0)
                 return x;
         const struct value *of = &axes[axis].value;
         json_pointer_key(here, pointer, names[1]);
-        x = of->type->read(of, json_get(json, names[1]), here, (char *) &c->baseline + of->offset, r);
+        x = baseline ? of->type->read(of, baseline, here, (char *) &c->baseline + of->offset, r) : 0;
         if (x < 0)
                 return x;
         c->given = true;
+        c->every_pair = !baseline;
         c->axis = (enum axis_name) axis;
         return 0;
 }
@@ -77,8 +78,10 @@ static void compare_write(const struct value *v, struct json_writer *w, const vo
         (void) v;
         json_object_begin(w);
         json_member_string(w, "axis", a->value.name);
-        json_put_key(w, "baseline");
-        a->value.type->write(&a->value, w, axis_of(a, &c->baseline));
+        if (!c->every_pair) {
+                json_put_key(w, "baseline");
+                a->value.type->write(&a->value, w, axis_of(a, &c->baseline));
+        }
         json_object_end(w);
 }
 
@@ -86,7 +89,7 @@ static bool compare_equal(const struct value *v, const void *a, const void *b) {
         const struct spec_compare *x = a, *y = b;
         const struct axis *axis = &axes[x->axis];
         (void) v;
-        return x->given == y->given && x->axis == y->axis &&
+        return x->given == y->given && x->axis == y->axis && x->every_pair == y->every_pair &&
                axis->value.type->equal(&axis->value, axis_of(axis, &x->baseline), axis_of(axis, &y->baseline));
 }
 
@@ -94,7 +97,7 @@ static void compare_describe(const struct value *v, struct json_writer *w) {
         (void) v;
         json_member_string(w, "type", "object");
         json_member_bool(w, "additionalProperties", false);
-        json_member_raw(w, "required", "[\"axis\",\"baseline\"]");
+        json_member_raw(w, "required", "[\"axis\"]");
         json_put_key(w, "properties");
         json_object_begin(w);
         json_put_key(w, "axis");
@@ -103,7 +106,8 @@ static void compare_describe(const struct value *v, struct json_writer *w) {
         axes_put_enum(w);
         json_object_end(w);
         json_member_raw(w, "baseline",
-                        "{\"description\":\"The value that each of the others is compared with\","
+                        "{\"description\":\"The value that each of the others is compared with; without it each two "
+                        "values are\","
                         "\"type\":[\"string\",\"integer\",\"object\"]}");
         json_object_end(w);
 }
@@ -124,8 +128,8 @@ static const struct value rows[] = {
          VALUE(value_real, struct spec_until, budget_seconds), .least = 1000000, .most = UINT64_C(604800000000)},
         {"compare",
          "In place of the rows, pairs: each point that has the baseline's value of the axis with those that equal it "
-         "but "
-         "for that axis. A pair is known when its ratio is (relative_ci), or when it is decided whether it is faster, "
+         "but for that axis; without a baseline each two points that differ in that axis alone, "
+         UTIL_TEXT(SPEC_PAIRS_MAX) " pairs at most. A pair is known when its ratio is (relative_ci), or when it is decided whether it is faster, "
          "slower or equivalent",
          VALUE(value_compare, struct spec_until, compare)},
 };

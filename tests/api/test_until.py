@@ -99,6 +99,19 @@ def test_a_pair_is_known_when_it_is_decided(unix):
     assert until["pairs_not_reached"] == []
 
 
+def test_without_a_baseline_every_two_values_are_a_pair(unix):
+    goal = {"relative_ci": NEVER, "max_repetitions": 4, "compare": {"axis": "message_size"}}
+    spec = SMALL | {"message_size": [64, 512, 4096], "transport": ["pipe", "fifo"]}
+    experiment = finished(unix, spec | {"until": goal})
+    until = experiment["until"]
+    assert experiment["effective_spec"]["until"]["compare"] == {"axis": "message_size"}
+    assert until["compare"] == {"axis": "message_size", "baseline": None} and until["pairs"] == 6
+    found = [(p["baseline"], p["candidate"]) for p in until["pairs_not_reached"]]
+    pairs = {(b["transport"], b["message_size"], c["message_size"]) for b, c in found}
+    assert pairs == {(t, b, c) for t in ("pipe", "fifo") for b, c in ((64, 512), (64, 4096), (512, 4096))}
+    assert all(baseline["transport"] == candidate["transport"] for baseline, candidate in found)
+
+
 def test_a_pair_that_is_not_decided_has_what_it_takes(unix):
     goal = {"relative_ci": NEVER, "max_repetitions": 6, "compare": {"axis": "instance", "baseline": 1}}
     for _ in range(3):  # one of twenty pairs of equals is called different, which decides it

@@ -295,6 +295,19 @@ static void a_narrow_pair_ends_it(void) {
         CHECK_UINT(a.more, 0);
 }
 
+/* Without a baseline both points are one pair, whose baseline is the first. */
+static void every_pair_is_compared_once(void) {
+        ADAPTIVE a;
+        CHECK_INT(begin_pairs(&a, 0.001, 0.8, 0.02), 12);
+        a.spec.until.compare = (struct spec_compare){.given = true, .every_pair = true, .axis = AXIS_MESSAGE_SIZE};
+        CHECK_INT(decide(&a), 0);
+        CHECK(figure(a.decision, "pairs") == 1);
+        CHECK_INT(json_type(json_get(json_get(a.decision, "compare"), "baseline")), JSON_NULL);
+        const struct json *pair = json_first(json_get(a.decision, "pairs_not_reached"));
+        CHECK(pair && figure(json_get(pair, "baseline"), "message_size") == 1 &&
+              figure(json_get(pair, "candidate"), "message_size") == 2);
+}
+
 /* A difference needs no narrow ratio, but as many blocks as make it certain at one of several looks. */
 static void a_decided_pair_ends_it(void) {
         ADAPTIVE a;
@@ -362,6 +375,7 @@ int main(void) {
         RUN(a_damaged_result_ends_it);
         RUN(a_cancelled_one_is_over);
         RUN(a_narrow_pair_ends_it);
+        RUN(every_pair_is_compared_once);
         RUN(a_decided_pair_ends_it);
         RUN(a_great_difference_ends_it_early);
         RUN(a_retried_run_is_of_no_pair);
