@@ -16,6 +16,7 @@
 #include "daemon/result/probes.h"
 #include "daemon/result/search.h"
 #include "daemon/result/until.h"
+#include "daemon/run/aside.h"
 #include "daemon/run/housekeeping.h"
 #include "daemon/run/sequence.h"
 #include "daemon/tune/tuning.h"
@@ -24,11 +25,7 @@
 #include "schema/util.h"
 
 #include <inttypes.h>
-#include <pthread.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <systemd/sd-daemon.h>
 
@@ -64,16 +61,21 @@ struct current {
         char *error, *flags_json, *agents_json, *result_json, *environment_json, *probes_json;
 };
 
-/* A long spec that is parsed in a thread of its own: its tens of milliseconds are not the main loop's. */
+/* A long spec that is parsed aside. */
 struct parsing {
-        pthread_t thread;
-        bool busy; /* the thread is to be joined */
-        int done;  /* an eventfd, as soon as there has been a long spec */
-        sd_event_source *source;
         int64_t id;
         char *text;
         struct spec *spec;
         char unreadable[WORDS_MAX];
+};
+
+/* Whether an experiment gets more runs, by the scheduler's spec: decided aside, and true of the experiment as long as
+ * its record does not change. */
+struct deciding {
+        int64_t id, change;
+        int result;
+        struct until_decision until;
+        struct search_decision search;
 };
 
 struct scheduler {
@@ -85,7 +87,9 @@ struct scheduler {
         struct spec *spec;          /* of the experiment whose run was the last to begin */
         int64_t spec_of;            /* its id, which is never reused */
         char unreadable[WORDS_MAX]; /* why spec is NULL: the words for a run that fails by it */
+        struct aside *aside;        /* what of these two is under way */
         struct parsing parsing;
+        struct deciding deciding;
         unsigned tidy_steps; /* before the next look at the queue */
         struct current c;
         struct sample_record batch[BATCH_MAX];
@@ -480,70 +484,31 @@ static void parse_spec(struct scheduler *s, const struct experiment_record *expe
         s->spec_of = experiment->id;
 }
 
-static void *parsing_main(void *userdata) {
-        struct parsing *p = userdata;
-        p->spec = parse_text(p->text, p->unreadable);
-        while (eventfd_write(p->done, 1) < 0 && errno == EINTR)
-                continue;
-        return NULL;
+static void parse_aside(void *userdata) {
+        struct scheduler *s = userdata;
+        s->parsing.spec = parse_text(s->parsing.text, s->parsing.unreadable);
 }
 
-static void end_parsing(struct parsing *p) {
-        if (!p->busy)
-                return;
-        (void) pthread_join(p->thread, NULL);
-        p->busy = false;
-        free(p->text);
-        p->text = NULL;
-}
-
-static int on_parsed(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+static void on_parsed(void *userdata) {
         struct scheduler *s = userdata;
         struct parsing *p = &s->parsing;
-        eventfd_t n;
-        (void) source;
-        (void) events;
-        if (eventfd_read(fd, &n) < 0)
-                return 0;
-        end_parsing(p);
+        free(util_steal(&p->text));
         spec_free(s->spec);
         s->spec = util_steal(&p->spec);
         memcpy(s->unreadable, p->unreadable, sizeof(s->unreadable));
         s->spec_of = p->id;
         look(s);
-        return 0;
 }
 
-static int watch_parsing(struct scheduler *s) {
-        struct parsing *p = &s->parsing;
-        if (p->source)
-                return 0;
-        if (p->done <= 0)
-                p->done = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        if (p->done < 0)
-                return -errno;
-        return sd_event_add_io(s->o.event, &p->source, p->done, EPOLLIN, on_parsed, s);
-}
-
-/* Takes the text over. Signals are the main thread's. */
+/* Takes the text over. */
 static int start_parsing(struct scheduler *s, int64_t id, char **text) {
         struct parsing *p = &s->parsing;
-        sigset_t all, old;
-        int e = watch_parsing(s);
-        if (e < 0)
-                return e;
         p->id = id;
         p->text = util_steal(text);
-        sigfillset(&all);
-        e = pthread_sigmask(SIG_SETMASK, &all, &old);
-        if (e == 0) {
-                e = pthread_create(&p->thread, NULL, parsing_main, p);
-                (void) pthread_sigmask(SIG_SETMASK, &old, NULL);
-        }
-        p->busy = e == 0;
-        if (e != 0)
+        int r = aside_start(s->aside, parse_aside, on_parsed, s);
+        if (r < 0)
                 *text = util_steal(&p->text);
-        return -e;
+        return r;
 }
 
 /* The look at the queue that needs the spec comes again when it is parsed. A long text is taken over. */
@@ -762,40 +727,88 @@ static int add_rates(struct scheduler *s, const struct experiment_record *e, con
                                                &(struct request_record){0});
 }
 
-static int decide_search(struct scheduler *s, const struct experiment_record *e, const struct spec *spec) {
-        struct search_decision d = {0};
-        int r = search_decide(s->o.store, e, spec, &d);
+/* By a connection of its own. */
+static void decide_aside(void *userdata) {
+        struct scheduler *s = userdata;
+        struct deciding *d = &s->deciding;
+        struct experiment_record e = {0};
+        struct store *reader = NULL;
+        int r = store_open_reader(&reader, store_dir(s->o.store));
         if (r == 0)
-                r = d.n > 0 ? add_rates(s, e, spec, &d) : store_conclude_experiment(s->o.store, e->id, d.json);
-        search_decision_deinit(&d);
-        return r;
-}
-
-static int decide_until(struct scheduler *s, const struct experiment_record *e, const struct spec *spec) {
-        struct until_decision d = {0};
-        int r = until_decide(s->o.store, e, spec, &d);
+                r = store_experiment(reader, d->id, util_now_ms(), &e);
         if (r == 0)
-                r = d.more > 0 ? add_blocks(s, e, spec, &d) : store_conclude_experiment(s->o.store, e->id, d.json);
-        free(d.json);
-        return r;
+                r = e.searches ? search_decide(reader, &e, s->spec, &d->search)
+                               : until_decide(reader, &e, s->spec, &d->until);
+        d->result = r;
+        experiment_record_deinit(&e);
+        store_close(reader);
 }
 
 /* A decision that fails on stored data ends the experiment; one that the store refuses is tried again. */
-static int decide(struct scheduler *s, const struct experiment_record *e) {
-        char words[WORDS_MAX] = "what is stored of it makes no sense";
-        doing(s, OPERATION_DECIDE);
-        const struct spec *spec = read_spec(s, e, words);
-        int r = !spec ? -EBADMSG : e->searches ? decide_search(s, e, spec) : decide_until(s, e, spec);
-        if (r == -EBADMSG) {
-                log_error("whether experiment %" PRId64 " needs more runs cannot be decided: %s", e->id, words);
-                r = store_conclude_experiment(s->o.store, e->id, NULL);
-        }
+static int conclude_unreadable(struct scheduler *s, const struct experiment_record *e, const char *words) {
+        log_error("whether experiment %" PRId64 " needs more runs cannot be decided: %s", e->id, words);
+        return store_conclude_experiment(s->o.store, e->id, NULL);
+}
+
+static int apply_decision(struct scheduler *s, const struct experiment_record *e) {
+        const struct deciding *d = &s->deciding;
+        int r = d->result;
+        if (r == 0 && e->searches)
+                r = d->search.n > 0 ? add_rates(s, e, s->spec, &d->search)
+                                    : store_conclude_experiment(s->o.store, e->id, d->search.json);
+        else if (r == 0)
+                r = d->until.more > 0 ? add_blocks(s, e, s->spec, &d->until)
+                                      : store_conclude_experiment(s->o.store, e->id, d->until.json);
+        if (r == -EBADMSG)
+                r = conclude_unreadable(s, e, "what is stored of it makes no sense");
         if (r == 0 && s->service)
                 service_changed(s->service, e->id);
         return r;
 }
 
-/* 0: no experiment is left to decide about; 1: the spec of one is parsed first. */
+static void deciding_deinit(struct deciding *d) {
+        free(d->until.json);
+        search_decision_deinit(&d->search);
+        *d = (struct deciding){0};
+}
+
+/* Of an experiment that a client has changed meanwhile it is taken again. */
+static int end_deciding(struct scheduler *s) {
+        struct experiment_record e;
+        int r = store_undecided(s->o.store, &e);
+        if (r == 0) {
+                if (e.id == s->deciding.id && e.change == s->deciding.change)
+                        r = apply_decision(s, &e);
+                experiment_record_deinit(&e);
+        }
+        deciding_deinit(&s->deciding);
+        return r;
+}
+
+static void on_decided(void *userdata) {
+        struct scheduler *s = userdata;
+        doing(s, OPERATION_DECIDE);
+        int r = end_deciding(s);
+        if (r < 0 && r != -ENOENT)
+                retry_later(s, "whether an experiment needs more repetitions cannot be decided", r);
+        else
+                look(s);
+}
+
+/* 1: it is under way; 0: it has been made. */
+static int decide(struct scheduler *s, const struct experiment_record *e) {
+        char words[WORDS_MAX];
+        doing(s, OPERATION_DECIDE);
+        if (!read_spec(s, e, words))
+                return conclude_unreadable(s, e, words);
+        s->deciding = (struct deciding){.id = e->id, .change = e->change};
+        if (aside_start(s->aside, decide_aside, on_decided, s) == 0)
+                return 1;
+        decide_aside(s);
+        return end_deciding(s);
+}
+
+/* 0: no experiment is left to decide about; 1: that is under way, or its spec is parsed first. */
 static int decide_all(struct scheduler *s) {
         struct experiment_record e;
         int r;
@@ -830,7 +843,8 @@ static int recover(struct scheduler *s) {
 }
 
 static void look(struct scheduler *s) {
-        if (s->state != SCHEDULER_IDLE || s->stopping || s->parsing.busy || recover(s) < 0 || tidy_before_look(s))
+        if (s->state != SCHEDULER_IDLE || s->stopping || aside_is_busy(s->aside) || recover(s) < 0 ||
+            tidy_before_look(s))
                 return;
         doing(s, OPERATION_RUN_START);
         int e = decide_all(s);
@@ -897,7 +911,9 @@ static int on_retry(sd_event_source *source, uint64_t usec, void *userdata) {
 
 static int add_sources(struct scheduler *s) {
         sd_event *event = s->o.event;
-        int e = look_soon(s);
+        int e = aside_new(&s->aside, event);
+        if (e >= 0)
+                e = look_soon(s);
         if (e >= 0)
                 e = sd_event_add_time(event, &s->flush, CLOCK_MONOTONIC, UINT64_MAX, 1000, on_flush, s);
         if (e >= 0)
@@ -942,11 +958,10 @@ void scheduler_free(struct scheduler *s) {
         sd_event_source_disable_unref(s->flush);
         sd_event_source_disable_unref(s->retry);
         sd_event_source_disable_unref(s->settle);
-        end_parsing(&s->parsing);
-        sd_event_source_disable_unref(s->parsing.source);
-        if (s->parsing.done > 0)
-                util_close(s->parsing.done);
+        aside_free(s->aside);
+        free(s->parsing.text);
         spec_free(s->parsing.spec);
+        deciding_deinit(&s->deciding);
         current_deinit(&s->c);
         drop_batch(s);
         spec_free(s->spec);

@@ -30,7 +30,7 @@ struct json_writer;
 #define SPEC_LIST_MAX 1024u  /* values of one axis */
 #define SPEC_SEED_MAX UINT64_C(9007199254740991)
 #define SPEC_REPETITIONS_MAX 1000u
-#define SPEC_PAIRS_MAX 1024 /* of points that `until` compares */
+#define SPEC_PAIRS_MAX 1024             /* of points that `until` compares */
 #define SPEC_UNTIL_REPETITIONS_MAX 200u /* the last interim analysis of daemon/analysis/adaptive.h */
 #define SPEC_RATE_MAX 1e9
 #define SPEC_SEARCH_REPETITIONS 3u /* of each rate, unless the spec sets "repetitions" */

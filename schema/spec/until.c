@@ -128,9 +128,10 @@ static const struct value rows[] = {
          VALUE(value_real, struct spec_until, budget_seconds), .least = 1000000, .most = UINT64_C(604800000000)},
         {"compare",
          "In place of the rows, pairs: each point that has the baseline's value of the axis with those that equal it "
-         "but for that axis; without a baseline each two points that differ in that axis alone, "
-         UTIL_TEXT(SPEC_PAIRS_MAX) " pairs at most. A pair is known when its ratio is (relative_ci), or when it is decided whether it is faster, "
-         "slower or equivalent",
+         "but for that axis; without a baseline each two points that differ in that axis alone, " UTIL_TEXT(
+                 SPEC_PAIRS_MAX) " pairs at most. A pair is known when its ratio is (relative_ci), or when it is "
+                                 "decided whether it is faster, "
+                                 "slower or equivalent",
          VALUE(value_compare, struct spec_until, compare)},
 };
 

@@ -108,13 +108,26 @@ def submit_large_specs(daemon):
 def decide_after_a_restart(daemon):
     """Whether an experiment with a long spec needs more runs, all of which had ended when the daemon was."""
     spec = json.loads(long_spec()) | {"until": {"relative_ci": 0.0001, "max_repetitions": 13}}
-    identity = submit(daemon, json.dumps(spec, separators=(",", ":")).encode())["id"]
+    decide_about(daemon, submit(daemon, json.dumps(spec, separators=(",", ":")).encode())["id"])
+
+
+def decide_on_many_pairs(daemon):
+    """Of which each has sixty runs, that differ."""
+    until = {"relative_ci": 0.0001, "max_repetitions": 60, "compare": {"axis": "message_size"}}
+    identity = daemon.unix.post(ENDLESS | {"message_size": list(range(1, 46)), "until": until})["id"]
+    assert daemon.unix.request("POST", f"/experiments/{identity}/extend", {"blocks": 54}).status == 200
+    decide_about(daemon, identity)
+    assert daemon.unix.get(f"/experiments/{identity}")["until"]["pairs"] == 990
+
+
+def decide_about(daemon, identity):
+    """All runs of the experiment have ended when the daemon starts."""
     assert daemon.stop() == 0
     stored = Stored(daemon.state / "ipclab.db")
     (result,) = stored.db.execute("SELECT result FROM runs WHERE state = 'done' LIMIT 1").fetchone()
     stored.db.execute(
-        "UPDATE runs SET state = 'done', attempt = 1, flags = '[]', started_at = 1, finished_at = 2, result = ? "
-        "WHERE experiment_id = ?",
+        "UPDATE runs SET state = 'done', attempt = 1, flags = '[]', started_at = 1, finished_at = 2, result = "
+        "json_set(?, '$.throughput_bytes_per_second', 1000000000 + abs(random()) % 1000000) WHERE experiment_id = ?",
         (result, identity),
     )
     stored.db.execute("UPDATE experiments SET runs_done = runs_total, state = 'running' WHERE id = ?", (identity,))
@@ -164,6 +177,7 @@ LOADS = [
     list_large_specs,
     submit_large_specs,
     decide_after_a_restart,
+    decide_on_many_pairs,
     fill_a_runs_directory,
     import_a_bundle,
     extend_by_many_runs,

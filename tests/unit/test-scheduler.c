@@ -172,6 +172,34 @@ static void queue_is_worked_off(void) {
         end();
 }
 
+/* Whether its runs are enough is decided aside; meanwhile a client adds another block. */
+static void a_decision_about_what_was_changed_is_taken_again(void) {
+        static const uint32_t order[] = {0};
+        struct experiment_record e = {0};
+        int64_t id;
+        CHECK_INT(begin("nobody.nothing"), 0);
+        CHECK_INT(submit(SPEC ",\"until\":{\"max_repetitions\":1}}", &id), 0);
+        uint64_t until = util_now_ns() + DEADLINE_NS;
+        while (store_undecided(store, &e) == -ENOENT && util_now_ns() < until)
+                (void) sd_event_run(host.event, 20000);
+        CHECK_INT(e.id, id);
+        (void) sd_event_run(host.event, 0); /* the look that begins to decide */
+        struct extension x = {.order = order,
+                              .n_points = 1,
+                              .first_repetition = 2,
+                              .repetitions = 1,
+                              .in_blocks = true,
+                              .until_json = e.until_json};
+        CHECK_INT(store_extend_experiment(store, id, &x, &(struct request_record){0}), 0);
+        experiment_record_deinit(&e);
+        CHECK(wait_state(id, STATE_DONE));
+        CHECK_INT(store_experiment(store, id, util_now_ms(), &e), 0);
+        CHECK_UINT(e.runs_done, 2);
+        CHECK(strstr(e.until_json, "\"max_repetitions\"") != NULL);
+        experiment_record_deinit(&e);
+        end();
+}
+
 static void failed_run_does_not_hold_the_next(void) {
         int64_t id, next;
         char error[256];
@@ -682,6 +710,7 @@ int main(void) {
                 return 1;
         }
         RUN(queue_is_worked_off);
+        RUN(a_decision_about_what_was_changed_is_taken_again);
         RUN(failed_run_does_not_hold_the_next);
         RUN(precondition_that_does_not_hold_fails_the_run);
         RUN(impossible_placement_fails_the_run);
