@@ -188,6 +188,8 @@ static const struct bundle_field noise[] = {
         NUMBER("load_cpus"),
         COUNT("quota_throttled_periods"),
         COUNT("retransmitted_segments"),
+        COUNT("lost_segments"),
+        COUNT("retransmission_timeouts"),
         COUNT("stopped_ns"),
         COUNT("ksoftirqd_ns"),
         NUMBER("slowest_khz"),

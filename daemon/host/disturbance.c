@@ -14,13 +14,20 @@
 /* A twentieth of a CPU in any second is what a figure shows; kernel threads and timers of a quiet machine take less
  * than a hundredth. The share of the run's own rounding is below one hundredth, too: a tick of 4 ms at each reading. */
 #define CPU_SHARE 0.05
-/* Ticks miss time of a CPU whose tasks sleep and wake in step with them: up to 28 % of a quiet second was seen. */
-#define STANDSTILL_SHARE 0.4
+/* Ticks miss time of a CPU whose tasks sleep and wake in step with them: up to 47 % of a quiet second was seen where a
+ * timer wakes them. They miss about as much of each second of a run: 14 points were the most between two. */
+#define STANDSTILL_SHARE 0.6
+#define STANDSTILL_MORE_SHARE 0.3
 /* CPUs that are judged together: what kernel threads and timers may take of each CPU but the first. */
 #define QUIET_SHARE 0.005
-/* A thread alone on its CPU makes way for kernel threads some 20 times a second. Each switch costs some microseconds
- * and the caches, and is seen in a tail of one in a hundred from 100 a second on. */
-#define INVOLUNTARY_PER_SECOND 100.0
+/* A thread alone on its CPU makes way for kernel threads 20 to 100 times a second, and for what the start of a run left
+ * up to 190 times in its first. Each switch costs some microseconds and the caches: 250 are a thousandth of the CPU,
+ * and of round trips of 40 µs one in a hundred has one, which p99 shows. */
+#define INVOLUNTARY_PER_SECOND 250.0
+/* Segments that may have been lost, of those that were sent again. TCP also sends again what is late, which loopback
+ * makes of each segment that another CPU delivers. The other end reports what arrived twice, though not each: up to 8
+ * of a hundred were not reported of runs that lost nothing. A loss that nothing follows shows in a timeout. */
+#define LOST_SHARE 0.25
 /* Frequency: one bin of a turbo is 100 MHz, 3 % of a usual clock; more is a change that a figure shows. */
 #define FREQUENCY_SHARE 0.05
 /* Foreign work anywhere on the machine, in CPUs: half a CPU that streams memory already takes bandwidth away from a
@@ -54,8 +61,13 @@ const char *disturbance_flag(enum disturbance_kind kind) {
 }
 
 int disturbance_init(struct disturbance *d, const struct disturbance_run *run) {
-        *d = (struct disturbance){
-                .run = *run, .throttled = -1, .retransmits = -1, .stopped_ns = -1, .ksoftirqd_ns = -1};
+        *d = (struct disturbance){.run = *run,
+                                  .throttled = -1,
+                                  .retransmits = -1,
+                                  .spurious = -1,
+                                  .timeouts = -1,
+                                  .stopped_ns = -1,
+                                  .ksoftirqd_ns = -1};
         d->carry_ns = calloc(run->n_cpus + 1, sizeof(int64_t));
         d->slowest_khz = malloc((run->n_cpus + 1) * sizeof(int64_t));
         d->fastest_khz = malloc((run->n_cpus + 1) * sizeof(int64_t));
@@ -225,6 +237,8 @@ int disturbance_add(struct disturbance *d, const struct disturbance_reading *bef
         add_ksoftirqd(d, before->ksoftirqd_ns, after->ksoftirqd_ns);
         judge_cpus(d, before, after, s);
         judge_threads(d, before, after, s);
+        if (d->n == 1 || s->worst_standstill < d->least_standstill)
+                d->least_standstill = s->worst_standstill;
         if (d->run.daemon_measured)
                 s->daemon = (double) grown(before->daemon_ns, after->daemon_ns) / (double) s->interval_ns;
         if (d->n == 1)
@@ -247,7 +261,8 @@ static bool second_has(const struct disturbance *d, const struct disturbance_sec
         case DISTURBANCE_INTERRUPTS:
                 return s->worst_irq >= CPU_SHARE;
         case DISTURBANCE_STANDSTILL:
-                return s->worst_standstill >= STANDSTILL_SHARE;
+                return s->worst_standstill >= STANDSTILL_SHARE ||
+                       s->worst_standstill - d->least_standstill >= STANDSTILL_MORE_SHARE;
         case DISTURBANCE_SMT_SIBLING:
                 return s->sibling >= CPU_SHARE;
         case DISTURBANCE_DAEMON:
@@ -282,11 +297,18 @@ static double load(const struct disturbance *d) {
                        : 0;
 }
 
+/* -1: not known. */
+static int64_t lost_segments(const struct disturbance *d) {
+        if (d->retransmits < 0 || d->spurious < 0)
+                return -1;
+        return d->retransmits > d->spurious ? d->retransmits - d->spurious : 0;
+}
+
 bool disturbance_has(const struct disturbance *d, enum disturbance_kind kind) {
         if (kind == DISTURBANCE_QUOTA)
                 return d->throttled > 0;
         if (kind == DISTURBANCE_RETRANSMITS)
-                return d->retransmits > 0;
+                return d->timeouts > 0 || (double) lost_segments(d) > LOST_SHARE * (double) d->retransmits;
         if (kind == DISTURBANCE_STOPPED)
                 return d->stopped_ns > 0;
         if (kind == DISTURBANCE_FREQUENCY)
@@ -424,6 +446,11 @@ void disturbance_put(const struct disturbance *d, struct json_writer *w) {
                 json_member_string(w, "retransmitted_segments_reason",
                                    d->run.network ? "an agent could not read it: effective.retransmits_reason"
                                                   : "the run has no TCP connection");
+        count_or_null(w, "lost_segments", lost_segments(d));
+        count_or_null(w, "retransmission_timeouts", d->timeouts);
+        if (d->timeouts < 0 && d->retransmits >= 0)
+                json_member_string(w, "retransmission_timeouts_reason",
+                                   "an agent could not read it: effective.retransmission_timeouts_reason");
         count_or_null(w, "stopped_ns", d->stopped_ns);
         if (d->stopped_ns < 0)
                 json_member_string(w, "stopped_ns_reason", "an agent could not read it: effective.stopped_ns_reason");

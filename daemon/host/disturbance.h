@@ -15,7 +15,7 @@
  *      noisy:run-queue-delay   such a thread waited for its CPU
  *      noisy:quota             a CPU limit of a cgroup stopped it
  *      noisy:frequency         a measured CPU's clock changed within the window
- *      noisy:retransmits       a TCP connection of the run sent segments again
+ *      noisy:retransmits       a TCP connection of the run stood still for a lost segment, or many were lost
  *      noisy:stopped           an agent did not run although nothing kept it from running
  *      noisy:load              foreign work anywhere on the machine
  *      noisy:steal             the hypervisor took a measured CPU away in some second (noise.c: in the mean of the run)
@@ -97,11 +97,14 @@ struct disturbance {
         size_t n_measured;
         struct disturbance_second *seconds;
         size_t n, size;
+        double least_standstill;            /* of all seconds' worst_standstill */
         int64_t *carry_ns;                  /* n_cpus, and one for all together */
         int64_t *slowest_khz, *fastest_khz; /* n_cpus; -1: not known */
         int64_t foreign_total_ns, interval_total_ns;
         int64_t throttled;    /* in the window; -1: not known */
         int64_t retransmits;  /* of the run's connections, warm-up included: set by the caller; -1: not known */
+        int64_t spurious;     /* likewise: those of them that are known to have arrived the first time */
+        int64_t timeouts;     /* likewise: how often a connection stood still until its timer sent again */
         int64_t stopped_ns;   /* of the agent that stood still the longest, in the window: set by the caller; -1: not
                                  known */
         int64_t ksoftirqd_ns; /* on all measured CPUs, in all seconds; -1: not known of each */

@@ -373,13 +373,13 @@ static void observe(struct runner *r) {
                 r->flags.flags[r->flags.n_flags++] = WATCH_FLAG_NOT_OBSERVED;
 }
 
-/* Segments that the run's connections sent again since the agents were ready; -1: it is not known of each end. */
-static int64_t count_retransmits(const struct runner *r) {
+/* How far a count of the run's connections has grown since the agents were ready; -1: it is not known of each end. */
+static int64_t count_since_ready(const struct runner *r, enum setting setting) {
         int64_t sum = 0;
         for (unsigned i = 0; i < r->n_agents; i++) {
                 const struct agent_link *l = r->links[i];
-                const struct effective_row *before = effective_find(l->ready.ready.effective, SETTING_RETRANSMITS),
-                                           *after = effective_find(l->report.report.effective, SETTING_RETRANSMITS);
+                const struct effective_row *before = effective_find(l->ready.ready.effective, setting),
+                                           *after = effective_find(l->report.report.effective, setting);
                 if (!before || !after || before->kind != EFFECTIVE_NUMBER || after->kind != EFFECTIVE_NUMBER ||
                     after->number < before->number || after->number > INT64_MAX / END_COUNT)
                         return -1;
@@ -407,7 +407,9 @@ static int conclude_watch(struct runner *r) {
         if (!r->watch)
                 return 0;
         watch_end(r->watch, &(struct watch_report){.begin_ns = r->result.begin_ns,
-                                                   .retransmits = count_retransmits(r),
+                                                   .retransmits = count_since_ready(r, SETTING_RETRANSMITS),
+                                                   .spurious = count_since_ready(r, SETTING_SPURIOUS_RETRANSMITS),
+                                                   .timeouts = count_since_ready(r, SETTING_RETRANSMISSION_TIMEOUTS),
                                                    .stopped_ns = longest_stop(r)});
         r->result.beside = watch_disturbance(r->watch);
         int e = watch_result(r->watch, &r->result.noise_json, r->flags.flags + r->flags.n_flags,

@@ -463,6 +463,8 @@ void watch_end(struct watch *w, const struct watch_report *report) {
                 w->begin_ns = report->begin_ns;
         }
         w->disturbance.retransmits = report->retransmits;
+        w->disturbance.spurious = report->spurious;
+        w->disturbance.timeouts = report->timeouts;
         w->disturbance.stopped_ns = report->stopped_ns;
         (void) sd_event_source_get_enabled(w->timer, &armed);
         (void) sd_event_source_set_enabled(w->timer, SD_EVENT_OFF);

@@ -39,7 +39,7 @@ int watch_start(struct watch *w, uint64_t begin_ns, uint64_t duration_ns);
 struct watch_report {
         uint64_t begin_ns; /* when the window really began, which a count's is not known to before; 0: nothing was
                               counted */
-        int64_t retransmits, stopped_ns; /* as in struct disturbance */
+        int64_t retransmits, spurious, timeouts, stopped_ns; /* as in struct disturbance */
 };
 
 /* A window that had no planned end is over. */

@@ -61,6 +61,8 @@ struct json_writer;
         ROW(NODELAY, "nodelay", BOOL)                                                                                  \
         ROW(CONGESTION, "congestion", TEXT)                                                                            \
         ROW(RETRANSMITS, "retransmits", NUMBER)                                                                        \
+        ROW(SPURIOUS_RETRANSMITS, "spurious_retransmits", NUMBER)                                                      \
+        ROW(RETRANSMISSION_TIMEOUTS, "retransmission_timeouts", NUMBER)                                                \
         ROW(STRANGERS_REFUSED, "strangers_refused", NUMBER)                                                            \
         ROW(MEMLOCK_BYTES, "memlock_bytes", NUMBER)                                                                    \
         ROW(OPTMEM_MAX_BYTES, "optmem_max_bytes", NUMBER)                                                              \

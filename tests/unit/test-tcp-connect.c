@@ -94,6 +94,15 @@ static void test_congestion(void) {
         close_all();
 }
 
+static void test_nothing_was_sent_again(void) {
+        open_all();
+        CHECK(reports("retransmits", "0"));
+        CHECK(reports("spurious_retransmits", "0"));
+        CHECK(reports("retransmission_timeouts", "0") ||
+              reports("retransmission_timeouts_reason", "\"only Linux 6.7 and later count them\""));
+        close_all();
+}
+
 /* One that cannot be read is enough for nothing to be known of all. */
 static void test_unknown(void) {
         open_all();
@@ -103,12 +112,14 @@ static void test_unknown(void) {
         CHECK(reports("congestion_reason", "\"Bad file descriptor\""));
         CHECK(reports("sndbuf_bytes_reason", "\"Bad file descriptor\""));
         CHECK(reports("retransmits_reason", "\"Bad file descriptor\""));
+        CHECK(reports("retransmission_timeouts_reason", "\"Bad file descriptor\""));
         close_all();
 }
 
 int main(void) {
         RUN(test_nodelay);
         RUN(test_congestion);
+        RUN(test_nothing_was_sent_again);
         RUN(test_unknown);
         return check_end();
 }

@@ -25,8 +25,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/tcp.h> /* its struct tcp_info has tcpi_dsack_dups, the C library's does not */
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/random.h>
@@ -386,18 +386,47 @@ static void put_congestion(const struct agent *a, struct effective *e) {
         effective_add_text(e, SETTING_CONGESTION, first);
 }
 
+/* The kernel's struct tcp_info up to the count of retransmission timeouts, which has been at its end since Linux 6.7;
+ * Debian 12's header ends before it. */
+struct info {
+        struct tcp_info head; /* as far as tcpi_dsack_dups */
+        uint8_t rest[64];
+};
+#define INFO_SPURIOUS offsetof(struct tcp_info, tcpi_dsack_dups)
+#define INFO_TIMEOUTS (INFO_SPURIOUS + 6 * sizeof(uint32_t))
+
+/* Segments that were sent again; those of them that the other end had already, of which it reports most (DSACK, RFC
+ * 2883); and how often a connection stood still until its timer sent again. */
 static void put_retransmits(const struct agent *a, struct effective *e) {
-        uint64_t sum = 0;
+        uint64_t retransmits = 0, spurious = 0, timeouts = 0;
+        bool counts_timeouts = true;
         for (uint32_t i = 0; i < a->n_workers; i++) {
-                struct tcp_info info = {};
+                struct info info = {};
                 socklen_t length = sizeof info;
-                if (getsockopt(a->workers[i].send_fd, IPPROTO_TCP, TCP_INFO, &info, &length) < 0) {
-                        effective_add_unknown(e, SETTING_RETRANSMITS, strerrordesc_np(errno));
+                const char *reason = NULL;
+                uint16_t n;
+                if (getsockopt(a->workers[i].send_fd, IPPROTO_TCP, TCP_INFO, &info, &length) < 0)
+                        reason = strerrordesc_np(errno);
+                else if (length < INFO_SPURIOUS + sizeof info.head.tcpi_dsack_dups)
+                        reason = "this kernel's TCP_INFO does not have the segments that arrived twice";
+                if (reason) {
+                        effective_add_unknown(e, SETTING_RETRANSMITS, reason);
+                        effective_add_unknown(e, SETTING_SPURIOUS_RETRANSMITS, reason);
+                        effective_add_unknown(e, SETTING_RETRANSMISSION_TIMEOUTS, reason);
                         return;
                 }
-                sum += info.tcpi_total_retrans;
+                retransmits += info.head.tcpi_total_retrans;
+                spurious += info.head.tcpi_dsack_dups;
+                counts_timeouts = counts_timeouts && length >= INFO_TIMEOUTS + sizeof n;
+                memcpy(&n, (const uint8_t *) &info + INFO_TIMEOUTS, sizeof n);
+                timeouts += n;
         }
-        effective_add_number(e, SETTING_RETRANSMITS, sum);
+        effective_add_number(e, SETTING_RETRANSMITS, retransmits);
+        effective_add_number(e, SETTING_SPURIOUS_RETRANSMITS, spurious);
+        if (counts_timeouts)
+                effective_add_number(e, SETTING_RETRANSMISSION_TIMEOUTS, timeouts);
+        else
+                effective_add_unknown(e, SETTING_RETRANSMISSION_TIMEOUTS, "only Linux 6.7 and later count them");
 }
 
 static void put_nodelay(const struct agent *a, struct effective *e) {
