@@ -282,7 +282,7 @@ int store_fail_queued(struct store *s, int64_t id, const char *error) {
         return r != 0 ? r : fail_some(s, id, error);
 }
 
-int store_cancel_experiment(struct store *s, int64_t id, int64_t *ret_running_run) {
+static int cancel_once(struct store *s, int64_t id, int64_t *ret_running_run) {
         int64_t now = util_now_ms(), running = 0;
         _cleanup_transaction_ struct db_transaction t = {0};
         struct cancellable c;
@@ -309,6 +309,14 @@ int store_cancel_experiment(struct store *s, int64_t id, int64_t *ret_running_ru
                 return r;
         *ret_running_run = running;
         return more;
+}
+
+int store_cancel_experiment(struct store *s, int64_t id, int64_t *ret_running_run) {
+        int r;
+        do
+                r = cancel_once(s, id, ret_running_run);
+        while (r == -ENOSPC && reserve_release(s->dir));
+        return r;
 }
 
 static int delete_once(struct store *s, int64_t id) {
@@ -346,8 +354,11 @@ static int delete_once(struct store *s, int64_t id) {
 }
 
 int store_delete_experiment(struct store *s, int64_t id) {
-        int r = delete_once(s, id);
-        return r == -ENOSPC && reserve_release(s->dir) ? delete_once(s, id) : r;
+        int r;
+        do
+                r = delete_once(s, id);
+        while (r == -ENOSPC && reserve_release(s->dir));
+        return r;
 }
 
 /* The queue's ETA */

@@ -9,8 +9,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+
+static uint64_t wanted_bytes(const struct statvfs *fs, uint64_t has) {
+        uint64_t third = ((uint64_t) fs->f_bavail * fs->f_frsize + has) / 3;
+        return third < RESERVE_BYTES ? third / RESERVE_STEP_BYTES * RESERVE_STEP_BYTES : RESERVE_BYTES;
+}
 
 int reserve_keep(const char *dir) {
         struct statvfs fs;
@@ -18,26 +24,33 @@ int reserve_keep(const char *dir) {
         _cleanup_close_ int dir_fd = dir_open(dir);
         if (dir_fd < 0)
                 return dir_fd;
-        if (fstatat(dir_fd, RESERVE_FILE, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_size == RESERVE_BYTES)
-                return 0;
+        if (fstatat(dir_fd, RESERVE_FILE, &st, AT_SYMLINK_NOFOLLOW) < 0)
+                st.st_size = 0;
         if (fstatvfs(dir_fd, &fs) < 0)
                 return -errno;
-        if ((uint64_t) fs.f_bavail * fs.f_frsize < 3 * (uint64_t) RESERVE_BYTES)
-                return -ENOSPC;
+        uint64_t wanted = wanted_bytes(&fs, (uint64_t) st.st_size);
+        if ((uint64_t) st.st_size >= wanted)
+                return st.st_size > 0 ? 0 : -ENOSPC;
         _cleanup_close_ int fd = dir_create(dir_fd, RESERVE_FILE, 0600);
         if (fd < 0)
                 return fd;
-        int r = -posix_fallocate(fd, 0, RESERVE_BYTES);
+        int r = -posix_fallocate(fd, 0, (off_t) wanted);
         if (r < 0)
                 (void) unlinkat(dir_fd, RESERVE_FILE, 0); /* the first error is what is reported */
         return r;
 }
 
 bool reserve_release(const char *dir) {
+        struct stat st;
         _cleanup_close_ int dir_fd = dir_open(dir);
-        if (dir_fd < 0 || unlinkat(dir_fd, RESERVE_FILE, 0) < 0)
+        _cleanup_close_ int fd = dir_fd < 0 ? -1 : openat(dir_fd, RESERVE_FILE, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+        if (fd < 0 || fstat(fd, &st) < 0)
                 return false;
-        log_warning("the disk that holds %s is full: the %u bytes of " RESERVE_FILE " are given up", dir,
-                    RESERVE_BYTES);
+        uint64_t left = (uint64_t) st.st_size > RESERVE_STEP_BYTES ? (uint64_t) st.st_size - RESERVE_STEP_BYTES : 0;
+        if ((left > 0 ? ftruncate(fd, (off_t) left) : unlinkat(dir_fd, RESERVE_FILE, 0)) < 0)
+                return false;
+        log_warning("the disk that holds %s is full: %" PRIu64 " bytes of " RESERVE_FILE " are given up, %" PRIu64
+                    " are left",
+                    dir, (uint64_t) st.st_size - left, left);
         return true;
 }

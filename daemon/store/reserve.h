@@ -3,17 +3,20 @@
 #define IPCLAB_DAEMON_STORE_RESERVE_H
 
 /*
- * Space on the disk that is reserved for when it is full: a file of RESERVE_BYTES beside the database. Deleting an
- * experiment, and starting, need some space themselves; the removal of this file frees it.
+ * Space on the disk that is reserved for when it is full: a file beside the database. Starting, and cancelling and
+ * deleting experiments, need some space themselves, which this file gives up a step at a time: other programs may fill
+ * what one step has freed.
  */
 
 #include <stdbool.h>
 
 #define RESERVE_FILE "ipclab.reserve"
-#define RESERVE_BYTES (16u << 20)
+#define RESERVE_BYTES (16u << 20)     /* at most; a third of what the disk has for it, where that is less */
+#define RESERVE_STEP_BYTES (1u << 20) /* it is of whole steps */
 
-/* Makes it where it is missing, and the disk has three times as much free. 0, or a negative errno: there is none. */
+/* Makes it, or makes it longer, where the disk has room. 0, or a negative errno: it is as it was. */
 int reserve_keep(const char *dir);
-bool reserve_release(const char *dir); /* false: there is none */
+/* Gives up a step of it; false: there is none left. */
+bool reserve_release(const char *dir);
 
 #endif

@@ -288,7 +288,7 @@ static int count_ended_run(struct db *db, int64_t experiment_id, enum state stat
         return r < 0 ? r : store_settle_experiment(db, experiment_id, now);
 }
 
-int store_finish_run(struct store *s, int64_t run_id, const struct run_outcome *o) {
+static int finish_once(struct store *s, int64_t run_id, const struct run_outcome *o) {
         if (o->state != STATE_DONE && o->state != STATE_FAILED && o->state != STATE_CANCELLED)
                 return -EINVAL;
         int64_t now = util_now_ms(), change, experiment_id;
@@ -307,6 +307,14 @@ int store_finish_run(struct store *s, int64_t run_id, const struct run_outcome *
         if (r == 0)
                 r = count_ended_run(s->db, experiment_id, o->state, change + 1, length_ms, now);
         return r < 0 ? r : db_commit(&t);
+}
+
+int store_finish_run(struct store *s, int64_t run_id, const struct run_outcome *o) {
+        int r;
+        do /* what is cancelled may be deleted then; more runs would use the reserve up */
+                r = finish_once(s, run_id, o);
+        while (r == -ENOSPC && o->state == STATE_CANCELLED && reserve_release(s->dir));
+        return r;
 }
 
 int store_interrupt_run(struct store *s, int64_t run_id) {

@@ -149,9 +149,10 @@ static int open_once(struct store **ret, const char *dir) {
 }
 
 int store_open(struct store **ret, const char *dir) {
-        int r = open_once(ret, dir);
-        if (r == -ENOSPC && reserve_release(dir))
+        int r;
+        do
                 r = open_once(ret, dir);
+        while (r == -ENOSPC && reserve_release(dir));
         if (r == 0 && reserve_keep((*ret)->dir) < 0)
                 log_notice("%s has no room for " RESERVE_FILE ", from which experiments are deleted when the disk is "
                            "full",
@@ -343,8 +344,11 @@ int store_tidy_forgotten(struct store *s) {
         int r = db_get_one(s->db, &forgotten, "SELECT experiment_id FROM forgotten LIMIT 1");
         if (r == -ENOENT)
                 return 0;
-        if (r == 0)
+        if (r < 0)
+                return r;
+        do
                 r = remove_forgotten(s, forgotten);
+        while (r == -ENOSPC && reserve_release(s->dir));
         return r < 0 ? r : 1;
 }
 

@@ -8,14 +8,15 @@ import subprocess
 
 import pytest
 from client import PATIENCE_SECONDS
-from conftest import SHORT, Daemon
+from conftest import ENDLESS, SHORT, Daemon
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
 
 
-@pytest.fixture
-def disk(tmp_path):
-    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=80m", "ipclab", tmp_path], capture_output=True)
+@pytest.fixture(params=["80m", "24m"], ids=["with-room", "small"])
+def disk(tmp_path, request):
+    size = f"size={request.param}"
+    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", size, "ipclab", tmp_path], capture_output=True)
     if mount.returncode != 0:
         pytest.skip("this host lets nobody mount a tmpfs")
     yield tmp_path
@@ -68,5 +69,26 @@ def test_a_full_disk_under_a_daemon_can_be_deleted_from(disk):
         statuses = [daemon.unix.request("DELETE", f"/experiments/{identity}").status for identity in ids]
         assert statuses == [204, 204]
         assert daemon.unix.get("/experiments")["items"] == []
+    finally:
+        daemon.remove()
+
+
+def test_others_may_fill_the_disk_again_after_each_step(disk):
+    state = f"--state-dir={disk / 'state'}"
+    daemon = Daemon(state)
+    try:
+        running, waiting, last = (daemon.unix.post(ENDLESS)["id"] for _ in range(3))
+        for _ in range(2):
+            fill(disk)
+            daemon.process.send_signal(signal.SIGKILL)
+            daemon.process.wait(PATIENCE_SECONDS)
+            daemon.remove()
+            daemon = Daemon(state)
+            assert [e["id"] for e in daemon.unix.get("/experiments")["items"]] == [last, waiting, running]
+        fill(disk)
+        assert daemon.unix.request("POST", f"/experiments/{running}/cancel").status == 200
+        fill(disk)
+        daemon.unix.wait_final(running)
+        assert [daemon.unix.request("DELETE", f"/experiments/{i}").status for i in (running, last)] == [204, 204]
     finally:
         daemon.remove()
