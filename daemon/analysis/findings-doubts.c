@@ -10,6 +10,7 @@
 #include "schema/util.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 #define RUNS_WORTH_IT 1000u /* of each row: a spec may not request more */
@@ -138,6 +139,41 @@ static void draw_crossing(struct answer *a, enum axis_name axis, enum judged jud
         draft_end(&d);
 }
 
+static bool has_counts(const struct findings_row *row) {
+        for (size_t i = 0; i < row->n_runs; i++)
+                if (isfinite(row->runs[i].values[FIGURE_CYCLES_PER_BYTE]))
+                        return true;
+        return false;
+}
+
+void doubt_counts(struct answer *a, const uint32_t *rows, size_t n) {
+        uint32_t *more = reallocarray(a->uncounted, a->n_uncounted + n, sizeof(*more));
+        if (!more) {
+                a->error = -ENOMEM;
+                return;
+        }
+        a->uncounted = more;
+        for (size_t i = 0; i < n; i++) {
+                size_t k = 0;
+                while (k < a->n_uncounted && more[k] != rows[i])
+                        k++;
+                if (k == a->n_uncounted && workload_has_transport(a->in->rows[rows[i]].point.workload) &&
+                    !has_counts(&a->in->rows[rows[i]]))
+                        more[a->n_uncounted++] = rows[i];
+        }
+}
+
+static void draw_uncounted(struct answer *a) {
+        struct draft d;
+        if (a->n_uncounted == 0 || !a->in->uncounted)
+                return;
+        draft_begin(&d, a, FINDING_UNDECIDED, AXIS_COUNT, a->uncounted, a->n_uncounted);
+        d.f.reason = "no-counters";
+        draft_write(&d, "What a choice costs in cycles and cache misses is not known for %zu rows: %s.", a->n_uncounted,
+                    a->in->uncounted);
+        draft_end(&d);
+}
+
 static bool lacks_runs(const struct findings_row *row) {
         return row->n_runs < FINDINGS_RUNS_LEAST;
 }
@@ -224,6 +260,40 @@ static void draw_reason(struct answer *a, size_t which) {
         draft_end(&d);
 }
 
+/* Where no run is done nothing is concluded, and nothing has to be qualified. */
+static void draw_missing(struct answer *a) {
+        size_t n = 0, n_planned = 0, n_failed = 0, n_done = 0;
+        struct draft d;
+        _cleanup_free_ uint32_t *rows = reallocarray(NULL, a->in->n_rows + 1, sizeof(*rows));
+        if (!rows) {
+                a->error = -ENOMEM;
+                return;
+        }
+        for (size_t i = 0; i < a->in->n_rows; i++) {
+                const struct findings_row *row = &a->in->rows[i];
+                n_planned += row->n_planned;
+                n_failed += row->n_failed;
+                n_done += row->n_runs;
+                if (row->n_runs < row->n_planned)
+                        rows[n++] = (uint32_t) i;
+        }
+        if (n == 0 || n_done == 0)
+                return;
+        size_t n_open = n_planned - n_failed - n_done;
+        draft_begin(&d, a, FINDING_UNDECIDED, AXIS_COUNT, rows, n);
+        d.f.reason = "missing-runs";
+        draft_write(&d, "%zu of %zu rows %s fewer runs than are planned: of %zu in all, ", n, a->in->n_rows,
+                    n == 1 ? "has" : "have", n_planned);
+        if (n_failed > 0)
+                draft_write(&d, "%zu failed or %s cancelled%s", n_failed, n_failed == 1 ? "was" : "were",
+                            n_open > 0 ? " and " : "");
+        if (n_open > 0)
+                draft_write(&d, "%zu %s not done", n_open, n_open == 1 ? "is" : "are");
+        draft_write(&d, ". Conclusions rest on the others alone.");
+        draft_figure(&d, "missing_runs", NULL, "runs", (double) (n_failed + n_open));
+        draft_end(&d);
+}
+
 static void draw_kneeless(struct answer *a) {
         const struct kneeless *k = &a->kneeless;
         char worst[PHRASE_MAX];
@@ -265,6 +335,8 @@ void draw_doubts(struct answer *a) {
                         if (a->crossings[axis][j].n_pairs > 0)
                                 draw_crossing(a, axis, j, &a->crossings[axis][j]);
                 }
+        draw_uncounted(a);
+        draw_missing(a);
         for (size_t i = 0; i < ELEMENTS(reasons); i++)
                 draw_reason(a, i);
 }

@@ -21,6 +21,8 @@ enum judged {
         JUDGED_LATENCY_P99,
         JUDGED_COST,
         JUDGED_CPU,
+        JUDGED_CYCLES,
+        JUDGED_CACHE_MISSES,
         JUDGED_COUNT,
 };
 
@@ -72,6 +74,8 @@ struct answer {
                 size_t n, n_off, n_outside; /* rows; series whose fit is off; that have no knee among their sizes */
                 double residual;            /* of the worst fit */
         } kneeless;
+        uint32_t *uncounted; /* rows of which a choice's cost in cycles is not known */
+        size_t n_uncounted;
         struct findings *out;
         int error; /* the first one, sticky */
 };
@@ -161,6 +165,8 @@ void draw_doubts(struct answer *a); /* for all rows; the others add what their o
 /* Otherwise equal rows whose comparison `c` decided nothing: they go into the doubt about that axis. */
 void doubt_rows(struct answer *a, enum axis_name axis, enum judged judged, const uint32_t *rows, size_t n,
                 const struct comparison *c);
+/* Rows whose runs have no counts of cycles and cache misses; each once. */
+void doubt_counts(struct answer *a, const uint32_t *rows, size_t n);
 /* Two values of an axis whose medians change places at `pair->bytes`, among these rows. runs_needed: of each row; 0:
  * not known. */
 void doubt_crossing(struct answer *a, enum axis_name axis, enum judged judged, const uint32_t *rows, size_t n,

@@ -18,6 +18,18 @@ static bool has_usual(enum axis_name axis) {
         return axis == AXIS_PLACEMENT || axis == AXIS_COPY_MODE || axis == AXIS_ENGINE || axis == AXIS_WAIT;
 }
 
+/* The usual value; for placements two cores of a node. -1: the group has none. */
+static ssize_t find_usual(const struct answer *a, enum axis_name axis, const uint32_t *rows, size_t n) {
+        const struct axis *x = &axes[axis];
+        for (size_t i = 0; i < n; i++)
+                if (axis == AXIS_PLACEMENT && a->in->rows[rows[i]].point.placement.kind == PLACEMENT_SAME_NODE)
+                        return (ssize_t) i;
+        for (size_t i = 0; i < n; i++)
+                if (x->value.type->equal(&x->value, axis_of(x, &a->in->rows[rows[i]].point), x->value.standard))
+                        return (ssize_t) i;
+        return -1;
+}
+
 /* ---- rankings ---- */
 
 /* What is said of a tier's neighbours. So few runs that no difference would have been seen are no sign that there is
@@ -56,6 +68,15 @@ static void write_tiers(struct draft *d, const struct ranked *ranked, size_t n, 
         draft_write(d, ".");
 }
 
+/* A group of those that are not distinguished, and others: between two of them that are no neighbours nothing was
+ * tested. */
+static bool has_group_and_rest(const struct ranked *ranked, size_t n) {
+        size_t n_worse = 0;
+        for (size_t i = 0; i + 1 < n; i++)
+                n_worse += is_worse(&ranked[i].next);
+        return n_worse > 0 && n_worse + 1 < n;
+}
+
 static void draw_ranking(struct answer *a, enum axis_name axis, const struct ranked *ranked, size_t n,
                          enum judged judged) {
         char name[PHRASE_MAX];
@@ -66,7 +87,8 @@ static void draw_ranking(struct answer *a, enum axis_name axis, const struct ran
         draft_begin(&d, a, FINDING_RANKING, axis, rows, rows ? n : 0);
         draft_write_subject(&d, AXIS_BIT(axis), "");
         phrase_axis_name(axis, name);
-        draft_write(&d, ": %s by %s, best first: ", judged_terms[judged].words, name);
+        draft_write(&d, ": %s by %s, best first%s: ", judged_terms[judged].words, name,
+                    has_group_and_rest(ranked, n) ? ", each compared with the next" : "");
         write_tiers(&d, ranked, n, judged);
         draft_write_unlike(&d);
         for (size_t i = 0; i < n; i++) {
@@ -95,7 +117,8 @@ static void rank_by(struct answer *a, enum axis_name axis, const uint32_t *rows,
 }
 
 static void rank_group(struct answer *a, enum axis_name axis, const uint32_t *rows, size_t n) {
-        if (has_usual(axis) && n == 2 && a->in->rows[rows[0]].point.placement.kind != PLACEMENT_EXPLICIT)
+        if (has_usual(axis) && n == 2 && find_usual(a, axis, rows, n) >= 0 &&
+            a->in->rows[rows[0]].point.placement.kind != PLACEMENT_EXPLICIT)
                 return; /* that is a cost */
         for (enum judged j = 0; j < JUDGED_COUNT; j++)
                 if (judged_applies(j, &a->in->rows[rows[0]].point))
@@ -110,26 +133,17 @@ void draw_rankings(struct answer *a) {
 
 /* ---- costs ---- */
 
-/* The usual value; for placements two cores of a node. -1: the group has none. */
-static ssize_t find_usual(const struct answer *a, enum axis_name axis, const uint32_t *rows, size_t n) {
-        const struct axis *x = &axes[axis];
-        for (size_t i = 0; i < n; i++)
-                if (axis == AXIS_PLACEMENT && a->in->rows[rows[i]].point.placement.kind == PLACEMENT_SAME_NODE)
-                        return (ssize_t) i;
-        for (size_t i = 0; i < n; i++)
-                if (x->value.type->equal(&x->value, axis_of(x, &a->in->rows[rows[i]].point), x->value.standard))
-                        return (ssize_t) i;
-        return -1;
-}
+/* What a choice changes in one figure. */
+struct effect {
+        enum judged judged;
+        bool known; /* both rows have it in runs enough */
+        struct comparison c;
+};
 
-/* "brings 12 % more throughput [9 %, 15 %]", "costs a 12 % longer median round trip [9 %, 15 %]"; nothing for what was
- * not decided. */
-static void write_effect(struct draft *d, const struct comparison *c, enum judged judged, const char *joint) {
+/* "brings 12 % more throughput [9 %, 15 %]", "costs a 12 % longer median round trip [9 %, 15 %]". */
+static void write_effect(struct draft *d, const struct comparison *c, enum judged judged) {
         const struct judged_term *term = &judged_terms[judged];
         char share[PHRASE_MAX], low[PHRASE_MAX], high[PHRASE_MAX];
-        if (c->verdict == COMPARE_UNDECIDED)
-                return;
-        draft_write(d, "%s", joint);
         if (c->verdict == COMPARE_EQUIVALENT) {
                 draft_write(d, "leaves %s equal within 3 %%", term->words);
                 return;
@@ -144,6 +158,18 @@ static void write_effect(struct draft *d, const struct comparison *c, enum judge
                 draft_write(d, " [%s, %s]", c->ratio < 1 ? high : low, c->ratio < 1 ? low : high);
 }
 
+/* What is decided: "brings … and costs …". */
+static void write_effects(struct draft *d, const struct effect *effects, size_t n, size_t n_decided) {
+        const char *joint = "";
+        for (size_t i = 0; i < n; i++) {
+                if (effects[i].c.verdict == COMPARE_UNDECIDED)
+                        continue;
+                draft_write(d, "%s", joint);
+                write_effect(d, &effects[i].c, effects[i].judged);
+                joint = --n_decided == 1 ? " and " : ", ";
+        }
+}
+
 static const char *mechanism(enum axis_name axis, const struct point *p) {
         bool pipe = p->transport == TRANSPORT_PIPE || p->transport == TRANSPORT_FIFO;
         if (axis != AXIS_COPY_MODE || p->copy_mode == COPY_TWO)
@@ -153,39 +179,47 @@ static const char *mechanism(enum axis_name axis, const struct point *p) {
         return pipe ? " (vmsplice)" : " (MSG_ZEROCOPY)";
 }
 
+/* Registers the comparisons; once they have been made, adds the undecided ones to the doubts. How many are decided. */
+static size_t take_effects(struct answer *a, enum axis_name axis, const uint32_t rows[2], struct effect *effects,
+                           size_t n) {
+        size_t n_decided = 0, n_known = 0;
+        for (size_t i = 0; i < n; i++) {
+                struct effect *e = &effects[i];
+                e->known = answer_compare(a, rows[0], rows[1], e->judged, &e->c);
+                n_known += e->known;
+                n_decided += e->c.verdict != COMPARE_UNDECIDED;
+                if (e->known && e->c.verdict == COMPARE_UNDECIDED)
+                        doubt_rows(a, axis, e->judged, rows, 2, &e->c);
+        }
+        if (n_known > 0)
+                doubt_counts(a, rows, 2);
+        return n_decided;
+}
+
 static void draw_cost(struct answer *a, enum axis_name axis, uint32_t usual, uint32_t other, enum judged judged) {
+        struct effect effects[] = {
+                {.judged = judged}, {.judged = JUDGED_CPU}, {.judged = JUDGED_CYCLES}, {.judged = JUDGED_CACHE_MISSES}};
         const uint32_t rows[] = {usual, other};
         const struct point *p = &a->in->rows[other].point;
         char label[PHRASE_MAX], usual_label[PHRASE_MAX];
-        struct comparison time, cpu;
         struct draft d;
-        bool known = answer_compare(a, usual, other, judged, &time);
-        bool cpu_known = answer_compare(a, usual, other, JUDGED_CPU, &cpu);
-        if (a->collecting || (!known && !cpu_known))
-                return;
-        if (known && time.verdict == COMPARE_UNDECIDED)
-                doubt_rows(a, axis, judged, rows, 2, &time);
-        if (cpu_known && cpu.verdict == COMPARE_UNDECIDED)
-                doubt_rows(a, axis, JUDGED_CPU, rows, 2, &cpu);
-        if (time.verdict == COMPARE_UNDECIDED && cpu.verdict == COMPARE_UNDECIDED)
+        size_t n_decided = take_effects(a, axis, rows, effects, ELEMENTS(effects));
+        if (n_decided == 0)
                 return;
         phrase_axis(axis, p, label);
         phrase_axis(axis, &a->in->rows[usual].point, usual_label);
         draft_begin(&d, a, FINDING_COST, axis, rows, 2);
         draft_write(&d, "%s%s instead of %s ", label, mechanism(axis, p), usual_label);
-        write_effect(&d, &time, judged, "");
-        write_effect(&d, &cpu, JUDGED_CPU, time.verdict != COMPARE_UNDECIDED ? " and " : "");
+        write_effects(&d, effects, ELEMENTS(effects), n_decided);
         draft_write_subject(&d, AXIS_BIT(axis), " (");
         draft_write(&d, ").");
         draft_write_unlike(&d);
-        for (size_t i = 0; i < 2; i++) {
-                draft_statistic(&d, judged_terms[judged].figure, rows[i], i ? label : usual_label);
-                draft_statistic(&d, FIGURE_CPU_PER_MESSAGE, rows[i], i ? label : usual_label);
-        }
-        if (known)
-                draft_ratio(&d, "ratio", judged_terms[judged].words, &time);
-        if (cpu_known)
-                draft_ratio(&d, "ratio", judged_terms[JUDGED_CPU].words, &cpu);
+        for (size_t i = 0; i < 2; i++)
+                for (size_t k = 0; k < ELEMENTS(effects); k++)
+                        draft_statistic(&d, judged_terms[effects[k].judged].figure, rows[i], i ? label : usual_label);
+        for (size_t k = 0; k < ELEMENTS(effects); k++)
+                if (effects[k].known)
+                        draft_ratio(&d, "ratio", judged_terms[effects[k].judged].words, &effects[k].c);
         draft_end(&d);
 }
 

@@ -37,6 +37,11 @@ const struct judged_term judged_terms[JUDGED_COUNT] = {
         [JUDGED_COST] = {FIGURE_COST, true, "cost", "a ", "lower cost", "higher cost", ALWAYS},
         [JUDGED_CPU] = {FIGURE_CPU_PER_MESSAGE, true, "CPU time per message", "", "less CPU time per message",
                         "more CPU time per message", 0},
+        [JUDGED_CYCLES] = {FIGURE_CYCLES_PER_BYTE, true, "cycles per byte", "", "fewer cycles per byte",
+                           "more cycles per byte", 0},
+        [JUDGED_CACHE_MISSES] = {FIGURE_LLC_MISSES, true, "misses of the last cache per message", "",
+                                 "fewer misses of the last cache per message",
+                                 "more misses of the last cache per message", 0},
 };
 
 bool judged_applies(enum judged judged, const struct point *p) {
@@ -393,6 +398,7 @@ static void answer_deinit(struct answer *a) {
                         free(a->crossings[i][j].doubt.rows);
                 }
         free(a->kneeless.rows);
+        free(a->uncounted);
         findings_free(a->out);
 }
 

@@ -45,14 +45,14 @@ struct findings_row {
         struct point point;
         const struct findings_run *runs;
         size_t n_runs;
-        uint32_t n_planned;
-        bool noisy;          /* a run of it has a noise flag */
-        bool unsteady;       /* one was not steady */
-        bool changed;        /* the host's environment changed in one */
-        bool open_loop;      /* its throughput is the requested rate, and its runs have none in `values` */
-        double chunk_bytes;  /* the message goes in pieces of this size; 0: whole */
-        double buffer_bytes; /* of the mechanism; 0: not known */
-        double gather_ns;    /* that its reader lets messages gather for; 0: not at all */
+        uint32_t n_planned, n_failed; /* n_failed: or cancelled */
+        bool noisy;                   /* a run of it has a noise flag */
+        bool unsteady;                /* one was not steady */
+        bool changed;                 /* the host's environment changed in one */
+        bool open_loop;               /* its throughput is the requested rate, and its runs have none in `values` */
+        double chunk_bytes;           /* the message goes in pieces of this size; 0: whole */
+        double buffer_bytes;          /* of the mechanism; 0: not known */
+        double gather_ns;             /* that its reader lets messages gather for; 0: not at all */
         struct findings_limit limits[FINDINGS_LIMITS_MAX];
         size_t n_limits;
 };
@@ -62,6 +62,7 @@ struct findings_input {
         size_t n_rows;
         const struct findings_limit *caches; /* of the host */
         size_t n_caches;
+        const char *uncounted; /* why runs have no cycles and cache misses; NULL: all that move data have them */
 };
 
 enum finding_kind {

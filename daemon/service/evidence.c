@@ -64,6 +64,7 @@ static void evidence_deinit(struct evidence *e) {
         free(e->rows);
         free(e->environment);
         free(e->settings);
+        free(e->uncounted);
         *e = (struct evidence){0};
 }
 
@@ -106,8 +107,17 @@ static bool differs_from_first(const char *flags_json) {
         return strstr(flags_json, "\"environment-differs:mitigations\"") != NULL;
 }
 
+/* Of the first such run for all: the reason is the machine's. */
+static int take_uncounted(const struct json_part *per_unit, const struct findings_row *row, char **ret) {
+        const struct json_part *reason = json_part_get(per_unit, "cycles_per_byte_reason");
+        if (*ret || !reason || !workload_has_transport(row->point.workload))
+                return 0;
+        int r = json_part_string(reason, ret);
+        return r == -EINVAL ? 0 : r;
+}
+
 static int take_run(const struct point_run *stored, struct json_view *view, struct findings_row *row,
-                    struct findings_run *ret) {
+                    struct findings_run *ret, char **ret_uncounted) {
         const struct json_part *objects[FIGURES_GROUPS];
         int r = json_view_read(view, stored->result_json);
         if (r < 0) {
@@ -126,7 +136,7 @@ static int take_run(const struct point_run *stored, struct json_view *view, stru
                 ret->values[FIGURE_THROUGHPUT] = ret->values[FIGURE_MESSAGES] = ret->values[FIGURE_BOTH_WAYS] = NAN;
         row->noisy |= has_flag(stored->flags_json, "noisy:");
         row->changed |= has_flag(stored->flags_json, "environment-changed:") || differs_from_first(stored->flags_json);
-        return 0;
+        return take_uncounted(objects[FIGURES_PER_UNIT], row, ret_uncounted);
 }
 
 static int compare_blocks(const void *x, const void *y) {
@@ -135,18 +145,22 @@ static int compare_blocks(const void *x, const void *y) {
 }
 
 /* A point of another version, which this one cannot read, keeps its place among the rows, without runs. */
-static int take_point(const struct point_record *stored, struct findings_row *row, struct findings_run **ret) {
+static int take_point(const struct point_record *stored, struct findings_row *row, struct findings_run **ret,
+                      char **ret_uncounted) {
         _cleanup_(json_view_deinit) struct json_view view = {0};
         struct findings_run *runs = reallocarray(NULL, stored->n_runs + 1, sizeof(*runs));
         int r = runs ? point_from_json(stored->point_json, strlen(stored->point_json), &row->point) : -ENOMEM;
         bool known = r == 0;
         row->n_planned = (uint32_t) stored->n_runs;
         r = r == -EINVAL ? 0 : r;
-        for (size_t i = 0; known && r == 0 && i < stored->n_runs; i++)
-                if (stored->runs[i].state == STATE_DONE && stored->runs[i].result_json) {
-                        r = take_run(&stored->runs[i], &view, row, &runs[row->n_runs]);
+        for (size_t i = 0; known && r == 0 && i < stored->n_runs; i++) {
+                enum state state = stored->runs[i].state;
+                row->n_failed += state == STATE_FAILED || state == STATE_CANCELLED;
+                if (state == STATE_DONE && stored->runs[i].result_json) {
+                        r = take_run(&stored->runs[i], &view, row, &runs[row->n_runs], ret_uncounted);
                         row->n_runs += r == 0;
                 }
+        }
         if (r < 0) {
                 free(runs);
                 return r;
@@ -167,7 +181,7 @@ static int take_page(const struct point_record *page, size_t n, struct evidence 
                 return -ENOMEM;
         for (size_t i = 0; i < n; i++) {
                 rows[e->n_rows] = (struct findings_row){0};
-                int r = take_point(&page[i], &rows[e->n_rows], &runs[e->n_rows]);
+                int r = take_point(&page[i], &rows[e->n_rows], &runs[e->n_rows], &e->uncounted);
                 if (r < 0)
                         return r;
                 e->n_rows++;
@@ -288,7 +302,8 @@ static size_t evidence_bytes(const struct evidence *e) {
         size_t bytes = sizeof(*e) + e->n_rows * (sizeof(*e->rows) + sizeof(void *));
         for (size_t i = 0; i < e->n_rows; i++)
                 bytes += (e->rows[i].n_planned + 1) * sizeof(struct findings_run);
-        return bytes + (e->environment ? strlen(e->environment) : 0) + strlen(e->settings);
+        return bytes + (e->environment ? strlen(e->environment) : 0) + strlen(e->settings) +
+               (e->uncounted ? strlen(e->uncounted) : 0);
 }
 
 int evidence_get(struct service *s, int64_t experiment_id, int64_t change, const struct evidence **ret,

@@ -11,6 +11,7 @@ struct evidence {
         struct findings_row *rows;  /* in the points' order */
         struct findings_run **runs; /* of each row, what it points to */
         size_t n_rows;
+        char *uncounted;     /* why a run that moved data has no cycles; NULL: each has them */
         int64_t measured_at; /* end of its last run that is done, ms since the epoch; 0: none is */
         char *environment;   /* of its runs, as environment_print() has it; NULL: unknown, or it changed meanwhile */
         char *settings;      /* members of the spec that are no axes and affect the figures */

@@ -66,8 +66,11 @@ static int draw(struct service *s, const struct experiment_record *e, const stru
         topology_hold();
         size_t n = e->imported_json ? 0 : list_caches(s->hooks.topology, caches); /* they are this host's */
         topology_release();
-        const struct findings_input in = {
-                .rows = evidence->rows, .n_rows = evidence->n_rows, .caches = caches, .n_caches = n};
+        const struct findings_input in = {.rows = evidence->rows,
+                                          .n_rows = evidence->n_rows,
+                                          .caches = caches,
+                                          .n_caches = n,
+                                          .uncounted = evidence->uncounted};
         int r = findings_draw(&in, &ret->findings);
         if (r < 0)
                 return r;

@@ -7,8 +7,9 @@ import random
 from ipclabtest import database
 
 
-def write_figures(daemon, experiment, time_of):
-    """Gives the experiment's done runs the figures of this law: nanoseconds of a message, by point."""
+def write_figures(daemon, experiment, time_of, counts_of=None):
+    """Gives the experiment's done runs the figures of this law: nanoseconds of a message, by point; and by `counts_of`
+    figures that a hardware counter would have, by name."""
     noise = random.Random(14)
     with database.live(daemon.base / "state/ipclab.db") as db:
         runs = db.execute(
@@ -24,6 +25,8 @@ def write_figures(daemon, experiment, time_of):
             if result.get("latency_ns"):
                 result["latency_ns"] |= {"p50": round(nanoseconds), "p99": round(2 * nanoseconds)}
             result["steady"] = True
+            if counts_of:
+                result |= {name: value * noise.gauss(1, 0.01) for name, value in counts_of(point).items()}
             db.execute("UPDATE runs SET result = ?, flags = '[]' WHERE id = ?", (json.dumps(result), run))
         (change,) = db.execute("UPDATE counters SET value = value + 1 WHERE name = 'change' RETURNING value").fetchone()
         db.execute("UPDATE experiments SET change = ? WHERE id = ?", (change, experiment))

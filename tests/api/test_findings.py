@@ -127,6 +127,36 @@ def test_as_markdown(measured):
         assert f"\n## {heading}\n" in text
 
 
+def counts(point):
+    """Half the cycles, and three times the misses."""
+    one = point["copy_mode"] == "one-copy"
+    return {"cycles_per_byte": 0.5 if one else 1, "llc_misses_per_message": 300 if one else 100}
+
+
+def test_a_choice_costs_cycles_where_they_are_counted(own_daemon):
+    spec = SPEC | {"transport": "pipe", "fields": 8, "copy_mode": ["two-copy", "one-copy"], "repetitions": 8}
+    client = own_daemon.unix
+    experiment = client.wait_final(client.post(spec)["id"])["id"]
+    path = f"/experiments/{experiment}/findings"
+    run = client.items(f"/experiments/{experiment}/runs")[0]["result"]
+    doubts = [item for item in client.get(path)["items"] if item["reason"] == "no-counters"]
+    if run["cycles_per_byte"] is None:
+        (doubt,) = doubts
+        assert doubt["rows"] == [0, 1] and doubt["kind"] == "undecided"
+        assert doubt["sentence"].endswith(f"is not known for 2 rows: {run['cycles_per_byte_reason']}.")
+    else:
+        assert doubts == []
+    write_figures(own_daemon, experiment, lambda _: 1000, counts)
+    findings = client.get(path)
+    (cost,) = of_kind(findings, "cost")
+    assert "% fewer cycles per byte [" in cost["sentence"]
+    assert "% more misses of the last cache per message [" in cost["sentence"]
+    ratios = {one["of"]: one for one in cost["figures"] if one["name"] == "ratio"}
+    assert ratios["cycles per byte"]["value"] == pytest.approx(0.5, rel=0.05)
+    assert ratios["misses of the last cache per message"]["value"] == pytest.approx(3, rel=0.05)
+    assert not [item for item in findings["items"] if item["reason"] == "no-counters"]
+
+
 def test_few_runs_conclude_nothing(client, done):
     findings = client.get(f"/experiments/{done['id']}/findings")
     assert findings["comparisons"] == 0

@@ -27,8 +27,12 @@ static void check_sentence(const char *sentence) {
 static struct findings *draw(const struct made *m) {
         static const struct findings_limit caches[] = {{"the L2 cache", 1 << 20}};
         struct findings *f = NULL;
-        int r = findings_draw(
-                &(struct findings_input){.rows = m->rows, .n_rows = m->n_rows, .caches = caches, .n_caches = 1}, &f);
+        int r = findings_draw(&(struct findings_input){.rows = m->rows,
+                                                       .n_rows = m->n_rows,
+                                                       .caches = caches,
+                                                       .n_caches = 1,
+                                                       .uncounted = "this machine has no such counter"},
+                              &f);
         if (r < 0) {
                 fprintf(stderr, "findings_draw: %s\n", strerror(-r));
                 abort();
@@ -428,7 +432,7 @@ static void test_ranking(void) {
         measure(&m, three, NULL, NOISE, 0);
         FINDINGS *f = draw(&m);
         const struct finding *r = nth(f, FINDING_RANKING, 0);
-        CHECK(says(r, "stream, 4 KiB: throughput by transport, best first: "));
+        CHECK(says(r, "stream, 4 KiB: throughput by transport, best first, each compared with the next: "));
         CHECK(says(r, ", then unix-stream (3."));
         CHECK(says(r, ", then tcp (2.0"));
         CHECK(says(r, " and "));
@@ -516,7 +520,71 @@ static void test_cost(void) {
         CHECK(!nth(f, FINDING_RANKING, 0));
 }
 
+/* Half the cycles, and three times the misses. */
+static void count(struct made *m) {
+        for (size_t i = 0; i < m->n_rows * m->blocks; i++) {
+                bool zero = m->rows[i / m->blocks].point.copy_mode == COPY_ZERO;
+                m->runs[i].values[FIGURE_CYCLES_PER_BYTE] = (zero ? 0.5 : 1) * exp(NOISE * sample_normal(&m->random));
+                m->runs[i].values[FIGURE_LLC_MISSES] = (zero ? 300 : 100) * exp(NOISE * sample_normal(&m->random));
+        }
+}
+
+static void test_cost_in_counts(void) {
+        MADE m;
+        make(&m, "{\"transport\": \"tcp\", \"message_size\": 65536, \"copy_mode\": [\"two-copy\", \"zero-copy\"]}", 8,
+             7);
+        measure(&m, ring_time, ring_cpu, NOISE, 0.02);
+        FINDINGS *without = draw(&m);
+        const struct finding *u = of_reason(without, "no-counters");
+        CHECK(says(u, "in cycles and cache misses is not known for 2 rows: this machine has no such counter."));
+        CHECK(u && u->n_rows == 2 && u->confidence == CONFIDENCE_NONE);
+        CHECK(!strstr(nth(without, FINDING_COST, 0)->sentence, "cycles"));
+        count(&m);
+        FINDINGS *with = draw(&m);
+        const struct finding *c = nth(with, FINDING_COST, 0);
+        CHECK(says(c, "zero-copy (MSG_ZEROCOPY) instead of two-copy "));
+        CHECK(says(c, ", brings ") && says(c, " % fewer cycles per byte ["));
+        CHECK(says(c, " and costs ") && says(c, " % more misses of the last cache per message ["));
+        CHECK(figure(c, "cycles_per_byte") && figure(c, "llc_misses_per_message"));
+        CHECK(!has_doubt(with, "no-counters"));
+}
+
+static double by_placement(const struct point *p) {
+        return p->placement.kind == PLACEMENT_SAME_CPU ? 1000 : 2000;
+}
+
+/* Two values without the usual one are ranked. */
+static void test_two_beside_the_usual(void) {
+        MADE m;
+        make(&m, "{\"transport\": \"pipe\", \"placement\": [\"same-cpu\", \"cross-node\"]}", 8, 7);
+        measure(&m, by_placement, NULL, NOISE, 0.02);
+        FINDINGS *f = draw(&m);
+        CHECK(!nth(f, FINDING_COST, 0));
+        CHECK(says(nth(f, FINDING_RANKING, 0), "throughput by placement, best first: same-cpu ("));
+}
+
 /* ---- what cannot be said ---- */
+
+static void test_missing_runs(void) {
+        MADE m;
+        make(&m, "{\"transport\": [\"pipe\", \"fifo\"]}", 8, 9);
+        measure(&m, three, NULL, NOISE, 0);
+        FINDINGS *whole = draw(&m);
+        CHECK(!has_doubt(whole, "missing-runs"));
+        m.rows[1].n_planned = 11;
+        m.rows[1].n_failed = 1;
+        FINDINGS *f = draw(&m);
+        const struct finding *u = of_reason(f, "missing-runs");
+        CHECK(says(u, "1 of 2 rows has fewer runs than are planned: of 19 in all, 1 failed or was cancelled and 2 are "
+                      "not done."));
+        CHECK(u && u->n_rows == 1 && u->rows[0] == 1);
+        m.rows[0].n_planned = 10;
+        m.rows[0].n_failed = 2;
+        m.rows[1].n_planned = 8;
+        m.rows[1].n_failed = 0;
+        FINDINGS *g = draw(&m);
+        CHECK(says(of_reason(g, "missing-runs"), "of 18 in all, 2 failed or were cancelled."));
+}
 
 static void test_too_few_runs(void) {
         MADE m;
@@ -606,19 +674,21 @@ static void test_what_is_missing(void) {
         make(&m, "{\"transport\": [\"pipe\", \"fifo\"]}", 220, 10);
         measure(&m, nearly, NULL, 0.01, 0);
         m.rows[1].n_runs = 0; /* all of them failed */
+        m.rows[1].n_failed = 220;
         m.rows[0].unsteady = true;
         FINDINGS *f = draw(&m);
         CHECK(!nth(f, FINDING_RANKING, 0));
-        CHECK_STRING(nth(f, FINDING_UNDECIDED, 0)->reason, "too-few-runs");
-        CHECK_STRING(nth(f, FINDING_UNDECIDED, 1)->reason, "not-steady");
-        CHECK_STRING(nth(f, FINDING_UNDECIDED, 2)->reason, "too-many-runs");
+        CHECK_STRING(nth(f, FINDING_UNDECIDED, 0)->reason, "missing-runs");
+        CHECK_STRING(nth(f, FINDING_UNDECIDED, 1)->reason, "too-few-runs");
+        CHECK_STRING(nth(f, FINDING_UNDECIDED, 2)->reason, "not-steady");
+        CHECK_STRING(nth(f, FINDING_UNDECIDED, 3)->reason, "too-many-runs");
         m.rows[0].changed = true;
         FINDINGS *c = draw(&m);
-        CHECK_STRING(nth(c, FINDING_UNDECIDED, 2)->reason, "environment-changed");
+        CHECK_STRING(nth(c, FINDING_UNDECIDED, 3)->reason, "environment-changed");
         m.rows[0].changed = false;
         m.rows[0].open_loop = true;
         FINDINGS *g = draw(&m);
-        CHECK_STRING(nth(g, FINDING_UNDECIDED, 2)->reason, "open-loop");
+        CHECK_STRING(nth(g, FINDING_UNDECIDED, 3)->reason, "open-loop");
         CHECK(findings_bytes(f) > sizeof(*f));
 }
 
@@ -833,6 +903,9 @@ int main(void) {
         RUN(test_too_few_runs_are_no_sign_of_equality);
         RUN(test_unlike_rows_are_kept_apart);
         RUN(test_cost);
+        RUN(test_cost_in_counts);
+        RUN(test_two_beside_the_usual);
+        RUN(test_missing_runs);
         RUN(test_too_few_runs);
         RUN(test_one_row_is_singular);
         RUN(test_overlap);
