@@ -170,13 +170,12 @@ static void write_effects(struct draft *d, const struct effect *effects, size_t 
         }
 }
 
-static const char *mechanism(enum axis_name axis, const struct point *p) {
-        bool pipe = p->transport == TRANSPORT_PIPE || p->transport == TRANSPORT_FIFO;
+/* The call that makes a copy mode; NULL: the axis is another, or the usual call does. */
+static const char *copy_call(enum axis_name axis, const struct point *p) {
         if (axis != AXIS_COPY_MODE || p->copy_mode == COPY_TWO)
-                return "";
-        if (p->copy_mode == COPY_ONE)
-                return pipe ? " (writev)" : " (sendmsg)";
-        return pipe ? " (vmsplice)" : " (MSG_ZEROCOPY)";
+                return NULL;
+        const struct transport_term *t = &transport_terms[p->transport];
+        return p->copy_mode == COPY_ONE ? t->one_copy_call : t->zero_copy_call;
 }
 
 /* Registers the comparisons; once they have been made, adds the undecided ones to the doubts. How many are decided. */
@@ -201,6 +200,7 @@ static void draw_cost(struct answer *a, enum axis_name axis, uint32_t usual, uin
                 {.judged = judged}, {.judged = JUDGED_CPU}, {.judged = JUDGED_CYCLES}, {.judged = JUDGED_CACHE_MISSES}};
         const uint32_t rows[] = {usual, other};
         const struct point *p = &a->in->rows[other].point;
+        const char *call = copy_call(axis, p);
         char label[PHRASE_MAX], usual_label[PHRASE_MAX];
         struct draft d;
         size_t n_decided = take_effects(a, axis, rows, effects, ELEMENTS(effects));
@@ -209,7 +209,10 @@ static void draw_cost(struct answer *a, enum axis_name axis, uint32_t usual, uin
         phrase_axis(axis, p, label);
         phrase_axis(axis, &a->in->rows[usual].point, usual_label);
         draft_begin(&d, a, FINDING_COST, axis, rows, 2);
-        draft_write(&d, "%s%s instead of %s ", label, mechanism(axis, p), usual_label);
+        draft_write(&d, "%s", label);
+        if (call)
+                draft_write(&d, " (%s)", call);
+        draft_write(&d, " instead of %s ", usual_label);
         write_effects(&d, effects, ELEMENTS(effects), n_decided);
         draft_write_subject(&d, AXIS_BIT(axis), " (");
         draft_write(&d, ").");

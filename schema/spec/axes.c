@@ -106,7 +106,7 @@ const struct axis axes[AXIS_COUNT] = {
                        .strict = true},
         [AXIS_FIELDS] = {{"fields",
                           "Fields that a message is assembled from, which differ by at most a byte; a message has as "
-                          "many as it has bytes at most; for tcp, and for pipes and Unix sockets in one-copy",
+                          "many as it has bytes at most; over tcp, and over others in one-copy",
                           NUMBER(fields, 1, SPEC_FIELDS_MAX, SPEC_FIELDS_DEFAULT)},
                          .applies = has_fields},
         [AXIS_DIRECTION] = {{"direction", "Which way a stream over tcp goes: down is from server to client",

@@ -88,6 +88,8 @@ struct transport_term {
         enum delivery delivery;
         enum zero_copy zero_copy;
         enum channel_descriptors descriptors;
+        const char *one_copy_call;  /* for a person: the system call of that copy mode */
+        const char *zero_copy_call; /* likewise, or the flag that makes it zero-copy */
         unsigned copy_modes;   /* bits, 1u << enum copy_mode; one that is outside of a non-empty set is impossible */
         unsigned options;      /* bits, OPTION() */
         bool has_engine;       /* io_uring beside system calls: the channel is a file descriptor */
@@ -110,26 +112,30 @@ struct transport_term {
  * API lists them. */
 #define TRANSPORTS(ROW)                                                                                                \
         ROW(PIPE, pipe, .name = "pipe", .title = "pipe", .carrier = CARRIER_PIPE, .limit = LIMIT_PIPE,                 \
-            .copy_modes = COPIES_ALL, .zero_copy = ZERO_COPY_SPLICE, .has_engine = true, .has_queue = true,            \
+            .copy_modes = COPIES_ALL, .one_copy_call = "writev", .zero_copy_call = "vmsplice",                         \
+            .zero_copy = ZERO_COPY_SPLICE, .has_engine = true, .has_queue = true,                                      \
             .descriptors = DESCRIPTORS_PER_DIRECTION, .options = OPTION(BUFFER_BYTES) | OPTION(PIPE_SIZE))             \
         ROW(FIFO, fifo, .name = "fifo", .title = "named pipe", .carrier = CARRIER_PIPE, .limit = LIMIT_PIPE,           \
-            .copy_modes = COPIES_ALL, .zero_copy = ZERO_COPY_SPLICE, .has_engine = true, .has_queue = true,            \
+            .copy_modes = COPIES_ALL, .one_copy_call = "writev", .zero_copy_call = "vmsplice",                         \
+            .zero_copy = ZERO_COPY_SPLICE, .has_engine = true, .has_queue = true,                                      \
             .descriptors = DESCRIPTORS_PER_DIRECTION, .options = OPTION(BUFFER_BYTES) | OPTION(PIPE_SIZE))             \
         ROW(UNIX_STREAM, unix_stream, .name = "unix-stream", .title = "Unix stream socket", .carrier = CARRIER_SOCKET, \
-            .limit = LIMIT_STREAM_SOCKET, .copy_modes = COPIES_TWO_ONE, .has_engine = true, .has_queue = true,         \
-            .descriptors = DESCRIPTORS_ONE, .options = OPTION(BUFFER_BYTES) | OPTION(SNDBUF))                          \
-        ROW(UNIX_DGRAM, unix_dgram, .name = "unix-dgram", .title = "Unix datagram socket", .carrier = CARRIER_SOCKET,  \
-            .limit = LIMIT_DATAGRAM_SOCKET, .delivery = DELIVERY_WHOLE, .copy_modes = COPIES_TWO_ONE,                  \
+            .limit = LIMIT_STREAM_SOCKET, .one_copy_call = "sendmsg", .copy_modes = COPIES_TWO_ONE,                    \
             .has_engine = true, .has_queue = true, .descriptors = DESCRIPTORS_ONE,                                     \
+            .options = OPTION(BUFFER_BYTES) | OPTION(SNDBUF))                                                          \
+        ROW(UNIX_DGRAM, unix_dgram, .name = "unix-dgram", .title = "Unix datagram socket", .carrier = CARRIER_SOCKET,  \
+            .limit = LIMIT_DATAGRAM_SOCKET, .delivery = DELIVERY_WHOLE, .one_copy_call = "sendmsg",                    \
+            .copy_modes = COPIES_TWO_ONE, .has_engine = true, .has_queue = true, .descriptors = DESCRIPTORS_ONE,       \
             .options = OPTION(BUFFER_BYTES) | OPTION(SNDBUF))                                                          \
         ROW(UNIX_SEQPACKET, unix_seqpacket, .name = "unix-seqpacket", .title = "Unix sequenced-packet socket",         \
             .carrier = CARRIER_SOCKET, .limit = LIMIT_DATAGRAM_SOCKET, .delivery = DELIVERY_WHOLE,                     \
-            .copy_modes = COPIES_TWO_ONE, .has_engine = true, .has_queue = true, .descriptors = DESCRIPTORS_ONE,       \
-            .options = OPTION(BUFFER_BYTES) | OPTION(SNDBUF))                                                          \
+            .one_copy_call = "sendmsg", .copy_modes = COPIES_TWO_ONE, .has_engine = true, .has_queue = true,           \
+            .descriptors = DESCRIPTORS_ONE, .options = OPTION(BUFFER_BYTES) | OPTION(SNDBUF))                          \
         ROW(TCP, tcp, .name = "tcp", .title = "TCP on loopback", .carrier = CARRIER_TCP, .limit = LIMIT_TCP,           \
-            .copy_modes = COPIES_ALL, .zero_copy = ZERO_COPY_NOTIFY, .has_engine = true, .has_queue = true,            \
-            .descriptors = DESCRIPTORS_ONE, .has_direction = true, .has_roles = true, .has_listener = true,            \
-            .assembles_fields = true, .stamps = true, .has_multishot = true, .cpu_per_thread = true,                   \
+            .copy_modes = COPIES_ALL, .one_copy_call = "sendmsg", .zero_copy_call = "MSG_ZEROCOPY",                    \
+            .zero_copy = ZERO_COPY_NOTIFY, .has_engine = true, .has_queue = true, .descriptors = DESCRIPTORS_ONE,      \
+            .has_direction = true, .has_roles = true, .has_listener = true, .assembles_fields = true, .stamps = true,  \
+            .has_multishot = true, .cpu_per_thread = true,                                                             \
             .options = OPTION(BUFFER_BYTES) | OPTION(SNDBUF) | OPTION(RCVBUF) | OPTION(NODELAY) | OPTION(BUSY_POLL) |  \
                        OPTION(CONGESTION))                                                                             \
         ROW(SHM_POSIX, shm_posix, .name = "shm-posix", .title = "POSIX shared memory", .carrier = CARRIER_RING,        \
@@ -155,8 +161,8 @@ struct transport_term {
             .limit = LIMIT_MSGQ_POSIX, .delivery = DELIVERY_WHOLE, .descriptors = DESCRIPTORS_PER_DIRECTION,           \
             .options = OPTION(BUFFER_BYTES) | OPTION(MSGQ_DEPTH))                                                      \
         ROW(PROCESS_VM, process_vm, .name = "process-vm", .title = "another process's memory",                         \
-            .carrier = CARRIER_PEER, .limit = LIMIT_MEMORY, .delivery = DELIVERY_SLOTS, .copy_modes = COPIES_TWO_ONE,  \
-            .has_wait = true)                                                                                          \
+            .carrier = CARRIER_PEER, .limit = LIMIT_MEMORY, .delivery = DELIVERY_SLOTS,                                \
+            .one_copy_call = "process_vm_writev", .copy_modes = COPIES_TWO_ONE, .has_wait = true)                      \
         ROW(MEMFD, memfd, .name = "memfd", .title = "sealed memory handed over", .carrier = CARRIER_MEMFD,             \
             .limit = LIMIT_MEMORY, .delivery = DELIVERY_SLOTS, .descriptors = DESCRIPTORS_PER_SLOT,                    \
             .options = OPTION(MEMFD))

@@ -8,6 +8,7 @@
 #include "daemon/analysis/findings.h"
 #include "daemon/analysis/phrase.h"
 #include "daemon/analysis/studies.h"
+#include "schema/util.h"
 #include "tests/unit/check.h"
 #include "tests/unit/made.h"
 
@@ -520,6 +521,38 @@ static void test_cost(void) {
         CHECK(!nth(f, FINDING_RANKING, 0));
 }
 
+static double one_copy_time(const struct point *p) {
+        return p->copy_mode == COPY_ONE ? 800 : 1000;
+}
+
+static void test_the_call_of_a_copy_mode(void) {
+        static const struct {
+                const char *transport, *call;
+        } cases[] = {
+                {"fifo", "(writev)"},
+                {"unix-seqpacket", "(sendmsg)"},
+                {"tcp", "(sendmsg)"},
+                {"process-vm", "(process_vm_writev)"},
+        };
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                MADE m;
+                char spec[128], words[64];
+                (void) snprintf(spec, sizeof(spec),
+                                "{\"transport\": \"%s\", \"copy_mode\": [\"two-copy\", \"one-copy\"]}",
+                                cases[i].transport);
+                (void) snprintf(words, sizeof(words), "one-copy %s instead of two-copy brings ", cases[i].call);
+                make(&m, spec, 8, 7);
+                measure(&m, one_copy_time, NULL, NOISE, 0.02);
+                FINDINGS *f = draw(&m);
+                CHECK(says(nth(f, FINDING_COST, 0), words));
+        }
+        for (unsigned t = 0; t < TRANSPORT_COUNT; t++) { /* every row with such a copy mode has a call */
+                const struct transport_term *row = &transport_terms[t];
+                CHECK(!row->one_copy_call == !(row->copy_modes & 1u << COPY_ONE));
+                CHECK(!row->zero_copy_call == (row->zero_copy == ZERO_COPY_NONE));
+        }
+}
+
 /* Half the cycles, and three times the misses. */
 static void count(struct made *m) {
         for (size_t i = 0; i < m->n_rows * m->blocks; i++) {
@@ -903,6 +936,7 @@ int main(void) {
         RUN(test_too_few_runs_are_no_sign_of_equality);
         RUN(test_unlike_rows_are_kept_apart);
         RUN(test_cost);
+        RUN(test_the_call_of_a_copy_mode);
         RUN(test_cost_in_counts);
         RUN(test_two_beside_the_usual);
         RUN(test_missing_runs);
