@@ -4,9 +4,9 @@
 
 #include "api/api.h"
 
+#include "api/handle/assets.h"
 #include "api/handle/dispatch.h"
 #include "api/handle/state.h"
-#include "api/http/assets.h"
 #include "api/http/relay.h"
 #include "api/openapi/openapi.h"
 #include "schema/limits.h"

@@ -8,10 +8,10 @@
 
 #include "api/handle/report.h"
 
+#include "api/handle/assets.h"
 #include "api/handle/findings.h"
 #include "api/handle/handlers.h"
 #include "api/handle/render.h"
-#include "api/http/assets.h"
 #include "api/http/negotiate.h"
 #include "schema/json/view.h"
 #include "schema/util.h"

@@ -4,7 +4,6 @@
 
 /* The state of a running API, private to the files of api/. */
 
-#include "api/api.h"
 #include "api/http/http.h"
 #include "api/http/peers.h"
 #include "daemon/service/service.h"

@@ -4,8 +4,8 @@
 
 #include "api/http/response.h"
 
-#include "api/http/http.h"
 #include "api/http/peers.h"
+#include "api/http/stream.h"
 #include "schema/util.h"
 
 #include <stdarg.h>

@@ -13,7 +13,7 @@
 #include <sys/types.h>
 
 struct peer;
-struct http_stream;
+struct http_stream; /* stream.h */
 
 struct response {
         int status;

@@ -11,6 +11,8 @@ import pytest
         ("schema/json/json.c", "daemon/log.h"),
         ("agent/os/procfs.c", "agent/base/wait.h"),
         ("api/handle/read.c", "daemon/store/store.h"),
+        ("api/http/problem.c", "api/handle/state.h"),
+        ("api/http/problem.c", "daemon/service/service.h"),
         ("daemon/analysis/fit.c", "daemon/store/store.h"),
         ("daemon/config.c", "daemon/host/hostfs.h"),
         ("daemon/host/noise.c", "daemon/placement/placement.h"),
@@ -30,6 +32,8 @@ def test_refused(path, included):
 @pytest.mark.parametrize(
     ("path", "included"),
     [
+        ("api/handle/read.c", "api/http/feed.h"),
+        ("api/api.c", "api/handle/state.h"),
         ("daemon/main.c", "api/api.h"),
         ("daemon/main.c", "daemon/run/scheduler.h"),
         ("daemon/run/runner.c", "daemon/result/result.h"),

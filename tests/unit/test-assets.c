@@ -2,8 +2,8 @@
 
 /* The dashboard's files: which are loaded, as what they are served, and that a request never becomes a path. */
 
+#include "api/handle/assets.h"
 #include "api/handle/handlers.h"
-#include "api/http/assets.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 #include "tests/unit/host-tree.h"

@@ -2,7 +2,7 @@
 
 /* Loads and serves the dashboard's files. */
 
-#include "api/http/assets.h"
+#include "api/handle/assets.h"
 
 #include "api/handle/handlers.h"
 #include "api/http/negotiate.h"

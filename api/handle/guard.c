@@ -2,7 +2,7 @@
 
 /* The checks on a request's head; called by dispatch.c before anything of the body is read. */
 
-#include "api/http/guard.h"
+#include "api/handle/guard.h"
 
 #include "schema/util.h"
 
