@@ -16,12 +16,13 @@
 
 const struct advice_term advice_terms[WANT_COUNT] = {
         [WANT_THROUGHPUT] = {"throughput", FIGURE_THROUGHPUT, false, "throughput_above_mb_per_second", 1e6,
-                             "throughput"},
-        [WANT_LATENCY_P50] = {"latency_p50", FIGURE_LATENCY_P50, true, "latency_p50_below_us", 1e3, "median latency"},
+                             "throughput", "above", "MB/s"},
+        [WANT_LATENCY_P50] = {"latency_p50", FIGURE_LATENCY_P50, true, "latency_p50_below_us", 1e3, "median latency",
+                              "p50 below", "us"},
         [WANT_LATENCY_P99] = {"latency_p99", FIGURE_LATENCY_P99, true, "latency_p99_below_us", 1e3,
-                              "99th percentile of latency"},
+                              "99th percentile of latency", "p99 below", "us"},
         [WANT_CPU] = {"cpu_per_message", FIGURE_CPU_PER_MESSAGE, true, "cpu_per_message_below_us", 1e3,
-                      "CPU time per message"},
+                      "CPU time per message", "CPU time below", "us"},
 };
 
 const char *const advice_standing_names[STANDING_COUNT] = {

@@ -24,6 +24,7 @@ struct advice_term {
         const char *limit; /* "latency_p99_below_us": a mechanism that does not meet it is left out of the ranking */
         double limit_unit; /* of the limit, in the figure's */
         const char *words;
+        const char *limit_words, *limit_unit_name; /* "p99 below", "us" */
 };
 extern const struct advice_term advice_terms[WANT_COUNT];
 

@@ -198,9 +198,7 @@ static size_t list_contenders(const struct advice *a, const struct advice_item *
                 ret[n++] = item;
                 n_open += open;
         }
-        /* a single mechanism with too few runs is measured again, too */
-        bool alone = a->n - a->n_excluded == 1 && best && best->n_runs < FINDINGS_RUNS_LEAST;
-        return n_open > 0 || alone ? n : 0;
+        return n_open > 0 ? n : 0;
 }
 
 static uint32_t repetitions_of(const struct advice_item *const *items, size_t n) {
@@ -233,14 +231,29 @@ static void member_axis(struct json_writer *w, const struct axis *a, const struc
                 json_array_end(w);
 }
 
-/* Where nothing is known: every transport, with default options. */
+/* Whether it is about the latency of a stream, whose messages have to carry the time of their sending. */
+static bool is_stamped(const struct advice_question *q) {
+        bool latency = q->want == WANT_LATENCY_P50 || q->want == WANT_LATENCY_P99 ||
+                       !isnan(q->limits[WANT_LATENCY_P50]) || !isnan(q->limits[WANT_LATENCY_P99]);
+        return latency && q->workload == WORKLOAD_STREAM;
+}
+
+/* Whether runs of the transport have the figures that are asked for. */
+static bool can_answer(const struct advice_question *q, enum transport t) {
+        return !is_stamped(q) || (transport_terms[t].stamps && q->message_size >= SPEC_STAMPED_MIN);
+}
+
+/* Where nothing is known, or one mechanism alone: every transport, with default options. */
 static void members_of_all(struct json_writer *w, const struct advice_question *q) {
         json_member_string(w, "workload", workload_words.name(q->workload));
         json_put_key(w, "transport");
         json_array_begin(w);
         for (unsigned t = 0; t < TRANSPORT_COUNT; t++)
-                json_put_string(w, transport_words.name(t));
+                if (can_answer(q, t))
+                        json_put_string(w, transport_words.name(t));
         json_array_end(w);
+        if (is_stamped(q))
+                json_member_bool(w, "stamp", true);
         json_member_u64(w, "message_size", q->message_size);
         json_member_u64(w, "threads", q->threads);
         json_member_string(w, "placement", placement_kind_name(q->placement));
@@ -262,12 +275,21 @@ static int members_of_settings(struct json_writer *w, const char *settings) {
 
 /* The experiment's name holds the whole question: service_settle() recognizes the question by it. */
 static void name_question(const struct advice_question *q, char ret[static SPEC_NAME_MAX + 1]) {
-        int used = snprintf(ret, SPEC_NAME_MAX + 1, "Advice: %s, %s, %" PRIu64 " B, %u, %s", advice_terms[q->want].name,
-                            workload_words.name(q->workload), q->message_size, q->threads,
+        int used = snprintf(ret, SPEC_NAME_MAX + 1, "Advice: %s, %s, %" PRIu64 " B, threads %u, %s",
+                            advice_terms[q->want].name, workload_words.name(q->workload), q->message_size, q->threads,
                             placement_kind_name(q->placement));
         for (size_t i = 0; i < WANT_COUNT && used < (int) SPEC_NAME_MAX; i++)
                 if (!isnan(q->limits[i]))
-                        used += snprintf(ret + used, SPEC_NAME_MAX + 1 - (size_t) used, ", %zu: %.6g", i, q->limits[i]);
+                        used += snprintf(ret + used, SPEC_NAME_MAX + 1 - (size_t) used, ", %s %.6g %s",
+                                         advice_terms[i].limit_words, q->limits[i] / advice_terms[i].limit_unit,
+                                         advice_terms[i].limit_unit_name);
+}
+
+static bool is_incomplete(const struct advice *a) {
+        size_t n_unknown = 0;
+        for (size_t i = 0; i < a->n; i++)
+                n_unknown += a->items[i].reason && strcmp(a->items[i].reason, "limit-not-known") == 0;
+        return a->n == 1 || n_unknown > 0;
 }
 
 static int write_settling(struct advice_record *a) {
@@ -277,7 +299,11 @@ static int write_settling(struct advice_record *a) {
         char name[SPEC_NAME_MAX + 1];
         struct json_writer w;
         int r = 0;
-        if (n == 0 && a->advice.n > 0)
+        unsigned n_able = 0;
+        for (unsigned t = 0; t < TRANSPORT_COUNT; t++)
+                n_able += can_answer(q, t);
+        /* one mechanism is no ranking; that it keeps a limit may be unknown */
+        if (n == 0 && (n_able == 0 || (a->advice.n > 0 && !(n_able > 1 && is_incomplete(&a->advice)))))
                 return 0;
         name_question(q, name);
         json_writer_init(&w);
@@ -335,8 +361,11 @@ static void write_best(FILE *f, const struct advice_record *a, const struct advi
         phrase_value(best->low, unit, low);
         phrase_value(best->high, unit, high);
         write_mechanism(f, &best->point);
-        (void) fprintf(f, " has the %s %s that was measured, %s", term->less_is_better ? "lowest" : "greatest",
-                       term->words, value);
+        if (a->advice.n == 1)
+                (void) fprintf(f, " alone was measured: its %s is %s", term->words, value);
+        else
+                (void) fprintf(f, " has the %s %s that was measured, %s", term->less_is_better ? "lowest" : "greatest",
+                               term->words, value);
         if (best->has_interval)
                 (void) fprintf(f, " [%s, %s]", low, high);
         (void) fprintf(f, ".");
@@ -346,6 +375,21 @@ static void write_best(FILE *f, const struct advice_record *a, const struct advi
                                        others[i].n == 1 ? "is" : "are", others[i].words);
         if (a->advice.n > 1)
                 (void) fprintf(f, ".");
+}
+
+/* Why no other transport is asked about a stream's latency. */
+static void write_stamps(FILE *f, const struct advice_question *q) {
+        const char *joint = " over ";
+        if (!is_stamped(q))
+                return;
+        (void) fprintf(f, " In a closed loop messages of %d B and more carry the time of their sending",
+                       SPEC_STAMPED_MIN);
+        for (unsigned t = 0; t < TRANSPORT_COUNT; t++)
+                if (transport_terms[t].stamps) {
+                        (void) fprintf(f, "%s%s", joint, transport_words.name(t));
+                        joint = ", ";
+                }
+        (void) fprintf(f, " alone; elsewhere an open loop or a pingpong measures a latency.");
 }
 
 static int write_sentence(struct advice_record *a) {
@@ -374,6 +418,7 @@ static int write_sentence(struct advice_record *a) {
         if (a->other_environment > 0)
                 (void) fprintf(f, " %u other %s left out: the environment was another.", a->other_environment,
                                a->other_environment == 1 ? "experiment was" : "experiments were");
+        write_stamps(f, q);
         bool failed = ferror(f);
         return fclose(f) != 0 || failed ? -ENOMEM : 0;
 }

@@ -127,6 +127,35 @@ def test_where_nothing_is_known(own_daemon):
     assert answer.status == 201 and answer.json["spec"] == advice["settle"]
 
 
+def test_one_mechanism_is_no_ranking(own_daemon):
+    """All others are open."""
+    measure(own_daemon, transport="pipe", message_size=1024, repetitions=8)
+    advice = own_daemon.unix.get("/advice?workload=pingpong&message_size=1024&want=latency_p50")
+    assert transports(advice, "best") == ["pipe"] and len(advice["items"]) == 1
+    assert "pipe alone was measured: its median latency is " in advice["sentence"]
+    assert {"pipe", "fifo", "tcp"} < set(advice["settle"]["transport"])
+    limited = own_daemon.unix.get(
+        "/advice?workload=pingpong&message_size=1024&want=latency_p50&latency_p99_below_us=50"
+    )
+    assert limited["settle"]["name"].endswith("1024 B, threads 1, default, p99 below 50 us")
+
+
+def test_a_streams_latency_needs_stamps(own_daemon):
+    """What would settle it are runs that have one."""
+    question = {"message_size": 512, "want": "latency_p99"}
+    advice = own_daemon.unix.get("/advice?message_size=512&want=latency_p99")
+    assert advice["settle"]["transport"] == ["tcp"] and advice["settle"]["stamp"] is True
+    assert "carry the time of their sending over tcp alone" in advice["sentence"]
+    for _ in range(2):  # what was measured for it is no stream without stamps
+        answer = own_daemon.unix.request("POST", "/advice", question)
+        assert answer.status == 201, answer
+        own_daemon.unix.request("POST", f"/experiments/{answer.json['id']}/cancel")
+        own_daemon.unix.wait_final(answer.json["id"])
+    short = own_daemon.unix.get("/advice?message_size=8&want=latency_p99")
+    assert short["settle"] is None and "nothing is known" in short["sentence"]
+    own_daemon.unix.refused("POST", "/advice", 409, "nothing-open", question | {"message_size": 8})
+
+
 @pytest.mark.parametrize(
     ("name", "bad"),
     [

@@ -3,23 +3,28 @@
 """How often conclusions are right on this machine: trials with real runs, counted.
 
 same      points of one pipe that stand twice, in 12 blocks: no figure differs
-slowed    the second instance is 5 % slower (tests/unit/slowed-agent.c), with as many blocks as `until` chose: its
-          throughput is called slower
+slowed    the second instance is 5 % slower (tests/unit/slowed-agent.c), with as many blocks as `until` chose: it is
+          called slower by its throughput
+delayed   the same of round trips: it is called slower by their median
 advice    what /advice ranks first is not called slower than any other in fresh blocks of all of them
 fitted    sizes that were not measured, which /advice interpolates: the throughput that another daemon measures at them,
           in blocks between those of the first, is within the interval of it
 knee      a ring whose reader takes a message every 200 µs (tests/unit/throttled-agent.c): the rates between which
           `search` finds the knee are within 5 % of that one
 
-Run by tools/bench; wants an otherwise idle machine. On a busy one runs that got no CPU at all are retried, as the API
-offers, and `--figure cpu_per_message` judges the slowed agent by what other programs disturb least.
+Run by tools/bench; wants an otherwise idle machine. One trial of each part follows the other, so that where the time is
+over, each part has its counts. On a busy machine runs that got no CPU at all are retried, as the API offers, and
+`--figure cpu_per_message` judges the slowed agent by what other programs disturb least. A trial that cannot be made
+counts as wrong.
 """
 
 import argparse
 import itertools
+import math
 import os
 import statistics
 import sys
+import time
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parents[1])]
@@ -33,7 +38,11 @@ QUESTIONS = list(itertools.product([256, SIZE, 65536], [("stream", "throughput")
 FITTED_FROM = [4**n for n in range(3, 10)]
 FITTED = [700, 3000, 12000, 50000]
 DIFFERS = ("faster", "slower")
-FIGURES = {"throughput": "throughput_bytes_per_second", "cpu_per_message": "cpu_ns_per_message"}
+FIGURES = {
+    "throughput": "throughput_bytes_per_second",
+    "cpu_per_message": "cpu_ns_per_message",
+    "latency_p50": "latency_ns_p50",
+}
 RETRIES = 3
 SERVED = 5000  # messages per second: SERVICE_NS of tests/unit/throttled-agent.c
 LATE_US = 10000  # reached 2 % beyond that rate by the last message of half a second
@@ -100,19 +109,32 @@ class Trials:
         figures = {name: figure for name, figure in row["figures"].items() if figure}
         return row["baseline"]["runs"], figures
 
+    def results(self, part, number):
+        """Of one trial: [(whether it was right, what it saw)]."""
+        try:
+            return list(getattr(self, part)(number))
+        except (RuntimeError, AssertionError) as error:
+            return [(False, str(error))]
+
     def same(self, _):
         runs, figures = self.instances({"repetitions": 12})
         found = {name: figure["verdict"] for name, figure in figures.items()}
         yield not set(found.values()) & set(DIFFERS), f"{runs} blocks, {found}"
 
     def slowed(self, _):
-        until = {"relative_ci": 0.02, "figure": self.figure, "max_repetitions": 60, "budget_seconds": 600}
+        return self.slower("stream", self.figure)
+
+    def delayed(self, _):
+        return self.slower("pingpong", "latency_p50")
+
+    def slower(self, workload, name):
+        until = {"relative_ci": 0.02, "figure": name, "max_repetitions": 60, "budget_seconds": 600}
         until["compare"] = {"axis": "instance", "baseline": 1}
         # On one CPU: on two, where they wait for each other's locks, a pause between two calls makes them no slower.
-        spec = {"until": until, "placement": "same-cpu"}
+        spec = {"workload": workload, "until": until, "placement": "same-cpu"}
         runs, figures = self.instances(spec, "tests/unit/slowed-agent")
-        figure = figures[FIGURES[self.figure]]
-        interval = "{low:.3f}, {high:.3f}".format_map(figure["interval"])
+        figure = figures[FIGURES[name]]
+        interval = "{low:.3f}, {high:.3f}".format_map(figure["interval"]) if figure["interval"] else "no interval"
         yield figure["verdict"] == "slower", f"{runs} blocks, {figure['verdict']}, {figure['ratio']:.3f} [{interval}]"
 
     def advice(self, number):
@@ -164,31 +186,36 @@ class Trials:
 
 
 # What is to hold, of how many
-PARTS = {"same": 0.95, "slowed": 0.95, "advice": 0.95, "fitted": 0.9, "knee": 0.95}
+PARTS = {"same": 0.95, "slowed": 0.95, "delayed": 0.95, "advice": 0.95, "fitted": 0.9, "knee": 0.95}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help=f"{', '.join(PARTS)}; all of them")
     parser.add_argument("--trials", type=int, default=20, help="of each part")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="after which no further trial begins")
     parser.add_argument("--seconds", type=float, default=0.5, help="of a run")
     parser.add_argument("--figure", choices=FIGURES, default="throughput", help="by which the slowed agent is judged")
     parser.add_argument("--verbose", action="store_true", help="a line for each trial")
     parser.add_argument("--check", action="store_true", help="exit 1 when a part is right less often than it is to be")
     arguments = parser.parse_args()
-    trials, bad = Trials(arguments.seconds, arguments.figure), 0
+    trials = Trials(arguments.seconds, arguments.figure)
+    counts = {part: [0, 0] for part in arguments.parts or PARTS}
+    end = time.monotonic() + 60 * arguments.minutes
     try:
-        for part in arguments.parts or PARTS:
-            right = of = 0
-            for number in range(arguments.trials):
-                for good, seen in getattr(trials, part)(number):
-                    right, of = right + good, of + 1
-                    if arguments.verbose or not good:
-                        print(f"  {part} {number + 1}: {'right' if good else 'wrong'}, {seen}", flush=True)
-            print(f"{part:8} right in {right} of {of} (to be at least {PARTS[part]:.0%})", flush=True)
-            bad += right < PARTS[part] * of
+        for number, part in itertools.product(range(arguments.trials), counts):
+            if time.monotonic() >= end:
+                break
+            for good, seen in trials.results(part, number):
+                counts[part][0] += good
+                counts[part][1] += 1
+                if arguments.verbose or not good:
+                    print(f"  {part} {number + 1}: {'right' if good else 'wrong'}, {seen}", flush=True)
     finally:
         trials.end()
+    for part, (right, of) in counts.items():
+        print(f"{part:8} right in {right} of {of} (to be at least {PARTS[part]:.0%})")
+    bad = any(of == 0 or right < PARTS[part] * of for part, (right, of) in counts.items())
     return 1 if bad and arguments.check else 0
 
 
