@@ -78,6 +78,7 @@ static void put_answer(struct json_writer *w, const struct study_answer *a) {
         json_array_end(w);
         json_member_string(w, "sentence", a->sentence);
         json_member_string(w, "reason", a->reason);
+        json_member_string(w, "confidence", finding_confidence_names[a->confidence]);
         member_rows(w, a->rows, a->n_rows);
         json_put_key(w, "published");
         json_object_begin(w);
@@ -200,7 +201,7 @@ static void put_answer_row(struct text *t, const struct study_answer *a) {
         text_puts(t, " | ");
         findings_put_figure(t, a);
         put_escaped(t, a->sentence ? a->sentence : a->reason ? a->reason : "");
-        text_puts(t, " | ");
+        text_puts(t, a->confidence == CONFIDENCE_REDUCED ? " † | " : " | ");
         findings_put_published(t, a);
         text_puts(t, " |\n");
 }
@@ -216,6 +217,17 @@ static void put_study(struct text *t, const struct study *s) {
                 put_answer_row(t, &s->answers[i]);
 }
 
+static bool is_any_reduced(const struct findings_record *record) {
+        const struct findings *f = record->findings;
+        const struct study *s = record->study;
+        bool reduced = false;
+        for (size_t i = 0; i < f->n; i++)
+                reduced |= f->items[i].confidence == CONFIDENCE_REDUCED;
+        for (size_t i = 0; s && i < s->n; i++)
+                reduced |= s->answers[i].confidence == CONFIDENCE_REDUCED;
+        return reduced;
+}
+
 static int respond_markdown(struct response *p, const struct findings_record *record) {
         const struct findings *f = record->findings;
         _cleanup_(text_deinit) struct text t = {0};
@@ -226,13 +238,9 @@ static int respond_markdown(struct response *p, const struct findings_record *re
                 "most 5 %%. In brackets are intervals of at least 95 %%, of a knee of at least 90 %%; the JSON has the "
                 "level of each.\n",
                 f->n_tests);
-        for (size_t i = 0; i < f->n; i++)
-                if (f->items[i].confidence == CONFIDENCE_REDUCED) {
-                        text_puts(&t,
-                                  "\n†: confidence is reduced, as some of the runs were disturbed, were not steady, or "
-                                  "ran while the environment changed.\n");
-                        break;
-                }
+        if (is_any_reduced(record))
+                text_puts(&t, "\n†: confidence is reduced, as some of the runs were disturbed, were not steady, or ran "
+                              "while the environment changed.\n");
         put_study(&t, record->study);
         for (enum finding_kind kind = 0; kind < FINDING_KINDS; kind++)
                 put_kind(&t, f, kind);

@@ -81,6 +81,11 @@ static void put_host(struct text *t, const struct report *r) {
         }
 }
 
+static void put_confidence(struct text *t, enum finding_confidence confidence) {
+        if (confidence == CONFIDENCE_REDUCED)
+                text_puts(t, " <span class=\"flag\">disturbed or unsteady runs</span>");
+}
+
 static void put_answers(struct text *t, const struct study *s) {
         text_puts(t, "<h3>The questions of the study ");
         text_html(t, s->name);
@@ -94,6 +99,7 @@ static void put_answers(struct text *t, const struct study *s) {
                 text_puts(t, "</td><td class=\"wrap\">");
                 findings_put_figure(t, a);
                 text_html(t, a->sentence ? a->sentence : a->has_figure ? NULL : a->reason);
+                put_confidence(t, a->confidence);
                 text_puts(t, "</td><td class=\"wrap\">");
                 findings_put_published(t, a);
                 text_puts(t, "</td></tr>\n");
@@ -109,9 +115,8 @@ static size_t put_sentences(struct text *t, const struct findings *f, bool undec
                         continue;
                 text_printf(t, "<li%s>", n >= PRINTED_FINDINGS ? " class=\"screen\"" : "");
                 text_html(t, one->sentence);
-                text_puts(t, one->confidence == CONFIDENCE_REDUCED
-                                     ? " <span class=\"flag\">disturbed or unsteady runs</span></li>\n"
-                                     : "</li>\n");
+                put_confidence(t, one->confidence);
+                text_puts(t, "</li>\n");
                 n++;
         }
         return n;

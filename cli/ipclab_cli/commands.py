@@ -257,14 +257,17 @@ def results(client, arguments):
 
 def show_findings(document):
     for item in document["items"]:
-        reduced = " (runs were disturbed or not steady)" if item["confidence"] == "reduced" else ""
-        print(f"- {item['sentence']}{reduced}")
+        print(f"- {item['sentence']}{doubt_of(item)}")
     study = document.get("study")
     for answer in study["answers"] if study else []:
         here = answer["sentence"] or ", ".join(map(figure_text, answer["figures"])) or f"no answer: {answer['reason']}"
         published = answer["published"]
         there = published["words"] or f"{published['value']} {published['unit']}"
-        print(f"\n{answer['question']}\n  here       {here}\n  published  {there}")
+        print(f"\n{answer['question']}\n  here       {here}{doubt_of(answer)}\n  published  {there}")
+
+
+def doubt_of(item):
+    return " (runs were disturbed or not steady)" if item["confidence"] == "reduced" else ""
 
 
 def figure_text(figure):

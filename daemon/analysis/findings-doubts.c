@@ -113,7 +113,8 @@ static void write_crossings(struct draft *d, const struct crossing *x) {
                 draft_figure(d, "medians_cross", both, "bytes", p->bytes);
         }
         if (x->n_pairs > CROSSINGS_NAMED_MAX)
-                draft_write(d, ", and %zu more pairs", x->n_pairs - CROSSINGS_NAMED_MAX);
+                draft_write(d, ", and %zu more pair%s", x->n_pairs - CROSSINGS_NAMED_MAX,
+                            x->n_pairs == CROSSINGS_NAMED_MAX + 1 ? "" : "s");
 }
 
 static void draw_crossing(struct answer *a, enum axis_name axis, enum judged judged, const struct crossing *x) {
@@ -194,6 +195,10 @@ static bool has_too_many(const struct findings_row *row) {
         return row->n_runs > RANK_MAX;
 }
 
+static bool has_few_messages(const struct findings_row *row) {
+        return row->few_messages;
+}
+
 static bool has_open_loop(const struct findings_row *row) {
         return row->open_loop;
 }
@@ -225,6 +230,10 @@ static const struct {
          "the same runs under one environment would decide"},
         {"open-loop", has_open_loop, false,
          "an open loop. Their throughput is the requested rate, so nothing is concluded from it"},
+        {"few-messages", has_few_messages, false,
+         "runs of fewer than " UTIL_TEXT(FINDINGS_P99_MESSAGES) " messages. The 99th percentile of so few is the "
+                                                                "longest latency, so nothing is "
+                                                                "concluded from it"},
         {"too-many-runs", has_too_many, false,
          "more than 200 runs. The exact tests go no further: the first 200 of each were compared"},
         {"autocorrelation", has_unknown_correlation, false,
@@ -294,6 +303,15 @@ static void draw_missing(struct answer *a) {
         draft_end(&d);
 }
 
+static void write_part(struct draft *d, size_t n, size_t of) {
+        if (of == 1)
+                draft_write(d, ". In it");
+        else if (n == of)
+                draft_write(d, ". In all of them");
+        else
+                draft_write(d, ". In %zu of them", n);
+}
+
 static void draw_kneeless(struct answer *a) {
         const struct kneeless *k = &a->kneeless;
         char worst[PHRASE_MAX];
@@ -308,18 +326,17 @@ static void draw_kneeless(struct answer *a) {
                     k->n_off + k->n_outside);
         if (k->n_off > 0) {
                 phrase_share(k->residual, worst);
+                write_part(&d, k->n_off, k->n_off + k->n_outside);
                 draft_write(&d,
-                            ". In %zu of them no straight lines fit the time per message, which are off by up to %s: "
-                            "more sizes would show why, or longer runs on a quieter machine",
-                            k->n_off, worst);
+                            " no straight lines fit the time per message, which are off by up to %s: more sizes would "
+                            "show why, or longer runs on a quieter machine",
+                            worst);
                 draft_figure(&d, "residual", NULL, "ratio", k->residual);
         }
         if (k->n_outside > 0)
-                draft_write(
-                        &d,
-                        ". In %zu of them it is not between the sizes that ran, or has no interval: smaller and larger "
-                        "sizes, or more runs, would decide",
-                        k->n_outside);
+                write_part(&d, k->n_outside, k->n_off + k->n_outside);
+        draft_write(&d, " it is not between the sizes that ran, or has no interval: smaller and larger sizes, "
+                        "or more runs, would decide");
         draft_write(&d, ".");
         draft_end(&d);
 }

@@ -30,7 +30,7 @@ void draft_begin(struct draft *d, struct answer *a, enum finding_kind kind, enum
                 const struct findings_row *row = &a->in->rows[rows[i]];
                 d->f.rows[d->f.n_rows++] = rows[i];
                 d->f.n_runs += (uint32_t) row->n_runs;
-                if (row->noisy || row->unsteady || row->changed)
+                if (findings_row_is_doubtful(row))
                         d->f.confidence = CONFIDENCE_REDUCED;
                 for (size_t x = 0; x < AXIS_COUNT; x++)
                         if (a->values[rows[i]][x] == 0 || a->values[rows[i]][x] != a->values[rows[0]][x])

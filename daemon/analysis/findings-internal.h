@@ -86,6 +86,10 @@ typedef void (*draw_function)(struct answer *a, enum axis_name axis, const uint3
 void answer_groups(struct answer *a, uint32_t varied, enum axis_name axis, draw_function draw);
 #define AXIS_BIT(axis) (UINT32_C(1) << (axis))
 
+/* Whether what rests on the row has reduced confidence. */
+static inline bool findings_row_is_doubtful(const struct findings_row *row) {
+        return row->noisy || row->unsteady || row->changed;
+}
 /* A row's figures that ranks can be made of, > 0, RANK_MAX at most; `ret` may be NULL: they are just counted. */
 size_t findings_row_values(const struct findings_row *x, enum figure figure, double *ret);
 /* The comparison of y with x: in pairs where there are blocks enough for an interval. `values` has room for both rows'

@@ -215,12 +215,16 @@ static int statistic_of(const struct findings_row *row, enum figure figure, stru
         return order_summarize(values, n, ret);
 }
 
-static int add_row(struct study_answer *a, uint32_t row) {
+static int add_row(const struct findings_input *in, struct study_answer *a, uint32_t row) {
         uint32_t *rows = reallocarray(a->rows, a->n_rows + 1, sizeof(*rows));
         if (!rows)
                 return -ENOMEM;
         a->rows = rows;
         rows[a->n_rows++] = row;
+        if (a->confidence == CONFIDENCE_NONE)
+                a->confidence = CONFIDENCE_HIGH;
+        if (findings_row_is_doubtful(&in->rows[row]))
+                a->confidence = CONFIDENCE_REDUCED;
         return 0;
 }
 
@@ -264,7 +268,7 @@ static int answer_figure(const struct question *q, const struct findings_input *
                 (void) snprintf(a->figure.of, sizeof(a->figure.of), "%.60s, %u threads", size,
                                 in->rows[row].point.threads);
         }
-        return add_row(a, row);
+        return add_row(in, a, row);
 }
 
 /* The ratio of two rows and its interval, by their blocks where they have them in common. */
@@ -303,7 +307,7 @@ static int answer_ratio(const struct question *q, const struct findings_input *i
                 return r;
         r = compare_two(q, &in->rows[rows[1]], &in->rows[rows[0]], a);
         for (size_t i = 0; r == 0 && a->has_figure && i < ELEMENTS(rows); i++)
-                r = add_row(a, rows[i]);
+                r = add_row(in, a, rows[i]);
         return r;
 }
 
@@ -339,7 +343,7 @@ static int answer_finding(const struct question *q, const struct findings_input 
                 a->sentence = sentence;
                 length += (size_t) snprintf(sentence + length, more + 2, "%s%s", length ? " " : "", one->sentence);
                 for (size_t k = 0; r == 0 && k < one->n_rows; k++)
-                        r = add_row(a, one->rows[k]);
+                        r = add_row(in, a, one->rows[k]);
         }
         return r;
 }

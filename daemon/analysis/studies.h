@@ -32,7 +32,8 @@ struct study_answer {
         char *sentence;               /* of findings; NULL */
         uint32_t *rows;
         size_t n_rows;
-        const char *reason; /* why there is neither figure nor sentence; NULL */
+        const char *reason;                 /* why there is neither figure nor sentence; NULL */
+        enum finding_confidence confidence; /* CONFIDENCE_NONE: there is neither */
 };
 
 struct study {

@@ -107,6 +107,15 @@ static bool differs_from_first(const char *flags_json) {
         return strstr(flags_json, "\"environment-differs:mitigations\"") != NULL;
 }
 
+static void take_percentiles(const struct json_part *result, struct findings_row *row, struct findings_run *run) {
+        double messages;
+        if (!isfinite(run->values[FIGURE_LATENCY_P99]) ||
+            !json_part_double(json_part_get(result, "messages"), &messages) || messages >= FINDINGS_P99_MESSAGES)
+                return;
+        row->few_messages = true;
+        run->values[FIGURE_LATENCY_P99] = run->values[FIGURE_LATENCY_P99_9] = NAN;
+}
+
 /* Of the first such run for all: the reason is the machine's. */
 static int take_uncounted(const struct json_part *per_unit, const struct findings_row *row, char **ret) {
         const struct json_part *reason = json_part_get(per_unit, "cycles_per_byte_reason");
@@ -132,6 +141,7 @@ static int take_run(const struct point_run *stored, struct json_view *view, stru
                                       &ret->values[f]))
                         ret->values[f] = NAN;
         take_settings(view->parts, row);
+        take_percentiles(view->parts, row, ret);
         if (row->open_loop)
                 ret->values[FIGURE_THROUGHPUT] = ret->values[FIGURE_MESSAGES] = ret->values[FIGURE_BOTH_WAYS] = NAN;
         row->noisy |= has_flag(stored->flags_json, "noisy:");

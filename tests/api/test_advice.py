@@ -5,7 +5,7 @@ import pytest
 from ipclabtest import database
 from made import write_figures
 
-SPEC = {"workload": "pingpong", "messages": 50, "warmup_seconds": 0, "seed": 14}
+SPEC = {"workload": "pingpong", "messages": 100, "warmup_seconds": 0, "seed": 14}
 QUESTION = {"workload": "pingpong", "want": "latency_p50"}
 BASE = {"pipe": 2000, "unix-stream": 3000, "shm-posix": 1000, "tcp": 5000}
 

@@ -192,6 +192,18 @@ def test_a_study_has_its_answers(unix):
     assert "\n| question | here | published |\n" in text and "3185 MiB/s" in text
 
 
+@pytest.mark.parametrize("messages", [99, 100])
+def test_few_messages_have_no_99th_percentile(unix, messages):
+    """Of which anything could be concluded."""
+    spec = SPEC | {"workload": "pingpong", "transport": ["pipe", "shm-posix"], "messages": messages, "repetitions": 8}
+    experiment = unix.wait_final(unix.post(spec)["id"])
+    assert experiment["state"] == "done", experiment
+    items = unix.get(f"/experiments/{experiment['id']}/findings")["items"]
+    few = [item for item in items if item["reason"] == "few-messages"]
+    about = [item for item in items if "p99 of the round trip" in item["sentence"]]
+    assert (len(few), bool(about)) == ((1, False) if messages < 100 else (0, True))
+
+
 def test_an_open_loop_has_no_throughput(unix):
     """The requested rate is no finding."""
     spec = SPEC | {"message_size": [64, 4096], "rate": 2000, "messages": 100, "repetitions": 6}

@@ -722,6 +722,10 @@ static void test_what_is_missing(void) {
         m.rows[0].open_loop = true;
         FINDINGS *g = draw(&m);
         CHECK_STRING(nth(g, FINDING_UNDECIDED, 3)->reason, "open-loop");
+        m.rows[0].few_messages = true;
+        FINDINGS *h = draw(&m);
+        CHECK(says(of_reason(h, "few-messages"), "1 of 2 rows has runs of fewer than 100 messages. "));
+        CHECK(!has_doubt(g, "few-messages"));
         CHECK(findings_bytes(f) > sizeof(*f));
 }
 
@@ -764,6 +768,7 @@ static void test_studies(void) {
                 for (size_t i = 0; i < m.n_rows * m.blocks; i++)
                         for (size_t f = 0; f < FIGURE_COUNT; f++)
                                 m.runs[i].values[f] = 1 + (double) i / (double) m.blocks;
+                m.rows[0].noisy = true;
                 FINDINGS *f = draw(&m);
                 const struct findings_input in = {.rows = m.rows, .n_rows = m.n_rows};
                 CHECK_INT(study_answer(table[t].preset, &in, f, &s), 0);
@@ -777,6 +782,12 @@ static void test_studies(void) {
                         if (s->answers[i].kind == STUDY_FINDING && !s->answers[i].sentence && !s->answers[i].reason)
                                 CHECK_FAIL("%s: neither answer nor reason", s->answers[i].question);
                         CHECK(s->answers[i].n_rows > 0 || s->answers[i].reason);
+                        bool first = false;
+                        for (size_t k = 0; k < s->answers[i].n_rows; k++)
+                                first |= s->answers[i].rows[k] == 0;
+                        CHECK_INT(s->answers[i].confidence, s->answers[i].n_rows == 0 ? CONFIDENCE_NONE
+                                                            : first                   ? CONFIDENCE_REDUCED
+                                                                                      : CONFIDENCE_HIGH);
                 }
                 CHECK_UINT(published, table[t].n_published);
                 CHECK(study_bytes(s) > sizeof(*s));
@@ -785,7 +796,7 @@ static void test_studies(void) {
 }
 
 /* As many runs as a preset has can decide among the comparisons that its answer makes: on a machine that has all of its
- * points, with CPU time, no difference would be found otherwise, however great it is. */
+ * points, with CPU time and counters, no difference would be found otherwise, however great it is. */
 static void test_presets_have_runs_enough(void) {
         static const char *const presets[] = {"pipe-block-sweep", "fifo-numa", "syscall-and-switch", "tcp-copy-modes",
                                               "ipc-4mib"};
@@ -796,6 +807,7 @@ static void test_presets_have_runs_enough(void) {
                 make(&m, spec, 1, 16);
                 make(&runs, spec, m.spec->repetitions, 16);
                 measure(&runs, any_time, one, NOISE, 0);
+                count(&runs);
                 FINDINGS *f = draw(&runs);
                 if (compare_runs_least(false, f->n_tests) > m.spec->repetitions)
                         CHECK_FAIL("%s: %zu comparisons take %u runs, it has %u", presets[i], f->n_tests,

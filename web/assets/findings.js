@@ -157,7 +157,13 @@ function studyTable(study) {
                             'tr',
                             {},
                             h('td', { class: 'wrap', data: { title: 'Question' }, text: answer.question }),
-                            h('td', { class: 'wrap', data: { title: 'Here' }, text: here(answer) }),
+                            h(
+                                'td',
+                                { class: 'wrap', data: { title: 'Here' } },
+                                here(answer),
+                                CONFIDENCE[answer.confidence] &&
+                                    h('span', { class: 'flag', text: CONFIDENCE[answer.confidence] }),
+                            ),
                             h('td', { class: 'wrap', data: { title: 'Published' }, text: published(answer.published) }),
                         ),
                     ),
