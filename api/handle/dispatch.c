@@ -166,7 +166,17 @@ static int handle(struct api *a, struct request *q, struct response *p, struct r
         if (q->method == METHOD_OPTIONS)
                 return options(q, p, r);
         const struct route *route = find_route(q, r);
-        return route ? route->handle(a, q, p, r) : -EINVAL;
+        if (!route)
+                return -EINVAL;
+        bool large =
+                route->body != BODY_GZIP && q->body_length > SERVICE_LARGE_BODY; /* bundles have a turn of theirs */
+        int k = large ? service_large_begin(a->service, r) : 0;
+        if (k < 0)
+                return k;
+        k = route->handle(a, q, p, r);
+        if (large)
+                service_large_end(a->service);
+        return k;
 }
 
 /* A body that was made as a whole. */

@@ -34,7 +34,7 @@ static int plan(struct api *a, const struct request *q, const char *key, struct 
 
 int request_json(const struct request *q, struct json **ret, struct refusal *r) {
         struct json_error e;
-        int k = json_parse(q->body ? q->body : "", q->body_length, ret, &e);
+        int k = json_parse_request(q->body ? q->body : "", q->body_length, ret, &e);
         return k == -EINVAL ? refuse(r, 400, "invalid-json", e.pointer, "%s", e.detail) : k;
 }
 

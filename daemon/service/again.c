@@ -56,7 +56,7 @@ static int read_amount(struct service *s, const char *body, size_t length, struc
         struct json *root;
         struct json_error e;
         struct amount amount = {0};
-        int error = json_parse(body, length, &root, &e);
+        int error = json_parse_request(body, length, &root, &e);
         if (error == -EINVAL)
                 return refuse(r, 400, "invalid-json", e.pointer, "%s", e.detail);
         if (error < 0)

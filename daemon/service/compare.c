@@ -767,38 +767,16 @@ static int compare_anew(struct service *s, const struct comparison_query *q, str
         return error;
 }
 
-/* Waits until no other comparison is under way. 0; negative errno with *r filled. */
-static int begin_turn(struct service *s, struct refusal *r) {
-        uint64_t deadline = util_now_ns() + s->deadline_ns;
-        struct timespec at = {.tv_sec = (time_t) (deadline / NSEC_PER_SEC),
-                              .tv_nsec = (long) (deadline % NSEC_PER_SEC)};
-        int error = 0;
-        pthread_mutex_lock(&s->lock);
-        while (s->comparing && !s->stopping && error != ETIMEDOUT)
-                error = pthread_cond_timedwait(&s->comparison_over, &s->lock, &at);
-        bool stopping = s->stopping, mine = !stopping && !s->comparing;
-        if (mine)
-                s->comparing = true;
-        pthread_mutex_unlock(&s->lock);
-        if (mine)
-                return 0;
-        return stopping ? service_unavailable(r, -ESHUTDOWN, "the daemon is stopping")
-                        : service_unavailable(r, -ETIMEDOUT, "another comparison is under way: try again");
-}
-
 /* Thousands of runs take megabytes and seconds, so comparisons take turns; one that waited may find the answer. */
 static int compare_in_turn(struct service *s, const struct comparison_query *q, struct comparison_key *key,
                            struct comparison_answer **ret, struct refusal *r) {
-        int error = begin_turn(s, r);
+        int error = service_turn_begin(s, &s->comparison, "another comparison", r);
         if (error < 0)
                 return error;
         struct comparison_answer *a = find_answer(s, key);
         if (!a)
                 error = compare_anew(s, q, key, &a, r);
-        pthread_mutex_lock(&s->lock);
-        s->comparing = false;
-        pthread_cond_signal(&s->comparison_over);
-        pthread_mutex_unlock(&s->lock);
+        service_turn_end(s, &s->comparison);
         if (error == 0)
                 *ret = a;
         return error;

@@ -43,6 +43,12 @@ struct reader {
         bool busy;
 };
 
+/* What one caller at a time may do, as it takes megabytes and seconds. */
+struct turn {
+        bool taken;
+        pthread_cond_t over;
+};
+
 struct subscription {
         struct service *service;
         int64_t experiment_id;
@@ -84,8 +90,7 @@ struct service {
         struct call *first_call, **last_call;
         struct reader readers[SERVICE_READERS];
         pthread_cond_t reader_free;
-        bool comparing; /* a comparison is under way */
-        pthread_cond_t comparison_over;
+        struct turn comparison, large; /* service_large_begin() */
         pthread_cond_t checker_wanted;
         bool checks_due;
         struct service_status status;
@@ -96,6 +101,10 @@ struct service {
         pthread_mutex_t subscriptions_lock;
         struct subscription *subscriptions;
 };
+
+/* Waits until no other caller has the turn. 0; negative errno with *r, which names the other one: `what`. */
+int service_turn_begin(struct service *s, struct turn *t, const char *what, struct refusal *r);
+void service_turn_end(struct service *s, struct turn *t);
 
 /* Carries a call out on the main thread and waits. *payload stays the caller's, but is NULL after a 503 that left the
  * main thread at work on it. */

@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/statvfs.h>
@@ -320,6 +321,45 @@ void service_reader_put(struct service *s, struct reader *reader) {
         pthread_mutex_unlock(&s->lock);
 }
 
+/* Turns */
+
+int service_turn_begin(struct service *s, struct turn *t, const char *what, struct refusal *r) {
+        uint64_t deadline = util_now_ns() + s->deadline_ns;
+        struct timespec at = {.tv_sec = (time_t) (deadline / NSEC_PER_SEC),
+                              .tv_nsec = (long) (deadline % NSEC_PER_SEC)};
+        int error = 0;
+        pthread_mutex_lock(&s->lock);
+        while (t->taken && !s->stopping && error != ETIMEDOUT)
+                error = pthread_cond_timedwait(&t->over, &s->lock, &at);
+        bool stopping = s->stopping, mine = !stopping && !t->taken;
+        if (mine)
+                t->taken = true;
+        pthread_mutex_unlock(&s->lock);
+        if (mine)
+                return 0;
+        char detail[100];
+        (void) snprintf(detail, sizeof(detail), "%s is under way: try again", what);
+        return stopping ? service_unavailable(r, -ESHUTDOWN, "the daemon is stopping")
+                        : service_unavailable(r, -ETIMEDOUT, detail);
+}
+
+void service_turn_end(struct service *s, struct turn *t) {
+        pthread_mutex_lock(&s->lock);
+        t->taken = false;
+        pthread_cond_signal(&t->over);
+        pthread_mutex_unlock(&s->lock);
+}
+
+int service_large_begin(struct service *s, struct refusal *r) {
+        return service_turn_begin(s, &s->large, "another large request", r);
+}
+
+/* Small blocks that were freed stay with the process otherwise, and each of its arenas keeps tens of megabytes. */
+void service_large_end(struct service *s) {
+        (void) malloc_trim(0);
+        service_turn_end(s, &s->large);
+}
+
 /* Subscribers */
 
 int service_subscribe(struct service *s, int64_t experiment_id, void (*wake)(void *userdata), void *userdata,
@@ -470,7 +510,9 @@ static int init_locks(struct service *s) {
         if (r == 0)
                 r = pthread_cond_init(&s->reader_free, &attributes);
         if (r == 0) /* on Linux it allocates nothing, so the first has nothing to free */
-                r = pthread_cond_init(&s->comparison_over, &attributes);
+                r = pthread_cond_init(&s->comparison.over, &attributes);
+        if (r == 0)
+                r = pthread_cond_init(&s->large.over, &attributes);
         (void) pthread_condattr_destroy(&attributes);
         if (r != 0)
                 return -r;
@@ -529,7 +571,8 @@ void service_stop(struct service *s) {
         pthread_mutex_lock(&s->lock);
         s->stopping = true;
         pthread_cond_broadcast(&s->reader_free);
-        pthread_cond_broadcast(&s->comparison_over);
+        pthread_cond_broadcast(&s->comparison.over);
+        pthread_cond_broadcast(&s->large.over);
         pthread_cond_signal(&s->checker_wanted);
         pthread_mutex_unlock(&s->lock);
         for (struct call *c; (c = take_call(s));) {
@@ -549,7 +592,8 @@ void service_free(struct service *s) {
         for (unsigned i = 0; i < SERVICE_READERS; i++)
                 store_close(s->readers[i].store);
         (void) pthread_cond_destroy(&s->reader_free);
-        (void) pthread_cond_destroy(&s->comparison_over);
+        (void) pthread_cond_destroy(&s->comparison.over);
+        (void) pthread_cond_destroy(&s->large.over);
         (void) pthread_cond_destroy(&s->checker_wanted);
         (void) pthread_mutex_destroy(&s->lock);
         (void) pthread_mutex_destroy(&s->subscriptions_lock);

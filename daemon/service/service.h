@@ -28,6 +28,13 @@
 
 struct service;
 
+/* A request with a longer body takes tens of megabytes while it is handled, so the caller has it handled between these
+ * two, one at a time. An experiment of many points takes such a turn itself where its body is short. 0; negative errno
+ * with *r: the others took too long. */
+#define SERVICE_LARGE_BODY ((size_t) 32 * 1024)
+int service_large_begin(struct service *s, struct refusal *r);
+void service_large_end(struct service *s);
+
 /* Parses, checks against this host, commits, queues. *ret_created is false when the idempotency key (NULL: none; 1 to
  * 200 visible ASCII characters) had been seen with the same body: the id is the first one's. With another body: 422. */
 int service_submit(struct service *s, const char *body, size_t length, const char *idempotency_key, int64_t *ret_id,

@@ -18,7 +18,8 @@ struct submission {
         uint32_t *order;
         uint64_t seed;
         struct store_adding adding;
-        int64_t id; /* results */
+        struct service *large; /* NULL: it has no turn of its own as a large request */
+        int64_t id;            /* results */
         bool created;
 };
 

@@ -22,6 +22,7 @@
 #include <sys/random.h>
 
 #define KEY_MAX 200u
+#define MANY_POINTS 1024u /* of an experiment, from which on it is planned in turn: a point takes about a kilobyte */
 #define RUN_OVERHEAD_NS (NSEC_PER_SEC / 2) /* around the window, generously: the first done run corrects it */
 /* A window of messages has no known length until the first run has ended: an estimate per message, and a cap in all. */
 #define COUNTED_WINDOW_NS (5 * NSEC_PER_SEC)
@@ -42,7 +43,10 @@ void submission_free(void *p) {
         free(sub->until_json);
         free(sub->order);
         store_adding_deinit(&sub->adding);
+        struct service *large = sub->large;
         free(sub);
+        if (large)
+                service_large_end(large);
 }
 
 /* The body's compact form */
@@ -402,6 +406,16 @@ static int span_points(struct service *s, struct submission *sub, struct refusal
         return error < 0 ? error : choose_points(s, sub, r);
 }
 
+/* The caller has the turn already where the body is large. */
+static int take_turn(struct service *s, struct submission *sub, struct refusal *r) {
+        if (sub->length > SERVICE_LARGE_BODY || spec_points_most(sub->spec) <= MANY_POINTS)
+                return 0;
+        int error = service_large_begin(s, r);
+        if (error == 0)
+                sub->large = s;
+        return error;
+}
+
 int submission_prepare(struct service *s, struct submission *sub, struct refusal *r) {
         int error = spec_parse(sub->body, sub->length, &sub->spec, r);
         if (error == -ENOMEM)
@@ -411,6 +425,8 @@ int submission_prepare(struct service *s, struct submission *sub, struct refusal
         const struct agent_identity *agents = s->hooks.agents;
         if (error == 0 && agents && agents->trouble[0]) /* a problem of the host, not of the experiment */
                 error = refuse(r, 503, "not-available", "", "no run can be started: %s", agents->trouble);
+        if (error == 0)
+                error = take_turn(s, sub, r);
         if (error == 0)
                 error = service_look_at_machine(s, r);
         if (error < 0)

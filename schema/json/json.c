@@ -52,6 +52,7 @@ struct check {
         size_t length, at, token; /* where it stands, and where the token there begins */
         struct level levels[JSON_DEPTH_MAX];
         size_t depth;
+        size_t commas; /* of arrays and objects: they have as many values more than there are such */
         struct json_error *error;
 };
 
@@ -212,6 +213,7 @@ static int check_until(struct check *c, size_t end) {
                         if (byte == ',' && c->depth > 0) {
                                 c->levels[c->depth - 1].index++;
                                 c->levels[c->depth - 1].key_length = 0;
+                                c->commas++;
                         }
                         c->at++;
                 }
@@ -221,12 +223,18 @@ static int check_until(struct check *c, size_t end) {
 
 /* Strings, numbers, brackets and stray bytes. 0; -EINVAL with *e filled. *ret_at: how far the text is free of such
  * faults. */
-static int check_text(const char *text, size_t length, size_t *ret_at, struct json_error *e) {
+static int check_text(const char *text, size_t length, size_t most, size_t *ret_at, struct json_error *e) {
         struct check c = {.text = text, .length = length, .error = e};
         int r = check_until(&c, length);
         *ret_at = r < 0 ? c.token : length;
         if (r == 0 && c.depth > 0)
                 r = fault(&c, "the text ends inside an %s", c.levels[c.depth - 1].is_array ? "array" : "object");
+        if (r == 0 && c.commas >= most) {
+                e->pointer[0] = '\0';
+                (void) snprintf(e->detail, sizeof(e->detail), "there are more than %zu values, the most of a request",
+                                most);
+                r = -E2BIG;
+        }
         return r;
 }
 
@@ -338,12 +346,17 @@ static int check_end(const char *text, size_t length, size_t at, struct json_err
         return -EINVAL;
 }
 
-int json_parse(const char *text, size_t length, struct json **ret, struct json_error *ret_error) {
+static int parse(const char *text, size_t length, size_t most, struct json **ret, struct json_error *ret_error) {
         struct json_error e = {.pointer = ""};
         const char *end = text;
         size_t at, stop;
-        int r = check_text(text, length, &at, &e);
+        int r = check_text(text, length, most, &at, &e);
 
+        if (r == -E2BIG) { /* before a tree is made of them */
+                if (ret_error)
+                        *ret_error = e;
+                return -EINVAL;
+        }
         memory_ran_out = false;
         cJSON *root = cJSON_ParseWithLengthOpts(text, length, &end, 0);
         stop = (size_t) (end - text);
@@ -363,6 +376,14 @@ int json_parse(const char *text, size_t length, struct json **ret, struct json_e
         }
         *ret = (struct json *) (void *) root;
         return 0;
+}
+
+int json_parse(const char *text, size_t length, struct json **ret, struct json_error *ret_error) {
+        return parse(text, length, SIZE_MAX, ret, ret_error);
+}
+
+int json_parse_request(const char *text, size_t length, struct json **ret, struct json_error *ret_error) {
+        return parse(text, length, JSON_REQUEST_VALUES_MAX, ret, ret_error);
 }
 
 int json_parse_written(const char *text, size_t length, struct json **ret) {

@@ -447,7 +447,7 @@ static int parse(const char *text, size_t length, bool stored, struct spec **ret
                 r->status = 413;
                 return -EINVAL;
         }
-        int x = json_parse(text, length, &root, &e);
+        int x = (stored ? json_parse : json_parse_request)(text, length, &root, &e);
         if (x == -EINVAL)
                 return refuse(r, 400, "invalid-json", e.pointer, "%s", e.detail);
         if (x < 0)

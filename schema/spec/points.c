@@ -115,6 +115,16 @@ static uint64_t count(const struct spec *s, struct point *p, size_t axis) {
         return n;
 }
 
+uint64_t spec_points_most(const struct spec *s) {
+        struct point p = {0};
+        const struct placement *placements = s->axes[AXIS_PLACEMENT].values;
+        for (size_t i = 0; i < s->axes[AXIS_PLACEMENT].n; i++)
+                if (placement_is_pairs(&placements[i]))
+                        return SPEC_POINTS_MAX;
+        uint64_t n = count(s, &p, 0);
+        return n < SPEC_POINTS_MAX ? n : SPEC_POINTS_MAX;
+}
+
 /* The axes from `axis` on that have a meaning for a point; p has the values of those before. */
 static unsigned met(const struct spec *s, struct point *p, size_t axis) {
         const struct axis *a = &axes[axis];

@@ -263,6 +263,9 @@ struct point_list {
         size_t n_skipped;
 };
 
+/* How many points spec_points() spans at most, before and after spec_expand_pairs(). */
+uint64_t spec_points_most(const struct spec *spec);
+
 /* Spans the axes: each combination once, in axis order (workload outermost, instance innermost), meaningless fields
  * folded away. Returns 0; -EINVAL with *r (too many points, impossible point, all points left out); -ENOMEM. */
 int spec_points(const struct spec *spec, struct point_list *ret, struct refusal *r);

@@ -253,3 +253,39 @@ def test_a_bundle_is_made_and_taken_in_a_portion_at_a_time(own_daemon, daemon):
     assert there.status == 201 and there.json["progress"]["runs_done"] == BUNDLE_RUNS, there
     assert taken.bytes - before < len(answer.body) + len(text) / 2, (taken.bytes, before, len(text))
     assert daemon.unix.request("GET", f"/experiments/{there.json['id']}/bundle").body == answer.body
+
+
+def many_points():
+    return json.dumps(
+        SHORT
+        | {
+            "transport": ["pipe", "fifo", "unix-stream", "unix-dgram"],
+            "message_size": list(range(1, 513)),
+            "threads": [1, 2, 3, 4],
+            "source": ["hot", "cold"],
+        }
+    ).encode()
+
+
+def many_numbers():
+    return b'{"transport":"pipe","message_size":[' + b",".join([b"1"] * (BODY // 2 - 50)) + b"]}"
+
+
+@pytest.mark.parametrize(("body", "status"), [(many_points, 200), (many_numbers, 400)])
+def test_large_requests_take_turns(own_daemon, body, status):
+    """On both sockets at once: the daemon has room for one, and keeps none of it."""
+    clients = [own_daemon.unix, own_daemon.tcp]
+    answers = []
+
+    def post(client):
+        answers.append(client.request("POST", "/experiments?dry_run=true", body(), JSON).status)
+
+    threads = [threading.Thread(target=post, args=(clients[i % 2],)) for i in range(8)]
+    with Peak(own_daemon) as peak:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert status in answers and set(answers) <= {status, 503}
+    assert peak.bytes < RSS_MAX
+    assert rss(own_daemon) < 32 << 20

@@ -354,6 +354,15 @@ int service_last_change(struct service *s, int64_t *ret, struct refusal *r) {
         return 0;
 }
 
+int service_large_begin(struct service *s, struct refusal *r) {
+        (void) s, (void) r;
+        return 0;
+}
+
+void service_large_end(struct service *s) {
+        (void) s;
+}
+
 int service_subscribe(struct service *s, int64_t experiment_id, void (*wake)(void *userdata), void *userdata,
                       struct subscription **ret) {
         (void) experiment_id;

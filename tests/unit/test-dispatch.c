@@ -8,6 +8,8 @@
 #include "schema/util.h"
 #include "tests/unit/check.h"
 
+#include <errno.h>
+
 /* ---- the made-up table, in the place of routes.c ---- */
 
 static struct {
@@ -54,6 +56,27 @@ const struct route *route_match(struct request *q, unsigned *ret_allowed) {
 
 void route_print_allow(char ret[static ALLOW_MAX], unsigned allowed) {
         (void) snprintf(ret, ALLOW_MAX, "methods %x", allowed);
+}
+
+/* ---- and in the place of the service ---- */
+
+static struct {
+        unsigned begun, ended;
+        bool refused;
+} turns;
+
+int service_large_begin(struct service *s, struct refusal *r) {
+        (void) s;
+        turns.begun++;
+        if (!turns.refused)
+                return 0;
+        (void) refuse(r, 503, "unavailable", "", "another one");
+        return -ETIMEDOUT;
+}
+
+void service_large_end(struct service *s) {
+        (void) s;
+        turns.ended++;
 }
 
 /* ---- requests over TCP ---- */
@@ -217,6 +240,29 @@ static void failures_of_handlers(void) {
         }
 }
 
+static void large_bodies_take_turns(void) {
+        static const struct {
+                size_t length;
+                bool refused;
+                int status;
+                unsigned calls, begun, ended;
+        } cases[] = {{SERVICE_LARGE_BODY, true, 200, 1, 0, 0},
+                     {SERVICE_LARGE_BODY + 1, false, 200, 1, 1, 1},
+                     {SERVICE_LARGE_BODY + 1, true, 503, 0, 1, 0}};
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                CALL c;
+                CHECK(call_init(&c, METHOD_POST, "/list", BEARER BODY));
+                c.q.body_length = cases[i].length;
+                memset(&turns, 0, sizeof(turns));
+                turns.refused = cases[i].refused;
+                dispatch_handle(&c.api, &c.q, &c.p);
+                CHECK_INT(c.p.status, cases[i].status);
+                CHECK_UINT(script.calls, cases[i].calls);
+                CHECK_UINT(turns.begun, cases[i].begun);
+                CHECK_UINT(turns.ended, cases[i].ended);
+        }
+}
+
 static void options_are_answered(void) {
         CALL path, server, nowhere;
         CHECK(call_init(&path, METHOD_OPTIONS, "/gone", ""));
@@ -258,6 +304,7 @@ int main(void) {
         RUN(every_answer_bears_the_headers);
         RUN(refusals_name_the_alternative);
         RUN(failures_of_handlers);
+        RUN(large_bodies_take_turns);
         RUN(options_are_answered);
         RUN(the_servers_own_refusals);
         return check_end();

@@ -467,6 +467,30 @@ static void a_view_has_what_the_tree_has(void) {
                 CHECK_INT(json_view_read(&view, faults[i]), -EBADMSG);
 }
 
+typedef int parse_function(const char *text, size_t length, struct json **ret, struct json_error *ret_error);
+
+static void numbers_are(unsigned n, parse_function *parse, int expected) {
+        struct json_error e = {.detail = ""};
+        struct json *root = NULL;
+        size_t length = 2 * (size_t) n + 1;
+        _cleanup_free_ char *text = malloc(length);
+        CHECK(text);
+        text[0] = '[';
+        for (size_t i = 1; i < length; i += 2)
+                memcpy(text + i, i + 2 < length ? "1," : "1]", 2);
+        int r = parse(text, length, &root, &e);
+        CHECK_INT(r, expected);
+        CHECK_UINT(r < 0 ? n : json_length(root), n);
+        CHECK(r == 0 || strstr(e.detail, "more than 262144 values"));
+        json_free(root);
+}
+
+static void a_request_has_a_bounded_number_of_values(void) {
+        numbers_are(JSON_REQUEST_VALUES_MAX, json_parse_request, 0);
+        numbers_are(JSON_REQUEST_VALUES_MAX + 1, json_parse_request, -EINVAL);
+        numbers_are(JSON_REQUEST_VALUES_MAX + 1, json_parse, 0);
+}
+
 int main(void) {
         RUN(bad_texts);
         RUN(good_texts);
@@ -482,5 +506,6 @@ int main(void) {
         RUN(unbalanced_writing_is_an_error);
         RUN(one_member_is_found_without_a_tree);
         RUN(a_view_has_what_the_tree_has);
+        RUN(a_request_has_a_bounded_number_of_values);
         return check_end();
 }
