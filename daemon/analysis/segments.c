@@ -168,14 +168,17 @@ static bool alike(double a, double b, double tolerance) {
         return fabs(a - b) <= tolerance * fmax(a, b);
 }
 
-static void classify(struct segments *s, size_t n_values, double tolerance) {
+static void classify(struct segments *s, size_t n_values, enum segments_of of, double tolerance) {
         const struct segment *last = &s->list[s->n - 1];
         size_t first = s->n - 1, slower = 0, faster = 0;
         while (first > 0 && alike(s->list[first - 1].mean, last->mean, tolerance))
                 first--;
         for (size_t i = 0; i < first; i++) {
-                slower += !alike(s->list[i].mean, last->mean, tolerance) && s->list[i].mean < last->mean;
-                faster += !alike(s->list[i].mean, last->mean, tolerance) && s->list[i].mean > last->mean;
+                if (alike(s->list[i].mean, last->mean, tolerance))
+                        continue;
+                bool is_slower = (s->list[i].mean < last->mean) == (of == SEGMENTS_OF_COUNTS);
+                slower += is_slower;
+                faster += !is_slower;
         }
         size_t from = s->list[first].begin;
         s->class = first == 0                                            ? SEGMENTS_FLAT
@@ -277,24 +280,24 @@ static int median_of(const double *values, size_t n, double *ret) {
         return 0;
 }
 
-int segments_judge(const double *counts, size_t n, double tolerance, struct segments *ret) {
-        if (check_values(counts, n, 0) < 0)
+int segments_judge(const double *values, size_t n, enum segments_of of, double tolerance, struct segments *ret) {
+        if (check_values(values, n, 0) < 0)
                 return -EINVAL;
         *ret = (struct segments){.class = SEGMENTS_UNKNOWN, .reason = SEGMENTS_TOO_SHORT};
         if (n < SEGMENTS_VALUES_MIN)
                 return 0;
         size_t bin = (n + SEGMENTS_VALUES_MAX - 1) / SEGMENTS_VALUES_MAX, n_bins = n / bin;
-        _cleanup_free_ double *values = reallocarray(NULL, n_bins, sizeof(*values));
+        _cleanup_free_ double *bins = reallocarray(NULL, n_bins, sizeof(*bins));
         _cleanup_free_ bool *standing = calloc(n_bins, sizeof(*standing));
-        if (!values || !standing)
+        if (!bins || !standing)
                 return -ENOMEM;
-        put_together(counts, n, bin, values, n_bins);
+        put_together(values, n, bin, bins, n_bins);
         double median;
-        int r = median_of(values, n_bins, &median);
+        int r = median_of(bins, n_bins, &median);
         if (r < 0)
                 return r;
-        struct judging j = {.values = values, .n = n_bins, .standing = standing};
-        j.n_moving = mark_standstills(values, n_bins, SEGMENTS_STANDSTILL * median, standing);
+        struct judging j = {.values = bins, .n = n_bins, .standing = standing};
+        j.n_moving = mark_standstills(bins, n_bins, SEGMENTS_STANDSTILL * median, standing);
         r = find_noise(&j, &ret->noise);
         if (r == 0)
                 r = find_all(&j, ret);
@@ -308,6 +311,6 @@ int segments_judge(const double *counts, size_t n, double tolerance, struct segm
         if (ret->noise.correlation > SEGMENTS_CORRELATION_MAX && j.n_moving == n_bins)
                 ret->reason = SEGMENTS_CORRELATED;
         else
-                classify(ret, n, tolerance);
+                classify(ret, n, of, tolerance);
         return 0;
 }

@@ -3,9 +3,10 @@
 #define IPCLAB_DAEMON_ANALYSIS_SEGMENTS_H
 
 /*
- * Judges whether a run was steady from the counts of messages in its window's parts of equal length (ten a second):
- * finds where their mean changes, and classifies the changes. Change points are the exact minimum of squared deviations
- * plus a penalty for each change (PELT: Killick, Fearnhead and Eckley, JASA 107 (2012)). The penalty is
+ * Judges whether a run was steady from the counts of messages, or the median latencies, in its window's parts of equal
+ * length (ten a second): finds where their mean changes, and classifies the changes. Change points are the exact
+ * minimum of squared deviations plus a penalty for each change (PELT: Killick, Fearnhead and Eckley, JASA 107 (2012)).
+ * The penalty is
  *
  *     SEGMENTS_PENALTY × log n × variance × (1 + correlation) / (1 - correlation),
  *
@@ -37,6 +38,11 @@ struct segments_noise {
         double variance;    /* of a value about the mean of its segment */
         double correlation; /* of neighbours, 0 … 0.99 */
         double long_run;    /* n times the variance of the mean of n values, for great n */
+};
+
+enum segments_of {
+        SEGMENTS_OF_COUNTS, /* more is faster */
+        SEGMENTS_OF_TIMES,  /* less is faster */
 };
 
 enum segments_class {
@@ -71,6 +77,6 @@ int segments_find(const double *values, size_t n, size_t least, double penalty, 
 
 /* Segments whose means differ by no more than `tolerance` (0.05 for 5 %) of the greater are alike. Any n. -EINVAL: a
  * value that is negative or not finite; -ENOMEM. */
-int segments_judge(const double *counts, size_t n, double tolerance, struct segments *ret);
+int segments_judge(const double *values, size_t n, enum segments_of of, double tolerance, struct segments *ret);
 
 #endif

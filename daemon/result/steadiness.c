@@ -131,7 +131,7 @@ static int judge_messages(struct steadiness *s, const bool measured[END_COUNT]) 
                 for (size_t i = 0; i < n; i++)
                         values[i] += one[i] * (double) NSEC_PER_SEC / (double) TENTH_NS;
         }
-        return segments_judge(values, n, STEADINESS_TOLERANCE, &series->segments);
+        return segments_judge(values, n, SEGMENTS_OF_COUNTS, STEADINESS_TOLERANCE, &series->segments);
 }
 
 /* A tenth of a second in which nothing was timed has the median of the one before: the count of messages shows
@@ -157,7 +157,7 @@ static int judge_latency(struct steadiness *s, enum end end) {
                 return -ENOMEM;
         for (size_t i = 0; i < n; i++)
                 values[i] = last = e->p50_ns[i] > 0 ? e->p50_ns[i] : last;
-        return segments_judge(values, n, STEADINESS_TOLERANCE, &series->segments);
+        return segments_judge(values, n, SEGMENTS_OF_TIMES, STEADINESS_TOLERANCE, &series->segments);
 }
 
 int steadiness_judge(struct steadiness *s, const bool measured[END_COUNT]) {

@@ -76,10 +76,16 @@ static void test_classes(void) {
                 fill(&random, values, 10000, 0.02, 0);
                 for (size_t k = 0; k < 6; k++)
                         scale(values, k * 50, (k + 1) * 50, table[i].factors[k]);
-                CHECK_INT(segments_judge(values, WINDOW, TOLERANCE, &s), 0);
+                CHECK_INT(segments_judge(values, WINDOW, SEGMENTS_OF_COUNTS, TOLERANCE, &s), 0);
                 CHECK_INT(s.reason, SEGMENTS_KNOWN);
                 if (s.class != table[i].class)
                         CHECK_FAIL("series %zu is of class %u, %zu segments", i, s.class, s.n);
+                CHECK(s.steady_from + 3 >= table[i].from && s.steady_from <= table[i].from + 3);
+                for (size_t k = 0; k < WINDOW; k++) /* the times of what comes so often */
+                        values[k] = 1e9 / values[k];
+                CHECK_INT(segments_judge(values, WINDOW, SEGMENTS_OF_TIMES, TOLERANCE, &s), 0);
+                if (s.class != table[i].class)
+                        CHECK_FAIL("times of series %zu are of class %u, %zu segments", i, s.class, s.n);
                 CHECK(s.steady_from + 3 >= table[i].from && s.steady_from <= table[i].from + 3);
         }
 }
@@ -94,7 +100,7 @@ static void test_wild_run(void) {
                 double values[90];
                 for (size_t i = 0; i < 90; i++)
                         values[i] = seconds[i / 10] * (1 + 0.05 * sample_normal(&random));
-                CHECK_INT(segments_judge(values, 90, 0.1, &s), 0);
+                CHECK_INT(segments_judge(values, 90, SEGMENTS_OF_COUNTS, 0.1, &s), 0);
                 unsteady += s.class == SEGMENTS_UNSTEADY;
                 flat += s.class == SEGMENTS_FLAT;
         }
@@ -107,11 +113,11 @@ static void test_no_noise(void) {
         double values[WINDOW];
         for (size_t i = 0; i < WINDOW; i++)
                 values[i] = 0;
-        CHECK_INT(segments_judge(values, WINDOW, TOLERANCE, &s), 0);
+        CHECK_INT(segments_judge(values, WINDOW, SEGMENTS_OF_COUNTS, TOLERANCE, &s), 0);
         CHECK_INT(s.class, SEGMENTS_FLAT); /* a stall is steady */
         for (size_t i = 0; i < WINDOW; i++)
                 values[i] = i < 40 ? 900 : 1000 + (double) (i % 7 == 0);
-        CHECK_INT(segments_judge(values, WINDOW, TOLERANCE, &s), 0);
+        CHECK_INT(segments_judge(values, WINDOW, SEGMENTS_OF_COUNTS, TOLERANCE, &s), 0);
         CHECK_INT(s.class, SEGMENTS_WARM_UP);
         CHECK_UINT(s.steady_from, 40);
 }
@@ -121,12 +127,12 @@ static void test_levels(void) {
         double values[60];
         for (size_t i = 0; i < N(values); i++)
                 values[i] = i >= 20 && i < 40 ? 200 : 100;
-        CHECK_INT(segments_judge(values, N(values), TOLERANCE, &s), 0);
+        CHECK_INT(segments_judge(values, N(values), SEGMENTS_OF_COUNTS, TOLERANCE, &s), 0);
         CHECK_INT(s.class, SEGMENTS_UNSTEADY);
         CHECK_UINT(s.n, 3);
         for (size_t i = 0; i < N(values); i++)
                 values[i] = i >= 20 && i < 22 ? 101 : 100; /* the next bucket, for a moment */
-        CHECK_INT(segments_judge(values, N(values), TOLERANCE, &s), 0);
+        CHECK_INT(segments_judge(values, N(values), SEGMENTS_OF_COUNTS, TOLERANCE, &s), 0);
         CHECK_INT(s.class, SEGMENTS_FLAT);
 }
 
@@ -139,7 +145,7 @@ static void test_standstill(void) {
                 for (size_t i = 0; i < N(values); i++)
                         values[i] = i >= 27 && i < 42 ? 0 : 1000 * sample_skewed(&random, 0.5);
                 values[33] = 500; /* for a moment */
-                CHECK_INT(segments_judge(values, N(values), 0.1, &s), 0);
+                CHECK_INT(segments_judge(values, N(values), SEGMENTS_OF_COUNTS, 0.1, &s), 0);
                 CHECK_INT(s.reason, SEGMENTS_KNOWN);
                 CHECK_INT(s.class, SEGMENTS_UNSTEADY);
                 bool found = false;
@@ -150,11 +156,11 @@ static void test_standstill(void) {
         double values[60] = {0}; /* a message now and then: nothing stands still */
         for (size_t i = 0; i < N(values); i += 7)
                 values[i] = 1;
-        CHECK_INT(segments_judge(values, N(values), 0.1, &s), 0);
+        CHECK_INT(segments_judge(values, N(values), SEGMENTS_OF_COUNTS, 0.1, &s), 0);
         CHECK_INT(s.class, SEGMENTS_FLAT);
         for (size_t i = 0; i < N(values); i++) /* it never begins to move again */
                 values[i] = i < 40 ? 1000 + (double) (i % 3) : 0;
-        CHECK_INT(segments_judge(values, N(values), 0.1, &s), 0);
+        CHECK_INT(segments_judge(values, N(values), SEGMENTS_OF_COUNTS, 0.1, &s), 0);
         CHECK_INT(s.class, SEGMENTS_SLOW_DOWN);
 }
 
@@ -165,7 +171,7 @@ static void test_long(void) {
         random_init(&random, 3);
         for (size_t i = 0; i < N(values); i++)
                 values[i] = (i < 3000 ? 50 : 100) + 5 * sample_normal(&random);
-        CHECK_INT(segments_judge(values, N(values), TOLERANCE, &s), 0);
+        CHECK_INT(segments_judge(values, N(values), SEGMENTS_OF_COUNTS, TOLERANCE, &s), 0);
         CHECK_INT(s.class, SEGMENTS_WARM_UP);
         CHECK(s.steady_from >= 2996 && s.steady_from <= 3004);
         CHECK_UINT(s.list[s.n - 1].end, N(values));
@@ -176,7 +182,7 @@ static void test_refused(void) {
         struct segment list[1];
         struct segments_noise noise;
         size_t n;
-        CHECK_INT(segments_judge(values, SEGMENTS_VALUES_MIN - 1, TOLERANCE, &s), 0);
+        CHECK_INT(segments_judge(values, SEGMENTS_VALUES_MIN - 1, SEGMENTS_OF_COUNTS, TOLERANCE, &s), 0);
         CHECK_INT(s.class, SEGMENTS_UNKNOWN);
         CHECK_INT(s.reason, SEGMENTS_TOO_SHORT);
         CHECK_INT(segments_noise(values, 7, &noise), -EINVAL);
@@ -184,7 +190,7 @@ static void test_refused(void) {
         CHECK_INT(segments_find(values, 4, 0, 1, list, &n), -EINVAL);
         CHECK_INT(segments_find(values, 4, 4, -1, list, &n), -EINVAL);
         values[3] = -1;
-        CHECK_INT(segments_judge(values, SEGMENTS_VALUES_MIN, TOLERANCE, &s), -EINVAL);
+        CHECK_INT(segments_judge(values, SEGMENTS_VALUES_MIN, SEGMENTS_OF_COUNTS, TOLERANCE, &s), -EINVAL);
 }
 
 /* Of TRIALS windows: how many are not judged flat, not judged at all, and have a change point. */
@@ -200,7 +206,7 @@ static struct tally try_windows(uint64_t seed, double correlation, size_t begin,
                 double values[WINDOW];
                 fill(&random, values, 10000, NOISE, correlation);
                 scale(values, begin, end, factor);
-                if (segments_judge(values, WINDOW, TOLERANCE, &s) < 0)
+                if (segments_judge(values, WINDOW, SEGMENTS_OF_COUNTS, TOLERANCE, &s) < 0)
                         return (struct tally){0};
                 t.unknown += s.class == SEGMENTS_UNKNOWN;
                 t.judged_moving += s.class != SEGMENTS_UNKNOWN && s.class != SEGMENTS_FLAT;

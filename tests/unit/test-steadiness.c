@@ -144,9 +144,39 @@ static void a_late_sampler_is_no_stop(void) {
         CHECK(sample_share("late samplers taken for a stop", lost, TRIALS) <= 0.01);
 }
 
+/* Messages and their latency change together: an end that becomes faster has more messages and a lower latency. */
+static void a_lower_latency_is_faster(void) {
+        static const bool measured[END_COUNT] = {[END_FIRST] = true};
+        static const struct {
+                double first; /* speed of the first second, the others having 1 */
+                enum segments_class class;
+        } cases[] = {{1, SEGMENTS_FLAT}, {0.5, SEGMENTS_WARM_UP}, {2, SEGMENTS_SLOW_DOWN}};
+        struct random random;
+        random_init(&random, 3);
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                struct steadiness s = {.n = 0};
+                for (unsigned tenth = 0; tenth < TENTHS; tenth++) {
+                        double speed = (tenth < 10 ? cases[i].first : 1) * exp(0.01 * sample_normal(&random));
+                        const struct message_parts parts = {.begin_ns = NSEC_PER_SEC + tenth * 100 * MS,
+                                                            .n = 1,
+                                                            .list = {{.interval_ns = 100 * MS,
+                                                                      .messages = (uint64_t) (10000 * speed),
+                                                                      .p50_ns = (uint64_t) (10000 / speed)}}};
+                        CHECK_INT(steadiness_add(&s, END_FIRST, &parts), 0);
+                }
+                CHECK_INT(steadiness_judge(&s, measured), 0);
+                CHECK_UINT(s.n, 2);
+                for (size_t k = 0; k < s.n; k++)
+                        CHECK_INT(s.series[k].segments.class, cases[i].class);
+                CHECK(s.n == 2 && s.series[1].is_latency);
+                steadiness_deinit(&s);
+        }
+}
+
 int main(void) {
         RUN(a_stop_is_found_whatever_the_noise);
         RUN(messages_are_moved_and_none_is_lost);
         RUN(a_late_sampler_is_no_stop);
+        RUN(a_lower_latency_is_faster);
         return check_end();
 }
