@@ -6,10 +6,10 @@ from collections import Counter
 
 import pytest
 from judge import CACHE, agree, check_named_placement, nodes_of_pages, pages_by_node, sysfs_nodes
-from lab import BRIEF, SOCKET, STUDY, Lab, ids
+from lab import BRIEF, PACED, SOCKET, STUDY, Lab, ids
 
 SHAPE = "two nodes"
-LONG = {"warmup_seconds": 0.5, "duration_seconds": 8}  # of runs that something happens to
+LONG = {"warmup_seconds": 0.5, "duration_seconds": 8, **PACED}  # of runs that something happens to
 
 
 def test_package_brings_user_units_and_manual(lab: Lab):
