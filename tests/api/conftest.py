@@ -25,17 +25,13 @@ SANITIZED = {
     "test_security",
     "test_slow",
 }
-# Those that change a setting of the host, act on what others run, or judge how evenly agents run: one at a time.
+# Modules that change a setting of the host, or look for what is left on all of it: one at a time. Elsewhere single
+# tests have the mark `alone`, those that judge how evenly agents run.
 ALONE = {
     "test_full",
     "test_killed_agents",
     "test_neighbour",
-    "test_noise",
-    "test_one_cpu",
     "test_page_sizes",
-    "test_probes",
-    "test_search",  # of a rate that it knows
-    "test_steadiness",
 }
 SHORT = {"transport": "pipe", "message_size": 4096, "duration_seconds": 0.3, "warmup_seconds": 0}
 # Runs until somebody stops it, and takes next to no CPU time from the tests beside it.

@@ -74,6 +74,7 @@ def test_what_a_disturber_used_is_seen(unix, tmp_path, kind, workload, transport
     assert ("noisy:foreign-cpu" in run["flags"]) == (max(seen) >= 0.05)
 
 
+@pytest.mark.alone
 def test_a_quota_is_seen_wherever_it_is(tmp_path):
     """Of the cgroup that the daemon is in, of either version: not of the run's own."""
     try:
@@ -99,6 +100,7 @@ def test_a_quota_is_seen_wherever_it_is(tmp_path):
     assert quiet["result"]["noise"]["quota_throttled_periods"] == 0 and "noisy:quota" not in quiet["flags"]
 
 
+@pytest.mark.alone
 def test_interrupts_are_seen(unix, tmp_path):
     try:
         require("interrupts", CPUS[1], tmp_path)
@@ -149,6 +151,7 @@ def segments_sent_again():
     return int(values[names.index("RetransSegs")])
 
 
+@pytest.mark.alone
 def test_segments_that_others_send_again_are_not_the_runs(unix):
     """Connections to a listener whose queue is full send their first segment again after a second."""
     with contextlib.ExitStack() as stack:
@@ -203,6 +206,7 @@ def interrupt_loopback(pid):
     thread.join()
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(os.geteuid() != 0, reason="makes a network namespace, and may not")
 def test_segments_that_the_run_sends_again_are_seen():
     """Those that were under way when the loopback device went down for a moment."""
@@ -224,6 +228,7 @@ def test_segments_that_the_run_sends_again_are_seen():
 STOPS = [("stream", "shm-posix"), ("stream", "tcp"), ("pingpong", "pipe"), ("open loop", "unix-stream")]
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("workload, transport", STOPS)
 def test_a_stop_is_seen(daemon, unix, workload, transport):
     """Of two tenths of a second, beside a run that had none. A busy machine stands still by itself."""
@@ -263,6 +268,7 @@ def test_it_begins_with_the_window(unix, window):
 SWAPPINESS = Path("/proc/sys/vm/swappiness")  # which a run that moves bytes does not feel
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(not os.access(SWAPPINESS, os.W_OK), reason=f"changes {SWAPPINESS}, and may not")
 def test_a_setting_that_is_put_back_has_changed(unix):
     before = SWAPPINESS.read_text()
@@ -282,6 +288,7 @@ def test_a_setting_that_is_put_back_has_changed(unix):
     assert "environment-changed:swappiness" in run["flags"]
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(not os.access(SWAPPINESS, os.W_OK), reason=f"changes {SWAPPINESS}, and may not")
 def test_a_run_that_begins_under_another_setting_differs_from_the_first(unix):
     """The setting is another from within the first run until within the second; the third is as the first."""

@@ -58,6 +58,7 @@ def dips_of(series):
     return [s for s in series["segments"] if s["mean"] < HARDLY * usual(series)]
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("transport, stop", [("pipe", "sender"), ("pipe", "receiver"), ("shm-posix", "sender")])
 def test_a_dip_in_mid_window_is_found(daemon, unix, transport, stop):
     spec = {"workload": "stream", "transport": transport, "message_size": 4096}
@@ -83,6 +84,7 @@ def test_a_dip_in_mid_window_is_found(daemon, unix, transport, stop):
     assert beside in result["noise"]["seconds"]
 
 
+@pytest.mark.alone
 def test_a_run_without_one_has_none(daemon, unix):
     """On a machine so busy that a run stands still by itself it has one."""
     for _try in range(TRIES):
