@@ -12,7 +12,8 @@
  * number. Whatever the lanes have started and left is ended with them.
  *
  * A sanitizer makes an agent's start ten times as dear. IPCLAB_ONE_CASE_OF=N in the environment runs one of N cases,
- * the same ones at each time, and the test prints how many these were: tools/test runs every case without sanitizers.
+ * the same ones at each time, and IPCLAB_ALL_BUT_ONE_CASE_OF=N the others. The test prints how many these were:
+ * tools/test runs the one with sanitizers and the others without.
  */
 
 #include "check.h"
@@ -75,6 +76,7 @@ static uint64_t lanes_stall_ns = 300 * NSEC_PER_SEC;
 static uint64_t lanes_left_ns = 10 * NSEC_PER_SEC; /* for processes that are ending when the lanes have ended */
 
 static unsigned lanes_one_of = 1; /* N: one of N cases is run */
+static bool lanes_others;         /* and with this the others are */
 static unsigned lanes_self;       /* which one this is */
 static unsigned lanes_at;         /* cases that it has come by */
 static unsigned lanes_chosen;     /* those of them that are run, by whichever lane */
@@ -85,7 +87,7 @@ static bool lanes_has_taken;
 static inline bool lanes_is_chosen(unsigned at) {
         uint32_t x = (at ^ at >> 16) * UINT32_C(0x45d9f3b);
         x = (x ^ x >> 16) * UINT32_C(0x45d9f3b);
-        return at == 0 || (x ^ x >> 16) % lanes_one_of == 0;
+        return at == 0 || ((x ^ x >> 16) % lanes_one_of == 0) != lanes_others;
 }
 
 /* To be called once for every case, in the same order in all lanes. */
@@ -275,10 +277,13 @@ static inline const char *lanes_fork(struct lanes_watch *all, unsigned n, const 
         return lanes_verdict(all, n);
 }
 
-/* One of how many cases is run; 0: the environment has another word than a number from 1 to 100. */
+/* One of how many cases is run, or is not; 0: the environment has another word than a number from 1 to 100. */
 static inline unsigned lanes_read_one_of(void) {
-        const char *text = getenv("IPCLAB_ONE_CASE_OF");
+        const char *text = getenv("IPCLAB_ALL_BUT_ONE_CASE_OF");
         char *end;
+        lanes_others = text != NULL;
+        if (!text)
+                text = getenv("IPCLAB_ONE_CASE_OF");
         unsigned long n = text ? strtoul(text, &end, 10) : 1;
         return text && (*end || n > 100) ? 0 : (unsigned) n;
 }
@@ -289,7 +294,7 @@ static inline const char *lanes_run(unsigned n, const char *(*prepare)(void), vo
         struct lanes_watch all[LANES_MAX];
         lanes_one_of = lanes_read_one_of();
         if (lanes_one_of == 0)
-                return "IPCLAB_ONE_CASE_OF is no number from 1 to 100";
+                return "IPCLAB_ONE_CASE_OF or IPCLAB_ALL_BUT_ONE_CASE_OF is no number from 1 to 100";
         if (n == 0 || n > LANES_MAX)
                 return "so many there cannot be";
         if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
@@ -301,7 +306,8 @@ static inline const char *lanes_run(unsigned n, const char *(*prepare)(void), vo
         }
         const char *trouble = lanes_fork(all, n, prepare, f);
         if (lanes_one_of > 1)
-                printf("%u of %u cases, one of %u\n", lanes->of[0].chosen, lanes->of[0].cases, lanes_one_of);
+                printf("%u of %u cases, %s one of %u\n", lanes->of[0].chosen, lanes->of[0].cases,
+                       lanes_others ? "all but" : "just", lanes_one_of);
         (void) munmap(lanes, sizeof *lanes);
         lanes = NULL;
         (void) prctl(PR_SET_CHILD_SUBREAPER, 0);
