@@ -196,7 +196,7 @@ static bool has_too_many(const struct findings_row *row) {
 }
 
 static bool has_few_messages(const struct findings_row *row) {
-        return row->few_messages;
+        return row->few_messages && judged_applies(JUDGED_LATENCY_P99, &row->point);
 }
 
 static bool has_open_loop(const struct findings_row *row) {

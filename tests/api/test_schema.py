@@ -18,6 +18,7 @@ BEYOND = {
     ("limit-exceeded", ""),
     ("limit-exceeded", "/repetitions"),
     ("limit-exceeded", "/until/max_repetitions"),
+    ("limit-exceeded", "/until/compare"),
     ("unknown-value", "/preset"),
     ("wrong-combination", "/transport_options"),
     ("wrong-combination", "/chunk"),
