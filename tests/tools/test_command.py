@@ -378,7 +378,7 @@ def test_a_dry_run_says_what_earlier_runs_say(made_up):
 
 
 def test_findings_are_sentences(made_up):
-    answer = {"question": "How fast is a pipe?", "sentence": None, "reason": None,
+    answer = {"question": "How fast is a pipe?", "sentence": None, "reason": None, "confidence": "reduced",
               "figures": [{"name": "ratio", "of": "pipe", "value": 1.25, "unit": ""}],
               "published": {"value": 2.5, "unit": "GB/s", "words": None}}  # fmt: skip
     document = {
@@ -396,7 +396,7 @@ def test_findings_are_sentences(made_up):
         "- Nothing can be said of tcp. (runs were disturbed or not steady)",
         "",
         "How fast is a pipe?",
-        "  here       ratio 1.25 (pipe)",
+        "  here       ratio 1.25 (pipe) (runs were disturbed or not steady)",
         "  published  2.5 GB/s",
     ]
 
