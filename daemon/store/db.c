@@ -30,6 +30,8 @@ struct db_statement {
         struct db_statement *next;
 };
 
+#define WATCHED_MAX 5u
+
 struct watched_file {
         char *path;
         dev_t device;
@@ -38,7 +40,7 @@ struct watched_file {
 
 struct db {
         sqlite3 *handle;
-        struct watched_file files[2]; /* database and log; no paths: not watched */
+        struct watched_file files[WATCHED_MAX]; /* without a path: not watched */
         void (*committed)(void *userdata);
         void *committed_userdata;
         enum db_mode mode;
@@ -269,10 +271,18 @@ int db_add_function(struct db *db, const char *name, char *(*function)(const cha
 
 /* The files behind the names */
 
-static int watch_file(struct watched_file *f, char *path) {
+/* Takes the path. */
+static int watch_file(struct db *db, char *path) {
         struct stat st;
+        struct watched_file *f = db->files;
         if (!path)
                 return -ENOMEM;
+        while (f < db->files + WATCHED_MAX && f->path)
+                f++;
+        if (f == db->files + WATCHED_MAX) {
+                free(path);
+                return -E2BIG;
+        }
         if (stat(path, &st) < 0) {
                 int r = -errno;
                 log_error("%s: %s", path, strerrordesc_np(-r));
@@ -283,13 +293,18 @@ static int watch_file(struct watched_file *f, char *path) {
         return 0;
 }
 
-int db_watch_files(struct db *db) {
-        const char *path = sqlite3_db_filename(db->handle, "main");
-        char *log = NULL;
-        int r = watch_file(&db->files[0], strdup(path));
-        if (r == 0 && asprintf(&log, "%s-wal", path) < 0)
-                log = NULL;
-        return r == 0 ? watch_file(&db->files[1], log) : r;
+int db_watch_files(struct db *db, const char *dir, const char *const *others, size_t n_others) {
+        static const char *const suffixes[] = {"", "-wal", "-shm"};
+        const char *database = sqlite3_db_filename(db->handle, "main");
+        int r = 0;
+        for (size_t i = 0; r == 0 && i < ELEMENTS(suffixes) + n_others; i++) {
+                bool own = i < ELEMENTS(suffixes);
+                char *path = NULL;
+                int n = own ? asprintf(&path, "%s%s", database, suffixes[i])
+                            : asprintf(&path, "%s/%s", dir, others[i - ELEMENTS(suffixes)]);
+                r = watch_file(db, n < 0 ? NULL : path);
+        }
+        return r;
 }
 
 int db_check_files(const struct db *db) {

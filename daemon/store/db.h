@@ -28,9 +28,10 @@ int db_open(struct db **ret, const char *path, enum db_mode mode);
 void db_close(struct db *db); /* NULL-safe; the writer checkpoints */
 
 /* To be called by the writer once the database has its tables. From then on db_check_files(), and every db_commit()
- * before it commits, compares the database and its log with the files that have their names: -ESTALE when one was
- * removed or replaced. Commits to a file without a name are lost with the process. */
-int db_watch_files(struct db *db);
+ * before it commits, compares the database, its log, the log's index and these other files of the directory with the
+ * files that have their names: -ESTALE when one was removed or replaced. Commits to a file without a name are lost with
+ * the process, and without the index or the lock another process takes the database for one that nobody uses. */
+int db_watch_files(struct db *db, const char *dir, const char *const *others, size_t n_others);
 int db_check_files(const struct db *db);
 
 /* pages_scrub() of the writer's database file, for which a checkpoint has moved the log into it. */

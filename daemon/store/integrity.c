@@ -103,6 +103,7 @@ static int compare_identity(const struct store *s, const struct identity *found)
 }
 
 static int keep_identity(struct store *s, const struct identity *identity) {
+        static const char *const others[] = {LOCK_FILE, IDENTITY_FILE};
         struct identity now = *identity;
         now.open = true;
         int r = identity_create(s->dir, &now, &s->identity_fd);
@@ -112,7 +113,7 @@ static int keep_identity(struct store *s, const struct identity *identity) {
         }
         s->identity = now;
         db_on_commit(s->db, note_commit, s);
-        return db_watch_files(s->db);
+        return db_watch_files(s->db, s->dir, others, ELEMENTS(others));
 }
 
 int integrity_after_open(struct store *s) {

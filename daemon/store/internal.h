@@ -9,6 +9,8 @@
 #include "daemon/store/store.h"
 #include "schema/migrations.h"
 
+#define LOCK_FILE "ipclab.lock"
+
 struct store {
         struct db *db;
         char *dir; /* resolved */

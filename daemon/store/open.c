@@ -31,7 +31,7 @@ static void store_closep(struct store **s) {
 
 static int take_lock(struct store *s) {
         _cleanup_free_ char *path = NULL;
-        if (asprintf(&path, "%s/ipclab.lock", s->dir) < 0)
+        if (asprintf(&path, "%s/" LOCK_FILE, s->dir) < 0)
                 return -ENOMEM;
         s->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (s->lock_fd < 0) {

@@ -866,9 +866,9 @@ static void check_gone(const char *name) {
 }
 
 static void test_files_removed_at_work(void) {
-        check_gone("ipclab.db");
-        if (!check_case_failed)
-                check_gone("ipclab.db-wal");
+        static const char *const names[] = {"ipclab.db", "ipclab.db-wal", "ipclab.db-shm", LOCK_FILE, IDENTITY_FILE};
+        for (size_t i = 0; i < ELEMENTS(names) && !check_case_failed; i++)
+                check_gone(names[i]);
 }
 
 /* Copies and checks */
