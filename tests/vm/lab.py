@@ -288,16 +288,19 @@ class Lab:
 
     def observed(self, spec: dict, timeout: float = 240) -> list[tuple[dict, Look]]:
         """done(), and each run with its observation. Where a run was over before it could be observed, as its machine
-        stood still for so long, all are done again, in windows that are longer than that."""
+        stood still for so long, all of its transport are done again, in windows that are longer than that."""
+        observed: list[tuple[dict, Look]] = []
         for window in (WINDOW, LONG_WINDOW):
             runs = self.done({**spec, **window}, timeout)
             looks = self.looks(runs)
-            missed = [run["id"] for run in runs if run["id"] not in looks]
+            missed = {run["point"]["transport"] for run in runs if run["id"] not in looks}
+            observed += [(run, looks[run["id"]]) for run in runs if run["point"]["transport"] not in missed]
             if not missed:
-                return [(run, looks[run["id"]]) for run in runs]
-            warnings.warn(f"runs {missed} were over before they were observed", stacklevel=2)
+                return observed
+            warnings.warn(f"runs of {', '.join(missed)} were over before they were observed", stacklevel=2)
+            spec = {**spec, "transport": sorted(missed)}
             timeout += len(runs) * (LONG_WINDOW["duration_seconds"] - WINDOW["duration_seconds"])
-        raise GuestError(f"runs {missed} were over before they were observed, the second time too")
+        raise GuestError(f"runs of {', '.join(missed)} were over before they were observed, the second time too")
 
     def meanwhile(self, command: str, timeout: float = 120) -> int:
         """Runs a command while a run is in its window, with $first and $second its agents' pids. In one command, as a
