@@ -21,6 +21,7 @@ struct connection {
         struct connection *prev, *next; /* oldest first */
         int fd;
         struct peer *peer;
+        uint64_t number; /* the client's */
         enum connection_state state;
         uint64_t since; /* the state */
         bool ended;     /* shut down here, and not counted any more */
@@ -177,13 +178,15 @@ void connections_free(struct connections *c) {
 }
 
 /* Ends the connection, of those that count as `full`, that has waited longest without a request, else the answer that
- * has taken longest, if that is long. Event streams have a share of their own. */
+ * has taken longest, of those that take long or that the client does not take. Event streams have a share of their own.
+ */
 static bool make_room(struct connections *c, const struct peer *full, uint64_t now) {
         struct connection *victim = NULL;
         for (struct connection *i = c->first; i; i = i->next) {
                 if (i->ended || !peer_is_below(i->peer, full) || i->state == CONNECTION_STREAM)
                         continue;
-                if (!waits_for_request(i->state) && now - i->since < c->limits.busy_ns)
+                if (!waits_for_request(i->state) && now - i->since < c->limits.busy_ns &&
+                    !c->limits.stands_still(c->limits.userdata, i->number))
                         continue;
                 if (!victim || (waits_for_request(i->state) && !waits_for_request(victim->state)) ||
                     (waits_for_request(i->state) == waits_for_request(victim->state) && i->since < victim->since))
@@ -194,11 +197,11 @@ static bool make_room(struct connections *c, const struct peer *full, uint64_t n
         return victim != NULL;
 }
 
-struct connection *connections_add(struct connections *c, int fd, struct peer *peer) {
+struct connection *connections_add(struct connections *c, int fd, struct peer *peer, uint64_t number) {
         struct connection *connection = calloc(1, sizeof(*connection));
         if (!connection)
                 return NULL;
-        *connection = (struct connection){.fd = fd, .peer = peer_ref(peer)};
+        *connection = (struct connection){.fd = fd, .peer = peer_ref(peer), .number = number};
 
         pthread_mutex_lock(&c->lock);
         uint64_t now = connection->since = util_now_ns();

@@ -37,6 +37,8 @@ struct connection_limits {
         void (*tick)(void *userdata); /* called about once a second while there are connections */
         /* One of the responses above was sent. Must only count: all connections wait for it. */
         void (*answered)(void *userdata, unsigned status);
+        /* Whether the client with that number takes nothing of its answers. Must not call back. */
+        bool (*stands_still)(void *userdata, uint64_t number);
         void *userdata;
 };
 
@@ -47,9 +49,9 @@ int connections_new(struct connections **ret, const struct connection_limits *li
 /* After the HTTP library has closed every connection. NULL-safe. */
 void connections_free(struct connections *c);
 
-/* Takes a share of the peer's connections, and a reference to it. NULL: no memory; the connection must be shut down by
- * the caller. */
-struct connection *connections_add(struct connections *c, int fd, struct peer *peer);
+/* Takes a share of the peer's connections, and a reference to it; the number is the client's. NULL: no memory; the
+ * connection must be shut down by the caller. */
+struct connection *connections_add(struct connections *c, int fd, struct peer *peer, uint64_t number);
 void connections_remove(struct connections *c, struct connection *connection); /* before its fd is closed */
 
 /* False: its deadline passed, or it was closed for another one; do not use it any more. */

@@ -225,6 +225,11 @@ static void on_answered(void *userdata, unsigned status) {
         h->handler.count(h->handler.userdata, status);
 }
 
+static bool stands_still(void *userdata, uint64_t number) {
+        struct http *h = userdata;
+        return relay_stands_still(h->relay, number);
+}
+
 /* ---- responses ---- */
 
 static const struct client_address *address_of(struct MHD_Connection *mhd) {
@@ -485,7 +490,7 @@ static struct connection *add_connection(struct http *h, int fd, const struct cl
         struct peer *peer = peers_get(h->peers, address->user, address->host);
         if (!peer)
                 return NULL;
-        struct connection *connection = connections_add(h->connections, fd, peer);
+        struct connection *connection = connections_add(h->connections, fd, peer, address->number);
         peer_unref(peer);
         return connection;
 }
@@ -576,6 +581,7 @@ static int start_connections(struct http *h, const struct http_options *o) {
                                            .busy_ns = BUSY_NS,
                                            .tick = tick,
                                            .answered = on_answered,
+                                           .stands_still = stands_still,
                                            .userdata = h};
         struct refusal r;
         refuse(&r, 408, "request-timeout", "",

@@ -34,13 +34,14 @@ struct client {
         size_t sent, length;
         bool in_ended;  /* the client sends no more, or its further bytes are dropped */
         bool in_closed; /* and the library's end was shut down */
-        bool in_full, out_full;
+        bool in_full;
+        atomic_bool out_full;
         bool answered; /* the library has sent bytes since the last complete head passed */
         char *refusal; /* to be sent when the library has closed */
         size_t refusal_length;
-        uint64_t moved_at;      /* bytes of the response */
-        uint64_t lingers_until; /* 0: it does not linger */
-        size_t dropped;         /* bytes, while it lingers */
+        _Atomic uint64_t moved_at; /* bytes of the response */
+        uint64_t lingers_until;    /* 0: it does not linger */
+        size_t dropped;            /* bytes, while it lingers */
 };
 
 struct relay {
@@ -382,6 +383,19 @@ void relay_responded(struct relay *r, uint64_t number) {
                 if (r->clients[i]->number == number)
                         atomic_fetch_add(&r->clients[i]->responses, 1);
         pthread_mutex_unlock(&r->listing);
+}
+
+bool relay_stands_still(struct relay *r, uint64_t number) {
+        uint64_t now = util_now_ns();
+        bool still = false;
+        pthread_mutex_lock(&r->listing);
+        for (unsigned i = 0; i < r->n && !still; i++) {
+                const struct client *c = r->clients[i];
+                still = c->number == number && atomic_load(&c->out_full) &&
+                        now > atomic_load(&c->moved_at) + RELAY_CROWDED_NS;
+        }
+        pthread_mutex_unlock(&r->listing);
+        return still;
 }
 
 void relay_quiesce(struct relay *r) {

@@ -15,12 +15,14 @@
 
 #include "schema/refusal.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define RELAY_CLIENTS_MAX 256u
 #define RELAY_BUFFER 4096u
 #define RELAY_STALLED_NS (10 * NSEC_PER_SEC)
+#define RELAY_CROWDED_NS NSEC_PER_SEC /* so long where others wait for its place */
 
 struct relay;
 
@@ -39,6 +41,8 @@ int relay_new(struct relay **ret, const struct relay_options *o);
 /* To be called when the response to a client's next request is known to the library, which from then on reads nothing
  * before it has sent it. Of a client that has gone it changes nothing. May be called from any thread. */
 void relay_responded(struct relay *r, uint64_t number);
+/* Whether that client has taken nothing of its answers for RELAY_CROWDED_NS. May be called from any thread. */
+bool relay_stands_still(struct relay *r, uint64_t number);
 void relay_quiesce(struct relay *r); /* stops accepting */
 /* After the library has closed all its ends: what it sent is still delivered until the deadline (CLOCK_MONOTONIC).
  * NULL-safe. */

@@ -25,6 +25,13 @@ static void on_answered(void *userdata, unsigned status) {
         answered[status]++;
 }
 
+static uint64_t still; /* the number of the client that takes nothing */
+
+static bool stands_still(void *userdata, uint64_t number) {
+        (void) userdata;
+        return number == still;
+}
+
 static struct connections *connections_for(uint64_t body_ns) {
         struct connections *c = NULL;
         struct connection_limits limits = {.head_ns = UINT64_MAX,
@@ -36,7 +43,8 @@ static struct connections *connections_for(uint64_t body_ns) {
                                            .full_response = {FULL, FULL_USER, FULL_ADDRESS},
                                            .full_length = {strlen(FULL), strlen(FULL_USER), strlen(FULL_ADDRESS)},
                                            .tick = tick,
-                                           .answered = on_answered};
+                                           .answered = on_answered,
+                                           .stands_still = stands_still};
         return connections_new(&c, &limits) == 0 ? c : NULL;
 }
 
@@ -60,9 +68,9 @@ static void full_house(const struct peer_limits *limits, const char *expected) {
         struct peer *peer = peers_get(peers, "1000", "127.0.0.1");
         CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, first), 0);
         CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, second), 0);
-        struct connection *busy = connections_add(c, first[0], peer);
+        struct connection *busy = connections_add(c, first[0], peer, 1);
         CHECK(busy && connection_enter(c, busy, CONNECTION_BUSY));
-        struct connection *refused = connections_add(c, second[0], peer);
+        struct connection *refused = connections_add(c, second[0], peer, 2);
         CHECK(refused && !connection_enter(c, refused, CONNECTION_HEAD));
         CHECK_STRING(told(second[1]), expected);
         CHECK_UINT(answered[503], before + 1);
@@ -73,7 +81,7 @@ static void full_house(const struct peer_limits *limits, const char *expected) {
 
         /* who waits for a request gives way, and needs no word: it asked for nothing */
         CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, second), 0);
-        struct connection *taken = connections_add(c, second[0], peer);
+        struct connection *taken = connections_add(c, second[0], peer, 3);
         CHECK(taken && connection_enter(c, taken, CONNECTION_HEAD));
         CHECK(!told(second[1]));
         CHECK_STRING(told(first[1]), "");
@@ -85,6 +93,35 @@ static void full_house(const struct peer_limits *limits, const char *expected) {
         }
         connections_free(c);
         CHECK_UINT(peers_used(peers, PEER_CONNECTIONS), 0);
+        peer_unref(peer);
+        peers_free(peers);
+}
+
+/* Of two whose requests are answered, the one that takes nothing gives way, though it came later. */
+static void test_who_takes_nothing_gives_way(void) {
+        static const struct peer_limits limits = {.most = {[PEER_CONNECTIONS] = {9, 9, 2}}};
+        struct connections *c = connections_for(UINT64_MAX);
+        struct peers *peers = NULL;
+        struct connection *connections[3];
+        int fds[3][2];
+        CHECK(c);
+        CHECK_INT(peers_new(&peers, &limits), 0);
+        struct peer *peer = peers_get(peers, "1000", "127.0.0.1");
+        still = 2;
+        for (unsigned i = 0; i < 3; i++) {
+                CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds[i]), 0);
+                connections[i] = connections_add(c, fds[i][0], peer, i + 1);
+                CHECK(connections[i] && connection_enter(c, connections[i], CONNECTION_BUSY));
+        }
+        still = 0;
+        CHECK(!told(fds[0][1]) && !told(fds[2][1]));
+        CHECK_STRING(told(fds[1][1]), "");
+        for (unsigned i = 0; i < 3; i++) {
+                connections_remove(c, connections[i]);
+                close(fds[i][0]);
+                close(fds[i][1]);
+        }
+        connections_free(c);
         peer_unref(peer);
         peers_free(peers);
 }
@@ -106,7 +143,7 @@ static void test_who_comes_late_is_told_so(void) {
         unsigned before = answered[408];
         CHECK(c);
         CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-        struct connection *late = connections_add(c, fds[0], NULL);
+        struct connection *late = connections_add(c, fds[0], NULL, 1);
         CHECK(late && connection_enter(c, late, CONNECTION_BODY));
         CHECK_INT(recv(fds[1], text, 4, MSG_WAITALL), 4);
         CHECK_STRING(text, "late");
@@ -118,6 +155,7 @@ static void test_who_comes_late_is_told_so(void) {
 }
 
 int main(void) {
+        RUN(test_who_takes_nothing_gives_way);
         RUN(test_no_room_at_all);
         RUN(test_no_room_for_this_peer);
         RUN(test_who_comes_late_is_told_so);
