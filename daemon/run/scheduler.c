@@ -36,7 +36,7 @@
 #define RETRY_LONGEST_NS (30 * NSEC_PER_SEC)
 #define SETTLE_LONGEST_NS (60 * NSEC_PER_SEC)
 /* Each step takes some milliseconds; together they remove more samples than most runs leave. */
-#define TIDY_STEPS 8u
+#define TIDY_STEPS 32u
 #define WORDS_MAX 900u
 #define LONG_SPEC_BYTES 65536u
 

@@ -20,7 +20,7 @@
 
 #define CALLS_NS (10 * NSEC_PER_MSEC) /* no further call begins that long after a wake */
 #define TIDY_AFTER_NS (2 * NSEC_PER_SEC)
-#define TIDY_STEP_NS (50 * NSEC_PER_MSEC)
+#define TIDY_STEP_NS (10 * NSEC_PER_MSEC)
 
 /* Answers */
 
@@ -496,7 +496,8 @@ static int make_sources(struct service *s, sd_event *event) {
         int r = sd_event_add_io(event, &s->calls_source, s->calls_fd, EPOLLIN, on_calls, s);
         if (r < 0)
                 return r;
-        r = sd_event_add_time_relative(event, &s->tidy_source, CLOCK_MONOTONIC, TIDY_AFTER_NS / NSEC_PER_USEC, 0,
+        r = sd_event_add_time_relative(event, &s->tidy_source, CLOCK_MONOTONIC, TIDY_AFTER_NS / NSEC_PER_USEC,
+                                       TIDY_STEP_NS / NSEC_PER_USEC, /* the default is 250 ms */
                                        on_tidy, s);
         return r < 0 ? r : sd_event_source_set_priority(s->tidy_source, SD_EVENT_PRIORITY_IDLE);
 }

@@ -20,8 +20,7 @@
 #include <sys/stat.h>
 
 /* Rows that a step removes, at most: a run has entries in six indexes. */
-#define TIDY_ROWS 2000
-#define TIDY_RUNS 500
+#define TIDY_ROWS 500
 #define TIDY_PARTS 16   /* 4 MiB of a bundle's file; up to 16 MiB each from before migration 0022 */
 #define TIDY_PAGES 1024 /* 4 MiB: fewer free pages stay for new rows */
 
@@ -313,7 +312,7 @@ static const struct {
 } removals[] = {
         {"DELETE FROM samples WHERE change IN (SELECT change FROM samples WHERE experiment_id = ? LIMIT ?)", TIDY_ROWS,
          true},
-        {"DELETE FROM runs WHERE id IN (SELECT id FROM runs WHERE experiment_id = ? LIMIT ?)", TIDY_RUNS, false},
+        {"DELETE FROM runs WHERE id IN (SELECT id FROM runs WHERE experiment_id = ? LIMIT ?)", TIDY_ROWS, false},
         {"DELETE FROM points WHERE id IN (SELECT id FROM points WHERE experiment_id = ? LIMIT ?)", TIDY_ROWS, false},
         {"DELETE FROM bundle_parts WHERE rowid IN (SELECT rowid FROM bundle_parts WHERE experiment_id = ? LIMIT ?)",
          TIDY_PARTS, false},

@@ -542,7 +542,7 @@ static void test_delete_in_portions(void) {
         CHECK(good);
 
         while ((left = rows(&f)) >= 0 && (r = store_tidy_forgotten(f.store)) == 1) {
-                CHECK(left - rows(&f) <= 2000);
+                CHECK(left - rows(&f) <= 500);
                 CHECK(++portions < 1000);
         }
         CHECK_INT(r, 0);
