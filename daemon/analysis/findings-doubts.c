@@ -333,10 +333,11 @@ static void draw_kneeless(struct answer *a) {
                             worst);
                 draft_figure(&d, "residual", NULL, "ratio", k->residual);
         }
-        if (k->n_outside > 0)
+        if (k->n_outside > 0) {
                 write_part(&d, k->n_outside, k->n_off + k->n_outside);
-        draft_write(&d, " it is not between the sizes that ran, or has no interval: smaller and larger sizes, "
-                        "or more runs, would decide");
+                draft_write(&d, " it is not between the sizes that ran, or has no interval: smaller and larger sizes, "
+                                "or more runs, would decide");
+        }
         draft_write(&d, ".");
         draft_end(&d);
 }
