@@ -739,7 +739,8 @@ static void decide_aside(void *userdata) {
         if (r == 0)
                 r = e.searches ? search_decide(reader, &e, s->spec, &d->search)
                                : until_decide(reader, &e, s->spec, &d->until);
-        d->result = r;
+        /* The scheduler's own connection has the experiment: the file of that name is another by now, or away. */
+        d->result = r == -ENOENT ? -ESTALE : r;
         experiment_record_deinit(&e);
         store_close(reader);
 }
@@ -747,20 +748,23 @@ static void decide_aside(void *userdata) {
 /* A decision that fails on stored data ends the experiment; one that the store refuses is tried again. */
 static int conclude_unreadable(struct scheduler *s, const struct experiment_record *e, const char *words) {
         log_error("whether experiment %" PRId64 " needs more runs cannot be decided: %s", e->id, words);
-        return store_conclude_experiment(s->o.store, e->id, NULL);
+        int r = store_conclude_experiment(s->o.store, e->id, NULL);
+        if (r == 0 && s->service)
+                service_changed(s->service, e->id);
+        return r;
 }
 
 static int apply_decision(struct scheduler *s, const struct experiment_record *e) {
         const struct deciding *d = &s->deciding;
         int r = d->result;
+        if (r == -EBADMSG)
+                return conclude_unreadable(s, e, "what is stored of it makes no sense");
         if (r == 0 && e->searches)
                 r = d->search.n > 0 ? add_rates(s, e, s->spec, &d->search)
                                     : store_conclude_experiment(s->o.store, e->id, d->search.json);
         else if (r == 0)
                 r = d->until.more > 0 ? add_blocks(s, e, s->spec, &d->until)
                                       : store_conclude_experiment(s->o.store, e->id, d->until.json);
-        if (r == -EBADMSG)
-                r = conclude_unreadable(s, e, "what is stored of it makes no sense");
         if (r == 0 && s->service)
                 service_changed(s->service, e->id);
         return r;
@@ -772,7 +776,7 @@ static void deciding_deinit(struct deciding *d) {
         *d = (struct deciding){0};
 }
 
-/* Of an experiment that a client has changed meanwhile it is taken again. */
+/* Of an experiment that a client has changed meanwhile it is taken again. -ENOENT: there is none to decide about. */
 static int end_deciding(struct scheduler *s) {
         struct experiment_record e;
         int r = store_undecided(s->o.store, &e);

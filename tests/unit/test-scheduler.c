@@ -578,6 +578,62 @@ static int64_t forgotten(void) {
         return db_get_one(store->db, &n, "SELECT count(*) FROM forgotten") < 0 ? -1 : n;
 }
 
+/* A database that is away for a moment: the decision is taken again after a pause, and not all the time. */
+static void a_decision_that_cannot_be_read_for_waits(void) {
+        char name[400], away[400];
+        struct experiment_record e = {0};
+        int64_t id;
+        (void) snprintf(name, sizeof(name), "%s/ipclab.db", base);
+        (void) snprintf(away, sizeof(away), "%s/away.db", base);
+        CHECK_INT(begin("nobody.nothing"), 0);
+        CHECK_INT(submit(SPEC ",\"until\":{\"max_repetitions\":1}}", &id), 0);
+        uint64_t until = util_now_ns() + DEADLINE_NS;
+        while (store_undecided(store, &e) == -ENOENT && util_now_ns() < until)
+                (void) sd_event_run(host.event, 20000);
+        CHECK_INT(e.id, id);
+        experiment_record_deinit(&e);
+        CHECK_INT(rename(name, away), 0);
+        loop_for(0.5);
+        CHECK(iterations < 10);
+        CHECK_INT(rename(away, name), 0);
+        CHECK(wait_state(id, STATE_DONE));
+        end();
+}
+
+static void count_wake(void *userdata) {
+        ++*(unsigned *) userdata;
+}
+
+/* As after a return to an earlier version. It has no further runs, so it ends, and who watches it is woken. */
+static void an_experiment_whose_spec_cannot_be_read_ends(void) {
+        struct experiment_record e = {0};
+        struct service *service = NULL;
+        struct subscription *watching = NULL;
+        unsigned wakes = 0;
+        int64_t id;
+        CHECK_INT(begin("nobody.nothing"), 0);
+        CHECK_INT(submit(SPEC ",\"until\":{\"max_repetitions\":1}}", &id), 0);
+        uint64_t until = util_now_ns() + DEADLINE_NS;
+        while (store_undecided(store, &e) == -ENOENT && util_now_ns() < until)
+                (void) sd_event_run(host.event, 20000);
+        CHECK_INT(e.id, id);
+        experiment_record_deinit(&e);
+        scheduler_free(scheduler);
+        scheduler = NULL;
+        CHECK_INT(db_run_script(store->db, "UPDATE specs SET merged = replace(merged, 'pingpong', 'pong')"), 0);
+        CHECK_INT(begin("nobody.nothing"), 0);
+        const struct service_hooks hooks = {.topology = topology, .root = root, .runtime_dir = base};
+        CHECK_INT(service_new(&service, host.event, store, &hooks), 0);
+        scheduler_set_service(scheduler, service);
+        CHECK_INT(service_subscribe(service, id, count_wake, &wakes, &watching), 0);
+        CHECK(wait_state(id, STATE_DONE));
+        CHECK(wakes > 0);
+        service_unsubscribe(watching);
+        scheduler_set_service(scheduler, NULL);
+        service_free(service);
+        end();
+}
+
 /* What is to be forgotten may be the room that is missing for what is to be written. */
 static void forgetting_goes_on_while_an_outcome_waits(void) {
         int64_t first, second;
@@ -724,6 +780,8 @@ int main(void) {
         RUN(the_machine_of_a_run_stays_as_it_was_when_it_began);
         RUN(full_disk_is_sat_out);
         RUN(busy_queue_leaves_time_to_forget);
+        RUN(a_decision_that_cannot_be_read_for_waits);
+        RUN(an_experiment_whose_spec_cannot_be_read_ends);
         RUN(forgetting_goes_on_while_an_outcome_waits);
         RUN(a_pending_restore_is_done_when_it_can_be);
         RUN(only_runs_that_depend_on_a_pending_restore_fail);
