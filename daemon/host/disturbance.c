@@ -26,7 +26,9 @@
 #define INVOLUNTARY_PER_SECOND 250.0
 /* Segments that may have been lost, of those that were sent again. TCP also sends again what is late, which loopback
  * makes of each segment that another CPU delivers. The other end reports what arrived twice, though not each: up to 8
- * of a hundred were not reported of runs that lost nothing. A loss that nothing follows shows in a timeout. */
+ * of a hundred were not reported of runs that lost nothing, so one or two are no sign where timeouts are known: a loss
+ * that nothing follows shows in one. Where they are not, each may be such a loss. */
+#define LOST_SEGMENTS 3
 #define LOST_SHARE 0.25
 /* Frequency: one bin of a turbo is 100 MHz, 3 % of a usual clock; more is a change that a figure shows. */
 #define FREQUENCY_SHARE 0.05
@@ -66,6 +68,7 @@ int disturbance_init(struct disturbance *d, const struct disturbance_run *run) {
                                   .retransmits = -1,
                                   .spurious = -1,
                                   .timeouts = -1,
+                                  .least_standstill = -1,
                                   .stopped_ns = -1,
                                   .ksoftirqd_ns = -1};
         d->carry_ns = calloc(run->n_cpus + 1, sizeof(int64_t));
@@ -133,11 +136,13 @@ static double most(double a, double b) {
 
 /* Time that a CPU has not counted as anything: a clock interrupt counts one tick, however late it comes, so a CPU that
  * stood still while it was busy has less than has passed. What passed between the two readings of /proc/stat is taken
- * at its least, as the reader itself may have waited for a CPU. */
+ * at its least, as the reader itself may have waited for a CPU. -1: it is not known, as of a CPU that was away. */
 static int64_t standstill_ns(const struct disturbance_reading *b, const struct disturbance_reading *a, size_t cpu) {
         int64_t passed = (int64_t) (a->stat_ns[0] - b->stat_ns[1]);
         int64_t counted = grown(b->cpus[cpu].counted_ns, a->cpus[cpu].counted_ns);
-        return counted > 0 && passed > counted ? passed - counted : 0;
+        if (counted == 0)
+                return -1;
+        return passed > counted ? passed - counted : 0;
 }
 
 static void judge_cpus(struct disturbance *d, const struct disturbance_reading *b, const struct disturbance_reading *a,
@@ -145,11 +150,14 @@ static void judge_cpus(struct disturbance *d, const struct disturbance_reading *
         double interval = (double) s->interval_ns;
         int64_t ran_all = 0, ran_measured = 0, softirq = 0, steal = 0, n = 0, softirqd_all = 0;
         s->cpu = -1;
+        s->standstill_known = true;
         for (size_t i = 0; i < d->run.n_cpus; i++) {
                 const struct disturbance_cpu *cpu = &d->run.cpus[i];
                 const struct cpu_times *x = &b->cpus[i], *y = &a->cpus[i];
-                if (!x->known || !y->known)
+                if (!x->known || !y->known) {
+                        s->standstill_known = s->standstill_known && !cpu->measured;
                         continue;
+                }
                 int64_t ran = moved(x->run_ns, y->run_ns, s->interval_ns);
                 ran_all += ran;
                 if (cpu->sibling)
@@ -160,7 +168,9 @@ static void judge_cpus(struct disturbance *d, const struct disturbance_reading *
                 s->worst_softirq = most(s->worst_softirq, irq);
                 s->worst_irq = most(s->worst_irq, (double) grown(x->irq_ns, y->irq_ns) / interval);
                 s->worst_steal = most(s->worst_steal, (double) grown(x->steal_ns, y->steal_ns) / interval);
-                s->worst_standstill = most(s->worst_standstill, (double) standstill_ns(b, a, i) / interval);
+                int64_t still = standstill_ns(b, a, i);
+                s->standstill_known = s->standstill_known && still >= 0;
+                s->worst_standstill = most(s->worst_standstill, (double) still / interval);
                 n++;
                 ran_measured += ran;
                 softirq += grown(x->softirq_ns, y->softirq_ns);
@@ -237,7 +247,7 @@ int disturbance_add(struct disturbance *d, const struct disturbance_reading *bef
         add_ksoftirqd(d, before->ksoftirqd_ns, after->ksoftirqd_ns);
         judge_cpus(d, before, after, s);
         judge_threads(d, before, after, s);
-        if (d->n == 1 || s->worst_standstill < d->least_standstill)
+        if (s->standstill_known && (d->least_standstill < 0 || s->worst_standstill < d->least_standstill))
                 d->least_standstill = s->worst_standstill;
         if (d->run.daemon_measured)
                 s->daemon = (double) grown(before->daemon_ns, after->daemon_ns) / (double) s->interval_ns;
@@ -262,7 +272,7 @@ static bool second_has(const struct disturbance *d, const struct disturbance_sec
                 return s->worst_irq >= CPU_SHARE;
         case DISTURBANCE_STANDSTILL:
                 return s->worst_standstill >= STANDSTILL_SHARE ||
-                       s->worst_standstill - d->least_standstill >= STANDSTILL_MORE_SHARE;
+                       (d->least_standstill >= 0 && s->worst_standstill - d->least_standstill >= STANDSTILL_MORE_SHARE);
         case DISTURBANCE_SMT_SIBLING:
                 return s->sibling >= CPU_SHARE;
         case DISTURBANCE_DAEMON:
@@ -304,11 +314,17 @@ static int64_t lost_segments(const struct disturbance *d) {
         return d->retransmits > d->spurious ? d->retransmits - d->spurious : 0;
 }
 
+/* Whether so many may have been lost that it is a sign. */
+static bool are_lost(const struct disturbance *d) {
+        int64_t lost = lost_segments(d);
+        return lost >= (d->timeouts < 0 ? 1 : LOST_SEGMENTS) && (double) lost > LOST_SHARE * (double) d->retransmits;
+}
+
 bool disturbance_has(const struct disturbance *d, enum disturbance_kind kind) {
         if (kind == DISTURBANCE_QUOTA)
                 return d->throttled > 0;
         if (kind == DISTURBANCE_RETRANSMITS)
-                return d->timeouts > 0 || (double) lost_segments(d) > LOST_SHARE * (double) d->retransmits;
+                return d->timeouts > 0 || are_lost(d);
         if (kind == DISTURBANCE_STOPPED)
                 return d->stopped_ns > 0;
         if (kind == DISTURBANCE_FREQUENCY)

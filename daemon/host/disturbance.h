@@ -15,7 +15,7 @@
  *      noisy:run-queue-delay   such a thread waited for its CPU
  *      noisy:quota             a CPU limit of a cgroup stopped it
  *      noisy:frequency         a measured CPU's clock changed within the window
- *      noisy:retransmits       a TCP connection of the run stood still for a lost segment, or many were lost
+ *      noisy:retransmits       a TCP connection of the run stood still for a lost segment, or some were lost
  *      noisy:stopped           an agent did not run although nothing kept it from running
  *      noisy:load              foreign work anywhere on the machine
  *      noisy:steal             the hypervisor took a measured CPU away in some second (noise.c: in the mean of the run)
@@ -90,6 +90,7 @@ struct disturbance_second {
         double foreign, softirq, steal; /* of that CPU */
         double worst_softirq, worst_irq, worst_steal, worst_standstill, sibling, daemon;
         double involuntary_per_second, delay; /* of the thread with the most; -1: not observed */
+        bool standstill_known;                /* of each measured CPU */
 };
 
 struct disturbance {
@@ -97,7 +98,7 @@ struct disturbance {
         size_t n_measured;
         struct disturbance_second *seconds;
         size_t n, size;
-        double least_standstill;            /* of all seconds' worst_standstill */
+        double least_standstill;            /* of the seconds whose worst_standstill is known; -1: there is none */
         int64_t *carry_ns;                  /* n_cpus, and one for all together */
         int64_t *slowest_khz, *fastest_khz; /* n_cpus; -1: not known */
         int64_t foreign_total_ns, interval_total_ns;

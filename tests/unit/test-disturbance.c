@@ -341,6 +341,18 @@ static void time_that_nothing_counts_is_a_standstill(void) {
                 w.times[s][1].counted_ns = (s < 3 ? 50000 : 0) * MS + 1000 * MS * (int64_t) s;
         }
         CHECK_FLAGS(&w, "");
+        for (int away = 0; away < 2; away++) { /* nor is such a second the best one, by which others are judged */
+                window_init(&w);
+                for (size_t s = 0; s <= SECONDS; s++) {
+                        w.readings[s].stat_ns[0] = w.readings[s].stat_ns[1] = w.readings[s].at_ns;
+                        for (size_t cpu = 0; cpu < CPUS; cpu++)
+                                w.times[s][cpu].counted_ns =
+                                        (!away && s >= 3 ? 0 : 50000) * MS + 600 * MS * (int64_t) s;
+                        if (away)
+                                w.times[s][1].known = s != 3;
+                }
+                CHECK_FLAGS(&w, "");
+        }
 }
 
 static void switches_and_delays_of_a_thread(void) {
@@ -455,8 +467,12 @@ static void counts_of_the_window(void) {
                 {444, 410, 0, ""},
                 {20, 15, 0, ""},
                 {4, 9, 0, ""},
-                {1, 0, 0, "retransmits"},
+                {1, 0, 0, ""},
+                {3, 1, 0, ""},
+                {3, 0, 0, "retransmits"},
                 {1, 0, -1, "retransmits"},
+                {3, 2, -1, "retransmits"},
+                {1, 0, 1, "retransmits"},
                 {20, 14, 0, "retransmits"},
                 {122, 116, 2, "retransmits"},
         };
