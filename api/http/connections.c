@@ -183,13 +183,14 @@ void connections_free(struct connections *c) {
 static bool make_room(struct connections *c, const struct peer *full, uint64_t now) {
         struct connection *victim = NULL;
         for (struct connection *i = c->first; i; i = i->next) {
+                bool waits = waits_for_request(i->state);
                 if (i->ended || !peer_is_below(i->peer, full) || i->state == CONNECTION_STREAM)
                         continue;
-                if (!waits_for_request(i->state) && now - i->since < c->limits.busy_ns &&
-                    !c->limits.stands_still(c->limits.userdata, i->number))
+                if (victim && (waits == waits_for_request(victim->state) ? i->since >= victim->since : !waits))
                         continue;
-                if (!victim || (waits_for_request(i->state) && !waits_for_request(victim->state)) ||
-                    (waits_for_request(i->state) == waits_for_request(victim->state) && i->since < victim->since))
+                /* the kernel is queried for the last one */
+                if (waits || now - i->since >= c->limits.busy_ns ||
+                    c->limits.stands_still(c->limits.userdata, i->number))
                         victim = i;
         }
         if (victim)

@@ -9,8 +9,10 @@
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #define REPLY_MAX 4096u
@@ -57,7 +59,7 @@ static int send_question(int diag_fd, const struct sockaddr_storage *peer, const
 }
 
 /* The answer is there when send() has returned. */
-static int read_answer(int diag_fd, uid_t *ret) {
+static int read_answer(int diag_fd, struct inet_diag_msg *ret) {
         union {
                 struct nlmsghdr header;
                 char bytes[REPLY_MAX];
@@ -74,25 +76,42 @@ static int read_answer(int diag_fd, uid_t *ret) {
         if (reply.header.nlmsg_type != SOCK_DIAG_BY_FAMILY ||
             reply.header.nlmsg_len < NLMSG_LENGTH(sizeof(struct inet_diag_msg)))
                 return -EBADMSG;
-        const struct inet_diag_msg *found = NLMSG_DATA(&reply.header);
-        *ret = found->idiag_uid;
+        memcpy(ret, NLMSG_DATA(&reply.header), sizeof(*ret));
         return 0;
 }
 
-int peer_user(int diag_fd, int fd, uid_t *ret) {
+/* The socket at the other end. -EAFNOSUPPORT: it is none of TCP. */
+static int find_peer(int diag_fd, int fd, struct inet_diag_msg *ret) {
         struct sockaddr_storage peer = {0}, own = {0};
         socklen_t length = sizeof(peer), own_length = sizeof(own);
         if (getpeername(fd, (struct sockaddr *) &peer, &length) < 0 ||
             getsockname(fd, (struct sockaddr *) &own, &own_length) < 0)
                 return -errno;
-        if (peer.ss_family == AF_UNIX) {
+        int k = send_question(diag_fd, &peer, &own);
+        return k < 0 ? k : read_answer(diag_fd, ret);
+}
+
+int peer_user(int diag_fd, int fd, uid_t *ret) {
+        struct inet_diag_msg found;
+        int k = find_peer(diag_fd, fd, &found);
+        if (k == -EAFNOSUPPORT) {
                 struct ucred ucred = {0};
-                length = sizeof(ucred);
+                socklen_t length = sizeof(ucred);
                 if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &ucred, &length) < 0)
                         return -errno;
                 *ret = ucred.uid;
                 return 0;
         }
-        int k = send_question(diag_fd, &peer, &own);
-        return k < 0 ? k : read_answer(diag_fd, ret);
+        if (k >= 0)
+                *ret = found.idiag_uid;
+        return k;
+}
+
+int peer_untaken(int diag_fd, int fd, uint64_t *ret) {
+        struct inet_diag_msg found;
+        int sent;
+        if (ioctl(fd, SIOCOUTQ, &sent) < 0)
+                return -errno;
+        *ret = (uint64_t) sent + (find_peer(diag_fd, fd, &found) < 0 ? 0 : found.idiag_rqueue);
+        return 0;
 }

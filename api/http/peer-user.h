@@ -3,12 +3,13 @@
 #define IPCLAB_API_PEER_USER_H
 
 /*
- * The user at the other end of a connection. The kernel knows the owner of a unix socket, and of a TCP socket in the
- * daemon's own network namespace, where clients on loopback are.
+ * The user at the other end of a connection, and what it has not read yet. The kernel knows the owner of a unix socket,
+ * and of a TCP socket in the daemon's own network namespace, where clients on loopback are.
  *
- * Source: unix(7) (SO_PEERCRED), sock_diag(7).
+ * Source: unix(7) (SO_PEERCRED), sock_diag(7), tcp(7) (SIOCOUTQ).
  */
 
+#include <stdint.h>
 #include <sys/types.h>
 
 /* A netlink socket for queries about TCP sockets (sock_diag); negative errno, as without AF_NETLINK. */
@@ -17,5 +18,10 @@ int peer_user_open(void);
 /* -ENOENT: the kernel has no such socket, as in another network namespace; -EBADF: TCP, and diag_fd is negative;
  * another negative errno. */
 int peer_user(int diag_fd, int fd, uid_t *ret);
+
+/* How many of the bytes sent on that connection wait for the other end, its receive buffer included where peer_user()
+ * finds its socket. While nothing is sent, it changes only when they are taken: of a unix socket one piece of those
+ * that it was given by send() at a time, of a TCP socket that is not found as they are acknowledged. Negative errno. */
+int peer_untaken(int diag_fd, int fd, uint64_t *ret);
 
 #endif

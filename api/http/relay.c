@@ -22,6 +22,7 @@
 #define LINGER_BYTES_MAX (16u * 1024u * 1024u)
 #define SEND_BUFFER (128 * 1024) /* autotuning grows to megabytes for a client that does not read */
 #define RESPONSE_BLOCK (64u * 1024u)
+#define UNIX_PIECE 4096u /* is sent at once over a unix socket: peer_untaken() counts whole pieces */
 #define TICK_MS 1000
 #define PAUSE_NS (100 * NSEC_PER_MSEC)
 
@@ -39,7 +40,10 @@ struct client {
         bool answered; /* the library has sent bytes since the last complete head passed */
         char *refusal; /* to be sent when the library has closed */
         size_t refusal_length;
+        size_t piece;              /* of the response, at most, in one send() */
         _Atomic uint64_t moved_at; /* bytes of the response */
+        uint64_t looked_at;        /* whether it takes them */
+        uint64_t untaken;          /* bytes then */
         uint64_t lingers_until;    /* 0: it does not linger */
         size_t dropped;            /* bytes, while it lingers */
 };
@@ -48,9 +52,11 @@ struct relay {
         struct relay_options options;
         pthread_t thread;
         int wake_fd;
-        int diag_fd;               /* for peer_user(); may be a negative errno */
+        int diag_fd;               /* for peer_user() and peer_untaken(); may be a negative errno */
         pthread_mutex_t accepting; /* held while a client is accepted: none reaches the library after relay_quiesce() */
-        pthread_mutex_t listing;   /* held by the thread when it changes the list below, by others when they read it */
+        /* Held by the thread when it changes the list below, by others when they read it, and by both while they query
+         * the kernel for a client's end. */
+        pthread_mutex_t listing;
         atomic_bool quiet, stopping;
         _Atomic uint64_t deadline_ns;
         struct client *clients[RELAY_CLIENTS_MAX];
@@ -148,6 +154,19 @@ static void begin_linger(struct client *c, uint64_t now) {
         c->lingers_until = now + LINGER_NS;
 }
 
+/* How much of the block the client's socket takes; a negative errno. */
+static ssize_t send_block(const struct relay *r, const struct client *c, size_t have) {
+        size_t done = 0;
+        while (done < have) {
+                size_t piece = have - done < c->piece ? have - done : c->piece;
+                ssize_t n = send(c->fd, r->block + done, piece, MSG_DONTWAIT | MSG_NOSIGNAL);
+                if (n < 0)
+                        return would_block() ? (ssize_t) done : -errno;
+                done += (size_t) n;
+        }
+        return (ssize_t) done;
+}
+
 static int give_response(struct relay *r, struct client *c, uint64_t now) {
         ssize_t have = recv(c->inner, r->block, sizeof(r->block), MSG_DONTWAIT | MSG_PEEK);
         if (have < 0 && would_block())
@@ -156,9 +175,9 @@ static int give_response(struct relay *r, struct client *c, uint64_t now) {
                 begin_linger(c, now);
                 return 0;
         }
-        ssize_t n = send(c->fd, r->block, (size_t) have, MSG_DONTWAIT | MSG_NOSIGNAL);
-        if (n < 0 && !would_block())
-                return -errno;
+        ssize_t n = send_block(r, c, (size_t) have);
+        if (n < 0)
+                return (int) n;
         c->out_full = n < have;
         if (n > 0) {
                 c->moved_at = now;
@@ -182,6 +201,26 @@ static int linger(struct relay *r, struct client *c, uint64_t now) {
         }
 }
 
+/* Looks whether the client has taken bytes since the last look. Its socket has room for more only when a large part of
+ * what it holds was taken, so a slow reader would seem to stand still. Where the kernel does not answer, only room
+ * counts. */
+static void look(struct relay *r, struct client *c, uint64_t now) {
+        uint64_t untaken;
+        c->looked_at = now;
+        if (peer_untaken(r->diag_fd, c->fd, &untaken) < 0 || untaken == c->untaken)
+                return;
+        c->untaken = untaken;
+        c->moved_at = now;
+}
+
+static bool stands_still(struct relay *r, struct client *c, uint64_t now) {
+        pthread_mutex_lock(&r->listing);
+        if (now > c->looked_at + (uint64_t) TICK_MS * NSEC_PER_MSEC)
+                look(r, c, now);
+        pthread_mutex_unlock(&r->listing);
+        return now > c->moved_at + RELAY_STALLED_NS;
+}
+
 /* A negative errno: it is over. */
 static int serve(struct relay *r, struct client *c, short outer, short inner, uint64_t now) {
         if (c->lingers_until > 0)
@@ -191,7 +230,7 @@ static int serve(struct relay *r, struct client *c, short outer, short inner, ui
                 c->out_full = false;
         if (k >= 0 && !c->out_full && (inner || outer))
                 k = give_response(r, c, now);
-        if (k >= 0 && c->out_full && now - c->moved_at > RELAY_STALLED_NS)
+        if (k >= 0 && c->out_full && stands_still(r, c, now))
                 k = -ETIME;
         return k;
 }
@@ -218,14 +257,19 @@ static void print_address(int fd, char ret[static INET6_ADDRSTRLEN]) {
 static int announce(struct relay *r, int fd, int inner, uint64_t number) {
         char user[16] = "", address[INET6_ADDRSTRLEN];
         uid_t uid;
+        pthread_mutex_lock(&r->listing);
         if (peer_user(r->diag_fd, fd, &uid) == 0)
                 (void) snprintf(user, sizeof(user), "%u", uid);
+        pthread_mutex_unlock(&r->listing);
         print_address(fd, address);
         return r->options.accepted(r->options.userdata, inner, user, address, number);
 }
 
 static int client_new(struct relay *r, int fd, struct client **ret) {
-        int pair[2], size = SEND_BUFFER;
+        int pair[2], size = SEND_BUFFER, domain;
+        socklen_t length = sizeof(domain);
+        if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) < 0)
+                return -errno;
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
                 return -errno;
         struct client *c = calloc(1, sizeof(*c));
@@ -237,7 +281,11 @@ static int client_new(struct relay *r, int fd, struct client **ret) {
         /* only memory is saved: nothing is to be done where it fails */
         (void) setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
         (void) setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
-        *c = (struct client){.fd = -1, .inner = pair[0], .number = ++r->last_number, .moved_at = util_now_ns()};
+        *c = (struct client){.fd = -1,
+                             .inner = pair[0],
+                             .number = ++r->last_number,
+                             .piece = domain == AF_UNIX ? UNIX_PIECE : RESPONSE_BLOCK,
+                             .moved_at = util_now_ns()};
         int k = announce(r, fd, pair[1], c->number);
         if (k < 0) {
                 client_free(c);
@@ -390,9 +438,11 @@ bool relay_stands_still(struct relay *r, uint64_t number) {
         bool still = false;
         pthread_mutex_lock(&r->listing);
         for (unsigned i = 0; i < r->n && !still; i++) {
-                const struct client *c = r->clients[i];
-                still = c->number == number && atomic_load(&c->out_full) &&
-                        now > atomic_load(&c->moved_at) + RELAY_CROWDED_NS;
+                struct client *c = r->clients[i];
+                if (c->number != number || !atomic_load(&c->out_full) || now <= c->moved_at + RELAY_CROWDED_NS)
+                        continue;
+                look(r, c, now);
+                still = now > c->moved_at + RELAY_CROWDED_NS;
         }
         pthread_mutex_unlock(&r->listing);
         return still;

@@ -10,7 +10,8 @@
  * The response to a request that the gate refuses is sent when the library has responded to those before it, and the
  * connection is closed then. The library drops what it has not responded to when it reads the end of the stream, so the
  * end is forwarded only when the response to the last whole request is on its way. A client that reads nothing for
- * RELAY_STALLED_NS is disconnected. The relay is one thread, and its memory is RELAY_BUFFER bytes for each client.
+ * RELAY_STALLED_NS is disconnected, however slowly another reads. The relay is one thread, and its memory is
+ * RELAY_BUFFER bytes for each client.
  */
 
 #include "schema/refusal.h"

@@ -7,6 +7,7 @@ import os
 import select
 import socket
 import subprocess
+import threading
 import time
 from dataclasses import dataclass
 
@@ -40,15 +41,36 @@ def check_named(problem, share):
     assert problem["limit"] == {"name": f"{share} of one address", "value": OF_ONE_ADDRESS[share]}
 
 
-def unread(daemon, target, count=1):
+def requests(client, target, count=1, last=""):
+    """To be pipelined; the last may have headers more."""
+    head = f"GET {target} HTTP/1.1\r\nHost: {client.host}\r\n"
+    return (f"{head}\r\n" * (count - 1) + f"{head}{last}\r\n").encode()
+
+
+def unread(client, target, count=1):
     """Requests whose answers nobody takes."""
-    sock = socket.socket()
+    sock = socket.socket(socket.AF_UNIX if client.path else socket.AF_INET)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    sock.connect(("127.0.0.1", daemon.port))
+    sock.connect(client.path or ("127.0.0.1", client.port))
     sock.setblocking(False)
     with contextlib.suppress(OSError):  # what does not fit: the daemon reads no further than it answers
-        sock.send(f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{daemon.port}\r\n\r\n".encode() * count)
+        sock.send(requests(client, target, count))
     return sock
+
+
+class SlowReader(threading.Thread):
+    """Takes its answers a little at a time, until it is to hurry."""
+
+    def __init__(self, client, target, count):
+        super().__init__(daemon=True)
+        self.hurry, self.taken = threading.Event(), b""
+        self.sock = client.raw_socket(PATIENCE_SECONDS)
+        self.sock.sendall(requests(client, target, count, "Connection: close\r\n"))
+
+    def run(self):
+        with self.sock, contextlib.suppress(ConnectionError):
+            while piece := self.sock.recv(1 << 20 if self.hurry.wait(0 if self.hurry.is_set() else 0.1) else 2048):
+                self.taken += piece
 
 
 def metric(client, name):
@@ -63,24 +85,64 @@ def wait_for(condition, what):
         time.sleep(0.1)
 
 
+def wait_served(client, share):
+    """Refused until one of the crowd has stood still for a second, which gives its place."""
+
+    def is_served():
+        answer = client.request("GET", "/health")
+        if answer.status != 200:
+            check_problem(answer, 503, "unavailable")
+            assert answer.json["limit"] == share
+        return answer.status == 200
+
+    wait_for(is_served, "the crowd's own address or user is not served")
+
+
 def test_unread_answers_leave_room_for_others(own_daemon, neighbour):
     """Their own address too, as who takes nothing gives its place; all are dropped after seconds without progress."""
-    with contextlib.ExitStack() as stack:
-        for _ in range(CROWD):
-            stack.enter_context(unread(own_daemon, "/openapi.json", PIPELINED))
+    share = {"name": "connections of one address", "value": OF_ONE_ADDRESS["connections"]}
 
-        def is_served():  # refused until one of the crowd has stood still for a second, which gives its place
-            answer = own_daemon.stranger.request("GET", "/health")
-            assert answer.status == 200 or check_named(answer.json, "connections") is None
-            return answer.status == 200
-
-        wait_for(is_served, "their own address is not served")
-        assert metric(own_daemon.unix, CONNECTIONS) > CROWD // 2, "the others were not dropped for it"
-        for _ in range(20):
-            assert neighbour.get("/health")["status"] == "ok"
-            assert own_daemon.unix.get("/health")["status"] == "ok"
-        wait_for(lambda: metric(own_daemon.unix, CONNECTIONS) == 0, "nothing is dropped")
+    def crowd_gives_one_place():
+        """False: it took so long that the others may have been dropped for it."""
+        began = time.monotonic()
+        with contextlib.ExitStack() as stack:
+            for _ in range(CROWD):
+                stack.enter_context(unread(own_daemon.stranger, "/openapi.json", PIPELINED))
+            wait_served(own_daemon.stranger, share)
+            left = metric(own_daemon.unix, CONNECTIONS)
+            if time.monotonic() - began >= STALLED_SECONDS:
+                return False
+            assert left > CROWD // 2, "the others were not dropped for it"
+            for _ in range(20):
+                assert neighbour.get("/health")["status"] == "ok"
+                assert own_daemon.unix.get("/health")["status"] == "ok"
+            wait_for(lambda: metric(own_daemon.unix, CONNECTIONS) == 0, "nothing is dropped")
         assert own_daemon.stranger.get("/health")["status"] == "ok"
+        return True
+
+    wait_for(crowd_gives_one_place, "the machine is too slow for a crowd within seconds")
+
+
+@pytest.mark.parametrize("over", ["tcp", "unix"])
+def test_who_reads_slowly_keeps_its_place(own_daemon, over):
+    """Its answer is the oldest under way, and it takes less in a second than makes room in its socket."""
+    client = {"tcp": own_daemon.stranger, "unix": own_daemon.unix}[over]
+    share = {
+        "tcp": {"name": "connections of one address", "value": OF_ONE_ADDRESS["connections"]},
+        "unix": {"name": "connections of one user", "value": 96},
+    }[over]
+    count = -(-4_000_000 // len(client.request("GET", "/openapi.json").body))  # much more than sockets hold
+    with contextlib.ExitStack() as stack:
+        slow = SlowReader(client, "/openapi.json", count)
+        slow.start()
+        for _ in range(share["value"] + 12):
+            stack.enter_context(unread(client, "/openapi.json", PIPELINED))
+        for _ in range(3):
+            time.sleep(1.5)  # those that stand still give their places in the meantime, one after another
+            wait_served(client, share)
+        slow.hurry.set()
+        slow.join(PATIENCE_SECONDS)
+        assert slow.taken.count(b"HTTP/1.1 200 OK\r\n") == count and slow.taken.endswith(b"}")
 
 
 def test_answers_that_nobody_takes_leave_room_with_the_relay(own_daemon, neighbour):
@@ -91,7 +153,7 @@ def test_answers_that_nobody_takes_leave_room_with_the_relay(own_daemon, neighbo
     count = -(-300_000 // answer)  # more than the client's socket takes, and no more than the relay's besides
     with contextlib.ExitStack() as stack:
         for _ in range(2 * OF_ONE_ADDRESS["connections"]):
-            sock = stack.enter_context(unread(own_daemon, "/openapi.json", count))
+            sock = stack.enter_context(unread(own_daemon.stranger, "/openapi.json", count))
             assert select.select([sock], [], [], PATIENCE_SECONDS)[0], "it is answered"
             time.sleep(0.005)  # most are written whole by then
         connection = neighbour.connect(timeout=STALLED_SECONDS - 2)  # from then on they are dropped in any case
@@ -146,11 +208,11 @@ def test_dear_requests_leave_room_for_others(own_daemon, neighbour):
         client.openapi = {}
     with contextlib.ExitStack() as stack:
         for _ in range(OF_ONE_ADDRESS["expensive requests"]):
-            stack.enter_context(unread(own_daemon, target))
+            stack.enter_context(unread(own_daemon.stranger, target))
         refused = []
 
         def is_refused():
-            sock = stack.enter_context(unread(own_daemon, target))  # and has the place of one that was dropped
+            sock = stack.enter_context(unread(own_daemon.stranger, target))  # and has the place of one that was dropped
             sock.settimeout(60)
             refused[:] = [sock.recv(65536)]
             return refused[0].startswith(b"HTTP/1.1 503 ")

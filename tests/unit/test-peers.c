@@ -9,6 +9,7 @@
 #include "schema/util.h"
 
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -135,18 +136,28 @@ static void test_a_peer_is_found_again(void) {
         peers_free(p);
 }
 
-static void test_whose_the_other_end_is(void) {
-        _cleanup_close_ int diag = peer_user_open(), listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+/* 0, or a negative errno. */
+static int connect_tcp(int *ret_client, int *ret_accepted) {
+        _cleanup_close_ int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         _cleanup_close_ int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
         socklen_t length = sizeof(address);
+        if (bind(listener, (struct sockaddr *) &address, sizeof(address)) < 0 || listen(listener, 1) < 0 ||
+            getsockname(listener, (struct sockaddr *) &address, &length) < 0 ||
+            connect(client, (struct sockaddr *) &address, sizeof(address)) < 0)
+                return -errno;
+        int accepted = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+        if (accepted < 0)
+                return -errno;
+        *ret_client = util_steal_fd(&client);
+        *ret_accepted = accepted;
+        return 0;
+}
+
+static void test_whose_the_other_end_is(void) {
+        _cleanup_close_ int diag = peer_user_open(), client = -1, accepted = -1;
         uid_t uid = (uid_t) -1;
-        CHECK_INT(bind(listener, (struct sockaddr *) &address, sizeof(address)), 0);
-        CHECK_INT(listen(listener, 1), 0);
-        CHECK_INT(getsockname(listener, (struct sockaddr *) &address, &length), 0);
-        CHECK_INT(connect(client, (struct sockaddr *) &address, sizeof(address)), 0);
-        _cleanup_close_ int accepted = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-        CHECK(accepted >= 0);
+        CHECK_INT(connect_tcp(&client, &accepted), 0);
         int k = peer_user(diag, accepted, &uid);
         if (diag < 0 || k == -ENOENT || k == -EPERM)
                 SKIP("the kernel does not say whose a TCP socket is: %s", strerrordesc_np(-(diag < 0 ? diag : k)));
@@ -163,11 +174,58 @@ static void test_whose_the_other_end_is(void) {
         util_close(pair[1]);
 }
 
+/* Little by little, where the sender's buffer has room again only when the other end has taken much. */
+static void test_what_the_other_end_has_not_taken(void) {
+        static char bytes[64 * 1024];
+        _cleanup_close_ int diag = peer_user_open(), client = -1, accepted = -1;
+        uid_t uid;
+        uint64_t before, after;
+        CHECK_INT(connect_tcp(&client, &accepted), 0);
+        int k = peer_user(diag, accepted, &uid);
+        if (k < 0)
+                SKIP("the kernel does not show the other end of a TCP connection: %s", strerrordesc_np(-k));
+        while (send(accepted, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+                ;
+        CHECK_INT(errno, EAGAIN);
+        do { /* what is on its way is counted at both ends until it is acknowledged */
+                CHECK_INT(peer_untaken(diag, accepted, &before), 0);
+                usleep(200000);
+                CHECK_INT(peer_untaken(diag, accepted, &after), 0);
+        } while (after != before);
+        for (unsigned i = 1; i <= 3; i++) {
+                CHECK_INT(recv(client, bytes, 1000, 0), 1000);
+                CHECK_INT(peer_untaken(diag, accepted, &after), 0);
+                CHECK_UINT(after, before - i * 1000);
+        }
+}
+
+static void test_what_a_unix_socket_has_not_taken(void) {
+        static char bytes[4096];
+        int pair[2];
+        uint64_t before, after;
+        CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+        while (send(pair[0], bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+                ;
+        CHECK_INT(errno, EAGAIN);
+        CHECK_INT(peer_untaken(-EPERM, pair[0], &before), 0);
+        CHECK_INT(peer_untaken(-EPERM, pair[0], &after), 0);
+        CHECK_UINT(after, before);
+        CHECK_INT(recv(pair[1], bytes, sizeof(bytes), 0), sizeof(bytes));
+        CHECK_INT(peer_untaken(-EPERM, pair[0], &after), 0);
+        CHECK(after < before);
+        CHECK_INT(poll(&(struct pollfd){.fd = pair[0], .events = POLLOUT}, 1, 0),
+                  0); /* which shows nothing of it yet */
+        util_close(pair[0]);
+        util_close(pair[1]);
+}
+
 int main(void) {
         RUN(test_each_level_has_its_share);
         RUN(test_a_body_may_be_larger_than_its_share);
         RUN(test_bodies_under_way_have_their_turns);
         RUN(test_a_peer_is_found_again);
         RUN(test_whose_the_other_end_is);
+        RUN(test_what_the_other_end_has_not_taken);
+        RUN(test_what_a_unix_socket_has_not_taken);
         return check_end();
 }
