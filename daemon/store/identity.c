@@ -96,7 +96,7 @@ int identity_create(const char *dir, const struct identity *identity, int *ret_f
         _cleanup_close_ int dir_fd = dir_open(dir);
         if (dir_fd < 0)
                 return dir_fd;
-        _cleanup_close_ int fd = dir_create(dir_fd, IDENTITY_FILE ".new", 0640);
+        _cleanup_close_ int fd = dir_create(dir_fd, IDENTITY_FILE ".new", O_TRUNC, 0640);
         if (fd < 0)
                 return fd;
         int r = identity_note(fd, identity);

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
@@ -31,12 +32,13 @@ int reserve_keep(const char *dir) {
         uint64_t wanted = wanted_bytes(&fs, (uint64_t) st.st_size);
         if ((uint64_t) st.st_size >= wanted)
                 return st.st_size > 0 ? 0 : -ENOSPC;
-        _cleanup_close_ int fd = dir_create(dir_fd, RESERVE_FILE, 0600);
+        _cleanup_close_ int fd = dir_create(dir_fd, RESERVE_FILE, 0, 0600);
         if (fd < 0)
                 return fd;
         int r = -posix_fallocate(fd, 0, (off_t) wanted);
-        if (r < 0)
-                (void) unlinkat(dir_fd, RESERVE_FILE, 0); /* the first error is what is reported */
+        /* Some of it may be allocated by then. The first error is what is reported. */
+        if (r < 0 && (st.st_size > 0 ? ftruncate(fd, st.st_size) : unlinkat(dir_fd, RESERVE_FILE, 0)) < 0)
+                log_warning("%s in %s is left longer than it was: %s", RESERVE_FILE, dir, strerrordesc_np(errno));
         return r;
 }
 
