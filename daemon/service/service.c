@@ -354,9 +354,12 @@ int service_large_begin(struct service *s, struct refusal *r) {
         return service_turn_begin(s, &s->large, "another large request", r);
 }
 
-/* Small blocks that were freed stay with the process otherwise, and each of its arenas keeps tens of megabytes. */
+/* Small blocks that were freed stay with the process otherwise, and each of its arenas keeps tens of megabytes. The
+ * main thread, which frees what its caller has abandoned, has no time for it, and a run may be under way: the next
+ * large request gives that memory back too. */
 void service_large_end(struct service *s) {
-        (void) malloc_trim(0);
+        if (!pthread_equal(pthread_self(), s->main_thread))
+                (void) malloc_trim(0);
         service_turn_end(s, &s->large);
 }
 

@@ -6,11 +6,13 @@
  */
 
 #include "daemon/log.h"
+#include "daemon/service/submission.h"
 #include "tests/unit/check.h"
 #include "tests/unit/host-tree.h"
 #include "tests/unit/service-harness.h"
 
 #include <errno.h>
+#include <malloc.h>
 
 struct racer {
         struct harness *harness;
@@ -152,6 +154,39 @@ static void test_main_thread_takes_too_long(void) {
         CHECK_INT(c.id, 1);
         sem_destroy(&in_hook);
         sem_destroy(&release);
+}
+
+static atomic_uint trims;
+
+/* In place of the C library's, which takes long where there are many arenas. */
+int malloc_trim(size_t pad) {
+        (void) pad;
+        trims++;
+        return 0;
+}
+
+static int job_free_submission(void *harness, void *sub) {
+        (void) harness;
+        submission_free(sub);
+        return 0;
+}
+
+/* A submission whose caller has given up waiting is freed by the main thread, where a run may be under way. */
+static void test_main_thread_ends_a_large_turn_without_a_trim(void) {
+        HARNESS h;
+        struct refusal r;
+        harness_start(&h);
+        struct submission *sub = calloc(1, sizeof(*sub));
+        CHECK(sub);
+        CHECK_INT(service_large_begin(h.service, &r), 0);
+        sub->large = h.service;
+        trims = 0;
+        CHECK_INT(on_main(&h, job_free_submission, sub), 0);
+        CHECK_UINT(trims, 0);
+        h.service->deadline_ns = 100 * NSEC_PER_MSEC;
+        CHECK_INT(service_large_begin(h.service, &r), 0); /* the turn is over */
+        service_large_end(h.service);
+        CHECK_UINT(trims, 1);
 }
 
 static int job_stop(void *harness, void *argument) {
@@ -366,6 +401,7 @@ int main(void) {
         RUN(test_same_key_at_once);
         RUN(test_main_thread_does_not_come);
         RUN(test_main_thread_takes_too_long);
+        RUN(test_main_thread_ends_a_large_turn_without_a_trim);
         RUN(test_stop_answers_waiting_calls);
         RUN(test_stop_before_the_loop);
         RUN(test_many_threads);
