@@ -568,7 +568,7 @@ static size_t samples_of(int64_t id) {
         return n;
 }
 
-/* One run begins as soon as the last one is written down; no more than 16000 samples are removed in between. */
+/* One run begins as soon as the last one is written down; no more than 4000 samples are removed in between. */
 static void busy_queue_leaves_time_to_forget(void) {
         int64_t first, second, third;
         CHECK_INT(begin("nobody.nothing"), 0);
@@ -577,13 +577,13 @@ static void busy_queue_leaves_time_to_forget(void) {
         CHECK_INT(submit(SPEC "}", &second), 0);
         CHECK_INT(submit(SPEC "}", &third), 0);
         CHECK(wait_state(first, STATE_RUNNING));
-        CHECK_INT(leave_samples(first, 18000), 0);
+        CHECK_INT(leave_samples(first, 6000), 0);
         CHECK(wait_state(first, STATE_DONE));
         CHECK_INT(store_delete_experiment(store, first), 0);
         uint64_t before = all_samples();
-        CHECK(before >= others + 18000);
+        CHECK(before >= others + 6000);
         CHECK(wait_state(second, STATE_DONE));
-        CHECK_UINT(all_samples(), before + samples_of(second) - 16000);
+        CHECK_UINT(all_samples(), before + samples_of(second) - 4000);
         CHECK(wait_state(third, STATE_DONE));
         CHECK_UINT(all_samples(), others + samples_of(second) + samples_of(third));
         end();
