@@ -211,7 +211,8 @@ static void a_decision_about_what_was_changed_is_taken_again(void) {
         CHECK(wait_state(id, STATE_DONE));
         CHECK_INT(store_experiment(store, id, util_now_ms(), &e), 0);
         CHECK_UINT(e.runs_done, 2);
-        CHECK(strstr(e.until_json, "\"max_repetitions\"") != NULL);
+        CHECK(strstr(e.until_json, "\"state\":\"max_repetitions\"") != NULL);
+        CHECK(strstr(e.until_json, "\"looks\":[{\"repetitions\":2,") != NULL); /* none that saw one alone */
         experiment_record_deinit(&e);
         end();
 }
