@@ -14,6 +14,7 @@
 #include "schema/util.h"
 
 #include <cjson/cJSON.h>
+#include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
@@ -52,7 +53,7 @@ struct check {
         size_t length, at, token; /* where it stands, and where the token there begins */
         struct level levels[JSON_DEPTH_MAX];
         size_t depth;
-        size_t commas; /* of arrays and objects: they have as many values more than there are such */
+        size_t values, most; /* scalars, arrays and objects so far, each a node of the tree; a key is none */
         struct json_error *error;
 };
 
@@ -100,6 +101,12 @@ static size_t escape_length(const struct check *c) {
         return strspn(digits, "0123456789abcdefABCDEF") == 4 && strcmp(digits, "0000") != 0 ? 6 : 0;
 }
 
+/* The object whose next string is a key; NULL: there is none. */
+static struct level *without_key(struct check *c) {
+        struct level *l = c->depth > 0 ? &c->levels[c->depth - 1] : NULL;
+        return l && !l->is_array && l->key_length == 0 ? l : NULL;
+}
+
 /* c->at is on the opening quote. */
 static int check_string(struct check *c) {
         c->at++;
@@ -120,8 +127,8 @@ static int check_string(struct check *c) {
         }
         c->at++;
 
-        struct level *l = c->depth > 0 ? &c->levels[c->depth - 1] : NULL;
-        if (l && !l->is_array && l->key_length == 0) {
+        struct level *l = without_key(c);
+        if (l) {
                 l->key = c->token;
                 l->key_length = c->at - c->token;
         }
@@ -195,12 +202,31 @@ static int check_bracket(struct check *c, int byte) {
         return 0;
 }
 
+/* Whether a value begins with this byte: of true, false and null, with a letter that follows none. */
+static bool begins_value(struct check *c, int byte) {
+        if (byte == '"')
+                return !without_key(c);
+        if (byte == 't' || byte == 'f' || byte == 'n')
+                return c->at == 0 || !islower((unsigned char) c->text[c->at - 1]);
+        return byte == '-' || (byte >= '0' && byte <= '9') || byte == '[' || byte == '{';
+}
+
+/* It is the text as a whole that has too many. */
+static int refuse_values(struct check *c) {
+        c->error->pointer[0] = '\0';
+        (void) snprintf(c->error->detail, sizeof(c->error->detail),
+                        "there are more than %zu values, the most of a request", c->most);
+        return -E2BIG;
+}
+
 /* Up to `end`, or the end of the token there. */
 static int check_until(struct check *c, size_t end) {
         int r = 0;
         while (r == 0 && c->at < end) {
                 int byte = peek(c);
                 c->token = c->at;
+                if (begins_value(c, byte) && ++c->values > c->most)
+                        return refuse_values(c);
                 if (byte == '"')
                         r = check_string(c);
                 else if (byte == '-' || (byte >= '0' && byte <= '9'))
@@ -213,7 +239,6 @@ static int check_until(struct check *c, size_t end) {
                         if (byte == ',' && c->depth > 0) {
                                 c->levels[c->depth - 1].index++;
                                 c->levels[c->depth - 1].key_length = 0;
-                                c->commas++;
                         }
                         c->at++;
                 }
@@ -221,27 +246,21 @@ static int check_until(struct check *c, size_t end) {
         return r;
 }
 
-/* Strings, numbers, brackets and stray bytes. 0; -EINVAL with *e filled. *ret_at: how far the text is free of such
- * faults. */
+/* Strings, numbers, brackets, stray bytes and how many values there are. 0; -EINVAL with *e filled; -E2BIG, too, as
+ * soon as there are more than `most`. *ret_at: how far the text is free of such faults. */
 static int check_text(const char *text, size_t length, size_t most, size_t *ret_at, struct json_error *e) {
-        struct check c = {.text = text, .length = length, .error = e};
+        struct check c = {.text = text, .length = length, .most = most, .error = e};
         int r = check_until(&c, length);
         *ret_at = r < 0 ? c.token : length;
         if (r == 0 && c.depth > 0)
                 r = fault(&c, "the text ends inside an %s", c.levels[c.depth - 1].is_array ? "array" : "object");
-        if (r == 0 && c.commas >= most) {
-                e->pointer[0] = '\0';
-                (void) snprintf(e->detail, sizeof(e->detail), "there are more than %zu values, the most of a request",
-                                most);
-                r = -E2BIG;
-        }
         return r;
 }
 
 /* The fault at which cJSON stopped, about `at` bytes into a text that check_text() has passed so far: -EINVAL with *e
  * filled. */
 static int check_stopped(const char *text, size_t length, size_t at, struct json_error *e) {
-        struct check c = {.text = text, .length = length, .error = e};
+        struct check c = {.text = text, .length = length, .most = SIZE_MAX, .error = e};
         int r = check_until(&c, at);
         if (r < 0)
                 return r;

@@ -219,19 +219,24 @@ static int check_until(const struct spec *s, const struct point_list *list, stru
         return 0;
 }
 
-/* There is a pair to compare, and not so many that each look at them would take long. */
+/* There is a pair to compare, and not so many that each look at them would take long, nor would counting them: 16384
+ * points are 134 million pairs. */
 static int check_compare(const struct spec *s, const struct point_list *list, struct refusal *r) {
+        static const char most[] = UTIL_TEXT(SPEC_PAIRS_MAX), value[] = "more than " UTIL_TEXT(SPEC_PAIRS_MAX);
         const struct spec_compare *c = &s->until.compare;
+        struct point_pair pair = {0};
         size_t n = 0;
         if (!c->given)
                 return 0;
-        for (struct point_pair pair = {0}; points_next_pair(c, list->points, list->n_points, &pair);)
+        while (n <= SPEC_PAIRS_MAX && points_next_pair(c, list->points, list->n_points, &pair))
                 n++;
         if (n == 0)
                 return refuse(r, 422, "wrong-combination", "/until/compare",
                               "no two points of the experiment differ in their %s alone%s", axes[c->axis].value.name,
                               c->every_pair ? "" : ", one of them the baseline");
-        return check_count("pairs", "/until/compare", n, SPEC_PAIRS_MAX, r);
+        return n <= SPEC_PAIRS_MAX ? 0
+                                   : refuse_limit(r, "/until/compare", "pairs", most, value,
+                                                  "the experiment has %s pairs, at most %s are allowed", value, most);
 }
 
 /* Only messages have a rate. */

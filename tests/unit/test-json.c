@@ -469,26 +469,68 @@ static void a_view_has_what_the_tree_has(void) {
 
 typedef int parse_function(const char *text, size_t length, struct json **ret, struct json_error *ret_error);
 
-static void numbers_are(unsigned n, parse_function *parse, int expected) {
+/* An array of n times `element`, with commas between them, whose last bracket is replaced by `end`. */
+static char *array_of(size_t n, const char *element, const char *end) {
+        char *text = NULL;
+        size_t length = 0;
+        FILE *f = open_memstream(&text, &length);
+        if (!f)
+                return NULL;
+        for (size_t i = 0; i < n; i++)
+                (void) fprintf(f, "%c%s", i ? ',' : '[', element);
+        (void) fputs(end, f);
+        return fclose(f) == 0 ? text : NULL;
+}
+
+/* `fault`: a part of the error's words; NULL: there is none. */
+static void array_is(size_t n, const char *element, const char *end, parse_function *parse, const char *fault,
+                     const char *pointer) {
         struct json_error e = {.detail = ""};
         struct json *root = NULL;
-        size_t length = 2 * (size_t) n + 1;
-        _cleanup_free_ char *text = malloc(length);
+        _cleanup_free_ char *text = array_of(n, element, end);
         CHECK(text);
-        text[0] = '[';
-        for (size_t i = 1; i < length; i += 2)
-                memcpy(text + i, i + 2 < length ? "1," : "1]", 2);
-        int r = parse(text, length, &root, &e);
-        CHECK_INT(r, expected);
+        int r = parse(text, strlen(text), &root, &e);
+        CHECK_INT(r, fault ? -EINVAL : 0);
         CHECK_UINT(r < 0 ? n : json_length(root), n);
-        CHECK(r == 0 || strstr(e.detail, "more than 262144 values"));
+        if (fault && (!strstr(e.detail, fault) || strcmp(e.pointer, pointer) != 0))
+                CHECK_FAIL("%zu times %s, then '%s': \"%s\" at \"%s\"", n, element, end, e.detail, e.pointer);
         json_free(root);
 }
 
 static void a_request_has_a_bounded_number_of_values(void) {
-        numbers_are(JSON_REQUEST_VALUES_MAX, json_parse_request, 0);
-        numbers_are(JSON_REQUEST_VALUES_MAX + 1, json_parse_request, -EINVAL);
-        numbers_are(JSON_REQUEST_VALUES_MAX + 1, json_parse, 0);
+        static const char most[] = "more than 262144 values";
+        /* what each element has of them; a key is none, its value is one */
+        static const struct {
+                const char *element;
+                size_t n;
+        } elements[] = {{"1", 1},
+                        {"-1.5e3", 1},
+                        {"\"a\"", 1},
+                        {"true", 1},
+                        {"null", 1},
+                        {"[]", 1},
+                        {"{}", 1},
+                        {"[1]", 2},
+                        {"[[]]", 2},
+                        {"[[1]]", 3},
+                        {"{\"a\":1}", 2},
+                        {"{\"a\":\"b\"}", 2},
+                        {"{\"a\":1,\"b\":[]}", 3},
+                        {"[false,{}]", 3}};
+        for (size_t i = 0; i < ELEMENTS(elements); i++) {
+                const char *element = elements[i].element;
+                size_t n = (JSON_REQUEST_VALUES_MAX - 1) / elements[i].n;
+                array_is(n, element, "]", json_parse_request, NULL, "");
+                array_is(n + 1, element, "]", json_parse_request, most, "");
+        }
+        array_is(JSON_REQUEST_VALUES_MAX, "1", "]", json_parse, NULL, "");
+        /* whatever is wrong behind them: a stray byte, no end, another bracket, a second value */
+        static const char *const ends[] = {",\x01]", "", "}", "] 1"};
+        for (size_t i = 0; i < ELEMENTS(ends); i++)
+                array_is(JSON_REQUEST_VALUES_MAX, "1", ends[i], json_parse_request, most, "");
+        /* what is wrong before there are too many is reported as it is */
+        array_is(8, "1", "}", json_parse_request, "'}' at byte 16 closes an array", "/7");
+        array_is(8, "1", "] 1", json_parse_request, "there is more after the value's end, from byte 18 on", "");
 }
 
 int main(void) {
