@@ -18,14 +18,18 @@ def at(seconds):
     return (BEGIN + timedelta(seconds=seconds)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def second(n, foreign, steal):
-    """`steal` of the CPU with the most; of all that are measured it is half as much."""
+def second(n, foreign, steal, standstill):
+    """`steal` of the CPU with the most; of all that are measured it is half as much. The flags are the daemon's."""
+    over = {"noisy:foreign-cpu": foreign >= 0.05, "noisy:steal": steal >= 0.05, "noisy:standstill": standstill >= 0.6}
     shares = {"foreign_share": foreign, "softirq_share": 0, "steal_share": steal / 2, "worst_steal_share": steal}
-    shares |= {"sibling_share": 0, "daemon_share": 0}
-    return {"second": n, "begin_ns": 10**9 * (n + 5), "interval_ns": 10**9, "cpu": 0, "flags": []} | shares
+    shares |= {"sibling_share": 0, "daemon_share": 0, "worst_standstill_share": standstill}
+    flags = [flag for flag, one in over.items() if one]
+    return {"second": n, "begin_ns": 10**9 * (n + 5), "interval_ns": 10**9, "cpu": 0, "flags": flags} | shares
 
 
-def run(id, start, *, flags=(), foreign=0.01, steal=0.0, changes=(), steady_from=0.0, khz=None, state="done"):
+def run(
+    id, start, *, flags=(), foreign=0.01, steal=0.0, changes=(), steady_from=0.0, standstill=0.0, khz=None, state="done"
+):
     """Half a second of warm-up and three seconds of window."""
     noise = {
         "begin_ns": 5 * 10**9,
@@ -34,7 +38,7 @@ def run(id, start, *, flags=(), foreign=0.01, steal=0.0, changes=(), steady_from
         "load_cpus": foreign,
         "slowest_khz": khz,
         "fastest_khz": khz,
-        "seconds": [second(n, foreign if n == 1 else 0.01, steal) for n in range(3)],
+        "seconds": [second(n, foreign if n == 1 else 0.01, steal, standstill) for n in range(3)],
     }
     series = {
         "figure": "messages_per_second",
@@ -132,6 +136,25 @@ def test_each_disturbance_has_a_track_and_what_is_flagged_stands_out(show):
     page = show([run(1, 0, khz=2_100_000), run(2, 4, khz=3_600_000)])
     assert page.find("#timeline").get_attribute("data-tracks").endswith("Clock")
     assert "GHz" in page.run("return document.querySelector('#timeline [data-track=Clock]').textContent")
+
+
+def test_a_standstill_is_marked_where_the_daemon_flags_it(show):
+    """Ticks miss up to half of each second where tasks sleep in step with them."""
+    in_step = run(1, 0, standstill=0.47)
+    page = show([in_step])
+    assert page.find("#timeline").get_attribute("data-tracks") == "Foreign CPU, Steal, Other load"
+    over = "return document.querySelectorAll('#timeline [data-track=Standstill] .amount.over').length"
+    worse = run(2, 4, standstill=0.1, flags=["noisy:standstill"])  # by more than 30 points than its best second
+    worse["result"]["noise"]["seconds"][2] |= {"worst_standstill_share": 0.41, "flags": ["noisy:standstill"]}
+    page = show([in_step, worse])
+    assert page.find("#timeline").get_attribute("data-tracks") == "Foreign CPU, Steal, Standstill, Other load"
+    assert page.run(over) == 1
+    assert "30 points" in page.text("#timeline")
+    bare = run(3, 8, standstill=0.7)
+    for one in bare["result"]["noise"]["seconds"]:
+        del one["flags"]
+    page = show([in_step, bare])
+    assert page.run(over) == 3
 
 
 def test_runs_are_read_out_by_keys(show, picture):

@@ -18,7 +18,7 @@ const percent = (share) => `${figure(share * 100, 3)} %`;
 
 /* A run's seconds, or the whole of it where it has one figure. A bundle has no times since boot: a second follows the
  * one before, or is as many seconds later as its number tells; those without a disturbance may be left out. */
-const seconds = (name) => (run) => {
+const seconds = (name, flag) => (run) => {
     const { begin_ns: begin, seconds: all = [] } = run.result?.noise ?? {};
     let next = 0;
     let number = 0;
@@ -27,31 +27,58 @@ const seconds = (name) => (run) => {
         const from = begin === undefined ? next : one.begin_ns - begin;
         next = from + one.interval_ns;
         number = (one.second ?? number) + 1;
-        return { from: run.window + from / 1e6, to: run.window + next / 1e6, value: one[name] ?? null };
+        return {
+            from: run.window + from / 1e6,
+            to: run.window + next / 1e6,
+            value: one[name] ?? null,
+            flagged: one.flags?.includes(flag),
+        };
     });
 };
-const whole = (of) => (run) => {
+const whole = (of, flag) => (run) => {
     const value = run.result?.noise ? of(run.result.noise) : null;
-    return run.window && Number.isFinite(value) ? [{ from: run.window, to: run.closed, value }] : [];
+    return run.window && Number.isFinite(value)
+        ? [{ from: run.window, to: run.closed, value, flagged: run.flags.includes(flag) }]
+        : [];
 };
 
 /* A track: its title, the pieces of a run, how a value is written, the largest that its axis has at least, and the
- * value from which on a run is flagged. */
+ * value from which on a run is flagged. A piece is marked where its own flags have the track's; those that come without
+ * flags, where they exceed that value. A quiet track is shown when a piece of it is marked. */
 const TRACKS = [
-    { title: 'Foreign CPU', of: seconds('foreign_share'), format: percent, least: 0.1, limit: LIMITS.foreign },
-    { title: 'Steal', of: seconds('worst_steal_share'), format: percent, least: 0.1, limit: LIMITS.steal },
+    {
+        title: 'Foreign CPU',
+        of: seconds('foreign_share', 'noisy:foreign-cpu'),
+        format: percent,
+        least: 0.1,
+        limit: LIMITS.foreign,
+    },
+    {
+        title: 'Steal',
+        of: seconds('worst_steal_share', 'noisy:steal'),
+        format: percent,
+        least: 0.1,
+        limit: LIMITS.steal,
+    },
     {
         title: 'Standstill',
-        of: seconds('worst_standstill_share'),
+        of: seconds('worst_standstill_share', 'noisy:standstill'),
         format: percent,
         least: 0.1,
         limit: LIMITS.standstill,
         quiet: true,
     },
-    { title: 'Softirq', of: seconds('softirq_share'), format: percent, least: 0.1, limit: LIMITS.softirq, quiet: true },
+    {
+        title: 'Softirq',
+        of: seconds('softirq_share', 'noisy:softirq'),
+        format: percent,
+        least: 0.1,
+        limit: LIMITS.softirq,
+        quiet: true,
+    },
     {
         title: 'Other load',
-        of: whole((noise) => noise.load_cpus),
+        of: whole((noise) => noise.load_cpus, 'noisy:load'),
         format: (value) => `${figure(value, 3)} CPUs`,
         least: 1,
         limit: LIMITS.load,
@@ -63,6 +90,8 @@ const TRACKS = [
         least: 1,
     },
 ];
+
+const isMarked = ({ value, flagged }, limit) => value !== null && (flagged ?? value >= limit);
 
 const ms = (text) => (text ? new Date(text).getTime() : null);
 
@@ -128,7 +157,7 @@ export class TimeLine extends Panel {
         const tracks = TRACKS.map((track) => ({ ...track, pieces: this.runs.flatMap(track.of) })).filter(
             ({ pieces, limit, quiet }) =>
                 pieces.some(({ value }) => value !== null) &&
-                !(quiet && pieces.every(({ value }) => !(value >= limit))),
+                !(quiet && !pieces.some((piece) => isMarked(piece, limit))),
         );
         const flagged = this.runs.some(({ flags }) => flags.length > 0);
         let y = 8;
@@ -248,15 +277,16 @@ export class TimeLine extends Panel {
             limit &&
                 limit < most &&
                 svg('line', { x1: LEFT, x2: width - RIGHT, y1: y(limit), y2: y(limit), class: 'hairline' }),
-            known.map(({ from, to, value }) =>
-                svg('rect', {
+            known.map((piece) => {
+                const { from, to, value } = piece;
+                return svg('rect', {
                     x: x(from),
                     y: y(value),
                     width: Math.max(x(to) - x(from), 0.7),
                     height: Math.max(top + ROW.track - y(value), 0.7),
-                    class: limit && value >= limit ? 'amount over' : 'amount',
-                }),
-            ),
+                    class: isMarked(piece, limit) ? 'amount over' : 'amount',
+                });
+            }),
         );
     }
 
@@ -307,6 +337,8 @@ export class TimeLine extends Panel {
             'Shaded: set-up and warm-up, to where the run is steady.',
             'A line across a run: its level changed there. A triangle: the run has flags.',
             placed.some(({ limit }) => limit) && 'Dotted: from there on a run is flagged.',
+            placed.some(({ title }) => title === 'Standstill') &&
+                'A standstill is also flagged where it exceeds that of the best second by 30 points.',
             'Pauses longer than 2 s are cut.',
         ]
             .filter(Boolean)
