@@ -7,8 +7,10 @@
  * whose experiments came as bundles, it is the environment of the newest.
  */
 
+#include "daemon/admission/admission.h"
 #include "daemon/analysis/phrase.h"
 #include "daemon/host/environment.h"
+#include "daemon/host/topology.h"
 #include "daemon/service/evidence.h"
 #include "daemon/service/service.h"
 #include "schema/hash.h"
@@ -285,32 +287,93 @@ static void name_question(const struct advice_question *q, char ret[static SPEC_
                                          advice_terms[i].limit_unit_name);
 }
 
+/* One mechanism is no ranking, and that each keeps the limits may be unknown. */
 static bool is_incomplete(const struct advice *a) {
         size_t n_unknown = 0;
         for (size_t i = 0; i < a->n; i++)
                 n_unknown += a->items[i].reason && strcmp(a->items[i].reason, "limit-not-known") == 0;
-        return a->n == 1 || n_unknown > 0;
+        return a->n <= 1 || n_unknown > 0;
 }
 
-static int write_settling(struct advice_record *a) {
-        const struct advice_item *items[SETTLE_MECHANISMS_MAX];
-        const struct advice_question *q = &a->question;
-        size_t n = list_contenders(&a->advice, items);
+static int has_stamp(const char *settings, bool *ret) {
+        struct json *root;
+        bool stamp = false;
+        int r = json_parse(settings, strlen(settings), &root, NULL);
+        if (r < 0)
+                return r;
+        if (json_get(root, "stamp"))
+                r = json_as_bool(json_get(root, "stamp"), &stamp);
+        json_free(root);
+        *ret = stamp;
+        return r;
+}
+
+/* The transports that can answer and have no item, a bit each. One that has an item which does not keep a limit for
+ * certain, as its runs were too short for a percentile or had other options, has no better one after runs of all. */
+static int find_unmeasured(const struct advice_record *a, unsigned *ret) {
+        unsigned bits = 0;
+        for (unsigned t = 0; t < TRANSPORT_COUNT; t++)
+                bits |= can_answer(&a->question, t) ? 1u << t : 0;
+        for (size_t i = 0; i < a->advice.n; i++) {
+                bool answers = true;
+                int r = is_stamped(&a->question) ? has_stamp(a->advice.items[i].settings, &answers) : 0;
+                if (r < 0)
+                        return r;
+                if (answers)
+                        bits &= ~(1u << a->advice.items[i].point.transport);
+        }
+        *ret = bits;
+        return 0;
+}
+
+static int find_admitted(struct service *s, const struct spec *spec, const struct point_list *points, unsigned *ret) {
+        struct admission_host host = service_admission_host(s);
+        struct admission_session session;
+        struct refusal why;
+        unsigned bits = 0;
+        int r = admission_session_init(&session, host.root);
+        if (r < 0)
+                return r;
+        host.session = &session;
+        topology_hold();
+        for (size_t i = 0; (r == 0 || r == -EINVAL) && i < points->n_points; i++) {
+                r = admission_check(&host, spec, &points->points[i], &why);
+                bits |= r == 0 ? 1u << points->points[i].transport : 0;
+        }
+        topology_release();
+        admission_session_deinit(&session);
+        *ret = bits;
+        return r == -EINVAL ? 0 : r;
+}
+
+/* The transports of the spec that this host can run, a bit each: a message may be too long for the others. */
+static int find_possible(struct service *s, const char *json, unsigned *ret) {
+        struct point_list points = {.points = NULL};
+        struct spec *spec = NULL;
+        struct refusal why;
+        int r = spec_parse(json, strlen(json), &spec, &why);
+        if (r == 0)
+                r = spec_points(spec, &points, &why);
+        if (r == 0)
+                r = find_admitted(s, spec, &points, ret);
+        point_list_deinit(&points);
+        spec_free(spec);
+        if (r == -EINVAL) /* it has no point that is possible */
+                *ret = 0;
+        return r == -EINVAL ? 0 : r;
+}
+
+/* n == 0: of every transport. */
+static int write_spec(struct advice_record *a, const struct advice_item *const *items, size_t n) {
         char name[SPEC_NAME_MAX + 1];
         struct json_writer w;
         int r = 0;
-        unsigned n_able = 0;
-        for (unsigned t = 0; t < TRANSPORT_COUNT; t++)
-                n_able += can_answer(q, t);
-        /* one mechanism is no ranking; that it keeps a limit may be unknown */
-        if (n == 0 && (n_able == 0 || (a->advice.n > 0 && !(n_able > 1 && is_incomplete(&a->advice)))))
-                return 0;
-        name_question(q, name);
+        name_question(&a->question, name);
         json_writer_init(&w);
         json_object_begin(&w);
         json_member_string(&w, "name", name);
         if (n == 0)
-                members_of_all(&w, q);
+                members_of_all(&w, &a->question);
         for (size_t i = 0; n > 0 && i < AXIS_COUNT; i++)
                 member_axis(&w, &axes[i], items, n);
         if (n > 0)
@@ -323,6 +386,25 @@ static int write_settling(struct advice_record *a) {
         if (r == 0)
                 r = json_writer_steal(&w, &a->settle_json, NULL);
         json_writer_deinit(&w);
+        return r;
+}
+
+/* Runs of all are of use only while there is a transport that they give its first item. */
+static int write_settling(struct service *s, struct advice_record *a) {
+        const struct advice_item *items[SETTLE_MECHANISMS_MAX];
+        size_t n = list_contenders(&a->advice, items);
+        unsigned unmeasured = 0, possible = 0;
+        if (n > 0)
+                return write_spec(a, items, n);
+        int r = find_unmeasured(a, &unmeasured);
+        if (r < 0 || unmeasured == 0 || !is_incomplete(&a->advice))
+                return r;
+        r = write_spec(a, items, 0);
+        if (r < 0 || a->advice.n == 0) /* where nothing is known, a refusal of the spec is an answer, too */
+                return r;
+        r = find_possible(s, a->settle_json, &possible);
+        if (r == 0 && !(unmeasured & possible))
+                free(util_steal(&a->settle_json));
         return r;
 }
 
@@ -490,7 +572,7 @@ static int make_record(struct service *s, struct advice_record *a, const struct 
                 return error;
         error = advice_draw(&a->question, g.rows, g.n, &a->advice);
         if (error == 0 && !a->host) /* nothing can be queued there */
-                error = write_settling(a);
+                error = write_settling(s, a);
         if (error == 0)
                 error = write_sentence(a);
         return error < 0 ? service_fail(s, r, error, "ranking what is known", 0) : 0;

@@ -156,6 +156,42 @@ def test_a_streams_latency_needs_stamps(own_daemon):
     own_daemon.unix.refused("POST", "/advice", 409, "nothing-open", question | {"message_size": 8})
 
 
+def test_runs_of_all_are_advised_until_each_has_been_measured(own_daemon):
+    """A mechanism with an option and no percentile gets none from runs without the option."""
+    unix = own_daemon.unix
+    size = 1 << 20  # too long for some transport's datagrams or queues, on most hosts
+    question = QUESTION | {"message_size": size, "latency_p99_below_us": 0.001}
+    path = f"/advice?workload=pingpong&want=latency_p50&message_size={size}&latency_p99_below_us=0.001"
+    short = SPEC | {"message_size": size, "messages": 50, "transport_options": {"pipe_size": 65536}}
+    assert unix.wait_final(unix.post(short | {"transport": "pipe"})["id"])["state"] == "done"
+    advice = unix.get(path)
+    assert [(item["standing"], item["reason"]) for item in advice["items"]] == [("excluded", "limit-not-known")]
+    every = {one["name"] for one in unix.get("/transports")["items"]}
+    assert set(advice["settle"]["transport"]) == every
+
+    spec = SPEC | {"message_size": size, "transport": sorted(every), "skip_impossible": True}
+    assert unix.wait_final(unix.post(spec)["id"])["state"] == "done"
+    advice = unix.get(path)
+    assert sorted(item["reason"] for item in advice["items"]).count("limit-not-known") == 1
+    assert advice["settle"] is None
+    unix.refused("POST", "/advice", 409, "nothing-open", question)
+
+
+def test_a_limit_of_a_streams_latency_needs_stamps(own_daemon):
+    """Streams without them, of whatever transport, leave open whether the limit is kept."""
+    unix = own_daemon.unix
+    path = "/advice?message_size=512&want=throughput&latency_p99_below_us=0.001"
+    spec = {"messages": 100, "warmup_seconds": 0, "message_size": 512}
+    for transport in ("pipe", "tcp"):
+        assert unix.wait_final(unix.post(spec | {"transport": transport})["id"])["state"] == "done"
+        settle = unix.get(path)["settle"]
+        assert settle["transport"] == ["tcp"] and settle["stamp"] is True
+    assert unix.wait_final(unix.post(spec | {"transport": "tcp", "stamp": True})["id"])["state"] == "done"
+    advice = unix.get(path)
+    assert sorted(item["reason"] for item in advice["items"]) == ["limit", "limit-not-known", "limit-not-known"]
+    assert advice["settle"] is None
+
+
 @pytest.mark.parametrize(
     ("name", "bad"),
     [
