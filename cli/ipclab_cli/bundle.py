@@ -56,8 +56,8 @@ MEASURED = {
     "result/clock": "the agents measure the cost, the step and the offset of the clock; stamp_cost is held against it",
     "result/effective": "the kernel and the agents state what was in force; a row's values are held against it",
     "result/latency_histogram": "the agents fill it; all latencies are held against it",
-    "result/noise/*_khz, result/noise/load_cpus, result/noise/*_periods, result/noise/*_segments": "the kernel counts "
-    "them for the machine",
+    "result/noise/*_khz, result/noise/load_cpus, result/noise/*_periods": "the kernel counts them for the machine",
+    "result/noise/*_segments, result/noise/*_timeouts": "the kernel counts them for the run's connections",
     "result/noise/ksoftirqd_ns": "the kernel counts it; ksoftirqd_ns_per_message is held against it",
     "result/noise/seconds/*": "the kernel counts them in each second; seconds_flagged and worst are held against them",
     "result/numa": "the kernel counts it; a bundle has the differences alone",
