@@ -314,7 +314,7 @@ static int64_t lost_segments(const struct disturbance *d) {
         return d->retransmits > d->spurious ? d->retransmits - d->spurious : 0;
 }
 
-/* Whether so many may have been lost that it is a sign. */
+/* The flag noisy:retransmits, as far as it follows from the number of segments that may have been lost. */
 static bool are_lost(const struct disturbance *d) {
         int64_t lost = lost_segments(d);
         return lost >= (d->timeouts < 0 ? 1 : LOST_SEGMENTS) && (double) lost > LOST_SHARE * (double) d->retransmits;

@@ -219,8 +219,8 @@ static int check_until(const struct spec *s, const struct point_list *list, stru
         return 0;
 }
 
-/* There is a pair to compare, and not so many that each look at them would take long, nor would counting them: 16384
- * points are 134 million pairs. */
+/* The points have a pair to compare, and SPEC_PAIRS_MAX pairs at most, as each look at them takes time. The count stops
+ * above that limit: 16384 points have 134 million pairs. */
 static int check_compare(const struct spec *s, const struct point_list *list, struct refusal *r) {
         static const char most[] = UTIL_TEXT(SPEC_PAIRS_MAX), value[] = "more than " UTIL_TEXT(SPEC_PAIRS_MAX);
         const struct spec_compare *c = &s->until.compare;

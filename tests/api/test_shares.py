@@ -99,7 +99,7 @@ def wait_served(client, share):
 
 
 def test_unread_answers_leave_room_for_others(own_daemon, neighbour):
-    """Their own address too, as who takes nothing gives its place; all are dropped after seconds without progress."""
+    """Their own address is served too: a client that takes nothing gives up its place, and is dropped later."""
     share = {"name": "connections of one address", "value": OF_ONE_ADDRESS["connections"]}
 
     def crowd_gives_one_place():

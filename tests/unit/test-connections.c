@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
-/* A full house: who gives way, and what is said to whom there is no room for, or who comes too late. */
+/* Full shares of connections: which connection gives way, and the refusal that a client gets without room, or too late.
+ */
 
 #include "api/http/connections.h"
 
@@ -49,7 +50,7 @@ static struct connections *connections_for(uint64_t body_ns) {
 }
 
 /* What the client reads until the end; NULL: the connection is open, and silent. */
-static const char *told(int fd) {
+static const char *received(int fd) {
         static char text[200];
         ssize_t n, length = 0;
         while ((n = recv(fd, text + length, sizeof(text) - 1 - (size_t) length, MSG_DONTWAIT)) > 0)
@@ -72,9 +73,9 @@ static void full_house(const struct peer_limits *limits, const char *expected) {
         CHECK(busy && connection_enter(c, busy, CONNECTION_BUSY));
         struct connection *refused = connections_add(c, second[0], peer, 2);
         CHECK(refused && !connection_enter(c, refused, CONNECTION_HEAD));
-        CHECK_STRING(told(second[1]), expected);
+        CHECK_STRING(received(second[1]), expected);
         CHECK_UINT(answered[503], before + 1);
-        CHECK(!told(first[1]) && connection_enter(c, busy, CONNECTION_IDLE));
+        CHECK(!received(first[1]) && connection_enter(c, busy, CONNECTION_IDLE));
         connections_remove(c, refused);
         close(second[0]);
         close(second[1]);
@@ -83,8 +84,8 @@ static void full_house(const struct peer_limits *limits, const char *expected) {
         CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, second), 0);
         struct connection *taken = connections_add(c, second[0], peer, 3);
         CHECK(taken && connection_enter(c, taken, CONNECTION_HEAD));
-        CHECK(!told(second[1]));
-        CHECK_STRING(told(first[1]), "");
+        CHECK(!received(second[1]));
+        CHECK_STRING(received(first[1]), "");
         connections_remove(c, busy);
         connections_remove(c, taken);
         for (int i = 0; i < 2; i++) {
@@ -114,8 +115,8 @@ static void test_who_takes_nothing_gives_way(void) {
                 CHECK(connections[i] && connection_enter(c, connections[i], CONNECTION_BUSY));
         }
         still = 0;
-        CHECK(!told(fds[0][1]) && !told(fds[2][1]));
-        CHECK_STRING(told(fds[1][1]), "");
+        CHECK(!received(fds[0][1]) && !received(fds[2][1]));
+        CHECK_STRING(received(fds[1][1]), "");
         for (unsigned i = 0; i < 3; i++) {
                 connections_remove(c, connections[i]);
                 close(fds[i][0]);

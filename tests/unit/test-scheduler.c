@@ -185,17 +185,23 @@ int __wrap_aside_start(struct aside *a, void (*work)(void *userdata), void (*don
         return r;
 }
 
+/* Until an experiment has made its runs, and it is to be decided whether they are enough. */
+static void begin_undecided(int64_t *ret_id, struct experiment_record *ret) {
+        CHECK_INT(begin("nobody.nothing"), 0);
+        CHECK_INT(submit(SPEC ",\"until\":{\"max_repetitions\":1}}", ret_id), 0);
+        uint64_t until = util_now_ns() + DEADLINE_NS;
+        while (store_undecided(store, ret) == -ENOENT && util_now_ns() < until)
+                (void) sd_event_run(host.event, 20000);
+        CHECK_INT(ret->id, *ret_id);
+}
+
 /* Whether its runs are enough is decided aside; meanwhile a client adds another block. */
 static void a_decision_about_what_was_changed_is_taken_again(void) {
         static const uint32_t order[] = {0};
         struct experiment_record e = {0};
         int64_t id;
-        CHECK_INT(begin("nobody.nothing"), 0);
-        CHECK_INT(submit(SPEC ",\"until\":{\"max_repetitions\":1}}", &id), 0);
+        begin_undecided(&id, &e);
         uint64_t until = util_now_ns() + DEADLINE_NS;
-        while (store_undecided(store, &e) == -ENOENT && util_now_ns() < until)
-                (void) sd_event_run(host.event, 20000);
-        CHECK_INT(e.id, id);
         unsigned before = begun_aside;
         while (begun_aside == before && util_now_ns() < until)
                 (void) sd_event_run(host.event, 20000);
@@ -602,12 +608,7 @@ static void a_decision_that_cannot_be_read_for_waits(void) {
         int64_t id;
         (void) snprintf(name, sizeof(name), "%s/ipclab.db", base);
         (void) snprintf(away, sizeof(away), "%s/away.db", base);
-        CHECK_INT(begin("nobody.nothing"), 0);
-        CHECK_INT(submit(SPEC ",\"until\":{\"max_repetitions\":1}}", &id), 0);
-        uint64_t until = util_now_ns() + DEADLINE_NS;
-        while (store_undecided(store, &e) == -ENOENT && util_now_ns() < until)
-                (void) sd_event_run(host.event, 20000);
-        CHECK_INT(e.id, id);
+        begin_undecided(&id, &e);
         experiment_record_deinit(&e);
         CHECK_INT(rename(name, away), 0);
         loop_for(0.5);
@@ -621,19 +622,15 @@ static void count_wake(void *userdata) {
         ++*(unsigned *) userdata;
 }
 
-/* As after a return to an earlier version. It has no further runs, so it ends, and who watches it is woken. */
+/* An earlier version of the daemon may find such a spec: the experiment gets no further runs and ends, and its
+ * subscribers are woken. */
 static void an_experiment_whose_spec_cannot_be_read_ends(void) {
         struct experiment_record e = {0};
         struct service *service = NULL;
         struct subscription *watching = NULL;
         unsigned wakes = 0;
         int64_t id;
-        CHECK_INT(begin("nobody.nothing"), 0);
-        CHECK_INT(submit(SPEC ",\"until\":{\"max_repetitions\":1}}", &id), 0);
-        uint64_t until = util_now_ns() + DEADLINE_NS;
-        while (store_undecided(store, &e) == -ENOENT && util_now_ns() < until)
-                (void) sd_event_run(host.event, 20000);
-        CHECK_INT(e.id, id);
+        begin_undecided(&id, &e);
         experiment_record_deinit(&e);
         scheduler_free(scheduler);
         scheduler = NULL;
