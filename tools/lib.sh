@@ -34,9 +34,12 @@ sanitized=(--buildtype=debug -Doptimization=1 -Db_lundef=false -Dc_args=-g1)
 # relocated at each of some thousand starts.
 # shellcheck disable=SC2034
 addresses=("-Db_sanitize=address,undefined" "${sanitized[@]}" -Dc_link_args=-no-pie)
-# A finding ends the program with a stack trace: one that is only printed would be overlooked.
-export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-export ASAN_OPTIONS=detect_stack_use_after_return=1
+# A finding ends the program with a stack trace: one that is only printed would be overlooked. The status is the same with
+# every sanitizer, and an agent's own failures end it with others: what runs agents recognizes it.
+found=exitcode=23
+export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1:$found
+export ASAN_OPTIONS=detect_stack_use_after_return=1:$found
+export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=$root/tests/tsan.supp:$found
 
 info() {
         printf '%s\n' "$*"

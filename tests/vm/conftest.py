@@ -1,24 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""The tests' fixtures: the guests' root (cached in .cache/vm), the package (built once), a guest per machine shape."""
+"""The tests' fixtures: a guest per machine shape, and one for each module that names its own."""
 
-import fcntl
-import os
-import subprocess
+import importlib
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 
 import guest as vm
+import prepare
 import pytest
 from lab import Lab
-
-ROOT = Path(__file__).resolve().parents[2]
-CACHE = ROOT / ".cache" / "vm"
+from prepare import remarks
 
 seconds: dict[str, float] = {}  # what took them
-remarks: list[str] = []
 
 SHAPES = {
     "two nodes": vm.Machine([vm.Node(2, 1024), vm.Node(2, 1024)]),
@@ -31,37 +27,21 @@ SHAPES = {
 }
 
 
-def build(name: str, *command: str) -> str:
-    log = CACHE / f"{name}.log"
-    with log.open("w") as out:
-        done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=out, stderr=out, check=False)
-    text = log.read_text()
-    assert done.returncode == 0, f"{' '.join(command)} failed, see {log}: {text[-2000:]}"
-    return text
+def guest_of(module: ModuleType) -> str:
+    """Modules of one shape share a guest, but for one that names a guest of its own."""
+    return getattr(module, "GUEST", module.SHAPE)
 
 
-def git(*arguments: str) -> str:
-    """As git_here of tools/lib.sh: root may test another user's checkout."""
-    command = ["git", "--no-optional-locks", "-c", f"safe.directory={ROOT}", *arguments]
-    done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"the package is made from the last commit, and git knows of none: {done.stderr}"
-    return done.stdout
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log):
+    """Where guests run side by side, all tests of one are for one process."""
+    from xdist.scheduler import LoadScopeScheduling
 
+    class ByGuest(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return guest_of(importlib.import_module(Path(nodeid.partition("::")[0]).stem))
 
-def package_of_commit() -> Path:
-    """The package of the committed tree, cached until there is another commit."""
-    out, commit = CACHE / "package", CACHE / "package/commit"
-    head = git("rev-parse", "--verify", "HEAD")
-    changed = git("status", "--porcelain").splitlines()
-    if changed:
-        remarks.append(f"the package is the last commit's, without what has changed since: {', '.join(changed)}")
-    made = list(out.glob("ipclab_*.deb"))
-    if len(made) == 1 and commit.exists() and commit.read_text() == head:
-        return made[0]
-    commit.unlink(missing_ok=True)
-    lines = build("package", str(ROOT / "tools/package"), str(out)).splitlines()
-    commit.write_text(head)
-    return Path(lines[-1])
+    return ByGuest(config, log)
 
 
 @contextmanager
@@ -88,7 +68,7 @@ def pytest_testnodedown(node) -> None:
 
 
 def pytest_terminal_summary(terminalreporter) -> None:
-    for remark in remarks:
+    for remark in dict.fromkeys(remarks):
         terminalreporter.write_line(f"warning: {remark}")
     for what, spent in seconds.items():
         terminalreporter.write_line(f"spent {spent:.0f} s: {what}")
@@ -97,54 +77,35 @@ def pytest_terminal_summary(terminalreporter) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
     """The boot is in a guest's time, and what had to be built for the first one."""
-    with timed(f"guest of {item.module.SHAPE}"):
+    with timed(f"guest of {guest_of(item.module)}"):
         return (yield)
-
-
-def guest_root() -> Path:
-    with timed("building the guests' root"):
-        build("make-root", *vm.AS_ROOT, str(ROOT / "tests/vm/make-root"), str(CACHE / "root"))
-        if vm.AS_ROOT:
-            build("make-root-owner", *vm.AS_ROOT, "chown", "-R", f"{os.getuid()}:{os.getgid()}", str(CACHE / "root"))
-    return CACHE / "root"
-
-
-def package() -> Path:
-    """IPCLAB_PACKAGE names one that is there."""
-    if "IPCLAB_PACKAGE" in os.environ:
-        return Path(os.environ["IPCLAB_PACKAGE"])
-    with timed("building the package"):
-        return package_of_commit()
 
 
 @pytest.fixture(scope="session")
 def built() -> tuple[Path, Path]:
-    """The guests' root and the package, at once: the one fetches and unpacks, the other compiles."""
     reason = vm.why_not()
     if reason:
         pytest.skip(reason)
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with (CACHE / "lock").open("w") as lock, ThreadPoolExecutor() as threads:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # another process finds them made
-        both = [threads.submit(make) for make in (guest_root, package)]
-        return both[0].result(), both[1].result()
+    with timed("making the guests' root and the package, or waiting for them"):
+        return prepare.made()
 
 
 @pytest.fixture(scope="session")
 def labs(built: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory):
-    """labs(shape): that machine with the service running on it, its state on a disk of its own. One at a time for each
+    """labs(module): its guest with the service running on it, its state on a disk of its own. One at a time for each
     process of the suite."""
     root, package = built
     up: dict[str, Lab] = {}
 
-    def get(shape: str) -> Lab:
-        if shape not in up:
+    def get(module: ModuleType) -> Lab:
+        name = guest_of(module)
+        if name not in up:
             for lab in up.values():
                 lab.guest.close()
             up.clear()
             disk = vm.make_disk(tmp_path_factory.mktemp("disk") / "state.img")
-            up[shape] = Lab(vm.Guest(root, SHAPES[shape], {"/root/ipclab.deb": package}, disk))
-        return up[shape]
+            up[name] = Lab(vm.Guest(root, SHAPES[module.SHAPE], {"/root/ipclab.deb": package}, disk))
+        return up[name]
 
     yield get
     for lab in up.values():
@@ -154,4 +115,4 @@ def labs(built: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory):
 @pytest.fixture(scope="module")
 def lab(request: pytest.FixtureRequest, labs) -> Lab:
     """The guest of the test's module, which names its SHAPE; the service is idle."""
-    return labs(request.module.SHAPE)
+    return labs(request.module)

@@ -65,9 +65,8 @@ def test_a_guest_that_stood_still(lab: Lab):
 
 
 def test_all_pairs_of_cpus(lab: Lab):
-    spec = {"transport": "pipe", "placement": "all-cpu-pairs", "message_size": 1024, "messages": 200,
-            "warmup_seconds": 0, "skip_impossible": True}  # fmt: skip
-    runs = lab.done(spec, timeout=300)
+    spec = {"transport": "pipe", "placement": "all-cpu-pairs", "message_size": 1024, "skip_impossible": True}
+    runs = lab.done({**spec, **BRIEF}, timeout=300)
     pairs = {tuple(agent["placement"]["cpus"][0] for agent in run["agents"]) for run in runs}
     assert pairs == {(a, b) for a in range(4) for b in range(4)}
 
