@@ -14,8 +14,10 @@ from page import PATIENCE_SECONDS, Page
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
+# A page that was left is not kept alive, which takes a process of its own, and none is started for one that may come.
 FLAGS = """--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
-    --disable-component-update --disable-sync --disable-dev-shm-usage --window-size=1280,900""".split()
+    --disable-component-update --disable-sync --disable-dev-shm-usage --window-size=1280,900
+    --disable-features=BackForwardCache,SpareRendererForSitePerProcess""".split()
 
 # Runs before the page's own code, and records its errors for the test.
 WATCH = """
@@ -31,6 +33,20 @@ def program(*names):
     if not found:
         pytest.skip(f"needs {' or '.join(names)} (Debian: chromium, chromium-driver)")
     return found
+
+
+# Those that take longest, in this order and before all others: two processes that take a file each then end together.
+LONGEST = ("persons", "report", "heatmap", "dashboard", "home", "form", "figure", "access", "tables", "baselines")
+
+
+def pytest_configure(config):
+    config.option.loadscopereorder = False  # which would begin with the files that have the most tests
+
+
+def pytest_collection_modifyitems(items):
+    order = [f"test_{name}" for name in LONGEST]
+    assert set(order) <= {path.stem for path in Path(__file__).parent.glob("test_*.py")}
+    items.sort(key=lambda item: order.index(item.path.stem) if item.path.stem in order else len(order))
 
 
 @pytest.fixture(scope="module")
@@ -76,14 +92,31 @@ def driver():
 
 
 @pytest.fixture
-def page(driver, daemon):
-    """The dashboard, freshly opened and without a token; afterwards it must have had nothing to complain about."""
+def unopened(driver, daemon):
+    """For a test that changes something before it opens the dashboard; afterwards that has had nothing to complain
+    about."""
     p = Page(driver, daemon.url)
-    p.reset()
+    p.clear()
     yield p
     complaints = p.complaints()
     p.close()
     assert complaints == []
+
+
+@pytest.fixture
+def page(unopened):
+    """The dashboard, freshly opened and without a token."""
+    unopened.open()
+    return unopened
+
+
+@pytest.fixture
+def modules(driver, daemon):
+    """The dashboard for calls of its modules, which leave nothing behind in it: opened where it is not open already."""
+    p = Page(driver, daemon.url)
+    if not driver.current_url.startswith(daemon.url):
+        p.reset()
+    return p
 
 
 @pytest.fixture(scope="session")

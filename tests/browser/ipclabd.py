@@ -2,10 +2,13 @@
 """The browser tests' daemon: on a port that it has again after a restart, with the dashboard's modules beside it."""
 
 import contextlib
+import functools
 import random
 import shutil
 import socket
 import subprocess
+import tempfile
+from pathlib import Path
 
 import ipclabtest.daemon
 from ipclabtest import BUILD, PATIENCE_SECONDS, SOURCE
@@ -23,11 +26,16 @@ def free_port():
     raise AssertionError("a hundred ports were taken")
 
 
-def dashboard(directory):
-    """The built dashboard, and beside its bundles each module by its own name, for tests to import: /assets/spec.js."""
-    shutil.copytree(BUILD / "web", directory)
+@functools.cache
+def dashboard():
+    """The built dashboard, and beside its bundles each module by its own name, for tests to import: /assets/spec.js.
+    It goes away with what is returned."""
+    directory = tempfile.TemporaryDirectory(prefix="ipclab-web-")
+    path = Path(directory.name)
+    path.chmod(0o755)
+    shutil.copytree(BUILD / "web", path, dirs_exist_ok=True)
     modules = sorted((WEB / "assets").glob("*.js"))
-    options = ["--bundle", "--splitting", "--format=esm", "--log-level=warning", f"--outdir={directory / 'assets'}"]
+    options = ["--bundle", "--splitting", "--format=esm", "--log-level=warning", f"--outdir={path / 'assets'}"]
     subprocess.run([WEB / "node_modules/.bin/esbuild", *modules, *options], check=True, timeout=PATIENCE_SECONDS)
     return directory
 
@@ -35,7 +43,7 @@ def dashboard(directory):
 class Daemon(ipclabtest.daemon.Daemon):
     def __init__(self):
         super().__init__(listen=f"127.0.0.1:{free_port()}")
-        self.command.append(f"--web-dir={dashboard(self.base / 'web')}")
+        self.command.append(f"--web-dir={dashboard().name}")
 
     def request(self, method, target, body=None):
         """(status, document)"""
@@ -53,15 +61,14 @@ class Daemon(ipclabtest.daemon.Daemon):
         """Until it has ended; the experiment."""
         return Client(port=self.port).wait_final(experiment, seconds)
 
-    @contextlib.contextmanager
-    def queue(self, n, name):
-        """n experiments that wait behind a long one: `name` with a number from 0."""
-        client = Client(port=self.port, token=self.token)
-        first = client.post({"name": "In front", "duration_seconds": 3600, "rate": 10})["id"]
-        ids = [client.post({"name": f"{name} {i}", "messages": 1, "warmup_seconds": 0})["id"] for i in range(n)]
-        try:
-            yield
-        finally:
-            for identity in reversed(ids):
-                client.request("DELETE", f"/experiments/{identity}")  # the test may have deleted it
-            client.request("POST", f"/experiments/{first}/cancel")
+    def wait_done(self, experiment, seconds=2 * PATIENCE_SECONDS):
+        """Until it has ended, with every run of it; the experiment."""
+        ended = self.wait(experiment, seconds)
+        assert ended["state"] == "done", [run["error"] for run in self.get(f"/experiments/{experiment}/runs")["items"]]
+        return ended
+
+    def fill_queue(self, n, name):
+        """With n experiments that wait behind a long one: `name` with a number from 0."""
+        self.submit(name="In front", duration_seconds=3600, rate=10)
+        for i in range(n):
+            self.submit(name=f"{name} {i}", messages=1, warmup_seconds=0)

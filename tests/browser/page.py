@@ -8,6 +8,8 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
 PATIENCE_SECONDS = 120  # for what must come; what comes sooner is not waited for
+# Each width and each scheme: what is where follows the one, and colours the other.
+SCREENS = [(360, "light"), (1280, "dark"), (1920, "light")]
 
 
 class Page:
@@ -19,28 +21,38 @@ class Page:
     # coming and going
 
     def reset(self):
+        self.clear()
+        self.open()
+
+    def clear(self):
+        """As if nobody had been there yet, and before the dashboard is open."""
         self.size(1280, 900)
         self.media()
-        self.driver.get("about:blank")
+        self.driver.get(f"{self.url}/health")  # of the same origin, and without a script that reads what it keeps
+        self.run("sessionStorage.clear()")
         self.driver.get_log("browser")
-        self.driver.get(f"{self.url}/")
-        self.driver.execute_script("sessionStorage.clear()")
-        self.driver.refresh()
-        self.wait(lambda: self.text("#connection") == "Live", "the event stream")
+
+    def open(self, fragment=""):
+        """Loads the dashboard, whatever was there before."""
+        if self.driver.current_url.partition("#")[0] == f"{self.url}/":
+            self.driver.get("about:blank")  # from there another fragment alone would load nothing
+        self.driver.get(f"{self.url}/{fragment}")
+        state = "return document.querySelector('#connection')?.textContent"  # not displayed on a telephone
+        self.wait(lambda: self.run(state) == "Live", "the event stream")
+
+    def sign(self, token):
+        self.run("sessionStorage.setItem('ipclab.token', arguments[0])", token)
 
     def close(self):
         self.driver.get("about:blank")
-
-    def leave(self):
-        """Until reset(): a page that is open draws each change of what the test makes or removes in bulk."""
-        assert self.complaints() == []
-        self.close()
 
     def complaints(self):
         """Errors of the page's script, its policy and the console, but for those that the test expects."""
         log = [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] in ("WARNING", "SEVERE")]
         # the form requests a plan for each edit, and shows the response also where that is a refusal
         log = [message for message in log if "/experiments?dry_run=true - Failed to load resource" not in message]
+        # clear() opens what names no icon, for which Chromium then requests this one; the page's own stands in its HTML
+        log = [message for message in log if "/favicon.ico - Failed to load resource" not in message]
         found = self.run("return window.complaints ?? []") + log
         return [message for message in found if not any(part in message for part in self.expected)]
 
@@ -96,6 +108,20 @@ class Page:
             chart.querySelector('h3')?.textContent.startsWith(arguments[0]))?.dataset.points ?? 0)"""
         return self.run(script, title)
 
+    def saved(self, ending, selector):
+        """The picture that the button below `selector` saves: the text of an SVG, the bytes of a PNG."""
+        script = """const [ending, selector] = args;
+            const real = URL.createObjectURL;
+            const saved = new Promise((resolve) => {
+                URL.createObjectURL = (blob) => { resolve(blob); return real(blob); };
+            });
+            document.querySelector(`${selector} [aria-label="Save the chart as ${ending}"]`).click();
+            const blob = await saved;
+            URL.createObjectURL = real;
+            return ending === 'SVG' ? blob.text() : [...new Uint8Array(await blob.arrayBuffer())]"""
+        picture = self.call(script, ending, selector)
+        return picture if ending == "SVG" else bytes(picture)
+
     def drawn_in_series_colour(self):
         """How many pixels of the first chart have a colour that its series shall have now."""
         self.expected.append("Multiple readback operations")  # a hint for pages, not for tests
@@ -118,8 +144,9 @@ class Page:
 
     def tab_to(self, selector, limit=80):
         """Presses Tab until the element has the focus, as a person without a mouse would."""
+        reached = "return document.activeElement === document.querySelector(arguments[0])"
         for _ in range(limit):
-            if self.focused() == next(iter(self.all(selector)), None):
+            if self.run(reached, selector):
                 return self.focused()
             self.keys(Keys.TAB)
         raise AssertionError(f"{selector} is not reached within {limit} steps of Tab")

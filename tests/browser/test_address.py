@@ -82,7 +82,7 @@ def test_a_view_that_was_left_does_not_come_back(page, daemon):
 
 
 def test_cancelling_by_the_keyboard_is_confirmed_too(page, daemon):
-    page.run("sessionStorage.setItem('ipclab.token', arguments[0])", daemon.token)
+    page.sign(daemon.token)
     experiment = daemon.submit(name="Not by accident", duration_seconds=600)
     open_experiment(page, experiment)
     page.wait(lambda: page.text("main .meta .state") == "running", "the run")
@@ -104,7 +104,7 @@ def test_cancelling_by_the_keyboard_is_confirmed_too(page, daemon):
 
 
 def test_a_queued_experiment_is_taken_from_the_queue(page, daemon):
-    page.run("sessionStorage.setItem('ipclab.token', arguments[0])", daemon.token)
+    page.sign(daemon.token)
     before, queued = (daemon.submit(name=name, duration_seconds=600) for name in ("First", "Second"))
     open_experiment(page, queued)
     page.find("#cancel").click()
@@ -118,10 +118,59 @@ def test_a_missing_experiment_is_found_missing_while_it_is_shown(driver, daemon)
     page = Page(driver, daemon.url)
     page.reset()
     page.expect_status(404)
-    experiment = daemon.submit(name="Soon gone", duration_seconds=0.1, warmup_seconds=0)
+    experiment = daemon.submit(name="Soon gone", messages=50, warmup_seconds=0)
     daemon.wait(experiment)
     daemon.request("DELETE", f"/experiments/{experiment}")
     page.go(f"#/experiments/{experiment}")
     page.wait_for("main #home")
     assert page.text("main h1") == f"There is no experiment {experiment}"
     page.close()
+
+
+@pytest.fixture(scope="module")
+def two_runs(daemon):
+    identity = daemon.submit(name="Two runs", message_size=4096, repetitions=2, duration_seconds=2, warmup_seconds=0)
+    daemon.wait_done(identity)
+    return identity, [run["id"] for run in daemon.get(f"/experiments/{identity}/runs")["items"]]
+
+
+def test_the_samples_that_are_shown_are_chosen_in_the_address(page, two_runs):
+    experiment, (_, second) = two_runs
+    open_experiment(page, experiment)
+    page.wait_for(f"#live-run option[value='{second}']").click()
+    page.wait(lambda: page.drawn() == 4, "the two seconds of two agents")
+    page.find("#live-log").click()
+    for _ in range(2):
+        page.wait(lambda: f"?live-run={second}&live-scale=log" in page.driver.current_url, "the address")
+        page.wait(lambda: page.drawn() == 4, "the same run")
+        assert page.find("#live-run").get_property("value") == str(second)
+        assert page.find("#live-log").is_selected()
+        page.driver.refresh()
+        page.wait(lambda: page.text("main h1") == "Two runs", "the experiment after a reload")
+    page.wait(lambda: page.drawn() == 4, "the same run")
+    page.wait_for("#live-run option[value='0']").click()
+    page.wait(lambda: page.drawn() == 8, "all runs")
+    assert "live-run" not in page.driver.current_url
+
+
+def test_a_run_is_opened_by_the_address_and_closed_with_the_view(page, two_runs):
+    experiment, (first, second) = two_runs
+    details = lambda run: page.text("#run-title") == f"Run {run}" and "throughput" in page.text("#run-body")  # noqa: E731
+    open_experiment(page, experiment)
+    page.wait_for(f"button[aria-label='Details of run {first}']").click()
+    page.wait(lambda: details(first), "the details")
+    assert page.driver.current_url.endswith(f"#/experiments/{experiment}?run={first}")
+    page.driver.refresh()
+    page.wait(lambda: details(first), "the same after a reload")
+    page.go(f"#/experiments/{experiment}?run={second}")
+    page.wait(lambda: details(second), "the other run")
+    assert page.driver.current_url.endswith(f"?run={second}")
+    page.go("#/new")
+    page.wait_for("#field-name")
+    assert not page.find("#run-dialog").is_displayed()
+    assert page.driver.current_url.endswith("#/new")
+    page.driver.back()
+    page.wait(lambda: details(second), "the run again")
+    page.keys(Keys.ESCAPE)
+    page.wait(lambda: page.driver.current_url.endswith(f"#/experiments/{experiment}"), "the address without it")
+    assert not page.find("#run-dialog").is_displayed()

@@ -6,6 +6,8 @@ import re
 import pytest
 from answers import Answers
 from axe import violations
+from documents import experiment
+from page import SCREENS
 from selenium.webdriver.common.keys import Keys
 
 POINT = {"workload": "stream", "transport": "pipe", "threads": 1}
@@ -21,7 +23,13 @@ def ratio(size, at):
 def value(size, at):
     middle = ratio(size, at)
     verdict = "slower" if middle < 0.95 else "equivalent" if at % 2 else "undecided"
-    return {"experiment_id": 20 + at, "ratio": middle, "interval": [middle - 0.01, middle + 0.01], "verdict": verdict}
+    return {
+        "experiment_id": 20 + at,
+        "ratio": middle,
+        "interval": [middle - 0.01, middle + 0.01],
+        "level": 0.961,
+        "verdict": verdict,
+    }
 
 
 def series(size, figure=FIGURE):
@@ -67,22 +75,21 @@ HISTORY = {
 
 
 @pytest.fixture
-def given(driver, page):
+def given(driver, unopened):
     made = []
 
-    def give(history):
-        made.append(Answers(driver, {}, **{"/baselines/stock/history": history}))
-        page.driver.refresh()
-        page.go("#/baselines/stock")
-        page.wait(lambda: page.text("main h1") == "Baseline stock", "the history")
-        return page
+    def give(history, **answers):
+        made.append(Answers(driver, {}, **{"/baselines/stock/history": history}, **answers))
+        unopened.open("#/baselines/stock")
+        unopened.wait(lambda: unopened.text("main h1") == "Baseline stock", "the history")
+        return unopened
 
     yield give
     for one in made:
         one.remove()
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1280, "light"), (1280, "dark"), (1920, "dark")])
+@pytest.mark.parametrize(("width", "scheme"), SCREENS)
 def test_a_history_has_its_changes_of_level_and_of_environment(given, picture, width, scheme):
     page = given(HISTORY)
     page.size(width, 1200)
@@ -131,7 +138,7 @@ def test_its_marks_are_read_out_by_keys_and_the_figure_stands_in_the_address(giv
     first = page.text("#history .readout").split(" · ")
     assert (first[0], first[2], first[3]) == ("month 0 (20)", "4 KiB", "undecided: 1.00 ×")
     page.keys(Keys.ARROW_RIGHT)
-    assert page.text("#history .readout").endswith("equivalent: 0.996 × · 0.9860 to 1.006")
+    assert page.text("#history .readout").endswith("equivalent: 0.996 × · 0.9860 to 1.006, 96.1 %")
     page.run(
         """const s = document.getElementById('history-figure'); s.value = 'latency_ns_p50';
         s.dispatchEvent(new Event('change', { bubbles: true }))"""
@@ -159,12 +166,13 @@ def test_too_few_experiments_for_a_change_are_called_so(given):
     assert f"Changes of level were {reason}." in page.text("#history .hint")
 
 
-def test_an_experiment_is_pinned_and_held_against_later_ones(page, daemon, picture):
-    page.run("sessionStorage.setItem('ipclab.token', arguments[0])", daemon.token)
-    page.driver.refresh()
+def test_an_experiment_is_pinned_and_held_against_later_ones(unopened, daemon, picture):
+    page = unopened
+    page.sign(daemon.token)
+    page.open()
     spec = {"message_size": [64, 4096], "messages": 100, "warmup_seconds": 0, "name": "To be pinned"}
     first = daemon.submit(**spec)
-    assert daemon.wait(first)["state"] == "done"
+    daemon.wait_done(first)
     page.go(f"#/experiments/{first}")
     page.wait(lambda: page.all("#pin") and page.find("#pin").is_displayed(), "the button")
     page.find("#pin").click()
@@ -179,7 +187,7 @@ def test_an_experiment_is_pinned_and_held_against_later_ones(page, daemon, pictu
     page.wait(lambda: page.text("main h1") == "Baseline stock", "its history")
     assert "No later experiment" in page.text("#nothing-later")
     second = daemon.submit(**spec | {"name": "The next"})
-    assert daemon.wait(second)["state"] == "done"
+    daemon.wait_done(second)
 
     def held():
         page.driver.refresh()
@@ -206,14 +214,14 @@ def test_an_experiment_is_pinned_and_held_against_later_ones(page, daemon, pictu
     page.wait(lambda: page.text("main h1") == "There is no such baseline", "the words")
 
 
-def test_an_experiment_that_became_slower_leads_to_its_history(driver, page, daemon):
+def test_an_experiment_that_became_slower_leads_to_its_history(driver, unopened, daemon):
+    page = unopened
     identity = daemon.submit(messages=100, warmup_seconds=0)
     ended = daemon.wait(identity)
     flagged = {f"/experiments/{identity}": ended | {"flags": ["slower_than_baseline:stock"]}}
     answers = Answers(driver, {}, **{"/baselines/stock/history": HISTORY}, **flagged)
     try:
-        page.driver.refresh()
-        page.go(f"#/experiments/{identity}")
+        page.open(f"#/experiments/{identity}")
         flag = page.wait_for(".meta .flag")
         assert flag.text == "slower than the baseline stock"
         flag.click()
@@ -222,17 +230,11 @@ def test_an_experiment_that_became_slower_leads_to_its_history(driver, page, dae
         answers.remove()
 
 
-def test_the_saved_history_names_its_baseline_and_host(given):
-    page = given(HISTORY)
-    page.wait(lambda: page.text("#host-line"), "the host")
-    script = """const real = URL.createObjectURL;
-        const saved = new Promise((resolve) => {
-            URL.createObjectURL = (blob) => { resolve(blob); return real(blob); };
-        });
-        document.querySelector('#history [aria-label="Save the chart as SVG"]').click();
-        const text = await (await saved).text();
-        URL.createObjectURL = real;
-        return text"""
-    words = " ".join(re.findall(r">([^<>]+)</text>", page.call(script)))
-    assert "Baseline stock: experiment 12, nightly · 14 later experiments" in words
-    assert page.text("#host-line").split(" · ")[0] in words and "ipclab 0.1.0" in words
+def test_the_saved_history_names_its_baseline_and_the_host_of_its_runs(given):
+    page = given(HISTORY, **experiment(12))
+    page.wait(lambda: page.text("#host-line"), "the page's own host")
+    page.wait(lambda: page.all("#history .held"), "the marks")
+    words = " ".join(re.findall(r">([^<>]+)</text>", page.saved("SVG", "#history")))
+    assert "Baseline stock: Experiment 12, Made up" in words and "14 later experiments · ipclab 0.1.0" in words
+    assert "host elsewhere · kernel 5.10.0-elsewhere · ipclab 0.1.0" in words
+    assert page.text("#host-line").split(" · ")[0] not in words

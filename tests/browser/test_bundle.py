@@ -12,7 +12,7 @@ from selenium.webdriver.common.keys import Keys
 @pytest.fixture(scope="module")
 def measured(daemon):
     identity = daemon.submit(name="Sizes", message_size=[64, 4096], messages=50, warmup_seconds=0)
-    assert daemon.wait(identity)["state"] == "done"
+    daemon.wait_done(identity)
     return identity
 
 
@@ -46,6 +46,7 @@ def test_a_bundle_is_offered_and_taken_in(page, daemon, measured, file, tmp_path
     assert taken != measured and page.text("h1") == "Sizes"
     page.wait(lambda: page.text(f"#list [data-key='{taken}'] .origin") == "of host rack 1", "it in the list")
     assert page.text("#bundle-error") == ""
+    page.wait(lambda: page.text("#provenance dd") == "rack 1", "where it was measured")
     assert violations(page) == []
     picture("bundle-taken-in")
 

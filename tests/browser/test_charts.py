@@ -2,21 +2,16 @@
 """What a chart draws: marks of its axes, lines that end where a run ends, bars within the frame, colours that stay."""
 
 from itertools import combinations, permutations
+from xml.etree import ElementTree
 
 import pytest
-from page import Page
+from answers import Answers
+from axe import violations
+from documents import experiment
 from vision import VISIONS, delta_e, lab
 
 COLOURS = 8
 APART = 14  # ΔE; 2.3 is about what a person notices side by side
-
-
-@pytest.fixture(scope="module")
-def modules(driver, daemon):
-    page = Page(driver, daemon.url)
-    page.reset()
-    page.expected.append("Multiple readback operations")
-    return page
 
 
 # colours, shapes, lines
@@ -60,6 +55,81 @@ def test_series_do_not_depend_on_their_colour(modules):
     assert len({one["shape"] for one, _ in looks[:COLOURS]}) == COLOURS
     for one, variant in looks:
         assert all(variant[channel] != one[channel] for channel in ("colour", "shape", "dash"))
+
+
+# pictures
+
+
+def sample(second, agent):
+    return {
+        "run_id": 1,
+        "second": second,
+        "agent": agent,
+        "thread": 0,
+        "interval_ns": 1e9,
+        "bytes": 1e6 * (2 + second),
+        "messages": 1000,
+        "latency_ns": None,
+    }
+
+
+SAMPLES = [sample(second, agent) for second in range(5) for agent in ("receiver", "sender")]
+ROWS = [
+    {
+        "point": {"workload": "stream", "transport": "pipe", "message_size": size, "threads": 1, "copy_mode": mode},
+        "runs": 2,
+        "flags": [],
+        "throughput_bytes_per_second": {"median": 1e6 * size, "min": 9e5 * size, "max": 2e6 * size, "ci95": None},
+    }
+    for size in (64, 4096)
+    for mode in ("two-copy", "one-copy")
+]
+PIXELS = """const [bytes, slots] = args;
+    const bitmap = await createImageBitmap(new Blob([new Uint8Array(bytes)], { type: 'image/png' }));
+    const pen = new OffscreenCanvas(bitmap.width, bitmap.height).getContext('2d');
+    pen.drawImage(bitmap, 0, 0);
+    const { data } = pen.getImageData(0, 0, bitmap.width, bitmap.height);
+    const style = getComputedStyle(document.documentElement);
+    return slots.map((slot) => {
+        const wanted = parseInt(style.getPropertyValue(`--series-${slot}`).trim().slice(1), 16);
+        let count = 0;
+        for (let at = 0; at < data.length; at += 4)
+            count += (data[at] << 16) + (data[at + 1] << 8) + data[at + 2] === wanted;
+        return count;
+    })"""
+
+
+@pytest.mark.parametrize(
+    ("chart", "title", "names", "slots", "note"),
+    [
+        (".charts .chart", "Throughput", {"receiver", "sender"}, [1, 4], "All runs (1)"),
+        (".study .chart", "Throughput by size", {"two-copy", "one-copy"}, [1, 2], "Bars: min–max of 2 runs."),
+    ],
+)
+def test_a_chart_is_saved_with_its_legend_and_settings(driver, unopened, chart, title, names, slots, note):
+    page = unopened
+    answers = Answers(driver, {}, **experiment(900017, ROWS, samples=SAMPLES))
+    try:
+        page.open("#/experiments/900017")
+        page.wait(lambda: page.all(f"{chart} canvas.swatch"), "the chart")
+        page.wait(lambda: page.text("#provenance dd") == "elsewhere", "where it was measured")
+        assert violations(page) == []
+        saved = ElementTree.fromstring(page.saved("SVG", chart))
+        words = [one.text for one in saved.iter("{http://www.w3.org/2000/svg}text")]
+        assert words[0] == title and names <= set(words)
+        settings = " ".join(words)
+        assert "Experiment 900017, Made up · seed 1 · " in settings
+        assert settings.endswith(f"host elsewhere · kernel 5.10.0-elsewhere · ipclab 0.1.0 {note}")
+        assert min(page.call(PIXELS, list(page.saved("PNG", chart)), slots)) > 100
+        page.find(f"{chart} .legend button").click()
+        page.wait(lambda: page.all(f"{chart} .legend [aria-pressed=false]"), "one series less")
+        hidden = ElementTree.fromstring(page.saved("SVG", chart))
+        left = {one.text for one in hidden.iter("{http://www.w3.org/2000/svg}text")}
+        assert len(names & left) == 1
+        page.size(360, 900)
+        page.wait(lambda: page.run("return document.documentElement.scrollWidth <= innerWidth"), "nothing to the side")
+    finally:
+        answers.remove()
 
 
 # axes
@@ -165,6 +235,13 @@ def test_a_line_ends_where_its_run_ends(modules, width):
     body = """const [high, low] = [1000, 10].map((y) => Math.round(plot.valToPos(y, 'y', true)));
         return columns(plot.bbox.left, plot.bbox.left + plot.bbox.width, high + 12, low - high - 24)"""
     assert sum(modules.call(CHART % body, {}, xs, series(ys), width)) == 0
+
+
+@pytest.mark.parametrize(("options", "low", "high"), [({}, 2.5, 3.5), ({"x": "log2"}, 3 / 1.25, 3 * 1.25)])
+def test_a_single_point_stands_in_the_middle(modules, options, low, high):
+    body = """const { min, max } = plot.scales.x;
+        return [min, max, plot.valToPos(3, 'x') / plot.over.clientWidth]"""
+    assert modules.call(CHART % body, options, [3], series([100])) == pytest.approx([low, high, 0.5], abs=0.01)
 
 
 def test_many_short_runs_are_no_oscillating_line(modules):

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""Two things held against each other: the environments first, a verdict in words for each row, and the drawing."""
+"""Two things compared: the environments first, a verdict in words for each row, and the drawing."""
 
 import copy
+import re
 
+import documents
 import pytest
 from answers import Answers
 from axe import violations
+from page import SCREENS
 
+TWO = "#/compare?baseline=1&candidate=2"
 POINT = {"workload": "stream", "transport": "pipe", "threads": 1}
 
 
@@ -20,6 +24,7 @@ def compared(verdict, ratio, low, high, **more):
         "p_adjusted": 0.01,
         "differs": verdict in ("faster", "slower"),
         "paired": True,
+        "widening": 1,
         "test": "signed-rank",
         "runs_baseline": 12,
         "runs_candidate": 12,
@@ -71,25 +76,24 @@ ANSWER = {
 
 
 @pytest.fixture
-def given(driver, page):
+def given(driver, unopened):
     made = []
 
-    def give(**answers):
+    def give(fragment, **answers):
         made.append(Answers(driver, {"/compare": []}, **answers))
-        page.driver.refresh()
-        return page
+        unopened.open(fragment)
+        return unopened
 
     yield give
     for one in made:
         one.remove()
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1280, "light"), (1280, "dark"), (1920, "light")])
+@pytest.mark.parametrize(("width", "scheme"), SCREENS)
 def test_each_row_has_its_verdict_in_words(given, picture, width, scheme):
-    page = given(**{"/compare": ANSWER})
+    page = given(TWO, **{"/compare": ANSWER})
     page.size(width, 1000)
     page.media(scheme)
-    page.go("#/compare?baseline=1&candidate=2")
     page.wait(lambda: len(page.all(".dumbbell")) == 4, "the rows")
     title = "2, after against 1, before: of 4 figures, 1 faster, 1 slower, 1 equivalent, 1 undecided"
     assert page.text("#verdicts-title") == title
@@ -107,6 +111,15 @@ def test_each_row_has_its_verdict_in_words(given, picture, width, scheme):
     picture(f"compare-{width}-{scheme}")
 
 
+def test_the_saved_picture_names_both_sides(given):
+    page = given(TWO, **{"/compare": ANSWER}, **documents.experiment(1), **documents.experiment(2))
+    page.wait(lambda: len(page.all(".dumbbell")) == 4, "the rows")
+    words = " ".join(re.findall(r">([^<>]+)</text>", page.saved("SVG", "#comparison")))
+    for side, identity in (("Baseline", 1), ("Candidate", 2)):
+        assert f"{side}: Experiment {identity}, Made up · seed 1 · " in words
+    assert words.count("host elsewhere · kernel 5.10.0-elsewhere · ipclab 0.1.0") == 2
+
+
 def test_an_environment_that_changed_within_one_of_them_is_named(given):
     updated = copy.deepcopy(ANSWER)
     updated["environment"] = {"alike": False, "forced": True, "differences": []}
@@ -114,8 +127,7 @@ def test_an_environment_that_changed_within_one_of_them_is_named(given):
         {"key": "kernel_release", "first": "6.1", "last": "6.12"},
         {"key": "swappiness", "first": 60, "last": None},
     ]
-    page = given(**{"/compare": updated})
-    page.go("#/compare?baseline=1&candidate=2")
+    page = given(TWO, **{"/compare": updated})
     headline = "The environments differ: kernel release within the candidate, swappiness within the candidate"
     page.wait(lambda: page.text("#environment-title") == headline, "the headline")
     notices = [one.text for one in page.all("#comparison .notice")]
@@ -134,13 +146,11 @@ def test_a_machine_in_another_state_is_named(given):
         "The machine was in another state: beside the candidate, memcpy 64k on CPU 1 took 1.250 times as long. "
         "A verdict below may be of that."
     )
-    page = given(**{"/compare": ANSWER | {"machine": {"state": "differs", "reason": None, "probes": probes}}})
-    page.go("#/compare?baseline=1&candidate=2")
+    page = given(TWO, **{"/compare": ANSWER | {"machine": {"state": "differs", "reason": None, "probes": probes}}})
     page.wait(lambda: words in [one.text for one in page.all("#comparison .notice")], "the machine's state")
     assert violations(page) == []
     unknown = {"state": "unknown", "reason": "no runs of both on the same CPUs have probes", "probes": []}
-    page = given(**{"/compare": ANSWER | {"machine": unknown}})
-    page.go("#/compare?baseline=1&candidate=2")
+    page = given(TWO, **{"/compare": ANSWER | {"machine": unknown}})
     words = "Whether the machine was in the same state is not known: no runs of both on the same CPUs have probes."
     page.wait(lambda: words in [one.text for one in page.all("#comparison .notice")], "that nothing is known")
 
@@ -151,8 +161,7 @@ def test_unlike_environments_are_compared_only_when_forced(given, picture):
     difference = {"key": "kernel_release", "baseline": "6.1", "candidate": "6.12", "unlike": True}
     unlike["environment"] = {"alike": False, "forced": True, "differences": [difference]}
     forced = "/compare?baseline=1&candidate=2&force=true"
-    page = given(**{"/compare": {"status": 409, "body": {"detail": detail}}, forced: unlike})
-    page.go("#/compare?baseline=1&candidate=2")
+    page = given(TWO, **{"/compare": {"status": 409, "body": {"detail": detail}}, forced: unlike})
     page.wait(lambda: page.text("#comparison .notice") == detail, "the refusal")
     page.find("#force").click()
     page.wait(lambda: page.text("#environment-title") == "The environments differ: kernel release", "the headline")
@@ -164,9 +173,8 @@ def test_unlike_environments_are_compared_only_when_forced(given, picture):
 
 def test_values_of_an_axis_are_chosen_by_name(given, daemon):
     identity = daemon.submit(transport=["pipe", "fifo"], messages=100, warmup_seconds=0, name="Both")
-    assert daemon.wait(identity)["state"] == "done"
-    page = given(**{"/compare": ANSWER | {"axis": "transport"}})
-    page.go(f"#/experiments/{identity}")
+    daemon.wait_done(identity)
+    page = given(f"#/experiments/{identity}", **{"/compare": ANSWER | {"axis": "transport"}})
     page.wait_for("#compare").click()
     page.wait_for("#compare-axis")
     choose = """const s = document.getElementById(arguments[0]); s.value = arguments[1];

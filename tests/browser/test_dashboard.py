@@ -62,6 +62,7 @@ def test_page_is_served_with_a_strict_policy_and_loads_nothing_foreign(page, dae
     assert any(re.search(r"/assets/app-[A-Z2-7]{8}\.js$", name) for name in loaded)
     assert [name for name in loaded if not name.startswith(daemon.url + "/")] == []
     assert page.find("#list-heading").text == "Experiments"
+    assert page.find("link[rel=icon]").get_attribute("href")
 
 
 def test_the_longest_message_stands_beside_what_ends_it(page, daemon):
@@ -119,7 +120,9 @@ def test_post_by_the_form_and_watch_it(page, daemon, picture):
     page.wait(lambda: page.drawn("Latency") >= 8, "all latencies")
     page.wait(lambda: page.drawn_in_series_colour() > 50, "the lines")
 
-    rows = page.wait(lambda: table(page, "#results"), "the results")
+    runs = lambda: [row["Runs"] for row in table(page, "#results")]  # noqa: E731
+    page.wait(lambda: runs() == ["1", "1"], "the results of both points")
+    rows = table(page, "#results")
     results = daemon.get(f"/experiments/{experiment}/results")["items"]
     assert len(rows) == len(results) == 2
     for row, result in zip(rows, results, strict=True):
@@ -140,7 +143,7 @@ def test_costs_of_calls_and_switches(page, daemon, picture):
     experiment = daemon.submit(
         name="Calls and switches", workload=["syscall", "context-switch"], messages=2000, warmup_seconds=0
     )
-    assert daemon.wait(experiment)["state"] == "done"
+    daemon.wait_done(experiment)
     open_experiment(page, experiment)
     rows = page.wait(lambda: table(page, "#results"), "the results")
     results = daemon.get(f"/experiments/{experiment}/results")["items"]
@@ -162,7 +165,7 @@ def test_costs_of_calls_and_switches(page, daemon, picture):
 
 
 def test_run_details_and_downloads(page, daemon, tmp_path):
-    experiment = daemon.submit(name="Details", message_size=4096, duration_seconds=0.3, warmup_seconds=0)
+    experiment = daemon.submit(name="Details", message_size=4096, messages=2000, warmup_seconds=0)
     daemon.wait(experiment)
     open_experiment(page, experiment)
     run = daemon.get(f"/experiments/{experiment}/runs")["items"][0]
@@ -180,9 +183,30 @@ def test_run_details_and_downloads(page, daemon, tmp_path):
         assert file.read_text().startswith(first)
 
 
+def test_an_experiment_states_where_its_figures_come_from(page, daemon):
+    experiment = daemon.submit(name="Origin", message_size=4096, messages=50, warmup_seconds=0)
+    daemon.wait_done(experiment)
+    open_experiment(page, experiment)
+    facts = """return Object.fromEntries([...document.querySelectorAll('#provenance dt')].map((term) =>
+        [term.textContent, term.nextSibling.textContent]))"""
+    given = daemon.get(f"/experiments/{experiment}/runs?limit=1")["provenance"]
+    page.wait(lambda: page.run(facts)["host"] == given["host"], "the host")
+    date = page.run(facts).pop("date")
+    assert re.search(given["date"][:4], date) and re.search(r"\d\d:\d\d$", date)
+    assert page.run(facts) == {
+        "host": given["host"],
+        "kernel": given["kernel"],
+        "date": date,
+        "accepted by": f"ipclab {given['version']}",
+        "order of the runs": f"seed {given['seed']}",
+    }
+    page.find("#provenance summary").click()
+    assert '"message_size": 4096' in page.find("#provenance pre").text
+
+
 def test_refusal_stands_beside_its_field(page, daemon):
     page.expect_status(422)
-    page.run("sessionStorage.setItem('ipclab.token', arguments[0])", daemon.token)
+    page.sign(daemon.token)
     page.go("#/new")
     page.wait_for("#field-message_size")
     page.fill("#field-message_size", "64, 2 GiB")
@@ -200,7 +224,7 @@ def test_refusal_stands_beside_its_field(page, daemon):
 
 
 def test_what_means_nothing_is_neither_shown_nor_posted(page, daemon):
-    page.run("sessionStorage.setItem('ipclab.token', arguments[0])", daemon.token)
+    page.sign(daemon.token)
     page.go("#/new")
     page.wait_for("#field-message_size")
     choose(page, "transport", "pipe", "shm-posix")
@@ -223,7 +247,7 @@ def test_what_means_nothing_is_neither_shown_nor_posted(page, daemon):
 
 def test_spec_as_json(page, daemon):
     page.expect_status(400, 422)
-    page.run("sessionStorage.setItem('ipclab.token', arguments[0])", daemon.token)
+    page.sign(daemon.token)
     page.go("#/new")
     page.wait_for("#tab-json").click()
     assert json.loads(page.find("#spec-json").get_property("value"))["message_size"] == [64, 1024, 4096, 65536]
@@ -244,8 +268,8 @@ def test_spec_as_json(page, daemon):
 
 
 def test_names_are_text(page, daemon):
-    page.run("sessionStorage.setItem('ipclab.token', arguments[0])", daemon.token)
-    experiment = daemon.submit(name=MARKUP, duration_seconds=0.2, warmup_seconds=0)
+    page.sign(daemon.token)
+    experiment = daemon.submit(name=MARKUP, messages=50, warmup_seconds=0)
     daemon.wait(experiment)
     open_experiment(page, experiment)
     assert page.text("main h1") == MARKUP
@@ -258,7 +282,7 @@ def test_names_are_text(page, daemon):
 
 
 def test_cancel_and_delete(page, daemon):
-    page.run("sessionStorage.setItem('ipclab.token', arguments[0])", daemon.token)
+    page.sign(daemon.token)
     experiment = daemon.submit(name="Too long", duration_seconds=600)
     open_experiment(page, experiment)
     page.wait(lambda: page.text("main .meta .state") == "running", "the run")
@@ -269,16 +293,83 @@ def test_cancel_and_delete(page, daemon):
     page.find("main .buttons .danger").click()
     page.find("#confirm-dialog [data-cancel]").click()
     assert daemon.get(f"/experiments/{experiment}")["state"] == "cancelled"
+    page.expect_status(404)  # of what the page reads of it at that moment
     page.find("main .buttons .danger").click()
     page.find("#confirm-ok").click()
     page.wait(lambda: not page.all(f"#list a[href='#/experiments/{experiment}']"), "it to be gone")
     assert daemon.request("GET", f"/experiments/{experiment}")[0] == 404
 
 
+def test_more_runs_of_an_experiment_that_is_done(page, daemon):
+    """The page follows it again, and proposes as many runs as allow a finding."""
+    page.sign(daemon.token)
+    experiment = daemon.submit(name="Some more", message_size=[64, 4096], messages=50, warmup_seconds=0)
+    daemon.wait(experiment)
+    open_experiment(page, experiment)
+    assert not page.find("#retry").is_displayed()
+    page.wait(lambda: "fewer than 4 runs" in (page.text("#findings .sentences") or ""), "what is open, in sight")
+    assert "0 comparisons" not in page.text("#findings")
+    page.find("#extend").click()
+    page.wait(lambda: page.focused().get_attribute("id") == "extend-repetitions", "the form")
+    assert page.find("#extend-repetitions").get_attribute("value") == "5"
+    assert page.text("#extend-hint").startswith("10 runs in all, about ")
+    page.fill("#extend-repetitions", "2000")
+    assert not page.run("return document.querySelector('#extend-repetitions').checkValidity()")
+    page.fill("#extend-repetitions", "3")
+    page.find("#extend-form .primary").click()
+    page.wait(lambda: not page.all("#extend-form"), "the form to close")
+    page.wait(lambda: page.text("main .meta .state") == "done" and "8 runs" in page.text("main .meta"), "8 runs")
+    runs = lambda: [row["Runs"] for row in table(page, "#results table")[-2:]]  # noqa: E731
+    page.wait(lambda: runs() == ["4", "4"], "the rows of all runs")
+
+
+def test_an_experiment_that_is_extended_or_deleted_elsewhere(page, daemon):
+    experiment = daemon.submit(name="Elsewhere", messages=50, warmup_seconds=0)
+    daemon.wait(experiment)
+    open_experiment(page, experiment)
+    page.wait(lambda: page.text("main .meta .state") == "done", "the end")
+    assert daemon.request("POST", f"/experiments/{experiment}/extend", {"blocks": 2})[0] == 200
+    page.wait(lambda: "3 runs" in page.text("main .meta"), "3 runs")
+    page.expect_status(404)  # of what the page reads of it at that moment
+    assert daemon.request("DELETE", f"/experiments/{experiment}")[0] == 204
+    page.wait(lambda: "was deleted" in (page.text("[data-notice=action]") or ""), "the deletion to be shown")
+    page.wait(lambda: not page.all(f"#list a[href='#/experiments/{experiment}']"), "it to leave the list")
+    assert not page.find("#again").is_displayed()
+
+
+def test_a_queued_experiment_that_is_deleted_elsewhere(page, daemon):
+    first = daemon.submit(name="In front of it", duration_seconds=600)
+    experiment = daemon.submit(name="Behind it", messages=50)
+    open_experiment(page, experiment)
+    page.wait(lambda: page.text("main .meta .state") == "queued", "its state")
+    page.expect_status(404)
+    assert daemon.request("DELETE", f"/experiments/{experiment}")[0] == 204
+    page.wait(lambda: "was deleted" in (page.text("[data-notice=action]") or ""), "the deletion to be shown")
+    assert "Behind it" in page.text("main h1")
+    daemon.request("POST", f"/experiments/{first}/cancel")
+    daemon.wait(first)
+
+
+def test_cancelled_runs_are_made_again(page, daemon):
+    page.sign(daemon.token)
+    experiment = daemon.submit(name="Once more", message_size=[64, 4096], duration_seconds=1, warmup_seconds=0)
+    daemon.request("POST", f"/experiments/{experiment}/cancel")
+    daemon.wait(experiment)
+    open_experiment(page, experiment)
+    page.wait(lambda: (page.text("#retry") or "").startswith("Retry "), "the button")
+    assert not page.find("#extend").is_displayed()
+    page.find("#retry").click()
+    page.wait(lambda: page.text("main .meta .state") == "done", "the end")
+    assert daemon.get(f"/experiments/{experiment}")["progress"]["runs_done"] == 2
+    assert not page.find("#retry").is_displayed()
+
+
 def test_list_is_live_filtered_and_paged(page, daemon):
-    first = [daemon.submit(name=f"Paged {n}", duration_seconds=0.1, warmup_seconds=0) for n in range(30)]
-    page.wait_for(f"#list a[href='#/experiments/{first[-1]}']")
-    daemon.wait(first[-1])
+    ids = [daemon.submit(name=f"Paged {n}", duration_seconds=600) for n in range(30)]
+    page.wait_for(f"#list a[href='#/experiments/{ids[-1]}']")
+    for identity in reversed(ids):
+        assert daemon.request("POST", f"/experiments/{identity}/cancel")[0] == 200
+    daemon.wait(ids[0])
     page.driver.refresh()
     page.wait(lambda: len(page.all("#list a")) == 25, "the first page")
     page.find("#list-older").click()
@@ -299,7 +390,7 @@ def test_daemon_goes_and_comes_back(driver):
         page.wait(lambda: "does not answer" in page.text("#connection"), "the loss to be shown")
         own.start()
         page.wait(lambda: page.text("#connection") == "Live", "the daemon to be found again")
-        experiment = own.submit(name="After the break", duration_seconds=0.2, warmup_seconds=0)
+        experiment = own.submit(name="After the break", messages=50, warmup_seconds=0)
         page.wait_for(f"#list a[href='#/experiments/{experiment}']")
         page.expected += AWAY
         assert page.complaints() == []

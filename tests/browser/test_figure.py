@@ -2,51 +2,47 @@
 """The large chart of an experiment and the findings above it: what is drawn, chosen in the address, and saved."""
 
 import re
+from xml.etree import ElementTree
 
 import pytest
 from answers import Answers
 from axe import violations
 from documents import experiment
-from page import Page
+from page import SCREENS
 from selenium.webdriver.common.keys import Keys
 
 SIZES = [64, 4096, 65536]
 
 
-@pytest.fixture(scope="module")
-def modules(driver, daemon):
-    page = Page(driver, daemon.url)
-    page.reset()
-    return page
-
-
-@pytest.fixture(scope="module")
-def lines(daemon):
-    identity = daemon.submit(
-        name="Over sizes",
-        transport=["pipe", "unix-stream"],
-        message_size=SIZES,
-        repetitions=2,
-        duration_seconds=0.1,
-        warmup_seconds=0,
+@pytest.fixture(scope="module", autouse=True)
+def begun(daemon):
+    """The experiments of lines and of a ranking. They are made beside the first tests, which need none of them."""
+    common = {"messages": 200, "warmup_seconds": 0}
+    return (
+        daemon.submit(
+            name="Over sizes", transport=["pipe", "unix-stream"], message_size=SIZES, repetitions=2, **common
+        ),
+        daemon.submit(
+            name="One size",
+            workload="pingpong",
+            transport=["pipe", "unix-stream", "unix-dgram"],
+            message_size=4096,
+            repetitions=3,
+            **common,
+        ),
     )
-    assert daemon.wait(identity)["state"] == "done"
-    return identity
 
 
 @pytest.fixture(scope="module")
-def ranked(daemon):
-    identity = daemon.submit(
-        name="One size",
-        workload="pingpong",
-        transport=["pipe", "unix-stream", "unix-dgram"],
-        message_size=4096,
-        repetitions=3,
-        duration_seconds=0.1,
-        warmup_seconds=0,
-    )
-    assert daemon.wait(identity)["state"] == "done"
-    return identity
+def lines(daemon, begun):
+    daemon.wait_done(begun[0])
+    return begun[0]
+
+
+@pytest.fixture(scope="module")
+def ranked(daemon, begun):
+    daemon.wait_done(begun[1])
+    return begun[1]
 
 
 def statistic(median, spread=1, ci95=None):
@@ -62,6 +58,9 @@ def row(median, flags=(), runs=2, ci95=None, **point):
         "flags": list(flags),
         "throughput_bytes_per_second": statistic(median, ci95=ci95),
     }
+
+
+LATENCY = {"kind": "message"} | {name: statistic(100) for name in ("p50", "p90", "p99", "p99_9")}
 
 
 DATA = """const { figureData, runsByPoint, barsOfMarks } = await import('/assets/figure-data.js');
@@ -224,8 +223,7 @@ def test_what_is_chosen_stands_in_the_address(page, daemon, lines, ranked):
     assert sorted(labels(page)) == ["pipe", "unix-dgram", "unix-stream"]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1280, 1920])
+@pytest.mark.parametrize(("width", "scheme"), SCREENS)
 def test_the_chart_fits_every_screen(page, lines, ranked, picture, scheme, width):
     page.size(width, 1200)
     page.media(scheme)
@@ -247,8 +245,9 @@ def test_the_chart_fits_every_screen(page, lines, ranked, picture, scheme, width
         assert violations(page) == []
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1280, "dark"), (1920, "light")])
-def test_panels_share_their_axes_and_stand_in_the_address(driver, daemon, page, picture, width, scheme):
+@pytest.mark.parametrize(("width", "scheme"), SCREENS)
+def test_panels_share_their_axes_and_stand_in_the_address(driver, unopened, picture, width, scheme):
+    page = unopened
     rows = [
         one
         | {"runs_planned": 2, "runs_failed": 0, "run_ids": [], "error": None, "effective": {}, "reasons": {}}
@@ -259,8 +258,7 @@ def test_panels_share_their_axes_and_stand_in_the_address(driver, daemon, page, 
     try:
         page.size(width, 1000)
         page.media(scheme)
-        page.driver.refresh()
-        page.go("#/experiments/900010")
+        page.open("#/experiments/900010")
         page.wait(lambda: len(page.all("#figure .drawing .mark")) == len(GRID), "the chart")
         select(page, "facet", "placement")
         panels = "return [...document.querySelectorAll('#figure .panel-of')].map((one) => one.dataset.panel)"
@@ -305,24 +303,75 @@ def test_points_are_read_out_by_the_arrow_keys(page, lines):
 
 def test_the_saved_picture_has_its_settings_and_needs_no_style_sheet(page, lines):
     open_figure(page, lines)
-    script = """const saved = [];
-        const real = URL.createObjectURL;
-        URL.createObjectURL = (blob) => { saved.push(blob); return real(blob); };
-        for (const ending of ['SVG', 'PNG'])
-            document.querySelector(`#figure [aria-label="Save the chart as ${ending}"]`).click();
-        while (saved.length < 2) await new Promise(requestAnimationFrame);
-        URL.createObjectURL = real;
-        const [drawing, image] = saved;
-        const text = await drawing.text();
-        const parsed = new DOMParser().parseFromString(text, 'image/svg+xml');
-        const bitmap = await createImageBitmap(image);
-        return [text, parsed.querySelector('parsererror') === null, parsed.querySelectorAll('[class]').length,
-            image.type, bitmap.width > 600]"""
-    text, well_formed, classes, kind, large = page.call(script)
-    assert well_formed and classes == 1 and kind == "image/png" and large  # the drawing's own, which has no effect
+    text = page.saved("SVG", "#figure")
+    ElementTree.fromstring(text)
+    assert text.count(' class="') == 1  # the drawing's own, which has no effect
+    image = page.saved("PNG", "#figure")
+    assert image.startswith(b"\x89PNG") and int.from_bytes(image[16:20]) > 600  # its width
     words = " ".join(re.findall(r">([^<>]+)</text>", text))
     assert f"Experiment {lines}, Over sizes" in words and "seed " in words and "ipclab 0." in words
     assert "Throughput by message size" in text and "var(--" not in text
+
+
+def test_the_saved_picture_names_the_host_that_it_was_measured_on(driver, unopened):
+    page = unopened
+    documents = experiment(900014, [row(9, message_size=size) for size in SIZES])
+    answers = Answers(driver, {}, **documents)
+    try:
+        page.open("#/experiments/900014")
+        page.wait(lambda: page.text("#host-line"), "the page's own host")
+        page.wait(lambda: page.all("#figure svg .mark"), "the chart")
+        words = " ".join(re.findall(r">([^<>]+)</text>", page.saved("SVG", "#figure")))
+        assert "host elsewhere · kernel 5.10.0-elsewhere · ipclab 0.1.0" in words and "seed 1" in words
+        assert page.text("#host-line").split(" · ")[0] not in words
+    finally:
+        answers.remove()
+
+
+@pytest.mark.parametrize(("width", "query"), [(360, ""), (1280, "?facet=placement"), (360, "?facet=placement")])
+def test_the_saved_picture_names_every_series(driver, unopened, width, query):
+    page = unopened
+    page.size(width, 900)
+    answers = Answers(driver, {}, **experiment(900015, GRID))
+    try:
+        page.open(f"#/experiments/900015{query}")
+        page.wait(lambda: len(page.all("#figure .drawing .mark")) == len(GRID), "the chart")
+        names = [one.text for one in page.all("#figure .keys li")]
+        assert len(names) == (2 if query else 4)
+        saved = ElementTree.fromstring(page.saved("SVG", "#figure"))
+        words = ["".join(one.itertext()) for one in saved.iter("{http://www.w3.org/2000/svg}text")]
+        assert [one for one in words if one in names] == names
+        swatches = [one for one in saved.findall("{http://www.w3.org/2000/svg}svg") if one.get("width") == "32"]
+        assert len({tuple(path.get("stroke") for path in one) for one in swatches}) == len(names)
+        beyond = """const parsed = new DOMParser().parseFromString(arguments[0], 'image/svg+xml');
+            const box = document.body.appendChild(document.importNode(parsed.documentElement, true));
+            const most = box.getBoundingClientRect();
+            const found = [...box.querySelectorAll('text')].filter((one) => {
+                const { right, bottom } = one.getBoundingClientRect();
+                return right > most.right || bottom > most.bottom;
+            }).map(({ textContent }) => textContent);
+            box.remove();
+            return found"""
+        assert page.run(beyond, page.saved("SVG", "#figure")) == []
+    finally:
+        answers.remove()
+
+
+@pytest.mark.parametrize(("count", "bands"), [(4, 4), (5, 0)])
+def test_bands_are_named_where_they_are_drawn(driver, unopened, count, bands):
+    page = unopened
+    transports = ["pipe", "fifo", "tcp", "unix-stream", "memfd"][:count]
+    rows = [row(9, transport=name, message_size=64) | {"latency_ns": LATENCY} for name in transports]
+    answers = Answers(driver, {}, **experiment(900016, rows))
+    try:
+        page.open("#/experiments/900016?figure=percentiles")
+        page.wait(lambda: len(page.all("#figure .series")) == count, "the curves")
+        assert len(page.all("#figure .band")) == bands
+        note = page.text("#figure .hint")
+        assert ("Band: min–max of 2 runs." in note) == (bands > 0)
+        assert ("No band where there are more than 4 curves" in note) == (bands == 0)
+    finally:
+        answers.remove()
 
 
 def test_the_wall_has_the_chart_alone(page, lines):
@@ -332,6 +381,7 @@ def test_the_wall_has_the_chart_alone(page, lines):
     assert page.driver.current_url.endswith("?relative=pipe&present")
     page.wait(lambda: page.all("#figure svg .mark"), "the chart")
     assert "relative to pipe" in page.text("#figure h2")
+    page.wait(lambda: page.find("#findings").is_displayed(), "the findings below it")
     top = "return document.querySelector(arguments[0]).getBoundingClientRect().top"
     assert page.run(top, "#figure") < page.run("return innerHeight") / 4 < page.run(top, "#findings")
     page.keys(Keys.ESCAPE)
@@ -355,12 +405,12 @@ def test_the_pages_own_address_is_for_the_wall_too(page, lines, daemon):
     page.go("#/")
 
 
-def test_names_of_wide_letters_are_not_cut_in_a_ranking(driver, page):
+def test_names_of_wide_letters_are_not_cut_in_a_ranking(driver, unopened):
+    page = unopened
     rows = [row(9, transport=name, message_size=4096) for name in ("mmap-anonymous", "fifo", "shm-sysv")]
     answers = Answers(driver, {}, **experiment(900012, rows))
     try:
-        page.driver.refresh()
-        page.go("#/experiments/900012")
+        page.open("#/experiments/900012")
         page.wait(lambda: len(page.all("#figure .series .name")) == len(rows), "the names")
         beyond = """const { left } = document.querySelector('#figure svg').getBoundingClientRect();
             return [...document.querySelectorAll('#figure .series .name')].filter((text) =>
@@ -371,14 +421,14 @@ def test_names_of_wide_letters_are_not_cut_in_a_ranking(driver, page):
         answers.remove()
 
 
-def test_the_name_of_a_series_that_ends_early_has_its_mark(driver, page, picture):
+def test_the_name_of_a_series_that_ends_early_has_its_mark(driver, unopened, picture):
     """As while it runs: a line from its last point to its name would cross the chart and the other series."""
+    page = unopened
     long = [row(9, transport=name, message_size=size) for name in ("pipe", "tcp") for size in SIZES]
     early = [row(9, transport=name, message_size=size) for name, size in (("fifo", 64), ("shm-posix", 4096))]
     answers = Answers(driver, {}, **experiment(900013, long + early))
     try:
-        page.driver.refresh()
-        page.go("#/experiments/900013")
+        page.open("#/experiments/900013")
         page.wait(lambda: len(page.all("#figure .label")) == 4, "the names")
         script = """return [...document.querySelectorAll('#figure .label')].map((one) => [
             one.querySelector('title').textContent, one.querySelectorAll('.mark').length,
@@ -392,14 +442,14 @@ def test_the_name_of_a_series_that_ends_early_has_its_mark(driver, page, picture
         answers.remove()
 
 
-def test_names_on_the_wall_are_not_cut(driver, page):
+def test_names_on_the_wall_are_not_cut(driver, unopened):
+    page = unopened
     points = [(name, place) for name in ("unix-stream", "unix-seqpacket") for place in ("same-node", "same-cpu")]
     rows = [row(9, transport=name, placement=place, message_size=size) for name, place in points for size in (64, 4096)]
     answers = Answers(driver, {}, **experiment(900011, rows))
     try:
         page.size(1920, 1080)
-        page.driver.refresh()
-        page.go("#/experiments/900011?present")
+        page.open("#/experiments/900011?present")
         page.wait(lambda: len(page.all("#figure .label")) == len(points), "the names")
         beyond = """const box = document.querySelector('#figure svg').getBoundingClientRect();
             return [...document.querySelectorAll('#figure .label text')].filter((text) =>
@@ -473,6 +523,8 @@ def test_a_finding_leads_to_the_marks_that_it_speaks_of(concluded, page, lines, 
     sentence = page.wait_for("#findings .sentence")
     assert sentence.text == FINDINGS["items"][0]["sentence"]
     assert "disturbed or unsteady runs" in page.text("#findings")
+    shown = page.run("return document.getElementById('findings').textContent")
+    assert "would decide" not in shown, "how many runs would decide is part of the daemon's sentence"
     order = [one.get_attribute("id") for one in page.all("#findings, #figure, #results, #live-title")]
     assert order == ["findings", "figure", "results", "live-title"]
     sentence.click()

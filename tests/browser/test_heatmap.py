@@ -9,6 +9,7 @@ from axe import violations
 from documents import experiment
 from ipclabtest import PATIENCE_SECONDS
 from machines import topology
+from page import SCREENS
 from selenium.webdriver.common.keys import Keys
 
 MACHINE = topology("eight-nodes")
@@ -57,17 +58,23 @@ NODES = rows_of("node", range(8), lambda a, b: latency_of(2 * a, 2 * b + (a == b
 CPUS = rows_of("cpu", range(16), latency_of)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def every_pair(daemon):
+    """Each CPU with each, of those that the daemon has from this process. They run beside the tests of given rows."""
+    spec = {"workload": "pingpong", "message_size": 64, "placement": "all-cpu-pairs", "repetitions": 2}
+    return daemon.submit(name="Every pair here", duration_seconds=2, warmup_seconds=0, **spec)
+
+
 @pytest.fixture
-def show(driver, daemon, page):
+def show(driver, unopened):
     """Opens the experiment of these rows on that machine."""
     given = []
 
     def open_rows(rows, query=""):
         given.append(Answers(driver, {}, **{"/topology": MACHINE}, **experiment(GIVEN, rows=rows)))
-        driver.get("about:blank")
-        driver.get(f"{daemon.url}/#/experiments/{GIVEN}{query}")
-        page.wait(lambda: page.all("#heatmap [role=gridcell]"), "the map")
-        return page
+        unopened.open(f"#/experiments/{GIVEN}{query}")
+        unopened.wait(lambda: unopened.all("#heatmap [role=gridcell]"), "the map")
+        return unopened
 
     yield open_rows
     for one in given:
@@ -118,8 +125,8 @@ def test_the_cpus_that_no_run_was_at_are_named(show):
 
 
 @pytest.mark.parametrize("width", [360, 1280])
-def test_labels_of_many_cpus_stand_whole_and_apart(show, page, width):
-    page.size(width, 900)
+def test_labels_of_many_cpus_stand_whole_and_apart(show, unopened, width):
+    unopened.size(width, 900)
     page = show(rows_of("cpu", range(0, 1024, 24), lambda a, b: 900 + a + b))
     boxes = page.run("""const of = (one) => {
             const { left, top, right, bottom } = one.getBoundingClientRect();
@@ -209,8 +216,7 @@ def test_cells_are_reached_by_keys(show):
     page.wait(lambda: not page.find("#cell").is_displayed(), "the map alone")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1280, 1920])
+@pytest.mark.parametrize(("width", "scheme"), SCREENS)
 def test_the_map_fits_every_screen(show, picture, scheme, width):
     for name, rows in (("nodes", NODES), ("cpus", CPUS)):
         page = show(rows)
@@ -223,15 +229,12 @@ def test_the_map_fits_every_screen(show, picture, scheme, width):
         assert violations(page) == []
 
 
-@pytest.fixture(scope="module")
-def paired(daemon):
-    """Each CPU with each, of those that the daemon has from this process."""
+@pytest.fixture
+def paired(daemon, every_pair):
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("this process may use one CPU, and so one pair")
-    spec = {"workload": "pingpong", "message_size": 64, "placement": "all-cpu-pairs", "repetitions": 2}
-    identity = daemon.submit(name="Every pair here", duration_seconds=2, warmup_seconds=0, **spec)
-    assert daemon.wait(identity, 4 * PATIENCE_SECONDS)["state"] == "done"
-    return identity
+    daemon.wait_done(every_pair, 4 * PATIENCE_SECONDS)
+    return every_pair
 
 
 def test_a_press_shows_the_runs_of_a_pair(page, daemon, paired, picture):
@@ -258,6 +261,13 @@ def test_a_press_shows_the_runs_of_a_pair(page, daemon, paired, picture):
         options[1],
     )
     page.wait(lambda: page.run("return document.getElementById('cell-run').value") == str(options[1]), "the other run")
+    page.wait(lambda: f"cell-run={options[1]}" in page.driver.current_url, "the address")
+    page.driver.refresh()
+    page.wait(lambda: page.all("#cell .u-over"), "the series after a reload")
+    assert page.find("#cell-run").get_property("value") == str(options[1])
+    page.find(f'#heatmap [data-at="{receiver}-{sender}"]').click()
+    page.wait(lambda: f"cell={receiver}-{sender}" in page.driver.current_url, "another pair")
+    assert "cell-run" not in page.driver.current_url
     page.size(360, 1400)
     page.wait(lambda: page.run("return document.documentElement.scrollWidth <= innerWidth"), "nothing to the side")
     picture("heatmap-cell-360")

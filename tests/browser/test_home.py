@@ -4,20 +4,23 @@
 import json
 import re
 from urllib.parse import unquote
+from xml.etree import ElementTree
 
 import pytest
 from answers import Answers
 from axe import violations
+from page import SCREENS
 
 
 @pytest.fixture
-def signed(page, daemon):
-    page.run("sessionStorage.setItem('ipclab.token', arguments[0])", daemon.token)
-    return page
+def signed(unopened, daemon):
+    unopened.sign(daemon.token)
+    return unopened
 
 
 def test_what_runs_and_what_waits_stand_on_top(signed, daemon, picture):
     page = signed
+    page.open()
     ids = [
         daemon.submit(name=name, duration_seconds=30, warmup_seconds=0, repetitions=count)
         for name, count in (("Running one", 72), ("First in the queue", 2), ("Second in the queue", 1))
@@ -79,11 +82,12 @@ ADVICE = {
     ],
     "next": None,
     "experiments": {"used": 3, "other_environment": 1, "open_loop_or_tuned": 0},
+    "other_placements": [],
     "settle": {"transport": ["pipe", "tcp"]},
 }
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1280, "light"), (1280, "dark"), (1920, "dark")])
+@pytest.mark.parametrize(("width", "scheme"), SCREENS)
 def test_a_newcomer_is_advised_which_mechanism(driver, signed, daemon, picture, width, scheme):
     page = signed
     plan = {"/experiments?dry_run=true": {"estimated_seconds": 190}}
@@ -91,7 +95,7 @@ def test_a_newcomer_is_advised_which_mechanism(driver, signed, daemon, picture, 
     try:
         page.size(width, 1200)
         page.media(scheme)
-        page.driver.refresh()
+        page.open()
         page.wait_for("#ask").click()
         page.wait(lambda: page.text("#advice .advice") == WORDS, "the advice")
         rows = [one.text for one in page.all("#advice .ranked li")]
@@ -121,6 +125,74 @@ def test_a_newcomer_is_advised_which_mechanism(driver, signed, daemon, picture, 
         answers.remove()
 
 
+def test_the_ranking_is_saved_with_what_it_rests_on(driver, signed, daemon):
+    page = signed
+    answers = Answers(driver, {"/advice": []}, **{"/advice": ADVICE | {"host": None, "settle": None}})
+    try:
+        page.open()
+        page.wait_for("#ask").click()
+        page.wait(lambda: page.all("#advice [data-key=export-svg]"), "the buttons")
+        saved = ElementTree.fromstring(page.saved("SVG", "#advice"))
+        words = " ".join(one.text for one in saved.iter("{http://www.w3.org/2000/svg}text"))
+        assert words.startswith("Which mechanism? 4 KiB · round trip · two cores · typical latency")
+        assert all(name in words for name in ("shm-posix", "pipe", "tcp", "4.10 µs", WORDS.partition(":")[0]))
+        here = daemon.get("/environment")
+        assert f"host {here['hostname']} · kernel {here['kernel_release']} · ipclab " in words
+        marks = [one for one in saved.iter("{http://www.w3.org/2000/svg}path") if one.get("d").endswith("Z")]
+        assert len({(one.get("stroke"), one.get("d")) for one in marks}) == len(ADVICE["items"])
+        assert page.saved("PNG", "#advice").startswith(b"\x89PNG")
+    finally:
+        answers.remove()
+
+
+def test_the_answer_to_the_last_question_stays(page):
+    late, last = (ADVICE | {"items": [item(name, "best", 4100, 60)], "settle": None} for name in ("tcp", "pipe"))
+    page.wait_for("#ask")
+    page.run(
+        """const real = window.fetch;
+        const [late, last] = arguments;
+        window.fetch = async (path, ...rest) => {
+            const { pathname, searchParams } = new URL(path, location);
+            if (pathname !== '/advice') return real(path, ...rest);
+            const isLate = searchParams.get('want') === 'throughput';
+            if (isLate) await new Promise((resolve) => { window.letItCome = resolve; });
+            return new Response(JSON.stringify(isLate ? late : last));
+        };""",
+        late,
+        last,
+    )
+    ask = """const select = document.getElementById('ask-want'); select.value = arguments[0];
+        select.dispatchEvent(new Event('change'))"""
+    page.run(ask, "throughput")
+    page.wait(lambda: page.run("return Boolean(window.letItCome)"), "the first question")
+    page.run(ask, "latency_p99")
+    page.wait(lambda: page.text("#advice .ranked strong") == "pipe", "the answer to the second")
+    page.run("window.letItCome()")
+    page.call("await new Promise((resolve) => setTimeout(resolve, 300))")
+    assert page.text("#advice .ranked strong") == "pipe"
+
+
+def test_a_transport_looks_the_same_however_it_ranks(driver, signed):
+    page = signed
+    looks = """return Object.fromEntries([...document.querySelectorAll('#advice .ranked li')].map((one) => [
+        one.querySelector('strong').textContent,
+        `${one.querySelector('svg').getAttribute('class')} ${one.querySelector('.mark').getAttribute('d')}`]))"""
+    names = ["tcp", "pipe", "shm-posix"]
+    seen = []
+    for order in (names, names[::-1], names[1:]):
+        items = [item(name, "worse" if at else "best", 4100, 60) for at, name in enumerate(order)]
+        answers = Answers(driver, {"/advice": []}, **{"/advice": ADVICE | {"items": items, "settle": None}})
+        try:
+            page.open()
+            page.wait_for("#ask").click()
+            page.wait(lambda order=order: len(page.all("#advice .ranked li")) == len(order), "the ranking")
+            seen.append(page.run(looks))
+        finally:
+            answers.remove()
+    assert len(set(seen[0].values())) == len(names)
+    assert seen[1] == seen[0] and seen[2].items() <= seen[0].items()
+
+
 @pytest.mark.parametrize(
     ("items", "words"),
     [
@@ -136,9 +208,25 @@ def test_advice_without_a_best_is_in_the_cards_words(driver, signed, items, word
     advice = ADVICE | {"sentence": "pingpong, 4 KiB, 1 thread, same-node: no best", "items": items, "settle": None}
     answers = Answers(driver, {"/advice": []}, **{"/advice": advice})
     try:
-        driver.refresh()
+        signed.open()
         signed.wait_for("#ask").click()
         signed.wait(lambda: signed.text("#advice .advice") == words, words)
+    finally:
+        answers.remove()
+
+
+def test_a_placement_that_was_measured_is_a_press_away(driver, signed):
+    nothing = ADVICE | {"items": [], "settle": None, "other_placements": ["default", "same-cpu"]}
+    answers = Answers(driver, {"/advice": []}, **{"/advice": nothing})
+    try:
+        signed.open()
+        signed.wait_for("#ask").click()
+        buttons = signed.wait(lambda: signed.all("#advice [data-placement]"), "the other placements")
+        assert [button.text for button in buttons] == ["anywhere", "one CPU"]
+        buttons[1].click()
+        asked = "return requests.filter(([, target]) => target.startsWith('/advice')).map(([, target]) => target)"
+        signed.wait(lambda: "placement=same-cpu" in signed.run(asked)[-1], "the question with that placement")
+        assert signed.focused().get_attribute("value") == "same-cpu"
     finally:
         answers.remove()
 
@@ -146,8 +234,7 @@ def test_advice_without_a_best_is_in_the_cards_words(driver, signed, items, word
 def test_a_size_of_the_address_stands_in_the_question(driver, signed):
     answers = Answers(driver, {"/advice": []}, **{"/advice": ADVICE})
     try:
-        driver.refresh()
-        signed.go("#/?message_size=16384&workload=pingpong&placement=same-node&want=latency_p50")
+        signed.open("#/?message_size=16384&workload=pingpong&placement=same-node&want=latency_p50")
         signed.wait(lambda: signed.text("#advice .advice") == WORDS, "the advice of the address")
         chosen = "const { options, selectedIndex } = document.getElementById('ask-message_size');" + (
             "return options[selectedIndex].text"
@@ -192,10 +279,11 @@ def test_two_cpus_are_a_placement(page, daemon):
 
 
 @pytest.mark.parametrize("width", [1280, 1279, 360])
-def test_presets_are_open_where_there_is_room(page, daemon, width):
+def test_presets_are_open_where_there_is_room(unopened, daemon, width):
     """As cards below the advice and above the machine's places, with nothing of them loaded elsewhere."""
+    page = unopened
     page.size(width, 900)
-    page.driver.refresh()
+    page.open()
     page.wait_for("#presets summary")
     shown = page.run("return document.querySelector('#presets details').open")
     assert shown == (width == 1280)
@@ -209,6 +297,7 @@ def test_presets_are_open_where_there_is_room(page, daemon, width):
 
 def test_a_preset_is_opened_from_its_card(page, daemon, picture):
     presets = daemon.get("/presets")["items"]
+    page.wait_for("#presets summary")
     page.run("document.querySelector('#presets details').open = true")
     page.wait(lambda: len(page.all("#presets .card a.button")) == len(presets), "the cards")
     studies = [preset for preset in presets if preset["question"]]
@@ -227,13 +316,13 @@ def test_a_preset_has_its_time_here_and_its_last_result(driver, signed, daemon):
     page = signed
     one = {"workload": "stream", "transport": "pipe", "message_size": 64}
     identity = daemon.submit(preset="quick", duration_seconds=0.1, warmup_seconds=0, name="Shortened", **one)
-    assert daemon.wait(identity)["state"] == "done"
+    daemon.wait_done(identity)
     sentence = "pipe and fifo are alike."
     finding = {"kind": "ranking", "sentence": sentence}
     target = f"/experiments/{identity}/findings"
     answers = Answers(driver, {}, **{target: {"items": [{"kind": "undecided", "sentence": "no"}, finding]}})
     try:
-        page.driver.refresh()
+        page.open()
         page.wait_for("#presets summary")
         page.run("document.querySelector('#presets details').open = true")
         card = "//*[@id='presets']//article[.//a[@aria-label='Open the preset {}']]"
@@ -279,12 +368,12 @@ def cpu(id, busy, idle, steal=0):
         ([cpu(0, 1000, 1000), cpu(1, 1000, 1000)], None, "The CPUs’ times did not advance between two looks."),
     ],
 )
-def test_quiet_is_what_would_flag_no_run(page, after, quiet, words):
+def test_quiet_is_what_would_flag_no_run(modules, after, quiet, words):
     script = """const { between } = await import('/assets/noise.js');
         const { quietWords } = await import('/assets/quiet.js');
         const { quiet, words } = quietWords(between({ cpus: args[0] }, { cpus: args[1] }), [0.1, 0.2, 0.3]);
         return [quiet, words]"""
-    assert page.call(script, [cpu(0, 1000, 1000), cpu(1, 1000, 1000)], after) == [quiet, words]
+    assert modules.call(script, [cpu(0, 1000, 1000), cpu(1, 1000, 1000)], after) == [quiet, words]
 
 
 def test_a_look_of_long_ago_is_taken_again(page):
@@ -310,6 +399,7 @@ def test_a_look_of_long_ago_is_taken_again(page):
 
 def test_the_first_page_answers_whether_it_is_quiet(signed, daemon, picture):
     page = signed
+    page.open()
     answered = lambda: page.run("return document.querySelector('#quiet .answer')?.dataset.quiet")  # noqa: E731
     page.wait(lambda: answered() in ("true", "false"), "two looks")
     assert re.match("Yes: |Not now: ", page.text("#quiet .answer"))

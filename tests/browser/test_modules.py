@@ -2,15 +2,6 @@
 """The dashboard's pure modules, called in the browser that runs them."""
 
 import pytest
-from page import Page
-
-
-@pytest.fixture(scope="module")
-def modules(driver, daemon):
-    """One page for all: what is called here leaves nothing behind in it."""
-    page = Page(driver, daemon.url)
-    page.reset()
-    return page
 
 
 @pytest.mark.parametrize(
@@ -590,3 +581,13 @@ def test_a_long_list_of_values_is_two_menus(modules):
     assert one == [["", "2048"], None]
     assert both == [["128", "2048"], "Compare 128 B and 2 KiB"]
     assert again == ["128", "2048"]
+
+
+@pytest.mark.parametrize(
+    ("made", "module"),
+    [("new made.Live(1)", "live"), ("new made.Results(1, [])", "results")],
+)
+def test_nothing_is_said_of_figures_that_are_not_loaded(modules, made, module):
+    """An experiment that ended long ago has its samples and rows a moment later than its page."""
+    script = f"const made = await import('/assets/{module}.js'); return [...({made}).element.querySelectorAll('p')]"
+    assert "Loading…" in modules.call(f"{script}.map((p) => p.textContent)")

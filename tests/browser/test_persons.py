@@ -6,6 +6,8 @@ import re
 import pytest
 from answers import Answers
 from axe import violations
+from ipclabd import Daemon
+from page import Page
 from selenium.webdriver.common.keys import Keys
 from test_baselines import HISTORY
 from test_compare import ANSWER
@@ -16,10 +18,11 @@ TRANSPORTS = ["pipe", "unix-stream"]
 SIZES = [64, 4096]
 
 
-@pytest.fixture(scope="module")
-def measured(daemon):
-    """Enough runs of each point for findings, and of a placement that advice can be asked for."""
-    identity = daemon.submit(
+@pytest.fixture(scope="module", autouse=True)
+def begun(daemon):
+    """Enough runs of each point for findings, and of a placement that advice can be asked for. They are made beside the
+    first test, which needs none of them."""
+    return daemon.submit(
         name="Round trips",
         workload="pingpong",
         transport=TRANSPORTS,
@@ -29,22 +32,24 @@ def measured(daemon):
         messages=300,
         warmup_seconds=0,
     )
-    assert daemon.wait(identity)["state"] == "done"
-    return identity
+
+
+@pytest.fixture(scope="module")
+def measured(daemon, begun):
+    daemon.wait_done(begun)
+    return begun
 
 
 @pytest.fixture
-def arrive(page, daemon):
-    """On the first page, with a screen of that width and scheme, and with the token where `signed`."""
+def arrive(unopened):
+    """On the first page, with a screen of that width and scheme."""
 
-    def come(width, height, scheme="light", signed=False):
-        page.size(width, height)
-        page.media(scheme)
-        if signed:
-            page.run("sessionStorage.setItem('ipclab.token', arguments[0])", daemon.token)
-        page.driver.refresh()
-        page.wait(lambda: page.all("#quiet") and page.text("#connection") in ("Live", ""), "the first page")
-        return page
+    def come(width, height, scheme="light"):
+        unopened.size(width, height)
+        unopened.media(scheme)
+        unopened.open()
+        unopened.wait_for("#quiet")
+        return unopened
 
     return come
 
@@ -64,10 +69,42 @@ def fits(page):
     assert violations(page) == []
 
 
+def test_the_administrator_finds_and_clears_a_queue_of_a_thousand(driver, picture):
+    """Of a daemon of its own, which takes the queue with it. Nothing of it is measured."""
+    daemon = Daemon()
+    try:
+        daemon.start()
+        daemon.fill_queue(THOUSAND, "Lot")
+        page = Page(driver, daemon.url)
+        page.clear()
+        page.sign(daemon.token)
+        page.size(1920, 1200)
+        page.media("dark")
+        page.open()
+        page.wait(lambda: f"and {THOUSAND - 10} more" in (page.text("#now") or ""), "the queue")
+        assert "In front" in page.text("#now .tile")
+        assert re.match(r"\d\d:\d\d\s+Lot 0\s", page.text("#now .queue li"))
+        page.wait(lambda: names(page) == [f"Lot {n}" for n in range(999, 974, -1)], "the newest")
+        fits(page)
+        picture("person-administrator")
+        page.fill("#list-search", "Lot 99")
+        page.wait(lambda: names(page) == [f"Lot {n}" for n in (*range(999, 989, -1), 99)], "those of that name")
+        assert "q=Lot" in page.driver.current_url
+        page.find("#list-many summary").click()
+        page.find("#list-delete").click()
+        page.wait(lambda: page.text("#confirm-title") == "Delete 11 experiments?", "the question")
+        page.find("#confirm-ok").click()
+        page.wait(lambda: names(page) == [], "them to be gone")
+        page.wait(lambda: f"and {THOUSAND - 21} more" in page.text("#now"), "the queue without them")
+        assert page.complaints() == []
+        page.close()
+    finally:
+        daemon.remove()
+
+
 def test_the_newcomer_learns_which_mechanism_and_why(arrive, daemon, measured, picture):
     page = arrive(1280, 1400)
-    choose(page, "ask-placement", "default")
-    page.find("#ask").click()
+    choose(page, "ask-placement", "default")  # which asks at once
     page.wait(lambda: page.all("#advice .ranked li"), "the ranking")
     assert page.text("#advice .advice").endswith(".")
     ranked = [one.text.split()[0] for one in page.all("#advice .ranked strong")]
@@ -85,28 +122,6 @@ def test_the_newcomer_learns_which_mechanism_and_why(arrive, daemon, measured, p
     assert page.text("main h1") == "Round trips"
     fits(page)
     picture("person-newcomer")
-
-
-def test_the_administrator_finds_and_clears_a_queue_of_a_thousand(arrive, page, daemon, picture):
-    page.leave()
-    with daemon.queue(THOUSAND, "Lot"):
-        page.reset()
-        arrive(1920, 1200, "dark", signed=True)
-        page.wait(lambda: f"and {THOUSAND - 10} more" in (page.text("#now") or ""), "the queue")
-        assert "In front" in page.text("#now .tile")
-        assert re.match(r"\d\d:\d\d\s+Lot 0\s", page.text("#now .queue li"))
-        fits(page)
-        picture("person-administrator")
-        page.fill("#list-search", "Lot 99")
-        page.wait(lambda: names(page) == [f"Lot {n}" for n in (*range(999, 989, -1), 99)], "those of that name")
-        assert "q=Lot" in page.driver.current_url
-        page.find("#list-many summary").click()
-        page.find("#list-delete").click()
-        page.wait(lambda: page.text("#confirm-title") == "Delete 11 experiments?", "the question")
-        page.find("#confirm-ok").click()
-        page.wait(lambda: names(page) == [], "them to be gone")
-        page.wait(lambda: f"and {THOUSAND - 21} more" in page.text("#now"), "the queue without them")
-        page.leave()
 
 
 def test_the_researcher_compares_two_kernels(driver, arrive, daemon, measured, picture):

@@ -42,16 +42,15 @@ TARGET = "/experiments?dry_run=true"
 
 
 @pytest.fixture
-def planned(driver, daemon, page):
+def planned(driver, daemon, unopened):
     made = []
 
     def plan(answer):
         made.append(Answers(driver, {"/experiments": ["dry_run"]}, **{TARGET: answer}))
-        page.driver.refresh()
-        page.run("sessionStorage.setItem('ipclab.token', arguments[0])", daemon.token)
-        page.go("#/new")
-        page.wait_for("#field-message_size")
-        return page
+        unopened.sign(daemon.token)
+        unopened.open("#/new")
+        unopened.wait_for("#field-message_size")
+        return unopened
 
     yield plan
     for one in made:
@@ -95,7 +94,7 @@ def test_no_token_dialog_for_a_preview(planned):
 
 
 def test_the_lines_post_the_same_spec(page, daemon):
-    page.run("sessionStorage.setItem('ipclab.token', arguments[0])", daemon.token)
+    page.sign(daemon.token)
     page.go("#/new")
     page.wait_for("#field-message_size")
     page.fill("#field-name", "It's mine")

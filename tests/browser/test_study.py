@@ -16,12 +16,11 @@ def study(daemon):
         threads=[1, 2],
         copy_mode=MODES,
         stamp=True,  # without it a stream has no latency
-        duration_seconds=0.3,
-        warmup_seconds=0.05,
+        messages=300,
+        warmup_seconds=0,
         name="Copy modes",
     )
-    experiment = daemon.wait(identity)
-    assert experiment["state"] == "done", experiment
+    daemon.wait_done(identity)
     return identity
 
 
@@ -75,11 +74,20 @@ def test_lines_follow_the_choice(page, daemon, study):
     )
     page.wait(lambda: len(legends(page)[0]) == len(MODES) * 2, "a line for each number of threads")
     assert len(legends(page)[1]) == len(MODES)
+    page.run(
+        "const s = document.getElementById('study-message_size'); s.value = 16384; s.dispatchEvent(new Event('change'))"
+    )
+    page.wait(lambda: "?study-threads=all&study-message_size=16384" in page.driver.current_url, "the address")
+    page.driver.refresh()
+    page.wait(lambda: len(headings(page)) == 4, "the four plots after a reload")
+    page.wait(lambda: len(legends(page)[0]) == len(MODES) * 2, "the same lines")
+    values = "return [...document.querySelectorAll('.study select')].map((select) => select.value)"
+    assert page.run(values) == ["all", "16384"]
 
 
 def test_other_experiments_are_no_study(page, daemon):
-    identity = daemon.submit(transport="pipe", message_size=SIZES, duration_seconds=0.2, warmup_seconds=0)
-    assert daemon.wait(identity)["state"] == "done"
+    identity = daemon.submit(transport="pipe", message_size=SIZES, messages=50, warmup_seconds=0)
+    daemon.wait_done(identity)
     page.go(f"#/experiments/{identity}")
     page.wait(lambda: page.text("#figure h2") == "Throughput by message size", "its chart")
     assert [heading.text for heading in page.all(".plots h3") if heading.text] == []
@@ -130,7 +138,7 @@ const { missing, plotData } = await import('/assets/plots.js');
             [1, None, None],
         ),
         ("relativeCost([row('two-copy', 1, 1, 0, 8)], 'cycles_per_byte_sender')(row('one-copy', 1, 1, 1, 8))", None),
-        # rows have the cost, and there is none to hold it against; or there is one, which was not measured
+        # rows have the cost, and there is none to compare it with; or there is one, which was not measured
         *(
             (f"(() => {{ const rows = {rows}; return missing(rows, studyPlots(rows, {{ threads: 1 }})[3]) }})()", words)
             for rows, words in (
@@ -196,5 +204,5 @@ const { missing, plotData } = await import('/assets/plots.js');
         ),
     ],
 )
-def test_what_is_plotted(page, call, expected):
-    assert page.call(f"{ROWS} return {call}") == expected
+def test_what_is_plotted(modules, call, expected):
+    assert modules.call(f"{ROWS} return {call}") == expected

@@ -4,16 +4,44 @@
 import base64
 
 import pytest
-from page import Page
 
 FORMAT = "const { fieldValue, splitFields } = await import('/assets/format.js'); return "
 
 
+@pytest.fixture(scope="module", autouse=True)
+def begun(daemon):
+    """The experiments of the tables below. They are made beside the first tests, which need none of them."""
+    return (
+        daemon.submit(
+            name="Places",
+            transport=["pipe", "shm-posix"],
+            message_size=[64, 65536],
+            placement=[{"sender": {"cpu": 0}, "receiver": {"cpu": 0}}, "default"],
+            messages=2000,
+            warmup_seconds=0,
+            repetitions=2,
+        ),
+        daemon.submit(
+            name="To be sorted",
+            workload="pingpong",
+            transport=["pipe", "unix-stream"],
+            message_size=[64, 4096],
+            messages=100,
+            warmup_seconds=0,
+        ),
+    )
+
+
 @pytest.fixture(scope="module")
-def modules(driver, daemon):
-    page = Page(driver, daemon.url)
-    page.reset()
-    return page
+def measured(daemon, begun):
+    daemon.wait_done(begun[0])
+    return begun[0]
+
+
+@pytest.fixture(scope="module")
+def sizes(daemon, begun):
+    daemon.wait_done(begun[1])
+    return begun[1]
 
 
 def bind(*nodes):
@@ -86,23 +114,6 @@ def test_what_nobody_varied_is_no_column(modules, points, varying):
     assert sorted(split["varying"] + split["common"]) == sorted({field for point in points for field in point})
 
 
-@pytest.fixture(scope="module")
-def measured(daemon):
-    identity = daemon.submit(
-        name="Places",
-        transport=["pipe", "shm-posix"],
-        message_size=[64, 4096, 65536],
-        placement=[{"sender": {"cpu": 0}, "receiver": {"cpu": 0}}, "default"],
-        messages=2000,
-        warmup_seconds=0,
-        repetitions=2,
-    )
-    experiment = daemon.wait(identity)
-    failed = [run["error"] for run in daemon.get(f"/experiments/{identity}/runs")["items"] if run["error"]]
-    assert experiment["state"] == "done", failed
-    return identity
-
-
 def show(page, experiment):
     page.go(f"#/experiments/{experiment}")
     page.wait(
@@ -169,20 +180,6 @@ def test_print_cuts_no_chart(page, measured, scheme, pictures):
 
 
 # sorted, narrowed, copied
-
-
-@pytest.fixture(scope="module")
-def sizes(daemon):
-    identity = daemon.submit(
-        workload="pingpong",
-        transport=["pipe", "unix-stream"],
-        message_size=[64, 4096],
-        messages=100,
-        warmup_seconds=0,
-        name="To be sorted",
-    )
-    assert daemon.wait(identity)["state"] == "done"
-    return identity
 
 
 def columns(page, at):

@@ -7,6 +7,7 @@ import pytest
 from answers import Answers
 from axe import violations
 from documents import experiment
+from page import SCREENS
 from selenium.webdriver.common.keys import Keys
 
 GIVEN = 900002
@@ -89,15 +90,14 @@ ROW = {
 
 
 @pytest.fixture
-def show(driver, daemon, page):
+def show(driver, unopened):
     given = []
 
     def open_runs(runs=RUNS):
         given.append(Answers(driver, {}, **experiment(GIVEN, [ROW], runs)))
-        driver.get("about:blank")
-        driver.get(f"{daemon.url}/#/experiments/{GIVEN}")
-        page.wait(lambda: len(page.all("#timeline .run")) == len(runs), "the runs in time")
-        return page
+        unopened.open(f"#/experiments/{GIVEN}")
+        unopened.wait(lambda: len(unopened.all("#timeline .run")) == len(runs), "the runs in time")
+        return unopened
 
     yield open_runs
     for one in given:
@@ -178,8 +178,7 @@ def test_runs_are_read_out_by_keys(show, picture):
     page.keys(Keys.ESCAPE)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1280, 1920])
+@pytest.mark.parametrize(("width", "scheme"), SCREENS)
 def test_the_time_line_fits_every_screen(show, picture, scheme, width):
     page = show()
     page.size(width, 900)
@@ -196,8 +195,8 @@ def test_the_time_line_fits_every_screen(show, picture, scheme, width):
 
 
 def test_runs_of_this_machine_have_their_tracks(page, daemon):
-    identity = daemon.submit(message_size=64, repetitions=3, duration_seconds=2, warmup_seconds=0.5)
-    assert daemon.wait(identity)["state"] == "done"
+    identity = daemon.submit(message_size=64, repetitions=3, duration_seconds=1, warmup_seconds=0.3)
+    daemon.wait_done(identity)
     page.go(f"#/experiments/{identity}")
     page.wait(lambda: len(page.all("#timeline .run")) == 3, "the runs in time")
     runs = daemon.get(f"/experiments/{identity}/runs")["items"]

@@ -29,7 +29,8 @@ export function choose(values) {
     for (const [name, value] of Object.entries(values))
         if (value === null || value === undefined) query.delete(name);
         else query.set(name, value);
-    history.replaceState(null, '', addressOf(path, query));
+    const address = addressOf(path, query);
+    if (address !== (location.hash || '#')) history.replaceState(null, '', address);
 }
 
 /** The address of a view with these choices. */

@@ -156,14 +156,14 @@ export const remove = (path) => valueOf(request('DELETE', path));
 export const getWithText = (path) => request('GET', path);
 
 /**
- * A function that posts an experiment's spec, a text, and gives the experiment. The same text is posted with the same
- * key until it was answered: a retry after a lost answer starts nothing twice.
+ * A function that posts a text, by default an experiment's spec, and gives the experiment. The same text is posted with
+ * the same key until it was answered: a retry after a lost answer starts nothing twice.
  */
-export function submission() {
+export function submission(path = '/experiments') {
     let sent = null;
     return async (body) => {
         if (sent?.body !== body) sent = { body, key: newKey() };
-        const experiment = await post('/experiments', body, { 'Idempotency-Key': sent.key });
+        const experiment = await post(path, body, { 'Idempotency-Key': sent.key });
         sent = null;
         return experiment;
     };
@@ -236,7 +236,7 @@ export function follow(path, { onEvent, onOpen, poll, reports = false }) {
         source = new EventSource(path);
         source.onopen = opened;
         source.onerror = fail;
-        for (const type of ['experiment', 'run', 'sample', 'end']) source.addEventListener(type, receive);
+        for (const type of ['experiment', 'run', 'sample', 'deletion', 'end']) source.addEventListener(type, receive);
     }
     const seen = () => {
         clearTimeout(later);

@@ -23,9 +23,13 @@ let detail = null;
 let form = null;
 let views = 0;
 /* A file takes its time: the experiment is shown unless another view has begun meanwhile. */
-const list = new List(() => {
-    const mine = views;
-    return (experiment) => (mine === views ? opened(experiment) : list.put(experiment));
+const list = new List({
+    opens: () => {
+        const mine = views;
+        return (experiment) => (mine === views ? opened(experiment) : list.put(experiment));
+    },
+    changed: (experiment) => detail?.resumed(experiment),
+    gone: (id) => detail?.deleted(id),
 });
 const opened = (experiment) => {
     list.put(experiment);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Pinned experiments: their list, and of one the experiments of the same spec that came after it, each held against it:
+// Pinned experiments: their list, and of one the experiments of the same spec that came after it, each compared with it:
 // a strip of ratios in time for each point, with the changes of level and of environment.
 
 import { chosen, choose } from './address.js';
 import { get, put, remove } from './api.js';
-import { countsWords, titleOf, valueWords } from './compare.js';
+import { countsWords, settingsOf, titleOf, valueWords } from './compare.js';
 import { confirm } from './dialogs.js';
 import { $, fill, h, patch, setText, svg } from './dom.js';
-import { day, figure, plural, pointLabel, shortened, splitFields, time } from './format.js';
+import { day, figure, levelWords, plural, pointLabel, shortened, splitFields, time } from './format.js';
 import { nameOf } from './list.js';
 import { markPath } from './marks.js';
 import { Panel } from './panel.js';
@@ -55,7 +55,7 @@ export async function showBaselines(main, left) {
                 class: 'soft more',
                 text: [
                     !items.length && 'Nothing is pinned yet: an experiment that has finished has the button “Pin…”.',
-                    'Later experiments of a baseline’s spec are held against it as soon as they have finished.',
+                    'Later experiments of a baseline’s spec are compared with it as soon as they have finished.',
                 ]
                     .filter(Boolean)
                     .join(' '),
@@ -154,7 +154,7 @@ function forgetButton(name) {
     const press = async () => {
         const agreed = await confirm({
             title: `Forget the baseline ${name}?`,
-            text: 'Its history is gone; the experiment and those that were held against it stay.',
+            text: 'Its history is gone; the experiment and those that were compared with it stay.',
             action: 'Forget the name',
             keep: 'Keep it',
         });
@@ -318,21 +318,19 @@ class Strips extends Panel {
             ),
             this.exports(
                 () => `Baseline ${this.baseline.name}: ${this.heading.textContent}`,
-                () => [this.#settings(), this.note.textContent],
+                async () => [...(await this.#settings()), this.note.textContent],
             ),
         );
         this.controls.querySelector('select').value = name;
     }
 
-    #settings() {
-        const { name, experiment_id: id, experiment_name: title } = this.baseline;
+    async #settings() {
+        const { name, experiment_id: id } = this.baseline;
         const versions = [...new Set(this.items.map(({ version }) => version))];
         return [
-            `Baseline ${name}: experiment ${id}${title ? `, ${title}` : ''}`,
-            plural(this.items.length, 'later experiment'),
-            $('host-line').textContent,
-            `ipclab ${versions.join(', ')}`,
-        ].join(' · ');
+            `Baseline ${name}: ${await settingsOf(id)}`,
+            `${plural(this.items.length, 'later experiment')} · ipclab ${versions.join(', ')}`,
+        ];
     }
 
     #words(all) {
@@ -474,14 +472,15 @@ class Strips extends Panel {
         );
     }
 
-    #markWords({ experiment_id: id, ratio, interval, verdict }, label) {
+    #markWords({ experiment_id: id, ratio, interval, level, verdict }, label) {
         const one = this.items[this.places.get(id)];
         return [
             `${nameOf({ id, name: one.name })} (${id})`,
             time(one.finished_at),
             label,
             `${verdict}: ${times(ratio)}`,
-            interval && `${figure(interval[0], 4)} to ${figure(interval[1], 4)}`,
+            interval &&
+                `${figure(interval[0], 4)} to ${figure(interval[1], 4)}` + (level ? `, ${levelWords([level])}` : ''),
             one.alike ? null : 'another environment',
         ]
             .filter(Boolean)
@@ -556,7 +555,7 @@ export async function pinForm(experiment, closed) {
                 class: 'hint',
                 id: 'pin-hint',
                 text:
-                    `Later experiments of the same spec are held against ${nameOf(experiment)}. ` +
+                    `Later experiments of the same spec are compared with ${nameOf(experiment)}. ` +
                     'A name that is taken moves to it.',
             }),
         ),

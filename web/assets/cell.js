@@ -2,13 +2,13 @@
 // Beside a map of pairs: one of them, with the runs that its figure is of, and of one run the series, the latencies and
 // where its threads and pages were.
 
+import { choose, chosen } from './address.js';
 import { get, getAll } from './api.js';
 import { Chart } from './charts.js';
 import { fill, h, setText } from './dom.js';
-import { factList } from './facts.js';
 import { Figure } from './figure.js';
-import { DASH, plural, throughput } from './format.js';
-import { ranges } from './host.js';
+import { plural, throughput } from './format.js';
+import { proofsOf } from './proof.js';
 import { flagLabel } from './results.js';
 import { Samples, slotOf } from './samples.js';
 
@@ -19,7 +19,11 @@ export class Cell {
     constructor(closed) {
         this.heading = h('h3', { id: 'cell-title' });
         this.words = h('p', { class: 'caption' });
-        this.select = h('select', { id: 'cell-run', on: { change: () => this.#load(Number(this.select.value)) } });
+        const change = () => {
+            choose({ 'cell-run': this.select.value });
+            this.#load(Number(this.select.value));
+        };
+        this.select = h('select', { id: 'cell-run', on: { change } });
         this.body = h('div', { class: 'stack' });
         this.element = h(
             'section',
@@ -80,7 +84,9 @@ export class Cell {
             runs.map((id) => h('option', { value: id, text: id })),
         );
         this.select.disabled = !runs.length;
-        if (runs.length) this.#load(runs[0]);
+        const first = runs.find((id) => String(id) === chosen('cell-run')) ?? runs[0];
+        if (first) this.select.value = first;
+        if (first) this.#load(first);
         else fill(this.body, h('p', { class: 'soft', text: 'None of its runs is done.' }));
     }
 
@@ -107,7 +113,7 @@ export class Cell {
             this.#series(run, samples),
             this.#latencies(run, histogram),
             h('h4', { text: 'Proof of placement' }),
-            run.agents.map(proofOf),
+            proofsOf(run, 'h5'),
         );
     }
 
@@ -122,7 +128,7 @@ export class Cell {
             ['Rounds, second by second', line.rounds, (value) => `${value}/s`],
         ].find(([, series]) => series.size) ?? [null];
         if (!title) return h('p', { class: 'soft', text: 'The run left no samples.' });
-        this.chart = new Chart({ title, format, formatX: (x) => `${x} s` });
+        this.chart = new Chart({ title, format, formatX: (x) => `${x} s`, note: () => `Run ${run.id}` });
         this.chart.set(
             line.xs,
             [...ys].map(([agent, values]) => ({ label: agent, ys: values, slot: slotOf(agent) })),
@@ -155,42 +161,3 @@ export class Cell {
         return this.figure.element;
     }
 }
-
-const proofOf = ({ role, placement, proof }) => {
-    const threads = proof?.threads ?? [];
-    const all = (lists) => [...new Set(lists.flat())].sort((a, b) => a - b);
-    const moves = threads.map((thread) => thread.migrations);
-    return h(
-        'div',
-        {},
-        h('h5', { text: role }),
-        factList([
-            [
-                'asked for',
-                [
-                    placement?.cpus?.length ? `CPU ${ranges(placement.cpus)}` : null,
-                    placement?.memory?.nodes?.length
-                        ? `memory ${placement.memory.policy} ${ranges(placement.memory.nodes)}`
-                        : null,
-                ]
-                    .filter(Boolean)
-                    .join(', ') || 'any CPU',
-            ],
-            ['allowed on', ranges(proof?.affinity) || DASH],
-            ['seen on', ranges(all(threads.map((thread) => thread.cpus_seen ?? []))) || DASH],
-            [
-                'moved',
-                moves.some((count) => !Number.isInteger(count))
-                    ? 'not known'
-                    : plural(
-                          moves.reduce((a, b) => a + b, 0),
-                          'time',
-                      ),
-            ],
-            ...(proof?.pages ?? []).map(({ what, total, nodes_seen: seen, moved }) => [
-                `${what} pages`,
-                `${total} on node ${ranges(seen) || DASH}${moved ? `, ${moved} moved` : ''}`,
-            ]),
-        ]),
-    );
-};

@@ -2,10 +2,12 @@
 // A line chart: uPlot for the frame, the axes and the cursor; the series, a legend and a readout that the keyboard
 // reaches are drawn here. Colours come from the style sheet, so that a chart follows the page from light to dark.
 
-import { $, fill, h, setText } from './dom.js';
+import { $, fill, h, setText, svg } from './dom.js';
+import { exportButtons } from './export.js';
 import { DASH } from './format.js';
 import { drawLine, drawMark, drawSwatch, drawWhisker, looks } from './marks.js';
 import { extent, linearMarks, logMarks, markWords, padded, spaced } from './scales.js';
+import { settings } from './settings.js';
 
 const PRINTED_WIDTH = 640; /* fits on A4 and on letter paper */
 const MARKED_UP_TO = 8; /* pixels between points that have a mark each; denser ones have one here and there */
@@ -19,6 +21,13 @@ const charts = new Set();
 
 const styleOf = (name) => getComputedStyle(root).getPropertyValue(name).trim();
 const colour = (number) => styleOf(`--series-${number}`);
+/* What was drawn in a canvas, as a drawing of that size. */
+const pictureOf = (canvas, { width, height }) =>
+    svg(
+        'svg',
+        { viewBox: `0 0 ${width} ${height}` },
+        svg('image', { href: canvas.toDataURL(), width, height, preserveAspectRatio: 'none' }),
+    );
 const finite = (values) => values.filter((value) => value !== null && value !== undefined);
 
 /* The library comes with the first chart: the pages before it need not wait for it. */
@@ -37,11 +46,12 @@ addEventListener('afterprint', () => setPrinting(false));
 /**
  * A figure to be put somewhere and given data. Options: `title`; `format(value)` for the y axis and the readout, and
  * `unit`, how many of what it shows a datum of 1 is, up to a power of ten; `formatX(value)`; `x`: "linear" or "log2";
- * `log`: a logarithmic y axis; `splitsX`: mark the x values themselves.
+ * `log`: a logarithmic y axis; `splitsX`: mark the x values themselves; `note()`: what an exported picture says besides
+ * the settings.
  */
 export class Chart {
     constructor(options) {
-        this.options = { x: 'linear', formatX: String, ...options };
+        this.options = { x: 'linear', formatX: String, note: () => '', ...options };
         this.slots = new Map(); /* label → number of a series that brings none */
         this.log = Boolean(options.log);
         this.hidden = new Set();
@@ -51,7 +61,7 @@ export class Chart {
         this.element = h(
             'figure',
             { class: 'chart' },
-            h('figcaption', {}, (this.heading = h('h3', { text: options.title })), this.readout),
+            h('figcaption', {}, (this.heading = h('h3', { text: options.title })), this.readout, this.#exports()),
             this.canvas,
             this.legend,
         );
@@ -118,6 +128,24 @@ export class Chart {
         if (!this.plot) return;
         this.plot.setSize(printing ? { ...this.#extent(), width: PRINTED_WIDTH } : this.#extent());
         this.#redraw();
+    }
+
+    #exports() {
+        const { options } = this;
+        return exportButtons({
+            title: () => options.title,
+            drawing: () => pictureOf(this.plot.ctx.canvas, this.#extent()),
+            keys: () => this.#keys(),
+            words: () => [settings(), options.note()],
+        });
+    }
+
+    /* The legend of what is shown. */
+    #keys() {
+        const swatches = this.legend.querySelectorAll('canvas');
+        return this.series
+            .map(({ label }, at) => ({ label, swatch: pictureOf(swatches[at], swatches[at]) }))
+            .filter(({ label }) => !this.hidden.has(label));
     }
 
     #slot(label) {
@@ -198,10 +226,11 @@ export class Chart {
             legend: { show: false },
             cursor: { y: false, drag: { x: false, y: false }, points: { size: 7 } },
             scales: {
-                x:
-                    options.x === 'log2'
-                        ? { time: false, distr: 3, log: 2, range: (u, min, max) => [min / 1.25, max * 1.25] }
-                        : { time: false, range: (u, min, max) => padded([min, max]) },
+                x: {
+                    time: false,
+                    ...(options.x === 'log2' ? { distr: 3, log: 2 } : {}),
+                    range: () => this.#rangeX(),
+                },
                 y: { ...(this.log ? { distr: 3, log: 10 } : {}), range: () => this.#rangeY() },
             },
             axes: [
@@ -237,6 +266,12 @@ export class Chart {
             ],
             hooks: { setCursor: [(u) => this.#readOut(u.cursor.idx ?? null)], draw: [(u) => this.#draw(u)] },
         };
+    }
+
+    /* The library's own range of a single x is a hundred wide. */
+    #rangeX() {
+        const [min, max] = extent(this.xs) ?? [1, 1];
+        return this.options.x === 'log2' ? [min / 1.25, max * 1.25] : padded([min, max]);
     }
 
     /* The range of y over the shown series, bars included. */

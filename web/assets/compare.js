@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Two experiments, or two values of an axis of one, held against each other: what differs between their environments
+// Two experiments, or two values of an axis of one, compared: what differs between their environments
 // first, then a verdict in words for each point with its ratio and interval. Loaded with the first comparison.
 
 import { choices, chosen, choose } from './address.js';
@@ -10,6 +10,7 @@ import { fieldTitle, fieldValue, figure, plural, pointLabel, shortened, splitFie
 import { nameOf, originOf } from './list.js';
 import { serves } from './routes.js';
 import { logMarks } from './scales.js';
+import { settingsLine } from './settings.js';
 import { showFailure } from './views.js';
 
 const OFFERED = 200; /* experiments in a list to choose from */
@@ -108,16 +109,16 @@ async function chooser(experiments, pinned, again) {
                               ['', 'another experiment'],
                               ...[...axes.keys()].map((name) => [name, fieldTitle(name)]),
                           ]),
-                          select('baseline', 'Held against', [['', 'choose…'], ...values]),
-                          select('candidate', 'Looked at', [['', 'choose…'], ...values]),
+                          select('baseline', 'Baseline', [['', 'choose…'], ...values]),
+                          select('candidate', 'Candidate', [['', 'choose…'], ...values]),
                       ]
                     : [
-                          select('candidate', 'Looked at', offeredWith('candidate')),
-                          select('axis', 'Held against', [
+                          select('candidate', 'Candidate', offeredWith('candidate')),
+                          select('axis', 'Compared with', [
                               ['', 'another experiment'],
                               ...[...axes.keys()].map((name) => [name, `its own values of ${fieldTitle(name)}`]),
                           ]),
-                          select('baseline', 'Baseline or experiment', offeredWith('baseline', named)),
+                          select('baseline', 'Baseline', offeredWith('baseline', named)),
                       ],
             ),
         );
@@ -145,7 +146,7 @@ export function axesIn(points) {
 
 async function draw(body, query, left) {
     if (!query.baseline || !query.candidate) {
-        fill(body, h('p', { class: 'soft', text: 'Choose what is to be held against what.' }));
+        fill(body, h('p', { class: 'soft', text: 'Choose a baseline and a candidate.' }));
         return;
     }
     try {
@@ -389,10 +390,25 @@ function rowsOf(answer, name) {
             exportButtons({
                 title: () => titleOf(name),
                 drawing: () => drawn.firstChild,
-                words: () => [verdictWords(answer)],
+                words: async () => [verdictWords(answer), ...(await settingsOfSides(answer))],
             }),
         ),
     ];
+}
+
+/** The line of settings that an exported picture has of an experiment. */
+export async function settingsOf(id) {
+    const [experiment, { provenance }] = await Promise.all([
+        get(`/experiments/${id}`),
+        get(`/experiments/${id}/runs?limit=1`),
+    ]);
+    return settingsLine(experiment, provenance);
+}
+
+async function settingsOfSides({ axis, baseline, candidate }) {
+    if (axis) return [await settingsOf(candidate.experiment_id)];
+    const [before, after] = await Promise.all([baseline, candidate].map((side) => settingsOf(side.experiment_id)));
+    return [`Baseline: ${before}`, `Candidate: ${after}`];
 }
 
 /* From the baseline, which is 1, to the candidate, whose interval lies around it. */

@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: MIT
 // One experiment: its state and progress, charts, results, runs and spec, updated until it has ended.
 
-import { addressOf, choices } from './address.js';
+import { addressOf, choices, chosen } from './address.js';
 import { Problem, connection, follow, get, getWithText, post, remove, submission } from './api.js';
 import { pinForm } from './baselines.js';
 import { confirm } from './dialogs.js';
 import { $, fill, h, patch, setText } from './dom.js';
 import { Drawings } from './drawings.js';
+import { factList } from './facts.js';
 import { Findings } from './findings.js';
-import { duration, splitFields, time } from './format.js';
+import { duration, plural, splitFields, time } from './format.js';
 import { etaNow, nameOf, originOf, progressWords, whole } from './list.js';
 import { once } from './host.js';
 import { Live } from './live.js';
+import { extendForm, retriable, retry } from './more-runs.js';
 import { Results } from './results.js';
 import { serves } from './routes.js';
-import { block } from './run.js';
+import { block, showRun } from './run.js';
 import { Runs, lasted, skippedPanel } from './runs.js';
 import { columnsOf } from './schema.js';
-import { settingsLine } from './settings.js';
+import { setSettings, settings, settingsLine } from './settings.js';
 import { memberText } from './spec.js';
 import { status } from './status.js';
 import { Ticks } from './ticks.js';
@@ -57,10 +59,11 @@ export class Detail {
         try {
             const [experiment, openapi] = await Promise.all([get(`/experiments/${this.id}`), once('/openapi.json')]);
             if (this.closed) return;
+            setSettings(() => settingsLine(this.experiment, this.provenance));
             this.#build(columnsOf(openapi));
             this.#take(experiment);
-            if (ENDED.has(experiment.state)) await this.#load(true);
-            else this.#follow();
+            if (/^[1-9]\d*$/.test(chosen('run'))) showRun(Number(chosen('run')));
+            if (!this.stream) await this.#load(true);
         } catch (error) {
             if (!this.closed) this.#fails(error);
         }
@@ -98,6 +101,7 @@ export class Detail {
         if (type === 'experiment') this.#take(data);
         else if (type === 'run') this.#takeRun(data);
         else if (type === 'sample') this.live.addSample(data);
+        else if (type === 'deletion') this.deleted(data.experiment_id);
         else if (type === 'end') this.#end();
     }
 
@@ -115,9 +119,12 @@ export class Detail {
     }
 
     async #loadResults() {
-        const { items } = await get(`/experiments/${this.id}/results`);
+        const { items, provenance } = await get(`/experiments/${this.id}/results`);
         if (this.closed) return;
+        this.provenance = provenance;
         const points = items.map((row) => row.point);
+        this.points = points.length;
+        this.#draw(); /* more runs can be offered */
         const { varying } = splitFields(points);
         const sizes = points.map((point) => point.message_size ?? 1);
         if (JSON.stringify(varying) !== this.fields) {
@@ -136,9 +143,7 @@ export class Detail {
         if (this.closed) return;
         if (!this.drawings) {
             /* What another host looks like is not known. */
-            this.drawings = new Drawings(this.experiment.imported ? NOWHERE : topology, () =>
-                settingsLine(this.experiment, status.health),
-            );
+            this.drawings = new Drawings(this.experiment.imported ? NOWHERE : topology, settings);
             this.findings.element.after(this.drawings.element);
             this.runs.element.before(this.drawings.timeLine.element);
         }
@@ -180,8 +185,10 @@ export class Detail {
         this.state = h('span', { class: 'state' });
         this.meta = h('p', { class: 'meta' });
         this.againButton = button('Run again', { id: 'again', on: { click: () => this.#again() } });
+        this.moreButton = button('More runs…', { id: 'extend', on: { click: () => this.#extend() } });
+        this.retryButton = button('Retry', { id: 'retry', on: { click: () => this.#act(() => retry(this.id)) } });
         this.pinButton = button('Pin…', { id: 'pin', on: { click: () => this.#pin() } });
-        this.pinned = h('div', {});
+        this.asked = h('div', {}); /* the form that a button has opened */
         this.bundleLink = h('a', {
             class: 'button',
             id: 'bundle',
@@ -208,7 +215,7 @@ export class Detail {
         this.findings = new Findings(this.id, (finding) => this.#chosen(finding));
         this.ticks = new Ticks(this.id);
         this.skipped = h('div', {});
-        this.spec = h('section', { class: 'panel' });
+        this.spec = h('section', { class: 'panel', id: 'provenance', 'aria-labelledby': 'provenance-title' });
         fill(
             this.main,
             h('a', { class: 'back', href: '#/', text: '← All experiments' }),
@@ -216,10 +223,12 @@ export class Detail {
                 'div',
                 { class: 'title' },
                 h('div', {}, this.heading, this.meta),
-                h(
+                (this.buttons = h(
                     'div',
                     { class: 'buttons' },
                     this.againButton,
+                    this.moreButton,
+                    this.retryButton,
                     h('a', {
                         class: 'button',
                         id: 'present',
@@ -244,9 +253,9 @@ export class Detail {
                     h('a', { class: 'button', id: 'change', href: `#/new?from=${this.id}`, text: 'Change…' }),
                     this.cancelButton,
                     this.deleteButton,
-                ),
+                )),
             ),
-            this.pinned,
+            this.asked,
             this.progress,
             this.findings.element,
             this.results.element,
@@ -262,9 +271,11 @@ export class Detail {
     }
 
     #take(experiment) {
+        if (this.closed) return;
         const before = this.experiment?.state;
         this.experiment = { ...experiment, received_at: performance.now() };
         this.#draw();
+        if (!ENDED.has(experiment.state) && !this.stream) this.#follow();
         this.changed(experiment);
         if (before === experiment.state) return;
         this.live.setState(experiment.state);
@@ -316,23 +327,42 @@ export class Detail {
         this.deleteButton.hidden = experiment.state === 'running';
         this.bundleLink.hidden = !ENDED.has(experiment.state);
         this.pinButton.hidden = !ENDED.has(experiment.state) || done === 0;
+        this.moreButton.hidden =
+            experiment.imported || experiment.search || ['failed', 'cancelled'].includes(experiment.state) || !this.points;
+        this.retryButton.hidden =
+            experiment.imported || !ENDED.has(experiment.state) || retriable(experiment) === 0;
+        setText(this.retryButton, `Retry ${plural(retriable(experiment), 'run')}`);
         this.#notice('error', experiment.error);
         if (this.skippedCount !== (experiment.skipped?.length ?? 0)) {
             this.skippedCount = experiment.skipped?.length ?? 0;
             fill(this.skipped, this.skippedCount > 0 && skippedPanel(experiment.skipped));
         }
-        if (!this.spec.hasChildNodes())
-            fill(
-                this.spec,
-                block('Spec, as posted', experiment.spec),
-                block('Spec in effect, with preset and defaults', experiment.effective_spec),
-                experiment.seed !== undefined &&
-                    h('p', {
-                        class: 'hint more',
-                        text: `Order of the runs: seed ${experiment.seed}. Accepted by ipclab ${experiment.version}.`,
-                    }),
-            );
+        this.#drawOrigin();
         this.#timing();
+    }
+
+    /* Where the figures come from; host and kernel are known with the first runs. */
+    #drawOrigin() {
+        const { spec, effective_spec: effective, seed, version, imported, created_at: created } = this.experiment;
+        this.specs ??= h(
+            'div',
+            {},
+            block('Spec, as posted', spec),
+            block('Spec in effect, with preset and defaults', effective),
+        );
+        const { host, kernel, date } = this.provenance ?? {};
+        patch(
+            this.spec,
+            h('h2', { id: 'provenance-title', text: 'Where the figures come from' }),
+            factList([
+                ['host', host ?? (imported && 'another host')],
+                ['kernel', kernel],
+                ['date', time(date ?? created, new Date(0))],
+                ['accepted by', version && `ipclab ${version}`],
+                ['order of the runs', `seed ${seed}`],
+            ]),
+            this.specs,
+        );
     }
 
     #timing() {
@@ -379,15 +409,51 @@ export class Detail {
         this.againButton.disabled = false;
     }
 
-    async #pin() {
+    /* Opens a form below the buttons, `make(close)`, with the focus in its first field. */
+    async #ask(asking, make) {
         const close = () => {
-            fill(this.pinned);
-            this.pinButton.focus();
+            fill(this.asked);
+            asking.focus();
         };
         await this.#act(async () => {
-            fill(this.pinned, await pinForm(this.experiment, close));
-            $('pin-name').focus();
+            fill(this.asked, await make(close));
+            this.asked.querySelector('input').focus();
         });
+    }
+
+    #pin() {
+        return this.#ask(this.pinButton, (closed) => pinForm(this.experiment, closed));
+    }
+
+    #extend() {
+        const { experiment } = this;
+        return this.#ask(this.moreButton, (closed) =>
+            extendForm({
+                experiment,
+                points: this.points,
+                has: Math.round(experiment.progress.runs_total / this.points),
+                seconds: this.runs.meanSeconds(),
+                needed: this.findings.needed,
+                closed,
+                done: (extended) => {
+                    closed();
+                    this.#take(extended);
+                },
+            }),
+        );
+    }
+
+    /** What the list's events bring of an experiment that was extended or retried elsewhere: it is followed again. */
+    resumed(experiment) {
+        if (experiment.id === this.experiment?.id && !this.stream && !ENDED.has(experiment.state)) this.#take(experiment);
+    }
+
+    /** It was deleted elsewhere: what is shown stays, with that said. */
+    deleted(id) {
+        if (id !== this.experiment?.id || this.closed || this.deleting) return;
+        this.close();
+        this.buttons.hidden = true;
+        this.#notice('action', 'This experiment was deleted. What is shown here is no longer stored.');
     }
 
     async #cancel() {
@@ -412,7 +478,8 @@ export class Detail {
         });
         if (!agreed) return;
         await this.#act(async () => {
-            await remove(`/experiments/${this.id}`);
+            this.deleting = true;
+            await remove(`/experiments/${this.id}`).finally(() => (this.deleting = false));
             this.close();
             this.gone(this.id);
         });
@@ -429,6 +496,7 @@ export class Detail {
     }
 
     #fails(error) {
+        if (this.closed) return;
         if (error instanceof Problem && error.status === 404)
             showMissing(this.main, `There is no experiment ${this.id}`, 'It may have been deleted.');
         else if (this.experiment) this.#notice('action', error.message, error);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A drawing as a file: SVG or PNG, with its title, its note and the line of settings drawn in, as it looks on the page.
+// A drawing as a file: SVG or PNG, with its title, its legend, its note and the line of settings drawn in, as it looks
+// on the page.
 
 import { $, h, setText, svg } from './dom.js';
 
@@ -16,11 +17,19 @@ const STYLED = [
 ];
 const LINE = 17;
 const MARGIN = 16;
-const LETTER = 6.4;
+const FAMILY = 'system-ui, sans-serif';
+export const WORDS = { 'font-size': 11.5, 'font-weight': 400 };
+const TITLE = { 'font-size': 15, 'font-weight': 600 };
+const TITLE_LINE = 20;
+const SWATCH = { width: 32, height: 14 };
+const KEY = { label: 38, gap: 18 }; /* of a legend: from the swatch's left to the label, and to the next swatch */
 const PNG_SCALE = 2;
 
-/** Buttons that save it: `title()`, `drawing()` the SVG element, `words()` the lines below it. */
-export function exportButtons({ title, drawing, words }) {
+/**
+ * Buttons that save it: `title()`, `drawing()` the SVG element, `keys()` its legend as [{swatch, label}], `words()` the
+ * lines below it, or a promise of them.
+ */
+export function exportButtons({ title, drawing, words, keys = () => [] }) {
     const name = () =>
         `ipclab-${title()
             .toLowerCase()
@@ -36,7 +45,8 @@ export function exportButtons({ title, drawing, words }) {
                 on: {
                     click: async () => {
                         try {
-                            save(await make(picture(drawing(), title(), words())), `${name()}.${ending}`);
+                            const lines = await words();
+                            save(await make(picture(drawing(), title(), keys(), lines)), `${name()}.${ending}`);
                         } catch (error) {
                             setText($('announcer'), `The chart was not saved: ${error.message}`);
                         }
@@ -60,32 +70,72 @@ export function save(blob, name) {
     setTimeout(() => URL.revokeObjectURL(url), 10000);
 }
 
-function wrapped(text, letters) {
+/** The pixels of a text. */
+export function widthOf(text, font) {
+    const pen = h('canvas').getContext('2d');
+    pen.font = `${font['font-weight']} ${font['font-size']}px ${FAMILY}`;
+    return pen.measureText(text).width;
+}
+
+function wrapped(text, room, font = WORDS) {
     const lines = [''];
-    for (const word of text.split(' '))
-        if (lines.at(-1).length + word.length < letters) lines.push(`${lines.pop()} ${word}`.trim());
+    for (const word of text.split(' ')) {
+        const longer = `${lines.at(-1)} ${word}`.trim();
+        if (widthOf(longer, font) <= room) lines.splice(-1, 1, longer);
         else lines.push(word);
+    }
     return lines.filter(Boolean);
 }
 
-/* A copy that needs no style sheet, on the page's ground. */
-function picture(drawing, title, words) {
+/** A copy that needs no style sheet, at a place in the picture. */
+export function copied(drawing, { x = 0, y, width, height }) {
     const copy = drawing.cloneNode(true);
     const sources = drawing.querySelectorAll('*');
     copy.querySelectorAll('*').forEach((element, at) => {
         const style = getComputedStyle(sources[at]);
-        for (const property of STYLED) element.setAttribute(property, style.getPropertyValue(property));
+        for (const property of STYLED) {
+            const value = style.getPropertyValue(property); /* none of what is not in the page */
+            if (value) element.setAttribute(property, value);
+        }
         element.removeAttribute('class');
     });
+    for (const [name, value] of Object.entries({ x, y, width, height })) copy.setAttribute(name, value);
+    return copy;
+}
+
+/* The keys one after another, in as many lines as they need: {height, draw(top)}. */
+function legendOf(keys, width, fill) {
+    let [x, line, high] = [MARGIN, 0, 1];
+    const placed = keys.map(({ swatch, label }) => {
+        const lines = wrapped(label, width - 2 * MARGIN - KEY.label);
+        const whole = KEY.label + Math.max(...lines.map((text) => widthOf(text, WORDS)));
+        if (x > MARGIN && x + whole > width - MARGIN) [x, line, high] = [MARGIN, line + high, 1];
+        const place = { swatch, lines, x, line };
+        x += whole + KEY.gap;
+        high = Math.max(high, lines.length);
+        return place;
+    });
+    const draw = (top) =>
+        placed.map(({ swatch, lines, x: left, line: at }) => [
+            copied(swatch, { ...SWATCH, x: left, y: top + (at + 1) * LINE - 11 }),
+            lines.map((text, below) =>
+                svg('text', { x: left + KEY.label, y: top + (at + 1 + below) * LINE, fill, ...WORDS, text }),
+            ),
+        ]);
+    return { height: keys.length ? (line + high + 0.5) * LINE : 0, draw };
+}
+
+/* On the page's ground. */
+function picture(drawing, title, keys, words) {
     const { width, height } = drawing.viewBox.baseVal;
     const page = getComputedStyle(document.documentElement);
     const colour = (name) => page.getPropertyValue(name).trim();
-    const below = words.flatMap((text) => wrapped(text, (width - 2 * MARGIN) / LETTER));
-    const top = 2.4 * LINE;
-    const whole = top + height + below.length * LINE + MARGIN;
-    copy.setAttribute('y', top);
-    copy.setAttribute('width', width);
-    copy.setAttribute('height', height);
+    const below = words.flatMap((text) => wrapped(text, width - 2 * MARGIN));
+    const heading = wrapped(title, width - 2 * MARGIN, TITLE);
+    const legend = legendOf(keys, width, colour('--text'));
+    const top = 1.5 * MARGIN + heading.length * TITLE_LINE;
+    const foot = top + height + legend.height;
+    const whole = foot + below.length * LINE + MARGIN;
     return svg(
         'svg',
         {
@@ -93,25 +143,27 @@ function picture(drawing, title, words) {
             width,
             height: whole,
             xmlns: 'http://www.w3.org/2000/svg',
-            'font-family': 'system-ui, sans-serif',
+            'font-family': FAMILY,
             'font-size': 12,
         },
         svg('rect', { width, height: whole, fill: colour('--surface') }),
-        svg('text', {
-            x: MARGIN,
-            y: 1.6 * LINE,
-            'font-size': 15,
-            'font-weight': 600,
-            fill: colour('--text'),
-            text: title,
-        }),
-        copy,
+        heading.map((text, at) =>
+            svg('text', {
+                x: MARGIN,
+                y: MARGIN + at * TITLE_LINE + 11,
+                fill: colour('--text'),
+                ...TITLE,
+                text,
+            }),
+        ),
+        copied(drawing, { y: top, width, height }),
+        legend.draw(top + height),
         below.map((text, at) =>
             svg('text', {
                 x: MARGIN,
-                y: top + height + (at + 1) * LINE,
+                y: foot + (at + 1) * LINE,
                 fill: colour('--soft'),
-                'font-size': 11.5,
+                ...WORDS,
                 text,
             }),
         ),

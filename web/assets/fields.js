@@ -29,9 +29,10 @@ class Field {
         return this;
     }
 
-    /** What this machine allows, behind the hint. */
+    /** What the schema and this machine allow, behind the hint. */
     note(words) {
         setText(this.hint, [this.options.hint, words].filter(Boolean).join(' '));
+        if (this.hint.textContent && !this.hint.parentNode) this.element.append(this.hint);
     }
 
     fail(message) {

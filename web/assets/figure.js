@@ -30,6 +30,11 @@ const WIDE_SPREAD = 4; /* figures this far apart start on a logarithmic axis */
 /* So that the bars of series at one place lie beside one another. */
 const aside = (at, count) => (at - (count - 1) / 2) * Math.min(ASIDE, 16 / count);
 
+/* The marks of a curve that a band goes through. */
+const rangedOf = ({ marks }) => marks.filter((mark) => !mark.bare && mark.lo > 0);
+/* Those of a panel's series that have one. */
+const bandedOf = (series) => (series.length > BANDS_MAX ? [] : series.filter((one) => rangedOf(one).length > 1));
+
 const OVER = { ranking: 'a ranking' };
 const AT = 'at.';
 
@@ -40,9 +45,8 @@ export class Figure extends Panel {
      * address. `tall` is its height in pixels, `level` the element of its heading.
      */
     constructor(settings, { id = 'figure', fixed = null, tall = HEIGHT, level = 'h2' } = {}) {
-        const legend = h('ul', { class: 'keys' });
-        super(id, { level, legend });
-        Object.assign(this, { settings, id, fixed, tall, legend });
+        super(id, { level, legend: h('ul', { class: 'keys' }) });
+        Object.assign(this, { settings, id, fixed, tall });
         this.rows = [];
         this.runs = new Map();
         this.limits = [];
@@ -113,6 +117,7 @@ export class Figure extends Panel {
         }
         this.panels = data.panels.map((panel) => ({ ...panel, series: panel.series.slice(0, SERIES_MAX) }));
         this.shown = this.panels.flatMap(({ series }) => series);
+        this.banded = new Set(data.shape === 'curves' ? this.panels.flatMap(({ series }) => bandedOf(series)) : []);
         const dotted = this.#dotsShown();
         const values = this.shown
             .flatMap(({ marks }) => marks.flatMap(({ y, lo, hi, dots }) => [y, lo, hi, ...(dotted ? dots : [])]))
@@ -158,13 +163,23 @@ export class Figure extends Panel {
         const marks = this.shown.flatMap((one) => one.marks);
         const dots = marks.reduce((sum, mark) => sum + mark.dots.length, 0);
         return [
-            barsOfMarks(this.shown, shape === 'curves'),
+            shape === 'curves' ? this.#bandWords() : barsOfMarks(this.shown, false),
             dots > 0 && dots <= DOTS_MAX && 'Dots: the runs.',
             marks.some((mark) => mark.noisy) && 'Hollow: other programs disturbed a run.',
             this.data.relative !== null &&
                 'Each figure over that of the series chosen at the same point,' +
                     ' whose own uncertainty is not in the bars.',
             series.length > this.shown.length && `${series.length - this.shown.length} more series are in the table.`,
+        ]
+            .filter(Boolean)
+            .join(' ');
+    }
+
+    #bandWords() {
+        const without = this.shown.some((one) => !this.banded.has(one) && rangedOf(one).length > 1);
+        return [
+            barsOfMarks([...this.banded], true),
+            without && `No band where there are more than ${BANDS_MAX} curves, which would hide one another.`,
         ]
             .filter(Boolean)
             .join(' ');
@@ -311,7 +326,7 @@ export class Figure extends Panel {
                 text: curves ? 'Percentile, in nines' : axisTitle(axis),
             }),
             axis?.field === 'message_size' && this.#hairlines(xs, x, box),
-            series.map((one, at) => this.#series(one, x, y, curves ? 0 : aside(at, series.length), series.length)),
+            series.map((one, at) => this.#series(one, x, y, curves ? 0 : aside(at, series.length))),
             named && this.#endLabels(series, x, y, box, width),
         ];
     }
@@ -377,7 +392,8 @@ export class Figure extends Panel {
         });
     }
 
-    #series({ label, slot, marks }, placeX, y, shift, count) {
+    #series(one, placeX, y, shift) {
+        const { label, slot, marks } = one;
         const x = (value) => placeX(value) + shift;
         const style = looks(slot);
         const line = marks.filter(({ band }) => !band);
@@ -388,15 +404,13 @@ export class Figure extends Panel {
         return svg(
             'g',
             { class: `series c${style.colour}`, data: { label } },
-            this.data.shape === 'curves' && count <= BANDS_MAX && this.#band(places, x, y),
+            this.banded.has(one) && this.#band(rangedOf(one), x, y),
             svg('path', { d: path, class: 'line', 'stroke-dasharray': style.dash.join(' ') || null }),
             places.map((mark) => this.#mark(mark, style, x(mark.x), (value) => ({ y: y.place(value) }))),
         );
     }
 
-    #band(places, x, y) {
-        const ranged = places.filter((mark) => mark.lo > 0);
-        if (ranged.length < 2) return null;
+    #band(ranged, x, y) {
         const edge = (list, side) => list.map((mark) => `${x(mark.x).toFixed(1)} ${y.place(mark[side]).toFixed(1)}`);
         return svg('path', {
             d: `M${[...edge(ranged, 'hi'), ...edge([...ranged].reverse(), 'lo')].join('L')}Z`,
@@ -578,7 +592,7 @@ export class Figure extends Panel {
     #drawLegend(width) {
         const { shape } = this.data;
         const keys = [...new Map(this.shown.map((one) => [one.label, one])).values()];
-        const needed = shape !== 'ranking' && (width < NARROW || this.panels.length > 1) && keys.length > 1;
+        const needed = shape !== 'ranking' && (width < NARROW || this.data.facet !== null) && keys.length > 1;
         fill(
             this.legend,
             needed &&

@@ -29,6 +29,7 @@ export class Findings {
         if (!(await serves(ROUTE))) return;
         const { items, study, comparisons } = await get(ROUTE.replace('{id}', this.experiment));
         this.items = items;
+        this.needed = Math.max(0, ...items.map((one) => one.runs_needed ?? 0)) || null;
         fill(
             this.element,
             h('h2', { id: 'findings-title', text: 'What it shows' }),
@@ -56,16 +57,24 @@ export class Findings {
                 h('summary', {}, title, h('span', { class: 'soft', text: ` · ${integer(some.length)}` })),
                 this.#list(some),
             );
-        return [
-            decided.length > 0
-                ? this.#list(decided.slice(0, FIRST))
-                : h('p', { class: 'soft', text: 'No difference is certain.' }),
-            folded('More findings', decided.slice(FIRST)),
-            folded('What cannot be said yet', open),
+        const hint =
+            comparisons > 0 &&
             h('p', {
                 class: 'hint more',
                 text: `${plural(comparisons, 'comparison')}; the probability that one of them is a false difference is at most 5 %.`,
-            }),
+            });
+        if (!decided.length)
+            return [
+                h('p', { class: 'soft', text: 'No difference is certain. What is open:' }),
+                this.#list(open.slice(0, FIRST)),
+                folded('More that is open', open.slice(FIRST)),
+                hint,
+            ];
+        return [
+            this.#list(decided.slice(0, FIRST)),
+            folded('More findings', decided.slice(FIRST)),
+            folded('What cannot be said yet', open),
+            hint,
         ];
     }
 
@@ -79,10 +88,7 @@ export class Findings {
 
     #item(finding) {
         const at = this.items.indexOf(finding);
-        const notes = [
-            CONFIDENCE[finding.confidence],
-            finding.runs_needed && `${plural(finding.runs_needed, 'run')} of each point would decide`,
-        ].filter(Boolean);
+        const confidence = CONFIDENCE[finding.confidence];
         return h(
             'li',
             {},
@@ -97,7 +103,7 @@ export class Findings {
                 },
                 finding.sentence,
             ),
-            notes.map((words) => h('span', { class: 'flag', text: words })),
+            confidence && h('span', { class: 'flag', text: confidence }),
         );
     }
 
@@ -161,8 +167,10 @@ function studyTable(study) {
                                 'td',
                                 { class: 'wrap', data: { title: 'Here' } },
                                 here(answer),
-                                CONFIDENCE[answer.confidence] &&
+                                CONFIDENCE[answer.confidence] && [
+                                    ' ',
                                     h('span', { class: 'flag', text: CONFIDENCE[answer.confidence] }),
+                                ],
                             ),
                             h('td', { class: 'wrap', data: { title: 'Published' }, text: published(answer.published) }),
                         ),

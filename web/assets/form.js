@@ -6,7 +6,7 @@ import { Problem, submission } from './api.js';
 import { Chips } from './fields.js';
 import { $, fill, h, setText } from './dom.js';
 import { fieldTitle, fieldValue, plural, size } from './format.js';
-import { Further, furtherFields, withMember } from './further.js';
+import { Further, furtherFields, rangeOf, withMember } from './further.js';
 import { once } from './host.js';
 import { GROUPS, makeFields, pairsOf } from './offer.js';
 import { Preview } from './preview.js';
@@ -43,6 +43,7 @@ export class Form {
         this.transports = transports.items;
         this.pairs = pairsOf(topology);
         this.defaults = defaultsOf(openapi);
+        this.rangeOf = (name, words) => rangeOf(openapi, name, words);
         this.tab = 'form';
         this.fields = makeFields(this.presets, transports.items, topology, openapi);
         this.further = new Further(
@@ -135,7 +136,7 @@ export class Form {
                     h('h1', { text: 'New experiment' }),
                     h('p', {
                         class: 'meta',
-                        text: 'Several values in a field make an axis: every combination is measured, in shuffled order.',
+                        text: 'Several values in a field make an axis: every combination is measured, in a random order.',
                     }),
                 ),
             ),
@@ -276,6 +277,7 @@ export class Form {
 
     /* Fields that no chosen transport uses are hidden. */
     #fold() {
+        this.#note();
         const chosen = { workload: [], transport: [] };
         for (const name of Object.keys(chosen))
             try {
@@ -289,7 +291,16 @@ export class Form {
         });
         for (const { fields, element } of this.groups)
             element.hidden = fields.length > 0 && fields.every((field) => field.element.hidden);
-        this.fields.get('message_size').note(largestWords(chosen.transport, this.transports));
+    }
+
+    /* The limits of each field's value. */
+    #note() {
+        const transports = reading(this.fields.get('transport')).value ?? [];
+        for (const [name, field] of this.fields) {
+            const range = this.rangeOf(name === 'end' ? field.kind.value : name, field.sizes ? size : undefined);
+            const here = name === 'message_size' && largestWords(transports, this.transports);
+            field.note([range, here].filter(Boolean).join(' '));
+        }
     }
 
     #summarise() {

@@ -186,7 +186,7 @@ export function reasonFor(object, field) {
     return object?.[`${field}_reason`] ?? object?.reasons?.[field] ?? object?.[field]?.reason ?? null;
 }
 
-/** The text, cut to so many letters. */
+/** The text, cut to a number of letters. */
 export const shortened = (text, letters) =>
     text.length > letters ? `${text.slice(0, Math.max(letters - 1, 1))}…` : text;
 

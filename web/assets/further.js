@@ -9,6 +9,7 @@ import { refOf, specOf } from './schema.js';
 
 const OWN = 'of the experiment';
 const YES_NO = [true, false];
+const TINY = 1e-6; /* a least value below it stands for "more than nothing" */
 /* Facts of the host that stand as they are in GET /environment. */
 const OF_THE_HOST = ['require', 'tune'];
 
@@ -61,12 +62,19 @@ function whatever(text) {
     }
 }
 
-function rangeWords({ minimum, maximum, exclusiveMinimum }) {
-    if (exclusiveMinimum !== undefined) return `above ${exclusiveMinimum}, up to ${integer(maximum)}`;
-    return minimum === undefined ? null : `from ${figureOf(minimum)} to ${figureOf(maximum)}`;
+const figureOf = (value) => (Number.isInteger(value) ? integer(value) : String(value));
+
+function rangeWords({ minimum, maximum, exclusiveMinimum }, words = figureOf) {
+    if (minimum > 0 && minimum < TINY) return `above 0, up to ${words(maximum)}`;
+    if (exclusiveMinimum !== undefined) return `above ${exclusiveMinimum}, up to ${words(maximum)}`;
+    return minimum === undefined ? null : `from ${words(minimum)} to ${words(maximum)}`;
 }
 
-const figureOf = (value) => (Number.isInteger(value) ? integer(value) : String(value));
+const begun = (words) => words && `${words[0].toUpperCase()}${words.slice(1)}.`;
+
+/** What a member of a spec may be, "From 1 to 1 024."; null where the schema has no range. `words(value)` if given. */
+export const rangeOf = (openapi, name, words) =>
+    begun(rangeWords(singleOf(openapi, specOf(openapi).properties[name] ?? {}), words));
 
 /** A copy of `spec` in which the member at `path` is `value`; what an object of it has besides is from `whole`. */
 export function withMember(spec, whole, [name, ...rest], value) {
@@ -161,11 +169,10 @@ export class Further {
     #words() {
         const { path, description, several, enum: words, default: usual } = this.field;
         const name = path.at(-1);
-        const range = rangeWords(this.field);
         const here = OF_THE_HOST.includes(path[0]) ? this.environment[name] : undefined;
         return [
             description && `${description}.`,
-            range && `${range[0].toUpperCase()}${range.slice(1)}.`,
+            begun(rangeWords(this.field)),
             several && `${words ? `${words.join(', ')}; several` : 'Several'} are separated by commas.`,
             usual !== undefined && `Without it: ${usual}.`,
             ['string', 'number', 'boolean'].includes(typeof here) && `Here: ${here}.`,

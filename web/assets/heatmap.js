@@ -189,7 +189,7 @@ export class HeatMap extends Panel {
         );
     }
 
-    /* Among small cells only every so many places have a number. */
+    /* Among small cells only every nth place has a number. */
     #label(place, x, y, anchor, side, at) {
         const room = anchor === 'end' ? LINE : this.digits * DIGIT + 6;
         if (at % Math.ceil(room / side)) return null;
@@ -370,7 +370,7 @@ export class HeatMap extends Panel {
     }
 
     #choose(key) {
-        choose({ cell: key !== null && chosen('cell') !== key ? key : null });
+        choose({ cell: key !== null && chosen('cell') !== key ? key : null, 'cell-run': null });
         if (key !== null) this.at = key;
         this.draw();
     }

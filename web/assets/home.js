@@ -3,8 +3,9 @@
 
 import { chosen, choose } from './address.js';
 import { get, post, token } from './api.js';
-import { fill, h, patch, setText, svg } from './dom.js';
+import { $, fill, h, patch, setText, svg } from './dom.js';
 import { duration, nanoseconds, plural, pointLabel, size, splitFields, throughput } from './format.js';
+import { once } from './host.js';
 import { looks, markPath } from './marks.js';
 import { nameOf } from './list.js';
 import { showPresets } from './presets.js';
@@ -215,12 +216,20 @@ const REASONS = {
 export function decisionCard(opened) {
     const answer = h('div', { id: 'advice', role: 'status' });
     const question = () => Object.fromEntries(Object.keys(QUESTION).map((name) => [name, chosen(name) ?? FIRST[name]]));
+    let latest = 0; /* an answer to an earlier question, or its failure, may come after that to a later one */
     const request = async () => {
+        const number = ++latest;
         try {
             if (!(await serves('/advice'))) throw new Error('This ipclabd gives no advice: it has no route /advice.');
             const query = { ...question(), ...(chosen('host') && { host: chosen('host') }) };
-            fill(answer, adviceOf(await get(`/advice?${new URLSearchParams(query)}`), query, opened));
+            const [advice, { items: transports }] = await Promise.all([
+                get(`/advice?${new URLSearchParams(query)}`),
+                once('/transports').catch(() => ({ items: [] })) /* of which are only the looks */,
+            ]);
+            const names = transports.map(({ name }) => name);
+            if (number === latest) fill(answer, adviceOf(advice, query, names, opened));
         } catch (error) {
+            if (number !== latest) return;
             const notice = h('p', { class: 'notice', role: 'alert' });
             fill(answer, notice);
             showError(notice, error);
@@ -313,8 +322,22 @@ export function adviceWords({ items }, want) {
         .join('');
 }
 
-function adviceOf(advice, query, opened) {
+/* Buttons that save the ranking; their code comes with that of the other views. */
+function savedBy(list, advice, query) {
+    const place = h('p', { class: 'more' });
+    const wordsOf = (name) => optionsOf(name, query[name]).find(([value]) => value === query[name])[1];
+    const title = `Which mechanism? ${Object.keys(QUESTION).map(wordsOf).join(' · ')}`;
+    const words = [adviceWords(advice, query.want), restsOn(advice.experiments, advice.host)];
+    import('./later.js').then(
+        ({ rankedButtons }) => fill(place, rankedButtons({ list, title, words, host: advice.host })),
+        () => null,
+    );
+    return place;
+}
+
+function adviceOf(advice, query, transports, opened) {
     const { host, items, experiments, settle } = advice;
+    const ranked = items.length > 0 && ranking(items, transports, FORMATS[query.want]);
     const settleIt = async (event) => {
         const button = event.currentTarget;
         button.disabled = true;
@@ -327,11 +350,13 @@ function adviceOf(advice, query, opened) {
     };
     return [
         h('p', { class: 'advice', text: adviceWords(advice, query.want) }),
-        items.length > 0 && ranking(items, FORMATS[query.want]),
+        !items.length && advice.other_placements.length > 0 && otherPlacements(advice.other_placements),
+        ranked,
         h('p', {
             class: 'hint',
             text: restsOn(experiments, host),
         }),
+        ranked && savedBy(ranked, advice, query),
         settle &&
             h(
                 'p',
@@ -339,6 +364,26 @@ function adviceOf(advice, query, opened) {
                 h('button', { type: 'button', id: 'settle', on: { click: settleIt } }, measureNow(settle)),
             ),
     ];
+}
+
+/* Where the question's placement was not measured and others were: each is a press away. */
+function otherPlacements(placements) {
+    const select = $('ask-placement');
+    const ask = (placement) => {
+        select.value = placement;
+        select.dispatchEvent(new Event('change'));
+        select.focus();
+    };
+    const words = Object.fromEntries(QUESTION.placement);
+    return h(
+        'p',
+        {},
+        'Runs with another placement are stored: ',
+        placements.map((one) => [
+            h('button', { type: 'button', data: { placement: one }, on: { click: () => ask(one) } }, words[one]),
+            ' ',
+        ]),
+    );
 }
 
 /* "Measure now, 3 min", as soon as the time is known; a plan that cannot be had is refused with its reason when the
@@ -359,8 +404,14 @@ function restsOn({ used, other_environment: others }, host) {
     return `From ${plural(used, 'experiment')} of ${where}${leftOut}. Bars: intervals; hollow: noisy, not steady or open.`;
 }
 
+/* A transport looks the same however it ranks: by its place among `transports`, those of this host. */
+const looksOf = ({ point }, transports) => {
+    const at = transports.indexOf(point.transport);
+    return looks(at < 0 ? transports.length : at);
+};
+
 /* Ranked dots with their intervals; a list with age and noise beside each. */
-function ranking(items, format) {
+function ranking(items, transports, format) {
     const label = mechanismsOf(items);
     const most = Math.max(...items.map(({ value, interval }) => interval?.high ?? value)) * 1.05;
     const [width, height] = [220, 18];
@@ -368,8 +419,8 @@ function ranking(items, format) {
     return h(
         'ol',
         { class: 'ranked' },
-        items.map((item, at) => {
-            const style = looks(at);
+        items.map((item) => {
+            const style = looksOf(item, transports);
             const hollow = item.noisy || item.unsteady || item.standing === 'open';
             const notes = [
                 REASONS[item.reason] ?? item.reason?.replaceAll('-', ' '),

@@ -6,3 +6,4 @@ export { showBaselines, showHistory } from './baselines.js';
 export { showCompare } from './compare.js';
 export { Detail } from './detail.js';
 export { Form } from './form.js';
+export { rankedButtons } from './ranked.js';

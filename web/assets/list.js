@@ -66,9 +66,12 @@ export function originOf({ imported }) {
 const BUNDLE_NAME = /-([0-9a-f]{64})\.json\.gz$/;
 
 export class List {
-    /** `opens()` begins to open an experiment, and returns what shows it once it is there. */
-    constructor(opens) {
-        this.opens = opens;
+    /**
+     * `opens()` begins to open an experiment, and returns what shows it once it is there. `changed(experiment)` and
+     * `gone(id)` are called with what the daemon's event stream brings.
+     */
+    constructor({ opens, changed, gone }) {
+        Object.assign(this, { opens, changed, gone });
         this.items = new Map();
         this.current = 0;
         this.cursor = null;
@@ -99,16 +102,29 @@ export class List {
                 reports: true,
                 onOpen: read,
                 poll: read,
-                onEvent: (type, data) => type === 'experiment' && this.#receive(data),
+                onEvent: (type, data) => {
+                    if (type === 'experiment') this.#receive(data);
+                    else if (type === 'deletion') this.#lose(data.experiment_id);
+                },
             });
             setTimeout(() => this.loaded || read(), STREAM_OPENS_MS);
         });
     }
 
+    /** A view was opened, of this experiment or of none (0). What was chosen in the list stays in the address. */
     select(id) {
         this.current = id;
         if (this.#fromAddress()) this.reload();
+        choose(this.#choices());
         this.#draw();
+    }
+
+    #choices() {
+        return {
+            state: $('list-filter').value || null,
+            q: this.#words() || null,
+            experiments: this.ticked.join() || null,
+        };
     }
 
     /* When one starts or ends, the others' places in the queue change without an event of their own. */
@@ -116,6 +132,14 @@ export class List {
         if (this.items.get(experiment.id)?.state !== experiment.state) this.#refreshSoon();
         status.take(experiment);
         this.put(experiment);
+        this.changed(experiment);
+    }
+
+    /* The daemon's counts and the others' places in the queue change, too. */
+    #lose(id) {
+        this.#refreshSoon();
+        this.drop(id);
+        this.gone(id);
     }
 
     #refreshSoon() {
@@ -128,7 +152,7 @@ export class List {
     /* The address' choices, where it has any; true when others are listed than before. */
     #fromAddress() {
         const ticked = chosen('experiments');
-        if (ticked !== null) {
+        if (ticked !== null && ticked !== this.ticked.join()) {
             this.ticked = ticked.split(',').map(Number).filter((id) => Number.isInteger(id) && id > 0).slice(-2);
             $('list-ticks').open = true;
         }
@@ -150,7 +174,7 @@ export class List {
     #tick(id, on) {
         this.ticked = this.ticked.filter((one) => one !== id);
         if (on) this.ticked = [...this.ticked, id].slice(-2);
-        choose({ experiments: this.ticked.join() || null });
+        choose(this.#choices());
         this.#draw();
     }
 
@@ -174,7 +198,7 @@ export class List {
     }
 
     #chosen() {
-        choose({ state: $('list-filter').value || null, q: this.#words() || null });
+        choose(this.#choices());
         this.reload();
     }
 
@@ -224,15 +248,30 @@ export class List {
         this.#draw();
     }
 
+    /* Until the answer has come, those that are listed and match stay in sight: what is done to all of them is done to
+       those that a reader sees. */
     async reload() {
-        this.items.clear();
+        for (const [id, item] of this.items) if (!this.#isWanted(item)) this.items.delete(id);
+        this.#draw();
         this.loaded = false;
         this.generation++;
-        await this.#attempt(() => this.#page(null));
+        await this.#attempt(async () => {
+            const asked = performance.now();
+            const answer = await this.#page(null);
+            if (answer) this.#keepOnly(answer.items, asked);
+        });
     }
 
     #older() {
         return this.#attempt(() => this.#page(this.cursor));
+    }
+
+    /* Of those that an answer would name, the ones that it names; an event that came after the request knows better. */
+    #keepOnly(items, asked, oldest = 0) {
+        const named = new Set(items.map(({ id }) => id));
+        for (const [id, item] of this.items)
+            if (id >= oldest && !named.has(id) && item.received_at < asked) this.items.delete(id);
+        this.#draw();
     }
 
     /* A failure stands below the list until something is read again. */
@@ -250,14 +289,12 @@ export class List {
     async refresh() {
         if (!this.loaded) return this.reload();
         const generation = this.generation;
+        const asked = performance.now();
         const [{ items }] = await Promise.all([get(this.#path(null)), status.refresh()]);
         if (generation !== this.generation) return; /* others were searched for meanwhile */
         this.error = null;
-        const oldest = items.at(-1)?.id ?? 0;
-        for (const id of this.items.keys())
-            if (id >= oldest && !items.some((item) => item.id === id)) this.items.delete(id);
         items.forEach((item) => this.put(item, true));
-        this.#draw();
+        this.#keepOnly(items, asked, items.at(-1)?.id);
     }
 
     #path(cursor) {
@@ -270,22 +307,26 @@ export class List {
 
     async #page(cursor) {
         const generation = this.generation;
-        const { items, next } = await get(this.#path(cursor));
-        if (generation !== this.generation) return;
+        const answer = await get(this.#path(cursor));
+        if (generation !== this.generation) return null;
         this.error = null;
-        this.cursor = next ?? null;
-        items.forEach((item) => this.put(item, true));
+        this.cursor = answer.next ?? null;
+        answer.items.forEach((item) => this.put(item, true));
         this.loaded = true;
         this.#draw();
+        return answer;
     }
 
     #draw() {
         const sorted = [...this.items.values()].sort((a, b) => b.id - a.id);
+        const query = Object.entries(this.#choices()).filter(([, value]) => value !== null);
         reconcile($('list'), sorted, {
             key: (item) => item.id,
             create: createItem,
-            update: (element, item) =>
-                updateItem(element, item, item.id === this.current, this.ticked.includes(item.id)),
+            update: (element, item) => {
+                element.querySelector('a').href = addressOf(`/experiments/${item.id}`, query);
+                updateItem(element, item, item.id === this.current, this.ticked.includes(item.id));
+            },
         });
         this.#drawTicked();
         $('list-older').hidden = this.cursor === null;
@@ -322,7 +363,7 @@ function createItem(item) {
         h('input', { type: 'checkbox', value: item.id, title: 'Compare: tick two' }),
         h(
             'a',
-            { href: `#/experiments/${item.id}` },
+            {},
             h('span', { class: 'name' }),
             h('span', { class: 'state' }),
             h('span', { class: 'when' }),

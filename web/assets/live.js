@@ -2,6 +2,7 @@
 // The charts of an experiment's samples, growing as they arrive: throughput of every agent, or calls and switches where
 // nothing is moved, and latency where a workload has one. Shows all runs one after another, or one of them.
 
+import { choose, chosen } from './address.js';
 import { getAll } from './api.js';
 import { Chart } from './charts.js';
 import { h, reconcile, setText } from './dom.js';
@@ -18,7 +19,8 @@ export class Live {
         this.runs = new Map(); /* id → run, as far as known */
         this.fields = undefined;
         this.frame = 0;
-        const chart = (title, format) => new Chart({ title, format, formatX: (x) => `${x} s` });
+        const note = () => this.select.selectedOptions[0]?.textContent ?? '';
+        const chart = (title, format) => new Chart({ title, format, formatX: (x) => `${x} s`, note });
         this.charts = {
             throughput: chart('Throughput', throughput),
             calls: chart('Calls per second', perSecond),
@@ -29,9 +31,16 @@ export class Live {
     }
 
     #build() {
-        const again = () => this.#schedule();
-        this.select = h('select', { id: 'live-run', on: { change: again } });
-        this.log = h('input', { type: 'checkbox', id: 'live-log', on: { change: again } });
+        const choosing = (values) => ({
+            change: () => {
+                choose(values());
+                this.#schedule();
+            },
+        });
+        const run = () => ({ 'live-run': Number(this.select.value) || null });
+        const scale = () => ({ 'live-scale': this.log.checked ? 'log' : 'linear' });
+        this.select = h('select', { id: 'live-run', on: choosing(run) });
+        this.log = h('input', { type: 'checkbox', id: 'live-log', on: choosing(scale) });
         this.note = h('p', { class: 'hint' });
         this.empty = h('p', { class: 'soft' });
         this.body = h('div', { class: 'charts' });
@@ -60,7 +69,7 @@ export class Live {
     setPoints(fields, spread) {
         const first = this.fields === undefined;
         this.fields = fields;
-        if (first) this.log.checked = spread;
+        if (first) this.log.checked = (chosen('live-scale') ?? (spread ? 'log' : 'linear')) === 'log';
         this.#schedule();
     }
 
@@ -113,8 +122,9 @@ export class Live {
             create: (id) => h('option', { value: id }),
             update: (option, id) => setText(option, id ? this.#label(id) : `All runs (${known.length})`),
         });
-        const chosen = Number(this.select.value) || 0;
-        const line = this.samples.timeline(chosen ? [chosen] : known);
+        const one = known.find((id) => String(id) === chosen('live-run'));
+        this.select.value = one ?? 0;
+        const line = this.samples.timeline(one ? [one] : known);
         const describe = (index) =>
             line.at[index] ? `${this.#label(line.at[index].run)} · second ${line.at[index].second + 1}` : '';
         for (const rate of ['throughput', 'calls', 'rounds'])
@@ -149,7 +159,7 @@ export class Live {
             queued: 'Waiting in the queue: the charts start with the first run.',
             running: 'The first sample comes after the warm-up and a second of measuring.',
         };
-        setText(this.empty, runs ? '' : (waiting[this.state] ?? 'No samples were recorded.'));
+        setText(this.empty, runs ? '' : (waiting[this.state] ?? (this.state ? 'No samples were recorded.' : 'Loading…')));
         this.empty.hidden = runs > 0;
         setText(
             this.note,

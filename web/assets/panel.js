@@ -10,8 +10,9 @@ const STEPS = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity };
 /** A drawing derives from it, and has draw(), which may set `width` to that of the canvas; key(event), press(event). */
 export class Panel {
     /**
-     * `legend`: an element between the drawing and its note; `beside`: one at its side. A drawing is a picture that takes
-     * the focus, unless it is not `focusable`, as its marks take it themselves.
+     * `legend`: a list between the drawing and its note, with swatch and label in each item; `beside`: an element at
+     * its side. A drawing is a picture that takes the focus, unless it is not `focusable`, as its marks take it
+     * themselves.
      */
     constructor(id, { title = '', level = 'h2', legend = null, beside = null, focusable = true } = {}) {
         this.heading = h(level, { id: `${id}-title`, text: title });
@@ -24,6 +25,7 @@ export class Panel {
             on: { keydown: (event) => this.key(event), click: (event) => this.press?.(event) },
         });
         this.note = h('p', { class: 'hint' });
+        this.legend = legend;
         const drawn = [this.readout, this.canvas, legend, this.note];
         this.element = h(
             'section',
@@ -51,7 +53,9 @@ export class Panel {
 
     /** The buttons that export the drawing, under `title()` and with the lines of `words()`. */
     exports(title, words) {
-        return exportButtons({ title, drawing: () => this.canvas.firstChild, words });
+        const keys = () =>
+            [...(this.legend?.children ?? [])].map((key) => ({ swatch: key.firstChild, label: key.textContent }));
+        return exportButtons({ title, drawing: () => this.canvas.firstChild, keys, words });
     }
 
     /** Of a key that goes to another of `count` marks, which `selector` finds: reads out `wordsOf(at)`. */

@@ -93,15 +93,16 @@ export class Plots {
         const { xs, series, omitted, bars } = plotData(rows, plot);
         if (!this.figures.has(plot.title)) {
             const axis = AXES[plot.x] ?? {};
+            const note = h('p', { class: 'hint' });
             const chart = new Chart({
                 title: plot.title,
+                note: () => note.textContent,
                 format: plot.format,
                 splitsX: true,
                 log: plot.log ?? true,
                 unit: plot.unit,
                 ...pick(axis),
             });
-            const note = h('p', { class: 'hint' });
             const element = h('section', { class: 'panel' }, chart.element, note);
             this.element.append(element);
             this.figures.set(plot.title, { chart, note, element });

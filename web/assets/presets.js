@@ -16,10 +16,11 @@ const RECENT = 50; /* experiments among which the last of a preset is looked for
  * page tries no token.
  */
 export async function showPresets(cards, asked) {
-    const [{ items }, { items: recent }] = await Promise.all([
+    const [{ items }, { items: done }] = await Promise.all([
         get('/presets'),
         get(`/experiments?state=done&q=preset&limit=${RECENT}`),
     ]);
+    const recent = done.filter(({ imported }) => !imported);
     const shorts = new Map(items.filter(({ name }) => name.endsWith(SHORT)).map((one) => [one.name, one]));
     const studies = items.filter(({ name }) => !shorts.has(name));
     const later = [];
@@ -30,8 +31,11 @@ export async function showPresets(cards, asked) {
             const forms = [one, shorts.get(one.name + SHORT)].filter(Boolean);
             const last = recent.find(({ spec }) => forms.some(({ name }) => name === spec.preset));
             const facts = h('div', { class: 'stack' }, last && lastResult(last, later));
-            const takes = recent.find(({ spec }) => spec.preset === one.name);
-            fillTime(facts, one.name, takes, plans);
+            fillTimes(
+                facts,
+                forms.map(({ name }) => ({ name, last: recent.find(({ spec }) => spec.preset === name) })),
+                plans,
+            );
             return card(one, forms, facts);
         }),
     );
@@ -66,22 +70,31 @@ function card({ title, question, expected, description }, forms, facts) {
     );
 }
 
-/* How long it took here, or by the daemon's plan, for which a token is needed; else only the description has it. */
-function fillTime(facts, name, last, plans) {
-    const words = h('p', { class: 'soft takes' });
-    if (last?.started_at && last.finished_at) {
-        const seconds = (new Date(last.finished_at) - new Date(last.started_at)) / 1000;
-        words.textContent = `Took ${duration(seconds)} here.`;
-        facts.prepend(words);
-    } else {
-        plans.push(async () => {
-            if (token.state !== 'set') return;
-            const plan = await post('/experiments?dry_run=true', JSON.stringify({ preset: name })).catch(() => null);
-            if (!plan) return; /* it cannot be done here, which opening it shows with its reason */
-            words.textContent = `Takes about ${duration(plan.estimated_seconds)} here.`;
-            facts.prepend(words);
-        });
-    }
+/*
+ * How long each form took here, as the last of it did. The whole study has the time by the daemon's plan where it was
+ * never run; that takes a token, without which only the description has it.
+ */
+function fillTimes(facts, [whole, ...others], plans) {
+    const times = h('p', { class: 'soft takes' });
+    const brief = others.map(({ name, last }) => tookWords(name, last));
+    const put = (words) => {
+        times.textContent = [words, ...brief].filter(Boolean).join(' ');
+        if (times.textContent) facts.prepend(times);
+    };
+    put(tookWords(whole.name, whole.last));
+    if (whole.last) return;
+    plans.push(async () => {
+        if (token.state !== 'set') return;
+        const plan = await post('/experiments?dry_run=true', JSON.stringify({ preset: whole.name })).catch(() => null);
+        if (!plan) return; /* it cannot be done here, which opening it shows with its reason */
+        put(`Takes about ${duration(plan.estimated_seconds)} here.`);
+    });
+}
+
+function tookWords(name, last) {
+    if (!last?.started_at || !last.finished_at) return null;
+    const took = duration((new Date(last.finished_at) - new Date(last.started_at)) / 1000);
+    return name.endsWith(SHORT) ? `In brief: took ${took} here.` : `Took ${took} here.`;
 }
 
 /* The last experiment of a preset, and the first of its findings as soon as that is known. */

@@ -18,7 +18,7 @@ function second(figures) {
 }
 
 function draw(options) {
-    const figure = new Figure(() => settingsLine(experiment), options);
+    const figure = new Figure(() => settingsLine(experiment, results.provenance), options);
     $('charts').append(figure.element);
     figure.setLimits(limitsOf({ caches }, rows));
     figure.setRuns(runs.items);

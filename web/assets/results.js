@@ -8,6 +8,9 @@ import { Study } from './study.js';
 import { columnChoice, copyButtons, equip, sorted } from './table.js';
 
 const ROWS_AT_ONCE = 100;
+const SOON = 'A row for each point appears when its first run is done.';
+/* What stands in place of the rows, by the experiment's state. */
+const NOTHING = { unknown: 'Loading…', queued: SOON, running: SOON };
 const TOO_FEW = 'no interval is claimed for fewer than 6 repetitions';
 
 export class Results {
@@ -38,7 +41,7 @@ export class Results {
             ),
             this.body,
         );
-        this.update([], 'queued');
+        this.update([], 'unknown');
     }
 
     update(rows, state) {
@@ -61,9 +64,7 @@ export class Results {
                 this.body,
                 h('p', {
                     class: 'soft',
-                    text: ['queued', 'running'].includes(this.state)
-                        ? 'A row for each point appears when its first run is done.'
-                        : 'No run was completed.',
+                    text: NOTHING[this.state] ?? 'No run was completed.',
                 }),
             );
             return;

@@ -1,26 +1,51 @@
 // SPDX-License-Identifier: MIT
 // All that is known of one run, in a dialog.
 
+import { choose } from './address.js';
 import { get } from './api.js';
+import { valueWords } from './compare.js';
 import { $, fill, h, setText } from './dom.js';
 import { factList } from './facts.js';
 import { DASH, fieldTitle, fieldValue, figure, integer, latencyKind, size, throughput, time } from './format.js';
+import { once, ranges } from './host.js';
+import { proofsOf } from './proof.js';
 import { flagLabel } from './results.js';
 
-/** Opens the dialog with everything that is known of a run. */
+const CHANGED = 'environment-changed:'; /* a flag, and what */
+
+let shown = null; /* the run whose details are open, which the address names */
+
+/** Opens the dialog with everything that is known of a run. It closes when another view is opened. */
 export async function showRun(id) {
+    const dialog = $('run-dialog');
+    shown = id;
+    choose({ run: id });
     setText($('run-title'), `Run ${id}`);
     fill($('run-body'), h('p', { class: 'soft', text: 'Loading…' }));
-    $('run-dialog').showModal();
-    try {
-        const run = await get(`/runs/${id}`);
-        fill($('run-body'), runDetails(run));
-    } catch (error) {
-        fill($('run-body'), h('p', { class: 'notice', text: error.message }));
-    }
+    dialog.addEventListener('close', closed);
+    addEventListener('hashchange', leave);
+    dialog.showModal();
+    const details = await Promise.all([get(`/runs/${id}`), once('/openapi.json')])
+        .then(([run, openapi]) => runDetails(run, Object.keys(openapi.components.schemas.HostFacts.properties)))
+        .catch((error) => h('p', { class: 'notice', text: error.message }));
+    if (shown === id) fill($('run-body'), details);
 }
 
-function runDetails(run) {
+function closed() {
+    if (shown === null || $('run-dialog').open) return; /* the event of one that was left comes later */
+    shown = null;
+    choose({ run: null });
+}
+
+/* The address is that of the other view already. */
+function leave() {
+    if (shown === null) return;
+    shown = null;
+    $('run-dialog').close();
+}
+
+/* `settings`: what an environment has that does not change by itself. */
+function runDetails(run, settings) {
     const { result } = run;
     const facts = [
         ...Object.entries(run.point).map(([field, value]) => [fieldTitle(field), fieldValue(field, value)]),
@@ -38,13 +63,17 @@ function runDetails(run) {
             run.flags.length > 0 && h('p', {}, run.flags.map(flagLabel)),
             result && h('h3', { text: 'What was measured' }),
             result && factList(resultFacts(result)),
-            block('Agents: placement, proof, settings in effect', run.agents),
-            block('Result as stored', result),
-            run.probes && h('h3', { text: 'The machine before and after' }),
-            run.probes && probeTable(run.probes),
-            run.probes && changeWords(run.probes),
-            block('Probes as stored', run.probes),
-            block('Environment before and after', run.environment),
+            run.agents.length > 0 && [h('h3', { text: 'Proof of placement' }), proofsOf(run, 'h4')],
+            run.probes && [
+                h('h3', { text: 'The machine before and after' }),
+                probeTable(run.probes),
+                changeWords(run.probes),
+            ],
+            run.environment && [
+                h('h3', { text: 'The environment before and after' }),
+                environmentChanges(run, settings),
+            ],
+            block('As stored', run),
         ),
     ];
 }
@@ -82,6 +111,40 @@ function changeWords({ changes }) {
                 .map((change) => `${change.figure} of ${change.role} × ${figure(change.ratio)} ${since[change.since]}`)
                 .join('; ')}.`,
         })
+    );
+}
+
+function settingsOf({ cpus, mitigations, ...facts }, settings) {
+    return {
+        ...Object.fromEntries(settings.map((name) => [name, facts[name]])),
+        ...Object.fromEntries(Object.entries(mitigations ?? {}).map(([of, words]) => [`mitigation of ${of}`, words])),
+        'CPUs online': ranges(cpus?.map(({ id }) => id)),
+    };
+}
+
+/* A setting that was changed and put back has a flag, and is the same before and after. */
+function environmentChanges({ environment: { before, after }, flags }, settings) {
+    if (!before || !after) return h('p', { class: 'soft', text: 'It is not known of both times.' });
+    const [first, last] = [before, after].map((one) => settingsOf(one, settings));
+    const changed = [...new Set([...Object.keys(first), ...Object.keys(last)])].filter(
+        (key) => valueWords(first[key]) !== valueWords(last[key]),
+    );
+    if (!changed.length) {
+        const back = flags.filter((flag) => flag.startsWith(CHANGED)).map((flag) => flag.slice(CHANGED.length));
+        const meanwhile = back.length ? `, but within the run ${back.join(', ')} changed and was put back` : '';
+        return h('p', { class: 'soft', text: `It was the same before and after the run${meanwhile}.` });
+    }
+    const head = ['What', 'before', 'after'].map((text) => h('th', { scope: 'col', text }));
+    const row = (key) =>
+        h('tr', {}, [
+            h('th', { scope: 'row', text: key.replaceAll('_', ' ') }),
+            h('td', { class: 'limit', data: { title: 'before' }, text: valueWords(first[key]) }),
+            h('td', { class: 'limit', data: { title: 'after' }, text: valueWords(last[key]) }),
+        ]);
+    return h(
+        'div',
+        { class: 'table', id: 'run-environment', tabindex: '0', role: 'region', 'aria-label': 'What changed' },
+        h('table', { class: 'cards' }, h('thead', {}, h('tr', {}, head)), h('tbody', {}, changed.map(row))),
     );
 }
 

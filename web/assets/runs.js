@@ -69,6 +69,13 @@ export class Runs {
         this.#draw();
     }
 
+    /** How long those that are done took, of the pages shown; null where none is. */
+    meanSeconds() {
+        const done = [...this.runs.values()].filter(({ state }) => state === 'done');
+        const took = ({ started_at: from, finished_at: to }) => (new Date(to) - new Date(from)) / 1000;
+        return done.length ? done.reduce((sum, run) => sum + took(run), 0) / done.length : null;
+    }
+
     update(run) {
         /* Runs beyond the pages shown come with their page. */
         if (this.runs.has(run.id) || this.next === null) this.runs.set(run.id, run);

@@ -3,20 +3,32 @@
 
 import { time } from './format.js';
 
-/** "Experiment 12 · pipe · 5 s · 2026-01-31 · host, kernel · ipclab 0.1.0" */
-export function settingsLine(experiment, health) {
+/**
+ * "Experiment 12, sizes · 5 s a run · seed 1 · 2026-01-31 12:00 · host lab · kernel 6.1.0 · ipclab 0.1.0": host and
+ * kernel are those of its runs by its `provenance`, which the API has beside results, runs and samples, and need not be
+ * those of this host as it is now.
+ */
+export function settingsLine(experiment, provenance) {
     const spec = experiment.effective_spec ?? experiment.spec;
     return [
         `Experiment ${experiment.id}${experiment.name ? `, ${experiment.name}` : ''}`,
         spec.duration_seconds && `${spec.duration_seconds} s a run`,
         `seed ${experiment.seed}`,
         time(experiment.finished_at ?? experiment.created_at, new Date(0)),
-        document.getElementById('host-line').textContent,
-        `ipclab ${experiment.version ?? health?.version ?? ''}`,
+        provenance?.host && `host ${provenance.host}`,
+        provenance?.kernel && `kernel ${provenance.kernel}`,
+        experiment.version && `ipclab ${experiment.version}`,
     ]
         .filter(Boolean)
         .join(' · ');
 }
+
+/* Of the view that is open; what it shows may have no view of its own around it. */
+let line = () => '';
+
+/** Sets, and gives, the line of settings of the view that is open: `given()` is called when a picture is saved. */
+export const setSettings = (given) => (line = given);
+export const settings = () => line();
 
 /** The sizes at which the rows' pipes and sockets and the machine's caches end: [{bytes, words}], ascending. */
 export function limitsOf(topology, rows) {

@@ -2,6 +2,7 @@
 // The plots of a study of copy modes: throughput and misses by size, latency by threads, and what a byte costs beside
 // what it costs when it is copied twice. For every experiment that has copy modes to compare.
 
+import { choose, chosen } from './address.js';
 import { fill, h } from './dom.js';
 import { figure, nanoseconds, reasonFor, size } from './format.js';
 import { Plots } from './plots.js';
@@ -85,12 +86,12 @@ export function relativeCost(rows, field) {
 }
 
 /**
- * The four plots over the rows; `chosen` {threads, message_size}: the one that lines are drawn of, null for all.
+ * The four plots over the rows; `drawn` {threads, message_size}: the one that lines are drawn of, null for all.
  */
-export function studyPlots(rows, chosen = {}) {
+export function studyPlots(rows, drawn = {}) {
     const taken = studied(rows);
     const among = new Set(taken);
-    const only = (field) => (row) => among.has(row) && (chosen[field] ?? row.point[field]) === row.point[field];
+    const only = (field) => (row) => among.has(row) && (drawn[field] ?? row.point[field]) === row.point[field];
     const ignore = ignored(taken);
     const left = selection(rows, taken);
     const note = (...sentences) => sentences.filter(Boolean).join(' ');
@@ -176,7 +177,12 @@ export class Study {
     }
 
     #select(field) {
-        return h('select', { id: `study-${field}`, data: { values: '' }, on: { change: () => this.#draw() } });
+        const id = `study-${field}`;
+        const change = () => {
+            choose({ [id]: this.selects[field].value });
+            this.#draw();
+        };
+        return h('select', { id, data: { values: '' }, on: { change } });
     }
 
     /* The largest is chosen at first: there the modes differ most. */
@@ -184,7 +190,7 @@ export class Study {
         const select = this.selects[field];
         select.parentElement.hidden = values.length < 2;
         if (select.dataset.values === values.join()) return;
-        const before = select.value || 'last';
+        const before = chosen(select.id) ?? (select.value || 'last');
         select.dataset.values = values.join();
         fill(
             select,
@@ -201,7 +207,7 @@ export class Study {
     }
 
     #draw() {
-        const chosen = { threads: this.#chosen('threads'), message_size: this.#chosen('message_size') };
-        this.plots.update(this.rows, isStudy(this.rows) ? studyPlots(this.rows, chosen) : []);
+        const drawn = { threads: this.#chosen('threads'), message_size: this.#chosen('message_size') };
+        this.plots.update(this.rows, isStudy(this.rows) ? studyPlots(this.rows, drawn) : []);
     }
 }

@@ -30,7 +30,7 @@ export class Ticks {
         this.element.hidden = true;
     }
 
-    /** The points of the results, and the names of the baselines that it can be held against. */
+    /** The points of the results, and the names of the baselines that it can be compared with. */
     update(points, baselines) {
         const axes = [...axesIn(points)].map(([name, values]) => ({
             name,
@@ -45,7 +45,7 @@ export class Ticks {
         this.#draw();
     }
 
-    /* The third value takes the place of the first; a baseline is held against the whole experiment. */
+    /* The third value takes the place of the first; a baseline is compared with the whole experiment. */
     #tick(list, value, on) {
         const before = ticked();
         const others = before.list === list ? before.values.filter((one) => one !== value) : [];

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: MIT
+"""The details of a run: its placement with the proof of it, and what changed of the machine meanwhile."""
+
+import json
+
+import pytest
+from answers import Answers
+from axe import violations
+from documents import experiment
+
+GIVEN = 900003  # of an experiment that no daemon has
+POINT = {"workload": "stream", "transport": "pipe", "message_size": 4096, "threads": 2}
+
+
+def agent(role, cpus, node, seen, moved=0):
+    """Two threads that were to be on these CPUs, with a buffer of 3 pages and a stack of 5 each."""
+    threads = [
+        {
+            "thread": n,
+            "tid": 70 + n,
+            "affinity": cpus,
+            "cpu": cpu,
+            "node": node,
+            "cpus_seen": [cpu],
+            "migrations": moved,
+        }
+        for n, cpu in enumerate(seen)
+    ]
+    pages = [
+        {"what": what, "thread": n, "total": total, "nodes": {str(node): total}, "nodes_seen": [node], "moved": moved}
+        for what, total in (("buffer", 3), ("stack", 5))
+        for n in range(2)
+    ]
+    return {
+        "role": role,
+        "pid": 70,
+        "placement": {"cpus": cpus, "node": node, "memory": {"policy": "bind", "nodes": [node]}},
+        "proof": {"affinity": cpus, "threads": threads, "pages": pages},
+    }
+
+
+def snapshot(**facts):
+    passing = {"uptime_seconds": 1.5, "load": [0.1, 0.2, 0.3], "memory_free_bytes": 4096, "reasons": {}}
+    return passing | {"smt": "on", "swappiness": 60, "cpus": [{"id": n} for n in range(4)]} | facts
+
+
+def run(identity, agents, before, after, error=None):
+    return {
+        "id": identity,
+        "experiment_id": GIVEN,
+        "point": POINT,
+        "repetition": 1,
+        "position": 0,
+        "state": "failed" if error else "done",
+        "attempt": 1,
+        "error": error,
+        "flags": [],
+        "agents": agents,
+        "result": None,
+        "environment": {"before": before, "after": after},
+        "probes": None,
+        "started_at": "2026-01-31T12:00:00.000Z",
+        "finished_at": "2026-01-31T12:00:05.000Z",
+    }
+
+
+SENDER = agent("sender", [0, 1], 0, [0, 1])
+RECEIVER = agent("receiver", [2, 3], 1, [2, 3])
+MITIGATIONS = {"spectre_v1": "usercopy barriers", "spectre_v2": "Retpolines"}
+CHANGED = run(
+    71,
+    [SENDER, RECEIVER],
+    snapshot(mitigations=MITIGATIONS),
+    snapshot(
+        uptime_seconds=7.5,
+        load=[3, 2, 1],
+        memory_free_bytes=1,
+        swappiness=10,
+        mitigations=MITIGATIONS | {"spectre_v2": "off"},
+        cpus=[{"id": n} for n in range(3)],
+    ),
+)
+VIOLATED = run(
+    72,
+    [SENDER, agent("receiver", [2, 3], 1, [2, 0], moved=4)],
+    snapshot(),
+    snapshot(uptime_seconds=9),
+    error="placement_violated: receiver: thread 1 was on CPU 0",
+)
+MEMORY = {"memory": {"policy": "local", "nodes": []}, "buffer": {"policy": "bind", "nodes": [1]}}
+ANYWHERE = {"cpus": [], "node": None, "memory": {"policy": "default", "nodes": []}}
+PUT_BACK = run(
+    73, [SENDER | {"placement": ANYWHERE | MEMORY}, RECEIVER | {"placement": ANYWHERE}], snapshot(), snapshot()
+) | {"flags": ["environment-changed:swappiness"]}
+
+
+@pytest.fixture
+def show(driver, unopened):
+    """Opens that experiment, and the details of one of its runs."""
+    runs = [CHANGED, VIOLATED, PUT_BACK]
+    answers = Answers(driver, {}, **experiment(GIVEN, runs=runs), **{f"/runs/{run['id']}": run for run in runs})
+
+    def open_run(identity):
+        unopened.open(f"#/experiments/{GIVEN}")
+        unopened.wait_for(f"button[aria-label='Details of run {identity}']").click()
+        unopened.wait(lambda: "As stored" in (unopened.text("#run-body") or ""), "the run's details")
+        return unopened
+
+    yield open_run
+    answers.remove()
+
+
+def facts(page):
+    """Of each agent: the words of each term."""
+    return page.run(
+        """return Object.fromEntries([...document.querySelectorAll('#run-body .proofs > div')].map((agent) => [
+            agent.firstChild.textContent, Object.fromEntries([...agent.querySelectorAll('dt')].map((term) =>
+                [term.textContent, term.nextSibling.textContent]))]))"""
+    )
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_both_ends_have_the_proof_of_their_placement(show, picture, width):
+    page = show(71)
+    page.size(width, 900)
+    assert facts(page) == {
+        role: {
+            "proven": "yes: each was where it was to be",
+            "asked for": f"CPU {cpus}, node {node}, memory bind {node}",
+            "allowed on": f"CPU {cpus}",
+            "seen on": f"CPU {cpus}, node {node}",
+            "moved": "0 times",
+            "buffer pages": f"6 on node {node}",
+            "stack pages": f"10 on node {node}",
+        }
+        for role, cpus, node in (("sender", "0–1", 0), ("receiver", "2–3", 1))
+    }
+    fits = "const { scrollWidth, clientWidth } = document.getElementById('run-body'); return scrollWidth <= clientWidth"
+    page.wait(lambda: page.run(fits), "nothing to the side")
+    assert violations(page) == []
+    picture(f"run-{width}")
+
+
+def test_an_end_that_was_elsewhere_is_named(show):
+    agents = facts(show(72))
+    sender, receiver = agents["sender"], agents["receiver"]
+    assert sender["proven"] == "not known: the run is failed"
+    assert receiver["proven"] == "no: thread 1 was on CPU 0"
+    assert receiver["seen on"] == "CPU 0, 2, node 1" and receiver["moved"] == "8 times"
+    assert receiver["buffer pages"] == "6 on node 1, 8 moved"
+
+
+def test_of_the_environment_only_what_changed_is_shown(show):
+    page = show(71)
+    rows = """return [...document.querySelectorAll('#run-environment tbody tr')].map((row) =>
+        [...row.cells].map((cell) => cell.textContent))"""
+    assert page.run(rows) == [
+        ["swappiness", "60", "10"],
+        ["mitigation of spectre v2", "Retpolines", "off"],
+        ["CPUs online", "0–3", "0–2"],
+    ]
+    page = show(72)
+    assert "It was the same before and after the run." in page.text("#run-body")
+    assert not page.all("#run-environment")
+    assert "within the run swappiness changed and was put back." in show(73).text("#run-body")
+
+
+def test_memory_alone_is_asked_for_and_proven_too(show):
+    agents = facts(show(73))
+    assert agents["sender"]["asked for"] == "memory local, buffers bind 1"
+    assert agents["sender"]["proven"].startswith("yes")
+    assert agents["receiver"]["asked for"] == "any place" and agents["receiver"]["proven"].startswith("nothing")
+
+
+def test_what_cannot_be_shown_is_named(show):
+    page = show(71)
+    page.run("document.getElementById('run-dialog').close()")
+    page.expect_status(404)
+    page.go(f"#/experiments/{GIVEN}?run=99999999")
+    page.wait(lambda: "99999999" in (page.text("#run-body .notice") or ""), "the daemon's words")
+
+
+def test_what_is_stored_is_folded_at_the_end(show):
+    page = show(71)
+    stored = page.find("#run-body .stack > :last-child")
+    assert [one.text for one in page.all("#run-body summary")] == ["As stored"]
+    assert stored.tag_name == "details" and stored.get_attribute("open") is None
+    assert json.loads(stored.find_element("css selector", "pre").get_property("textContent")) == CHANGED
