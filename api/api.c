@@ -21,7 +21,7 @@
 #include <sys/socket.h>
 
 /* How much each listener takes. They share nothing: a flood on TCP leaves the unix socket as it is. */
-#define WORKERS 3u
+#define WORKERS 4u
 #define EXPORTERS 2u
 #define MIB ((size_t) 1 << 20)
 
@@ -184,6 +184,7 @@ int api_start(const struct api_options *o, struct api **ret) {
         a->fds[LISTENER_TCP] = o->tcp_fd;
         a->fds[LISTENER_LOCAL] = o->unix_fd;
         a->service = o->service;
+        a->started_ns = util_now_ns();
         a->token = strdup(o->token ? o->token : "");
         int k = a->token ? fit_clients(a) : -ENOMEM;
         if (k >= 0 && o->tcp_fd >= 0)

@@ -205,6 +205,7 @@ static int open_queue(struct daemon *d) {
                                       .topology = d->topology,
                                       .queues = &d->host.queues,
                                       .agents = &d->host.identity,
+                                      .build = &d->host.build,
                                       .memlock_bytes = spawn_most(RLIMIT_MEMLOCK),
                                       .root = d->config.root,
                                       .host_tuning = d->config.host_tuning,
@@ -354,7 +355,7 @@ static int run_loop(struct daemon *d) {
 }
 
 /* A run that has not ended when the daemon does, as when the removal of its files takes long, was stopped in order all
- * the same: no crash, of which a run survives only so many. */
+ * the same: it is not counted as a crash, of which a run survives a limited number. */
 static void leave_run(struct daemon *d) {
         int e = d->stopping ? store_interrupt_run(d->store, 0) : -ENOENT;
         if (e < 0 && e != -ENOENT)

@@ -6,6 +6,7 @@
 
 #include "schema/json/view.h"
 #include "schema/terms.h"
+#include "schema/util.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -34,6 +35,19 @@ const struct figure_group_term figure_groups[FIGURES_GROUPS] = {
         [FIGURES_SENDER] = {.end = FIGURE_OF_COUNTED, .suffix = "_sender"},
         [FIGURES_RECEIVER] = {.end = FIGURE_OF_OTHER, .suffix = "_receiver"},
 };
+
+/* The condition of a percentile, by the least number of latencies that a run needs for it. */
+#define BEYOND(least, which)                                                                                           \
+        .latencies_least = least,                                                                                      \
+        .few = "a run has fewer than " UTIL_TEXT(least) " latencies, and too few of them lie "                         \
+                                                        "beyond the " which " percentile to tell it from the longest"
+#define BEYOND_P90 BEYOND(FIGURE_P90_LATENCIES_LEAST, "90th")
+#define BEYOND_P99 BEYOND(FIGURE_P99_LATENCIES_LEAST, "99th")
+#define BEYOND_P99_9 BEYOND(FIGURE_P99_9_LATENCIES_LEAST, "99.9th")
+_Static_assert(FIGURE_P90_LATENCIES_LEAST == 10 * FIGURE_BEYOND_LEAST &&
+                       FIGURE_P99_LATENCIES_LEAST == 100 * FIGURE_BEYOND_LEAST &&
+                       FIGURE_P99_9_LATENCIES_LEAST == 1000 * FIGURE_BEYOND_LEAST,
+               "each has as many beyond it");
 
 #define RATE(member, of, ...)                                                                                          \
         { .group = FIGURES_RATE, .name = member, .unit = of, .usual = true, __VA_ARGS__ }
@@ -100,19 +114,20 @@ const struct figure_term figure_terms[FIGURE_COUNT] = {
         [FIGURE_LATENCY_MIN] = LATENCY("min", .title = "Shortest latency"),
         [FIGURE_LATENCY_P50] =
                 LATENCY("p50", .title = "Median latency", .usual = true, .faster = FIGURE_LESS_IS_FASTER),
-        [FIGURE_LATENCY_P90] = LATENCY("p90", .title = "Latency, 90th percentile", .faster = FIGURE_LESS_IS_FASTER),
-        [FIGURE_LATENCY_P99] =
-                LATENCY("p99", .title = "Latency, 99th percentile", .usual = true, .faster = FIGURE_LESS_IS_FASTER),
-        [FIGURE_LATENCY_P99_9] =
-                LATENCY("p99_9", .title = "Latency, 99.9th percentile", .usual = true, .faster = FIGURE_LESS_IS_FASTER),
+        [FIGURE_LATENCY_P90] =
+                LATENCY("p90", .title = "Latency, 90th percentile", BEYOND_P90, .faster = FIGURE_LESS_IS_FASTER),
+        [FIGURE_LATENCY_P99] = LATENCY("p99", .title = "Latency, 99th percentile", .usual = true, BEYOND_P99,
+                                       .faster = FIGURE_LESS_IS_FASTER),
+        [FIGURE_LATENCY_P99_9] = LATENCY("p99_9", .title = "Latency, 99.9th percentile", .usual = true, BEYOND_P99_9,
+                                         .faster = FIGURE_LESS_IS_FASTER),
         [FIGURE_LATENCY_MAX] = LATENCY("max", .title = "Longest latency"),
         [FIGURE_LATENCY_MEAN] =
                 LATENCY("mean", .title = "Mean latency", .scaled = {{"latency_us_mean", 1, 1e3, "tcp-copy-modes"}}),
         [FIGURE_ONE_WAY_MIN] = ONE_WAY("min", .title = "Shortest one-way latency"),
         [FIGURE_ONE_WAY_P50] = ONE_WAY("p50", .title = "Median one-way latency", .usual = true),
-        [FIGURE_ONE_WAY_P90] = ONE_WAY("p90", .title = "One-way latency, 90th percentile"),
-        [FIGURE_ONE_WAY_P99] = ONE_WAY("p99", .title = "One-way latency, 99th percentile"),
-        [FIGURE_ONE_WAY_P99_9] = ONE_WAY("p99_9", .title = "One-way latency, 99.9th percentile"),
+        [FIGURE_ONE_WAY_P90] = ONE_WAY("p90", .title = "One-way latency, 90th percentile", BEYOND_P90),
+        [FIGURE_ONE_WAY_P99] = ONE_WAY("p99", .title = "One-way latency, 99th percentile", BEYOND_P99),
+        [FIGURE_ONE_WAY_P99_9] = ONE_WAY("p99_9", .title = "One-way latency, 99.9th percentile", BEYOND_P99_9),
         [FIGURE_ONE_WAY_MAX] = ONE_WAY("max", .title = "Longest one-way latency"),
         [FIGURE_ONE_WAY_MEAN] = ONE_WAY(
                 "mean", .title = "Mean one-way latency",
@@ -154,6 +169,23 @@ void figure_objects(const struct json_part *result, const struct json_part *ret[
                                          ? end_object(result, in, counted_by, group->end)
                                          : NULL;
         }
+}
+
+/* Messages, where a run of an early version has no count of its latencies. */
+static bool has_few(const struct json_part *const objects[FIGURES_GROUPS], enum figure f) {
+        const struct figure_term *term = &figure_terms[f];
+        double n;
+        if (term->latencies_least == 0)
+                return false;
+        return (json_part_double(json_part_get(objects[term->group], "count"), &n) ||
+                json_part_double(json_part_get(objects[FIGURES_RATE], "messages"), &n)) &&
+               n < term->latencies_least;
+}
+
+enum figure_state figure_read(const struct json_part *const objects[FIGURES_GROUPS], enum figure f, double *ret) {
+        if (!json_part_double(json_part_get(objects[figure_terms[f].group], figure_terms[f].name), ret))
+                return FIGURE_ABSENT;
+        return has_few(objects, f) ? FIGURE_FEW : FIGURE_KNOWN;
 }
 
 void figure_name(enum figure f, char *ret, size_t size) {

@@ -21,7 +21,7 @@ static const char *kind_name(uint32_t kind) {
                 [PEER_TRANSPORT] = "the transport's rendezvous", [PEER_CLOSED] = "the end of the window",
                 [PEER_SENT] = "the number of messages sent",     [PEER_DRAINED] = "the receipt of all messages",
                 [PEER_GO] = "the start of the window",           [PEER_DONE] = "its completion",
-                [PEER_PROBE] = "its readiness for the probe",
+                [PEER_PROBE] = "its part in the probes",
         };
         return kind < ELEMENTS(names) && names[kind] ? names[kind] : "an unknown message";
 }

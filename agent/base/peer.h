@@ -6,14 +6,16 @@
  * The channel between a run's two agents: small packets in a fixed order, with descriptors where a transport passes
  * some. Only the leaders send and receive on it. The order of a run:
  *
- *      PEER_TRANSPORT …       the transport's own rendezvous; behind it, of the first end, the page of the probes
- *      PEER_PROBE     both    ready for the probe before the warm-up
+ *      PEER_TRANSPORT …       the transport's own rendezvous
+ *      PEER_PROBE     first   whether it has a page for the probes; if so, a PEER_TRANSPORT with it
+ *      PEER_PROBE     both    ready for the probe before the warm-up, and whether the page is there. If it is not,
+ *                             each end sends one more after its probe, for which the second end awaits the first's
  *      PEER_CLOSED    second  its window (or warm-up) is over
  *      PEER_SENT      first   the number of messages that thread i has sent in all
  *      PEER_DRAINED   second  all of them have been received
  *      PEER_GO        first   the start of a window that a count of messages ends, after the warm-up
  *      PEER_DONE      both    after a count of messages: this end has sent, or received, all of them
- *      PEER_PROBE     both    ready for the probe after the window
+ *      PEER_PROBE     both    ready for the probe after the window, likewise
  */
 
 #include <stdbool.h>

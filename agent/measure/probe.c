@@ -99,6 +99,8 @@ static void call_getpid(uint64_t n) {
 }
 
 static void copy(unsigned char *memory, uint64_t n) {
+        if (!memory)
+                return;
         for (uint64_t i = 0; i < n; i++) {
                 memcpy(memory, memory + PROBE_COPY_BYTES, PROBE_COPY_BYTES);
                 __asm__ volatile("" : : "r"(memory) : "memory"); /* each copy is made */
@@ -111,7 +113,8 @@ static void set_absence(struct probe *p, enum probe_kind kind, enum probe_absenc
                 memset(p->series[kind].round_ns, 0, sizeof p->series[kind].round_ns);
 }
 
-/* The operations of one end alone. A CPU that others have leaves them without figures, and the run goes on. */
+/* The operations of one end alone. A CPU that others have leaves them without figures, and the run goes on. Without
+ * memory nothing is copied. */
 static void work(unsigned char *memory, struct probe *p) {
         uint64_t begin_ns = util_now_ns(), begin_cpu_ns = thread_cpu_ns();
         while (util_now_ns() < begin_ns + WARM_NS) {
@@ -131,6 +134,8 @@ static void work(unsigned char *memory, struct probe *p) {
                         break;
                 }
         }
+        if (!memory)
+                set_absence(p, PROBE_MEMCPY, PROBE_NO_MEMORY);
         p->cpu_ns = thread_cpu_ns() - begin_cpu_ns;
         p->work_ns = util_now_ns() - begin_ns;
 }
@@ -276,30 +281,37 @@ static void take_pair(const struct probe_order *o, unsigned char *memory, struct
                     offset == PROBE_LATE ? offset : take_together(o, bell, n, &p->series[PROBE_WAKE_UP]));
 }
 
-int probe_take(const struct probe_order *o, struct probe *ret) {
-        struct probe p = {};
-        uint64_t begin_ns = util_now_ns();
-        uint32_t cpu = 0;
+/* NULL: there is none. */
+static unsigned char *map_memory(void) {
         unsigned char *memory =
                 mmap(NULL, 2 * PROBE_COPY_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (memory == MAP_FAILED)
-                return -errno;
+                return NULL;
         (void) madvise(memory, 2 * PROBE_COPY_BYTES,
                        MADV_NOHUGEPAGE);            /* the size of its pages must not depend on chance */
         memset(memory, 0x5a, 2 * PROBE_COPY_BYTES); /* untouched memory would all be the kernel's page of zeros */
+        return memory;
+}
+
+void probe_take(const struct probe_order *o, struct probe *ret) {
+        struct probe p = {};
+        uint64_t begin_ns = util_now_ns();
+        uint32_t cpu = 0;
+        unsigned char *memory = map_memory();
         (void) getcpu(&p.cpu, NULL);
         if (o->page) {
                 take_pair(o, memory, &p);
         } else {
+                enum probe_absence absence = o->no_memory ? PROBE_NO_MEMORY : PROBE_ONE_END;
                 work(memory, &p);
-                set_absence(&p, PROBE_HAND_OVER, PROBE_ONE_END);
-                set_absence(&p, PROBE_WAKE_UP, PROBE_ONE_END);
-                p.offset.absence = PROBE_ONE_END;
+                set_absence(&p, PROBE_HAND_OVER, absence);
+                set_absence(&p, PROBE_WAKE_UP, absence);
+                p.offset.absence = absence;
         }
         (void) getcpu(&cpu, NULL);
         p.moved = cpu != p.cpu;
-        (void) munmap(memory, 2 * PROBE_COPY_BYTES);
+        if (memory)
+                (void) munmap(memory, 2 * PROBE_COPY_BYTES);
         p.cost_ns = util_now_ns() - begin_ns;
         *ret = p;
-        return 0;
 }

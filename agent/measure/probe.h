@@ -24,12 +24,13 @@
 struct probe_page; /* PROBE_PAGE_BYTES of zeros, shared by the two ends */
 
 struct probe_order {
-        struct probe_page *page; /* NULL: the run has one end */
+        struct probe_page *page; /* NULL: the run has one end, or there is no memory */
+        bool no_memory;          /* for a page, although there are two ends: only one of them takes its probe now */
         bool second;             /* this is the second end */
         uint32_t pass;           /* from 0, the same at both ends: how many probes were taken with this page before */
 };
 
-/* Takes a probe. 0; -ENOMEM: no memory to copy. */
-int probe_take(const struct probe_order *order, struct probe *ret);
+/* Takes a probe. What it has no memory for is absent. */
+void probe_take(const struct probe_order *order, struct probe *ret);
 
 #endif

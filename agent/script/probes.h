@@ -4,9 +4,10 @@
 
 /*
  * The calibration probes of a run (agent/measure/probe.h), where the set-up enables them: when both ends are ready for
- * the warm-up, and again after both windows have closed. A fault during a probe is treated as any other, but for a
- * thread that has no CPU: before the window the run cannot begin without it, after the window the run is whole, and the
- * probe is sent without figures. The leader takes them.
+ * the warm-up, and again after both windows have closed. A fault during a probe is treated as any other, but for two: a
+ * thread that has no CPU (before the window the run cannot begin without it, after the window the run is whole, and the
+ * probe is sent without figures), and memory that cannot be had, without which single figures are absent. The leader
+ * takes them.
  */
 
 #include "agent/measure/probe.h"
@@ -19,7 +20,7 @@ struct agent;
 /* A worker that takes a probe has these in use until it rests. When the run fails meanwhile it does not: then they must
  * last as long as the process. */
 struct probes {
-        struct probe_page *page; /* shared with the other end; NULL: no other end, or no probes */
+        struct probe_page *page; /* shared with the other end; NULL: no other end, no probes, or no memory */
         struct probe_order order;
         struct message message;
         uint32_t taken;
@@ -27,8 +28,8 @@ struct probes {
         bool given_up; /* the worker is at one, and will not be waited for */
 };
 
-/* Shares a page of memory with the other end. Does nothing where probes are disabled. 0; negative errno with
- * a->failure. */
+/* Shares a page of memory with the other end, if it can be had. Does nothing where probes are disabled. 0; negative
+ * errno with a->failure. */
 int probes_init(struct probes *p, struct agent *a);
 void probes_deinit(struct probes *p); /* all workers rest */
 

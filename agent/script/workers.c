@@ -180,12 +180,6 @@ static void run(struct worker *w) {
                 failure_set(&w->failure, -r, "thread %" PRIu32 " failed: %s", w->index, strerrordesc_np(-r));
 }
 
-static void probe(struct worker *w) {
-        int r = probe_take(w->agent->probe_order, w->agent->probe);
-        if (r < 0)
-                failure_set(&w->failure, -r, "no memory to probe with: %s", strerrordesc_np(-r));
-}
-
 static void *worker_main(void *userdata) {
         struct worker *w = userdata;
         w->tid = (pid_t) syscall(SYS_gettid);
@@ -199,7 +193,7 @@ static void *worker_main(void *userdata) {
                 if (w->command == WORKER_QUIT)
                         return NULL;
                 if (w->command == WORKER_PROBE)
-                        probe(w);
+                        probe_take(w->agent->probe_order, w->agent->probe);
                 else
                         run(w);
                 rest(w);

@@ -223,6 +223,23 @@ static int respond_advice(struct response *p, const struct advice_record *a) {
         json_member_u64(&w, "open_loop_or_tuned", a->unlike);
         json_member_u64(&w, "unreadable", a->unreadable);
         json_object_end(&w);
+        json_put_key(&w, "other_placements");
+        json_array_begin(&w);
+        for (unsigned i = 0; i < PLACEMENT_ALL_NODE_PAIRS; i++)
+                if (a->placements & 1u << i)
+                        json_put_string(&w, placement_kind_name(i));
+        json_array_end(&w);
+        json_put_key(&w, "failing");
+        json_array_begin(&w);
+        for (size_t i = 0; i < a->n_failing; i++) {
+                json_object_begin(&w);
+                json_member_string(&w, "transport", transport_words.name(a->failing[i].transport));
+                json_member_i64(&w, "experiment_id", a->failing[i].experiment_id);
+                json_member_u64(&w, "runs_failed", a->failing[i].runs);
+                json_member_string(&w, "error", a->failing[i].error);
+                json_object_end(&w);
+        }
+        json_array_end(&w);
         json_member_raw(&w, "settle", a->settle_json);
         json_object_end(&w);
         return response_json(p, 200, &w);

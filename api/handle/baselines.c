@@ -128,6 +128,10 @@ static void put_value(struct json_writer *w, const struct series_value *v) {
         } else {
                 json_put_null(w);
         }
+        if (v->has_interval && v->level > 0)
+                json_member_double(w, "level", v->level);
+        else
+                json_member_null(w, "level");
         json_member_string(w, "verdict", v->verdict);
         json_object_end(w);
 }

@@ -12,6 +12,8 @@
 #include "api/handle/render.h"
 #include "api/http/feed.h"
 #include "api/http/gzip.h"
+#include "api/http/tag.h"
+#include "schema/hash.h"
 #include "schema/json/canonical.h"
 #include "schema/util.h"
 
@@ -311,10 +313,13 @@ static int begin(struct api *a, int64_t id, const char *host, struct bundle **re
         return 0;
 }
 
-static void put_name(struct response *p, const struct experiment_record *e, const char *digest) {
+/* The file's name and tag, by its digest; true: the client has it. */
+static bool put_name(const struct request *q, struct response *p, const struct experiment_record *e,
+                     const char *digest) {
         char name[NAME_MAX_BYTES + 1];
         print_file_name(e, name);
         response_header(p, "Content-Disposition", "attachment; filename=\"ipclab-%s-%s.json.gz\"", name, digest);
+        return tag_version(q, p, "application/gzip", hash_more(HASH_BEGIN, digest, strlen(digest)));
 }
 
 /* ---- of another host ---- */
@@ -353,11 +358,11 @@ static int respond_imported(struct api *a, const struct request *q, struct respo
         int k = json_parse(e->imported_json, strlen(e->imported_json), &imported, NULL);
         if (k == 0)
                 k = json_as_string(json_get(imported, "sha256"), &digest);
-        struct imported *file = k == 0 ? malloc(sizeof(*file)) : NULL;
-        if (k == 0 && !file)
+        bool known = k == 0 && put_name(q, p, e, digest);
+        struct imported *file = k == 0 && !known ? malloc(sizeof(*file)) : NULL;
+        if (k == 0 && !known && !file)
                 k = -ENOMEM;
-        if (k == 0) {
-                put_name(p, e, digest);
+        if (file) {
                 *file = (struct imported){.service = a->service, .id = q->id};
                 k = feed_respond(q, p, "application/gzip", &imported_source, file, r);
         }
@@ -383,6 +388,9 @@ HANDLER(handle_bundle) {
                 return k;
         for (size_t i = 0; i < SHA256_DIGEST_SIZE; i++)
                 (void) snprintf(digest + 2 * i, 3, "%02x", b->expected[i]);
-        put_name(p, &e, digest);
+        if (put_name(q, p, &e, digest)) {
+                bundle_free(b);
+                return 0;
+        }
         return feed_respond(q, p, "application/gzip", &source, b, r);
 }

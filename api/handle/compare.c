@@ -239,6 +239,7 @@ static void put_figure(struct json_writer *w, const struct comparison_figure *f)
         json_member_double(w, "p_adjusted", c->p_adjusted);
         json_member_bool(w, "differs", c->differs);
         json_member_bool(w, "paired", f->paired);
+        json_member_double(w, "widening", c->widening);
         json_member_string(w, "test", f->paired && !c->by_runs ? "signed-rank" : "rank-sum");
         json_member_u64(w, "runs_baseline", f->n[SIDE_BASELINE]);
         json_member_u64(w, "runs_candidate", f->n[SIDE_CANDIDATE]);

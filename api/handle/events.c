@@ -3,7 +3,8 @@
 /*
  * Server-sent events. A stream is a position in the store's sequence of changes: changes above it are sent, and the id
  * of each event is its change, so that a client that reconnects with Last-Event-ID misses no event and receives none
- * twice. Events are not queued for a slow client; its stream continues from its position.
+ * twice; of an experiment that was deleted meanwhile it receives 404. Events are not queued for a slow client; its
+ * stream continues from its position.
  */
 
 #include "api/handle/handlers.h"
@@ -30,8 +31,9 @@ struct events {
         struct text *out;
         uint64_t sent_at;
         bool begun;
-        bool final; /* the experiment is over: what is there now is all there will be */
-        bool ended; /* "end" is in out */
+        bool final;   /* the experiment is over: what is there now is all there will be */
+        bool deleted; /* its deletion is in out, or was sent */
+        bool ended;   /* "end" is in out */
 
         uint32_t visited;
         int64_t unknown_run;
@@ -95,6 +97,7 @@ static int visit_change(void *userdata, const struct change_record *c) {
                 json_object_begin(&w);
                 json_member_i64(&w, "experiment_id", c->deletion->experiment_id);
                 json_object_end(&w);
+                e->deleted = e->experiment_id != 0;
         } else if (c->pin) {
                 name = "baseline";
                 render_pin(&w, c->pin);
@@ -117,10 +120,8 @@ static int check_end(struct events *e) {
         _cleanup_(experiment_record_deinit) struct experiment_record record = {0};
         struct refusal r;
         int k = service_experiment(e->service, e->experiment_id, &record, &r);
-        if (k < 0 && r.status == 404) {
-                put_end(e, "deleted");
-                return 0;
-        }
+        if (k < 0 && r.status == 404) /* its deletion is the next change */
+                return 1;
         if (k < 0)
                 return k;
         if (record.state == STATE_QUEUED || record.state == STATE_RUNNING)
@@ -132,20 +133,32 @@ static int check_end(struct events *e) {
         return !e->ended;
 }
 
-static int read_changes(struct events *e) {
-        struct refusal r;
-        e->visited = 0;
+static int read_portion(struct events *e, struct refusal *r) {
         e->unknown_run = 0;
-        int k = service_changes(e->service, e->experiment_id, e->after, PORTION, visit_change, e, &r);
-        if (k < 0 && r.status == 404 && e->experiment_id != 0) {
+        int k = service_changes(e->service, e->experiment_id, e->after, PORTION, visit_change, e, r);
+        if (k < 0 && r->status == 404 && e->experiment_id != 0) {
                 put_end(e, "deleted");
                 return 0;
         }
-        if (k >= 0 && e->unknown_run != 0)
-                k = kinds_learn(&e->kinds, e->service, e->unknown_run, &r);
+        if (k >= 0 && e->deleted)
+                put_end(e, "deleted");
+        return k;
+}
+
+static int read_changes(struct events *e) {
+        struct refusal r;
+        e->visited = 0;
+        int k = read_portion(e, &r);
         if (k < 0)
                 return k;
-        return e->out->error;
+        if (e->unknown_run != 0)
+                k = kinds_learn(&e->kinds, e->service, e->unknown_run, &r);
+        if (k < 0 && r.status == 404) { /* the run is gone with its experiment */
+                k = read_portion(e, &r);
+                if (k >= 0 && !e->ended)
+                        k = -ENOENT;
+        }
+        return k < 0 ? k : e->out->error;
 }
 
 /* Prepares what can be sent now; the stream sleeps when that is nothing. */

@@ -3,6 +3,7 @@
 /* Experiments: submit, list, show, cancel, forget. */
 
 #include "api/handle/handlers.h"
+#include "api/handle/plan.h"
 #include "api/handle/render.h"
 #include "api/http/feed.h"
 #include "schema/util.h"
@@ -22,14 +23,6 @@ int respond_experiment(struct api *a, int64_t id, int status, struct response *p
         json_writer_init(&w);
         render_experiment(&w, &e);
         return response_json(p, status, &w);
-}
-
-static int plan(struct api *a, const struct request *q, const char *key, struct response *p, struct refusal *r) {
-        char *json;
-        int k = service_plan(a->service, q->body ? q->body : "", q->body_length, key, &json, r);
-        if (k >= 0)
-                response_body(p, 200, "application/json", json, strlen(json));
-        return k;
 }
 
 int request_json(const struct request *q, struct json **ret, struct refusal *r) {
@@ -62,7 +55,7 @@ HANDLER(handle_submit) {
         bool created;
         int k = request_idempotency_key(q, &key, r);
         if (k == 0 && dry_run && strcmp(dry_run, "true") == 0)
-                return plan(a, q, key, p, r);
+                return respond_plan(a, q, key, p, r);
         if (k == 0)
                 k = service_submit(a->service, q->body ? q->body : "", q->body_length, key, &id, &created, r);
         return k < 0 ? k : respond_submitted(a, id, created, p, r);

@@ -109,7 +109,7 @@ static void member_study(struct json_writer *w, const struct study *s) {
         json_object_end(w);
 }
 
-void findings_put(struct json_writer *w, const struct findings_record *record) {
+void findings_put(struct json_writer *w, const struct findings_record *record, const struct provenance *p) {
         const struct findings *f = record->findings;
         json_object_begin(w);
         json_put_key(w, "items");
@@ -120,13 +120,17 @@ void findings_put(struct json_writer *w, const struct findings_record *record) {
         json_member_null(w, "next");
         json_member_u64(w, "comparisons", f->n_tests);
         member_study(w, record->study);
+        if (p) {
+                json_put_key(w, "provenance");
+                provenance_put(p, w);
+        }
         json_object_end(w);
 }
 
-static int respond_json(struct response *p, const struct findings_record *record) {
+static int respond_json(struct response *p, const struct findings_record *record, const struct provenance *from) {
         _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_writer_init(&w);
-        findings_put(&w, record);
+        findings_put(&w, record, from);
         return response_json(p, 200, &w);
 }
 
@@ -228,16 +232,51 @@ static bool is_any_reduced(const struct findings_record *record) {
         return reduced;
 }
 
-static int respond_markdown(struct response *p, const struct findings_record *record) {
+static void put_comparisons(struct text *t, size_t n) {
+        if (n == 0)
+                text_puts(t, "Nothing was compared.");
+        else if (n == 1)
+                text_puts(t, "1 comparison; the probability of a false difference is at most 5 %.");
+        else
+                text_printf(t,
+                            "%zu comparisons; over all of them together the probability of a single false difference "
+                            "is at most 5 %%.",
+                            n);
+}
+
+static bool has_interval(const struct findings *f) {
+        for (size_t i = 0; i < f->n; i++)
+                for (size_t k = 0; k < f->items[i].n_figures; k++)
+                        if (f->items[i].figures[k].has_interval)
+                                return true;
+        return false;
+}
+
+static void put_provenance(struct text *t, const struct provenance *p) {
+        char date[RENDER_TIME_MAX];
+        const char *const values[] = {p->host, p->kernel, p->version,
+                                      render_time_text(p->started_at, date) ? date : NULL};
+        static const char *const names[] = {"host ", "kernel ", "ipclab ", "begun "};
+        for (size_t i = 0; i < ELEMENTS(values); i++) {
+                if (!values[i])
+                        continue;
+                text_puts(t, names[i]);
+                put_escaped(t, values[i]);
+                text_puts(t, ", ");
+        }
+        text_printf(t, "seed %" PRIu64 ".\n\n", p->seed);
+}
+
+static int respond_markdown(struct response *p, const struct findings_record *record, const struct provenance *from) {
         const struct findings *f = record->findings;
         _cleanup_(text_deinit) struct text t = {0};
         text_printf(&t, "# Findings of experiment %" PRId64 "\n\n", record->experiment_id);
-        text_printf(
-                &t,
-                "%zu comparisons; over all of them together the probability of a single false difference is at "
-                "most 5 %%. In brackets are intervals of at least 95 %%, of a knee of at least 90 %%; the JSON has the "
-                "level of each.\n",
-                f->n_tests);
+        put_provenance(&t, from);
+        put_comparisons(&t, f->n_tests);
+        if (has_interval(f))
+                text_puts(&t, " In brackets are intervals of at least 95 %, of a knee of at least 90 %; the JSON has "
+                              "the level of each.");
+        text_puts(&t, "\n");
         if (is_any_reduced(record))
                 text_puts(&t, "\n†: confidence is reduced, as some of the runs were disturbed, were not steady, or ran "
                               "while the environment changed.\n");
@@ -253,14 +292,17 @@ static int respond_markdown(struct response *p, const struct findings_record *re
 HANDLER(handle_findings) {
         static const char *const types[] = {"application/json", "text/markdown", NULL};
         struct findings_record *record;
+        _cleanup_(provenance_deinit) struct provenance from = {0};
         int type = negotiate(q, types, r);
         if (type < 0)
                 return type;
-        int k = service_findings(a->service, q->id, &record, r);
+        int k = provenance_load(a, q->id, false, &from, r);
+        if (k >= 0)
+                k = service_findings(a->service, q->id, &record, r);
         if (k < 0)
                 return k;
         response_vary(p, "Accept");
-        k = type == 0 ? respond_json(p, record) : respond_markdown(p, record);
+        k = type == 0 ? respond_json(p, record, &from) : respond_markdown(p, record, &from);
         service_findings_release(a->service, record);
         return k;
 }

@@ -4,6 +4,7 @@
 
 /* Findings as JSON, for every document that has them. */
 
+#include "api/handle/provenance.h"
 #include "api/http/text.h"
 #include "daemon/service/service.h"
 #include "schema/json/json.h"
@@ -11,8 +12,8 @@
 /* The source of a study's published figures. */
 #define STUDY_SOURCE "the published lab study that this preset repeats, on its own machine"
 
-/* The component FindingList of api/openapi. */
-void findings_put(struct json_writer *w, const struct findings_record *record);
+/* The component FindingList of api/openapi; p NULL: without its provenance. */
+void findings_put(struct json_writer *w, const struct findings_record *record, const struct provenance *p);
 /* Cells of the table of a study's answers; neither has a character that Markdown or HTML reads as its own. */
 void findings_put_figure(struct text *t, const struct study_answer *a); /* nothing where there is none */
 void findings_put_published(struct text *t, const struct study_answer *a);

@@ -5,6 +5,8 @@
 #include "api/handle/provenance.h"
 
 #include "api/handle/render.h"
+#include "api/http/tag.h"
+#include "schema/hash.h"
 #include "schema/json/json.h"
 #include "schema/json/view.h"
 #include "schema/util.h"
@@ -42,11 +44,25 @@ static int visit_environment(void *userdata, const struct run_record *run) {
         if (k < 0)
                 return k == -EINVAL ? -EBADMSG : k;
         const struct json *before = json_type(root) == JSON_OBJECT ? json_get(root, "before") : NULL;
-        k = copy_string(before, "hostname", &p->host);
+        if (!p->host)
+                k = copy_string(before, "hostname", &p->host);
         if (k == 0)
                 k = copy_string(before, "kernel_release", &p->kernel);
         json_free(root);
         return k < 0 ? k : 1;
+}
+
+/* The label of the host that a bundle came from. */
+static int copy_label(const char *imported_json, char **ret) {
+        struct json *root = NULL;
+        if (!imported_json)
+                return 0;
+        int k = json_parse(imported_json, strlen(imported_json), &root, NULL);
+        if (k < 0)
+                return k == -EINVAL ? -EBADMSG : k;
+        k = copy_string(root, "host", ret);
+        json_free(root);
+        return k;
 }
 
 /* The name of a preset has nothing that JSON escapes. */
@@ -58,6 +74,17 @@ static void copy_preset(const char *spec_json, char *ret, size_t size) {
                 snprintf(ret, size, "%.*s", (int) (length - 2), value + 1);
 }
 
+/* Each change of an ended experiment, as more runs of it or a deletion, has a number of its own in the store. */
+static uint64_t version_of(const struct api *a, const struct experiment_record *e) {
+        bool ended = e->state == STATE_DONE || e->state == STATE_FAILED || e->state == STATE_CANCELLED;
+        const int64_t parts[] = {(int64_t) a->started_ns, e->id, e->change};
+        return ended ? hash_more(HASH_BEGIN, parts, sizeof(parts)) : 0;
+}
+
+bool provenance_tag(const struct provenance *p, const struct request *q, struct response *response, const char *type) {
+        return p->version_hash != 0 && tag_version(q, response, type, p->version_hash);
+}
+
 int provenance_load(struct api *a, int64_t experiment_id, bool columns, struct provenance *ret, struct refusal *r) {
         _cleanup_(experiment_record_deinit) struct experiment_record e = {0};
         struct provenance p = {.experiment_id = experiment_id};
@@ -67,10 +94,12 @@ int provenance_load(struct api *a, int64_t experiment_id, bool columns, struct p
         p.started_at = e.started_at;
         p.seed = e.seed;
         p.runs_total = e.runs_total;
+        p.version_hash = version_of(a, &e);
         copy_preset(e.spec_json, p.preset, sizeof(p.preset));
         p.name = util_steal(&e.name);
         p.version = util_steal(&e.version);
-        if (columns)
+        k = copy_label(e.imported_json, &p.host);
+        if (k >= 0 && columns)
                 k = point_columns_of(e.merged_json, &p.points);
         if (k >= 0)
                 k = service_runs(a->service, experiment_id, 0, RUNS_LOOKED_AT, visit_environment, &p, r);
@@ -114,20 +143,24 @@ static void put_units(struct json_writer *w) {
         json_object_end(w);
 }
 
-void provenance_list_end(const struct provenance *p, struct text *t, bool begun, const char *next) {
+void provenance_put(const struct provenance *p, struct json_writer *w) {
         char date[RENDER_TIME_MAX];
+        json_object_begin(w);
+        json_member_i64(w, "experiment", p->experiment_id);
+        json_member_string(w, "name", p->name);
+        json_member_string(w, "host", p->host);
+        json_member_string(w, "kernel", p->kernel);
+        json_member_string(w, "version", p->version);
+        json_member_string(w, "date", render_time_text(p->started_at, date) ? date : NULL);
+        json_member_u64(w, "seed", p->seed);
+        put_units(w);
+        json_object_end(w);
+}
+
+void provenance_list_end(const struct provenance *p, struct text *t, bool begun, const char *next) {
         _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_writer_init(&w);
-        json_object_begin(&w);
-        json_member_i64(&w, "experiment", p->experiment_id);
-        json_member_string(&w, "name", p->name);
-        json_member_string(&w, "host", p->host);
-        json_member_string(&w, "kernel", p->kernel);
-        json_member_string(&w, "version", p->version);
-        json_member_string(&w, "date", render_time_text(p->started_at, date) ? date : NULL);
-        json_member_u64(&w, "seed", p->seed);
-        put_units(&w);
-        json_object_end(&w);
+        provenance_put(p, &w);
         if (!begun)
                 text_puts(t, "{\"items\":[");
         text_puts(t, "],\"provenance\":");

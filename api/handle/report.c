@@ -40,7 +40,8 @@ struct report {
         struct findings_record *findings;
         struct report_rows rows;
         struct report_runs runs;
-        char *topology; /* JSON */
+        struct provenance provenance;
+        char *topology; /* JSON; NULL: of another host */
 };
 
 /* ---- parts ---- */
@@ -69,8 +70,12 @@ static void put_state(struct text *t, const struct report *r) {
 }
 
 static void put_host(struct text *t, const struct report *r) {
-        static const char *const facts[] = {"hostname", "cpu_model", "kernel_release"};
+        static const char *const facts[] = {"cpu_model", "kernel_release"};
         const char *separator = "";
+        if (r->provenance.host) {
+                text_html(t, r->provenance.host);
+                separator = " · ";
+        }
         for (size_t i = 0; i < ELEMENTS(facts); i++) {
                 const struct json *fact = report_member(r->runs.environment, facts[i]);
                 if (!fact || json_type(fact) != JSON_STRING)
@@ -131,10 +136,11 @@ static void put_findings(struct text *t, const struct report *r) {
         size_t n = put_sentences(t, f, false, begin, 0);
         n = put_sentences(t, f, true, begin, n);
         text_puts(t, f->n > 0 ? "</ul>\n" : "");
-        text_printf(t,
-                    "<p class=\"hint\">%zu comparisons; the probability that one of them is a false difference is at "
-                    "most 5 %%.",
-                    f->n_tests);
+        text_puts(t, "<p class=\"hint\">");
+        if (f->n_tests > 0)
+                text_printf(t,
+                            "%zu comparison%s; the probability that one of them is a false difference is at most 5 %%.",
+                            f->n_tests, f->n_tests == 1 ? "" : "s");
         if (n < f->n)
                 text_printf(t, " %zu of %zu sentences are here; GET /experiments/{id}/findings has all of them.", n,
                             f->n);
@@ -219,9 +225,18 @@ static void put_spec(struct text *t, const struct report *r) {
 
 /* ---- the data ---- */
 
+/* What was written, as it may stand inside a script element. */
+static void put_written(struct text *t, struct json_writer *w) {
+        _cleanup_free_ char *json = NULL;
+        int k = json_writer_steal(w, &json, NULL);
+        if (k < 0 && t->error == 0)
+                t->error = k;
+        if (json)
+                text_script_json(t, json);
+}
+
 static void put_experiment_json(struct text *t, const struct experiment_record *e) {
         _cleanup_(json_writer_deinit) struct json_writer w = {};
-        _cleanup_free_ char *json = NULL;
         json_writer_init(&w);
         json_object_begin(&w);
         json_member_i64(&w, "id", e->id);
@@ -236,28 +251,26 @@ static void put_experiment_json(struct text *t, const struct experiment_record *
         json_member_raw(&w, "effective_spec",
                         e->merged_json && strlen(e->merged_json) <= SPEC_MAX / 6 ? e->merged_json : NULL);
         json_object_end(&w);
-        int k = json_writer_steal(&w, &json, NULL);
-        if (k < 0 && t->error == 0)
-                t->error = k;
-        if (json)
-                text_script_json(t, json);
+        put_written(t, &w);
 }
 
 static void put_findings_json(struct text *t, const struct findings_record *record) {
         _cleanup_(json_writer_deinit) struct json_writer w = {};
-        _cleanup_free_ char *json = NULL;
         size_t before = t->length;
         json_writer_init(&w);
-        findings_put(&w, record);
-        int k = json_writer_steal(&w, &json, NULL);
-        if (k < 0 && t->error == 0)
-                t->error = k;
-        if (json)
-                text_script_json(t, json);
+        findings_put(&w, record, NULL); /* the provenance stands with the results */
+        put_written(t, &w);
         if (t->length - before > FINDINGS_MAX) {
                 t->length = before;
                 text_puts(t, "null");
         }
+}
+
+static void put_provenance_json(struct text *t, const struct provenance *p) {
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
+        json_writer_init(&w);
+        provenance_put(p, &w);
+        put_written(t, &w);
 }
 
 /* The host's kinds of caches, without the CPUs that have them. */
@@ -296,7 +309,9 @@ static void put_data(struct text *t, const struct report *r) {
         put_findings_json(t, r->findings);
         text_puts(t, ",\n\"results\":{\"items\":[");
         text_append(t, r->rows.json.data ? r->rows.json.data : "", r->rows.json.length);
-        text_puts(t, "]},\n\"runs\":{\"items\":[");
+        text_puts(t, "],\"provenance\":");
+        put_provenance_json(t, &r->provenance);
+        text_puts(t, "},\n\"runs\":{\"items\":[");
         text_append(t, r->runs.json.data ? r->runs.json.data : "", r->runs.json.length);
         text_puts(t, "]},\n\"caches\":");
         put_caches_json(t, r->topology);
@@ -348,6 +363,8 @@ static int load(struct api *a, int64_t id, struct report *ret, struct refusal *r
         if (k >= 0)
                 k = report_runs_load(a->service, id, &ret->runs, r);
         if (k >= 0)
+                k = provenance_load(a, id, false, &ret->provenance, r);
+        if (k >= 0 && !ret->experiment.imported_json) /* of another host the caches are not known */
                 k = service_topology_json(a->service, &ret->topology, r);
         return k;
 }
@@ -381,6 +398,7 @@ HANDLER(handle_report) {
                 k = respond(&report, template, p);
         service_findings_release(a->service, report.findings);
         experiment_record_deinit(&report.experiment);
+        provenance_deinit(&report.provenance);
         report_rows_deinit(&report.rows);
         report_runs_deinit(&report.runs);
         free(report.topology);

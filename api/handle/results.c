@@ -274,6 +274,11 @@ HANDLER(handle_results) {
                 table_free(t);
                 return k;
         }
+        const char *type = t->csv ? CSV_TYPE : "application/json";
         response_vary(p, "Accept");
-        return feed_respond(q, p, t->csv ? CSV_TYPE : "application/json", &source, t, r);
+        if (provenance_tag(&t->provenance, q, p, type)) {
+                table_free(t);
+                return 0;
+        }
+        return feed_respond(q, p, type, &source, t, r);
 }

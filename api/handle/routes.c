@@ -165,10 +165,10 @@ const struct route routes[] = {
          .media = experiment_media, .problems = "404 503"},
         {METHOD_DELETE, "/experiments/{id}", handle_delete, "deleteExperiment",
          "Forget an experiment that does not run and is no baseline; with keep_until_exported, one that was exported",
-         .writes = true, .status = 204, .problems = "401 404 409 503"},
+         .writes = true, .status = 204, .problems = "401 404 409 503 507"},
         {METHOD_POST, "/experiments/{id}/cancel", handle_cancel, "cancelExperiment", "Stop an experiment",
          .writes = true, .body = BODY_OPTIONAL, .status = 200, .media = experiment_media,
-         .problems = "401 404 409 503"},
+         .problems = "401 404 409 503 507"},
         {METHOD_POST, "/experiments/{id}/extend", handle_extend, "extendExperiment",
          "Add blocks to an experiment that is queued, running or done; one that is done goes back to the queue",
          .writes = true, .keyed = true, .body = BODY_JSON, .body_schema = "Extension", .status = 200,
@@ -204,9 +204,8 @@ const struct route routes[] = {
          "What each agent did in each second, of all runs, as it was recorded", .parameters = samples_parameters,
          .dear = true, .status = 200, .media = samples_media, .problems = "400 404 406 503"},
         {METHOD_GET, "/experiments/{id}/events", handle_experiment_events, "streamExperimentEvents",
-         "Server-sent events \"experiment\", \"run\" and \"sample\" from the beginning (or after Last-Event-ID), and "
-         "\"end\" "
-         "when the experiment has ended and everything was sent",
+         "Server-sent events \"experiment\", \"run\" and \"sample\" from the beginning (or after Last-Event-ID), "
+         "\"deletion\" when it is deleted, and \"end\" when it has ended, or is deleted, and everything was sent",
          .status = 200, .media = events_media, .problems = "400 404 503"},
         {METHOD_GET, "/runs/{id}", handle_run, "getRun", "A run", .status = 200, .media = run_media,
          .problems = "404 503"},
@@ -228,18 +227,17 @@ const struct route routes[] = {
         {METHOD_PUT, "/baselines/{name}", handle_pin_baseline, "pinBaseline",
          "Pin an experiment that has finished under a name, or move the name to it", .writes = true, .body = BODY_JSON,
          .body_schema = "BaselinePin", .status = 200, .media = baseline_media,
-         .problems = "400 401 404 409 411 413 415 422 503"},
+         .problems = "400 401 404 409 411 413 415 422 503 507"},
         {METHOD_GET, "/baselines", handle_baselines, "listBaselines", "Pinned experiments, by name", .status = 200,
          .media = baselines_media, .problems = "503"},
         {METHOD_GET, "/baselines/{name}", handle_baseline, "getBaseline", "A pinned experiment", .status = 200,
          .media = baseline_media, .problems = "404 503"},
         {METHOD_DELETE, "/baselines/{name}", handle_remove_baseline, "deleteBaseline",
          "Forget the name; the experiment stays, and can be deleted", .writes = true, .status = 204,
-         .problems = "401 404 503"},
+         .problems = "401 404 503 507"},
         {METHOD_GET, "/baselines/{name}/history", handle_history, "getHistory",
-         "Later experiments of a baseline's spec, as each was held against it when it had finished: ratios in time, "
-         "and "
-         "their change points",
+         "Later experiments of a baseline's spec, as each was compared with it when it had finished: ratios in time, "
+         "and their change points",
          .parameters = history_parameters, .dear = true, .status = 200, .media = history_media,
          .problems = "400 404 503"},
         {METHOD_GET, "/compare", handle_compare, "compare",

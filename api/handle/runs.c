@@ -176,5 +176,10 @@ HANDLER(handle_runs) {
         response_vary(p, "Accept");
         if (list->next[0])
                 response_header(p, "Link", "<%s?limit=%u&cursor=%s>; rel=\"next\"", q->path, limit, list->next);
-        return feed_respond(q, p, list->csv ? CSV_TYPE : "application/json", &list_source, list, r);
+        const char *type = list->csv ? CSV_TYPE : "application/json";
+        if (provenance_tag(&list->provenance, q, p, type)) {
+                list_free(list);
+                return 0;
+        }
+        return feed_respond(q, p, type, &list_source, list, r);
 }

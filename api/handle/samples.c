@@ -201,10 +201,7 @@ static int prepare(struct api *a, const struct request *q, int64_t experiment_id
         if (k < 0)
                 return k;
         f->until = INT64_MAX;
-        k = provenance_load(a, experiment_id, f->format == FORMAT_CSV, &f->provenance, r);
-        if (k < 0)
-                return k;
-        return *ret_limit > 0 ? measure_page(f, *ret_limit, r) : 0;
+        return provenance_load(a, experiment_id, f->format == FORMAT_CSV, &f->provenance, r);
 }
 
 static int respond_samples(struct api *a, const struct request *q, int64_t experiment_id, int64_t run_id,
@@ -217,11 +214,14 @@ static int respond_samples(struct api *a, const struct request *q, int64_t exper
         f->service = a->service;
         f->run_id = run_id;
         int k = prepare(a, q, experiment_id, f, &limit, r);
-        if (k < 0) {
-                export_free(f);
-                return k;
-        }
         response_vary(p, "Accept");
+        bool known = k >= 0 && provenance_tag(&f->provenance, q, p, types[f->format]);
+        if (k >= 0 && !known && limit > 0)
+                k = measure_page(f, limit, r);
+        if (k < 0 || known) {
+                export_free(f);
+                return k < 0 ? k : 0;
+        }
         if (f->next[0])
                 response_header(p, "Link", "<%s?limit=%u&cursor=%s%s>; rel=\"next\"", q->path, limit, f->next,
                                 f->histogram ? "&histogram=1" : "");

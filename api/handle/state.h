@@ -18,6 +18,7 @@ struct assets;
 
 struct api {
         struct service *service;
+        uint64_t started_ns; /* of this process: another one may be of another version, or have another store */
         char *token;
         char *hosts[API_HOSTS_MAX]; /* Host values that are ours, over TCP */
         size_t n_hosts;

@@ -41,6 +41,11 @@ static bool waits_for_request(enum connection_state state) {
         return state <= CONNECTION_BODY;
 }
 
+static bool has_unread(const struct connection *connection) {
+        int unread = 0;
+        return ioctl(connection->fd, FIONREAD, &unread) == 0 && unread > 0;
+}
+
 static void wake(struct connections *c) {
         uint64_t one = 1;
         /* full means it is awake already */
@@ -90,9 +95,8 @@ static uint64_t patience(const struct connections *c, enum connection_state stat
 /* Whether the client closed its side without a whole request, and there is nothing left to read. The library, which
  * waits for edges, misses an end of the stream that arrived together with the last bytes. */
 static bool left_early(const struct connection *connection, uint64_t now) {
-        int unread = 0;
         return waits_for_request(connection->state) && now - connection->since > NSEC_PER_SEC &&
-               connection_hung_up(connection) && ioctl(connection->fd, FIONREAD, &unread) == 0 && unread == 0;
+               connection_hung_up(connection) && !has_unread(connection);
 }
 
 static void end_all_late(struct connections *c, uint64_t now) {
@@ -177,21 +181,30 @@ void connections_free(struct connections *c) {
         free(c);
 }
 
+/* Whether it waits for its client. What the client has sent may wait for the library, which begins connections that
+ * come together before it reads the first one's request. */
+static bool is_silent(const struct connection *connection) {
+        return waits_for_request(connection->state) && !has_unread(connection);
+}
+
 /* Ends the connection, of those that count as `full`, that has waited longest without a request, else the answer that
  * has taken longest, of those that take long or that the client does not take. Event streams have a share of their own.
  */
 static bool make_room(struct connections *c, const struct peer *full, uint64_t now) {
         struct connection *victim = NULL;
+        bool victim_waits = false;
         for (struct connection *i = c->first; i; i = i->next) {
-                bool waits = waits_for_request(i->state);
                 if (i->ended || !peer_is_below(i->peer, full) || i->state == CONNECTION_STREAM)
                         continue;
-                if (victim && (waits == waits_for_request(victim->state) ? i->since >= victim->since : !waits))
+                bool waits = is_silent(i);
+                if (victim && (waits == victim_waits ? i->since >= victim->since : !waits))
                         continue;
                 /* the kernel is queried for the last one */
                 if (waits || now - i->since >= c->limits.busy_ns ||
-                    c->limits.stands_still(c->limits.userdata, i->number))
+                    c->limits.stands_still(c->limits.userdata, i->number)) {
                         victim = i;
+                        victim_waits = waits;
+                }
         }
         if (victim)
                 end(victim);

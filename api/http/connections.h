@@ -5,8 +5,8 @@
 /*
  * The open connections of one listener, and the deadlines that the HTTP library does not have: its own timeout starts
  * afresh with every byte, so that a client that sends byte by byte holds a connection for ever. Here a request has an
- * absolute deadline, and when all connections are in use (peers.h) the one that has waited longest without a request is
- * closed.
+ * absolute deadline, and when all connections are in use (peers.h) the one that has waited longest for its client to
+ * send a request is closed.
  *
  * A thread ends late connections by shutting the socket down; the library then notices and closes it. All functions may
  * be called from any thread.

@@ -13,6 +13,13 @@ static int malformed(struct refusal *r, const char *what) {
         return refuse(r, 400, "malformed-request", "", "%s", what);
 }
 
+static int too_many(struct refusal *r, int status, const char *slug, const char *name, uint32_t most) {
+        (void) refuse(r, status, slug, "", "The request has more than %u %s.", most, name);
+        snprintf(r->limit, sizeof(r->limit), "%s", name);
+        snprintf(r->limit_value, sizeof(r->limit_value), "%u", most);
+        return -EINVAL;
+}
+
 static bool is_token_byte(char c) {
         return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
                (c != '\0' && strchr("!#$%&'*+-.^_`|~", c));
@@ -44,6 +51,7 @@ static int end_line(struct gate *g, struct refusal *r) {
                               "The request target contains the byte 0x20, which must be percent-encoded.");
         if (g->spaces != 2 || !is_http)
                 return malformed(r, "The request line is not METHOD TARGET HTTP/1.1.");
+        g->marks = 0;
         g->http_1_0 = strcmp(v, "HTTP/1.0") == 0;
         if (!g->http_1_0 && strcmp(v, "HTTP/1.1") != 0)
                 return refuse(r, 505, "http-version-not-supported", "",
@@ -52,9 +60,11 @@ static int end_line(struct gate *g, struct refusal *r) {
 }
 
 static int on_line(struct gate *g, char c, struct refusal *r) {
+        if (c == '\r' && g->line == 0 && g->empty++ == GATE_EMPTY_MAX)
+                return malformed(r, "Too many empty lines stand before the request line.");
         if (c == '\r') {
                 g->state = GATE_LINE_END;
-                return g->line == 0 ? 0 : end_line(g, r); /* an empty line before a request may pass */
+                return g->line == 0 ? 0 : end_line(g, r);
         }
         if (g->line++ == GATE_LINE_MAX) {
                 char limit[16];
@@ -72,12 +82,16 @@ static int on_line(struct gate *g, char c, struct refusal *r) {
         if (c == ' ') {
                 if (g->line == 1)
                         return malformed(r, "The request line begins with a space.");
+                if (g->word_length == 0)
+                        return refuse(r, 400, "malformed-target", "", "The request line has two spaces in a row.");
                 g->spaces++;
                 clear_word(g);
                 return 0;
         }
         if (g->spaces == 0 && !is_token_byte(c))
                 return malformed(r, "The method contains a character that is not allowed there.");
+        if (c == '&' && ++g->marks == GATE_PARTS_MAX)
+                return too_many(r, 400, "malformed-target", "parameters", GATE_PARTS_MAX);
         add_to_word(g, c);
         return 0;
 }
@@ -85,10 +99,7 @@ static int on_line(struct gate *g, char c, struct refusal *r) {
 /* ---- header fields ---- */
 
 static int too_large(struct refusal *r, const char *name, uint32_t most) {
-        refuse(r, 431, "headers-too-large", "", "The request has more than %u %s.", most, name);
-        snprintf(r->limit, sizeof(r->limit), "%s", name);
-        snprintf(r->limit_value, sizeof(r->limit_value), "%u", most);
-        return -EINVAL;
+        return too_many(r, 431, "headers-too-large", name, most);
 }
 
 static int count_head(struct gate *g, struct refusal *r) {
@@ -109,7 +120,7 @@ static int end_length(struct gate *g, struct refusal *r) {
 static int end_value(struct gate *g, struct refusal *r) {
         while (g->word_length > 0 && (g->word[g->word_length - 1] == ' ' || g->word[g->word_length - 1] == '\t'))
                 g->word[--g->word_length] = '\0';
-        if (g->trailers || g->field == GATE_OTHER)
+        if (g->trailers || g->field == GATE_OTHER || g->field == GATE_COOKIE)
                 return 0;
         if (g->field == GATE_CONTENT_LENGTH)
                 return end_length(g, r);
@@ -131,6 +142,7 @@ static int on_name(struct gate *g, char c, struct refusal *r) {
         }
         g->field = strcasecmp(g->word, "Content-Length") == 0      ? GATE_CONTENT_LENGTH
                    : strcasecmp(g->word, "Transfer-Encoding") == 0 ? GATE_TRANSFER_ENCODING
+                   : strcasecmp(g->word, "Cookie") == 0            ? GATE_COOKIE
                                                                    : GATE_OTHER;
         g->state = GATE_VALUE;
         clear_word(g);
@@ -159,6 +171,8 @@ static int on_value(struct gate *g, char c, struct refusal *r) {
         }
         if (is_control(c) && c != '\t')
                 return malformed(r, "A header's value contains a control character.");
+        if (g->field == GATE_COOKIE && (c == ';' || c == ',') && ++g->marks == GATE_PARTS_MAX)
+                return too_large(r, "cookies", GATE_PARTS_MAX);
         if (g->word_length > 0 || (c != ' ' && c != '\t'))
                 add_to_word(g, c);
         return 0;

@@ -18,6 +18,8 @@
 #define GATE_LINE_MAX 8192u  /* bytes of a request line */
 #define GATE_HEAD_MAX 16384u /* bytes of a request's header fields, or of its trailers */
 #define GATE_FIELDS_MAX 100u /* of these */
+#define GATE_EMPTY_MAX 8u    /* empty lines before a request */
+#define GATE_PARTS_MAX 100u  /* parameters of a target, or cookies: the library splits both, in little memory */
 
 struct gate {
         enum {
@@ -38,10 +40,12 @@ struct gate {
         } state;
         uint32_t line, head; /* bytes so far */
         uint32_t fields;
+        uint32_t empty;  /* lines before the request's own */
         uint32_t spaces; /* of the request line */
+        uint32_t marks;  /* between parameters, or cookies */
         char word[32];   /* of the request line the one after the last space; a field's name; a value */
         uint32_t word_length;
-        enum { GATE_OTHER, GATE_CONTENT_LENGTH, GATE_TRANSFER_ENCODING } field;
+        enum { GATE_OTHER, GATE_CONTENT_LENGTH, GATE_TRANSFER_ENCODING, GATE_COOKIE } field;
         bool http_1_0, has_length, chunked, trailers;
         uint64_t left;     /* of the body, or of the chunk */
         bool in_body;      /* a whole head has passed, its body has not */

@@ -158,7 +158,7 @@ static bool stream_suspend(struct http_stream *s) {
                 s->suspended = s->working = true;
                 MHD_suspend_connection(s->mhd);
                 pthread_mutex_unlock(&s->lock);
-                s->job = (struct job){.run = run_work, .client = connection_peer(s->connection)};
+                s->job = (struct job){.run = run_work, .client = peer_owner(connection_peer(s->connection))};
                 workers_push(h->exporters, &s->job);
         }
         pthread_mutex_unlock(&h->lock);
@@ -413,7 +413,8 @@ static enum MHD_Result on_whole(struct http *h, struct exchange *x) {
         bool stopping = h->stopping;
         if (!stopping) {
                 x->step = STEP_HANDED;
-                x->job = (struct job){.run = run_handler, .client = x->request.peer, .slow = x->request.slow};
+                x->job = (struct job){
+                        .run = run_handler, .client = peer_owner(x->request.peer), .slow = x->request.slow};
                 MHD_suspend_connection(x->mhd);
                 workers_push(h->workers, &x->job);
         }

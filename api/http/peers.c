@@ -134,6 +134,10 @@ struct peer *peers_get(struct peers *p, const char *user, const char *address) {
         return below;
 }
 
+const struct peer *peer_owner(const struct peer *peer) {
+        return peer && peer->level == PEER_ADDRESS && peer->above->level == PEER_USER ? peer->above : peer;
+}
+
 struct peer *peer_ref(struct peer *peer) {
         if (peer) {
                 pthread_mutex_lock(&peer->peers->lock);

@@ -347,6 +347,9 @@ static void accept_clients(struct relay *r) {
                 pthread_mutex_lock(&r->listing);
                 r->clients[r->n++] = c;
                 pthread_mutex_unlock(&r->listing);
+                /* its request is before the library when the clients behind it want its place */
+                if (serve(r, r->clients[r->n - 1], POLLIN, 0, util_now_ns()) < 0)
+                        remove_client(r, r->n - 1);
         }
 }
 

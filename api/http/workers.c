@@ -36,11 +36,18 @@ void workers_lower_priority(void) {
         (void) setpriority(PRIO_PROCESS, (id_t) gettid(), NICE);
 }
 
-static unsigned count_slow(const struct workers *w) {
+/* client NULL: of all. */
+static unsigned count_slow(const struct workers *w, const void *client) {
         unsigned n = 0;
         for (unsigned i = 0; i < w->n; i++)
-                n += w->threads[i].job && w->threads[i].slow;
+                n += w->threads[i].job && w->threads[i].slow && (!client || w->threads[i].client == client);
         return n;
+}
+
+/* A slow job may take minutes, so that those of one client leave a thread to another's where there are enough. */
+static bool slow_may(const struct workers *w, const struct job *job) {
+        unsigned most = w->n > 1 ? w->n - 1 : 1;
+        return count_slow(w, NULL) < most && (!job->client || most <= 2 || count_slow(w, job->client) < most - 1);
 }
 
 static unsigned count_of_client(const struct workers *w, const void *client) {
@@ -54,9 +61,8 @@ static unsigned count_of_client(const struct workers *w, const void *client) {
 static struct job *take_job(struct workers *w) {
         struct job **next = NULL;
         unsigned least = UINT_MAX;
-        bool slow_may = w->n == 1 || count_slow(w) < w->n - 1;
         for (struct job **i = &w->first; *i; i = &(*i)->next) {
-                if ((*i)->slow && !slow_may)
+                if ((*i)->slow && !slow_may(w, *i))
                         continue;
                 unsigned of_client = count_of_client(w, (*i)->client);
                 if (of_client < least) {

@@ -6,8 +6,8 @@
  * A few threads that run handlers, so that one that waits (for a commit, for a long query) blocks no connection but its
  * own: libmicrohttpd serves all of a listener's connections in one thread.
  *
- * Slow jobs may use all threads but one, so that the others never wait for them. The next job is that of the client
- * whose jobs have the fewest threads.
+ * Slow jobs may use all threads but one, so that the others never wait for them, and where these are three or more, the
+ * slow jobs of one client all of them but one. The next job is that of the client whose jobs have the fewest threads.
  */
 
 #include <stdbool.h>

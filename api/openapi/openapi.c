@@ -422,7 +422,7 @@ static int put_components(struct json_writer *w) {
                 w, "responses",
                 "{\"Unchanged\": {\"description\": \"If-None-Match has the ETag of what would be sent, which the "
                 "client "
-                "has already. A response that is sent as a stream has none.\"}, "
+                "has already. A stream of what may still change has none.\"}, "
                 "\"Problem\": {\"description\": \"Why not (RFC 9457).\", \"content\": {\"application/problem+json\": "
                 "{\"schema\": {\"$ref\": \"#/components/schemas/Problem\"}}}}, "
                 "\"Unavailable\": {\"description\": \"Not now: so much is on its way to other clients, or is waited "

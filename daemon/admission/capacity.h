@@ -112,7 +112,7 @@ const char *capacity_zerocopy_of(const struct io_uring_probe *probe, char *ret_r
  * is 0. */
 bool capacity_rings_are_locked(struct hostfs *h);
 
-/* A message of so many bytes: 0, or -EINVAL with *r naming the limit. A limit that is not known refuses nothing. Not
+/* A message of that size: 0, or -EINVAL with *r naming the limit. A limit that is not known refuses nothing. Not
  * for those that have slots: how many, options decide (rings.c, check_file_space()). */
 int capacity_check_message(struct hostfs *h, const struct capacity_question *q, uint64_t message_size,
                            struct refusal *r);

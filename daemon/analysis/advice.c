@@ -30,8 +30,6 @@ const char *const advice_standing_names[STANDING_COUNT] = {
         [STANDING_OPEN] = "open", [STANDING_EXCLUDED] = "excluded",
 };
 
-#define FIT_SIZES_LEAST 4u /* of a fit whose error for a size left out of it is known */
-
 /* A mechanism with its settings, at whatever sizes. */
 struct candidate {
         const struct advice_row *first; /* names it */
@@ -185,7 +183,7 @@ static int interpolate(const struct work *w, struct candidate *c, struct fit_poi
                 int r = inside && n > 0 ? fit_time(points, n, &fit) : -EINVAL;
                 if (r == -ENOMEM)
                         return r;
-                if (r < 0 || fit.n_sizes < FIT_SIZES_LEAST || !fit.has_left_out ||
+                if (r < 0 || fit.n_sizes < ADVICE_SIZES_LEAST || !fit.has_left_out ||
                     !fit_predict_median(&fit, (double) w->q->message_size, &p))
                         continue;
                 c->known = true;
@@ -355,6 +353,11 @@ int advice_draw(const struct advice_question *q, const struct advice_row *rows, 
         struct advice a = {0};
         size_t n_known = 0;
         int r = list_candidates(&w);
+        for (size_t i = 0; i < n_rows; i++)
+                if (rows[i].row.point.message_size == q->message_size) {
+                        a.measured = true;
+                        a.few |= rows[i].row.few_messages;
+                }
         if (r == 0)
                 r = settle_candidates(&w);
         if (r == 0) {

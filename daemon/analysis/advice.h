@@ -76,10 +76,14 @@ struct advice {
         struct advice_item *items; /* the ranking, then those that are excluded */
         size_t n;
         size_t n_excluded;
+        bool measured; /* some run is of the size that was asked for, with or without the figure */
+        bool few;      /* of these, some have too few latencies for a 99th percentile */
 };
 
 /* Whether the row is of a point that the question is about, at any size. */
 bool advice_concerns(const struct advice_question *q, const struct point *p);
+/* A size is interpolated from at least this number of others of one experiment. */
+#define ADVICE_SIZES_LEAST 4
 /* Rows in any order, those of the newest experiment first. -ENOMEM. */
 int advice_draw(const struct advice_question *q, const struct advice_row *rows, size_t n_rows, struct advice *ret);
 void advice_deinit(struct advice *a);

@@ -5,6 +5,7 @@
 #include "daemon/analysis/compare.h"
 #include "daemon/analysis/normal.h"
 #include "daemon/analysis/rank.h"
+#include "daemon/analysis/serial.h"
 #include "schema/util.h"
 
 #include <errno.h>
@@ -82,10 +83,33 @@ static int logs_init(struct logs *l, const struct compare_row *row) {
         return l->pairs ? 0 : -ENOMEM;
 }
 
-static int shift_of(const struct logs *l, double level, struct rank_shift *ret) {
-        if (l->pairs)
-                return rank_signed_shift(l->pairs, l->n, level, ret);
-        return rank_sum_shift(l->candidate, l->n, l->baseline, l->m, level, ret);
+/* Of their mean, were they independent. */
+static double variance_of_mean(const double *values, size_t n) {
+        double mean = 0, squares = 0;
+        for (size_t i = 0; i < n; i++)
+                mean += values[i] / (double) n;
+        for (size_t i = 0; i < n; i++)
+                squares += (values[i] - mean) * (values[i] - mean);
+        return n > 1 ? squares / (double) (n - 1) / (double) n : 0;
+}
+
+/* What the dependence of each side's runs makes of the difference's standard error. A block's drift is in both runs of
+ * a pair. */
+static double widening_of(const struct logs *l) {
+        double candidate = variance_of_mean(l->candidate, l->n), baseline = variance_of_mean(l->baseline, l->m);
+        double inflated =
+                candidate * serial_inflation(l->candidate, l->n) + baseline * serial_inflation(l->baseline, l->m);
+        return l->pairs || !(candidate + baseline > 0) ? 1 : sqrt(inflated / (candidate + baseline));
+}
+
+static int shift_of(const struct logs *l, double level, double widening, struct rank_shift *ret) {
+        int r = l->pairs ? rank_signed_shift(l->pairs, l->n, level, ret)
+                         : rank_sum_shift(l->candidate, l->n, l->baseline, l->m, level, ret);
+        if (r < 0 || !ret->has_interval || !(widening > 1))
+                return r;
+        ret->low = ret->estimate - widening * (ret->estimate - ret->low);
+        ret->high = ret->estimate + widening * (ret->high - ret->estimate);
+        return 0;
 }
 
 /* Of one of the answer's looks. */
@@ -109,6 +133,19 @@ static int test_of(const struct logs *l, bool by_pairs, double shift, double *re
         return 0;
 }
 
+/* Of the ratio's logarithm, from its interval. */
+static double standard_error(double low, double high, double level) {
+        return (high - low) / 2 / normal_quantile((1 + level) / 2);
+}
+
+/* Of a shift whose interval is widened: by its distance from none in standard errors, as an exact test of so few runs
+ * gives no smaller p however far apart they are; without an interval, by what p says of that distance. */
+static double widened_p(const struct rank_shift *s, double p, double widening) {
+        double distance = s->has_interval ? fabs(s->estimate) / standard_error(s->low, s->high, s->level)
+                                          : -normal_quantile(p / 2) / widening;
+        return erfc(distance / M_SQRT2);
+}
+
 static int compare_row(const struct compare_row *row, const struct compare_rule *rule, size_t n_rows,
                        struct comparison *ret) {
         _cleanup_(logs_deinit) struct logs logs = {0};
@@ -116,12 +153,14 @@ static int compare_row(const struct compare_row *row, const struct compare_rule 
         double p = 1;
         bool by_pairs = row->paired && row->n_baseline >= compare_runs_least(true, tests_of(rule, n_rows));
         int r = logs_init(&logs, row);
-        if (r == 0)
-                r = shift_of(&logs, 1 - COMPARE_ERROR, &shift);
+        if (r < 0)
+                return r;
+        double widening = widening_of(&logs);
+        r = shift_of(&logs, 1 - COMPARE_ERROR, widening, &shift);
         if (r == 0)
                 r = test_of(&logs, by_pairs, shift.estimate, &p);
         if (r == 0)
-                r = shift_of(&logs, 1 - 2 * error_of(rule), &narrow);
+                r = shift_of(&logs, 1 - 2 * error_of(rule), widening, &narrow);
         if (r < 0)
                 return r;
         *ret = (struct comparison){
@@ -134,15 +173,11 @@ static int compare_row(const struct compare_row *row, const struct compare_rule 
                 .equivalence_low = narrow.has_interval ? exp(narrow.low) : 0,
                 .equivalence_high = narrow.has_interval ? exp(narrow.high) : 0,
                 .equivalence_level = narrow.level,
+                .widening = widening,
                 .by_runs = row->paired && !by_pairs,
-                .p = p,
+                .p = widening > 1 ? fmax(p, widened_p(&shift, p, widening)) : p,
         };
         return 0;
-}
-
-/* Of the ratio's logarithm, from its interval. */
-static double standard_error(double low, double high, double level) {
-        return (high - low) / 2 / normal_quantile((1 + level) / 2);
 }
 
 /* That of the rank-sum test of a paired row, which has what the pairs share in it. */

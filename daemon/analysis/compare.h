@@ -13,6 +13,9 @@
  * common makes it find less, not more: 0.5 % false alarms in place of 5 % on a host that drifts. Which test it is
  * follows from the number of blocks and rows alone. Ratio and interval are those of the pairs all the same.
  *
+ * Runs of two sittings are compared as they come. Where those of a side depend on the ones before them (serial.h),
+ * fewer say something new than there are: interval and p are those of a difference that is as much less certain.
+ *
  * A row is
  *  - equivalent, where the 90 % interval of the ratio lies within 1 ± margin: two one-sided tests at 5 % (Schuirmann,
  *    J. Pharmacokin. Biopharm. 15 (1987)). This is decided first: a certain difference below the margin is of no
@@ -40,7 +43,7 @@ enum comparison_side { SIDE_BASELINE, SIDE_CANDIDATE, SIDE_COUNT };
 
 enum compare_verdict { COMPARE_UNDECIDED, COMPARE_FASTER, COMPARE_SLOWER, COMPARE_EQUIVALENT };
 
-/* One figure of the runs of both sides, > 0, at most RANK_MAX of rank.h a side. */
+/* One figure of the runs of both sides, in their order in time, > 0, at most RANK_MAX of rank.h a side. */
 struct compare_row {
         const double *baseline, *candidate;
         size_t n_baseline, n_candidate;
@@ -62,6 +65,7 @@ struct comparison {
         double low, high, level;
         bool has_equivalence; /* the same at 90 % or more; at more where there are looks */
         double equivalence_low, equivalence_high, equivalence_level;
+        double widening;      /* how many times as wide the intervals are as of independent runs; 1 of a paired row */
         bool by_runs;         /* of a paired row: the rank-sum test decided, as there are too few pairs */
         double p, p_adjusted; /* two-sided */
         bool differs;         /* p_adjusted is at most the error, whatever the margin */

@@ -75,10 +75,10 @@ static void draw_overlap(struct answer *a, enum axis_name axis, enum judged judg
         d.f.reason = "overlap";
         d.f.runs_needed = doubt->runs_needed;
         phrase_axis_name(axis, name);
-        draft_write(&d, "Which %s has %s%s is not known for all rows", name, judged_terms[judged].article,
-                    judged_terms[judged].better);
+        draft_write(&d, "Which %s has %s%s is not known for %zu rows", name, judged_terms[judged].article,
+                    judged_terms[judged].better, doubt->n);
         draft_write_subject(&d, AXIS_BIT(axis), " of ");
-        draft_write(&d, ": %zu rows are too close for their scatter", doubt->n);
+        draft_write(&d, ": they are too close for their scatter");
         if (doubt->visible > 0) {
                 phrase_share(doubt->visible, share);
                 if (doubt->visible < 1)
@@ -88,7 +88,8 @@ static void draw_overlap(struct answer *a, enum axis_name axis, enum judged judg
                                     doubt->visible + 1);
                 draft_figure(&d, "visible_difference", NULL, "ratio", doubt->visible);
         } else {
-                draft_write(&d, ", or have too few runs for the %zu comparisons of this answer", a->n_tests);
+                draft_write(&d, ", or have too few runs for the %zu comparison%s of this answer", a->n_tests,
+                            a->n_tests == 1 ? "" : "s");
         }
         if (doubt->runs_needed > 0) {
                 write_runs_needed(&d, doubt->runs_first, doubt->runs_needed);
@@ -175,6 +176,11 @@ static void draw_uncounted(struct answer *a) {
         draft_end(&d);
 }
 
+static int compare_numbers(const void *a, const void *b) {
+        uint32_t x = *(const uint32_t *) a, y = *(const uint32_t *) b;
+        return (x > y) - (x < y);
+}
+
 static bool lacks_runs(const struct findings_row *row) {
         return row->n_runs < FINDINGS_RUNS_LEAST;
 }
@@ -211,37 +217,62 @@ static bool has_unknown_correlation(const struct findings_row *row) {
 static const struct {
         const char *reason;
         bool (*applies)(const struct findings_row *row);
-        bool of_many;      /* nothing is compared where there is one row */
-        const char *words; /* after "has" or "have" */
+        bool of_many;        /* nothing is compared where there is one row */
+        const char *words;   /* after "has" or "have" */
+        const char *decides; /* of those that leave conclusions with reduced confidence: what would decide */
 } reasons[] = {
         {"too-few-runs", lacks_runs, true,
          "fewer than 4 runs that are done. No exact test of two of them reaches 5 %, so nothing is concluded "
          "from "
-         "them"},
-        {"noise", is_noisy, false,
-         "runs with noise flags. Conclusions that rest on them have reduced confidence; the same runs on a "
-         "quieter "
-         "machine would decide"},
-        {"not-steady", is_unsteady, false,
-         "runs whose rate did not stay the same. Conclusions that rest on them have reduced confidence; a longer "
-         "warm-up would decide"},
-        {"environment-changed", is_changed, false,
-         "runs in which the host's environment changed. Conclusions that rest on them have reduced confidence; "
-         "the same runs under one environment would decide"},
+         "them",
+         NULL},
+        {"noise", is_noisy, false, "runs with noise flags", "the same runs on a quieter machine would decide"},
+        {"not-steady", is_unsteady, false, "runs whose rate did not stay the same", "a longer warm-up would decide"},
+        {"environment-changed", is_changed, false, "runs in which the host's environment or ipclab's build changed",
+         "the same runs under one environment and build would decide"},
         {"open-loop", has_open_loop, false,
-         "an open loop. Their throughput is the requested rate, so nothing is concluded from it"},
+         "an open loop. Their throughput is the requested rate, so nothing is concluded from it", NULL},
         {"few-messages", has_few_messages, false,
-         "runs of fewer than " UTIL_TEXT(FINDINGS_P99_MESSAGES) " messages. The 99th percentile of so few is the "
-                                                                "longest latency, so nothing is "
-                                                                "concluded from it"},
+         "runs of fewer than " UTIL_TEXT(
+                 FIGURE_P99_LATENCIES_LEAST) " latencies. Too few of them lie beyond the 99th percentile to tell it "
+                                             "from "
+                                             "the longest, so nothing is concluded from it; longer runs would decide",
+         NULL},
         {"too-many-runs", has_too_many, false,
-         "more than 200 runs. The exact tests go no further: the first 200 of each were compared"},
+         "more than 200 runs. The exact tests go no further: the first 200 of each were compared", NULL},
         {"autocorrelation", has_unknown_correlation, false,
          "fewer than " UTIL_TEXT(SERIAL_RUNS_LEAST) " runs. Whether neighbouring runs are alike could not be "
                                                     "judged, so that intervals of single rows may cover the "
                                                     "moment only; comparisons within blocks do not depend "
-                                                    "on it"},
+                                                    "on it",
+         NULL},
 };
+
+static bool is_concluded(const struct answer *a) {
+        for (size_t i = 0; i < a->out->n; i++)
+                if (a->out->items[i].kind != FINDING_UNDECIDED)
+                        return true;
+        return false;
+}
+
+/* Whether a conclusion rests on one of these rows, which are in order. */
+static bool is_rested_on(const struct answer *a, const uint32_t *rows, size_t n) {
+        for (size_t i = 0; i < a->out->n; i++) {
+                const struct finding *f = &a->out->items[i];
+                for (size_t k = 0; f->kind != FINDING_UNDECIDED && k < f->n_rows; k++)
+                        if (bsearch(&f->rows[k], rows, n, sizeof(*rows), compare_numbers))
+                                return true;
+        }
+        return false;
+}
+
+/* "2 of 3 rows have " */
+static void write_rows(struct draft *d, size_t n, size_t n_all) {
+        if (n_all == 1)
+                draft_write(d, "The only row has ");
+        else
+                draft_write(d, "%zu of %zu rows %s ", n, n_all, n == 1 ? "has" : "have");
+}
 
 static void draw_reason(struct answer *a, size_t which) {
         struct draft d;
@@ -258,8 +289,13 @@ static void draw_reason(struct answer *a, size_t which) {
                 return;
         draft_begin(&d, a, FINDING_UNDECIDED, AXIS_COUNT, rows, n);
         d.f.reason = reasons[which].reason;
-        draft_write(&d, "%zu of %zu rows %s ", n, n_all, n == 1 ? "has" : "have");
+        write_rows(&d, n, n_all);
         draft_write(&d, "%s", reasons[which].words);
+        bool rested_on = reasons[which].decides && is_rested_on(a, rows, n);
+        if (rested_on)
+                draft_write(&d, ". Conclusions that rest on them have reduced confidence");
+        if (reasons[which].decides && (rested_on || a->n_tests > 0)) /* or there is nothing to decide */
+                draft_write(&d, "; %s", reasons[which].decides);
         if (reasons[which].applies == lacks_runs) {
                 d.f.runs_needed = compare_runs_least(false, n_all);
                 draft_write(&d, "; %u runs of each would be enough for differences that are great", d.f.runs_needed);
@@ -291,14 +327,14 @@ static void draw_missing(struct answer *a) {
         size_t n_open = n_planned - n_failed - n_done;
         draft_begin(&d, a, FINDING_UNDECIDED, AXIS_COUNT, rows, n);
         d.f.reason = "missing-runs";
-        draft_write(&d, "%zu of %zu rows %s fewer runs than are planned: of %zu in all, ", n, a->in->n_rows,
-                    n == 1 ? "has" : "have", n_planned);
+        write_rows(&d, n, a->in->n_rows);
+        draft_write(&d, "fewer runs than are planned: of %zu in all, ", n_planned);
         if (n_failed > 0)
                 draft_write(&d, "%zu failed or %s cancelled%s", n_failed, n_failed == 1 ? "was" : "were",
                             n_open > 0 ? " and " : "");
         if (n_open > 0)
                 draft_write(&d, "%zu %s not done", n_open, n_open == 1 ? "is" : "are");
-        draft_write(&d, ". Conclusions rest on the others alone.");
+        draft_write(&d, "%s.", is_concluded(a) ? ". Conclusions rest on the others alone" : "");
         draft_figure(&d, "missing_runs", NULL, "runs", (double) (n_failed + n_open));
         draft_end(&d);
 }

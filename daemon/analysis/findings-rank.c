@@ -47,7 +47,20 @@ static const char *tier_words(const struct ranked *tier, size_t n) {
         return n == 2 ? ", which cannot be distinguished" : ", where no neighbours can be distinguished";
 }
 
-/* "shm-posix (5.1 GB/s), then pipe (2.1 GB/s) and fifo (2.09 GB/s), which cannot be distinguished" */
+/* "2.1 GB/s [2.05 GB/s, 2.14 GB/s]"; without an interval where the runs are too few for one. */
+static void write_median(struct draft *d, const struct statistic *s, const char *unit) {
+        char value[PHRASE_MAX], low[PHRASE_MAX], high[PHRASE_MAX];
+        phrase_value(s->median, unit, value);
+        draft_write(d, "%s", value);
+        if (!s->has_ci95)
+                return;
+        phrase_value(s->ci95_low, unit, low);
+        phrase_value(s->ci95_high, unit, high);
+        draft_write(d, " [%s, %s]", low, high);
+}
+
+/* "shm-posix (5.1 GB/s), then pipe (2.1 GB/s) and fifo (2.09 GB/s), which cannot be distinguished", each median with
+ * its interval */
 static void write_tiers(struct draft *d, const struct ranked *ranked, size_t n, enum judged judged) {
         for (size_t begin = 0, end; begin < n && begin < NAMED_MAX; begin = end) {
                 for (end = begin + 1; end < n && !is_worse(&ranked[end - 1].next);)
@@ -55,10 +68,11 @@ static void write_tiers(struct draft *d, const struct ranked *ranked, size_t n, 
                 draft_write(d, begin ? ", then " : "");
                 for (size_t i = begin; i < end && i < NAMED_MAX; i++) {
                         draft_write(d, i == begin ? "" : i + 1 == end ? " and " : ", ");
-                        char label[PHRASE_MAX], value[PHRASE_MAX];
+                        char label[PHRASE_MAX];
                         phrase_axis(d->f.axis, &d->a->in->rows[ranked[i].row].point, label);
-                        phrase_value(ranked[i].statistic.median, figure_terms[judged_terms[judged].figure].unit, value);
-                        draft_write(d, "%s (%s)", label, value);
+                        draft_write(d, "%s (", label);
+                        write_median(d, &ranked[i].statistic, figure_terms[judged_terms[judged].figure].unit);
+                        draft_write(d, ")");
                 }
                 if (end - begin > 1 && end <= NAMED_MAX)
                         draft_write(d, "%s", tier_words(&ranked[begin], end - begin));

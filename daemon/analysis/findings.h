@@ -25,8 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FINDINGS_RUNS_LEAST 4u    /* of a row: with fewer no exact test of two of them reaches 5 % */
-#define FINDINGS_P99_MESSAGES 100 /* of a run: of fewer the 99th percentile is the longest one */
+#define FINDINGS_RUNS_LEAST 4u /* of a row: with fewer no exact test of two of them reaches 5 % */
 #define FINDINGS_LIMITS_MAX 12u
 
 /* A run that is done. */
@@ -49,7 +48,7 @@ struct findings_row {
         uint32_t n_planned, n_failed; /* n_failed: or cancelled */
         bool noisy;                   /* a run of it has a noise flag */
         bool unsteady;                /* one was not steady */
-        bool changed;                 /* the host's environment changed in one */
+        bool changed;                 /* the host's environment or the build changed in one */
         bool few_messages;            /* in a run, for a 99th percentile: its runs have none in `values` */
         bool open_loop;               /* its throughput is the requested rate, and its runs have none in `values` */
         double chunk_bytes;           /* the message goes in pieces of this size; 0: whole */

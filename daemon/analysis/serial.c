@@ -47,12 +47,31 @@ static int put_interval(const double *sorted, size_t n, struct serial *s) {
         return r;
 }
 
+/* All but the interval. */
+static void estimate(const double *values, size_t n, struct serial *s) {
+        if (n < SERIAL_RUNS_LEAST || !correlate(values, n, &s->correlation))
+                return;
+        double count = (double) n;
+        s->known = true;
+        s->corrected = fmin(SERIAL_MAX, fmax(0, (count * s->correlation + 1) / (count - 4)));
+        s->effective_runs = count * (1 - s->corrected) / (1 + s->corrected);
+        /* of independent values it has the mean -1/n and the variance of about 1/n */
+        s->material = s->correlation > -1 / count + normal_quantile(0.95) / sqrt(count);
+}
+
+double serial_inflation(const double *values, size_t n) {
+        struct serial s = {0};
+        estimate(values, n, &s);
+        return s.material ? (double) n / s.effective_runs : 1;
+}
+
 int serial_judge(const double *values, size_t n, struct serial *ret) {
         for (size_t i = 0; i < n; i++)
                 if (!isfinite(values[i]))
                         return -EINVAL;
         struct serial s = {0};
-        if (n < SERIAL_RUNS_LEAST || !correlate(values, n, &s.correlation)) {
+        estimate(values, n, &s);
+        if (!s.known) {
                 *ret = s;
                 return 0;
         }
@@ -61,12 +80,6 @@ int serial_judge(const double *values, size_t n, struct serial *ret) {
                 return -ENOMEM;
         memcpy(sorted, values, n * sizeof(*sorted));
         order_sort(sorted, n);
-        double count = (double) n;
-        s.known = true;
-        s.corrected = fmin(SERIAL_MAX, fmax(0, (count * s.correlation + 1) / (count - 4)));
-        s.effective_runs = count * (1 - s.corrected) / (1 + s.corrected);
-        /* of independent values it has the mean -1/n and the variance of about 1/n */
-        s.material = s.correlation > -1 / count + normal_quantile(0.95) / sqrt(count);
         int r = put_interval(sorted, n, &s);
         if (r == 0)
                 *ret = s;

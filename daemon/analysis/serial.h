@@ -31,4 +31,8 @@ struct serial {
 /* n values in their order in time. -EINVAL: one is not finite; -ENOMEM. */
 int serial_judge(const double *values, size_t n, struct serial *ret);
 
+/* How many times as large the variance of their mean is as that of independent values; 1 where the correlation is not
+ * material or not known. All are finite. */
+double serial_inflation(const double *values, size_t n);
+
 #endif

@@ -77,6 +77,18 @@ const char *build_value(const struct build *b, enum build_fact fact, const char 
         return IPCLAB_VERSION;
 }
 
+bool build_differs(const struct build *b, const struct json *stored) {
+        if (!stored || json_type(stored) != JSON_OBJECT)
+                return false;
+        for (unsigned i = 0; i < BUILD_COUNT; i++) {
+                const struct json *member = json_get(stored, build_rows[i].name);
+                const char *reason, *mine = build_value(b, (enum build_fact) i, &reason), *theirs = NULL;
+                if (mine && member && json_as_string(member, &theirs) == 0 && strcmp(mine, theirs) != 0)
+                        return true;
+        }
+        return false;
+}
+
 void build_put(const struct build *b, struct json_writer *w) {
         char name[64];
         json_object_begin(w);

@@ -30,6 +30,10 @@ void build_take(struct build *b, int agent_fd);
 /* The value of a row of build_rows; NULL: not known, with the reason in *ret_reason. */
 const char *build_value(const struct build *b, enum build_fact fact, const char **ret_reason);
 
+/* Whether a stored "build" object (NULL: none) is of another one, as far as both are known. */
+struct json;
+bool build_differs(const struct build *b, const struct json *stored);
+
 /* The "build" object of a run's environment, as the next value of one under construction. */
 void build_put(const struct build *b, struct json_writer *w);
 

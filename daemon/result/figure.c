@@ -20,9 +20,11 @@ int figure_of_run(const char *result_json, enum figure f, double *ret) {
         int r = json_view_read(&view, result_json);
         if (r == 0) {
                 figure_objects(view.parts, objects);
-                r = json_part_double(json_part_get(objects[figure_terms[f].group], figure_terms[f].name), ret)
-                            ? 0
-                            : -ENODATA;
+                double value = 0;
+                enum figure_state state = figure_read(objects, f, &value);
+                r = state == FIGURE_KNOWN ? 0 : state == FIGURE_FEW ? -EDOM : -ENODATA;
+                if (r == 0)
+                        *ret = value;
         }
         json_view_deinit(&view);
         return r;

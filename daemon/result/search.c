@@ -18,8 +18,8 @@
 /* Factor beyond the closed loop's rate, where even that rate meets the limit. */
 #define BEYOND 1.25
 
-/* A window with fewer messages has no 99th percentile worth its name, and its rate is not tried. */
-#define MESSAGES_MIN 100
+/* A window that is due fewer messages may have too few for a 99th percentile, and its rate is not tried. */
+#define MESSAGES_MIN (FIGURE_P99_LATENCIES_LEAST / REACHED)
 
 /* Parts of the closed loop's rate. The last is more, so that the curve has a rate that cannot be reached. */
 static const double curve[] = {0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 1.1};
@@ -61,7 +61,7 @@ void search_decision_deinit(struct search_decision *d) {
 static int read_figure(const struct point_run *run, enum figure f, double *values, size_t *n) {
         int r = run->result_json ? figure_of_run(run->result_json, f, &values[*n]) : -ENODATA;
         *n += r == 0;
-        return r == -ENODATA ? 0 : r;
+        return r == -ENODATA || r == -EDOM ? 0 : r;
 }
 
 static int add_rung(struct ladder *l, const struct point_record *p, double limit_ns) {
@@ -187,12 +187,13 @@ static size_t lay_curve(const struct ladder *l, double least, uint64_t *rates) {
         return n;
 }
 
-/* The middle between both, or a rate beyond the only one. 0: they are near enough, or there is no such rate. */
-static size_t bisect(const struct bracket *b, uint64_t *ret) {
+/* The middle between both, or a rate beyond the only one, down to `least`. 0: they are near enough, or there is no such
+ * rate. */
+static size_t bisect(const struct bracket *b, double least, uint64_t *ret) {
         double met = b->met ? (double) b->met->rate : 0, exceeded = b->exceeded ? (double) b->exceeded->rate : INFINITY;
         if (exceeded <= met * (1 + SEARCH_PRECISION))
                 return 0;
-        double next = !b->exceeded ? met * BEYOND : b->met ? sqrt(met * exceeded) : exceeded / 4;
+        double next = !b->exceeded ? met * BEYOND : b->met ? sqrt(met * exceeded) : fmax(exceeded / 4, ceil(least));
         uint64_t rate = (uint64_t) llround(next);
         if ((double) rate <= met || (double) rate >= exceeded)
                 return 0;
@@ -227,7 +228,7 @@ static enum outcome next_rates(const struct ladder *l, double least, uint64_t *r
                 return *ret_n > 0 ? RUNNING : TOO_SLOW;
         }
         uint64_t wanted[2];
-        size_t n_wanted = bisect(&b, wanted);
+        size_t n_wanted = bisect(&b, least, wanted);
         if (n_wanted == 0 && b.met && b.exceeded)
                 n_wanted = confirm(l, &b, wanted);
         for (size_t i = 0; i < n_wanted; i++)
@@ -239,13 +240,20 @@ static enum outcome next_rates(const struct ladder *l, double least, uint64_t *r
         return !b.met ? NONE_KEPT : !b.exceeded ? ALL_KEPT : FOUND;
 }
 
-static void put_us(struct json_writer *w, const char *key, const struct statistic *s) {
-        json_put_key(w, key);
+static const char no_run[] = "no run of this rate is done";
+
+/* Fewer runs than are done may have the figure; none, and the reason is that of any run. */
+static void put_p99(struct json_writer *w, const struct rung *rung) {
+        const struct statistic *s = &rung->p99;
+        json_put_key(w, "latency_p99_us");
         if (s->n == 0) {
                 json_put_null(w);
+                json_member_string(w, "latency_p99_us_reason",
+                                   rung->runs == 0 ? no_run : figure_terms[FIGURE_LATENCY_P99].few);
                 return;
         }
         json_object_begin(w);
+        json_member_u64(w, "runs", s->n);
         json_member_double(w, "median", s->median / 1e3);
         json_member_double(w, "min", s->min / 1e3);
         json_member_double(w, "max", s->max / 1e3);
@@ -258,11 +266,13 @@ static void put_rung(struct json_writer *w, const struct rung *rung) {
         json_member_u64(w, "runs", rung->runs);
         json_member_u64(w, "runs_kept", rung->runs_kept);
         json_put_key(w, "messages_per_second");
-        if (rung->messages.n > 0)
+        if (rung->messages.n > 0) {
                 json_put_double(w, rung->messages.median);
-        else
+        } else {
                 json_put_null(w);
-        put_us(w, "latency_p99_us", &rung->p99);
+                json_member_string(w, "messages_per_second_reason", no_run);
+        }
+        put_p99(w, rung);
         json_member_bool(w, "kept", meets_limit(rung));
         json_object_end(w);
 }

@@ -15,8 +15,9 @@
 
 struct row {
         char *point_json;
-        uint32_t runs;  /* that have the figure */
-        double *values; /* of these */
+        uint32_t runs;      /* that have the figure */
+        bool few_latencies; /* a run has too few of them for the figure, a percentile */
+        double *values;     /* of these */
         uint32_t *blocks;
         struct adaptive_row known;
 };

@@ -122,8 +122,9 @@ static int by_need(const void *a, const void *b) {
         return wide != other ? (wide < other ? 1 : -1) : 0;
 }
 
-static void put_pair(struct json_writer *w, const struct row *rows, const struct pair *p, double relative_ci,
-                     uint32_t blocks) {
+static void put_pair(struct json_writer *w, const struct row *rows, const struct pair *p,
+                     const struct spec_until *until, uint32_t blocks) {
+        bool few = rows[p->baseline].few_latencies || rows[p->candidate].few_latencies;
         json_object_begin(w);
         json_member_raw(w, "baseline", rows[p->baseline].point_json);
         json_member_raw(w, "candidate", rows[p->candidate].point_json);
@@ -132,11 +133,13 @@ static void put_pair(struct json_writer *w, const struct row *rows, const struct
                 json_member_double(w, "ratio", p->comparison.ratio);
         else
                 json_member_null(w, "ratio");
-        until_put_width(w, &p->known, relative_ci, blocks);
+        until_put_width(w, &p->known, until->relative_ci, blocks);
         if (!p->known.has_interval)
                 json_member_string(w, "reason",
-                                   "fewer than " UTIL_TEXT(INTERVAL_RUNS_MIN) " blocks have the figure of both points, "
-                                                                              "and there is no interval");
+                                   few ? figure_terms[until_figure(until->figure)].few
+                                       : "fewer than " UTIL_TEXT(
+                                                 INTERVAL_RUNS_MIN) " blocks have the figure of both points, and there "
+                                                                    "is no interval");
         json_object_end(w);
 }
 
@@ -186,6 +189,6 @@ void until_put_pairs(struct json_writer *w, const struct spec *spec, const struc
         json_put_key(w, "pairs_not_reached");
         json_array_begin(w);
         for (size_t i = 0; i < n && i < LISTED_MAX; i++)
-                put_pair(w, rows, &p->items[i], relative_ci, blocks);
+                put_pair(w, rows, &p->items[i], &spec->until, blocks);
         json_array_end(w);
 }

@@ -49,18 +49,21 @@ static int summarize_point(struct point_record *p, enum figure figure, struct ro
         if (!values || !blocks)
                 return -ENOMEM;
         size_t n = 0;
-        bool done = false;
+        bool done = false, few = false;
         for (size_t i = 0; i < p->n_runs; i++) {
                 const struct point_run *run = &p->runs[i];
                 done |= run->state == STATE_DONE;
                 int r = run->state == STATE_DONE && run->result_json
                                 ? figure_of_run(run->result_json, figure, &values[n])
                                 : -ENODATA;
-                if (r < 0 && r != -ENODATA)
+                if (r < 0 && r != -ENODATA && r != -EDOM)
                         return r;
+                few |= r == -EDOM;
                 blocks[n] = run->block;
                 n += r == 0;
         }
+        if (few) /* the others alone would be a choice: slow runs have few messages */
+                n = 0;
         sort_by_block(blocks, values, n);
         struct statistic s;
         int r = order_summarize(values, n, &s);
@@ -69,6 +72,7 @@ static int summarize_point(struct point_record *p, enum figure figure, struct ro
         *ret_done = done;
         *ret = (struct row){.point_json = util_steal(&p->point_json),
                             .runs = (uint32_t) n,
+                            .few_latencies = few,
                             .values = util_steal(&values),
                             .blocks = util_steal(&blocks),
                             .known = {.estimate = s.median,
@@ -132,32 +136,35 @@ void until_put_width(struct json_writer *w, const struct adaptive_row *known, do
                 json_put_null(w);
 }
 
-static void put_row(struct json_writer *w, const struct row *row, double relative_ci, uint32_t blocks) {
+static const char *why_no_interval(const struct row *row, enum figure figure) {
+        if (row->runs >= INTERVAL_RUNS_MIN)
+                return "the median is 0, and no interval is a part of it";
+        return row->few_latencies
+                       ? figure_terms[figure].few
+                       : "fewer than " UTIL_TEXT(INTERVAL_RUNS_MIN) " runs have the figure, and there is no interval";
+}
+
+static void put_row(struct json_writer *w, const struct row *row, const struct spec_until *until, uint32_t blocks) {
         json_object_begin(w);
         json_member_raw(w, "point", row->point_json);
         json_member_u64(w, "runs", row->runs);
-        until_put_width(w, &row->known, relative_ci, blocks);
+        until_put_width(w, &row->known, until->relative_ci, blocks);
         if (!row->known.has_interval)
-                json_member_string(
-                        w, "reason",
-                        row->runs < INTERVAL_RUNS_MIN
-                                ? "fewer than " UTIL_TEXT(
-                                          INTERVAL_RUNS_MIN) " runs have the figure, and there is no interval"
-                                : "the median is 0, and no interval is a part of it");
+                json_member_string(w, "reason", why_no_interval(row, until_figure(until->figure)));
         json_object_end(w);
 }
 
-static void put_rows(struct json_writer *w, struct table *t, double relative_ci, uint32_t blocks) {
+static void put_rows(struct json_writer *w, struct table *t, const struct spec_until *until, uint32_t blocks) {
         size_t n = 0;
         qsort(t->rows, t->n, sizeof(*t->rows), by_width);
-        while (n < t->n && !adaptive_row_reached(&t->rows[n].known, relative_ci))
+        while (n < t->n && !adaptive_row_reached(&t->rows[n].known, until->relative_ci))
                 n++;
         json_member_u64(w, "rows", t->n);
         json_member_u64(w, "rows_reached", t->n - n);
         json_put_key(w, "rows_not_reached");
         json_array_begin(w);
         for (size_t i = 0; i < n && i < LISTED_MAX; i++)
-                put_row(w, &t->rows[i], relative_ci, blocks);
+                put_row(w, &t->rows[i], until, blocks);
         json_array_end(w);
 }
 
@@ -291,7 +298,7 @@ static int put_decision(struct json_writer *w, const struct experiment_record *e
                 json_member_raw(w, "rows_not_reached", "[]");
                 until_put_pairs(w, spec, t->rows, p, blocks);
         } else {
-                put_rows(w, t, spec->until.relative_ci, blocks);
+                put_rows(w, t, &spec->until, blocks);
         }
         json_object_end(w);
         return r;

@@ -38,6 +38,7 @@
 #define FREE_WITHIN_MS 5000
 #define TIMER_ACCURACY_US 10000
 #define PACKETS_PER_DISPATCH 32u
+#define DISPATCH_CPU_NS (10 * NSEC_PER_MSEC)
 #define WORDS_MAX 600u
 
 /* When it happened, as a person would look for it in the samples. */
@@ -423,9 +424,17 @@ static bool receive_one(struct agent_link *l) {
         return l->state != AGENT_FAILED;
 }
 
-static void receive_some(struct agent_link *l) {
-        for (unsigned i = 0; i < PACKETS_PER_DISPATCH && l->control_source && receive_one(l); i++)
-                ;
+/* Until they have taken so much CPU time: a message may ask for the counters of a thread, and opening one of them takes
+ * from ten microseconds to milliseconds. Whether there may be more. */
+static bool receive_some(struct agent_link *l) {
+        uint64_t begin = util_thread_cpu_ns();
+        for (unsigned i = 0; i < PACKETS_PER_DISPATCH; i++) {
+                if (!l->control_source || !receive_one(l))
+                        return false;
+                if (util_thread_cpu_ns() - begin >= DISPATCH_CPU_NS)
+                        break;
+        }
+        return l->control_source;
 }
 
 /* Extends the deadline where the machine stood still or the daemon was delayed. */
@@ -445,11 +454,10 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         (void) usec;
         /* The daemon may be the late one: what lies in the socket was sent in time. */
         uint64_t now_ns = util_now_ns();
-        if (now_ns >= l->deadline_ns)
-                receive_some(l);
+        bool more = now_ns >= l->deadline_ns && receive_some(l);
         if (l->deadline_ns == UINT64_MAX)
                 return 0;
-        if (now_ns < l->deadline_ns)
+        if (more || now_ns < l->deadline_ns) /* with more at once again, behind other events */
                 deadline_or_fail(l, l->deadline_ns);
         else if (!extend_deadline(l, now_ns))
                 deadline_passed(l);
@@ -461,7 +469,7 @@ static int on_control(sd_event_source *source, int fd, uint32_t events, void *us
         (void) source;
         (void) fd;
         (void) events;
-        receive_some(l);
+        (void) receive_some(l);
         return 0;
 }
 
@@ -497,10 +505,11 @@ static int reap(struct agent_link *l) {
 
 static int on_process(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         struct agent_link *l = userdata;
-        (void) source;
         (void) fd;
         (void) events;
-        receive_some(l); /* its last messages explain more than its exit status */
+        /* Its last messages explain more than its exit status. To set the events is another edge. */
+        if (receive_some(l) && sd_event_source_set_io_events(source, EPOLLIN | EPOLLET) >= 0)
+                return 0;
         int r = reap(l);
         if (r == -EAGAIN) /* a tracer is notified first; another edge follows */
                 return 0;

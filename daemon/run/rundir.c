@@ -11,6 +11,7 @@
 
 #include "daemon/log.h"
 #include "daemon/run/tree.h"
+#include "schema/lock.h"
 #include "schema/util.h"
 
 #include <dirent.h>
@@ -20,7 +21,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 
@@ -193,8 +193,9 @@ static int open_root(struct rundir_root *root, const char *runtime_dir) {
                 return -errno;
         if (st.st_uid != geteuid())
                 return -EPERM;
-        if (flock(fd, LOCK_EX | LOCK_NB) < 0) /* another daemon may be using it */
-                return errno == EWOULDBLOCK ? -EBUSY : -errno;
+        int r = lock_take(fd); /* another daemon may be using it */
+        if (r < 0)
+                return r;
         if ((st.st_mode & 07777) != 0700 && fchmod(fd, 0700) < 0)
                 return -errno;
         return move_all_aside(root);

@@ -17,8 +17,8 @@
 #include "daemon/result/search.h"
 #include "daemon/result/until.h"
 #include "daemon/run/aside.h"
+#include "daemon/run/blocks.h"
 #include "daemon/run/housekeeping.h"
-#include "daemon/run/sequence.h"
 #include "daemon/tune/tuning.h"
 #include "schema/detail.h"
 #include "schema/json/json.h"
@@ -75,6 +75,7 @@ struct deciding {
         int64_t id, change;
         int result;
         struct until_decision until;
+        uint32_t *groups; /* of the points that are compared, or of their rates */
         struct search_decision search;
 };
 
@@ -289,6 +290,16 @@ static int find_reference(struct scheduler *s, const struct run_probes *p, struc
         return e == -ENOENT || e == -EBADMSG ? 0 : e;
 }
 
+/* An extended experiment may have runs of a daemon and an agent that were built anew. */
+static int put_build(const struct build *b, const char *first_environment, struct json_writer *flags) {
+        struct json *root = NULL;
+        int e = json_parse(first_environment, strlen(first_environment), &root, NULL);
+        if (e == 0 && build_differs(b, json_get(root, "build")))
+                json_put_string(flags, "environment-differs:build");
+        json_free(root);
+        return e == -ENOMEM ? e : 0;
+}
+
 /* What is another than before the experiment's first run. An environment that cannot be read counts as none. */
 static int put_differences(struct scheduler *s, struct json_writer *flags) {
         _cleanup_free_ char *text = NULL;
@@ -304,7 +315,7 @@ static int put_differences(struct scheduler *s, struct json_writer *flags) {
                 return e == -ENOENT || e == -EBADMSG ? 0 : e;
         environment_differs(first, s->c.before, flags);
         environment_free(first);
-        return 0;
+        return put_build(&s->o.host->build, text, flags);
 }
 
 static int flags_list(struct scheduler *s, const struct run_verdict *v, const struct environment *after, char **ret) {
@@ -690,43 +701,6 @@ static void begin(struct scheduler *s) {
 
 /* --- between runs: experiments that repeat their blocks until they know enough --- */
 
-static int add_blocks(struct scheduler *s, const struct experiment_record *e, const struct spec *spec,
-                      const struct until_decision *d) {
-        struct experiment_extent extent = {0};
-        _cleanup_free_ uint32_t *points = NULL;
-        int r = store_read_extent(s->o.store, e->id, &extent);
-        if (r == 0)
-                r = sequence_make(spec->order, extent.seed, extent.n_points, extent.repetitions, d->more, &points);
-        if (r == 0)
-                r = store_extend_experiment(s->o.store, e->id,
-                                            &(struct extension){.order = points,
-                                                                .n_points = extent.n_points,
-                                                                .first_repetition = extent.repetitions + 1,
-                                                                .repetitions = d->more,
-                                                                .in_blocks = spec->order == ORDER_BLOCKS,
-                                                                .until_json = d->json},
-                                            &(struct request_record){0});
-        experiment_extent_deinit(&extent);
-        return r;
-}
-
-static int add_rates(struct scheduler *s, const struct experiment_record *e, const struct spec *spec,
-                     const struct search_decision *d) {
-        _cleanup_free_ uint32_t *points = NULL;
-        /* the number of runs serves as that of the blocks before, so that each step has orders of its own */
-        int r = sequence_make(spec->order, e->seed, d->n, e->runs_total, spec->repetitions, &points);
-        return r < 0 ? r
-                     : store_extend_experiment(s->o.store, e->id,
-                                               &(struct extension){.order = points,
-                                                                   .n_points = d->n,
-                                                                   .first_repetition = 1,
-                                                                   .repetitions = spec->repetitions,
-                                                                   .in_blocks = spec->order == ORDER_BLOCKS,
-                                                                   .rates = d->rates,
-                                                                   .until_json = d->json},
-                                               &(struct request_record){0});
-}
-
 /* By a connection of its own. */
 static void decide_aside(void *userdata) {
         struct scheduler *s = userdata;
@@ -739,6 +713,10 @@ static void decide_aside(void *userdata) {
         if (r == 0)
                 r = e.searches ? search_decide(reader, &e, s->spec, &d->search)
                                : until_decide(reader, &e, s->spec, &d->until);
+        if (r == 0 && d->until.more > 0)
+                r = blocks_groups(reader, d->id, s->spec, &d->groups);
+        else if (r == 0 && d->search.n > 0)
+                r = blocks_rate_groups(reader, d->id, s->spec, &d->search, &d->groups);
         /* The scheduler's own connection has the experiment: the file of that name is another by now, or away. */
         d->result = r == -ENOENT ? -ESTALE : r;
         experiment_record_deinit(&e);
@@ -760,10 +738,10 @@ static int apply_decision(struct scheduler *s, const struct experiment_record *e
         if (r == -EBADMSG)
                 return conclude_unreadable(s, e, "what is stored of it makes no sense");
         if (r == 0 && e->searches)
-                r = d->search.n > 0 ? add_rates(s, e, s->spec, &d->search)
+                r = d->search.n > 0 ? blocks_add_rates(s->o.store, e, s->spec, &d->search, d->groups)
                                     : store_conclude_experiment(s->o.store, e->id, d->search.json);
         else if (r == 0)
-                r = d->until.more > 0 ? add_blocks(s, e, s->spec, &d->until)
+                r = d->until.more > 0 ? blocks_add(s->o.store, e->id, s->spec, &d->until, d->groups)
                                       : store_conclude_experiment(s->o.store, e->id, d->until.json);
         if (r == 0 && s->service)
                 service_changed(s->service, e->id);
@@ -772,6 +750,7 @@ static int apply_decision(struct scheduler *s, const struct experiment_record *e
 
 static void deciding_deinit(struct deciding *d) {
         free(d->until.json);
+        free(d->groups);
         search_decision_deinit(&d->search);
         *d = (struct deciding){0};
 }

@@ -21,7 +21,8 @@ static int shuffle(uint64_t seed, size_t n_points, uint32_t done, uint32_t n, ui
         return 0;
 }
 
-int sequence_make(enum spec_order order, uint64_t seed, size_t n_points, uint32_t done, uint32_t n, uint32_t **ret) {
+int sequence_make(enum spec_order order, uint64_t seed, const uint32_t *groups, size_t n_points, uint32_t done,
+                  uint32_t n, uint32_t **ret) {
         if (n_points == 0 || n == 0)
                 return -EINVAL;
         _cleanup_free_ uint32_t *points = reallocarray(NULL, n_points * n, sizeof(*points));
@@ -29,7 +30,7 @@ int sequence_make(enum spec_order order, uint64_t seed, size_t n_points, uint32_
                 return -ENOMEM;
         int r = order == ORDER_SHUFFLED ? shuffle(seed, n_points, done, n, points) : 0;
         for (uint32_t k = 0; r == 0 && order == ORDER_BLOCKS && k < n; k++)
-                r = adaptive_block_order(seed, done + k + 1, NULL, n_points, points + n_points * k);
+                r = adaptive_block_order(seed, done + k + 1, groups, n_points, points + n_points * k);
         if (r == 0)
                 *ret = util_steal(&points);
         return r;

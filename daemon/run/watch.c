@@ -189,10 +189,14 @@ static int find_ksoftirqd(struct watch *w) {
         _cleanup_(hostfs_deinit) struct hostfs h = {.root_fd = -1};
         _cleanup_free_ char *children = NULL;
         char name[64];
+        size_t missing = 0;
+        for (size_t i = 0; i < w->n_cpus; i++)
+                missing += w->cpus[i].measured;
         int r = hostfs_init(&h, "");
         if (r == 0 && hostfs_line(&h, name, sizeof(name), "/proc/2/comm") == 0 && strcmp(name, "kthreadd") == 0)
                 r = hostfs_text(&h, &children, "/proc/2/task/2/children");
-        for (char *at = children, *stop; at && *at; at = stop) {
+        /* the oldest come first, and a large host has thousands */
+        for (char *at = children, *stop; missing > 0 && at && *at; at = stop) {
                 long pid = strtol(at, &stop, 10);
                 if (stop == at)
                         break;
@@ -204,6 +208,7 @@ static int find_ksoftirqd(struct watch *w) {
                         continue;
                 int fd = open_file(AT_FDCWD, "/proc/%ld/schedstat", pid);
                 w->ksoftirqd_fds[i] = fd >= 0 && (uint64_t) fd < w->files_max ? fd : util_close(fd);
+                missing--;
         }
         const bool whole = has_each_ksoftirqd(w);
         for (size_t i = 0; i < w->n_cpus && !whole; i++)

@@ -12,6 +12,7 @@
 #include "daemon/host/environment.h"
 #include "daemon/host/topology.h"
 #include "daemon/service/evidence.h"
+#include "daemon/service/failing.h"
 #include "daemon/service/service.h"
 #include "schema/hash.h"
 #include "schema/spec/axes.h"
@@ -27,6 +28,12 @@
 #define SETTLE_MECHANISMS_MAX 8u
 #define SETTLE_DURATION 1.0
 #define SETTLE_WARMUP 0.25
+/* From this size on, a window for a 99th percentile ends after the messages that it takes, however long that is. */
+#define SETTLE_COUNTED_SIZE (UINT64_C(128) << 10)
+/* A longer one is not proposed: 12 repetitions of 11 transports would take hours. The messages' bytes are known before,
+ * and 1 GB/s is about what a slow transport of long messages carries. */
+#define SETTLE_WINDOW_MAX_SECONDS 60.0
+#define SETTLE_BYTES_PER_SECOND 1e9
 
 /* ---- gathering ---- */
 
@@ -34,6 +41,7 @@ struct gathering {
         struct advice_row *rows;
         struct findings_run **runs; /* of each row, what it points to */
         size_t n, size;
+        struct failing_unreadable unreadable; /* are counted already */
 };
 
 static void gathering_deinit(struct gathering *g) {
@@ -105,6 +113,27 @@ static int take_evidence(const struct advice_question *q, const struct evidence 
         return 0;
 }
 
+/* A bit for each placement that a question has words for, of which the experiment would answer the question. */
+static unsigned known_placements(const struct advice_question *q, const struct evidence *e) {
+        struct advice_question other = *q;
+        unsigned bits = 0;
+        for (size_t i = 0; i < e->n_rows; i++) {
+                other.placement = e->rows[i].point.placement.kind;
+                if (other.placement < PLACEMENT_ALL_NODE_PAIRS && e->rows[i].n_runs > 0 &&
+                    advice_concerns(&other, &e->rows[i].point))
+                        bits |= 1u << other.placement;
+        }
+        return bits;
+}
+
+/* One damaged experiment does not hide the others' figures. */
+static void count_unreadable(int64_t experiment_id, const struct failing_unreadable *counted, struct advice_record *a) {
+        for (size_t i = 0; i < counted->n; i++)
+                if (counted->ids[i] == experiment_id)
+                        return;
+        a->unreadable++;
+}
+
 static int take_experiment(struct service *s, const struct experiment_change *x, const char *environment,
                            const struct advice_question *q, struct advice_record *a, struct gathering *g,
                            struct refusal *r) {
@@ -113,36 +142,54 @@ static int take_experiment(struct service *s, const struct experiment_change *x,
         int error = evidence_get(s, x->id, x->change, &e, &item, r);
         if (error == -ENOENT) /* forgotten meanwhile */
                 return 0;
-        if (error == -EBADMSG) { /* one damaged experiment does not hide the others' figures */
-                a->unreadable++;
+        if (error == -EBADMSG) {
+                count_unreadable(x->id, &g->unreadable, a);
                 return 0;
         }
         if (error < 0)
                 return error;
-        bool concerns = false;
-        for (size_t i = 0; i < e->n_rows && !concerns; i++)
-                concerns = e->rows[i].n_runs > 0 && advice_concerns(q, &e->rows[i].point);
-        if (concerns && (!e->environment || strcmp(e->environment, environment) != 0))
+        unsigned placements = known_placements(q, e);
+        bool concerns = placements & 1u << q->placement;
+        bool alike = e->environment && strcmp(e->environment, environment) == 0;
+        if (concerns && !alike)
                 a->other_environment++;
         else if (concerns && !e->closed_loop)
                 a->unlike++;
         else if (concerns && take_evidence(q, e, x->id, a, g) < 0)
                 error = service_fail(s, r, -ENOMEM, "gathering what is known", 0);
+        if (alike && e->closed_loop)
+                a->placements |= placements & ~(1u << q->placement);
         cache_release(&s->cache, item);
         return error;
 }
 
-static int environment_now(struct service *s, char **ret, struct refusal *r) {
-        _cleanup_free_ char *text = NULL;
+/* *ret_state: with all that may make runs fail. */
+static int environment_now(struct service *s, char **ret, char **ret_state, struct refusal *r) {
+        _cleanup_free_ char *text = NULL, *environment = NULL;
         struct json *root = NULL;
         int error = service_environment_json(s, &text, r);
         if (error < 0)
                 return error;
         error = json_parse(text, strlen(text), &root, NULL);
         if (error == 0)
-                error = environment_print(root, ret);
+                error = environment_print(root, &environment);
+        if (error == 0)
+                error = failing_state_now(s, root, ret_state);
+        if (error == 0)
+                *ret = util_steal(&environment);
         json_free(root);
         return error < 0 ? service_fail(s, r, error, "reading the environment", 0) : 0;
+}
+
+/* What failed affects the answer, too. */
+static int list_failed(struct service *s, struct experiment_change **ret, size_t *ret_n, struct refusal *r) {
+        struct reader *reader;
+        int error = service_reader_get(s, &reader, r);
+        if (error < 0)
+                return error;
+        error = store_failed(reader->store, FAILING_EXPERIMENTS_MAX, ret, ret_n);
+        service_reader_put(s, reader);
+        return error < 0 ? service_fail(s, r, error, "listing what failed", 0) : 0;
 }
 
 static int list_measured(struct service *s, const char *host, struct experiment_change **ret, size_t *ret_n,
@@ -245,13 +292,22 @@ static bool can_answer(const struct advice_question *q, enum transport t) {
         return !is_stamped(q) || (transport_terms[t].stamps && q->message_size >= SPEC_STAMPED_MIN);
 }
 
+/* Whether runs of it are worth while: it can answer, and does not only fail. */
+static bool is_proposed(const struct advice_record *a, enum transport t) {
+        for (size_t i = 0; i < a->n_failing; i++)
+                if (a->failing[i].transport == t)
+                        return false;
+        return can_answer(&a->question, t);
+}
+
 /* Where nothing is known, or one mechanism alone: every transport, with default options. */
-static void members_of_all(struct json_writer *w, const struct advice_question *q) {
+static void members_of_all(struct json_writer *w, const struct advice_record *a) {
+        const struct advice_question *q = &a->question;
         json_member_string(w, "workload", workload_words.name(q->workload));
         json_put_key(w, "transport");
         json_array_begin(w);
         for (unsigned t = 0; t < TRANSPORT_COUNT; t++)
-                if (can_answer(q, t))
+                if (is_proposed(a, t))
                         json_put_string(w, transport_words.name(t));
         json_array_end(w);
         if (is_stamped(q))
@@ -313,7 +369,7 @@ static int has_stamp(const char *settings, bool *ret) {
 static int find_unmeasured(const struct advice_record *a, unsigned *ret) {
         unsigned bits = 0;
         for (unsigned t = 0; t < TRANSPORT_COUNT; t++)
-                bits |= can_answer(&a->question, t) ? 1u << t : 0;
+                bits |= is_proposed(a, t) ? 1u << t : 0;
         for (size_t i = 0; i < a->advice.n; i++) {
                 bool answers = true;
                 int r = is_stamped(&a->question) ? has_stamp(a->advice.items[i].settings, &answers) : 0;
@@ -363,6 +419,22 @@ static int find_possible(struct service *s, const char *json, unsigned *ret) {
         return r == -EINVAL ? 0 : r;
 }
 
+static bool is_of_p99(const struct advice_question *q) {
+        return q->want == WANT_LATENCY_P99 || !isnan(q->limits[WANT_LATENCY_P99]);
+}
+
+/* Whether a window ends after this many messages; 0: after a time. */
+static uint64_t counted_messages(const struct advice_question *q) {
+        bool counted = is_of_p99(q) && q->message_size >= SETTLE_COUNTED_SIZE;
+        return counted ? (uint64_t) FIGURE_P99_LATENCIES_LEAST * q->threads : 0;
+}
+
+static bool is_too_long(const struct advice_question *q) {
+        double transfers = q->workload == WORKLOAD_PINGPONG ? 2 : 1;
+        double bytes = transfers * (double) counted_messages(q) * (double) q->message_size;
+        return bytes > SETTLE_WINDOW_MAX_SECONDS * SETTLE_BYTES_PER_SECOND;
+}
+
 /* n == 0: of every transport. */
 static int write_spec(struct advice_record *a, const struct advice_item *const *items, size_t n) {
         char name[SPEC_NAME_MAX + 1];
@@ -373,12 +445,16 @@ static int write_spec(struct advice_record *a, const struct advice_item *const *
         json_object_begin(&w);
         json_member_string(&w, "name", name);
         if (n == 0)
-                members_of_all(&w, &a->question);
+                members_of_all(&w, a);
         for (size_t i = 0; n > 0 && i < AXIS_COUNT; i++)
                 member_axis(&w, &axes[i], items, n);
         if (n > 0)
                 r = members_of_settings(&w, items[0]->settings);
-        json_member_double(&w, "duration_seconds", SETTLE_DURATION);
+        uint64_t messages = counted_messages(&a->question);
+        if (messages > 0)
+                json_member_u64(&w, "messages", messages);
+        else
+                json_member_double(&w, "duration_seconds", SETTLE_DURATION);
         json_member_double(&w, "warmup_seconds", SETTLE_WARMUP);
         json_member_u64(&w, "repetitions", repetitions_of(items, n));
         json_member_bool(&w, "skip_impossible", true);
@@ -390,7 +466,7 @@ static int write_spec(struct advice_record *a, const struct advice_item *const *
 }
 
 /* Runs of all are of use only while there is a transport that they give its first item. */
-static int write_settling(struct service *s, struct advice_record *a) {
+static int choose_spec(struct service *s, struct advice_record *a) {
         const struct advice_item *items[SETTLE_MECHANISMS_MAX];
         size_t n = list_contenders(&a->advice, items);
         unsigned unmeasured = 0, possible = 0;
@@ -405,6 +481,15 @@ static int write_settling(struct service *s, struct advice_record *a) {
         r = find_possible(s, a->settle_json, &possible);
         if (r == 0 && !(unmeasured & possible))
                 free(util_steal(&a->settle_json));
+        return r;
+}
+
+static int write_settling(struct service *s, struct advice_record *a) {
+        int r = choose_spec(s, a);
+        if (r == 0 && a->settle_json && is_too_long(&a->question)) {
+                a->too_long = true;
+                free(util_steal(&a->settle_json));
+        }
         return r;
 }
 
@@ -459,6 +544,35 @@ static void write_best(FILE *f, const struct advice_record *a, const struct advi
                 (void) fprintf(f, ".");
 }
 
+/* Why nothing is ranked. */
+static void write_nothing(FILE *f, const struct advice_record *a) {
+        const struct advice_term *term = &advice_terms[a->question.want];
+        const char *few = a->advice.few ? figure_terms[term->figure].few : NULL;
+        if (a->experiments == 0)
+                (void) fprintf(f, "nothing is known of it under the environment %s.",
+                               a->host ? "of its newest experiment" : "that is in force now");
+        else if (a->advice.measured)
+                (void) fprintf(f, "it was measured, but has no %s to rank by%s%s.", term->words, few ? ": " : "",
+                               few ? few : "");
+        else
+                (void) fprintf(f,
+                               "this size was not measured, and those that were do not tell it: to interpolate takes "
+                               "%d sizes of a mechanism in one experiment, smaller ones and larger ones, whose times "
+                               "straight lines fit.",
+                               ADVICE_SIZES_LEAST);
+}
+
+static void write_placements(FILE *f, unsigned placements) {
+        const char *joint = " Runs with another placement are stored: ";
+        for (unsigned i = 0; i < PLACEMENT_ALL_NODE_PAIRS; i++)
+                if (placements & 1u << i) {
+                        (void) fprintf(f, "%s%s", joint, placement_kind_name(i));
+                        joint = ", ";
+                }
+        if (placements)
+                (void) fprintf(f, ".");
+}
+
 /* Why no other transport is asked about a stream's latency. */
 static void write_stamps(FILE *f, const struct advice_question *q) {
         const char *joint = " over ";
@@ -472,6 +586,24 @@ static void write_stamps(FILE *f, const struct advice_question *q) {
                         joint = ", ";
                 }
         (void) fprintf(f, " alone; elsewhere an open loop or a pingpong measures a latency.");
+}
+
+static void write_failing(FILE *f, const struct advice_record *a) {
+        for (size_t i = 0; i < a->n_failing; i++) {
+                const struct failing_transport *t = &a->failing[i];
+                (void) fprintf(f,
+                               " No runs of %s are proposed: all its %u runs of experiment %" PRId64
+                               " failed on the machine as it is now, the last one with \"%s\".",
+                               transport_words.name(t->transport), t->runs, t->experiment_id, t->error);
+        }
+}
+
+static void write_too_long(FILE *f, const struct advice_record *a) {
+        if (a->too_long)
+                (void) fprintf(f,
+                               " No runs are proposed: a 99th percentile takes %d latencies of each thread, for which "
+                               "one run would last more than %.0f s at 1 GB/s.",
+                               FIGURE_P99_LATENCIES_LEAST, SETTLE_WINDOW_MAX_SECONDS);
 }
 
 static int write_sentence(struct advice_record *a) {
@@ -491,16 +623,19 @@ static int write_sentence(struct advice_record *a) {
         if (i < a->advice.n)
                 write_best(f, a, &a->advice.items[i]);
         else if (a->advice.n == 0)
-                (void) fprintf(f, "nothing is known of it under the environment %s.",
-                               a->host ? "of its newest experiment" : "that is in force now");
+                write_nothing(f, a);
         else if (a->advice.n_excluded == a->advice.n)
                 (void) fprintf(f, "nothing that was measured is known to keep the limits.");
         else
                 (void) fprintf(f, "this size was not measured; what there is was interpolated from other sizes.");
+        if (a->advice.n == 0)
+                write_placements(f, a->placements);
         if (a->other_environment > 0)
                 (void) fprintf(f, " %u other %s left out: the environment was another.", a->other_environment,
                                a->other_environment == 1 ? "experiment was" : "experiments were");
         write_stamps(f, q);
+        write_failing(f, a);
+        write_too_long(f, a);
         bool failed = ferror(f);
         return fclose(f) != 0 || failed ? -ENOMEM : 0;
 }
@@ -516,6 +651,9 @@ static void record_free(void *payload) {
         free(a->sentence);
         free(a->settle_json);
         free(a->environment);
+        free(a->state);
+        for (size_t i = 0; i < a->n_failing; i++)
+                free(a->failing[i].error);
         free(a->host);
         free(a);
 }
@@ -535,7 +673,7 @@ static bool is_same_question(const struct advice_question *x, const struct advic
 
 /* The key is a hash of the question and of all experiments with their changes. The record's own question and
  * environment are compared too, as two may have one hash. */
-static void make_key(const struct advice_question *q, const char *host, const char *environment,
+static void make_key(const struct advice_question *q, const char *host, const char *environment, const char *state,
                      const struct experiment_change *list, size_t n, int64_t *ret_id, int64_t *ret_change) {
         uint64_t id = HASH_BEGIN, change = id;
         const uint64_t parts[] = {q->workload, q->message_size, q->placement, q->threads, q->want};
@@ -546,6 +684,8 @@ static void make_key(const struct advice_question *q, const char *host, const ch
                 if (!isnan(q->limits[i]))
                         id = hash_more(hash_more(id, &i, sizeof(i)), &q->limits[i], sizeof(q->limits[i]));
         change = hash_more(change, environment, strlen(environment));
+        if (state)
+                change = hash_more(change, state, strlen(state));
         for (size_t i = 0; i < n; i++)
                 change = hash_more(hash_more(change, &list[i].id, sizeof(list->id)), &list[i].change,
                                    sizeof(list->change));
@@ -556,7 +696,9 @@ static void make_key(const struct advice_question *q, const char *host, const ch
 static size_t record_bytes(const struct advice_record *a) {
         size_t bytes = sizeof(*a) + a->advice.n * sizeof(*a->advice.items) + strlen(a->sentence) +
                        strlen(a->environment) + (a->settle_json ? strlen(a->settle_json) : 0) +
-                       (a->host ? strlen(a->host) : 0);
+                       (a->host ? strlen(a->host) : 0) + (a->state ? strlen(a->state) : 0);
+        for (size_t i = 0; i < a->n_failing; i++)
+                bytes += strlen(a->failing[i].error);
         for (size_t i = 0; i < a->n_texts; i++)
                 bytes += strlen(a->texts[i]) + 1 + sizeof(char *);
         return bytes;
@@ -566,29 +708,36 @@ static int make_record(struct service *s, struct advice_record *a, const struct 
                        struct refusal *r) {
         _cleanup_(gathering_deinit) struct gathering g = {0};
         int error = 0;
+        if (!a->host) /* nothing can be queued there */
+                error = failing_list(s, &a->question, a->state, a->failing, &a->n_failing, &g.unreadable, r);
+        a->unreadable = (uint32_t) g.unreadable.n;
         for (size_t i = 0; error == 0 && i < n; i++)
                 error = take_experiment(s, &list[i], a->environment, &a->question, a, &g, r);
         if (error < 0)
                 return error;
         error = advice_draw(&a->question, g.rows, g.n, &a->advice);
-        if (error == 0 && !a->host) /* nothing can be queued there */
+        if (error < 0)
+                return service_fail(s, r, error, "ranking what is known", 0);
+        if (!a->host)
                 error = write_settling(s, a);
         if (error == 0)
                 error = write_sentence(a);
         return error < 0 ? service_fail(s, r, error, "ranking what is known", 0) : 0;
 }
 
-/* Takes the environment over. */
+/* Takes the environment and the state over. */
 static int remember(struct service *s, const struct advice_question *q, const char *host, char *environment,
-                    const struct experiment_change *list, size_t n, const struct cache_item *key,
+                    char *state, const struct experiment_change *list, size_t n, const struct cache_item *key,
                     struct advice_record **ret, struct refusal *r) {
         struct advice_record *a = calloc(1, sizeof(*a));
         if (!a) {
                 free(environment);
+                free(state);
                 return service_fail(s, r, -ENOMEM, "the advice", 0);
         }
         a->question = *q;
         a->environment = environment;
+        a->state = state;
         a->host = host ? strdup(host) : NULL;
         int error = host && !a->host ? service_fail(s, r, -ENOMEM, "the advice", 0) : make_record(s, a, list, n, r);
         if (error == 0) {
@@ -608,28 +757,36 @@ static int remember(struct service *s, const struct advice_question *q, const ch
         return 0;
 }
 
+static bool are_same(const char *x, const char *y) {
+        return x && y ? strcmp(x, y) == 0 : x == y;
+}
+
 int service_advice(struct service *s, const struct advice_question *q, const char *host, struct advice_record **ret,
                    struct refusal *r) {
-        _cleanup_free_ struct experiment_change *list = NULL;
-        _cleanup_free_ char *environment = NULL;
+        _cleanup_free_ struct experiment_change *list = NULL, *failed = NULL;
+        _cleanup_free_ char *environment = NULL, *state = NULL;
         struct cache_item key = {.kind = CACHE_ADVICE};
-        size_t n = 0;
+        size_t n = 0, n_failed = 0;
         int error = list_measured(s, host, &list, &n, r);
         if (error == 0)
-                error = host ? environment_of_newest(s, list, n, &environment, r) : environment_now(s, &environment, r);
+                error = host ? environment_of_newest(s, list, n, &environment, r)
+                             : environment_now(s, &environment, &state, r);
+        if (error == 0 && !host)
+                error = list_failed(s, &failed, &n_failed, r);
         if (error < 0)
                 return error;
-        make_key(q, host, environment, list, n, &key.id, &key.change);
+        make_key(q, host, environment, state, list, n, &key.id, &key.change);
+        if (n_failed > 0)
+                key.change = (int64_t) hash_more((uint64_t) key.change, failed, n_failed * sizeof(*failed));
         struct cache_item *item = cache_get(&s->cache, CACHE_ADVICE, key.id, key.change);
         struct advice_record *found = item ? item->payload : NULL;
-        if (found && is_same_question(&found->question, q) &&
-            (found->host && host ? strcmp(found->host, host) == 0 : found->host == host) &&
-            strcmp(found->environment, environment) == 0) {
+        if (found && is_same_question(&found->question, q) && are_same(found->host, host) &&
+            strcmp(found->environment, environment) == 0 && are_same(found->state, state)) {
                 *ret = found;
                 return 0;
         }
         cache_release(&s->cache, item);
-        return remember(s, q, host, util_steal(&environment), list, n, &key, ret, r);
+        return remember(s, q, host, util_steal(&environment), util_steal(&state), list, n, &key, ret, r);
 }
 
 /* ---- to settle it ---- */
@@ -688,7 +845,9 @@ int service_settle(struct service *s, const struct advice_question *q, const cha
         error = advice->settle_json
                         ? service_submit(s, advice->settle_json, strlen(advice->settle_json), idempotency_key, ret_id,
                                          ret_created, r)
-                        : refuse(r, 409, "nothing-open", "", "There is nothing to settle. %.400s", advice->sentence);
+                        : refuse(r, 409, "nothing-open", "", "%s %.400s",
+                                 advice->too_long ? "What is open would take too long." : "There is nothing to settle.",
+                                 advice->sentence);
         service_advice_release(s, advice);
         return error;
 }

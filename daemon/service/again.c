@@ -5,6 +5,7 @@
  * committed on the main thread before they are answered, as a submission is.
  */
 
+#include "daemon/run/blocks.h"
 #include "daemon/run/sequence.h"
 #include "daemon/service/service.h"
 #include "daemon/service/submission.h"
@@ -22,6 +23,7 @@ struct again {
         const char *field;    /* that gives the number: "blocks" or "repetitions"; static, NULL for a retry */
         uint32_t repetitions; /* to add */
         char *key;            /* NULL: none */
+        uint32_t *groups;     /* of an extension's points that are compared */
         char text[80];        /* the request in one form, for the key's comparison */
         bool begun;           /* a portion is stored */
         bool replayed;        /* result */
@@ -31,6 +33,7 @@ static void again_free(void *p) {
         struct again *a = p;
         if (!a)
                 return;
+        free(a->groups);
         free(a->key);
         free(a);
 }
@@ -100,34 +103,46 @@ static int check_limit(const struct again *a, const char *limit, uint64_t n, uns
                             limit, most_text);
 }
 
-/* Stores the extension with its first portion. */
-static int begin_extension(struct service *s, const struct again *a, const struct experiment_extent *e,
-                           struct refusal *r) {
+static int check_extension(struct service *s, struct store *store, const struct again *a,
+                           const struct experiment_extent *e, const struct spec *spec, struct refusal *r) {
         uint64_t repetitions = (uint64_t) e->repetitions + a->repetitions;
-        unsigned most = SPEC_REPETITIONS_MAX;
-        _cleanup_free_ uint32_t *points = NULL;
-        struct spec *spec = NULL;
-        int error = check_state(a->id, e, r);
-        if (error == 0)
-                error = spec_parse_stored(e->merged_json, strlen(e->merged_json), &spec, r);
-        if (error == 0 && spec->until.relative_ci > 0)
-                most = SPEC_UNTIL_REPETITIONS_MAX;
-        if (error == 0)
-                error = check_limit(a, "repetitions", repetitions, most, r);
+        unsigned most = spec->until.relative_ci > 0 ? SPEC_UNTIL_REPETITIONS_MAX : SPEC_REPETITIONS_MAX;
+        int error = check_limit(a, "repetitions", repetitions, most, r);
         if (error == 0)
                 error = check_limit(a, "runs", repetitions * e->n_points, SPEC_RUNS_MAX, r);
         if (error == 0)
-                error = submission_check_room(s, s->store, e->state == STATE_DONE,
-                                              (uint64_t) a->repetitions * e->n_points, r);
+                error = submission_check_room(s, store, e->state == STATE_DONE, (uint64_t) a->repetitions * e->n_points,
+                                              r);
+        return error;
+}
+
+/* *ret is the caller's, also after an error. */
+static int read_checked(struct service *s, struct store *store, const struct again *a,
+                        const struct experiment_extent *e, struct spec **ret, struct refusal *r) {
+        int error = check_state(a->id, e, r);
+        if (error < 0)
+                return error;
+        error = spec_parse_stored(e->merged_json, strlen(e->merged_json), ret, r);
+        if (error == -ENOMEM)
+                return service_fail(s, r, error, "reading the spec", 0);
+        return error < 0 ? error : check_extension(s, store, a, e, *ret, r);
+}
+
+/* Stores the extension with its first portion. */
+static int begin_extension(struct service *s, const struct again *a, const struct experiment_extent *e,
+                           struct refusal *r) {
+        _cleanup_free_ uint32_t *points = NULL;
+        struct spec *spec = NULL;
+        int error = read_checked(s, s->store, a, e, &spec, r);
         if (error < 0) {
                 spec_free(spec);
-                return error == -ENOMEM ? service_fail(s, r, error, "reading the spec", 0) : error;
+                return error;
         }
         struct extension x = {.n_points = e->n_points,
                               .first_repetition = e->repetitions + 1,
                               .repetitions = a->repetitions,
                               .in_blocks = spec->order == ORDER_BLOCKS};
-        error = sequence_make(spec->order, e->seed, e->n_points, e->repetitions, a->repetitions, &points);
+        error = sequence_make(spec->order, e->seed, a->groups, e->n_points, e->repetitions, a->repetitions, &points);
         spec_free(spec);
         x.order = points;
         if (error == 0)
@@ -195,7 +210,7 @@ static int commit_again(struct service *s, void *payload, struct refusal *r) {
                 error = refuse(r, 409, "imported", "", "experiment %" PRId64 " is of another host: it is read-only",
                                a->id);
         else if (!a->begun) /* later ones are compared with it as it is */
-                error = service_refuse_pinned(s, a->id, r);
+                error = service_refuse_pinned(s, s->store, a->id, r);
         if (error == 0)
                 error = a->field ? extend(s, a, &e, r) : retry(s, a, &e, r);
         experiment_extent_deinit(&e);
@@ -230,6 +245,43 @@ static int call_again(struct service *s, struct again **a, bool *ret_replayed, s
         return error;
 }
 
+/* What was extended with this key before needs no groups. What the main thread refuses in any case is refused here,
+ * before the points are read; another host's experiment is left to it. */
+static int read_groups(struct service *s, struct store *store, struct again *a, struct refusal *r) {
+        struct experiment_extent e = {0};
+        struct spec *spec = NULL;
+        int64_t known = 0;
+        int error = a->key ? idempotency_find(s, store, a->key, a->text, &known, r) : 0;
+        if (error < 0 || known > 0)
+                return error;
+        error = store_read_extent(store, a->id, &e);
+        if (error < 0)
+                return service_fail(s, r, error, "experiment", a->id);
+        if (!e.imported)
+                error = service_refuse_pinned(s, store, a->id, r);
+        if (error == 0 && !e.imported)
+                error = read_checked(s, store, a, &e, &spec, r);
+        if (error == 0 && spec) {
+                error = blocks_groups(store, a->id, spec, &a->groups);
+                if (error < 0)
+                        (void) service_fail(s, r, error, "reading the points", 0);
+        }
+        spec_free(spec);
+        experiment_extent_deinit(&e);
+        return error;
+}
+
+/* On the caller's thread, as many points take long. */
+static int find_groups(struct service *s, struct again *a, struct refusal *r) {
+        struct reader *reader;
+        int error = service_reader_get(s, &reader, r);
+        if (error < 0)
+                return error;
+        error = read_groups(s, reader->store, a, r);
+        service_reader_put(s, reader);
+        return error;
+}
+
 int service_extend(struct service *s, int64_t id, const char *body, size_t length, const char *idempotency_key,
                    bool *ret_replayed, struct refusal *r) {
         _cleanup_(again_freep) struct again *a = NULL;
@@ -239,6 +291,9 @@ int service_extend(struct service *s, int64_t id, const char *body, size_t lengt
         if (error < 0)
                 return error;
         (void) snprintf(a->text, sizeof(a->text), "extend %" PRId64 " %" PRIu32, id, a->repetitions);
+        error = find_groups(s, a, r);
+        if (error < 0)
+                return error;
         return call_again(s, &a, ret_replayed, r);
 }
 

@@ -4,6 +4,7 @@
 
 #include "daemon/service/internal.h"
 #include "daemon/service/service.h"
+#include "daemon/service/submission.h"
 #include "schema/util.h"
 
 #include <errno.h>
@@ -24,17 +25,39 @@ static int refuse_unknown(struct refusal *r, const char *name) {
         return -ENOENT;
 }
 
+static int refuse_full(struct refusal *r) {
+        char most[16];
+        (void) snprintf(most, sizeof(most), "%u", BASELINES_MAX);
+        return refuse_limit(r, "", "baselines", most, "",
+                            "there are %s baselines, as many as may be pinned: DELETE one that is not needed", most);
+}
+
 struct pin {
         char name[BASELINE_NAME_MAX + 1];
         int64_t experiment_id; /* 0: forget it */
 };
 
+/* A name that is moved is stored already. */
+static int check_bytes(struct service *s, const struct pin *pin, struct refusal *r) {
+        struct baseline_record b = {0};
+        int error = pin->experiment_id > 0 ? store_baseline(s->store, pin->name, &b) : 0;
+        baseline_record_deinit(&b);
+        if (error == -ENOENT)
+                return submission_check_bytes(s, r);
+        return error < 0 ? service_fail(s, r, error, "baselines", 0) : 0;
+}
+
 static int run_pin(struct service *s, void *payload, struct refusal *r) {
         const struct pin *pin = payload;
-        int error = pin->experiment_id > 0 ? store_pin_baseline(s->store, pin->name, pin->experiment_id)
-                                           : store_remove_baseline(s->store, pin->name);
+        int error = check_bytes(s, pin, r);
+        if (error < 0)
+                return error;
+        error = pin->experiment_id > 0 ? store_pin_baseline(s->store, pin->name, pin->experiment_id)
+                                       : store_remove_baseline(s->store, pin->name);
         if (error == -ENOENT && pin->experiment_id == 0)
                 return refuse_unknown(r, pin->name);
+        if (error == -E2BIG)
+                return refuse_full(r);
         if (error < 0)
                 return service_fail(s, r, error, "experiment", pin->experiment_id);
         if (pin->experiment_id > 0) {
@@ -111,10 +134,10 @@ int service_baselines(struct service *s, struct baseline_record **ret, size_t *r
         return error < 0 ? service_fail(s, r, error, "listing baselines", 0) : 0;
 }
 
-int service_refuse_pinned(struct service *s, int64_t experiment_id, struct refusal *r) {
+int service_refuse_pinned(struct service *s, struct store *store, int64_t experiment_id, struct refusal *r) {
         struct baseline_record *pins = NULL;
         size_t n = 0;
-        int error = store_baselines(s->store, experiment_id, &pins, &n);
+        int error = store_baselines(store, experiment_id, &pins, &n);
         if (error < 0)
                 return service_fail(s, r, error, "looking up the baselines", 0);
         if (n > 0) {

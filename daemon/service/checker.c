@@ -92,6 +92,7 @@ static int take_ratios(struct outcome *o) {
                                                             .ratio = f->c->ratio,
                                                             .low = f->c->low,
                                                             .high = f->c->high,
+                                                            .level = f->c->level,
                                                             .has_interval = f->c->has_interval};
                 }
         o->n_ratios = n;

@@ -442,6 +442,8 @@ static const char *why_missing(const struct values *v) {
 static int take_values(const struct work *w, const struct compared_point *b, const struct compared_point *c, size_t f,
                        struct values *v, struct comparison_figure *ret) {
         const struct compared_point *const points[SIDE_COUNT] = {b, c};
+        /* without those runs alone the others would be a choice: slow ones have few messages */
+        bool few = (b->few | c->few) & UINT64_C(1) << w->figures.of[f];
         for (size_t side = 0; side < SIDE_COUNT; side++) {
                 v->of[side] = reallocarray(NULL, COMPARISON_RUNS_MAX, sizeof(double));
                 if (!v->of[side])
@@ -456,7 +458,7 @@ static int take_values(const struct work *w, const struct compared_point *b, con
                 for (size_t i = 0; i < points[side]->runs && v->n[side] < COMPARISON_RUNS_MAX; i++)
                         if (!isnan(value_of(points[side], i, f)))
                                 v->of[side][v->n[side]++] = value_of(points[side], i, f);
-        ret->missing = why_missing(v);
+        ret->missing = few ? figure_terms[w->figures.of[f]].few : why_missing(v);
         for (size_t side = 0; side < SIDE_COUNT; side++) {
                 ret->n[side] = v->n[side];
                 double *fitted = reallocarray(v->of[side], v->n[side] ? v->n[side] : 1, sizeof(double));

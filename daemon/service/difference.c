@@ -5,6 +5,7 @@
 #include "daemon/service/difference.h"
 
 #include "daemon/result/figure.h"
+#include "schema/facts.h"
 #include "schema/json/json.h"
 #include "schema/spec/axes.h"
 #include "schema/util.h"
@@ -107,6 +108,22 @@ static int parse_object(const char *text, struct json **ret) {
         return r == -EINVAL ? -EBADMSG : r;
 }
 
+/* A build's version is compared apart, and two builds of one are alike until their figures show that they are not. */
+static int difference_builds(const struct json *a, const struct json *b, struct difference_list *list) {
+        int r = 0;
+        if (!a || !b || json_type(a) != JSON_OBJECT || json_type(b) != JSON_OBJECT)
+                return 0;
+        size_t first = list->n;
+        for (enum build_fact i = 0; r == 0 && i < BUILD_COUNT; i++) {
+                const char *name = build_rows[i].name;
+                const struct json *x = json_get(a, name), *y = json_get(b, name);
+                r = i != BUILD_VERSION && (x || y) ? compare_values("build", name, x, y, list) : 0;
+        }
+        for (size_t i = first; i < list->n; i++)
+                list->items[i].unlike = false;
+        return r;
+}
+
 int difference_environments(const char *baseline, const char *candidate, struct difference_list *list) {
         _cleanup_(json_freep) struct json *a = NULL, *b = NULL;
         if (!baseline || !candidate)
@@ -114,6 +131,9 @@ int difference_environments(const char *baseline, const char *candidate, struct 
         int r = parse_object(baseline, &a);
         if (r == 0)
                 r = parse_object(candidate, &b);
+        if (r < 0)
+                return r;
+        r = difference_builds(json_get(a, "build"), json_get(b, "build"), list);
         if (r < 0)
                 return r;
         const struct json *before = json_get(a, "before"), *other = json_get(b, "before");
@@ -153,6 +173,8 @@ int difference_flagged(const char *key, const char *first, const char *run, stru
                 r = parse_object(run, &b);
         if (r < 0)
                 return r;
+        if (strcmp(key, "build") == 0)
+                return difference_builds(json_get(a, "build"), json_get(b, "build"), list);
         if (is_one_of(key, passing, ELEMENTS(passing))) /* its values are of a moment: a CPU came or went */
                 return append_passing_change(key, NULL, list);
         const struct json *usual = json_get(json_get(a, "before"), key);

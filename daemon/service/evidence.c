@@ -31,14 +31,15 @@ _Static_assert(ELEMENTS(limits) <= FINDINGS_LIMITS_MAX, "each has a place in a r
 /* Members of a spec that are no axes and affect the figures. */
 static const char *const settings[] = {"verify", "chunk", "fresh", "stamp", "transport_options"};
 
-static int put_member(struct json_writer *w, const struct json *object, const char *name) {
-        const struct json *member = json_get(object, name);
-        _cleanup_free_ char *text = member ? json_print(member) : NULL;
+/* NULL is written as null. */
+static int put_member(struct json_writer *w, const char *name, const struct json *value) {
+        _cleanup_free_ char *text = value ? json_print(value) : NULL;
         json_member_raw(w, name, text);
-        return member && !text ? -ENOMEM : 0;
+        return value && !text ? -ENOMEM : 0;
 }
 
-int environment_print(const struct json *environment, char **ret) {
+int environment_print_facts(const struct json *environment, bool (*has)(enum fact_name), const struct json *build,
+                            char **ret) {
         struct json_writer w;
         int r = 0;
         if (!environment || json_type(environment) != JSON_OBJECT)
@@ -46,15 +47,25 @@ int environment_print(const struct json *environment, char **ret) {
         json_writer_init(&w);
         json_object_begin(&w);
         for (enum fact_name i = 0; r == 0 && i < FACT_COUNT; i++)
-                if (fact_rows[i].comparable)
-                        r = put_member(&w, environment, fact_rows[i].name);
+                if (has(i))
+                        r = put_member(&w, fact_rows[i].name, json_get(environment, fact_rows[i].name));
         if (r == 0)
-                r = put_member(&w, environment, "mitigations");
+                r = put_member(&w, "mitigations", json_get(environment, "mitigations"));
+        if (r == 0 && build)
+                r = put_member(&w, "build", build);
         json_object_end(&w);
         if (r == 0)
                 r = json_writer_steal(&w, ret, NULL);
         json_writer_deinit(&w);
         return r;
+}
+
+static bool is_comparable(enum fact_name f) {
+        return fact_rows[f].comparable;
+}
+
+int environment_print(const struct json *environment, char **ret) {
+        return environment_print_facts(environment, is_comparable, NULL, ret);
 }
 
 static void evidence_deinit(struct evidence *e) {
@@ -107,15 +118,6 @@ static bool differs_from_first(const char *flags_json) {
         return strstr(flags_json, "\"environment-differs:mitigations\"") != NULL;
 }
 
-static void take_percentiles(const struct json_part *result, struct findings_row *row, struct findings_run *run) {
-        double messages;
-        if (!isfinite(run->values[FIGURE_LATENCY_P99]) ||
-            !json_part_double(json_part_get(result, "messages"), &messages) || messages >= FINDINGS_P99_MESSAGES)
-                return;
-        row->few_messages = true;
-        run->values[FIGURE_LATENCY_P99] = run->values[FIGURE_LATENCY_P99_9] = NAN;
-}
-
 /* Of the first such run for all: the reason is the machine's. */
 static int take_uncounted(const struct json_part *per_unit, const struct findings_row *row, char **ret) {
         const struct json_part *reason = json_part_get(per_unit, "cycles_per_byte_reason");
@@ -126,7 +128,7 @@ static int take_uncounted(const struct json_part *per_unit, const struct finding
 }
 
 static int take_run(const struct point_run *stored, struct json_view *view, struct findings_row *row,
-                    struct findings_run *ret, char **ret_uncounted) {
+                    struct findings_run *ret, uint64_t *few, char **ret_uncounted) {
         const struct json_part *objects[FIGURES_GROUPS];
         int r = json_view_read(view, stored->result_json);
         if (r < 0) {
@@ -136,22 +138,34 @@ static int take_run(const struct point_run *stored, struct json_view *view, stru
         }
         *ret = (struct findings_run){.id = stored->id, .block = stored->block};
         figure_objects(view->parts, objects);
-        for (enum figure f = 0; f < FIGURE_COUNT; f++)
-                if (!json_part_double(json_part_get(objects[figure_terms[f].group], figure_terms[f].name),
-                                      &ret->values[f]))
+        for (enum figure f = 0; f < FIGURE_COUNT; f++) {
+                enum figure_state state = figure_read(objects, f, &ret->values[f]);
+                if (state != FIGURE_KNOWN)
                         ret->values[f] = NAN;
+                *few |= state == FIGURE_FEW ? UINT64_C(1) << f : 0;
+        }
         take_settings(view->parts, row);
-        take_percentiles(view->parts, row, ret);
         if (row->open_loop)
                 ret->values[FIGURE_THROUGHPUT] = ret->values[FIGURE_MESSAGES] = ret->values[FIGURE_BOTH_WAYS] = NAN;
         row->noisy |= has_flag(stored->flags_json, "noisy:");
-        row->changed |= has_flag(stored->flags_json, "environment-changed:") || differs_from_first(stored->flags_json);
+        row->changed |= has_flag(stored->flags_json, "environment-changed:") ||
+                        has_flag(stored->flags_json, "environment-differs:build") ||
+                        differs_from_first(stored->flags_json);
         return take_uncounted(objects[FIGURES_PER_UNIT], row, ret_uncounted);
 }
 
 static int compare_blocks(const void *x, const void *y) {
         const struct findings_run *a = x, *b = y;
         return (a->block > b->block) - (a->block < b->block);
+}
+
+/* No run has a percentile for which one has too few latencies: the others alone would be a choice, as slow runs have
+ * few messages. */
+static void take_none(uint64_t few, struct findings_row *row, struct findings_run *runs) {
+        row->few_messages = few & UINT64_C(1) << FIGURE_LATENCY_P99;
+        for (enum figure f = 0; few && f < FIGURE_COUNT; f++)
+                for (size_t i = 0; few & UINT64_C(1) << f && i < row->n_runs; i++)
+                        runs[i].values[f] = NAN;
 }
 
 /* A point of another version, which this one cannot read, keeps its place among the rows, without runs. */
@@ -161,13 +175,14 @@ static int take_point(const struct point_record *stored, struct findings_row *ro
         struct findings_run *runs = reallocarray(NULL, stored->n_runs + 1, sizeof(*runs));
         int r = runs ? point_from_json(stored->point_json, strlen(stored->point_json), &row->point) : -ENOMEM;
         bool known = r == 0;
+        uint64_t few = 0;
         row->n_planned = (uint32_t) stored->n_runs;
         r = r == -EINVAL ? 0 : r;
         for (size_t i = 0; known && r == 0 && i < stored->n_runs; i++) {
                 enum state state = stored->runs[i].state;
                 row->n_failed += state == STATE_FAILED || state == STATE_CANCELLED;
                 if (state == STATE_DONE && stored->runs[i].result_json) {
-                        r = take_run(&stored->runs[i], &view, row, &runs[row->n_runs], ret_uncounted);
+                        r = take_run(&stored->runs[i], &view, row, &runs[row->n_runs], &few, ret_uncounted);
                         row->n_runs += r == 0;
                 }
         }
@@ -175,6 +190,7 @@ static int take_point(const struct point_record *stored, struct findings_row *ro
                 free(runs);
                 return r;
         }
+        take_none(few, row, runs);
         qsort(runs, row->n_runs, sizeof(*runs), compare_blocks);
         row->runs = *ret = runs;
         return 0;

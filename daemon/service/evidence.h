@@ -6,6 +6,7 @@
 
 #include "daemon/analysis/findings.h"
 #include "daemon/service/internal.h"
+#include "schema/facts.h"
 
 struct evidence {
         struct findings_row *rows;  /* in the points' order */
@@ -23,9 +24,12 @@ struct evidence {
 int evidence_get(struct service *s, int64_t experiment_id, int64_t change, const struct evidence **ret,
                  struct cache_item **ret_item, struct refusal *r);
 
-/* Those facts of an environment (environment_to_json()) under which figures are comparable, in one text. malloc()ed.
- * -EBADMSG: no object; -ENOMEM. */
+/* The facts of an environment (environment_to_json()) that has() chooses, its mitigations and, unless NULL, a build, in
+ * one text. malloc()ed. -EBADMSG: no object; -ENOMEM. */
 struct json;
+int environment_print_facts(const struct json *environment, bool (*has)(enum fact_name), const struct json *build,
+                            char **ret);
+/* Those under which figures are comparable, of any build. */
 int environment_print(const struct json *environment, char **ret);
 
 #endif

@@ -14,6 +14,7 @@
 #include <systemd/sd-event.h>
 
 struct agent_identity;
+struct build;
 struct queue_host;
 struct rundir_root;
 struct service;
@@ -29,6 +30,7 @@ struct service_hooks {
         const struct topology *topology;     /* must outlive the service */
         const struct queue_host *queues;     /* must outlive it too; NULL: not known */
         const struct agent_identity *agents; /* likewise: the user of the agents */
+        const struct build *build;           /* likewise: what measures; NULL: not known */
         uint64_t memlock_bytes;              /* that an agent's sends may pin; 0: not known */
         const char *root;                    /* "" or a captured tree; copied */
         bool host_tuning;                    /* `tune` is allowed */

@@ -123,8 +123,8 @@ void service_reader_put(struct service *s, struct reader *reader);
 int service_fail(struct service *s, struct refusal *r, int error, const char *what, int64_t id);
 int service_unavailable(struct refusal *r, int error, const char *detail);
 
-/* Main thread: 409 for an experiment that baselines pin, which are named: it stays as it is. -EEXIST; 0: none does. */
-int service_refuse_pinned(struct service *s, int64_t experiment_id, struct refusal *r);
+/* 409 for an experiment that baselines pin, which are named: it stays as it is. -EEXIST; 0: none does. */
+int service_refuse_pinned(struct service *s, struct store *store, int64_t experiment_id, struct refusal *r);
 
 /* Main thread: 409 for an experiment that is not deleted as it was not exported. Returns -EPERM. */
 int service_refuse_unexported(struct service *s, int64_t experiment_id, struct refusal *r);

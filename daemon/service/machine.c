@@ -92,10 +92,13 @@ static int take_sitting(struct collection *c, enum comparison_side side, const s
                         return 0;
                 c->n_sets++;
         }
-        for (unsigned end = 0; r == 0 && end < p->n_ends; end++)
+        for (unsigned end = 0; r == 0 && end < p->n_ends; end++) {
+                if (end > 0 && p->ends[end].cpu == p->ends[0].cpu) /* the same CPU once more */
+                        continue;
                 for (int kind = 0; r == 0 && kind < PROBE_KIND_COUNT; kind++)
                         if (p->ends[end].absences[kind] == PROBE_TAKEN)
                                 r = take_series(c, side, cpus, p, end, kind);
+        }
         return r;
 }
 

@@ -3,6 +3,8 @@
 /*
  * Describes what a submission would become, without storing it: the points, the runs, their duration, the skipped
  * points, and by earlier runs of this host how many repetitions are enough and how their time is best divided.
+ *
+ * The submission is not kept: of each point, what is written of it takes a fraction of its memory.
  */
 
 #include "daemon/analysis/compare.h"
@@ -15,8 +17,23 @@
 
 #include <errno.h>
 #include <math.h>
+#include <string.h>
 
 #define DIFFERENCE 0.05
+
+struct planned_point {
+        size_t at; /* of its JSON in `text`, which a NUL ends */
+        enum figure figure;
+        uint64_t estimate_ns; /* of a run */
+};
+
+struct plan_points {
+        struct planned_point *items;
+        char *text;
+        uint32_t repetitions;
+        double window_seconds;
+        struct earlier_budget budget;
+};
 
 /* Standard deviation over mean of the earlier runs' figure. */
 struct variation {
@@ -44,7 +61,7 @@ static int read_figures(const struct point_record *p, struct variation *v) {
         for (size_t i = 0; i < p->n_runs; i++) {
                 int r = p->runs[i].result_json ? figure_of_run(p->runs[i].result_json, v->figure, &values[n])
                                                : -ENODATA;
-                if (r < 0 && r != -ENODATA)
+                if (r < 0 && r != -ENODATA && r != -EDOM)
                         return r;
                 n += r == 0 && values[n] > 0;
         }
@@ -75,57 +92,95 @@ static void put_enough(struct json_writer *w, const struct variation *v, size_t 
         json_object_end(w);
 }
 
-static int put_earlier(struct json_writer *w, struct store *store, const struct submission *sub, const struct point *p,
-                       const char *point_json, struct earlier_budget *budget) {
-        struct variation v = {.figure = workload_has_transport(p->workload) ? FIGURE_THROUGHPUT : FIGURE_COST};
+static int put_earlier(struct json_writer *w, struct store *store, struct plan *plan, const struct planned_point *p) {
+        struct plan_points *all = plan->points;
+        struct variation v = {.figure = p->figure};
         _cleanup_(point_record_deinit) struct point_record earlier = {0};
-        if (budget->rows_left == 0) {
+        if (all->budget.rows_left == 0) {
                 static const char spent[] =
                         "the points before this one have as many earlier runs as one plan reads: plan "
                         "fewer points at once";
                 put_not_known(w, spent);
                 return split_put_null(w, spent);
         }
-        int r = store_earlier_runs(store, point_json, sub->spec->merged_json, EARLIER_RUNS_MIN, EARLIER_RUNS_MAX,
+        int r = store_earlier_runs(store, all->text + p->at, plan->effective_json, EARLIER_RUNS_MIN, EARLIER_RUNS_MAX,
                                    &v.experiment_id, &earlier);
         bool any = r == 0;
         if (any)
                 r = read_figures(&earlier, &v);
         if (r < 0 && r != -ENOENT)
                 return r;
-        earlier_budget_take(budget, earlier.n_runs * EARLIER_ROWS_OF_A_RESULT);
+        earlier_budget_take(&all->budget, earlier.n_runs * EARLIER_ROWS_OF_A_RESULT);
         if (r == 0)
-                put_enough(w, &v, sub->points.n_points > 2 ? sub->points.n_points - 1 : 1);
+                put_enough(w, &v, plan->n_points > 2 ? plan->n_points - 1 : 1);
         else
                 put_not_known(w,
                               "no experiment of this host has " UTIL_TEXT(
                                       EARLIER_RUNS_MIN) " done runs of this point that were measured in the same way");
-        double window = (double) sub->spec->end.duration_ns / (double) NSEC_PER_SEC;
-        const struct split_plan plan = {
-                .runs = sub->repetitions,
-                .window_seconds = window,
-                .overhead_seconds = (double) submission_estimate(sub->spec, p) / (double) NSEC_PER_SEC - window,
+        const struct split_plan split = {
+                .runs = all->repetitions,
+                .window_seconds = all->window_seconds,
+                .overhead_seconds = (double) p->estimate_ns / (double) NSEC_PER_SEC - all->window_seconds,
         };
-        return split_put(w, store, &plan, any ? &earlier : NULL, v.experiment_id, budget);
+        return split_put(w, store, &split, any ? &earlier : NULL, v.experiment_id, &all->budget);
 }
 
-static int put_point(struct json_writer *w, struct store *store, const struct submission *sub, const struct point *p,
-                     struct earlier_budget *budget) {
-        _cleanup_free_ char *json = point_to_json(p);
-        if (!json)
-                return -ENOMEM;
-        double seconds = (double) submission_estimate(sub->spec, p) * sub->repetitions / (double) NSEC_PER_SEC;
+static int put_point(struct json_writer *w, struct store *store, struct plan *plan, const struct planned_point *p) {
+        uint32_t runs = plan->points->repetitions;
         json_object_begin(w);
-        json_member_raw(w, "point", json);
-        json_member_u64(w, "runs", sub->repetitions);
-        json_member_double(w, "estimated_seconds", seconds);
-        int r = put_earlier(w, store, sub, p, json, budget);
+        json_member_raw(w, "point", plan->points->text + p->at);
+        json_member_u64(w, "runs", runs);
+        json_member_double(w, "estimated_seconds", (double) p->estimate_ns * runs / (double) NSEC_PER_SEC);
+        int r = put_earlier(w, store, plan, p);
         json_object_end(w);
         return r;
 }
 
-static int put_plan(struct json_writer *w, struct store *store, const struct submission *sub) {
-        const struct point_list *list = &sub->points;
+static int visit_point(struct plan *plan, struct store *store, size_t i,
+                       int (*visit)(void *userdata, const char *json, size_t length), void *userdata, int *error) {
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
+        _cleanup_free_ char *json = NULL;
+        size_t length = 0;
+        json_writer_init(&w);
+        *error = put_point(&w, store, plan, &plan->points->items[i]);
+        if (*error == 0)
+                *error = json_writer_steal(&w, &json, &length);
+        return *error < 0 ? *error : visit(userdata, json, length);
+}
+
+int service_plan_points(struct service *s, struct plan *plan, size_t from,
+                        int (*visit)(void *userdata, const char *json, size_t length), void *userdata,
+                        struct refusal *r) {
+        struct reader *reader;
+        int error = service_reader_get(s, &reader, r), k = 0;
+        if (error < 0)
+                return error;
+        for (size_t i = from; k == 0 && i < plan->n_points; i++)
+                k = visit_point(plan, reader->store, i, visit, userdata, &error);
+        service_reader_put(s, reader);
+        return error < 0 ? service_fail(s, r, error, "planning the experiment", 0) : k;
+}
+
+/* ---- from a submission ---- */
+
+void plan_free(struct plan *plan) {
+        if (!plan)
+                return;
+        if (plan->points) {
+                free(plan->points->items);
+                free(plan->points->text);
+        }
+        free(plan->points);
+        free(plan->skipped_json);
+        free(plan->effective_json);
+        free(plan);
+}
+
+static void plan_freep(struct plan **plan) {
+        plan_free(*plan);
+}
+
+static void count_runs(struct plan *plan, const struct submission *sub) {
         const struct spec_until *until = &sub->spec->until;
         uint32_t most = until->relative_ci > 0 ? until->max_repetitions : sub->repetitions;
         if (sub->spec->search.latency_p99_below_us > 0)
@@ -133,42 +188,82 @@ static int put_plan(struct json_writer *w, struct store *store, const struct sub
         double block = submission_block_seconds(sub), longest = block * most;
         if (until->budget_seconds > 0 && longest > until->budget_seconds)
                 longest = fmax(until->budget_seconds, block * sub->repetitions);
-        json_object_begin(w);
-        json_member_u64(w, "runs", (uint64_t) list->n_points * sub->repetitions);
-        json_member_double(w, "estimated_seconds", block * sub->repetitions);
-        json_member_u64(w, "runs_at_most", (uint64_t) list->n_points * most);
-        json_member_double(w, "estimated_seconds_at_most", longest);
-        json_put_key(w, "points");
-        json_array_begin(w);
-        struct earlier_budget budget = {.rows_left = EARLIER_ROWS_MAX};
-        int r = 0;
-        for (size_t i = 0; r == 0 && i < list->n_points; i++)
-                r = put_point(w, store, sub, &list->points[i], &budget);
-        json_array_end(w);
-        json_member_raw(w, "skipped", sub->skipped_json);
-        json_member_raw(w, "effective_spec", sub->spec->merged_json);
-        json_object_end(w);
+        plan->runs = (uint64_t) plan->n_points * sub->repetitions;
+        plan->seconds = block * sub->repetitions;
+        plan->runs_at_most = (uint64_t) plan->n_points * most;
+        plan->seconds_at_most = longest;
+}
+
+/* Appends the point's JSON and its NUL to the text, which has *length bytes of *size. */
+static int keep_point(struct plan_points *all, const struct submission *sub, const struct point *p,
+                      struct planned_point *ret, size_t *length, size_t *size) {
+        _cleanup_free_ char *json = point_to_json(p);
+        size_t n = json ? strlen(json) + 1 : 0;
+        if (!json)
+                return -ENOMEM;
+        if (*length + n > *size) {
+                size_t grown = *size + *size / 2 + n;
+                char *text = realloc(all->text, grown);
+                if (!text)
+                        return -ENOMEM;
+                all->text = text;
+                *size = grown;
+        }
+        memcpy(all->text + *length, json, n);
+        *ret = (struct planned_point){.at = *length,
+                                      .figure = workload_has_transport(p->workload) ? FIGURE_THROUGHPUT : FIGURE_COST,
+                                      .estimate_ns = submission_estimate(sub, p)};
+        *length += n;
+        return 0;
+}
+
+static int keep_points(struct plan *plan, const struct submission *sub) {
+        struct plan_points *all = plan->points = calloc(1, sizeof(*all));
+        size_t length = 0, size = 0;
+        if (!all)
+                return -ENOMEM;
+        *all = (struct plan_points){.items = calloc(plan->n_points, sizeof(*all->items)),
+                                    .repetitions = sub->repetitions,
+                                    .window_seconds = (double) sub->spec->end.duration_ns / (double) NSEC_PER_SEC,
+                                    .budget = {.rows_left = EARLIER_ROWS_MAX}};
+        if (!all->items)
+                return -ENOMEM;
+        for (size_t i = 0; i < plan->n_points; i++) {
+                int r = keep_point(all, sub, &sub->points.points[i], &all->items[i], &length, &size);
+                if (r < 0)
+                        return r;
+        }
+        plan->bytes = sizeof(*plan) + plan->n_points * sizeof(*all->items) + size + strlen(plan->skipped_json) +
+                      strlen(plan->effective_json);
+        return 0;
+}
+
+static int plan_new(struct plan **ret, const struct submission *sub) {
+        _cleanup_(plan_freep) struct plan *plan = calloc(1, sizeof(*plan));
+        if (!plan)
+                return -ENOMEM;
+        plan->n_points = sub->points.n_points;
+        plan->skipped_json = strdup(sub->skipped_json);
+        plan->effective_json = strdup(sub->spec->merged_json);
+        if (!plan->skipped_json || !plan->effective_json)
+                return -ENOMEM;
+        count_runs(plan, sub);
+        int r = keep_points(plan, sub);
+        if (r == 0)
+                *ret = util_steal(&plan);
         return r;
 }
 
-int service_plan(struct service *s, const char *body, size_t length, const char *idempotency_key, char **ret,
+int service_plan(struct service *s, const char *body, size_t length, const char *idempotency_key, struct plan **ret,
                  struct refusal *r) {
         _cleanup_(submission_freep) struct submission *sub = NULL;
-        struct reader *reader;
         int error = idempotency_key ? idempotency_check(idempotency_key, r) : 0;
         if (error == 0)
                 error = submission_new(s, body, length, NULL, &sub, r);
         if (error == 0)
                 error = submission_prepare(s, sub, r);
-        if (error == 0)
-                error = service_reader_get(s, &reader, r);
         if (error < 0)
                 return error;
-        _cleanup_(json_writer_deinit) struct json_writer w = {};
-        json_writer_init(&w);
-        error = put_plan(&w, reader->store, sub);
-        service_reader_put(s, reader);
-        if (error == 0)
-                error = json_writer_steal(&w, ret, NULL);
+        error = plan_new(ret, sub);
         return error < 0 ? service_fail(s, r, error, "planning the experiment", 0) : 0;
 }

@@ -46,6 +46,7 @@ static const char *const words[WORD_COUNT] = {
 struct columns {
         double *values[FIGURE_COUNT];
         size_t n[FIGURE_COUNT];
+        size_t n_few[FIGURE_COUNT]; /* of these, runs with too few latencies for the percentile */
         size_t n_runs, n_steady, n_unsteady;
         char *reasons[FIGURE_COUNT]; /* of the last run without the figure; NULL: it gives none */
         char *words[WORD_COUNT];     /* NULL: no run has it */
@@ -115,7 +116,9 @@ static int collect_figures(const struct json_part *result, struct columns *c) {
         for (enum figure f = 0; r == 0 && f < FIGURE_COUNT; f++) {
                 const struct json_part *object = objects[figure_terms[f].group];
                 double v;
-                if (json_part_double(json_part_get(object, figure_terms[f].name), &v))
+                enum figure_state state = figure_read(objects, f, &v);
+                c->n_few[f] += state == FIGURE_FEW;
+                if (state != FIGURE_ABSENT)
                         c->values[f][c->n[f]++] = v;
                 else
                         r = save_reason(f, object, result, &c->reasons[f]);
@@ -235,7 +238,8 @@ static const char *one_way_reason(const struct columns *c, const struct result_r
         return round_trips && result_loop_is_open(c->words[LOOP]) ? RESULT_ONE_WAY_REASON : RESULT_BOTH_WAYS_REASON;
 }
 
-/* Writes the reasons of all figures that are null although there are runs. */
+/* Writes the reasons of all figures that are null although there are runs, and of percentiles that nothing is concluded
+ * from. */
 static int print_reasons(const struct columns *c, const struct result_record *row, char **ret) {
         struct json_writer w;
         json_writer_init(&w);
@@ -247,6 +251,12 @@ static int print_reasons(const struct columns *c, const struct result_record *ro
                         figure_name((enum figure) i, name, sizeof(name));
                         const char *common = figure_terms[i].absent ? figure_terms[i].absent : NOT_REPORTED;
                         json_member_string(&w, name, c->reasons[i] ? c->reasons[i] : common); /* the last run's */
+                }
+        for (size_t i = 0; i < FIGURE_COUNT; i++)
+                if (c->n_few[i] > 0) {
+                        char name[64];
+                        figure_name((enum figure) i, name, sizeof(name));
+                        json_member_string(&w, name, figure_terms[i].few);
                 }
         if (c->n_runs > 0 && (!row->latency_kind || row->figures[FIGURE_LATENCY_P50].n == 0))
                 json_member_string(&w, "latency_ns",

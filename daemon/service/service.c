@@ -35,8 +35,10 @@ static int fail_disk_full(struct service *s, struct refusal *r) {
                 (void) refuse(r, 507, "insufficient-storage", "", "the disk that holds %s is full", s->dir);
         else
                 (void) refuse(r, 507, "insufficient-storage", "",
-                              "the disk that holds %s is full: %" PRIu64 " bytes are free", s->dir,
-                              (uint64_t) fs.f_bavail * fs.f_frsize);
+                              "the disk that holds %s is full: %" PRIu64 " bytes are free; %" PRIu64
+                              " must stay free, besides room for the database to grow: DELETE experiments, or remove "
+                              "other files",
+                              s->dir, (uint64_t) fs.f_bavail * fs.f_frsize, STORE_ROOM_BYTES);
         return -ENOSPC;
 }
 
@@ -482,7 +484,7 @@ static int on_tidy(sd_event_source *source, uint64_t usec, void *userdata) {
         int r = store_extend_more(s->store, 0);
         if (r > 0 && s->hooks.submitted)
                 s->hooks.submitted(s->hooks.userdata);
-        if (r == 0)
+        if (r == 0 || r == -ENOSPC) /* which it may end */
                 r = store_tidy(s->store);
         if (r < 0)
                 log_warning("the database's housekeeping failed: %s; tried again when there is occasion",

@@ -39,10 +39,25 @@ void service_large_end(struct service *s);
  * 200 visible ASCII characters) had been seen with the same body: the id is the first one's. With another body: 422. */
 int service_submit(struct service *s, const char *body, size_t length, const char *idempotency_key, int64_t *ret_id,
                    bool *ret_created, struct refusal *r);
-/* The same without storing anything, a well-formed idempotency key neither: the plan as JSON, malloc()ed (component
- * Plan of api/openapi). */
-int service_plan(struct service *s, const char *body, size_t length, const char *idempotency_key, char **ret,
+/* What a submission would be, with nothing stored, a well-formed idempotency key neither (component Plan of
+ * api/openapi). The caller must free it. */
+struct plan {
+        uint64_t runs, runs_at_most;
+        double seconds, seconds_at_most;
+        char *skipped_json, *effective_json;
+        size_t n_points;
+        struct plan_points *points; /* the service's */
+        size_t bytes;               /* that it takes in memory */
+};
+int service_plan(struct service *s, const char *body, size_t length, const char *idempotency_key, struct plan **ret,
                  struct refusal *r);
+/* Calls `visit` with the JSON of each point, from the point `from` on, which are counted from 0, and stops when it
+ * returns nonzero, which it returns. In the points' order, each once: earlier runs are read for them as they come, up
+ * to a limit for the plan. A thread at a time. */
+int service_plan_points(struct service *s, struct plan *plan, size_t from,
+                        int (*visit)(void *userdata, const char *json, size_t length), void *userdata,
+                        struct refusal *r);
+void plan_free(struct plan *plan); /* NULL-safe */
 /* More repetitions of an experiment that is queued, running or done; body: {"blocks": N} or {"repetitions": N}. And its
  * failed, cancelled and interrupted runs once more. 404, 409, 422; *ret_replayed: the key was seen with the same
  * request, and nothing was done. */
@@ -111,6 +126,13 @@ void service_findings_release(struct service *s, struct findings_record *record)
 
 /* The ranking that this host's stored runs support, of those under the environment that is in force now; or that of
  * another host's, of those under the environment of its newest. Shared and unchanging; the caller must release it. */
+/* A transport all of whose runs failed on the machine as it is now (failing.h). */
+struct failing_transport {
+        enum transport transport;
+        int64_t experiment_id;
+        uint32_t runs;
+        char *error; /* of the last of them */
+};
 struct advice_record {
         struct advice_question question;
         char *host; /* the label of the other host; NULL: this one */
@@ -119,11 +141,15 @@ struct advice_record {
         size_t n_texts;
         char *sentence;
         char *settle_json; /* a spec whose runs would settle the open items; NULL: none is open, or of another host */
+        bool too_long;     /* something is open, but each run would last too long */
         uint32_t experiments; /* that were used; the others were left out: */
         uint32_t other_environment;
         uint32_t unlike;     /* with an open loop, or on a host that was set for them */
-        uint32_t unreadable; /* a result is damaged */
-        char *environment;   /* the service's, as is `item` */
+        uint32_t unreadable; /* what is stored of them is damaged */
+        unsigned placements; /* a bit each: other placements, of which something is known otherwise as asked */
+        struct failing_transport failing[TRANSPORT_COUNT]; /* the spec leaves them out; none of another host */
+        size_t n_failing;
+        char *environment, *state; /* the service's, as is `item` */
         struct cache_item *item;
 };
 /* 404: no experiment with a run that is done was taken in of a host with this label. */
@@ -160,8 +186,8 @@ int service_bundle_part(struct service *s, int64_t id, uint32_t part, uint8_t **
                         struct refusal *r);
 
 /* Everything that changed after a sequence number, oldest first, at most `limit` records: the event stream.
- * experiment_id 0: every experiment, the runs that have been started, deletions and pins (and no samples). 404 when
- * there is no such experiment (any more). */
+ * experiment_id 0: every experiment, the runs that have been started, deletions and pins (and no samples). Of an
+ * experiment that is deleted, its deletion alone; 404 where that is not among them, or there is no such experiment. */
 int service_changes(struct service *s, int64_t experiment_id, int64_t after_change, uint32_t limit,
                     int (*visit)(void *userdata, const struct change_record *change), void *userdata,
                     struct refusal *r);

@@ -35,6 +35,7 @@ static void take_run(const struct figures_run *run, const struct compared_figure
                 p->values[(size_t) p->runs * figures->n + i] = run->values[figures->of[i]];
         p->blocks[p->runs++] = run->block;
         p->runs_noisy += run->noisy;
+        p->few |= run->few;
 }
 
 /* Its memory is freed with the study, after an error too. */

@@ -18,8 +18,9 @@ struct submission {
         uint32_t *order;
         uint64_t seed;
         struct store_adding adding;
-        struct service *large; /* NULL: it has no turn of its own as a large request */
-        int64_t id;            /* results */
+        uint64_t run_timeout_ns; /* of a whole run */
+        struct service *large;   /* NULL: it has no turn of its own as a large request */
+        int64_t id;              /* results */
         bool created;
 };
 
@@ -46,8 +47,8 @@ int submission_check_room(struct service *s, struct store *store, unsigned exper
 /* Of these, max_database_bytes alone; main thread. */
 int submission_check_bytes(struct service *s, struct refusal *r);
 
-/* Planned length of a run of the point in nanoseconds, and of a block in seconds. */
-uint64_t submission_estimate(const struct spec *spec, const struct point *p);
+/* Planned length of a run of the point in nanoseconds, and of a block in seconds. No run is longer than its timeout. */
+uint64_t submission_estimate(const struct submission *sub, const struct point *p);
 double submission_block_seconds(const struct submission *sub);
 
 #endif

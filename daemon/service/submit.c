@@ -18,14 +18,16 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 #include <sys/random.h>
 
 #define KEY_MAX 200u
 #define MANY_POINTS 1024u /* of an experiment, from which on it is planned in turn: a point takes about a kilobyte */
+#define SKIPPED_MAX (1024u * 1024u)        /* bytes of the points that are left out, as JSON with their reasons */
 #define RUN_OVERHEAD_NS (NSEC_PER_SEC / 2) /* around the window, generously: the first done run corrects it */
-/* A window of messages has no known length until the first run has ended: an estimate per message, and a cap in all. */
-#define COUNTED_WINDOW_NS (5 * NSEC_PER_SEC)
+/* A window of messages has no known length until the first run has ended: these are estimates per message and per byte.
+ * A rate gives the window's length. */
 #define MESSAGE_NS 1000.0
 #define BYTE_NS 1.0
 
@@ -202,15 +204,24 @@ static int find_measures(struct service *s, struct submission *sub, struct refus
 
 /* Points */
 
-static int write_skipped(struct json_writer *w, const struct point *point, const char *reason) {
+/* The list is part of the experiment from then on, which is stored, and answered, as a whole. */
+static int write_skipped(struct service *s, struct json_writer *w, const struct point *point, const char *reason,
+                         struct refusal *r) {
         _cleanup_free_ char *json = point_to_json(point);
         if (!json)
-                return -ENOMEM;
+                return service_fail(s, r, -ENOMEM, "the list of skipped points", 0);
         json_object_begin(w);
         json_member_raw(w, "point", json);
         json_member_string(w, "reason", reason);
         json_object_end(w);
-        return 0;
+        if (w->length <= SKIPPED_MAX)
+                return 0;
+        char most[24];
+        (void) snprintf(most, sizeof(most), "%u", SKIPPED_MAX);
+        return refuse_limit(r, "", "skipped bytes", most, "",
+                            "the points that would be left out are listed with their reasons, and the list would be "
+                            "longer than %s bytes: post fewer points at once",
+                            most);
 }
 
 /* Admits the points that are tried first, or those with a fallback placement (`otherwise`). */
@@ -233,8 +244,9 @@ static int admit_some(struct service *s, struct submission *sub, const struct ad
                         return service_fail(s, r, error, "looking at this host's limits", 0);
                 if (!sub->spec->skip_impossible)
                         return error;
-                if (write_skipped(w, &list->points[i], reason->detail) < 0)
-                        return service_fail(s, r, -ENOMEM, "the list of skipped points", 0);
+                error = write_skipped(s, w, &list->points[i], reason->detail, r);
+                if (error < 0)
+                        return error;
         }
         return 0;
 }
@@ -272,10 +284,8 @@ static int choose_points(struct service *s, struct submission *sub, struct refus
         json_array_begin(&w);
         int error = 0;
         for (size_t i = 0; error == 0 && i < sub->points.n_skipped; i++)
-                error = write_skipped(&w, &sub->points.skipped[i].point, sub->points.skipped[i].reason);
-        if (error < 0)
-                (void) service_fail(s, r, error, "the list of skipped points", 0);
-        else
+                error = write_skipped(s, &w, &sub->points.skipped[i].point, sub->points.skipped[i].reason, r);
+        if (error == 0)
                 error = admit_points(s, sub, &w, r);
         if (error == 0) {
                 json_array_end(&w);
@@ -288,7 +298,7 @@ static int choose_points(struct service *s, struct submission *sub, struct refus
 }
 
 static double estimate_window(const struct spec *spec, const struct point *p) {
-        double n = (double) window_end_messages(&spec->end, p), hops = 1;
+        double n = (double) window_end_messages(&spec->end, p), hops = 1, rate = spec_point_rate(spec, p);
         if (spec->end.duration_ns)
                 return (double) spec->end.duration_ns;
         if (p->workload == WORKLOAD_PINGPONG)
@@ -296,17 +306,18 @@ static double estimate_window(const struct spec *spec, const struct point *p) {
         else if (workload_has_processes(p->workload))
                 hops = p->processes;
         double window = n * hops * (MESSAGE_NS + BYTE_NS * (double) (p->message_size + p->working_set));
-        return window < COUNTED_WINDOW_NS ? window : COUNTED_WINDOW_NS;
+        return rate > 0 ? fmax(window, n / rate * (double) NSEC_PER_SEC) : window;
 }
 
-uint64_t submission_estimate(const struct spec *spec, const struct point *p) {
-        return spec->warmup_ns + (uint64_t) estimate_window(spec, p) + RUN_OVERHEAD_NS;
+uint64_t submission_estimate(const struct submission *sub, const struct point *p) {
+        double ns = (double) sub->spec->warmup_ns + estimate_window(sub->spec, p) + (double) RUN_OVERHEAD_NS;
+        return (uint64_t) fmin(ns, (double) sub->run_timeout_ns);
 }
 
 double submission_block_seconds(const struct submission *sub) {
         double ns = 0;
         for (size_t i = 0; i < sub->points.n_points; i++)
-                ns += (double) submission_estimate(sub->spec, &sub->points.points[i]);
+                ns += (double) submission_estimate(sub, &sub->points.points[i]);
         return ns / (double) NSEC_PER_SEC;
 }
 
@@ -319,13 +330,14 @@ static int choose_order(struct service *s, struct submission *sub, struct refusa
                 sub->seed = bits >> 11; /* 53 bits: exact in every JSON reader */
         }
         sub->repetitions = sub->spec->repetitions;
-        int error = 0;
-        if (sub->spec->until.relative_ci > 0)
+        _cleanup_free_ uint32_t *groups = NULL;
+        int error = points_group(sub->spec, sub->points.points, sub->points.n_points, &groups);
+        if (error == 0 && sub->spec->until.relative_ci > 0)
                 error = until_begin(sub->spec, submission_block_seconds(sub), &sub->repetitions, &sub->until_json);
-        if (sub->spec->search.latency_p99_below_us > 0)
+        if (error == 0 && sub->spec->search.latency_p99_below_us > 0)
                 error = search_begin(sub->spec, &sub->until_json);
         if (error == 0)
-                error = sequence_make(sub->spec->order, sub->seed, sub->points.n_points, 0, sub->repetitions,
+                error = sequence_make(sub->spec->order, sub->seed, groups, sub->points.n_points, 0, sub->repetitions,
                                       &sub->order);
         return error < 0 ? service_fail(s, r, error, "the order of the runs", 0) : 0;
 }
@@ -449,6 +461,7 @@ int submission_new(struct service *s, const char *body, size_t length, const cha
         memcpy(sub->body, body, length);
         sub->body[length] = '\0';
         sub->length = length;
+        sub->run_timeout_ns = s->hooks.run_timeout_ns ? s->hooks.run_timeout_ns : INT64_MAX;
         sub->compact = strdup(sub->body);
         if (!sub->compact)
                 return service_fail(s, r, -ENOMEM, "the submission", 0);
@@ -506,7 +519,7 @@ static int run_delete(struct service *s, void *payload, struct refusal *r) {
                 return error;
         }
         if (error == -EEXIST)
-                return service_refuse_pinned(s, id, r);
+                return service_refuse_pinned(s, s->store, id, r);
         if (error == -EPERM)
                 return service_refuse_unexported(s, id, r);
         if (error < 0)

@@ -74,6 +74,26 @@ void experiment_extent_deinit(struct experiment_extent *e) {
         *e = (struct experiment_extent){0};
 }
 
+int store_read_points(struct store *s, int64_t id, struct point **ret, size_t *ret_n) {
+        _cleanup_free_ struct point *points = NULL;
+        _cleanup_query_ struct db_query q = {0};
+        size_t n = 0, size = 0;
+        int r = db_select(s->db, &q, "SELECT point FROM points WHERE experiment_id = ? ORDER BY ordinal", DB_INT(id));
+        while (r == 0 && (r = db_step(&q)) > 0) {
+                const char *text = db_column_peek(&q, 0);
+                r = store_grow((void **) &points, &size, n, sizeof(*points));
+                if (r == 0)
+                        r = text ? point_from_json(text, strlen(text), &points[n++]) : -EBADMSG;
+        }
+        if (r == 0)
+                r = q.error;
+        if (r < 0)
+                return r == -EINVAL ? -EBADMSG : r;
+        *ret = util_steal(&points);
+        *ret_n = n;
+        return 0;
+}
+
 static int read_point_ids(struct db *db, int64_t experiment_id, size_t n_points, int64_t *ids) {
         size_t n = 0;
         _cleanup_query_ struct db_query q = {0};
@@ -162,7 +182,9 @@ int store_extend_experiment(struct store *s, int64_t id, const struct extension 
                 return -ENOMEM;
         int64_t change;
         _cleanup_transaction_ struct db_transaction t = {0};
-        int r = db_begin_write(s->db, &t);
+        int r = store_require_room(s);
+        if (r == 0)
+                r = db_begin_write(s->db, &t);
         if (r == 0)
                 r = store_reserve_changes(s->db, n_runs + 1, &change);
         if (r == 0)
@@ -208,7 +230,9 @@ int store_extend_some(struct store *s, int64_t id, const struct extension *x, co
         if (x->rates || !order_is_valid(x))
                 return -EINVAL;
         _cleanup_transaction_ struct db_transaction t = {0};
-        int r = db_begin_write(s->db, &t);
+        int r = store_require_room(s);
+        if (r == 0)
+                r = db_begin_write(s->db, &t);
         if (r == 0)
                 r = insert_portion(s->db, id, x, 0, &n);
         if (r == 0)
@@ -228,7 +252,7 @@ int store_extend_some(struct store *s, int64_t id, const struct extension *x, co
         return r < 0 ? r : n < n_runs;
 }
 
-/* An extension under way. */
+/* An extension under way. With more runs inserted than it has, it was shortened, and the last ones are removed. */
 struct pending {
         int64_t id;
         uint32_t *order;
@@ -260,16 +284,39 @@ static int read_pending(struct db *db, int64_t id, struct pending *ret) {
         size_t row = p.x.n_points * sizeof(*p.order);
         if (q.error < 0)
                 return q.error;
-        if (!order || row == 0 || bytes % row != 0 || p.inserted >= bytes / sizeof(*p.order))
+        if (row == 0 || bytes % row != 0 || p.inserted == bytes / sizeof(*p.order))
                 return -EBADMSG;
-        p.order = malloc(bytes);
+        p.order = malloc(bytes + 1);
         if (!p.order)
                 return -ENOMEM;
-        memcpy(p.order, order, bytes);
+        if (bytes > 0)
+                memcpy(p.order, order, bytes);
         p.x.order = p.order;
         p.x.repetitions = (uint32_t) (bytes / row);
         *ret = p;
         return 0;
+}
+
+static size_t runs_of(const struct extension *x) {
+        return x->n_points * x->repetitions;
+}
+
+/* Removes a portion of the last runs of one that was shortened: none of them has begun. *ret_n counts. */
+static int remove_portion(struct db *db, const struct pending *p, size_t *ret_n) {
+        size_t left = p->inserted - runs_of(&p->x), n = left < STORE_STEP_ROWS ? left : STORE_STEP_ROWS;
+        size_t from = place_of(p->id, 0, &p->x).position + p->inserted - n;
+        int r = db_run(db, "DELETE FROM runs WHERE experiment_id = ? AND position >= ?", DB_INT(p->id), DB_INT(from));
+        if (r == 0 && db_changed_rows(db) != n)
+                r = -EBADMSG;
+        if (r == 0)
+                *ret_n = n;
+        return r;
+}
+
+static int note_inserted(struct db *db, const struct pending *p, size_t inserted) {
+        return inserted == runs_of(&p->x) ? db_run(db, "DELETE FROM extensions WHERE experiment_id = ?", DB_INT(p->id))
+                                          : db_run(db, "UPDATE extensions SET inserted = ? WHERE experiment_id = ?",
+                                                   DB_INT(inserted), DB_INT(p->id));
 }
 
 int store_continue_extension(struct db *db, int64_t id) {
@@ -278,14 +325,53 @@ int store_continue_extension(struct db *db, int64_t id) {
         int r = read_pending(db, id, &p);
         if (r < 0)
                 return r == -ENOENT ? 0 : r;
-        r = insert_portion(db, p.id, &p.x, p.inserted, &n);
+        bool removes = p.inserted > runs_of(&p.x);
+        r = removes ? remove_portion(db, &p, &n) : insert_portion(db, p.id, &p.x, p.inserted, &n);
+        if (r == 0)
+                r = note_inserted(db, &p, removes ? p.inserted - n : p.inserted + n);
+        return r < 0 ? r : 1;
+}
+
+/* How many of its runs are kept: whole repetitions, among them the last one that is there in part if it has begun. */
+static int count_kept(struct db *db, const struct pending *p, size_t *ret) {
+        size_t part = p->inserted % p->x.n_points, whole = p->inserted - part;
+        int64_t one;
+        int r = db_get(db, &one,
+                       "SELECT 1 FROM runs WHERE experiment_id = ? AND position >= ? "
+                       "AND (state <> 'queued' OR attempt > 0) LIMIT 1",
+                       DB_INT(p->id), DB_INT(place_of(p->id, 0, &p->x).position + whole));
+        *ret = whole + (r == 0 ? p->x.n_points : 0);
+        return r == -ENOENT ? 0 : r;
+}
+
+static int shorten(struct db *db, struct pending *p, size_t kept) {
+        int64_t change;
+        size_t row = p->x.n_points * sizeof(*p->order), dropped = runs_of(&p->x) - kept;
+        int r = store_reserve_changes(db, 1, &change);
+        if (r == 0)
+                r = db_run(db, "UPDATE experiments SET change = ?, runs_total = runs_total - ? WHERE id = ?",
+                           DB_INT(change), DB_INT(dropped), DB_INT(p->id));
+        p->x.repetitions = (uint32_t) (kept / p->x.n_points);
+        if (r == 0)
+                r = db_run(db, "UPDATE extensions SET sequence = substr(sequence, 1, ?) WHERE experiment_id = ?",
+                           DB_INT(row * p->x.repetitions), DB_INT(p->id));
+        return r < 0 ? r : note_inserted(db, p, p->inserted);
+}
+
+int store_drop_extension(struct db *db, int64_t id) {
+        _cleanup_(pending_deinit) struct pending p = {0};
+        size_t kept;
+        int r = read_pending(db, id, &p);
+        if (r < 0)
+                return r == -ENOENT ? 0 : r;
+        if (p.inserted > runs_of(&p.x))
+                return store_continue_extension(db, id);
+        r = count_kept(db, &p, &kept);
         if (r < 0)
                 return r;
-        if (p.inserted + n == p.x.n_points * p.x.repetitions)
-                r = db_run(db, "DELETE FROM extensions WHERE experiment_id = ?", DB_INT(p.id));
-        else
-                r = db_run(db, "UPDATE extensions SET inserted = ? WHERE experiment_id = ?", DB_INT(p.inserted + n),
-                           DB_INT(p.id));
+        if (kept >= runs_of(&p.x)) /* the rest of a repetition that has begun */
+                return store_continue_extension(db, id);
+        r = shorten(db, &p, kept);
         return r < 0 ? r : 1;
 }
 
@@ -295,7 +381,9 @@ int store_extend_more(struct store *s, int64_t id) {
         int r = db_get(s->db, &one, "SELECT 1 FROM extensions WHERE ?1 IN (0, experiment_id) LIMIT 1", DB_INT(id));
         if (r < 0)
                 return r == -ENOENT ? 0 : r;
-        r = db_begin_write(s->db, &t);
+        r = store_require_room(s);
+        if (r == 0)
+                r = db_begin_write(s->db, &t);
         if (r < 0)
                 return r;
         int added = store_continue_extension(s->db, id);
@@ -352,7 +440,9 @@ int store_retry_some(struct store *s, int64_t id, bool begun, const struct reque
         struct retried n;
         bool more = false;
         _cleanup_transaction_ struct db_transaction t = {0};
-        int r = db_begin_write(s->db, &t);
+        int r = store_require_room(s);
+        if (r == 0)
+                r = db_begin_write(s->db, &t);
         if (r == 0)
                 r = db_get(s->db, &total, "SELECT runs_total FROM experiments WHERE id = ?", DB_INT(id));
         if (r == 0)

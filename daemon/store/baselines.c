@@ -17,11 +17,25 @@ static int add_change(struct db *db, const char *name, int64_t experiment_id) {
                               DB_INT(change), DB_TEXT(name), experiment_id > 0 ? DB_INT(experiment_id) : DB_NULL());
 }
 
+/* A name that is there already needs none. */
+static int require_place(struct store *s, const char *name) {
+        int64_t others, one;
+        int r = db_get(s->db, &one, "SELECT 1 FROM baselines WHERE name = ?", DB_TEXT(name));
+        if (r != -ENOENT)
+                return r;
+        r = store_require_room(s);
+        if (r == 0)
+                r = db_get_one(s->db, &others, "SELECT count(*) FROM baselines");
+        return r < 0 ? r : others < BASELINES_MAX ? 0 : -E2BIG;
+}
+
 int store_pin_baseline(struct store *s, const char *name, int64_t experiment_id) {
         _cleanup_transaction_ struct db_transaction t = {0};
         int r = db_begin_write(s->db, &t);
         if (r == 0)
                 r = store_require_experiment(s->db, experiment_id);
+        if (r == 0)
+                r = require_place(s, name);
         if (r == 0) /* the checks against another one */
                 r = db_run(s->db,
                            "DELETE FROM baseline_checks WHERE name = ?1 AND EXISTS (SELECT 1 FROM baselines b "

@@ -15,7 +15,7 @@ static struct db_value time_or_null(int64_t ms) {
         return ms > 0 ? DB_INT(ms) : DB_NULL();
 }
 
-/* `measures` stays empty: what was measured elsewhere is not held against a baseline by itself. */
+/* `measures` stays empty: what was measured elsewhere is not compared with a baseline by itself. */
 static int insert_experiment(struct db *db, const struct experiment_record *e, int64_t change, int64_t *ret_id) {
         int r = db_run(
                 db,
@@ -38,7 +38,9 @@ int store_begin_import(struct store *s, const struct experiment_record *e, struc
         struct importing i = {.store = s};
         int64_t change;
         _cleanup_transaction_ struct db_transaction t = {0};
-        int r = store_begin_write(s->db, &t, 1, &change);
+        int r = store_require_room(s);
+        if (r == 0)
+                r = store_begin_write(s->db, &t, 1, &change);
         if (r == 0)
                 r = insert_experiment(s->db, e, change, &i.id);
         if (r == 0) /* until it is whole */
@@ -107,7 +109,9 @@ int store_import_runs(struct importing *i, const struct imported_run *runs, size
         struct db *db = i->store->db;
         int64_t change, id = 0;
         _cleanup_transaction_ struct db_transaction t = {0};
-        int r = db_begin_write(db, &t);
+        int r = store_require_room(i->store);
+        if (r == 0)
+                r = db_begin_write(db, &t);
         if (r == 0)
                 r = store_reserve_changes(db, 2 * n, &change);
         for (size_t k = 0; r == 0 && k < n; k++) {
@@ -120,7 +124,9 @@ int store_import_runs(struct importing *i, const struct imported_run *runs, size
 
 int store_import_part(struct importing *i, uint32_t part, const void *data, size_t length) {
         _cleanup_transaction_ struct db_transaction t = {0};
-        int r = db_begin_write(i->store->db, &t);
+        int r = store_require_room(i->store);
+        if (r == 0)
+                r = db_begin_write(i->store->db, &t);
         if (r == 0)
                 r = db_run(i->store->db, "INSERT INTO bundle_parts (experiment_id, part, data) VALUES (?, ?, ?)",
                            DB_INT(i->id), DB_INT(part), DB_BLOB(data, length));

@@ -50,10 +50,21 @@ struct change_key {
         "               ORDER BY change LIMIT ?2)) "                                                                   \
         "ORDER BY change LIMIT ?2"
 
-static int select_keys(struct db *db, struct db_query *q, int64_t experiment_id, int64_t after_change, uint32_t limit) {
+#define DELETION_OF_ONE                                                                                                \
+        "SELECT change, 3, experiment_id FROM deletions WHERE change > ?1 AND experiment_id = ?2 "                     \
+        "ORDER BY change DESC LIMIT 1"
+
+/* *ret_gone: there is no such experiment, and its deletion at most is selected. */
+static int select_keys(struct db *db, struct db_query *q, int64_t experiment_id, int64_t after_change, uint32_t limit,
+                       bool *ret_gone) {
+        *ret_gone = false;
         if (experiment_id == 0)
                 return db_select(db, q, CHANGES_OF_ALL, DB_INT(after_change), DB_INT(limit));
         int r = store_require_experiment(db, experiment_id);
+        if (r == -ENOENT) {
+                *ret_gone = true;
+                return db_select(db, q, DELETION_OF_ONE, DB_INT(after_change), DB_INT(experiment_id));
+        }
         if (r < 0)
                 return r;
         return db_select(db, q, CHANGES_OF_ONE, DB_INT(after_change), DB_INT(limit), DB_INT(experiment_id));
@@ -63,8 +74,9 @@ static int read_keys(struct db *db, int64_t experiment_id, int64_t after_change,
                      struct change_key **ret, size_t *ret_n) {
         _cleanup_free_ struct change_key *keys = NULL;
         size_t n = 0, size = 0;
+        bool gone;
         _cleanup_query_ struct db_query q = {0};
-        int r = select_keys(db, &q, experiment_id, after_change, limit);
+        int r = select_keys(db, &q, experiment_id, after_change, limit, &gone);
         while (r == 0 && (r = db_step(&q)) > 0) {
                 r = store_grow((void **) &keys, &size, n, sizeof(*keys));
                 if (r == 0)
@@ -73,6 +85,8 @@ static int read_keys(struct db *db, int64_t experiment_id, int64_t after_change,
         }
         if (r == 0)
                 r = q.error;
+        if (r == 0 && gone && n == 0)
+                r = -ENOENT;
         if (r < 0)
                 return r;
         *ret = util_steal(&keys);

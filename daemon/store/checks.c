@@ -62,7 +62,9 @@ static int require_pending(struct db *db, const struct pending_check *p) {
 
 int store_begin_check(struct store *s, const struct pending_check *p) {
         _cleanup_transaction_ struct db_transaction t = {0};
-        int r = db_begin_write(s->db, &t);
+        int r = store_require_room(s);
+        if (r == 0)
+                r = db_begin_write(s->db, &t);
         if (r == 0)
                 r = require_pending(s->db, p);
         if (r == 0)
@@ -75,17 +77,21 @@ int store_begin_check(struct store *s, const struct pending_check *p) {
 }
 
 static int insert_ratio(struct db *db, const struct pending_check *p, const struct new_ratio *ratio) {
-        return db_run(db,
-                      "INSERT INTO baseline_ratios (name, experiment_id, figure, point, ratio, low, high, verdict) "
-                      "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                      DB_TEXT(p->name), DB_INT(p->experiment_id), DB_TEXT(ratio->figure), DB_TEXT(ratio->point_json),
-                      DB_REAL(ratio->ratio), ratio->has_interval ? DB_REAL(ratio->low) : DB_NULL(),
-                      ratio->has_interval ? DB_REAL(ratio->high) : DB_NULL(), DB_TEXT(ratio->verdict));
+        return db_run(
+                db,
+                "INSERT INTO baseline_ratios (name, experiment_id, figure, point, ratio, low, high, level, verdict) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                DB_TEXT(p->name), DB_INT(p->experiment_id), DB_TEXT(ratio->figure), DB_TEXT(ratio->point_json),
+                DB_REAL(ratio->ratio), ratio->has_interval ? DB_REAL(ratio->low) : DB_NULL(),
+                ratio->has_interval ? DB_REAL(ratio->high) : DB_NULL(),
+                ratio->has_interval ? DB_REAL(ratio->level) : DB_NULL(), DB_TEXT(ratio->verdict));
 }
 
 int store_add_ratios(struct store *s, const struct pending_check *p, const struct new_ratio *ratios, size_t n) {
         _cleanup_transaction_ struct db_transaction t = {0};
-        int r = db_begin_write(s->db, &t);
+        int r = store_require_room(s);
+        if (r == 0)
+                r = db_begin_write(s->db, &t);
         if (r == 0)
                 r = require_pending(s->db, p);
         for (size_t i = 0; r == 0 && i < n; i++)
@@ -200,26 +206,28 @@ static int take_value(struct db_query *q, struct series_list *list) {
                 r = store_grow((void **) &s->values, &list->values_size, s->n, sizeof(*s->values));
         if (r < 0)
                 return r;
-        const char *verdict = db_column_peek(q, 6);
+        const char *verdict = db_column_peek(q, 7);
         struct series_value *v = &s->values[s->n++];
         *v = (struct series_value){.experiment_id = db_column_i64(q, 2),
                                    .ratio = db_column_double(q, 3),
                                    .has_interval = !db_column_is_null(q, 4),
                                    .low = db_column_double(q, 4),
-                                   .high = db_column_double(q, 5)};
+                                   .high = db_column_double(q, 5),
+                                   .level = db_column_double(q, 6)};
         (void) snprintf(v->verdict, sizeof(v->verdict), "%s", verdict ? verdict : "");
         return q->error;
 }
 
 static int read_series(struct db *db, const char *name, int64_t from_id, struct series_list *list) {
         _cleanup_query_ struct db_query q = {0};
-        int r = db_select(db, &q,
-                          "SELECT point, figure, r.experiment_id, ratio, low, high, verdict FROM baseline_ratios r "
-                          "JOIN baseline_checks c ON c.name = r.name AND c.experiment_id = r.experiment_id "
-                          "AND c.finished_at IS NOT NULL AND " SHOWN(
-                                  "c.experiment_id") " WHERE r.name = ? AND r.experiment_id >= ? ORDER BY point, "
-                                                     "figure, r.experiment_id",
-                          DB_TEXT(name), DB_INT(from_id));
+        int r = db_select(
+                db, &q,
+                "SELECT point, figure, r.experiment_id, ratio, low, high, level, verdict FROM baseline_ratios r "
+                "JOIN baseline_checks c ON c.name = r.name AND c.experiment_id = r.experiment_id "
+                "AND c.finished_at IS NOT NULL AND " SHOWN(
+                        "c.experiment_id") " WHERE r.name = ? AND r.experiment_id >= ? ORDER BY point, "
+                                           "figure, r.experiment_id",
+                DB_TEXT(name), DB_INT(from_id));
         while (r == 0 && (r = db_step(&q)) > 0)
                 r = take_value(&q, list);
         return r < 0 ? r : q.error;

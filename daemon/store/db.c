@@ -22,6 +22,10 @@
 
 #define BUSY_TIMEOUT_MS 5000
 #define CHECKPOINT_PAGES 1000 /* 4 MiB of log; a larger one makes every reader slower */
+/* Of the log, are the database's even while it is shorter: on a full disk it can be written to, and half of this is
+ * left when what it holds cannot be moved into the database for lack of room there. */
+#define LOG_KEPT_BYTES (8 << 20)
+#define GROWTH_STEP_BYTES (1 << 20)
 
 struct db_statement {
         sqlite3_stmt *handle;
@@ -30,6 +34,7 @@ struct db_statement {
         struct db_statement *next;
 };
 
+#define AUTO_VACUUM_INCREMENTAL 2
 #define WATCHED_MAX 5u
 
 struct watched_file {
@@ -44,6 +49,8 @@ struct db {
         void (*committed)(void *userdata);
         void *committed_userdata;
         enum db_mode mode;
+        int fd;                          /* of the writer's database file, to allocate; -1 */
+        int64_t kept_end, kept_size;     /* where what is allocated ends, and the file did when it was */
         bool stuck;                      /* in a transaction that could not be rolled back */
         struct db_statement *statements; /* every statement ever prepared: as many as there are texts in the store */
 };
@@ -157,12 +164,73 @@ static int require_wal(struct db *db) {
         return 0;
 }
 
+/* Only takes effect in an empty database, before WAL writes its first page; elsewhere it would write all the same, for
+ * which a full disk has no room. */
+static int require_vacuum(struct db *db) {
+        int64_t mode;
+        int r = db_get_one(db, &mode, "PRAGMA auto_vacuum");
+        return r < 0 || mode == AUTO_VACUUM_INCREMENTAL ? r : db_run_script(db, "PRAGMA auto_vacuum = INCREMENTAL");
+}
+
+/* The log, emptied, and its index outlive the last connection: a start on a full disk has them. */
+static int keep_files(struct db *db) {
+        int on = 1, code = sqlite3_file_control(db->handle, "main", SQLITE_FCNTL_PERSIST_WAL, &on);
+        return code == SQLITE_OK ? 0 : fail(db, code, "SQLITE_FCNTL_PERSIST_WAL");
+}
+
+void db_keep_room(const char *path) {
+        _cleanup_free_ char *log = NULL;
+        if (asprintf(&log, "%s-wal", path) < 0) {
+                log = NULL;
+                return;
+        }
+        _cleanup_close_ int fd = open(log, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+        if (fd >= 0)
+                (void) fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, LOG_KEPT_BYTES);
+}
+
+int db_keep_growth(struct db *db) {
+        int64_t pages, page_bytes;
+        struct stat st;
+        if (db->mode != DB_WRITER) /* what it writes is refused as that of a reader */
+                return 0;
+        int r = db_get_one(db, &pages, "PRAGMA page_count");
+        if (r == 0)
+                r = db_get_one(db, &page_bytes, "PRAGMA page_size");
+        if (r < 0)
+                return r;
+        if (fstat(db->fd, &st) < 0)
+                return -errno;
+        if (st.st_size < db->kept_size) /* it was truncated, and has lost what was beyond */
+                db->kept_end = st.st_size;
+        db->kept_size = st.st_size;
+        int64_t wanted = (pages + CHECKPOINT_PAGES) * page_bytes;
+        if (wanted <= db->kept_end)
+                return 0;
+        wanted = (wanted + GROWTH_STEP_BYTES - 1) / GROWTH_STEP_BYTES * GROWTH_STEP_BYTES;
+        if (fallocate(db->fd, FALLOC_FL_KEEP_SIZE, st.st_size, wanted - st.st_size) < 0)
+                return errno == ENOSPC || errno == EDQUOT ? -ENOSPC
+                       : errno == EOPNOTSUPP              ? 0 /* nor could it be for the log */
+                                                          : -errno;
+        db->kept_end = wanted;
+        return 0;
+}
+
+/* Once SQLite has it open, and until it has closed it: with any descriptor that is closed, its locks would go. */
+static int open_descriptor(struct db *db, const char *path) {
+        db->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+        return db->fd < 0 ? -errno : 0;
+}
+
 static int configure_writer(struct db *db) {
-        /* auto_vacuum only takes effect in an empty database, before WAL writes its first page. FULL: with NORMAL a
-         * power cut loses the last commits, which have been acknowledged. */
-        int r = db_run_script(db, "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA mmap_size = 0;");
+        /* FULL: with NORMAL a power cut loses the last commits, which have been acknowledged. */
+        int r = db_run_script(db, "PRAGMA mmap_size = 0");
+        if (r == 0)
+                r = require_vacuum(db);
         if (r == 0)
                 r = require_wal(db);
+        if (r == 0)
+                r = keep_files(db);
         if (r == 0)
                 r = require_trailer(db);
         if (r == 0)
@@ -224,11 +292,14 @@ int db_open(struct db **ret, const char *path, enum db_mode mode) {
         if (!db)
                 return -ENOMEM;
         db->mode = mode;
+        db->fd = -1;
         int r = open_checked(db, path);
         if (r == 0)
                 r = configure_handle(db);
         if (r == 0)
                 r = mode == DB_WRITER ? configure_writer(db) : configure_reader(db);
+        if (r == 0 && mode == DB_WRITER)
+                r = open_descriptor(db, path);
         /* A transaction that failed for lack of memory is ended without more of it: else it would stay open, and take
          * in what is acknowledged later. */
         if (r == 0)
@@ -377,7 +448,10 @@ static int copy_into(const char *path, const char *vfs, const char *to) {
         if (unlink(to) < 0 && errno != ENOENT)
                 return -errno;
         db->mode = DB_READER;
+        db->fd = -1;
         int r = open_handle(db, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_URI, vfs);
+        if (r == 0)
+                r = keep_files(db);
         if (r == 0)
                 r = reserve_trailer(db);
         if (r == 0)
@@ -452,6 +526,7 @@ void db_close(struct db *db) {
         int code = sqlite3_close(db->handle);
         if (code != SQLITE_OK)
                 (void) fail(db, code, "close");
+        util_close(db->fd);
         for (size_t i = 0; i < ELEMENTS(db->files); i++)
                 free(db->files[i].path);
         free(db);

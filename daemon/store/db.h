@@ -23,6 +23,15 @@ enum db_mode {
         DB_READER, /* cannot change anything, never checkpoints */
 };
 
+/* Allocates room for the log of the database at this path beyond its end, where the disk has it. The log loses it when
+ * it is truncated: by db_checkpoint(), and when the writer is closed. */
+void db_keep_room(const char *path);
+
+/* Allocates, beyond the end of the writer's database file, what its log holds of pages that are new, and 4 MiB for
+ * those that the next transactions add, so that the log can be moved into it on a full disk. -ENOSPC: the disk has no
+ * room. A file system that cannot allocate: 0. */
+int db_keep_growth(struct db *db);
+
 /* dir must be an absolute path without symbolic links (realpath(3)); a link in place of the file is refused. */
 int db_open(struct db **ret, const char *path, enum db_mode mode);
 void db_close(struct db *db); /* NULL-safe; the writer checkpoints */

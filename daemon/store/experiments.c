@@ -160,6 +160,9 @@ static int add_some(struct store *s, const struct new_experiment *e, struct stor
 int store_add_some(struct store *s, const struct new_experiment *e, struct store_adding *a) {
         if (e->points->n_points == 0 || e->repetitions == 0)
                 return -EINVAL;
+        int r = store_require_room(s);
+        if (r < 0)
+                return r;
         if (!a->point_ids) {
                 a->point_ids = calloc(e->points->n_points, sizeof(*a->point_ids));
                 if (!a->point_ids)
@@ -277,8 +280,28 @@ static int fail_some(struct store *s, int64_t id, const char *error) {
         return r < 0 ? r : more;
 }
 
+/* What ends is whole, and where the disk has no room for that, has fewer repetitions. 1: there is more to be done. */
+static int end_extension(struct store *s, int64_t id, bool cancels) {
+        int more, r = store_extend_more(s, id);
+        if (r != -ENOSPC)
+                return r;
+        _cleanup_transaction_ struct db_transaction t = {0};
+        r = db_begin_write(s->db, &t);
+        if (r < 0)
+                return r;
+        more = store_drop_extension(s->db, id);
+        if (more > 0 && cancels) /* none of its runs begins any more */
+                r = db_run(s->db,
+                           "UPDATE experiments SET cancel_requested_at = COALESCE(cancel_requested_at, ?) WHERE id = ?",
+                           DB_INT(util_now_ms()), DB_INT(id));
+        if (more < 0 || r < 0)
+                return more < 0 ? more : r;
+        r = db_commit(&t);
+        return r < 0 ? r : more;
+}
+
 int store_fail_queued(struct store *s, int64_t id, const char *error) {
-        int r = store_extend_more(s, id); /* what fails is whole */
+        int r = end_extension(s, id, false);
         return r != 0 ? r : fail_some(s, id, error);
 }
 
@@ -286,7 +309,7 @@ static int cancel_once(struct store *s, int64_t id, int64_t *ret_running_run) {
         int64_t now = util_now_ms(), running = 0;
         _cleanup_transaction_ struct db_transaction t = {0};
         struct cancellable c;
-        int more, r = store_extend_more(s, id); /* what is cancelled is whole */
+        int more, r = end_extension(s, id, true);
         if (r > 0)
                 *ret_running_run = 0;
         if (r != 0)
@@ -592,9 +615,27 @@ int store_experiments_end(struct store *s, const struct experiment_filter *f, in
         return 0;
 }
 
-int store_measured(struct store *s, const char *host, struct experiment_change **ret, size_t *ret_n) {
+static int take_changes(struct db_query *q, struct experiment_change **ret, size_t *ret_n) {
         struct experiment_change *items = NULL;
         size_t n = 0, size = 0;
+        int r = 0;
+        while (r == 0 && (r = db_step(q)) > 0) {
+                r = store_grow((void **) &items, &size, n, sizeof(*items));
+                if (r == 0)
+                        items[n++] = (struct experiment_change){db_column_i64(q, 0), db_column_i64(q, 1)};
+        }
+        if (r == 0)
+                r = q->error;
+        if (r < 0) {
+                free(items);
+                return r;
+        }
+        *ret = items;
+        *ret_n = n;
+        return 0;
+}
+
+int store_measured(struct store *s, const char *host, struct experiment_change **ret, size_t *ret_n) {
         _cleanup_query_ struct db_query q = {0};
         int r = host ? db_select(s->db, &q,
                                  "SELECT id, change FROM experiments WHERE runs_done > 0 AND " SHOWN(
@@ -604,20 +645,63 @@ int store_measured(struct store *s, const char *host, struct experiment_change *
                      : db_select_all(s->db, &q,
                                      "SELECT id, change FROM experiments WHERE runs_done > 0 AND " SHOWN(
                                              "id") " AND " OWN("id") " ORDER BY id DESC");
+        return r < 0 ? r : take_changes(&q, ret, ret_n);
+}
+
+int store_failed(struct store *s, uint32_t most, struct experiment_change **ret, size_t *ret_n) {
+        _cleanup_query_ struct db_query q = {0};
+        int r = db_select(s->db, &q,
+                          "SELECT id, change FROM experiments WHERE runs_failed > 0 AND " SHOWN("id") " AND " OWN(
+                                  "id") " ORDER BY id DESC LIMIT ?",
+                          DB_INT(most));
+        return r < 0 ? r : take_changes(&q, ret, ret_n);
+}
+
+int store_visit_points(struct store *s, int64_t experiment_id, uint32_t most, store_point_visitor visit, void *userdata,
+                       uint32_t *ret_n) {
+        uint32_t n = 0;
+        _cleanup_query_ struct db_query q = {0};
+        int r = db_select(s->db, &q,
+                          "SELECT id, point FROM points WHERE experiment_id = ? AND rate IS NULL ORDER BY ordinal "
+                          "LIMIT ?",
+                          DB_INT(experiment_id), DB_INT(most));
         while (r == 0 && (r = db_step(&q)) > 0) {
-                r = store_grow((void **) &items, &size, n, sizeof(*items));
-                if (r == 0)
-                        items[n++] = (struct experiment_change){db_column_i64(&q, 0), db_column_i64(&q, 1)};
+                int64_t id = db_column_i64(&q, 0);
+                const char *point_json = db_column_peek(&q, 1);
+                n++;
+                r = point_json ? visit(userdata, id, point_json) : -EBADMSG;
         }
-        if (r == 0)
-                r = q.error;
-        if (r < 0) {
-                free(items);
-                return r;
-        }
-        *ret = items;
         *ret_n = n;
-        return 0;
+        return r == 0 ? q.error : r;
+}
+
+void failed_point_deinit(struct failed_point *p) {
+        free(p->error);
+        free(p->environment_json);
+        *p = (struct failed_point){0};
+}
+
+int store_failed_point(struct store *s, int64_t point_id, uint32_t least, struct failed_point *ret) {
+        _cleanup_query_ struct db_query q = {0};
+        /* with max() alone, the other columns are those of its row */
+        int r = db_select(s->db, &q,
+                          "SELECT sum(state = 'failed') AS n_failed, error, environment, "
+                          "max(CASE WHEN state = 'failed' THEN position END) FROM runs WHERE point_id = ?1 "
+                          "HAVING n_failed >= ?2 AND sum(state IN ('done', 'queued', 'running')) = 0",
+                          DB_INT(point_id), DB_INT(least));
+        if (r == 0)
+                r = db_step(&q);
+        if (r <= 0)
+                return r < 0 ? r : -ENOENT;
+        struct failed_point p = {.n_failed = db_column_u32(&q, 0),
+                                 .error = db_column_text(&q, 1),
+                                 .environment_json = db_column_text(&q, 2)};
+        r = q.error < 0 ? q.error : p.error ? 0 : -EBADMSG;
+        if (r < 0)
+                failed_point_deinit(&p);
+        else
+                *ret = p;
+        return r;
 }
 
 void store_experiments_free(struct experiment_record *experiments, size_t n) {

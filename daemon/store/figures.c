@@ -18,23 +18,29 @@ void store_figures_free(struct figures_point *points, size_t n) {
         free(points);
 }
 
+_Static_assert(FIGURE_COUNT <= 64, "each has a bit");
+
 struct figures_list {
         struct figures_point *items;
         size_t n, size, runs_size; /* the last: of the last point's runs */
         int64_t last_id;
 };
 
-/* Those that are compared; NAN where the run has none. */
-static int read_figures(struct json_view *view, const char *result_json, double values[static FIGURE_COUNT]) {
+/* Those that are compared; NAN where the run has none, or too few latencies for it. */
+static int read_figures(struct json_view *view, const char *result_json, struct figures_run *ret) {
         const struct json_part *objects[FIGURES_GROUPS];
         int r = json_view_read(view, result_json ? result_json : "null");
         if (r < 0)
                 return r;
         figure_objects(view->parts, objects);
-        for (size_t f = 0; f < FIGURE_COUNT; f++)
-                if (figure_terms[f].faster == FIGURE_NOT_COMPARED ||
-                    !json_part_double(json_part_get(objects[figure_terms[f].group], figure_terms[f].name), &values[f]))
-                        values[f] = NAN;
+        for (size_t f = 0; f < FIGURE_COUNT; f++) {
+                enum figure_state state = figure_terms[f].faster == FIGURE_NOT_COMPARED
+                                                  ? FIGURE_ABSENT
+                                                  : figure_read(objects, (enum figure) f, &ret->values[f]);
+                if (state != FIGURE_KNOWN)
+                        ret->values[f] = NAN;
+                ret->few |= state == FIGURE_FEW ? UINT64_C(1) << f : 0;
+        }
         return 0;
 }
 
@@ -55,7 +61,7 @@ static int take_row(struct db_query *q, struct json_view *view, struct figures_l
                 return r;
         struct figures_run *run = &p->runs[p->n_runs++];
         *run = (struct figures_run){.block = db_column_u32(q, 3), .noisy = db_column_i64(q, 4) != 0};
-        r = read_figures(view, db_column_peek(q, 5), run->values);
+        r = read_figures(view, db_column_peek(q, 5), run);
         if (r == 0)
                 r = store_row_state(q, 2, &run->state);
         return r < 0 ? r : q->error;

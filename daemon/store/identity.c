@@ -92,6 +92,22 @@ int identity_note(int fd, const struct identity *identity) {
         return n == length ? 0 : -EIO;
 }
 
+int identity_rewrite(const char *dir, const struct identity *identity, int *ret_fd) {
+        _cleanup_close_ int dir_fd = dir_open(dir);
+        if (dir_fd < 0)
+                return dir_fd;
+        _cleanup_close_ int fd = openat(dir_fd, IDENTITY_FILE, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        if (fd < 0)
+                return -errno;
+        int r = identity_note(fd, identity);
+        if (r < 0)
+                return r;
+        if (fsync(fd) < 0)
+                return -errno;
+        *ret_fd = util_steal_fd(&fd);
+        return 0;
+}
+
 int identity_create(const char *dir, const struct identity *identity, int *ret_fd) {
         _cleanup_close_ int dir_fd = dir_open(dir);
         if (dir_fd < 0)
@@ -100,8 +116,10 @@ int identity_create(const char *dir, const struct identity *identity, int *ret_f
         if (fd < 0)
                 return fd;
         int r = identity_note(fd, identity);
-        if (r < 0)
+        if (r < 0) {
+                (void) unlinkat(dir_fd, IDENTITY_FILE ".new", 0); /* the first error is what is reported */
                 return r;
+        }
         if (fsync(fd) < 0 || renameat(dir_fd, IDENTITY_FILE ".new", dir_fd, IDENTITY_FILE) < 0 || fsync(dir_fd) < 0)
                 return -errno;
         *ret_fd = util_steal_fd(&fd);

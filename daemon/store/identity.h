@@ -25,6 +25,8 @@ struct identity {
 int identity_read(const char *dir, struct identity *ret);
 /* Puts a new one in its place, durably. *ret_fd is for identity_note(). */
 int identity_create(const char *dir, const struct identity *identity, int *ret_fd);
+/* Writes over the one that is there, of the same store: a full disk has no room for a new one. */
+int identity_rewrite(const char *dir, const struct identity *identity, int *ret_fd);
 int identity_note(int fd, const struct identity *identity);
 
 #endif

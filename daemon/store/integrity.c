@@ -107,6 +107,8 @@ static int keep_identity(struct store *s, const struct identity *identity) {
         struct identity now = *identity;
         now.open = true;
         int r = identity_create(s->dir, &now, &s->identity_fd);
+        if (r == -ENOSPC && strcmp(s->identity.store, now.store) == 0) /* it is there, and needs no room */
+                r = identity_rewrite(s->dir, &now, &s->identity_fd);
         if (r < 0) {
                 log_error("%s/" IDENTITY_FILE ": %s", s->dir, strerrordesc_np(-r));
                 return r;

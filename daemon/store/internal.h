@@ -58,17 +58,23 @@ int store_count_samples(struct db *db, int64_t difference);
 int store_cancel_some(struct db *db, int64_t id, int64_t runs_total, int64_t now);
 /* Why an experiment that needs a damaged page fails. */
 #define UNREADABLE "what the database has of it is damaged: a page does not match its checksum (GET /health names it)"
-/* A step of its end for this reason: a portion of an extension under way is added, or STORE_STEP_ROWS of its queued
- * runs fail. Reads no text of the experiment. 1: there are more. */
+/* A step of its end for this reason: a portion of an extension under way is added (dropped, where the disk has
+ * no room), or STORE_STEP_ROWS of its queued runs fail. Reads no text of the experiment. 1: there are more. */
 int store_fail_queued(struct store *s, int64_t id, const char *error);
 /* The ids of the queued and running experiments, of an index alone: their rows may be damaged. */
 int store_queued_ids(struct db *db, int64_t **ret, size_t *ret_n);
 /* Inserts a portion of the runs of an extension under way, in the transaction under way: of this experiment, or (0) of
  * any. 1: it did; 0: there is no such extension. */
 int store_continue_extension(struct db *db, int64_t id);
+/* A step of the end of an extension whose other runs are not wanted, in the transaction under way: whole repetitions
+ * are left. The caller sees to it that no run of it begins meanwhile. 1: there are more; 0: there is no such extension.
+ */
+int store_drop_extension(struct db *db, int64_t id);
 /* Ends the experiment when none of its runs is queued or running, and it gets no more. */
 int store_settle_experiment(struct db *db, int64_t id, int64_t now_ms);
 int store_require_experiment(struct db *db, int64_t id); /* 0 or -ENOENT */
+/* Before a write that makes the database larger. -ENOSPC: the disk is full, or nearly. */
+int store_require_room(struct store *s);
 /* -EPERM: experiments are kept until they are exported, and this one has changed since. */
 int store_require_exported(struct store *s, int64_t id);
 /* Queued. block 0: it is of none. */

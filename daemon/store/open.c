@@ -10,14 +10,15 @@
 #include "daemon/store/pages.h"
 #include "daemon/store/reserve.h"
 #include "daemon/store/search-text.h"
+#include "schema/lock.h"
 #include "schema/util.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 /* Rows that a step removes, at most: a run has entries in six indexes. */
 #define TIDY_ROWS 500
@@ -38,13 +39,11 @@ static int take_lock(struct store *s) {
                 log_error("%s: %s", path, strerrordesc_np(-r));
                 return r;
         }
-        if (flock(s->lock_fd, LOCK_EX | LOCK_NB) < 0) {
-                int r = errno == EWOULDBLOCK ? -EBUSY : -errno;
+        int r = lock_take(s->lock_fd);
+        if (r < 0)
                 log_error("%s: %s", path,
                           r == -EBUSY ? "another ipclabd uses this state directory" : strerrordesc_np(-r));
-                return r;
-        }
-        return 0;
+        return r;
 }
 
 /* SQLite syncs the directory for its log, not for the database itself. */
@@ -152,6 +151,10 @@ int store_open(struct store **ret, const char *dir) {
         do
                 r = open_once(ret, dir);
         while (r == -ENOSPC && reserve_release(dir));
+        if (r == 0) {
+                db_keep_room((*ret)->path);
+                (void) db_keep_growth((*ret)->db); /* what needs it asks again */
+        }
         if (r == 0 && reserve_keep((*ret)->dir) < 0)
                 log_notice("%s has no room for " RESERVE_FILE ", from which experiments are deleted when the disk is "
                            "full",
@@ -206,7 +209,10 @@ int store_open_reader(struct store **ret, const char *dir) {
 void store_close(struct store *s) {
         if (!s)
                 return;
+        bool writes = s->lock_fd >= 0 && s->db;
         db_close(s->db);
+        if (writes)
+                db_keep_room(s->path);
         integrity_close(s);
         util_close(s->lock_fd);
         free(s->path);
@@ -248,6 +254,18 @@ int store_begin_write(struct db *db, struct db_transaction *t, uint64_t n, int64
 int store_last_change(struct store *s, int64_t *ret) {
         int r = db_get_one(s->db, ret, "SELECT value FROM counters WHERE name = 'change'");
         return r == -ENOENT ? -EBADMSG : r;
+}
+
+/* The last of the disk, and the room of the log, are for what makes room. */
+int store_require_room(struct store *s) {
+        struct statvfs fs;
+        int r = db_keep_growth(s->db);
+        if (r < 0)
+                return r;
+        if (statvfs(s->dir, &fs) < 0)
+                return -errno;
+        bool full = fs.f_blocks > 0 && (uint64_t) fs.f_bavail * fs.f_frsize < STORE_ROOM_BYTES; /* 0: it has no size */
+        return full ? -ENOSPC : 0;
 }
 
 static uint64_t file_bytes(const char *path, const char *suffix) {
@@ -367,7 +385,10 @@ int store_tidy(struct store *s) {
                 return r < 0 ? r : 1;
         }
         r = db_checkpoint(s->db);
-        if (r == 0)
-                (void) reserve_keep(s->dir); /* as soon as there is room for it */
-        return r == -EBUSY ? 0 : r;          /* a reader blocks it: the next call tries again */
+        if (r == 0) { /* as soon as there is room for them */
+                db_keep_room(s->path);
+                (void) db_keep_growth(s->db);
+                (void) reserve_keep(s->dir);
+        }
+        return r == -EBUSY ? 0 : r; /* a reader blocks it: the next call tries again */
 }

@@ -154,6 +154,7 @@ struct result_record {
 
 /* A name for an experiment that later ones are compared with. */
 #define BASELINE_NAME_MAX 64u
+#define BASELINES_MAX 1000u
 struct baseline_record {
         char *name;
         int64_t experiment_id;
@@ -181,6 +182,7 @@ struct series_value {
         double ratio; /* over the baseline */
         bool has_interval;
         double low, high;
+        double level; /* of the interval; 0: it was stored before levels were */
         char verdict[12];
 };
 struct series_record {

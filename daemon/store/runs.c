@@ -253,7 +253,9 @@ int store_next_run(struct store *s, struct run_record *ret_run, struct experimen
 int store_start_run(struct store *s, int64_t run_id) {
         int64_t now = util_now_ms(), change, experiment_id;
         _cleanup_transaction_ struct db_transaction t = {0};
-        int r = store_begin_write(s->db, &t, 2, &change);
+        int r = store_require_room(s);
+        if (r == 0)
+                r = store_begin_write(s->db, &t, 2, &change);
         if (r == 0)
                 r = db_get(s->db, &experiment_id,
                            "UPDATE runs SET state = 'running', attempt = attempt + 1, change = ?, started_at = ?, "

@@ -42,7 +42,9 @@ int store_add_samples(struct store *s, const struct sample_record *samples, size
                 return 0;
         int64_t change;
         _cleanup_transaction_ struct db_transaction t = {0};
-        int r = store_begin_write(s->db, &t, n, &change);
+        int r = store_require_room(s);
+        if (r == 0)
+                r = store_begin_write(s->db, &t, n, &change);
         for (size_t i = 0; r == 0 && i < n; i++) {
                 if (i == 0 || samples[i].run_id != samples[i - 1].run_id)
                         r = require_running(s->db, samples[i].run_id, samples[i].experiment_id);

@@ -61,14 +61,17 @@ struct new_experiment {
         uint64_t estimate_ns;        /* planned length of one run */
         const char *idempotency_key; /* NULL: none; -EEXIST when it is taken */
 };
-/* What a spec measures, by which experiments are held against baselines: malloc()ed; NULL where it is no JSON. From any
- * thread, with a store of its own. */
+/* What a spec measures, by which experiments are compared with baselines: malloc()ed; NULL where it is no JSON. From
+ * any thread, with a store of its own. */
 int store_measures(struct store *s, const char *merged_json, char **ret);
 int store_add_experiment(struct store *s, const struct new_experiment *e, int64_t *ret_id);
 /* The same a portion at a time, of STORE_STEP_ROWS rows, each in a transaction: 1: there is more, and no read returns
  * it yet; 0: it is acknowledged, as a->id. `e` must be the same at each call. store_tidy() removes a submission
  * that is abandoned in between, or by a crash. */
 #define STORE_STEP_ROWS 500u
+
+/* With fewer free bytes nothing is stored that makes the database larger: more than a step of the reserve. */
+#define STORE_ROOM_BYTES (2 * UINT64_C(1048576))
 struct store_adding {
         int64_t id;
         /* the store's */
@@ -96,6 +99,8 @@ struct experiment_extent {
 };
 int store_read_extent(struct store *s, int64_t id, struct experiment_extent *ret); /* -ENOENT */
 void experiment_extent_deinit(struct experiment_extent *e);
+/* Its points by ordinal, malloc()ed. -EBADMSG: one cannot be read. */
+int store_read_points(struct store *s, int64_t id, struct point **ret, size_t *ret_n);
 /* An Idempotency-Key, as those of submissions, and the request that used it. key NULL: none was given. */
 struct request_record {
         const char *key, *text;
@@ -208,8 +213,8 @@ int store_acknowledge_export(struct store *s, int64_t change, int64_t *ret_newes
 /* The newest change of an experiment and its runs, beside the change up to which the store was exported. -ENOENT. */
 int store_export_of(struct store *s, int64_t id, int64_t *ret_newest, int64_t *ret_exported);
 
-/* A baseline is pinned to another experiment when it is there already. -ENOENT: there is no such experiment, or name.
- */
+/* A baseline is pinned to another experiment when it is there already. -ENOENT: there is no such experiment, or name;
+ * -E2BIG: there are BASELINES_MAX others. */
 int store_pin_baseline(struct store *s, const char *name, int64_t experiment_id);
 int store_remove_baseline(struct store *s, const char *name);
 int store_baseline(struct store *s, const char *name, struct baseline_record *ret);
@@ -230,8 +235,8 @@ int store_pending_check(struct store *s, struct pending_check *ret);
  * another one. */
 struct new_ratio {
         const char *figure, *point_json, *verdict;
-        double ratio, low, high;
-        bool has_interval;
+        double ratio, low, high, level;
+        bool has_interval; /* else low, high and level are not used */
 };
 struct new_check {
         bool alike;
@@ -322,6 +327,23 @@ struct experiment_change {
         int64_t id, change;
 };
 int store_measured(struct store *s, const char *host, struct experiment_change **ret, size_t *ret_n);
+/* The same experiments of this host with a failed run, `most` of the newest. */
+int store_failed(struct store *s, uint32_t most, struct experiment_change **ret, size_t *ret_n);
+/* The points of an experiment, `most` of the first, that are no rates of a search. The text is the visitor's until it
+ * returns; what it returns other than 0 ends the visit and is returned. *ret_n: how many were visited, also of one that
+ * failed. */
+typedef int (*store_point_visitor)(void *userdata, int64_t point_id, const char *point_json);
+int store_visit_points(struct store *s, int64_t experiment_id, uint32_t most, store_point_visitor visit, void *userdata,
+                       uint32_t *ret_n);
+/* What the last failed run of a point has, of which `least` runs or more have failed and none is done, or yet to be.
+ * -ENOENT: the point is another; -EBADMSG: it cannot be read. */
+struct failed_point {
+        uint32_t n_failed;
+        char *error;
+        char *environment_json; /* NULL: the run has none */
+};
+int store_failed_point(struct store *s, int64_t point_id, uint32_t least, struct failed_point *ret);
+void failed_point_deinit(struct failed_point *p);
 /* The environments of an experiment's first and last run that is done (malloc()ed, NULL where there is none), and when
  * that last one ended. */
 int store_environments(struct store *s, int64_t experiment_id, char **ret_first, char **ret_last, int64_t *ret_at);
@@ -338,6 +360,7 @@ struct figures_run {
         enum state state;
         uint32_t block;              /* 0: of none */
         bool noisy;                  /* has a flag noisy:… */
+        uint64_t few;                /* 1 << figure: a percentile of too few latencies, which counts as none */
         double values[FIGURE_COUNT]; /* NaN: it has none, or the figure is not compared */
 };
 struct figures_point {
@@ -364,7 +387,8 @@ void store_changed_runs_free(struct changed_run *runs, size_t n);
 int store_run_environment(struct store *s, int64_t run_id, char **ret);
 
 /* The changes after a change number, oldest first; exactly one pointer of each is set. experiment_id 0: every
- * experiment, the runs that have been started, deletions and pins; no samples. */
+ * experiment, the runs that have been started, deletions and pins; no samples. Of an experiment that is deleted, its
+ * deletion alone; -ENOENT where that is not among them, or there is no such experiment. */
 int store_changes(struct store *s, int64_t experiment_id, int64_t after_change, uint32_t limit, int64_t now_ms,
                   struct change_record **ret, size_t *ret_n);
 void store_changes_free(struct change_record *changes, size_t n);

@@ -34,27 +34,10 @@ void histogram_add(struct histogram *into, const struct histogram *h) {
                 into->sum_ns = HISTOGRAM_SUM_MAX;
 }
 
-/* The least and the most that values with these counts add up to. */
-static void sum_limits(const struct histogram *h, uint64_t *ret_least_ns, uint64_t *ret_most_ns) {
-        unsigned __int128 least = 0, most = 0;
-        for (uint32_t i = 0; i < HISTOGRAM_COUNTS; i++) {
-                least += (unsigned __int128) h->counts[i] * histogram_bucket_lowest(i);
-                most += (unsigned __int128) h->counts[i] * histogram_bucket_highest(i);
-        }
-        *ret_least_ns = least < HISTOGRAM_SUM_MAX ? (uint64_t) least : HISTOGRAM_SUM_MAX;
-        *ret_most_ns = most < HISTOGRAM_SUM_MAX && !histogram_is_at_limit(h) ? (uint64_t) most : HISTOGRAM_SUM_MAX;
-}
-
-void histogram_subtract(struct histogram *dst, struct histogram *later, const struct histogram *earlier) {
+void histogram_subtract(struct histogram *dst, const struct histogram *later, const struct histogram *earlier) {
         for (uint32_t i = 0; i < HISTOGRAM_COUNTS; i++)
                 dst->counts[i] = later->counts[i] - earlier->counts[i];
-        uint64_t least_ns, most_ns;
-        sum_limits(dst, &least_ns, &most_ns);
-        uint64_t sum_ns = later->sum_ns - earlier->sum_ns;
-        if (sum_ns < least_ns || sum_ns > most_ns)
-                sum_ns = most_ns == HISTOGRAM_SUM_MAX ? least_ns : least_ns + (most_ns - least_ns) / 2;
-        dst->sum_ns = sum_ns;
-        later->sum_ns = earlier->sum_ns + sum_ns;
+        dst->sum_ns = later->sum_ns - earlier->sum_ns;
 }
 
 uint64_t histogram_total(const struct histogram *h) {
@@ -120,6 +103,17 @@ int histogram_summarize(const struct histogram *h, struct latency_summary *ret) 
                 .mean = mean_of(h, total),
         };
         return 0;
+}
+
+/* The least and the most that values with these counts add up to. */
+static void sum_limits(const struct histogram *h, uint64_t *ret_least_ns, uint64_t *ret_most_ns) {
+        unsigned __int128 least = 0, most = 0;
+        for (uint32_t i = 0; i < HISTOGRAM_COUNTS; i++) {
+                least += (unsigned __int128) h->counts[i] * histogram_bucket_lowest(i);
+                most += (unsigned __int128) h->counts[i] * histogram_bucket_highest(i);
+        }
+        *ret_least_ns = least < HISTOGRAM_SUM_MAX ? (uint64_t) least : HISTOGRAM_SUM_MAX;
+        *ret_most_ns = most < HISTOGRAM_SUM_MAX && !histogram_is_at_limit(h) ? (uint64_t) most : HISTOGRAM_SUM_MAX;
 }
 
 bool histogram_may_sum(const struct histogram *h, uint64_t sum_ns) {

@@ -46,11 +46,8 @@ uint64_t histogram_bucket_highest(uint32_t index); /* highest value of a bucket 
 uint64_t histogram_bucket_middle(uint32_t index);
 
 void histogram_add(struct histogram *into, const struct histogram *h);
-/* dst = later - earlier; both are copies of the same recorder. The sum of a copy may have a value that it does not
- * count: where the difference of the sums is none that the counts can have, it is that of the middles of their buckets.
- * The rest is left to the difference that begins with `later`, whose sum is set to what the differences until then add
- * up to: all of them together have the sum of all values. */
-void histogram_subtract(struct histogram *dst, struct histogram *later, const struct histogram *earlier);
+/* dst = later - earlier; both are copies of the same recorder. */
+void histogram_subtract(struct histogram *dst, const struct histogram *later, const struct histogram *earlier);
 uint64_t histogram_total(const struct histogram *h);
 /* Whether it has values in the bucket of the highest (from 99.86 s on), where all that is above it went, too: the
  * percentiles and the maximum that lie there are too small, by how much is not known. The sum is exact all the same. */

@@ -21,6 +21,7 @@ const char *probe_absence_reason(enum probe_absence absence) {
                 [PROBE_SAME_CPU] = "both ends are on one CPU",
                 [PROBE_LATE] = "the other end did not answer in time",
                 [PROBE_STARVED] = "others had the CPU for so long that the probe was given up",
+                [PROBE_NO_MEMORY] = "an agent could not get the memory that it takes (memfd_create, mmap)",
         };
         return (unsigned) absence < PROBE_ABSENCE_COUNT ? reasons[absence] : NULL;
 }

@@ -37,6 +37,7 @@ enum probe_absence {
         PROBE_SAME_CPU,     /* both ends are on one CPU: a line has nowhere to go */
         PROBE_LATE,         /* the other end did not answer in time */
         PROBE_STARVED,      /* others had the CPU for nearly all of the time that a probe may take */
+        PROBE_NO_MEMORY,    /* that it needs could not be mapped, here or at the other end */
         PROBE_ABSENCE_COUNT,
 };
 /* A sentence; NULL for PROBE_TAKEN and out of range. */
@@ -44,7 +45,7 @@ const char *probe_absence_reason(enum probe_absence absence);
 
 struct probe_series {
         uint32_t absence;                /* enum probe_absence */
-        uint64_t round_ns[PROBE_ROUNDS]; /* of so many operations; none is 0, or all are where it is absent */
+        uint64_t round_ns[PROBE_ROUNDS]; /* time of a round; none is 0, or all are where it is absent */
 };
 
 /*

@@ -4,18 +4,15 @@
 
 #include "schema/measure/recorder.h"
 
-/* A try takes nanoseconds, and the next value of a bucket comes later than that, unless the writer stands still. */
-#define TRIES 16
-
+/* Reads again as long as a turn begins or ends meanwhile, which a writer that stands still does not do: the next value
+ * of a bucket comes much later than three loads take. */
 static void add_bucket(const struct recorder_bucket *b, uint64_t *ret_count, uint64_t *sum_ns) {
-        uint64_t turns = __atomic_load_n(&b->turns, __ATOMIC_ACQUIRE), read_ns = 0;
-        for (unsigned i = 0; turns && i < TRIES; i++) {
-                uint64_t before = turns;
-                read_ns = __atomic_load_n(&b->sum_ns, __ATOMIC_ACQUIRE);
-                turns = __atomic_load_n(&b->turns, __ATOMIC_ACQUIRE);
-                if (turns == before && turns % 2 == 0)
-                        break;
-        }
+        uint64_t turns, now = __atomic_load_n(&b->turns, __ATOMIC_ACQUIRE), read_ns;
+        do {
+                turns = now;
+                read_ns = __atomic_load_n(turns % 2 ? &b->before_ns : &b->sum_ns, __ATOMIC_ACQUIRE);
+                now = __atomic_load_n(&b->turns, __ATOMIC_ACQUIRE);
+        } while (now != turns);
         *ret_count = turns / 2;
         *sum_ns += read_ns;
 }

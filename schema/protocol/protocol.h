@@ -116,12 +116,12 @@ struct message_setup {
         enum verify verify;
         uint64_t duration_ns;   /* 0 when messages ends the window */
         uint64_t messages;      /* per thread (calls, round trips); 0 when duration does */
-        uint64_t messages_over; /* so many threads, from the first on, have one more: fewer than there are */
+        uint64_t messages_over; /* the number of threads, from the first on, that have one more: fewer than there are */
         uint64_t warmup_ns;
         uint64_t interval_ns; /* of the samples; 0: no samples (for measuring what they cost) */
-        uint64_t stall_ns;    /* a thread that moves nothing for so long fails the run; 0: the agent's own */
+        uint64_t stall_ns;    /* a thread that moves nothing for this long fails the run; 0: the agent's own */
         double rate;          /* messages per second per thread; the threads take turns. 0 = closed loop */
-        uint64_t chunk_bytes; /* messages go in pieces of so many bytes, the last one shorter; 0 = whole */
+        uint64_t chunk_bytes; /* messages go in pieces of this size, the last one shorter; 0 = whole */
         struct transport_options options;
         struct agent_placement placement;
         bool probes; /* calibration probes are to be taken: before ready, and before the report */

@@ -10,6 +10,7 @@
 #include "schema/spec/parser.h"
 #include "schema/util.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -205,6 +206,38 @@ bool points_next_pair(const struct spec_compare *c, const struct point *points, 
                         }
         }
         return false;
+}
+
+/* Gives the points of both groups one number. */
+static void unite(uint32_t *groups, size_t n, uint32_t a, uint32_t b) {
+        uint32_t to = a < b ? a : b, from = a < b ? b : a;
+        for (size_t i = 0; from != to && i < n; i++)
+                if (groups[i] == from)
+                        groups[i] = to;
+}
+
+bool spec_compares_points(const struct spec *s) {
+        return s->axes[AXIS_INSTANCE].n > 1 || s->until.compare.given;
+}
+
+int points_group(const struct spec *s, const struct point *points, size_t n, uint32_t **ret) {
+        bool twice = s->axes[AXIS_INSTANCE].n > 1;
+        struct point_pair pair = {0};
+        *ret = NULL;
+        if (!spec_compares_points(s))
+                return 0;
+        uint32_t *groups = reallocarray(NULL, n + 1, sizeof(*groups));
+        if (!groups)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++)
+                groups[i] = (uint32_t) i;
+        for (size_t i = 1; twice && i < n; i++) /* the last axis: instances are neighbours */
+                if (points_match(&points[i - 1], &points[i], AXIS_INSTANCE))
+                        groups[i] = groups[i - 1];
+        while (s->until.compare.given && points_next_pair(&s->until.compare, points, n, &pair))
+                unite(groups, n, groups[pair.baseline], groups[pair.candidate]);
+        *ret = groups;
+        return 0;
 }
 
 static const char *axis_value_text(const struct axis *a, const struct point *p, char ret[VALUE_TEXT_MAX]) {

@@ -341,8 +341,8 @@ static inline uint64_t point_multishot_bytes(const struct point *p) {
         return (uint64_t) SPEC_MULTISHOT_BUFFERS * SPEC_MULTISHOT_BUFFER_BYTES;
 }
 
-/* A cold source (agent/loop/source.h): so many messages that their bytes are SPEC_SOURCE_CACHES times those of the last
- * cache, from one to the next `stride`. */
+/* A cold source (agent/loop/source.h): as many messages as have SPEC_SOURCE_CACHES times the bytes of the last cache,
+ * from one to the next `stride`. */
 #define SPEC_SOURCE_CACHES 2u
 #define SPEC_LAST_CACHE_DEFAULT (UINT64_C(32) << 20) /* where the kernel does not show the host's */
 #define SPEC_SECTOR 512u                             /* direct transfers of whole ones are aligned to it */
@@ -446,7 +446,7 @@ struct transport_options options_for_point(const struct transport_options *t, co
 /* Which field of a spec's transport_options decides on the option at this JSON pointer: buffer_bytes where that is
  * given and the option is not. */
 const char *options_pointer(const struct transport_options *t, const char *pointer);
-/* Messages, or pieces of them, of so many bytes that a queue is to hold; 0: the kernel's default, or not one fits. */
+/* How many messages, or pieces of them, of piece_bytes a queue is to hold; 0: the kernel's default, or not one fits. */
 static inline uint64_t options_queue_depth(const struct transport_options *t, uint64_t piece_bytes) {
         return t->msgq_depth ? t->msgq_depth : t->buffer_bytes / piece_bytes;
 }
@@ -482,6 +482,13 @@ struct point_pair {
         size_t baseline, candidate, next; /* indices; next: where the search goes on, for this function alone */
 };
 bool points_next_pair(const struct spec_compare *c, const struct point *points, size_t n, struct point_pair *pair);
+/* Whether the points of a spec have groups, other than each its own. */
+bool spec_compares_points(const struct spec *s);
+/* Groups of those points that the spec compares with each other, as a number for each of the n points in the order of
+ * spec_points(): the two instances of a point, and the pairs of `until`, also those that have a point in common. A
+ * point that is compared with none has a group of its own. malloc()ed; NULL where the spec compares no points.
+ * -ENOMEM. */
+int points_group(const struct spec *s, const struct point *points, size_t n, uint32_t **ret);
 
 /* Names of the transport_options that mean something for a transport, as a list. */
 void transport_option_names_put(struct json_writer *w, enum transport t);

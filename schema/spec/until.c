@@ -159,8 +159,13 @@ const char *spec_latency_missing(const struct spec *s, const struct point *p) {
 const char *until_figure_missing(const struct spec *s, const struct point *p) {
         const struct until_term *term = &terms[s->until.figure];
         bool moves = workload_has_transport(p->workload);
-        if (term->latency)
-                return spec_latency_missing(s, p);
+        if (term->latency) {
+                uint64_t n = window_end_messages(&s->end, p);
+                const char *why = spec_latency_missing(s, p);
+                return why || n == 0 || n >= figure_terms[term->figure].latencies_least
+                               ? why
+                               : figure_terms[term->figure].few;
+        }
         if (term->figure == FIGURE_COST)
                 return moves ? "cost is of syscall and context-switch only" : NULL;
         return moves ? NULL : "this workload moves no data";

@@ -8,13 +8,44 @@
 
 #include <string.h>
 
+#define STRING_SHOWN 60u
+#define WORDS_SHOWN 80u
+
+/* No character of UTF-8 is cut. */
+static void describe_string(const char *string, char ret[static WORDS_SHOWN]) {
+        size_t shown = strnlen(string, STRING_SHOWN + 1);
+        bool whole = shown <= STRING_SHOWN;
+        while (!whole && (shown > STRING_SHOWN || ((unsigned char) string[shown] & 0xc0) == 0x80))
+                shown--;
+        snprintf(ret, WORDS_SHOWN, "the string \"%.*s%s\"", (int) shown, string, whole ? "" : "…");
+}
+
+/* A value in words: what is short as it stands, lists and objects by their type. */
+static void describe(const struct json *json, char ret[static WORDS_SHOWN]) {
+        const char *string;
+        int64_t integer;
+        double number;
+        bool yes;
+        if (json_as_string(json, &string) == 0)
+                describe_string(string, ret);
+        else if (json_as_i64(json, &integer) == 0)
+                snprintf(ret, WORDS_SHOWN, "%" PRId64, integer);
+        else if (json_as_bool(json, &yes) == 0)
+                snprintf(ret, WORDS_SHOWN, "%s", yes ? "true" : "false");
+        else if (json_as_double(json, &number) == 0)
+                snprintf(ret, WORDS_SHOWN, "%.15g", number);
+        else
+                snprintf(ret, WORDS_SHOWN, "%s",
+                         json_type(json) == JSON_NULL    ? "null"
+                         : json_type(json) == JSON_ARRAY ? "a list"
+                                                         : "an object");
+}
+
 int refuse_type(const struct json *json, const char *pointer, const char *wanted, struct refusal *r) {
-        static const char *const types[] = {
-                [JSON_NULL] = "null",        [JSON_BOOL] = "a boolean",  [JSON_INTEGER] = "an integer",
-                [JSON_REAL] = "a fraction",  [JSON_STRING] = "a string", [JSON_ARRAY] = "a list",
-                [JSON_OBJECT] = "an object",
-        };
-        return refuse(r, 422, "wrong-type", pointer, "%s is wanted here, not %s", wanted, types[json_type(json)]);
+        char value[WORDS_SHOWN];
+        describe(json, value);
+        return refuse(r, 422, "wrong-type", pointer, "%s must be %s, not %s", *pointer ? pointer + 1 : "the body",
+                      wanted, value);
 }
 
 int refuse_member(const struct json *member, const char *parent, const char *const *names, size_t n,

@@ -23,7 +23,11 @@ def write_figures(daemon, experiment, time_of, counts_of=None):
             result["messages_per_second"] = 1e9 / nanoseconds
             result["throughput_bytes_per_second"] = 1e9 / nanoseconds * point["message_size"]
             if result.get("latency_ns"):
-                result["latency_ns"] |= {"p50": round(nanoseconds), "p99": round(2 * nanoseconds)}
+                result["latency_ns"] |= {
+                    "p50": round(nanoseconds),
+                    "p99": round(2 * nanoseconds),
+                    "count": 1_000_000,
+                }
             result["steady"] = True
             if counts_of:
                 result |= {name: value * noise.gauss(1, 0.01) for name, value in counts_of(point).items()}

@@ -2,6 +2,7 @@
 """The ranking that stored runs support, what it leaves open, and the runs that settle it."""
 
 import pytest
+from conftest import Daemon
 from ipclabtest import database
 from made import write_figures
 
@@ -80,7 +81,8 @@ def test_sizes_between_are_interpolated(own_daemon):
     )
     assert transports(limited, "excluded") == ["pipe"] and limited["items"][-1]["reason"] == "limit"
     larger = own_daemon.unix.get("/advice?workload=pingpong&message_size=65536&want=latency_p99")
-    assert larger["items"] == [] and "nothing is known" in larger["sentence"]
+    assert larger["items"] == [] and larger["experiments"]["used"] == 1
+    assert ": this size was not measured, and those that were do not tell it: " in larger["sentence"]
 
 
 def test_another_environment_is_left_out(own_daemon):
@@ -127,6 +129,16 @@ def test_where_nothing_is_known(own_daemon):
     assert answer.status == 201 and answer.json["spec"] == advice["settle"]
 
 
+def test_where_only_another_placement_is_known(own_daemon):
+    measure(own_daemon, transport=["pipe", "unix-stream"], message_size=4096, placement="same-cpu")
+    advice = own_daemon.unix.get("/advice?message_size=4096&workload=pingpong")
+    assert advice["items"] == [] and advice["other_placements"] == ["same-cpu"]
+    assert advice["sentence"].endswith(" Runs with another placement are stored: same-cpu.")
+    other = own_daemon.unix.get("/advice?message_size=4096&workload=pingpong&placement=same-cpu")
+    assert len(other["items"]) == 2 and other["other_placements"] == []
+    assert own_daemon.unix.get("/advice?message_size=4096&workload=stream")["other_placements"] == []
+
+
 def test_one_mechanism_is_no_ranking(own_daemon):
     """All others are open."""
     measure(own_daemon, transport="pipe", message_size=1024, repetitions=8)
@@ -164,12 +176,17 @@ def test_runs_of_all_are_advised_until_each_has_been_measured(own_daemon):
     path = f"/advice?workload=pingpong&want=latency_p50&message_size={size}&latency_p99_below_us=0.001"
     short = SPEC | {"message_size": size, "messages": 50, "transport_options": {"pipe_size": 65536}}
     assert unix.wait_final(unix.post(short | {"transport": "pipe"})["id"])["state"] == "done"
+    ranked = unix.get(f"/advice?workload=pingpong&want=latency_p99&message_size={size}")
+    assert ranked["items"] == [] and ranked["experiments"]["used"] == 1
+    few = "it was measured, but has no 99th percentile of latency to rank by: a run has fewer than 1000 latencies, and "
+    assert few in ranked["sentence"]
     advice = unix.get(path)
     assert [(item["standing"], item["reason"]) for item in advice["items"]] == [("excluded", "limit-not-known")]
     every = {one["name"] for one in unix.get("/transports")["items"]}
     assert set(advice["settle"]["transport"]) == every
 
-    spec = SPEC | {"message_size": size, "transport": sorted(every), "skip_impossible": True}
+    assert advice["settle"]["messages"] == 1000 and "duration_seconds" not in advice["settle"]  # enough for a p99
+    spec = SPEC | {"message_size": size, "transport": sorted(every), "skip_impossible": True, "messages": 1000}
     assert unix.wait_final(unix.post(spec)["id"])["state"] == "done"
     advice = unix.get(path)
     assert sorted(item["reason"] for item in advice["items"]).count("limit-not-known") == 1
@@ -177,11 +194,27 @@ def test_runs_of_all_are_advised_until_each_has_been_measured(own_daemon):
     unix.refused("POST", "/advice", 409, "nothing-open", question)
 
 
+def test_runs_of_minutes_are_not_proposed(unix):
+    """A percentile of long messages needs as many of them as one of short ones; their bytes are known before."""
+    question = {"workload": "pingpong", "message_size": 1 << 30, "want": "latency_p99"}
+    path = "/advice?workload=pingpong&want={}&message_size={}"
+    advice = unix.get(path.format("latency_p99", 1 << 30))
+    assert advice["settle"] is None and "No runs are proposed" in advice["sentence"]
+    assert "too long" in unix.refused("POST", "/advice", 409, "nothing-open", question)["detail"]
+    limited = unix.get(path.format("latency_p50", 1 << 30) + "&latency_p99_below_us=1000")
+    assert limited["settle"] is None and "No runs are proposed" in limited["sentence"]
+    median = unix.get(path.format("latency_p50", 1 << 30))
+    assert "messages" not in median["settle"] and "No runs" not in median["sentence"]
+    shorter = unix.get(path.format("latency_p99", 30_000_000))
+    assert shorter["settle"]["messages"] == 1000 and "No runs" not in shorter["sentence"]
+    assert unix.get(path.format("latency_p99", 30_000_001))["settle"] is None
+
+
 def test_a_limit_of_a_streams_latency_needs_stamps(own_daemon):
     """Streams without them, of whatever transport, leave open whether the limit is kept."""
     unix = own_daemon.unix
     path = "/advice?message_size=512&want=throughput&latency_p99_below_us=0.001"
-    spec = {"messages": 100, "warmup_seconds": 0, "message_size": 512}
+    spec = {"messages": 10_000, "warmup_seconds": 0, "message_size": 512}  # one in eight carries a time
     for transport in ("pipe", "tcp"):
         assert unix.wait_final(unix.post(spec | {"transport": transport})["id"])["state"] == "done"
         settle = unix.get(path)["settle"]
@@ -230,3 +263,79 @@ def test_bad_bodies(unix):
     unix.refused("POST", "/advice", 422, "bad-value", {"message_size": "4096"})
     unix.refused("POST", "/advice", 422, "wrong-type", [])
     unix.refused("POST", "/advice", 400, "invalid-json", "{", {"Content-Type": "application/json"})
+
+
+def test_a_transport_that_only_fails_is_not_proposed_for_ever():
+    """Its runs fail on the machine as it is: they are not proposed again before that has changed."""
+    d = Daemon("--run-timeout=2")
+    try:
+        unix = d.unix
+        question = {"workload": "pingpong", "message_size": 100, "want": "latency_p50"}
+        path = "/advice?workload=pingpong&message_size=100&want=latency_p50"
+        every = set(unix.get(path)["settle"]["transport"])
+        endless = {"workload": "pingpong", "message_size": 100, "messages": 10**12, "warmup_seconds": 0}
+        required = SPEC | {"message_size": 100, "transport": "tcp", "repetitions": 3, "require": {"swappiness": -1}}
+        pending = [
+            (endless | {"transport": "fifo", "repetitions": 3}, 3),
+            (endless | {"transport": "pipe", "repetitions": 2}, 2),  # too few to be sure
+            (endless | {"transport": "unix-stream", "repetitions": 3, "message_size": 101}, 3),  # another size
+            (endless | {"transport": "shm-posix", "repetitions": 3, "wait": "hybrid"}, 3),  # not by default
+            (required, 3),  # by what the spec requires
+        ]
+        ids = []
+        for spec, failed in pending:
+            experiment = unix.wait_final(unix.post(spec)["id"])
+            assert experiment["progress"]["runs_failed"] == failed, experiment
+            ids.append(experiment["id"])
+        advice = unix.get(path)
+        (run, *_) = unix.items(f"/experiments/{ids[0]}/runs")
+        assert advice["failing"] == [
+            {"transport": "fifo", "experiment_id": ids[0], "runs_failed": 3, "error": run["error"]}
+        ]
+        assert set(advice["settle"]["transport"]) == every - {"fifo"}
+        assert f"No runs of fifo are proposed: all its 3 runs of experiment {ids[0]} failed" in advice["sentence"]
+        answer = unix.request("POST", "/advice", question)
+        assert answer.status == 201 and answer.json["spec"] == advice["settle"]
+        unix.request("POST", f"/experiments/{answer.json['id']}/cancel")
+        unix.wait_final(answer.json["id"])
+        check_damaged(d, path, ids[0])
+        set_fact(d, ids[0], "build.agent_sha256", "00")  # another program may do better
+        assert unix.get(path)["failing"] == []
+        set_fact(d, ids[0], "build.agent_sha256", run["environment"]["build"]["agent_sha256"])
+        assert unix.get(path)["failing"] != []
+        set_fact(d, ids[0], "before.boot_id", "another")
+        advice = unix.get(path)
+        assert advice["failing"] == [] and set(advice["settle"]["transport"]) == every
+    finally:
+        d.remove()
+
+
+def check_damaged(daemon, path, experiment):
+    """What cannot be read of an experiment whose runs failed does not take the advice away."""
+    for table, column, damaged in (("runs", "error", None), ("specs", "merged", "{")):
+        with database.live(daemon.base / "state/ipclab.db") as db:
+            kept = db.execute(f"SELECT rowid, {column} FROM {table} WHERE experiment_id = ?", (experiment,)).fetchall()
+            db.execute(f"UPDATE {table} SET {column} = ? WHERE experiment_id = ?", (damaged, experiment))
+            changed(db, experiment)
+        advice = daemon.unix.get(path)
+        assert advice["experiments"]["unreadable"] == 1 and advice["failing"] == []
+        assert "fifo" in advice["settle"]["transport"]
+        with database.live(daemon.base / "state/ipclab.db") as db:
+            db.executemany(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", [(text, row) for row, text in kept])
+            changed(db, experiment)
+    assert [f["experiment_id"] for f in daemon.unix.get(path)["failing"]] == [experiment]
+
+
+def changed(db, experiment):
+    (change,) = db.execute("UPDATE counters SET value = value + 1 WHERE name = 'change' RETURNING value").fetchone()
+    db.execute("UPDATE experiments SET change = ? WHERE id = ?", (change, experiment))
+
+
+def set_fact(daemon, experiment, fact, value):
+    """As if its runs had been with another one, as before a restart of the machine."""
+    with database.live(daemon.base / "state/ipclab.db") as db:
+        db.execute(
+            "UPDATE runs SET environment = json_set(environment, '$.' || ?, ?) WHERE experiment_id = ?",
+            (fact, value, experiment),
+        )
+        changed(db, experiment)

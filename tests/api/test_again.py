@@ -6,6 +6,7 @@ import re
 import pytest
 from client import Events
 from conftest import SHORT, Daemon
+from ipclabtest import database
 
 SMALL = {"transport": "pipe", "message_size": [64, 4096], "messages": 100, "warmup_seconds": 0}
 
@@ -152,6 +153,42 @@ def test_the_limits_are_named(unix, long_run):
     assert problem["limit"] == {"name": "runs", "value": 16384} and problem["value"] == 17000
     unix.request("POST", f"/experiments/{many['id']}/cancel")
     unix.refused("POST", f"/experiments/{many['id']}/extend", 409, "not-extensible", {"blocks": 1})
+
+
+def test_what_is_refused_reads_no_points(own_daemon):
+    """Many points take long to read: state and limits are checked first."""
+    unix = own_daemon.unix
+    spec = SMALL | {"points": "twice", "message_size": 64}
+    done, cancelled = unix.wait_final(unix.post(spec)["id"]), unix.post(spec | {"messages": 10**12})
+    unix.request("POST", f"/experiments/{cancelled['id']}/cancel")
+    unix.wait_final(cancelled["id"])
+    with database.live(own_daemon.base / "state/ipclab.db") as db:
+        db.execute("""UPDATE points SET point = '{"workload": "song"}'""")
+    unix.refused("POST", f"/experiments/{cancelled['id']}/extend", 409, "not-extensible", {"blocks": 1})
+    unix.refused("POST", f"/experiments/{done['id']}/extend", 422, "limit-exceeded", {"blocks": 1000})
+    unix.refused("POST", f"/experiments/{done['id']}/extend", 500, "damaged", {"blocks": 1})
+    assert unix.request("PUT", "/baselines/kept", {"experiment": done["id"]}).status in (200, 201, 204)
+    unix.refused("POST", f"/experiments/{done['id']}/extend", 409, "pinned", {"blocks": 1})
+
+
+def test_runs_of_another_build_say_so(own_daemon):
+    """An experiment may be extended after ipclab was built anew. It is compared, with reduced confidence."""
+    unix = own_daemon.unix
+    done = unix.wait_final(unix.post(SMALL | {"repetitions": 4})["id"])
+    path = f"/experiments/{done['id']}"
+    with database.live(own_daemon.base / "state/ipclab.db") as db:
+        other = "UPDATE runs SET environment = json_set(environment, '$.build.agent_sha256', ?) WHERE experiment_id = ?"
+        db.execute(other, ("0" * 64, done["id"]))
+    assert unix.request("POST", f"{path}/extend", {"blocks": 1}).status == 200
+    unix.wait_final(done["id"])
+    flagged = ["environment-differs:build" in run["flags"] for run in unix.items(f"{path}/runs")]
+    assert sorted(flagged) == [False] * 8 + [True] * 2
+    by_size = unix.get(f"/compare?experiment={done['id']}&axis=message_size&baseline=64&candidate=4096")
+    of_build = [d for d in by_size["environment"]["differences"] if d["key"].startswith("build.")]
+    assert [(one["key"], one["baseline"]) for one in of_build] == [("build.agent_sha256", "0" * 64)]
+    assert by_size["environment"]["alike"] and not by_size["environment"]["forced"]
+    doubts = {item["reason"] for item in unix.get(f"{path}/findings")["items"]}
+    assert "environment-changed" in doubts
 
 
 @pytest.mark.parametrize("what", ["extend", "retry"])

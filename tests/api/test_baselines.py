@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Pinned experiments: names for what later ones are held against."""
+"""Pinned experiments: names for what later ones are compared with."""
 
 import time
 
@@ -144,6 +144,7 @@ def shifted(factor):
         result["throughput_bytes_per_second"] = 1e12 * by
         for name in ("p50", "p90", "p99", "p99_9"):
             result["latency_ns"][name] = round(1e6 / by)
+        result["latency_ns"]["count"] = 1_000_000
 
     return adapt
 
@@ -205,6 +206,7 @@ def test_later_experiments_are_held_against_it(months):
         value = series["values"][3]
         assert (value["ratio"], value["verdict"]) == (here["ratio"], here["verdict"])
         assert value["interval"] == [here["interval"]["low"], here["interval"]["high"]]
+        assert value["level"] == here["interval"]["level"] >= 0.95
     newest = daemon.unix.get("/baselines/stock/history?limit=2")
     assert [item["experiment_id"] for item in newest["items"]] == ids[-2:]
     assert {len(series["values"]) for series in newest["series"]} == {2}
@@ -278,3 +280,24 @@ def test_bad_questions(unix, pinnable):
     for bad in ("0", "1001", "x"):
         unix.refused("GET", f"/baselines/some/history?limit={bad}", 400, "bad-parameter")
     unix.request("DELETE", "/baselines/some")
+
+
+def test_there_are_a_thousand_at_most(own_daemon):
+    """Each is listed, and compared with what is measured later."""
+    client = own_daemon.unix
+    identity = client.wait_final(client.post(SHORT)["id"])["id"]
+    assert own_daemon.stop() == 0
+    stored = Stored(own_daemon.state / "ipclab.db")
+    stored.db.executemany(
+        "INSERT INTO baselines (name, experiment_id, pinned_at) VALUES (?, ?, 1)",
+        [(f"b{number}", identity) for number in range(1000)],
+    )
+    stored.close()
+    own_daemon.start()
+    problem = client.refused("PUT", "/baselines/more", 422, "limit-exceeded", {"experiment": identity})
+    assert problem["limit"] == {"name": "baselines", "value": 1000}
+    assert len(names(client)) == 1000
+    pin(client, "b7", identity)
+    assert client.request("DELETE", "/baselines/b7").status == 204
+    pin(client, "more", identity)
+    assert len(names(client)) == 1000

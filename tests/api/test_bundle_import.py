@@ -75,6 +75,13 @@ def test_what_is_taken_in_is_read_as_at_home(known, other, which):
         assert histograms[0] == histograms[1]
     for path in ("findings", "report", "samples", "runs"):
         assert client.request("GET", f"/experiments/{there}/{path}").status == 200, path
+    for path in ("findings", "results", "runs", "samples"):
+        assert client.get(f"/experiments/{there}/{path}")["provenance"]["host"] == "rack 1", path
+    report = client.request("GET", f"/experiments/{there}/report").body.decode()
+    (text,) = re.findall(r'<script type="application/json" id="report-data">(.*?)</script>', report, re.DOTALL)
+    data = json.loads(text)
+    assert data["results"]["provenance"] == client.get(f"/experiments/{there}/results")["provenance"]
+    assert data["caches"] == [], "those of this host are none of the other's"
     assert client.get("/experiments")["items"][0]["id"] == there
     assert fetch(client, there) == (name, packed)
 

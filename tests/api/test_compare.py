@@ -30,6 +30,18 @@ def scaled(factor, salt=0, drift=0.0):
         result["throughput_bytes_per_second"] = 1e9 * by
         for name in LATENCIES:
             result["latency_ns"][name] = round(1e6 / by)
+        result["latency_ns"]["count"] = 1_000_000
+
+    return adapt
+
+
+def counted(latencies, many_from=1):
+    """The runs before that one have this number of latencies."""
+
+    def adapt(point, repetition, result):
+        scaled(1)(point, repetition, result)
+        if repetition < many_from:
+            result["latency_ns"]["count"] = latencies
 
     return adapt
 
@@ -49,15 +61,15 @@ def flagged(at, *flags):
     return adapt
 
 
-def probed(getpid, cpu=0):
-    """Probes on that CPU and the next in which getpid takes that many times as long; a percent differs in each run."""
+def probed(getpid, cpu=0, apart=1):
+    """Probes on two CPUs so far apart, in which getpid takes that many times as long; a percent differs in each run."""
 
     def probes(repetition, taken):
         del taken
         rounds = [scatter(repetition) * (1000 + number) for number in range(15)]
         series = {"getpid_ns": {"rounds": [getpid * one for one in rounds]}, "memcpy_64k_ns": {"rounds": rounds}}
         end = {"cpu_share": 1, "cost_ns": 1, "hand_over_ns": None, "wake_up_ns": None} | series
-        return {"before": {"initiator": end | {"cpu": cpu}, "responder": end | {"cpu": cpu + 1}}}
+        return {"before": {"initiator": end | {"cpu": cpu}, "responder": end | {"cpu": cpu + apart}}}
 
     return probes
 
@@ -101,6 +113,8 @@ def known():
         "within a run": {"repetitions": 12, "adapt": flagged(6, "environment-changed:swappiness")},
         "usual machine": {"repetitions": 12, "adapt": scaled(1), "probes": probed(1)},
         "slow machine": {"repetitions": 12, "adapt": scaled(0.8), "probes": probed(1.25)},
+        "one CPU": {"repetitions": 12, "adapt": scaled(1), "probes": probed(1, apart=0)},
+        "slow CPU": {"repetitions": 12, "adapt": scaled(0.8), "probes": probed(1.25, apart=0)},
         "near machine": {"repetitions": 12, "adapt": scaled(0.96), "probes": probed(1.05)},
         "one run on it": {
             "repetitions": 1,
@@ -112,6 +126,9 @@ def known():
         "no probes": {"repetitions": 12, "adapt": scaled(1), "probes": lambda repetition, taken: None},
         "kernel": {"repetitions": 12, "adapt": scaled(1), "environment": {"kernel_release": "0.0.1", "lsm": None}},
         "zero": {"repetitions": 6, "adapt": lambda point, repetition, result: result.update(cost_ns=0)},
+        "999 latencies": {"repetitions": 12, "adapt": counted(999, many_from=2)},
+        "1000 latencies": {"repetitions": 12, "adapt": counted(1000, many_from=13)},
+        "99 latencies": {"repetitions": 12, "adapt": counted(99, many_from=13)},
         "many": {"repetitions": 61, "adapt": scaled(1), "points": lambda point: point["transport"] == "pipe"},
     }.items():
         ids[name] = stored.copy(real["id"], **options)
@@ -226,6 +243,26 @@ def test_a_figure_that_is_missing_has_its_reason(compare):
     assert "candidate" in other["reasons"]["cost_ns"]
 
 
+def test_a_percentile_takes_ten_latencies_beyond_it(known, compare):
+    """In every run: without the slow ones, which have few messages, the others are no fair choice. Everywhere alike."""
+    daemon, ids = known
+    for latencies, least in ((10_000_000, 0), (1000, 1000), (999, 1000), (99, 100)):
+        name = f"{latencies} latencies" if least else "same"
+        missing = [p for p, n in (("p90", 100), ("p99", 1000), ("p99_9", 10_000)) if latencies < n]
+        for pair in (("base", name), (name, "base")):
+            row = compare(*pair)["rows"][0]
+            assert row["figures"]["latency_ns_p50"] and row["figures"]["throughput_bytes_per_second"]
+            for p in ("p90", "p99", "p99_9"):
+                assert (row["figures"][f"latency_ns_{p}"] is None) == (p in missing), (latencies, p)
+            for p in missing:
+                assert "latencies, and too few of them lie beyond the" in row["reasons"][f"latency_ns_{p}"]
+        row = daemon.unix.get(f"/experiments/{ids[name]}/results")["items"][0]
+        assert row["latency_ns"]["p99"]["n"] == 12, "shown as the runs report it"
+        assert {f"latency_ns_{p}" for p in missing} == {k for k in row["reasons"] if k.startswith("latency_ns_")}
+        findings = daemon.unix.get(f"/experiments/{ids[name]}/findings")["items"]
+        assert ("p99" in missing) == any(item["reason"] == "few-messages" for item in findings)
+
+
 def test_sixty_runs_a_side_take_part(compare):
     found = figure(compare("many", "pipe"))
     assert (found["runs_baseline"], found["runs_candidate"]) == (60, 12)
@@ -305,6 +342,15 @@ def test_the_machine_is_compared_by_its_probes(compare):
     assert sum(probe["differs"] for probe in machine["probes"]) == 2  # ends
     near = compare("usual machine", "near machine")["machine"]
     assert near["state"] == "no-difference" and not any(probe["differs"] for probe in near["probes"])
+
+
+def test_a_cpu_of_both_ends_is_compared_once(compare):
+    machine = compare("one CPU", "slow CPU")["machine"]
+    assert machine["state"] == "differs"
+    assert [(probe["cpus"], probe["what"]) for probe in machine["probes"]] == [
+        ([0, 0], "getpid_ns"),
+        ([0, 0], "memcpy_64k_ns"),
+    ]
 
 
 def test_a_machine_of_which_too_little_is_known(known, compare):

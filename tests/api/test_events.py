@@ -120,9 +120,14 @@ def test_a_forgotten_experiment_ends_its_stream(unix, long_run):
     with Events(unix, f"/experiments/{experiment['id']}/events") as events:
         stream = iter(events)
         next(stream)
-        assert unix.request("DELETE", f"/experiments/{experiment['id']}").status == 204
-        *_, last = stream
+        with Events(unix, "/events") as all_events:
+            assert unix.request("DELETE", f"/experiments/{experiment['id']}").status == 204
+            deletion = next(e for e in all_events if e[1] == "deletion")
+        *_, deleted, last = stream
+    assert deletion[2] == {"experiment_id": experiment["id"]}
+    assert deleted == deletion  # with its change as its id
     assert last[1:] == ("end", {"experiment_id": experiment["id"], "state": "deleted"})
+    unix.refused("GET", f"/experiments/{experiment['id']}/events", 404, "not-found")
 
 
 def test_events_of_all_experiments_start_now(client, done):

@@ -2,6 +2,7 @@
 """What an experiment's runs let one conclude, over HTTP: on real runs, and on runs whose figures were made."""
 
 import itertools
+import re
 
 import pytest
 from made import write_figures
@@ -123,6 +124,10 @@ def test_as_markdown(measured):
     assert text.startswith(f"# Findings of experiment {experiment}\n")
     findings = daemon.unix.get(path)
     assert sum(line.startswith("- ") for line in text.splitlines()) == len(findings["items"])
+    assert f"\n{findings['comparisons']} comparisons; " in text and " In brackets are intervals" in text
+    assert re.search(
+        r"\n- .*: throughput by transport, best first: \S+ \(\S+ \S+ \\\[\S+ \S+, \S+ \S+\\\]\), then ", text
+    )
     for heading in ("Rankings", "Cliffs", "Crossovers", "The best message size", "Time per message"):
         assert f"\n## {heading}\n" in text
 
@@ -161,6 +166,10 @@ def test_few_runs_conclude_nothing(client, done):
     findings = client.get(f"/experiments/{done['id']}/findings")
     assert findings["comparisons"] == 0
     assert {item["kind"] for item in findings["items"]} == {"undecided"}
+    text = client.request(
+        "GET", f"/experiments/{done['id']}/findings", headers={"Accept": "text/markdown"}
+    ).body.decode()
+    assert "\n\nNothing was compared.\n\n## What cannot be said\n\n- " in text
     few = next(item for item in findings["items"] if item["reason"] == "too-few-runs")
     assert few["rows"] == [0, 1] and few["runs"] == 4 and few["runs_needed"] >= 4 and few["confidence"] == "none"
 
@@ -192,7 +201,7 @@ def test_a_study_has_its_answers(unix):
     assert "\n| question | here | published |\n" in text and "3185 MiB/s" in text
 
 
-@pytest.mark.parametrize("messages", [99, 100])
+@pytest.mark.parametrize("messages", [999, 1000])
 def test_few_messages_have_no_99th_percentile(unix, messages):
     """Of which anything could be concluded."""
     spec = SPEC | {"workload": "pingpong", "transport": ["pipe", "shm-posix"], "messages": messages, "repetitions": 8}
@@ -201,7 +210,7 @@ def test_few_messages_have_no_99th_percentile(unix, messages):
     items = unix.get(f"/experiments/{experiment['id']}/findings")["items"]
     few = [item for item in items if item["reason"] == "few-messages"]
     about = [item for item in items if "p99 of the round trip" in item["sentence"]]
-    assert (len(few), bool(about)) == ((1, False) if messages < 100 else (0, True))
+    assert (len(few), bool(about)) == ((1, False) if messages < 1000 else (0, True))
 
 
 def test_an_open_loop_has_no_throughput(unix):
@@ -216,6 +225,7 @@ def test_an_open_loop_has_no_throughput(unix):
 
 def test_before_there_are_runs(unix, long_run):
     findings = unix.get(f"/experiments/{long_run['id']}/findings")
+    assert findings.pop("provenance")["experiment"] == long_run["id"]
     assert findings == {"items": [], "next": None, "comparisons": 0, "study": None}
 
 

@@ -4,7 +4,9 @@
 import contextlib
 import os
 import signal
+import sqlite3
 import subprocess
+import time
 
 import pytest
 from client import PATIENCE_SECONDS
@@ -31,6 +33,17 @@ def fill(disk):
                     file.write(b"x" * size)
 
 
+def cancel(daemon, disk, identity):
+    """Unless it has failed before that: a run ends by itself when its samples have no room, which a slow machine comes
+    to before the request."""
+    fill(disk)
+    status = daemon.unix.request("POST", f"/experiments/{identity}/cancel").status
+    fill(disk)
+    ended = daemon.unix.wait_final(identity)
+    assert (status, ended["state"]) in ((200, "cancelled"), (409, "failed")), (status, ended)
+    assert ended["state"] == "cancelled" or "No space left on device" in ended["error"]
+
+
 def test_a_full_disk_can_be_started_on_and_deleted_from(disk):
     daemon = Daemon(f"--state-dir={disk / 'state'}")
     try:
@@ -48,7 +61,7 @@ def test_a_full_disk_can_be_started_on_and_deleted_from(disk):
         daemon.remove()
     daemon = Daemon(f"--state-dir={disk / 'state'}")
     try:
-        assert "ipclab.reserve are given up" in daemon.log.read_text()
+        assert (disk / "state/ipclab.reserve").exists()  # the log's own room was enough
         assert daemon.unix.get("/experiments/1/results") == before
         assert daemon.unix.request("DELETE", "/experiments/2").status == 204
         assert daemon.unix.request("DELETE", "/experiments/3").status == 204
@@ -85,10 +98,100 @@ def test_others_may_fill_the_disk_again_after_each_step(disk):
             daemon.remove()
             daemon = Daemon(state)
             assert [e["id"] for e in daemon.unix.get("/experiments")["items"]] == [last, waiting, running]
-        fill(disk)
-        assert daemon.unix.request("POST", f"/experiments/{running}/cancel").status == 200
-        fill(disk)
-        daemon.unix.wait_final(running)
+        for identity in (last, waiting, running):  # none of them begins when the one before it is gone
+            cancel(daemon, disk, identity)
         assert [daemon.unix.request("DELETE", f"/experiments/{i}").status for i in (running, last)] == [204, 204]
+    finally:
+        daemon.remove()
+
+
+@pytest.mark.parametrize("ends", ["killed", "stopped"])
+def test_it_starts_and_deletes_without_a_reserve(disk, ends):
+    """Not a byte is free, before the start and before each change."""
+    state = f"--state-dir={disk / 'state'}"
+    daemon = Daemon(state)
+    try:
+        done = [daemon.unix.wait_final(daemon.unix.post(SHORT)["id"])["id"] for _ in range(3)]
+        running, waiting = (daemon.unix.post(ENDLESS)["id"] for _ in range(2))
+        daemon.unix.wait_state(running, ("running",))
+        before = daemon.unix.get(f"/experiments/{done[0]}/results")
+        if ends == "killed":
+            daemon.kill()
+        else:
+            assert daemon.stop() == 0
+        (disk / "state/ipclab.reserve").unlink()
+        fill(disk)
+        daemon.remove()
+        daemon = Daemon(state)
+        fill(disk)
+        assert daemon.unix.get(f"/experiments/{done[0]}/results") == before
+        daemon.unix.refused("POST", "/experiments", 507, "insufficient-storage", SHORT)
+        for identity in (running, waiting):
+            cancel(daemon, disk, identity)
+        for identity in (*done[1:], running, waiting):
+            fill(disk)
+            assert daemon.unix.request("DELETE", f"/experiments/{identity}").status == 204
+        assert [e["id"] for e in daemon.unix.get("/experiments")["items"]] == done[:1]
+        assert not (disk / "state/ipclab.reserve").exists()
+        (disk / "filler").unlink()
+        assert daemon.unix.wait_final(daemon.unix.post(SHORT)["id"])["state"] == "done"
+        assert daemon.unix.get(f"/experiments/{done[0]}/results") == before
+    finally:
+        daemon.remove()
+
+
+def test_the_room_of_the_log_is_not_for_runs(disk):
+    """What runs store on a full disk would take the room that a deletion needs."""
+    daemon = Daemon(f"--state-dir={disk / 'state'}")
+    try:
+        done = daemon.unix.wait_final(daemon.unix.post(SHORT)["id"])["id"]
+        waiting = daemon.unix.post(ENDLESS | {"duration_seconds": 2, "repetitions": 2})["id"]
+        daemon.unix.wait_state(waiting, ("running",))
+        (disk / "state/ipclab.reserve").unlink()
+        fill(disk)
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while "No space left on device" not in daemon.log_text():
+            assert time.monotonic() < deadline, "nothing is said of the full disk"
+            time.sleep(0.1)
+        daemon.unix.refused("PUT", "/baselines/full", 507, "insufficient-storage", {"experiment": done})
+        assert daemon.unix.request("DELETE", f"/experiments/{done}").status == 204
+    finally:
+        daemon.remove()
+
+
+def removed(disk, daemon):
+    """Whether what was deleted goes out of the database, which takes many transactions."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    with contextlib.closing(sqlite3.connect(f"file:{disk}/state/ipclab.db?mode=ro", uri=True)) as db:
+        while db.execute("SELECT count(*) FROM runs").fetchone()[0] > 0:
+            assert time.monotonic() < deadline, daemon.log_text()
+            fill(disk)
+            time.sleep(0.1)
+    return "database or disk is full" not in daemon.log_text()
+
+
+def test_an_extension_that_the_disk_has_no_room_for_can_be_cancelled(disk):
+    daemon = Daemon(f"--state-dir={disk / 'state'}")
+    try:
+        points = 90
+        spec = ENDLESS | {"message_size": list(range(1, points + 1))}
+        identity = daemon.unix.post(spec)["id"]
+        daemon.unix.wait_state(identity, ("running",))
+        (disk / "state/ipclab.reserve").unlink(missing_ok=True)
+        fill(disk)
+        os.truncate(disk / "filler", (disk / "filler").stat().st_size - (9 << 18))  # a little more than must be free
+        more = {"repetitions": 150}
+        daemon.unix.refused("POST", f"/experiments/{identity}/extend", 507, "insufficient-storage", more)
+        assert daemon.unix.get(f"/experiments/{identity}")["progress"]["runs_total"] == points * 151
+        fill(disk)
+        assert daemon.unix.request("POST", f"/experiments/{identity}/cancel").status == 200
+        progress = daemon.unix.wait_final(identity)["progress"]
+        assert progress["runs_total"] % points == 0 and points < progress["runs_total"] < points * 151
+        # the run under way fails when it has been cancelled too late for its samples
+        assert progress["runs_cancelled"] + progress["runs_failed"] == progress["runs_total"]
+        assert progress["runs_cancelled"] > points
+        fill(disk)
+        assert daemon.unix.request("DELETE", f"/experiments/{identity}").status == 204
+        assert removed(disk, daemon)
     finally:
         daemon.remove()

@@ -289,7 +289,14 @@ def one_response(sock, head=False):
         name, value = line.decode("latin-1").split(": ", 1)
         assert name not in headers, f"{name} stands twice"
         headers[name] = value
-    body = b"" if head else sock.read(int(headers["Content-Length"]))
+    if headers.get("Transfer-Encoding") == "chunked" and not head:
+        body = b""
+        while size := int(sock.readline(), 16):
+            body += sock.read(size)
+            assert sock.readline() == b"\r\n"
+        assert sock.readline() == b"\r\n"
+    else:
+        body = b"" if head else sock.read(int(headers["Content-Length"]))
     return status, headers, body
 
 
@@ -352,6 +359,33 @@ def test_what_is_no_request_gets_one_problem(client, name, before):
     assert headers["Connection"] == "close"
     problem = json.loads(body)
     assert problem["type"] == f"urn:ipclab:problem:{slug}" and problem["status"] == status
+
+
+PARTS = 1000
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_thousand_parameters_or_cookies_are_refused(client, keep):
+    """libmicrohttpd has no memory for them: it answered with HTML whose header block stood twice, or not at all."""
+    parameters = "&".join("x" for _ in range(PARTS))
+    cookies = ";".join("a=b" for _ in range(PARTS))
+    with client.raw_socket() as sock, sock.makefile("rb") as file:
+        before = f"GET /health HTTP/1.1\r\nHost: {client.host}\r\n\r\n" if keep else ""
+        sock.sendall(f"{before}GET /health?{parameters} HTTP/1.1\r\nHost: {client.host}\r\n\r\n".encode())
+        if keep:
+            assert one_response(file)[0] == 200
+        status, _, body = one_response(file)
+    problem = json.loads(body)
+    assert (status, problem["type"]) == (400, "urn:ipclab:problem:malformed-target")
+    assert problem["limit"] == {"name": "parameters", "value": 100}
+    head = f"GET /health HTTP/1.1\r\nHost: {client.host}\r\nCookie: {cookies}\r\n\r\n"
+    with client.raw_socket() as sock, sock.makefile("rb") as file:
+        sock.sendall(head.encode())
+        status, _, body = one_response(file)
+        assert file.read() == b""
+    problem = json.loads(body)
+    assert (status, problem["type"]) == (431, "urn:ipclab:problem:headers-too-large")
+    assert problem["limit"] == {"name": "cookies", "value": 100}
 
 
 @pytest.mark.parametrize("end", ["refused", "half-closed"])

@@ -82,6 +82,21 @@ def test_bytes_that_may_be_stored():
         d.remove()
 
 
+def test_a_name_moves_in_a_full_database(tmp_path):
+    d = Daemon(f"--state-dir={tmp_path}")
+    try:
+        first, second = (d.unix.wait_final(d.unix.post(SHORT)["id"])["id"] for _ in range(2))
+        assert d.unix.request("PUT", "/baselines/old", {"experiment": first}).status == 200
+        assert d.stop() == 0
+        d.remove()
+        d = Daemon(f"--state-dir={tmp_path}", "--max-database-bytes=1000")
+        d.unix.refused("PUT", "/baselines/new", 507, "insufficient-storage", {"experiment": second})
+        assert d.unix.request("PUT", "/baselines/old", {"experiment": second}).status == 200
+        assert d.unix.get("/baselines/old")["experiment_id"] == second
+    finally:
+        d.remove()
+
+
 def test_a_bundle_counts_among_the_bytes_that_may_be_stored(own_daemon):
     done = own_daemon.unix.wait_final(own_daemon.unix.post(SHORT)["id"])
     _, packed = bundles.fetch(own_daemon.unix, done["id"])

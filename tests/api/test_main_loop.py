@@ -35,7 +35,7 @@ def blocked():
     stored.copy(done["id"], RUNS_OF_BUNDLE, lambda *_: ("done", []))
     stored.close()
     daemon.start()
-    daemon.unix.openapi = {}  # to hold megabytes against the schema takes minutes
+    daemon.unix.openapi = {}  # to check megabytes by the schema takes minutes
     measure(daemon)
     try:
         yield daemon
@@ -172,6 +172,16 @@ def export_pages(daemon):
         assert daemon.unix.request("GET", f"/experiments/2/{path}").status == 200, path
 
 
+def run_many_threads(daemon):
+    """Each of which asks for its hardware counters, which the daemon opens."""
+    (running,) = daemon.unix.get("/experiments?state=running")["items"]
+    daemon.unix.request("POST", f"/experiments/{running['id']}/cancel")
+    spec = SHORT | {"workload": "pingpong", "threads": 1024, "rate": 1000, "message_size": 64}
+    ended = daemon.unix.wait_final(daemon.unix.post(spec)["id"])
+    assert ended["state"] == "done", ended
+    measure(daemon)
+
+
 LOADS = [
     delete_many_runs,
     list_large_specs,
@@ -182,6 +192,7 @@ LOADS = [
     import_a_bundle,
     extend_by_many_runs,
     export_pages,
+    run_many_threads,
 ]
 
 

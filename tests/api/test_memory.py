@@ -66,16 +66,21 @@ def long_spec(places=260):
 def blocked(own_daemon):
     """Whose queue stands still: nothing but the readers takes its time."""
     own_daemon.unix.wait_state(own_daemon.unix.post(ENDLESS)["id"], ("running",))
-    for client in (own_daemon.unix, own_daemon.stranger):  # to hold megabytes against the schema takes minutes
-        client.openapi = {}
+    for client in (own_daemon.unix, own_daemon.tcp, own_daemon.stranger):
+        client.openapi = {}  # to check megabytes by the schema takes minutes
     return own_daemon
 
 
-def slow_reader(daemon, target, accept="application/json"):
+def slow_reader(daemon, target, accept="application/json", body=None):
     sock = socket.socket()
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     sock.connect(("127.0.0.1", daemon.port))
-    sock.sendall(f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{daemon.port}\r\nAccept: {accept}\r\n\r\n".encode())
+    method = "GET" if body is None else "POST"
+    head = f"{method} {target} HTTP/1.1\r\nHost: 127.0.0.1:{daemon.port}\r\nAccept: {accept}\r\n"
+    if body is not None:
+        head += f"Authorization: Bearer {daemon.token}\r\nContent-Type: application/json\r\n"
+        head += f"Content-Length: {len(body)}\r\n"
+    sock.sendall(head.encode() + b"\r\n" + (body or b""))
     sock.settimeout(1)
     return sock
 
@@ -90,9 +95,9 @@ def drip(socks, seconds):
         time.sleep(0.05)
 
 
-def attack(daemon, target, accept="application/json"):
+def attack(daemon, target, accept="application/json", body=None):
     with contextlib.ExitStack() as stack, Peak(daemon) as peak:
-        socks = [stack.enter_context(slow_reader(daemon, target, accept)) for _ in range(READERS)]
+        socks = [stack.enter_context(slow_reader(daemon, target, accept, body)) for _ in range(READERS)]
         drip(socks, 4)
         health = daemon.unix.get("/health")
     assert health["status"] == "ok"
@@ -289,3 +294,41 @@ def test_large_requests_take_turns(own_daemon, body, status):
     assert status in answers and set(answers) <= {status, 503}
     assert peak.bytes < RSS_MAX
     assert rss(own_daemon) < 32 << 20
+
+
+DRY = "/experiments?dry_run=true"
+
+
+def test_a_plan_is_written_while_it_is_taken(blocked):
+    """Whole, it is megabytes; what it is made from is a part of them, and is counted."""
+    body = many_points()
+    answer = blocked.tcp.request("POST", DRY, body, JSON)
+    assert answer.status == 200 and answer.headers["Transfer-Encoding"] == "chunked"
+    points = [point["point"] for point in answer.json["points"]]
+    assert len(points) == answer.json["runs"] == 16384 and len({json.dumps(point) for point in points}) == 16384
+    assert len(answer.body) > 6 << 20
+    assert answer.json["effective_spec"]["message_size"] == list(range(1, 513)) and answer.json["skipped"] == []
+    assert attack(blocked, DRY, body=body) < RSS_MAX
+    with contextlib.ExitStack() as stack:
+        for _ in range(3):
+            stack.enter_context(slow_reader(blocked, DRY, body=body))
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while (answer := blocked.tcp.request("POST", DRY, body, JSON)).status != 503:
+            assert time.monotonic() < deadline, "nothing is refused"
+        assert answer.headers["Retry-After"].isdigit()
+
+
+def many_left_out():
+    spec = json.loads(long_spec(240)) | {"message_size": list(range(1, 65))}
+    return json.dumps(spec, separators=(",", ":")).encode()
+
+
+@pytest.mark.parametrize("target", ["/experiments", DRY])
+def test_a_list_of_points_that_are_left_out_has_a_limit(blocked, target):
+    """A megabyte can leave out points whose list would take sixty."""
+    before = blocked.unix.get("/experiments?limit=1")["items"][0]["id"]
+    with Peak(blocked) as peak:
+        problem = blocked.unix.refused("POST", target, 422, "limit-exceeded", many_left_out(), JSON)
+    assert problem["limit"] == {"name": "skipped bytes", "value": 1 << 20}
+    assert peak.bytes < RSS_MAX
+    assert blocked.unix.get("/experiments?limit=1")["items"][0]["id"] == before

@@ -46,3 +46,44 @@ def test_a_run_has_its_block_wherever_it_is_shown(unix):
     runs = unix.items(f"/experiments/{experiment['id']}/runs")
     assert [run["block"] for run in runs] == [1, 2, 3, 4]
     assert [unix.get(f"/runs/{run['id']}")["block"] for run in runs] == [1, 2, 3, 4]
+
+
+def orders_of(runs, number):
+    """Each block's sizes, twice each; and whether the instances of a size are neighbours in it, and which is first."""
+    blocks = [runs[at : at + number] for at in range(0, len(runs), number)]
+    for block in blocks:
+        assert len({run["block"] for run in block}) == 1
+        for one, other in zip(block[::2], block[1::2], strict=True):
+            assert one["point"]["message_size"] == other["point"]["message_size"], block
+    return {
+        tuple(run["point"]["instance"] for run in block if run["point"]["message_size"] == SIZES[0]) for block in blocks
+    }
+
+
+def test_what_is_compared_follows_each_other(unix):
+    """The two halves of an A/A pair are neighbours in each block, and either may be the first; in an extension, too."""
+    experiment = unix.post(SPEC | {"points": "twice", "message_size": SIZES[:3], "repetitions": 12, "messages": 2})
+    try:
+        assert unix.request("POST", f"/experiments/{experiment['id']}/extend", {"blocks": 12}).status == 200
+        runs = unix.items(f"/experiments/{experiment['id']}/runs")
+    finally:
+        unix.request("POST", f"/experiments/{experiment['id']}/cancel")
+        unix.wait_final(experiment["id"])
+    assert len(runs) == 144
+    assert orders_of(runs[:72], 6) == orders_of(runs[72:], 6) == {(1, 2), (2, 1)}
+
+
+def test_pairs_of_until_follow_each_other(unix):
+    spec = SPEC | {
+        "transport": ["pipe", "fifo"],
+        "message_size": SIZES[:2],
+        "until": {"relative_ci": 0.001, "max_repetitions": 8, "compare": {"axis": "transport"}},
+    }
+    spec.pop("repetitions")
+    experiment = unix.wait_final(unix.post(spec)["id"])
+    assert experiment["state"] == "done", experiment
+    runs = unix.items(f"/experiments/{experiment['id']}/runs")
+    assert len(runs) > 4 * 6  # blocks that were added after a look
+    for one, other in zip(runs[::2], runs[1::2], strict=True):
+        assert one["point"]["message_size"] == other["point"]["message_size"]
+        assert {one["point"]["transport"], other["point"]["transport"]} == {"pipe", "fifo"}

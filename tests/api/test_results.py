@@ -4,6 +4,7 @@
 import csv
 import io
 import json
+import re
 
 import pytest
 from client import Events
@@ -129,7 +130,14 @@ def test_every_table_has_its_provenance(client, done):
         units = provenance["units"]
         assert units["throughput_bytes_per_second"] == "bytes/s" and units["latency_ns"] == "ns"
     run = client.items(f"/experiments/{done['id']}/runs")[0]
-    assert client.get(f"/runs/{run['id']}/samples")["provenance"]["experiment"] == done["id"]
+    for of_run in ("samples", "histogram"):
+        assert client.get(f"/runs/{run['id']}/{of_run}")["provenance"]["experiment"] == done["id"]
+    findings = f"/experiments/{done['id']}/findings"
+    provenance = client.get(findings)["provenance"]
+    assert {key: provenance[key] for key in PROVENANCE} == expected
+    text = client.request("GET", findings, headers={"Accept": "text/markdown"}).body.decode()
+    for key in ("kernel", "version", "date", "seed"):
+        assert re.sub(r"([\\`*_\[\]<>#|])", r"\\\1", str(expected[key])) in text, key
 
 
 def test_before_the_first_run_nothing_is_known_of_the_host(unix, long_run):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The JSON Schema that the daemon serves and the parser agree: both are held against the rows of
+"""The JSON Schema that the daemon serves and the parser agree: both are checked against the rows of
 tests/unit/data/spec/documents.json (the parser in tests/unit/test-spec.c). A row whose "schema" is true and which has a
 "code" is refused for what a schema does not know: which fields go together across points."""
 

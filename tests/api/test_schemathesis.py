@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Strangers' requests: what schemathesis makes of openapi.json is sent to the real daemon, and each answer held against
-it."""
+"""Strangers' requests: what schemathesis makes of openapi.json is sent to the real daemon, and each answer is checked
+by it."""
 
 import json
 import os

@@ -5,6 +5,7 @@ import contextlib
 import http.client
 import os
 import select
+import signal
 import socket
 import subprocess
 import threading
@@ -143,6 +144,26 @@ def test_who_reads_slowly_keeps_its_place(own_daemon, over):
         slow.hurry.set()
         slow.join(PATIENCE_SECONDS)
         assert slow.taken.count(b"HTTP/1.1 200 OK\r\n") == count and slow.taken.endswith(b"}")
+
+
+def test_a_request_that_has_come_is_answered_before_silent_clients(own_daemon):
+    """All of them came while the daemon did not run: the first one's place is wanted before its request is read."""
+    own_daemon.process.send_signal(signal.SIGSTOP)
+    try:
+        with contextlib.ExitStack() as stack:
+            first = stack.enter_context(own_daemon.stranger.raw_socket(PATIENCE_SECONDS))
+            first.sendall(requests(own_daemon.stranger, "/health", 1, "Connection: close\r\n"))
+            for _ in range(CROWD):
+                sock = stack.enter_context(socket.socket())
+                sock.setblocking(False)
+                sock.connect_ex(("127.0.0.1", own_daemon.port))
+            own_daemon.process.send_signal(signal.SIGCONT)
+            answer = b""
+            while piece := first.recv(1 << 16):
+                answer += piece
+            assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+    finally:
+        own_daemon.process.send_signal(signal.SIGCONT)
 
 
 def test_answers_that_nobody_takes_leave_room_with_the_relay(own_daemon, neighbour):

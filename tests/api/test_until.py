@@ -68,7 +68,7 @@ def test_it_stops_at_the_first_look_that_is_good_enough(client):
 )
 def test_at_most_so_many_repetitions(unix, figure, value):
     goal = {"relative_ci": NEVER, "figure": figure, "max_repetitions": 7}
-    experiment = finished(unix, SMALL | {"workload": "pingpong", "until": goal})
+    experiment = finished(unix, SMALL | {"workload": "pingpong", "messages": 1000, "until": goal})
     until = experiment["until"]
     assert until["state"] == "max_repetitions", experiment
     assert experiment["progress"]["runs_total"] == 14
@@ -81,6 +81,19 @@ def test_at_most_so_many_repetitions(unix, figure, value):
     for row in missed:
         needed = 7 * (row["relative_ci"] / NEVER) ** 2
         assert row["repetitions_needed"] == pytest.approx(needed, abs=1) or needed > 4e9
+
+
+def test_a_percentile_needs_messages_enough(unix):
+    """Known before, where messages end the window; else what was measured has the reason."""
+    goal = {"relative_ci": NEVER, "figure": "latency_p99", "max_repetitions": 6}
+    few = SMALL | {"workload": "pingpong", "messages": 999, "until": goal}
+    problem = unix.refused("POST", "/experiments", 422, "wrong-combination", few)
+    assert problem["pointer"] == "/until/figure" and "fewer than 1000 latencies" in problem["detail"]
+    few |= {"rate": 400, "duration_seconds": 0.2, "message_size": 64}
+    del few["messages"]
+    until = finished(unix, few)["until"]
+    (row,) = until["rows_not_reached"]
+    assert row["runs"] == 0 and row["relative_ci"] is None and "fewer than 1000 latencies" in row["reason"]
 
 
 def test_a_pair_is_known_when_it_is_decided(unix):

@@ -22,6 +22,7 @@
 
 #define READY_NS (180 * NSEC_PER_SEC) /* a thousand threads under a sanitizer, on a machine with other work */
 #define MESSAGE_NS (20 * NSEC_PER_SEC)
+#define FOUND 23                        /* a sanitizer's finding ends an agent with this status: tools/lib.sh */
 #define END_NS (20 * NSEC_PER_SEC)      /* from the hang-up; a sanitizer looks for leaks meanwhile */
 #define COLLECT_NS (180 * NSEC_PER_SEC) /* beyond the window */
 #define START_NS (10 * NSEC_PER_MSEC)
@@ -439,6 +440,9 @@ int driver_close(struct driver *d) {
         for (enum end end = END_FIRST; end < d->n_ends; end++)
                 if (reap(&d->ends[end]) < 0)
                         r = complain(d, ETIMEDOUT, "an agent did not end when it was hung up on");
+        for (enum end end = END_FIRST; end < d->n_ends; end++)
+                if (WIFEXITED(d->ends[end].status) && WEXITSTATUS(d->ends[end].status) == FOUND)
+                        r = complain(d, EPROTO, "a sanitizer has found something in an agent, a leak for instance");
         if (d->run_dir[0] && rmdir(d->run_dir) < 0)
                 r = complain(d, errno, "the run's directory cannot be removed");
         d->run_dir[0] = '\0';

@@ -5,7 +5,7 @@
 /*
  * The same transfers as an engineer would write them for the occasion: two forked processes, pinned, a plain loop, no
  * counters, no threads, and the clock not per message but per chunk of a millisecond or so. The limit that the agents
- * are held against. One file per kind of transport.
+ * are checked against. One file per kind of transport.
  *
  * Their window is one of time, as the agents' is. Where the rate of the moment wanders, a window of so many messages is
  * a long one when it is slow and a short one when it is fast, and the median of such is not that of windows of one

@@ -7,8 +7,8 @@ What the disturber used is its own CPU time: the kernel adds the same nanosecond
 (cpuacct; usage_usec of cpu.stat in version 2). Of a stop and of a quota, which use none, it is the time that they took.
 What this machine cannot make is listed as unavailable, with the reason.
 
-Where the kernel has cpuacct, foreign time is held against that instead, of all tasks on the CPU less those of a cgroup
-that has the daemon and its agents: whatever else runs on the machine is in both figures.
+Where the kernel has cpuacct, foreign time is checked against that instead, of all tasks on the CPU less those of a
+cgroup that has the daemon and its agents: whatever else runs on the machine is in both figures.
 """
 
 import argparse

@@ -77,6 +77,10 @@ def test_characters_that_copy_gives_a_meaning(store, dsn, base, text):
             '{"latency_ns": 7, "cost_ns": 1E+29}',
             (None, None, None, 1e29),
         ),
+        ('{"latency_ns": {"p50": 8, "p99": 9, "count": 999}, "messages": 5000}', (None, 8, None, None)),  # too few
+        ('{"latency_ns": {"p50": 8, "p99": 9, "count": 1000}, "messages": 5}', (None, 8, 9, None)),
+        ('{"latency_ns": {"p50": 8, "p99": 9}, "messages": 999}', (None, 8, None, None)),  # of an early version
+        ('{"latency_ns": {"p50": 8, "p99": 9, "count": null}, "messages": true}', (None, 8, 9, None)),
         ("[3]", (None,) * 4),
         ('"x"', (None,) * 4),
     ],

@@ -65,7 +65,7 @@ def test_equal_hosts_are_rarely_named(hosts, fleets):
 
 def test_too_few_hosts_are_undecided():
     result = odd.judge("class", simulated(random.Random(1), 4, slow=1, loss=0.5))
-    assert not result.odd and result.undecided == "4 hosts; 5 are the fewest that a host can be held against"
+    assert not result.odd and result.undecided == "4 hosts; 5 are the fewest that a host can be compared with"
 
 
 def test_interval_covers():

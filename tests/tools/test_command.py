@@ -86,6 +86,44 @@ def test_one_key_is_one_experiment(ipclab):
     assert printed(first) == printed(second)
 
 
+def test_more_runs_of_an_experiment_and_its_deletion(ipclab, daemon):
+    identity = int(printed(ipclab("run", json.dumps(SHORT | {"duration_seconds": 0.1}), "--detach")))
+    daemon.client().wait_final(identity)
+    extended = printed(ipclab("extend", identity, 2)).splitlines()
+    assert extended[0] == f"Experiment {identity}: unnamed, 6 runs"
+    assert "stream, pipe, 3 runs each" in extended
+    nothing = ipclab("retry", identity, "--detach")
+    assert nothing.returncode == 3 and "ipclab: " in nothing.stderr, nothing
+    none = ipclab("extend", identity, 0)
+    assert none.returncode == 3 and "1" in none.stderr, none
+    assert printed(ipclab("delete", identity)) == f"Experiment {identity} is deleted\n"
+    assert ipclab("delete", identity).returncode == 4
+
+
+def test_cancelled_runs_are_made_again(ipclab, daemon):
+    identity = int(printed(ipclab("run", json.dumps(SHORT | {"duration_seconds": 5}), "--detach")))
+    printed(ipclab("cancel", identity))
+    daemon.client().wait_final(identity)
+    assert printed(ipclab("retry", identity, "--detach", "--key", "again")) == f"{identity}\n"
+    daemon.client().wait_state(identity, ("running",))
+    running = ipclab("delete", identity)
+    assert running.returncode == 3 and "cancel" in running.stderr, running
+    printed(ipclab("cancel", identity))
+    assert daemon.client().wait_final(identity)["progress"]["runs_cancelled"] == 2
+
+
+def test_baselines_are_pinned_listed_and_forgotten(ipclab, done, daemon):
+    identity = done["id"]
+    assert printed(ipclab("pin", "first", identity)) == f"first is experiment {identity}\n"
+    assert re.search(rf"^first +{identity}  .*two sizes$", printed(ipclab("baselines")), re.MULTILINE)
+    assert printed(ipclab("baselines", "first")) == "No later experiment of the spec of first has finished.\n"
+    assert completed(daemon, "baselines", "fi") == ["first"]
+    pinned = ipclab("delete", identity)
+    assert pinned.returncode == 3 and "first" in pinned.stderr, pinned
+    assert printed(ipclab("unpin", "first")) == "first is no baseline any more; its experiment stays\n"
+    assert ipclab("unpin", "first").returncode == 4
+
+
 def test_reading(ipclab, done, daemon):
     identity = done["id"]
     listed = printed(ipclab("list")).splitlines()
@@ -121,11 +159,19 @@ def test_json_is_the_document(ipclab, done, daemon):
         (("show", identity), f"/experiments/{identity}"),
         (("results", identity), f"/experiments/{identity}/results"),
         (("list", "--limit", 1), "/experiments?limit=1"),
+        (("list", "-q", "no such words"), "/experiments?q=no%20such%20words"),
+        (("list", "--q", 4096, "--state", "done"), "/experiments?q=4096&state=done"),
         (("presets",), "/presets"),
     ):
         assert json.loads(printed(ipclab("--json", *arguments))) == client.get(target)
         assert json.loads(printed(ipclab(*arguments, "--json"))) == client.get(target)
     assert json.loads(printed(ipclab("host", "--json"))).keys() == {"health", "environment", "topology", "transports"}
+
+
+def test_a_report_is_written_and_its_file_is_named(ipclab, done, tmp_path):
+    target = tmp_path / "report.html"
+    assert json.loads(printed(ipclab("report", done["id"], "-o", target, "--json"))) == {"file": str(target)}
+    assert target.read_text().startswith("<!doctype html>")
 
 
 def test_last_is_the_newest(ipclab, daemon):
@@ -164,6 +210,7 @@ def test_export_writes_whole_files(ipclab, done, tmp_path, daemon):
         (["--url", "http://127.0.0.1:1", "list"], 5, "no answer from http://127.0.0.1:1"),
         (["--socket", "/nonexistent", "list"], 5, "no answer from /nonexistent"),
         (["list", "--limit", "0"], 3, "limit"),
+        (["report", "last", "--json"], 2, "needs a file to go to, -o FILE"),
         (["fly"], 2, "invalid choice"),
     ],
 )
@@ -180,6 +227,12 @@ ROUTES = [
     (("advice", "--measure", "message_size=4096"), "POST", "/advice"),
     (("report", "last"), "GET", "/experiments/{id}/report"),
     (("export", "last", "findings"), "GET", "/experiments/{id}/findings"),
+    (("extend", "last", "6"), "POST", "/experiments/{id}/extend"),
+    (("retry", "last"), "POST", "/experiments/{id}/retry"),
+    (("baselines",), "GET", "/baselines"),
+    (("baselines", "v6.1"), "GET", "/baselines/{name}/history"),
+    (("pin", "v6.1", "last"), "PUT", "/baselines/{name}"),
+    (("unpin", "v6.1"), "DELETE", "/baselines/{name}"),
 ]
 
 
@@ -328,6 +381,39 @@ def test_a_machine_in_another_state_is_shown(made_up):
     unknown = {"state": "unknown", "reason": "too few runs", "probes": []}
     shown, _, _ = made_up({"/compare": COMPARISON | {"machine": unknown}}, "compare", "12", "15")
     assert "Whether the machine was in the same state is unknown: too few runs." in shown.splitlines()
+
+
+def test_a_history_is_a_line_for_each_experiment_and_its_changes(made_up):
+    verdicts = {"undecided": 0, "faster": 0, "slower": 0, "equivalent": 0}
+    later = {"finished_at": "2026-11-24T10:20:30.000Z", "differences": [], "error": None}
+    kernel = {"key": "kernel_release", "baseline": "6.1", "candidate": "6.12", "unlike": True}
+    series = {"figure": "throughput_bytes_per_second", "change_points": [8],
+              "segments": [{"from": 5, "to": 7, "ratio": 1.001}, {"from": 8, "to": 9, "ratio": 0.93}]}  # fmt: skip
+    points = [{"transport": "pipe", "message_size": size} for size in (64, 4096)]
+    shown, requests, _ = made_up(
+        {
+            "/baselines/v6.1/history": {
+                "items": [
+                    later | {"experiment_id": 7, "verdicts": verdicts | {"equivalent": 2}},
+                    later | {"experiment_id": 8, "verdicts": verdicts | {"slower": 2}, "differences": [kernel]},
+                    later | {"experiment_id": 9, "verdicts": verdicts, "error": "no point in common"},
+                ],
+                "series": [
+                    series | {"point": points[0]},
+                    series | {"point": points[1], "change_points": None, "segments": None},
+                ],
+            }
+        },
+        "baselines", "v6.1",
+    )  # fmt: skip
+    assert requests == ["GET /baselines/v6.1/history"]
+    assert shown.splitlines() == [
+        "experiment  finished (UTC)    verdicts                          unlike environment",
+        "         7  2026-11-24 10:20  2 equivalent                      –",
+        '         8  2026-11-24 10:20  2 slower                          kernel_release "6.12"',
+        "         9  2026-11-24 10:20  not compared: no point in common  –",
+        "throughput_bytes_per_second of 64 B is 0.930 of the baseline's from experiment 8 on",
+    ]
 
 
 def test_two_values_of_an_axis_are_compared_in_the_words_of_the_api(made_up):
@@ -509,7 +595,7 @@ def completed(daemon, *words):
 
 
 def test_completion_knows_commands_options_and_what_the_daemon_has(daemon, done):
-    assert completed(daemon, "re") == ["results", "report"]
+    assert completed(daemon, "re") == ["retry", "results", "report"]
     assert set(completed(daemon, "")) == main.COMMANDS.keys() | main.OTHERS.keys()
     assert "--socket" in completed(daemon, "--") and "--json" in completed(daemon, "list", "--")
     assert completed(daemon, "list", "--state", "") == list(main.STATES)

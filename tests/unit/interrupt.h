@@ -28,15 +28,9 @@
 #define INTERRUPT_STALL_NS (200 * NSEC_PER_MSEC)  /* longer, so that no thread stalls within the window */
 #define INTERRUPT_DEADLINE_NS (60 * NSEC_PER_SEC)
 
-/* The number of cases in which the rest is the same: either end is interrupted under each verification. */
-#define INTERRUPT_CASES ((unsigned) VERIFY_COUNT * (unsigned) END_COUNT)
-
-static inline enum verify interrupt_verify(unsigned n) {
-        return (enum verify)(n / END_COUNT % VERIFY_COUNT);
-}
-
-static inline enum end interrupt_victim(unsigned n) {
-        return (enum end)(n % END_COUNT);
+/* Of the n-th way to run, in which each end is the victim once: the verifications take turns. */
+static inline enum verify interrupt_verify(size_t n, enum end victim) {
+        return (enum verify)((n + (size_t) victim) % VERIFY_COUNT);
 }
 
 /* A window that lasts until the signal, or, as a stop is found out when it is over, a short one. */

@@ -11,6 +11,9 @@
  * case that does not end and a process that is left behind are failures of the test, which names the case by its
  * number. Whatever the lanes have started and left is ended with them.
  *
+ * The address sanitizer looks for leaks at a process's end, which takes a quarter of an agent's CPU time and half of
+ * its life. Of the agents of lanes those of one case of LANES_LEAKS_ONE_OF do so; the lanes themselves always do.
+ *
  * A sanitizer makes an agent's start ten times as dear. IPCLAB_ONE_CASE_OF=N in the environment runs one of N cases,
  * the same ones at each time, and IPCLAB_ALL_BUT_ONE_CASE_OF=N the others. The test prints how many these were:
  * tools/test runs the one with sanitizers and the others without.
@@ -30,8 +33,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define LANES 4u /* as many as wait for most of the time */
+#define LANES 4u              /* as many as wait for most of the time */
+#define LANES_THAT_COMPUTE 2u /* that wait for nothing: there is a use for them where there are CPUs */
 #define LANES_MAX 16u
+#define LANES_LEAKS_ONE_OF 4u
 #define LANES_POLL_NS (5 * NSEC_PER_MSEC)
 
 /* n lanes of f, each of which begins with prepare(): NULL, or what returns a complaint or NULL. */
@@ -83,11 +88,22 @@ static unsigned lanes_chosen;     /* those of them that are run, by whichever la
 static unsigned lanes_taken;      /* the chosen one that is its next */
 static bool lanes_has_taken;
 
-/* Scattered by an integer hash, so that every value of a loop within loops is met; the first case is always chosen. */
-static inline bool lanes_is_chosen(unsigned at) {
+/* An integer hash of a case's number, so that every value of a loop within loops is met. */
+static inline uint32_t lanes_scattered(unsigned at) {
         uint32_t x = (at ^ at >> 16) * UINT32_C(0x45d9f3b);
         x = (x ^ x >> 16) * UINT32_C(0x45d9f3b);
-        return at == 0 || ((x ^ x >> 16) % lanes_one_of == 0) != lanes_others;
+        return x ^ x >> 16;
+}
+
+/* The first case is always chosen. */
+static inline bool lanes_is_chosen(unsigned at) {
+        return at == 0 || (lanes_scattered(at) % lanes_one_of == 0) != lanes_others;
+}
+
+/* For what the case starts: this process itself has read the options long ago. */
+static inline void lanes_look_for_leaks(unsigned at) {
+        bool look = lanes_scattered(at) / lanes_one_of % LANES_LEAKS_ONE_OF == 0;
+        (void) setenv("LSAN_OPTIONS", look ? "detect_leaks=1" : "detect_leaks=0", 1);
 }
 
 /* To be called once for every case, in the same order in all lanes. */
@@ -103,6 +119,7 @@ static inline bool lanes_my_turn(void) {
                 return false;
         __atomic_store_n(&lanes->of[lanes_self].at, lanes_at, __ATOMIC_RELAXED);
         (void) __atomic_add_fetch(&lanes->of[lanes_self].turns, 1, __ATOMIC_RELAXED);
+        lanes_look_for_leaks(lanes_at - 1);
         return true;
 }
 

@@ -132,6 +132,7 @@ static inline int harness_build(struct harness *h) {
                 .submitted = on_submitted,
                 .cancel_running = on_cancel_running,
                 .userdata = h,
+                .run_timeout_ns = 90000 * NSEC_PER_SEC,
                 .topology = &h->topology,
                 .root = "",
         };

@@ -7,6 +7,7 @@
 #include "daemon/analysis/order.h"
 #include "tests/unit/cases.h"
 #include "tests/unit/check.h"
+#include "tests/unit/lanes.h"
 #include "tests/unit/samples.h"
 
 #define N(array) (sizeof(array) / sizeof((array)[0]))
@@ -221,11 +222,14 @@ static void test_slow_down_is_found(void) {
                 double noise;
                 unsigned trials;
         } table[] = {{1, 0.01, 500}, {1, 0.02, 500}, {1, 0.04, 300}, {48, 0.02, 60}};
-        struct random random;
-        random_init(&random, 2);
+        IN_LANES(LANES_THAT_COMPUTE, NULL, test_slow_down_is_found);
         for (size_t k = 0; k < N(table); k++) {
+                if (!lanes_my_turn())
+                        continue;
+                struct random random;
                 unsigned found = 0, alarms = 0;
                 double blocks = 0;
+                random_init(&random, 2 + k);
                 for (unsigned t = 0; t < table[k].trials; t++) {
                         struct outcome o = try_slow_down(&random, table[k].n_rows, table[k].noise);
                         found += o.found;
@@ -330,7 +334,10 @@ static struct shares simulate_pairs(double noise, double slower, unsigned trials
 
 /* What is decided at many looks is as rarely false as what is decided at one. */
 static void test_pairs(void) {
+        IN_LANES(LANES_THAT_COMPUTE, NULL, test_pairs);
         for (double noise = 0.02; noise < 0.05; noise += 0.02) {
+                if (!lanes_my_turn())
+                        continue;
                 struct shares equal = simulate_pairs(noise, 1, 1000);
                 CHECK(equal.different <= 0.05);
                 CHECK(equal.covered >= 0.945);
@@ -341,9 +348,13 @@ static void test_pairs(void) {
         }
         /* narrow at the first look, where nothing can be decided */
         for (double noise = 0.003; noise < 0.012; noise *= 1.8) {
+                if (!lanes_my_turn())
+                        continue;
                 struct shares slower = simulate_pairs(noise, 1.05, 300);
                 CHECK(slower.slower >= 0.95);
         }
+        if (!lanes_my_turn())
+                return;
         struct shares margin = simulate_pairs(0.02, 1 / (1 - COMPARE_MARGIN), 1000);
         CHECK(margin.equivalent <= 0.05);
 }

@@ -42,23 +42,6 @@ static const struct {
         {TRANSPORT_UNIX_STREAM, WORKLOAD_STREAM}, {TRANSPORT_UNIX_STREAM, WORKLOAD_PINGPONG},
 };
 
-static void test_killed_peer(void) {
-        if (isolation_trouble)
-                SKIP("%s", isolation_trouble);
-        IN_LANES(LANES, interrupt_isolate, test_killed_peer);
-        for (size_t i = 0; i < ELEMENTS(combinations); i++)
-                for (unsigned n = 0; n < INTERRUPT_CASES; n++) {
-                        if (!lanes_my_turn())
-                                continue;
-                        struct driver d;
-                        struct driver_spec s = fault_spec(combinations[i].transport, combinations[i].workload);
-                        s.duration_ns = INTERRUPT_ENDLESS_NS;
-                        s.verify = interrupt_verify(n);
-                        CHECK_NO_FAULT(interrupt_check(&d, &s, interrupt_victim(n), SIGKILL));
-                        driver_deinit(&d);
-                }
-}
-
 #define SETUP_KILLS 120u
 #define SETUP_US 60000u /* from its first end's start until a pair is ready, or nearly so */
 
@@ -79,7 +62,10 @@ static void *kill_later(void *userdata) {
 
 /* Wherever the pair was: its threads may be at the probe, by memory that both ends share. */
 static void test_killed_in_setup(void) {
+        IN_LANES(LANES, NULL, test_killed_in_setup);
         for (unsigned i = 0; i < SETUP_KILLS; i++) {
+                if (!lanes_my_turn())
+                        continue;
                 struct driver d = {};
                 struct driver_spec s = fault_spec(TRANSPORT_PIPE, WORKLOAD_STREAM);
                 enum end victim = i % 2 ? END_FIRST : END_SECOND, peer = i % 2 ? END_SECOND : END_FIRST;
@@ -103,26 +89,25 @@ static void test_killed_in_setup(void) {
         }
 }
 
-/* By time: found out at the end of the window. By count: when nothing moves any more. */
+/* By count: found out when nothing moves any more. By time, and by SIGKILL: test-agent-table.c. */
 static void test_stopped_peer(void) {
         if (isolation_trouble)
                 SKIP("%s", isolation_trouble);
         IN_LANES(LANES, interrupt_isolate, test_stopped_peer);
         for (size_t i = 0; i < ELEMENTS(combinations); i++)
-                for (unsigned n = 0; n < INTERRUPT_CASES; n++)
-                        for (unsigned counted = 0; counted < 2; counted++) {
-                                if (!lanes_my_turn())
-                                        continue;
-                                struct driver d;
-                                struct driver_spec s = fault_spec(combinations[i].transport, combinations[i].workload);
-                                s.duration_ns = counted ? 0 : INTERRUPT_WINDOW_NS;
-                                s.messages = counted ? UINT64_C(1) << 40 : 0;
-                                /* by count, a busy machine may hold a thread up before the signal arrives */
-                                s.stall_ns = counted ? NSEC_PER_SEC : INTERRUPT_STALL_NS;
-                                s.verify = interrupt_verify(n);
-                                CHECK_NO_FAULT(interrupt_check(&d, &s, interrupt_victim(n), SIGSTOP));
-                                driver_deinit(&d);
-                        }
+                for (enum end victim = END_FIRST; victim < END_COUNT; victim++) {
+                        if (!lanes_my_turn())
+                                continue;
+                        struct driver d;
+                        struct driver_spec s = fault_spec(combinations[i].transport, combinations[i].workload);
+                        s.duration_ns = 0;
+                        s.messages = UINT64_C(1) << 40;
+                        /* a busy machine may hold a thread up before the signal arrives */
+                        s.stall_ns = NSEC_PER_SEC;
+                        s.verify = interrupt_verify(i, victim);
+                        CHECK_NO_FAULT(interrupt_check(&d, &s, victim, SIGSTOP));
+                        driver_deinit(&d);
+                }
 }
 
 /* The id of a worker, by the agent's own proof; -1: it has none. */
@@ -534,7 +519,6 @@ static void test_by_hand(void) {
 int main(void) {
         isolation_trouble = interrupt_isolate();
         (void) signal(SIGPIPE, SIG_IGN);
-        RUN(test_killed_peer);
         RUN(test_killed_in_setup);
         RUN(test_stopped_peer);
         RUN(test_frozen_thread_in_window);

@@ -493,6 +493,25 @@ static void its_own_error_comes_first(void) {
         CHECK_UINT(s.received.ended, 1);
 }
 
+/* More than are read in one event: none is lost, whichever event is the first. */
+static void its_last_messages_are_many(void) {
+        SCENE s;
+        CHECK(scene_open(&s, 1) && go_to(&s, AGENT_RUNNING));
+        for (unsigned i = 0; i <= 100; i++) {
+                struct message m = {.type = MESSAGE_ALIVE, .alive.phase = PHASE_WINDOW};
+                if (i == 100)
+                        m = (struct message){.type = MESSAGE_ERROR, .error = {.detail = "the disk is full"}};
+                CHECK(message_send(s.agent, &m, 0) == 0 && relayed(&s));
+        }
+        s.leave = util_close(s.leave);
+        siginfo_t info;
+        CHECK_INT(waitid(P_PID, (id_t) s.pid, &info, WEXITED | WNOWAIT), 0);
+        await_end(&s);
+        CHECK_UINT(s.received.failed, 1);
+        CHECK_INT(s.received.failure, AGENT_REPORTED_ERROR);
+        CHECK_UINT(s.received.ended, 1);
+}
+
 /* The fault that it reports decides, whatever the text is. */
 static void the_fault_that_it_reports(void) {
         static const struct {
@@ -535,7 +554,6 @@ static void its_death_has_a_reason(void) {
         }
 }
 
-/* Dismissed as it should be, and then not well: that is its failure too. */
 /* What it died of is known when its death is, and not when it can no longer be told to start. */
 static void its_death_before_the_start_has_a_reason(void) {
         SCENE s;
@@ -549,6 +567,7 @@ static void its_death_before_the_start_has_a_reason(void) {
         CHECK(strstr(s.received.words, "was killed by signal 9"));
 }
 
+/* Dismissed as it should be, and then not well: that is its failure too. */
 static void leaving_badly_is_a_failure(void) {
         SCENE s;
         CHECK(scene_open(&s, 7) && go_to(&s, AGENT_REPORTED));
@@ -643,6 +662,7 @@ int main(void) {
         RUN(another_sender_ends_the_run);
         RUN(a_flood_is_stopped);
         RUN(its_own_error_comes_first);
+        RUN(its_last_messages_are_many);
         RUN(the_fault_that_it_reports);
         RUN(its_death_has_a_reason);
         RUN(its_death_before_the_start_has_a_reason);

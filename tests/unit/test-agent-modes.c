@@ -293,25 +293,20 @@ static void test_reader_that_stands_still(void) {
         }
 }
 
-/* Under every verification. */
-static void interrupt_pairs(const struct mode *m, enum workload k, int signal) {
-        for (unsigned i = 0; i < INTERRUPT_CASES; i++) {
-                if (!lanes_my_turn())
-                        continue;
-                struct driver d;
-                struct driver_spec s = spec_of(m, k);
-                interrupt_by_time(&s, signal);
-                s.point.threads = 2;
-                s.verify = interrupt_verify(i);
-                CHECK_NO_FAULT(interrupt_check(&d, &s, interrupt_victim(i), signal));
-                driver_deinit(&d);
-        }
-}
-
 static void interrupt_modes(int signal) {
         for (size_t i = 0; i < ELEMENTS(modes) * ELEMENTS(workloads); i++)
-                if (in_turn(&modes[i / ELEMENTS(workloads)], 4096))
-                        interrupt_pairs(&modes[i / ELEMENTS(workloads)], workloads[i % ELEMENTS(workloads)], signal);
+                for (enum end victim = END_FIRST; victim < END_COUNT; victim++) {
+                        const struct mode *m = &modes[i / ELEMENTS(workloads)];
+                        if (!in_turn(m, 4096) || !lanes_my_turn())
+                                continue;
+                        struct driver d;
+                        struct driver_spec s = spec_of(m, workloads[i % ELEMENTS(workloads)]);
+                        interrupt_by_time(&s, signal);
+                        s.point.threads = 2;
+                        s.verify = interrupt_verify(i, victim);
+                        CHECK_NO_FAULT(interrupt_check(&d, &s, victim, signal));
+                        driver_deinit(&d);
+                }
 }
 
 static void test_killed_end(void) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * What real agents prove, held against the daemon's judgement: processes and pages that are the agent's without being a
- * worker's, and what is moved in mid-run.
+ * What real agents prove, checked against the daemon's judgement: processes and pages that are the agent's without
+ * being a worker's, and what is moved in mid-run.
  */
 
 #include "allowed-node.h"

@@ -63,6 +63,7 @@ static bool is_socket(enum transport t) {
 
 /* Sockets by both engines in turn, where there are rings, each of them in both copy modes, whole and in chunks. */
 static void test_every_byte_arrives(void) {
+        IN_LANES(LANES, interrupt_isolate, test_every_byte_arrives);
         static const struct {
                 uint64_t size, chunk, messages;
                 uint32_t threads;
@@ -80,6 +81,8 @@ static void test_every_byte_arrives(void) {
                                 struct driver d;
                                 struct driver_spec s = spec_of(transports[t], workloads[k]);
                                 int64_t chunk = 0, chunks = 0, size = (int64_t) cases[i].size;
+                                if (!lanes_my_turn())
+                                        continue;
                                 if (!no_rings && is_socket(transports[t]) && (i / 2 + k) % 2)
                                         s.point.engine = ENGINE_IO_URING;
                                 if (transport_terms[transports[t]].copy_modes & 1u << COPY_ONE && i % 2) {
@@ -105,11 +108,14 @@ static void test_every_byte_arrives(void) {
 }
 
 static void test_every_verification_by_time(void) {
+        IN_LANES(LANES, interrupt_isolate, test_every_verification_by_time);
         for (size_t t = 0; t < ELEMENTS(queues); t++)
                 for (size_t k = 0; k < ELEMENTS(workloads); k++)
                         for (enum verify v = VERIFY_NONE; v < VERIFY_COUNT; v++) {
                                 struct driver d;
                                 struct driver_spec s = spec_of(queues[t], workloads[k]);
+                                if (!lanes_my_turn())
+                                        continue;
                                 s.verify = v;
                                 s.duration_ns = 200 * NSEC_PER_MSEC;
                                 s.warmup_ns = 10 * NSEC_PER_MSEC;
@@ -245,10 +251,10 @@ static void test_leftovers_are_found(void) {
         CHECK_NO_FAULT(interrupt_leftovers());
 }
 
-/* The end that is left removes what both had, and the next run goes well. */
+/* The end that is left removes what both had, and the next run goes well. Of whole messages: test-agent-table.c. */
 static void interrupt_ends(int signal) {
         for (size_t i = 0; i < ELEMENTS(transports) * ELEMENTS(workloads); i++)
-                for (unsigned n = 0; n < 2 * INTERRUPT_CASES; n++) {
+                for (enum end victim = END_FIRST; victim < END_COUNT; victim++) {
                         if (!lanes_my_turn())
                                 continue;
                         struct driver d;
@@ -256,9 +262,9 @@ static void interrupt_ends(int signal) {
                                 spec_of(transports[i / ELEMENTS(workloads)], workloads[i % ELEMENTS(workloads)]);
                         interrupt_by_time(&s, signal);
                         s.point.threads = 2;
-                        s.chunk_bytes = n < INTERRUPT_CASES ? 0 : 1000;
-                        s.verify = interrupt_verify(n);
-                        CHECK_NO_FAULT(interrupt_check(&d, &s, interrupt_victim(n), signal));
+                        s.chunk_bytes = 1000;
+                        s.verify = interrupt_verify(i, victim);
+                        CHECK_NO_FAULT(interrupt_check(&d, &s, victim, signal));
                         driver_deinit(&d);
                 }
 }

@@ -1,31 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Real pairs of agents over rings in shared memory: every carrier with every wait, workload and verification; rings of
- * one message and of odd sizes; one CPU for both; an end that is killed or stopped; and nothing left of any of it.
+ * Real pairs of agents over rings in shared memory: every carrier with every wait, workload and verification for a
+ * time; rings of one message and of odd sizes; one CPU for both. By count, and with an end that is killed or stopped,
+ * they run in test-agent-table.c, with all other transports.
  */
 
 #include "check.h"
 #include "figure.h"
-#include "interrupt.h"
 #include "lanes.h"
 #include "pairs.h"
 #include "schema/transport/ring-layout.h"
 #include "schema/util.h"
 
-#include <dirent.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/shm.h>
-#include <sys/wait.h>
 
 static const enum transport carriers[] = {TRANSPORT_SHM_POSIX, TRANSPORT_SHM_SYSV, TRANSPORT_MMAP_FILE,
                                           TRANSPORT_MMAP_ANONYMOUS};
 static const enum workload workloads[] = {WORKLOAD_STREAM, WORKLOAD_PINGPONG};
 static const enum wait_mode sleeping_waits[] = {WAIT_BLOCK, WAIT_HYBRID};
-
-static const char *isolation_trouble; /* NULL: what is left is this program's own */
 
 static struct driver_spec shm_spec(enum transport t, enum workload k, enum wait_mode wait) {
         struct driver_spec s = driver_spec_default(agent_path());
@@ -84,41 +79,24 @@ static void test_every_combination_by_time(void) {
                                 }
 }
 
-/* On one CPU they would take turns by time slices; and in lanes, on two. */
+/* On one CPU they would take turns by time slices; and in more than one lane, on two. */
 static void test_every_spinner_by_time(void) {
         int cpus[2];
         if (allowed_cpus(cpus) < 2)
                 SKIP("one CPU");
+        IN_LANES(1, NULL, test_every_spinner_by_time);
         for (size_t t = 0; t < ELEMENTS(carriers); t++)
                 for (size_t k = 0; k < ELEMENTS(workloads); k++)
                         for (enum verify v = VERIFY_NONE; v < VERIFY_COUNT; v++) {
                                 struct driver d;
                                 struct driver_spec s = shm_spec(carriers[t], workloads[k], WAIT_SPIN);
+                                if (!lanes_my_turn())
+                                        continue;
                                 (void) allowed_cpus(s.cpus);
                                 s.verify = v;
                                 CHECK(something_arrives(&d, &s, run_well));
                                 driver_deinit(&d);
                         }
-}
-
-/* What is sent is received, one for one: with a warm-up before it and without. */
-static void test_every_combination_by_count(void) {
-        for (size_t t = 0; t < ELEMENTS(carriers); t++)
-                for (size_t k = 0; k < ELEMENTS(workloads); k++)
-                        for (enum wait_mode wait = WAIT_BLOCK; wait < WAIT_COUNT; wait++)
-                                for (unsigned warm = 0; warm < 2; warm++) {
-                                        struct driver d;
-                                        /* spinners take each other's time */
-                                        uint64_t n = wait == WAIT_SPIN && warm ? 331 : 997;
-                                        struct driver_spec s = counted(shm_spec(carriers[t], workloads[k], wait), n);
-                                        s.verify = (t + warm) % 2 ? VERIFY_CHECKSUM : VERIFY_TOUCH;
-                                        s.warmup_ns = warm * 5 * NSEC_PER_MSEC;
-                                        s.point.threads = 1 + 2 * warm;
-                                        CHECK(run_well(&d, &s));
-                                        CHECK_UINT(d.ends[END_FIRST].report.messages, n * s.point.threads);
-                                        CHECK_UINT(d.ends[END_SECOND].report.messages, n * s.point.threads);
-                                        driver_deinit(&d);
-                                }
 }
 
 /* In an open loop the last message is not there before its time, and each has one latency, at the end that knows when
@@ -159,9 +137,12 @@ static void test_odd_sizes_and_rings(void) {
                 {1, 0, 0, 1, 40},      {7, 4096, 64, 3, 40},         {56, 4096, 64, 2, 40},     {57, 4096, 32, 1, 40},
                 {4109, 0, 0, 4, 40},   {4109, 8192, 1, 1, 40},       {65537, 262144, 3, 2, 40}, {300001, 0, 0, 1, 40},
                 {5000001, 0, 2, 1, 9}, {4u << 20, 8u << 20, 1, 1, 9}};
+        IN_LANES(1, NULL, test_odd_sizes_and_rings);
         for (size_t i = 0; i < ELEMENTS(cases); i++)
                 for (size_t k = 0; k < ELEMENTS(workloads); k++)
                         for (enum wait_mode wait = WAIT_BLOCK; wait < WAIT_COUNT; wait++) {
+                                if (!lanes_my_turn())
+                                        continue;
                                 struct driver d;
                                 struct driver_spec s =
                                         counted(shm_spec(carriers[0], workloads[k], wait), cases[i].messages);
@@ -398,41 +379,9 @@ static void test_no_huge_pages_of_a_file(void) {
         driver_deinit(&d);
 }
 
-static void interrupt_ends(int signal) {
-        for (size_t t = 0; t < ELEMENTS(carriers); t++)
-                for (size_t k = 0; k < ELEMENTS(workloads); k++)
-                        for (unsigned i = 0; i < WAIT_COUNT * INTERRUPT_CASES; i++) {
-                                if (!lanes_my_turn())
-                                        continue;
-                                struct driver d;
-                                struct driver_spec s =
-                                        shm_spec(carriers[t], workloads[k], (enum wait_mode)(i / INTERRUPT_CASES));
-                                interrupt_by_time(&s, signal);
-                                s.verify = interrupt_verify(i);
-                                CHECK_NO_FAULT(interrupt_check(&d, &s, interrupt_victim(i), signal));
-                                driver_deinit(&d);
-                        }
-}
-
-static void test_killed_end(void) {
-        if (isolation_trouble)
-                SKIP("%s", isolation_trouble);
-        IN_LANES(LANES, interrupt_isolate, test_killed_end);
-        interrupt_ends(SIGKILL);
-}
-
-static void test_stopped_end(void) {
-        if (isolation_trouble)
-                SKIP("%s", isolation_trouble);
-        IN_LANES(LANES, interrupt_isolate, test_stopped_end);
-        interrupt_ends(SIGSTOP);
-}
-
 int main(void) {
-        isolation_trouble = interrupt_isolate();
         RUN(test_every_combination_by_time);
         RUN(test_every_spinner_by_time);
-        RUN(test_every_combination_by_count);
         RUN(test_rate);
         RUN(test_odd_sizes_and_rings);
         RUN(test_ring_too_small);
@@ -444,7 +393,5 @@ int main(void) {
         RUN(test_too_few_huge_pages);
         RUN(test_huge_pages);
         RUN(test_no_huge_pages_of_a_file);
-        RUN(test_killed_end);
-        RUN(test_stopped_end);
         return check_end();
 }

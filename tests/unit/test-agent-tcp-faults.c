@@ -92,13 +92,13 @@ static void test_killed_end(void) {
                 SKIP("%s", isolation_trouble);
         IN_LANES(lanes_of_locked_pages(), interrupt_isolate, test_killed_end);
         for (size_t k = 0; k < ELEMENTS(jobs) * n_engines; k++)
-                for (unsigned n = 0; n < INTERRUPT_CASES; n++) {
+                for (enum end victim = END_FIRST; victim < END_COUNT; victim++) {
                         if (!lanes_my_turn())
                                 continue;
                         struct driver d;
                         struct driver_spec s = job_spec(k);
-                        s.verify = interrupt_verify(n);
-                        CHECK_NO_FAULT(interrupt_check(&d, &s, interrupt_victim(n), SIGKILL));
+                        s.verify = interrupt_verify(k, victim);
+                        CHECK_NO_FAULT(interrupt_check(&d, &s, victim, SIGKILL));
                         driver_deinit(&d);
                 }
 }
@@ -127,22 +127,22 @@ static void test_interrupted_end_of_short_messages(void) {
                 }
 }
 
-/* Found out by the second: the verifications take turns. */
+/* Found out by the second. */
 static void test_stopped_end(void) {
         if (isolation_trouble)
                 SKIP("%s", isolation_trouble);
         IN_LANES(lanes_of_locked_pages(), interrupt_isolate, test_stopped_end);
         for (size_t k = 0; k < ELEMENTS(jobs) * n_engines; k++)
-                for (unsigned n = 0; n < END_COUNT; n++) {
+                for (enum end victim = END_FIRST; victim < END_COUNT; victim++) {
                         if (!lanes_my_turn())
                                 continue;
                         struct driver d;
                         struct driver_spec s = job_spec(k);
-                        s.verify = (enum verify)((k + n) % VERIFY_COUNT);
+                        s.verify = interrupt_verify(k, victim);
                         s.duration_ns = 0;
                         s.messages = SPEC_COUNT_MAX / s.point.threads;
                         s.stall_ns = STALL_NS;
-                        CHECK_NO_FAULT(interrupt_check(&d, &s, interrupt_victim(n), SIGSTOP));
+                        CHECK_NO_FAULT(interrupt_check(&d, &s, victim, SIGSTOP));
                         driver_deinit(&d);
                 }
 }
@@ -347,8 +347,11 @@ static void test_relay(void) {
  * other gone before its own thread has reported the reset knows no better. */
 static void test_reset_connection(void) {
         static const char words[] = "closed the channel of thread 1";
+        IN_LANES(lanes_of_locked_pages(), NULL, test_reset_connection);
         for (size_t e = 0; e < n_engines; e++)
                 for (size_t k = 0; k < COPY_COUNT * ELEMENTS(directions); k++) {
+                        if (!lanes_my_turn())
+                                continue;
                         struct driver d = {};
                         struct relay r = {.proxy = true, .flip = NEVER, .reset = 300000, .victim = 1};
                         struct driver_spec s = endless_spec(engines[e], (enum copy_mode)(k % COPY_COUNT));
@@ -364,8 +367,11 @@ static void test_reset_connection(void) {
 }
 
 static void test_changed_byte(void) {
+        IN_LANES(lanes_of_locked_pages(), NULL, test_changed_byte);
         for (size_t e = 0; e < n_engines; e++)
                 for (size_t k = 0; k < COPY_COUNT * ELEMENTS(directions); k++) {
+                        if (!lanes_my_turn())
+                                continue;
                         struct driver d = {};
                         struct relay r = {.proxy = true, .flip = 3 * 20000 + 777, .reset = NEVER, .victim = 2};
                         struct driver_spec s = endless_spec(engines[e], (enum copy_mode)(k % COPY_COUNT));
@@ -449,6 +455,10 @@ static bool lower_memlock(void) {
         if (geteuid() == 0 && prctl(PR_CAPBSET_DROP, (unsigned long) CAP_IPC_LOCK, 0UL, 0UL, 0UL) < 0)
                 return false;
         return setrlimit(RLIMIT_MEMLOCK, &limit) == 0;
+}
+
+static const char *prepare_memlock(void) {
+        return lower_memlock() ? NULL : "RLIMIT_MEMLOCK cannot be made to hold";
 }
 
 /* Runs f in a process of its own that has been prepared. 0; 77 where it cannot be; else a failure. */
@@ -548,18 +558,17 @@ static bool memlock_is_enough(enum engine engine, enum data_direction direction,
 }
 
 /* Enough pages for one of the pool's messages at a time, and too few to register them all. */
-static int few_pages(void) {
+static void check_few_pages(void) {
         for (size_t e = 0; e < n_engines; e++)
                 for (uint32_t threads = 1; threads <= 4; threads *= 2)
                         for (size_t k = 0; k < ELEMENTS(directions); k++)
-                                if (!memlock_is_enough(engines[e], directions[k], threads))
-                                        return 1;
-        return 0;
+                                if (lanes_my_turn())
+                                        CHECK(memlock_is_enough(engines[e], directions[k], threads));
 }
 
 /* Pools of short messages, of which some threads' would fill the limit before the others have sent a thing: they are
  * registered where those of all threads fit, at both ends where both send, and else by none. */
-static int many_pools(void) {
+static void check_many_pools(void) {
         static const struct {
                 enum workload workload;
                 uint32_t threads;
@@ -570,8 +579,9 @@ static int many_pools(void) {
                 {WORKLOAD_PINGPONG, 2, "\"registered_buffers\":true"},
                 {WORKLOAD_PINGPONG, 8, "\"registered_buffers_reason\":\"RLIMIT_MEMLOCK"},
         };
-        int fault = 0;
         for (size_t i = 0; !no_rings && i < ELEMENTS(cases); i++) {
+                if (!lanes_my_turn())
+                        continue;
                 struct driver d;
                 struct driver_spec s = fault_spec(ENGINE_IO_URING, COPY_ZERO);
                 s.point.workload = cases[i].workload;
@@ -580,25 +590,22 @@ static int many_pools(void) {
                 s.point.fields = 1; /* which every kernel that sends so takes from registered memory */
                 int r = driver_run(&d, &s);
                 const char *effective = d.ends[END_FIRST].effective_at_end;
-                if (r < 0 || !effective || !strstr(effective, cases[i].buffers)) {
-                        fprintf(stderr, "%s, %" PRIu32 " threads: %s; %s\n", workload_name(s.point.workload),
-                                s.point.threads, d.trouble, effective ? effective : "no report");
-                        fault = 1;
-                }
+                if (r < 0 || !effective || !strstr(effective, cases[i].buffers))
+                        CHECK_FAIL("%s, %" PRIu32 " threads: %s; %s", workload_name(s.point.workload), s.point.threads,
+                                   d.trouble, effective ? effective : "no report");
                 driver_deinit(&d);
         }
-        return fault;
 }
 
 /* Not enough for a message. */
-static int no_pages(void) {
+static void check_no_pages(void) {
         for (size_t e = 0; e < n_engines; e++) {
+                if (!lanes_my_turn())
+                        continue;
                 struct driver_spec s = endless_spec(engines[e], COPY_ZERO);
                 s.point.message_size = 4 * MEMLOCK_BYTES;
-                if (!fails_with(&s, "RLIMIT_MEMLOCK is 1048576 bytes for all of the user's sends"))
-                        return 1;
+                CHECK(fails_with(&s, "RLIMIT_MEMLOCK is 1048576 bytes for all of the user's sends"));
         }
-        return 0;
 }
 
 #define CHECK_IN_OWN_NETWORK(f)                                                                                        \
@@ -621,39 +628,46 @@ static void test_no_buffers(void) {
         CHECK_IN_OWN_NETWORK(no_buffers);
 }
 
-static void test_pages_that_sends_pin(void) {
-        static int (*const cases[])(void) = {few_pages, many_pools, no_pages};
-        for (size_t i = 0; i < ELEMENTS(cases); i++) {
-                int code = in_child(lower_memlock, cases[i]);
-                if (code == 77)
-                        SKIP("RLIMIT_MEMLOCK cannot be made to hold here");
-                CHECK_INT(code, 0);
-        }
+static int do_nothing(void) {
+        return 0;
 }
 
-/* Each has a descriptor at both ends, and its rings; the soft limit is far too low, as agents may find it. */
+static void test_pages_that_sends_pin(void) {
+        if (!lanes && in_child(lower_memlock, do_nothing) == 77)
+                SKIP("RLIMIT_MEMLOCK cannot be made to hold here");
+        IN_LANES(1, prepare_memlock, test_pages_that_sends_pin); /* whose pages would count together */
+        check_few_pages();
+        check_many_pools();
+        check_no_pages();
+}
+
+/* Each has a descriptor at both ends, and its rings; the soft limit is far too low for most, as agents may find it. */
 static void test_thousand_connections(void) {
         static const enum copy_mode modes[] = {COPY_ONE, COPY_ZERO};
-        struct rlimit before, low;
-        CHECK_INT(getrlimit(RLIMIT_NOFILE, &before), 0);
-        low = (struct rlimit){.rlim_cur = 200, .rlim_max = before.rlim_max};
-        CHECK_INT(setrlimit(RLIMIT_NOFILE, &low), 0);
-        for (size_t k = 0; k < ELEMENTS(modes) * n_engines; k++) {
-                struct driver d;
-                size_t engine = k / ELEMENTS(modes), mode = k % ELEMENTS(modes);
-                struct driver_spec s = fault_spec(engines[engine], modes[mode]);
-                s.point.workload = engine == mode ? WORKLOAD_STREAM : WORKLOAD_PINGPONG;
-                s.point.threads = SPEC_THREADS_MAX;
-                s.point.message_size = 1000;
-                s.messages = 3;
-                s.interval_ns = NSEC_PER_SEC;
-                if (driver_run(&d, &s) < 0)
-                        fprintf(stderr, "%s\n", d.trouble);
-                CHECK_UINT(d.ends[END_FIRST].report.messages, 3 * SPEC_THREADS_MAX);
-                CHECK_UINT(d.ends[END_SECOND].report.messages, 3 * SPEC_THREADS_MAX);
-                driver_deinit(&d);
-        }
-        CHECK_INT(setrlimit(RLIMIT_NOFILE, &before), 0);
+        static const uint32_t counts[] = {20, SPEC_THREADS_MAX};
+        struct rlimit limit;
+        IN_LANES(1, NULL, test_thousand_connections); /* one case has threads for all CPUs */
+        CHECK_INT(getrlimit(RLIMIT_NOFILE, &limit), 0);
+        limit.rlim_cur = 200; /* the lane's, which ends with its cases */
+        CHECK_INT(setrlimit(RLIMIT_NOFILE, &limit), 0);
+        for (size_t k = 0; k < ELEMENTS(modes) * n_engines; k++)
+                for (size_t c = 0; c < ELEMENTS(counts); c++) {
+                        if (!lanes_my_turn())
+                                continue;
+                        struct driver d;
+                        size_t engine = k / ELEMENTS(modes), mode = k % ELEMENTS(modes);
+                        struct driver_spec s = fault_spec(engines[engine], modes[mode]);
+                        s.point.workload = engine == mode ? WORKLOAD_STREAM : WORKLOAD_PINGPONG;
+                        s.point.threads = counts[c];
+                        s.point.message_size = 1000;
+                        s.messages = 3;
+                        s.interval_ns = NSEC_PER_SEC;
+                        if (driver_run(&d, &s) < 0)
+                                fprintf(stderr, "%s\n", d.trouble);
+                        CHECK_UINT(d.ends[END_FIRST].report.messages, 3 * counts[c]);
+                        CHECK_UINT(d.ends[END_SECOND].report.messages, 3 * counts[c]);
+                        driver_deinit(&d);
+                }
 }
 
 static void test_options_that_cannot_be(void) {

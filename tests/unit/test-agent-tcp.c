@@ -161,7 +161,10 @@ static void test_every_mode_by_time(void) {
 /* More messages than the pool has must wait for notifications; each connection on loopback reports that the kernel has
  * copied the bytes after all. */
 static void test_notifications(void) {
+        IN_LANES(lanes_of_locked_pages(), NULL, test_notifications);
         for (size_t k = 0; k < ELEMENTS(jobs) * n_engines; k++) {
+                if (!lanes_my_turn())
+                        continue;
                 const struct job *job = &jobs[k % ELEMENTS(jobs)];
                 struct driver d;
                 struct driver_spec s = counted_spec(job, engines[k / ELEMENTS(jobs)], COPY_ZERO, 200);

@@ -83,7 +83,7 @@ int service_retry(struct service *s, int64_t id, const char *idempotency_key, bo
         return missing(r);
 }
 
-int service_plan(struct service *s, const char *body, size_t length, const char *idempotency_key, char **ret,
+int service_plan(struct service *s, const char *body, size_t length, const char *idempotency_key, struct plan **ret,
                  struct refusal *r) {
         (void) s;
         (void) body;
@@ -91,6 +91,21 @@ int service_plan(struct service *s, const char *body, size_t length, const char 
         (void) idempotency_key;
         (void) ret;
         return missing(r);
+}
+
+int service_plan_points(struct service *s, struct plan *plan, size_t from,
+                        int (*visit)(void *userdata, const char *json, size_t length), void *userdata,
+                        struct refusal *r) {
+        (void) s;
+        (void) plan;
+        (void) from;
+        (void) visit;
+        (void) userdata;
+        return missing(r);
+}
+
+void plan_free(struct plan *plan) {
+        free(plan);
 }
 
 int service_cancel(struct service *s, int64_t id, struct refusal *r) {

@@ -6,6 +6,7 @@
 #include "daemon/analysis/rank.h"
 #include "tests/unit/cases.h"
 #include "tests/unit/check.h"
+#include "tests/unit/lanes.h"
 #include "tests/unit/samples.h"
 
 #define ROWS 48u
@@ -209,21 +210,21 @@ static unsigned alarms_of_experiment(struct host *h, size_t blocks) {
 
 static void test_equal_sides(void) {
         static const size_t blocks[] = {7, 10, BLOCKS}; /* of the first two the rank-sum test decides */
+        static const double drifts[] = {0, 0.02};       /* of a host, a run */
         const unsigned trials = 1000;
-        struct host quiet = {.drift = 0}, restless = {.drift = 0.02};
-        random_init(&quiet.random, 3);
-        random_init(&restless.random, 4);
-        for (size_t k = 0; k < N(blocks); k++) {
-                unsigned steady = 0, drifting = 0;
-                char what[80];
-                for (unsigned t = 0; t < trials; t++) {
-                        steady += alarms_of_experiment(&quiet, blocks[k]) > 0;
-                        drifting += alarms_of_experiment(&restless, blocks[k]) > 0;
-                }
-                (void) snprintf(what, sizeof(what), "A against A, %u rows of %zu blocks: a false alarm anywhere", ROWS,
-                                blocks[k]);
-                CHECK(sample_share(what, steady, trials) <= 0.05);
-                CHECK(sample_share("the same on a host that drifts by 2 % a run", drifting, trials) <= 0.05);
+        IN_LANES(LANES_THAT_COMPUTE, NULL, test_equal_sides);
+        for (size_t k = 0; k < N(blocks) * N(drifts); k++) {
+                if (!lanes_my_turn())
+                        continue;
+                struct host h = {.drift = drifts[k % N(drifts)]};
+                unsigned alarms = 0;
+                char what[100];
+                random_init(&h.random, 3 + k);
+                for (unsigned t = 0; t < trials; t++)
+                        alarms += alarms_of_experiment(&h, blocks[k / N(drifts)]) > 0;
+                (void) snprintf(what, sizeof(what), "A against A, %u rows of %zu blocks, drift %.0f %%: a false alarm",
+                                ROWS, blocks[k / N(drifts)], 100 * h.drift);
+                CHECK(sample_share(what, alarms, trials) <= 0.05);
         }
 }
 
@@ -280,17 +281,79 @@ static void test_drift_without_blocks(void) {
         CHECK(sample_share("one row on that host, 10 blocks, paired", paired_alarms, trials) <= 0.06);
 }
 
+/* Values of which each depends on the one before it; those of all n together have the noise. */
+static void fill_serial(struct random *random, double *values, size_t n, double correlation, double noise) {
+        double now = sample_normal(random);
+        for (size_t i = 0; i < n; i++) {
+                values[i] = 1000 * exp(noise * now);
+                now = correlation * now + sqrt(1 - correlation * correlation) * sample_normal(random);
+        }
+}
+
+/* Two sittings of a machine whose state lasts for a few runs. Were the runs taken for independent, there would be 17,
+ * 31 and 57 % of alarms; not all of a correlation is seen in 24 runs. */
+static void test_sittings(void) {
+        static const struct {
+                double correlation, at_most;
+        } cases[] = {{0, 0.06}, {0.35, 0.10}, {0.6, 0.09}, {0.85, 0.12}};
+        enum { RUNS = 24 };
+        const unsigned trials = 2000;
+        IN_LANES(LANES_THAT_COMPUTE, NULL, test_sittings);
+        for (size_t k = 0; k < N(cases); k++) {
+                if (!lanes_my_turn())
+                        continue;
+                struct random random;
+                unsigned alarms = 0, widened = 0;
+                random_init(&random, 9 + k);
+                for (unsigned t = 0; t < trials; t++) {
+                        double a[RUNS], b[RUNS];
+                        struct comparison c;
+                        fill_serial(&random, a, RUNS, cases[k].correlation, 0.02);
+                        fill_serial(&random, b, RUNS, cases[k].correlation, 0.02);
+                        struct compare_row row = {
+                                .baseline = a, .candidate = b, .n_baseline = RUNS, .n_candidate = RUNS};
+                        CHECK_INT(compare_rows(&row, 1, &rule, &c), 0);
+                        CHECK(c.widening >= 1 && (!c.has_interval || c.level >= 0.95 - 1e-9));
+                        alarms += c.differs;
+                        widened += c.widening > 1;
+                }
+                char what[80];
+                (void) snprintf(what, sizeof(what), "two equal sittings of %d runs, correlation %.2f", RUNS,
+                                cases[k].correlation);
+                CHECK(sample_share(what, alarms, trials) <= cases[k].at_most);
+                sample_share("of these widened", widened, trials);
+        }
+}
+
+/* A side whose level changes half-way differs from one that has either level, and says less for it. */
+static void test_change_half_way(void) {
+        double a[24], b[24];
+        struct random random;
+        struct comparison c;
+        random_init(&random, 10);
+        fill(&random, a, 24, 1000, 0.02);
+        fill(&random, b, 12, 1000, 0.02);
+        fill(&random, b + 12, 12, 800, 0.02);
+        struct compare_row row = {.baseline = a, .candidate = b, .n_baseline = 24, .n_candidate = 24};
+        CHECK_INT(compare_rows(&row, 1, &rule, &c), 0);
+        CHECK_INT(c.verdict, COMPARE_UNDECIDED);
+        CHECK(c.widening > 2);
+}
+
 /* What compare_runs_for() promises, tried out: a difference of 5 % at several variations from run to run. */
 static void test_runs_for(void) {
         static const double variations[] = {0.01, 0.02, 0.03, 0.05, 0.08, 0.10};
-        struct random random;
-        random_init(&random, 6);
+        IN_LANES(LANES_THAT_COMPUTE, NULL, test_runs_for);
         for (size_t k = 0; k < 2 * N(variations); k++) {
+                if (!lanes_my_turn())
+                        continue;
+                struct random random;
+                random_init(&random, 6 + k);
                 bool paired = k % 2;
                 double variation = variations[k / 2];
                 uint32_t n = compare_runs_for(variation, 0.05, paired, 1);
                 CHECK(n <= RANK_MAX);
-                const unsigned trials = 400;
+                const unsigned trials = n > 50 ? 100 : 400; /* the time of each grows with the square of n */
                 unsigned found = 0;
                 for (unsigned t = 0; t < trials; t++) {
                         double a[RANK_MAX], b[RANK_MAX];
@@ -320,6 +383,8 @@ int main(void) {
         RUN(test_equal_sides);
         RUN(test_few_blocks);
         RUN(test_drift_without_blocks);
+        RUN(test_sittings);
+        RUN(test_change_half_way);
         RUN(test_runs_for);
         return check_end();
 }

@@ -98,8 +98,8 @@ static void full_house(const struct peer_limits *limits, const char *expected) {
         peers_free(peers);
 }
 
-/* Of two whose requests are answered, the one that takes nothing gives way, though it came later. */
-static void test_who_takes_nothing_gives_way(void) {
+/* Adds three connections where there is room for two, and checks that the second one gives its place. */
+static void second_gives_way(const char *first_sends, enum connection_state state) {
         static const struct peer_limits limits = {.most = {[PEER_CONNECTIONS] = {9, 9, 2}}};
         struct connections *c = connections_for(UINT64_MAX);
         struct peers *peers = NULL;
@@ -108,13 +108,13 @@ static void test_who_takes_nothing_gives_way(void) {
         CHECK(c);
         CHECK_INT(peers_new(&peers, &limits), 0);
         struct peer *peer = peers_get(peers, "1000", "127.0.0.1");
-        still = 2;
         for (unsigned i = 0; i < 3; i++) {
                 CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds[i]), 0);
+                if (i == 0)
+                        CHECK_INT(send(fds[i][1], first_sends, strlen(first_sends), 0), strlen(first_sends));
                 connections[i] = connections_add(c, fds[i][0], peer, i + 1);
-                CHECK(connections[i] && connection_enter(c, connections[i], CONNECTION_BUSY));
+                CHECK(connections[i] && connection_enter(c, connections[i], state));
         }
-        still = 0;
         CHECK(!received(fds[0][1]) && !received(fds[2][1]));
         CHECK_STRING(received(fds[1][1]), "");
         for (unsigned i = 0; i < 3; i++) {
@@ -125,6 +125,18 @@ static void test_who_takes_nothing_gives_way(void) {
         connections_free(c);
         peer_unref(peer);
         peers_free(peers);
+}
+
+/* Of two whose requests are answered, though it came later. */
+static void test_a_client_that_takes_nothing_gives_way(void) {
+        still = 2;
+        second_gives_way("", CONNECTION_BUSY);
+        still = 0;
+}
+
+/* Of two that came together, one of them with a request that the library has not read yet. */
+static void test_a_client_that_sends_nothing_gives_way(void) {
+        second_gives_way("GET", CONNECTION_FRESH);
 }
 
 static void test_no_room_at_all(void) {
@@ -156,7 +168,8 @@ static void test_who_comes_late_is_told_so(void) {
 }
 
 int main(void) {
-        RUN(test_who_takes_nothing_gives_way);
+        RUN(test_a_client_that_takes_nothing_gives_way);
+        RUN(test_a_client_that_sends_nothing_gives_way);
         RUN(test_no_room_at_all);
         RUN(test_no_room_for_this_peer);
         RUN(test_who_comes_late_is_told_so);

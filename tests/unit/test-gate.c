@@ -32,6 +32,8 @@ static const struct {
         {TEXT("\x16\x03\x01"), 400, "malformed-target"},
         {TEXT("G(T / HTTP/1.1\r\n"), 400, "malformed-request"},
         {TEXT("GET /a b HTTP/1.1\r\n"), 400, "malformed-target"},
+        {TEXT("GET  HTTP/1.1\r\n"), 400, "malformed-target"},
+        {TEXT("GET  / HTTP/1.1\r\n"), 400, "malformed-target"},
         {TEXT("GET /a\0b HTTP/1.1\r\n"), 400, "malformed-target"},
         {TEXT("GET / HTTP/1.1\n"), 400, "malformed-target"},
         {TEXT("GET / HTTP/1.1\rX"), 400, "malformed-request"},
@@ -118,6 +120,45 @@ static void test_limits(void) {
         limit(GET, strlen(GET) + GATE_HEAD_MAX, 431);
 }
 
+static void parts(const char *begin, char mark, const char *end, int status) {
+        struct refusal r;
+        char text[4 * GATE_PARTS_MAX + 200];
+        for (unsigned n = GATE_PARTS_MAX; n <= GATE_PARTS_MAX + 1; n++) {
+                size_t length = (size_t) snprintf(text, sizeof(text), "%s", begin);
+                for (unsigned i = 0; i < n; i++) {
+                        if (i > 0)
+                                text[length++] = mark;
+                        memcpy(text + length, "a=b", 3);
+                        length += 3;
+                }
+                length += (size_t) snprintf(text + length, sizeof(text) - length, "%s", end);
+                size_t passed = feed(text, length, 1000, &r);
+                CHECK(n == GATE_PARTS_MAX ? passed == length : passed < length);
+                CHECK_INT(r.status, n == GATE_PARTS_MAX ? 0 : status);
+        }
+}
+
+static void test_few_parameters_and_cookies_pass(void) {
+        parts("GET /health?", '&', " HTTP/1.1\r\n\r\n", 400);
+        parts(GET "cookie: ", ';', "\r\n\r\n", 431);
+        parts(GET "Cookie: ", ',', "\r\n\r\n", 431);
+        parts("GET /?a&b HTTP/1.1\r\nCookie: ", ';', "\r\n\r\n", 431); /* each has its own count */
+}
+
+/* The library drops empty lines before a request, as many as its memory holds. */
+static void test_few_empty_lines_pass(void) {
+        char text[2 * GATE_EMPTY_MAX + 2 + sizeof(GET "\r\n")];
+        for (unsigned n = GATE_EMPTY_MAX; n <= GATE_EMPTY_MAX + 1; n++) {
+                struct refusal r = {0};
+                for (unsigned i = 0; i < n; i++)
+                        memcpy(text + 2 * i, "\r\n", 2);
+                memcpy(text + 2 * n, TEXT(GET "\r\n"));
+                size_t length = 2 * n + sizeof(GET "\r\n") - 1, passed = feed(text, length, 1000, &r);
+                CHECK_UINT(passed, n == GATE_EMPTY_MAX ? length : 2 * GATE_EMPTY_MAX);
+                CHECK_INT(r.status, n == GATE_EMPTY_MAX ? 0 : 400);
+        }
+}
+
 /* One counts when its last byte has passed. */
 static void test_whole_requests_are_counted(void) {
         static const struct {
@@ -144,6 +185,8 @@ int main(void) {
         RUN(test_each_case_in_any_pieces);
         RUN(test_a_refused_line_is_never_whole);
         RUN(test_limits);
+        RUN(test_few_parameters_and_cookies_pass);
+        RUN(test_few_empty_lines_pass);
         RUN(test_whole_requests_are_counted);
         return check_end();
 }

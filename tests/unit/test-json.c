@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The strict reader, held against what RFC 8259 refuses and cJSON would let pass, and the writer. */
+/* The strict reader, checked against what RFC 8259 refuses and cJSON would let pass, and the writer. */
 
 #include "schema/json/json.h"
 #include "schema/json/view.h"

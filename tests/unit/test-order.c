@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Held against published tables of the sign test's confidence limits for the median, and against R and SciPy. */
+/* Checked against published tables of the sign test's confidence limits for the median, and against R and SciPy. */
 
 #include "daemon/analysis/order.h"
 #include "daemon/analysis/rank.h"

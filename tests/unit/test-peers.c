@@ -42,6 +42,9 @@ static void test_each_level_has_its_share(void) {
         struct peer *first = peers_get(p, "1000", "127.0.0.1"), *second = peers_get(p, "1000", "127.0.0.2");
         struct peer *other = peers_get(p, "33", "127.0.0.1"), *nobody = peers_get(p, "", "127.0.0.1");
         CHECK(first && second && other && nobody && first != other && first != nobody);
+        CHECK(peer_owner(first) && peer_owner(first) == peer_owner(second) && peer_owner(first) != peer_owner(other));
+        CHECK(peer_owner(nobody) == nobody);
+        CHECK(!peer_owner(NULL));
         CHECK(takes(first, PEER_DEAR, 1) && takes(first, PEER_DEAR, 1));
         check_refused(first, PEER_DEAR, "expensive requests of one address", "2");
         CHECK(takes(second, PEER_DEAR, 1));

@@ -396,7 +396,7 @@ static void test_latency_above_the_limit(void) {
         }
 }
 
-/* What was received is held against the rate: of all threads together, and of each end where both receive. */
+/* What was received is checked against the rate: of all threads together, and of each end where both receive. */
 static void test_rate_that_is_not_reached(void) {
         static const struct {
                 enum workload workload;

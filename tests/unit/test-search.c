@@ -4,6 +4,7 @@
 
 #include "daemon/result/search.h"
 
+#include "daemon/run/blocks.h"
 #include "daemon/store/internal.h"
 #include "schema/json/json.h"
 #include "schema/util.h"
@@ -23,6 +24,8 @@ struct model {
         double closed, most, idle_us; /* what a closed loop carries, and an open one; the latency of an idle one */
         /* Runs of these positions are disturbed, and their latency is beyond any limit; equal: none is. */
         uint32_t disturbed_from, disturbed_to;
+        bool few; /* the first run of each rate below the closed loop's has too few latencies, and all of one below half
+                   */
 };
 
 static double latency_us(const struct model *m, double rate) {
@@ -44,9 +47,10 @@ static int run_all(struct fixture *f, const struct model *models, bool fails) {
                 bool disturbed = run.position >= m->disturbed_from && run.position < m->disturbed_to;
                 char result[160];
                 char latency[64] = "null"; /* as of a stream in a closed loop */
+                bool few = m->few && (rate < m->closed / 2 || (rate < m->closed && run.repetition == 1));
                 if (run.rate > 0)
-                        (void) snprintf(latency, sizeof(latency), "{\"p99\":%.17g}",
-                                        disturbed ? 1e12 : latency_us(m, rate) * 1e3 * part);
+                        (void) snprintf(latency, sizeof(latency), "{\"p99\":%.17g,\"count\":%d}",
+                                        disturbed ? 1e12 : latency_us(m, rate) * 1e3 * part, few ? 999 : 1000);
                 (void) snprintf(result, sizeof(result), "{\"messages_per_second\":%.17g,\"latency_ns\":%s}",
                                 rate < m->most ? rate : m->most, latency);
                 int64_t id = run.id;
@@ -66,10 +70,11 @@ static int run_all(struct fixture *f, const struct model *models, bool fails) {
 }
 
 static struct spec spec_of(double limit_us) {
-        return (struct spec){.merged_json = merged,
-                             .repetitions = REPETITIONS,
-                             .end = {.duration_ns = NSEC_PER_SEC},
-                             .search = {.latency_p99_below_us = limit_us}};
+        return (struct spec){
+                .merged_json = merged,
+                .repetitions = REPETITIONS,
+                .end = {.duration_ns = 10 * NSEC_PER_SEC}, /* enough messages for a p99 from 104 per second on */
+                .search = {.latency_p99_below_us = limit_us}};
 }
 
 static int add(struct fixture *f, const struct spec *spec, uint32_t n_points, int64_t *ret_id) {
@@ -187,7 +192,11 @@ static void a_disturbance_does_not_move_the_knee(void) {
         const double limit = 1000;
         for (uint32_t step = 0; step < 10; step++) {
                 const uint32_t from = REPETITIONS * (1 + 7 + step); /* after the closed loop and the curve */
-                const struct model model = {20000, 3000, 10, from, from + REPETITIONS};
+                const struct model model = {.closed = 20000,
+                                            .most = 3000,
+                                            .idle_us = 10,
+                                            .disturbed_from = from,
+                                            .disturbed_to = from + REPETITIONS};
                 const double want = knee(&model, limit);
                 FIXTURE f;
                 struct spec spec = spec_of(limit);
@@ -229,6 +238,33 @@ static void the_ends_are_named(void) {
         }
 }
 
+static void percentiles_say_of_how_many_runs_they_are(void) {
+        static const struct model model = {.closed = 10000, .most = 10000, .idle_us = 10, .few = true};
+        FIXTURE f;
+        struct spec spec = spec_of(100);
+        struct json *found;
+        unsigned n_null = 0, n_known = 0, n_wrong = 0;
+        fixture_open(&f);
+        CHECK_INT(search(&f, &spec, 1, &model, false, &found), 0);
+        const struct json *point = json_first(json_get(found, "points"));
+        for (const struct json *i = json_first(json_get(point, "curve")); i; i = json_next(i)) {
+                const struct json *p99 = json_get(i, "latency_p99_us");
+                double rate = figure(i, "rate"), runs = figure(i, "runs");
+                if (rate < 5000) {
+                        n_null++;
+                        n_wrong +=
+                                json_type(p99) != JSON_NULL || !strstr(word(i, "latency_p99_us_reason"), "latencies");
+                } else {
+                        n_known++;
+                        n_wrong += json_type(p99) != JSON_OBJECT || json_get(i, "latency_p99_us_reason") ||
+                                   figure(p99, "runs") != (rate < 10000 ? runs - 1 : runs);
+                }
+        }
+        json_free(found);
+        CHECK(n_null > 0 && n_known > 0);
+        CHECK_UINT(n_wrong, 0);
+}
+
 static void rates_that_only_fail_end_it(void) {
         static const struct model model = {.closed = 10000, .most = 10000, .idle_us = 10};
         FIXTURE f;
@@ -243,10 +279,57 @@ static void rates_that_only_fail_end_it(void) {
         CHECK_INT(fixture_experiment_state(f.store, 1), STATE_FAILED);
 }
 
+/* Two instances of two sizes, each with rates of its own, and as many as its own search asks for. */
+static void rates_of_one_point_are_one_group(void) {
+        static const char text[] = "{\"message_size\":[64,128],\"points\":\"twice\",\"duration_seconds\":10,"
+                                   "\"search\":{\"rate\":{\"latency_p99_below_us\":100}}}";
+        static const char plain[] = "{\"message_size\":[64,128],\"search\":{\"rate\":{\"latency_p99_below_us\":100}}}";
+        struct searched_rate rates[] = {{0, 100}, {0, 200}, {1, 100}, {2, 300}, {3, 300}, {3, 400}};
+        struct search_decision d = {.rates = rates, .n = ELEMENTS(rates)};
+        const uint32_t want[] = {0, 0, 0, 2, 2, 2}, order[] = {0, 1, 2, 3};
+        _cleanup_free_ uint32_t *groups = NULL;
+        _cleanup_free_ char *json = NULL;
+        struct point_list list = {0};
+        struct spec *spec = NULL;
+        struct refusal why;
+        int64_t id = 0;
+        FIXTURE f;
+        fixture_open(&f);
+        CHECK_INT(spec_parse(text, strlen(text), &spec, &why), 0);
+        CHECK_INT(spec_points(spec, &list, &why), 0);
+        CHECK_INT(search_begin(spec, &json), 0);
+        CHECK_INT(store_add_experiment(f.store,
+                                       &(struct new_experiment){.spec_json = text,
+                                                                .spec = spec,
+                                                                .points = &list,
+                                                                .skipped_json = "[]",
+                                                                .repetitions = 1,
+                                                                .until_json = json,
+                                                                .order = order,
+                                                                .estimate_ns = NSEC_PER_SEC},
+                                       &id),
+                  0);
+        CHECK_INT(blocks_rate_groups(f.store, id, spec, &d, &groups), 0);
+        CHECK(groups != NULL);
+        for (size_t i = 0; groups && i < d.n; i++)
+                CHECK_UINT(groups[i], want[i]);
+        rates[0].ordinal = 4;
+        free(util_steal(&groups));
+        CHECK_INT(blocks_rate_groups(f.store, id, spec, &d, &groups), -EBADMSG);
+        point_list_deinit(&list);
+        spec_free(util_steal(&spec));
+        CHECK_INT(spec_parse(plain, strlen(plain), &spec, &why), 0);
+        CHECK_INT(blocks_rate_groups(f.store, id, spec, &d, &groups), 0);
+        CHECK(groups == NULL);
+        spec_free(spec);
+}
+
 int main(void) {
         RUN(it_finds_a_known_knee);
         RUN(a_disturbance_does_not_move_the_knee);
         RUN(the_ends_are_named);
+        RUN(percentiles_say_of_how_many_runs_they_are);
         RUN(rates_that_only_fail_end_it);
+        RUN(rates_of_one_point_are_one_group);
         return check_end();
 }

@@ -6,6 +6,7 @@
 #include "daemon/analysis/serial.h"
 
 #include "tests/unit/check.h"
+#include "tests/unit/lanes.h"
 #include "tests/unit/samples.h"
 
 #include <errno.h>
@@ -57,10 +58,14 @@ static struct coverage simulate(double correlation, size_t n) {
 static void test_coverage(void) {
         static const double correlations[] = {0, 0.2, 0.35, 0.5, 0.7};
         static const size_t runs[] = {12, 13, 19, 28, 41, 60};
-        printf("     r     runs  covered by ci95  with r counted  (has one, times as wide, effective runs, "
-               "material)\n");
+        if (!lanes)
+                printf("     r     runs  covered by ci95  with r counted  (has one, times as wide, effective runs, "
+                       "material)\n");
+        IN_LANES(LANES_THAT_COMPUTE, NULL, test_coverage);
         for (size_t i = 0; i < N(correlations); i++)
                 for (size_t k = 0; k < N(runs); k++) {
+                        if (!lanes_my_turn())
+                                continue;
                         struct coverage c = simulate(correlations[i], runs[k]);
                         printf("     %-4.2f  %4zu  %13.1f %%  %12.1f %%  (%3.0f %%, %.2f, %.1f, %.1f %%)\n",
                                correlations[i], runs[k], 100 * c.before, 100 * c.after, 100 * c.has, c.wider,

@@ -567,7 +567,7 @@ static void fail_everywhere(void) {
 static void test_everything_fails_once(void) {
         failures = mmap(NULL, sizeof(*failures), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         CHECK(failures != MAP_FAILED);
-        CHECK_LANES(2, NULL, fail_everywhere);
+        CHECK_LANES(LANES_THAT_COMPUTE, NULL, fail_everywhere);
         printf("counted: %u failures, at each %u. allocation and file operation of %zu steps, once and from then on\n",
                *failures, campaign_count("IPCLAB_FAULTS", STRIDE), ELEMENTS(steps));
 }

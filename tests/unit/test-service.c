@@ -43,7 +43,10 @@ static void test_counted_windows_are_estimated(void) {
                 {"{\"message_size\": 1000, \"workload\": \"pingpong\", \"messages\": 500000, \"repetitions\": 2}", 7},
                 {"{\"message_size\": [1000, 9000], \"messages\": 250000}", 6}, /* 3, and 0.5 + 2.5 */
                 {"{\"message_size\": 1, \"messages\": 1, \"repetitions\": 4}", 6},
-                {"{\"message_size\": 1000000, \"messages\": 9007199254740991, \"repetitions\": 2}", 13},
+                {"{\"message_size\": 1000, \"messages\": 10000000, \"repetitions\": 2}", 43}, /* 2 × (1 + 20 + 0.5) */
+                {"{\"message_size\": 1073741824, \"messages\": 20}", 23},
+                {"{\"message_size\": 1000, \"messages\": 3000, \"rate\": 100}", 32},
+                {"{\"message_size\": 1000000, \"messages\": 9007199254740991, \"repetitions\": 2}", 2 * 90000},
                 {"{\"workload\": \"context-switch\", \"processes\": 50, \"messages\": 30000, \"repetitions\": 2}", 6},
         };
         for (size_t i = 0; i < ELEMENTS(cases); i++) {

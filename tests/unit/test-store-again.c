@@ -297,6 +297,36 @@ static void test_what_meets_an_extension(void) {
         CHECK_INT(extend_much(&f, id + 1, 2, &no_key), -EBADMSG);
 }
 
+static int drop_some(struct fixture *f, int64_t id) {
+        _cleanup_transaction_ struct db_transaction t = {0};
+        int r = db_begin_write(f->store->db, &t);
+        if (r < 0)
+                return r;
+        int more = store_drop_extension(f->store->db, id);
+        r = more < 0 ? more : db_commit(&t);
+        return r < 0 ? r : more;
+}
+
+/* Of the 500 runs that were added, 52 are of a repetition that is not complete. */
+static void test_the_rest_of_an_extension_is_dropped(void) {
+        for (int begun = 0; begun < 2; begun++) {
+                FIXTURE f;
+                int64_t id;
+                int r;
+                fixture_open(&f);
+                CHECK_INT(fixture_add(f.store, 64, 1, NULL, &id), 0);
+                CHECK_INT(extend_much(&f, id, 2, &no_key), 1);
+                if (begun)
+                        CHECK_INT(run_all(&f, 0), 64 + STORE_STEP_ROWS);
+                CHECK_INT(drop_some(&f, id), 1);
+                while ((r = drop_some(&f, id)) == 1)
+                        ;
+                CHECK_INT(r, 0);
+                CHECK(is_whole(&f, begun ? 9 : 8));
+                CHECK_INT(extend_much(&f, id, begun ? 10 : 9, &no_key), 1);
+        }
+}
+
 static void test_keys(void) {
         FIXTURE f;
         int64_t id, found;
@@ -330,6 +360,7 @@ int main(void) {
         RUN(test_retry_in_portions);
         RUN(test_extend_in_portions);
         RUN(test_what_meets_an_extension);
+        RUN(test_the_rest_of_an_extension_is_dropped);
         RUN(test_keys);
         return check_end();
 }

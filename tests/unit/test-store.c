@@ -6,6 +6,7 @@
 #include "tests/unit/store-fixture.h"
 
 #include <errno.h>
+#include <sys/wait.h>
 
 /* Opening */
 
@@ -16,6 +17,20 @@ static void test_one_daemon_per_directory(void) {
         CHECK_INT(store_open(&second, f.dir), -EBUSY);
         CHECK(second == NULL);
         CHECK_INT(fixture_reopen(&f), 0); /* the lock goes with the holder */
+}
+
+/* As the child of a daemon that was killed before the child has executed its program. */
+static void test_a_lock_of_a_child_that_ends_is_waited_for(void) {
+        FIXTURE f;
+        fixture_open(&f);
+        pid_t child = fork();
+        if (child == 0) {
+                usleep(300000);
+                _exit(0);
+        }
+        CHECK(child > 0);
+        CHECK_INT(fixture_reopen(&f), 0);
+        CHECK_INT(waitpid(child, NULL, 0), child);
 }
 
 static void test_bad_directories(void) {
@@ -540,6 +555,13 @@ static void test_delete_in_portions(void) {
                     changes[0].deletion->change == change + 1;
         store_changes_free(changes, n);
         CHECK(good);
+        /* its own stream gets it too, once */
+        CHECK_INT(store_changes(f.store, 1, 0, 100, 0, &changes, &n), 0);
+        good = n == 1 && changes[0].deletion && changes[0].deletion->change == change + 1;
+        store_changes_free(changes, n);
+        CHECK(good);
+        CHECK_INT(store_changes(f.store, 1, change + 1, 100, 0, &changes, &n), -ENOENT);
+        CHECK_INT(store_changes(f.store, 99, 0, 100, 0, &changes, &n), -ENOENT);
 
         while ((left = rows(&f)) >= 0 && (r = store_tidy_forgotten(f.store)) == 1) {
                 CHECK(left - rows(&f) <= 500);
@@ -710,6 +732,7 @@ static void test_recovery_of_nothing(void) {
 
 int main(void) {
         RUN(test_one_daemon_per_directory);
+        RUN(test_a_lock_of_a_child_that_ends_is_waited_for);
         RUN(test_bad_directories);
         RUN(test_durable_settings);
         RUN(test_link_in_place_of_the_file);

@@ -190,6 +190,29 @@ static void no_client_waits_for_all_of_another(void) {
         CHECK(second.finished <= 4); /* two were running; one of them may begin another before it is seen */
 }
 
+static void slow_jobs_of_a_client_leave_a_thread_to_another(void) {
+        static const char many[] = "many", few[] = "few";
+        struct workers *w = NULL;
+        struct task first[10] = {0}, second = {.job = {.run = run_task, .client = few, .slow = true}};
+        struct task quick = {.job = {.run = run_task, .client = many}};
+        finished = 0;
+        hold(true);
+        CHECK_INT(workers_new(&w, THREADS), 0);
+        for (size_t i = 0; i < ELEMENTS(first); i++) {
+                first[i].job = (struct job){.run = run_task, .client = many, .slow = true};
+                workers_push(w, &first[i].job);
+        }
+        CHECK(wait_until(&running, THREADS - 2));
+        workers_push(w, &second.job); /* none of the first has ended */
+        CHECK(wait_until(&running, THREADS - 1));
+        workers_push(w, &quick.job);
+        CHECK(wait_until(&finished, 1));
+        CHECK_UINT(quick.finished, 1);
+        hold(false);
+        workers_free(w);
+        CHECK_UINT(finished, ELEMENTS(first) + 2);
+}
+
 static void none_is_none(void) {
         struct workers *w;
         workers_free(NULL);
@@ -204,6 +227,7 @@ int main(void) {
         RUN(a_job_may_push_another);
         RUN(slow_jobs_leave_a_thread);
         RUN(no_client_waits_for_all_of_another);
+        RUN(slow_jobs_of_a_client_leave_a_thread_to_another);
         RUN(none_is_none);
         return check_end();
 }

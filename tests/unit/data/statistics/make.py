@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Makes the data that daemon/analysis is held against: cases, and what other programs answer to them.
+"""Makes the data that daemon/analysis is checked against: cases, and what other programs answer to them.
 
 Needs R with the package coin (Debian 12: r-base-core, r-cran-coin), and from PyPI numpy==2.4.6, scipy==1.17.1 and
 ruptures==1.1.10; what made a file stands in its first lines. The unit tests need none of these. All files take some

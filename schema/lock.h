@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_SCHEMA_LOCK_H
+#define IPCLAB_SCHEMA_LOCK_H
+
+/* A lock that a process has while it lives. Header only. */
+
+#include "schema/util.h"
+
+#include <sys/file.h>
+
+#define LOCK_PATIENCE_NS (2 * NSEC_PER_SEC)
+
+/*
+ * An exclusive flock(2) of the open file. A child that a killed process was about to execute a program in still has its
+ * lock for a moment, longer on a busy machine: -EBUSY when the lock is another's for LOCK_PATIENCE_NS; negative errno.
+ */
+static inline int lock_take(int fd) {
+        const struct timespec pause = {.tv_nsec = 10 * (long) NSEC_PER_MSEC};
+        uint64_t until = util_now_ns() + LOCK_PATIENCE_NS;
+        while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+                if (errno != EWOULDBLOCK && errno != EINTR)
+                        return -errno;
+                if (util_now_ns() >= until)
+                        return -EBUSY;
+                (void) nanosleep(&pause, NULL);
+        }
+        return 0;
+}
+
+#endif
