@@ -50,21 +50,21 @@ MEASURED = {
     "agents": "where the agents' threads and pages were, and what was in force there, is read from the kernel",
     "environment": "the host's settings are read from the kernel",
     "repetition, block, attempt": "the daemon's plan: when a run was made, and how often",
-    "result/*/messages, result/*/bytes, result/*/window_ns": "the agents count them; all rates are held against them",
+    "result/*/messages, result/*/bytes, result/*/window_ns": "the agents count them; all rates are checked by them",
     "result/counters, result/threads": "the kernel and the processor count them; those of an end are the sums of its "
-    "threads', and all quotients are held against them",
-    "result/clock": "the agents measure the cost, the step and the offset of the clock; stamp_cost is held against it",
-    "result/effective": "the kernel and the agents state what was in force; a row's values are held against it",
-    "result/latency_histogram": "the agents fill it; all latencies are held against it",
+    "threads', and all quotients are checked by them",
+    "result/clock": "the agents measure the cost, the step and the offset of the clock; stamp_cost is checked by it",
+    "result/effective": "the kernel and the agents state what was in force; a row's values are checked against it",
+    "result/latency_histogram": "the agents fill it; all latencies are checked against it",
     "result/noise/*_khz, result/noise/load_cpus, result/noise/*_periods": "the kernel counts them for the machine",
     "result/noise/*_segments, result/noise/*_timeouts": "the kernel counts them for the run's connections",
-    "result/noise/ksoftirqd_ns": "the kernel counts it; ksoftirqd_ns_per_message is held against it",
-    "result/noise/seconds/*": "the kernel counts them in each second; seconds_flagged and worst are held against them",
+    "result/noise/ksoftirqd_ns": "the kernel counts it; ksoftirqd_ns_per_message is checked by it",
+    "result/noise/seconds/*": "the kernel counts them in each second; seconds_flagged and worst are checked by them",
     "result/numa": "the kernel counts it; a bundle has the differences alone",
-    "result/pipe_overhead_ns": "the agent measures it before the run; cost_ns is held against it",
-    "result/steadiness": "it follows from the samples of each second, which no bundle has; steady is held against it",
+    "result/pipe_overhead_ns": "the agent measures it before the run; cost_ns is checked by it",
+    "result/steadiness": "it follows from the samples of each second, which no bundle has; steady is checked by it",
     "probes/*/*/cost_ns, probes/*/*/cpu, probes/*/*/cpu_share, probes/*/*/*/rounds": "the agents measure them; "
-    "quartiles and changes are held against them",
+    "quartiles and changes are checked by them",
 }
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999}
 

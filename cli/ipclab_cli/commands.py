@@ -6,16 +6,18 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import sys
 import tempfile
 from pathlib import Path
+from urllib.parse import quote
 
 from ipclab_cli import bundle as bundles
 from ipclab_cli.figures import figures_of
 from ipclab_cli.http import Unreachable, with_query
 from ipclab_cli.progress import FINAL, display_for, follow
 from ipclab_cli.table import show_list, show_results, show_skipped, varies
-from ipclab_cli.words import field_text, number_text, seconds_text
+from ipclab_cli.words import field_text, minute_text, number_text, seconds_text
 from ipclab_cli.words import size_text as bytes_of
 
 DONE, ENDED_OTHERWISE = 0, 1
@@ -153,12 +155,17 @@ def run(client, arguments):
         plan = client.json("POST", "/experiments?dry_run=true", json.dumps(spec), headers)
         show_json(plan) if arguments.json else show_plan(plan)
         return DONE
-    experiment = client.json("POST", target, json.dumps(spec), headers)
-    if arguments.detach:
-        show_json(experiment) if arguments.json else print(experiment["id"])
-        return DONE
+    return queued(client, client.json("POST", target, json.dumps(spec), headers), arguments)
+
+
+def queued(client, experiment, arguments):
+    """What follows a request that has put the experiment into the queue: its id alone, or all of it to its end."""
     identity = experiment["id"]
-    what = experiment["name"] or (f"preset {spec['preset']}" if "preset" in spec else "unnamed")
+    if arguments.detach:
+        show_json(experiment) if arguments.json else print(identity)
+        return DONE
+    preset = experiment["spec"].get("preset")
+    what = experiment["name"] or (f"preset {preset}" if preset else "unnamed")
     words = f"Experiment {identity}: {what}, {experiment['progress']['runs_total']} runs"
     print(words, file=sys.stderr if arguments.json else sys.stdout, flush=True)
     try:
@@ -166,6 +173,21 @@ def run(client, arguments):
     except KeyboardInterrupt:
         print(f"\nThe experiment goes on; `ipclab cancel {identity}` stops it.", file=sys.stderr)
         raise
+
+
+def extend(client, arguments):
+    return again(client, arguments, "extend", json.dumps({"repetitions": arguments.repetitions}))
+
+
+def retry(client, arguments):
+    return again(client, arguments, "retry", "{}")
+
+
+def again(client, arguments, how, body):
+    identity = resolve(client, arguments.experiment)
+    client.require("POST", f"/experiments/{{id}}/{how}")
+    headers = {"Idempotency-Key": arguments.key} if arguments.key else {}
+    return queued(client, client.json("POST", f"/experiments/{identity}/{how}", body, headers), arguments)
 
 
 def watch(client, arguments):
@@ -183,6 +205,18 @@ def cancel(client, arguments):
     return DONE
 
 
+def delete(client, arguments):
+    """The names are resolved first: the first deletion makes another experiment the newest."""
+    identities = [resolve(client, word) for word in arguments.experiments]
+    for identity in identities:
+        client.request("DELETE", f"/experiments/{identity}")
+        if not arguments.json:
+            print(f"Experiment {identity} is deleted")
+    if arguments.json:
+        show_json({"deleted": identities})
+    return DONE
+
+
 # ---- reading ----
 
 
@@ -193,17 +227,19 @@ def progress_text(experiment):
 
 
 def list_experiments(client, arguments):
-    page = client.get("/experiments", state=arguments.state, limit=arguments.limit)
+    page = client.get("/experiments", q=arguments.q, state=arguments.state, limit=arguments.limit)
     if arguments.json:
         show_json(page)
         return DONE
     rows = [
-        [str(e["id"]), e["state"], progress_text(e), e["created_at"][:16].replace("T", " "), e["name"] or "–"]
+        [str(e["id"]), e["state"], progress_text(e), minute_text(e["created_at"]), e["name"] or "–"]
         for e in page["items"]
     ]
     show_list(["id", "state", "runs", "created (UTC)", "name"], rows, right=("id",))
     if page["next"]:
-        print(f"… and older ones: ipclab list --limit {2 * (arguments.limit or 50)}")
+        chosen = (("--q", arguments.q), ("--state", arguments.state), ("--limit", 2 * (arguments.limit or 50)))
+        words = [shlex.quote(str(word)) for name, value in chosen if value for word in (name, value)]
+        print("… and older ones: ipclab list", *words)
     return DONE
 
 
@@ -316,12 +352,21 @@ def remark_of(figure):
     return ", ".join(word for word in words if word)
 
 
+def varying(points):
+    """The fields in which the points differ."""
+    return [field for field in dict.fromkeys(key for point in points for key in point) if varies(points, field)]
+
+
+def label_of(point, fields):
+    return ", ".join(field_text(point, field) for field in fields if field in point) or "the point"
+
+
 def comparison_rows(document):
     """A line for each figure that was compared, below the fields that distinguish its point."""
     points = [row["candidate"]["point"] for row in document["rows"]]
-    fields = [field for field in dict.fromkeys(key for point in points for key in point) if varies(points, field)]
+    fields = varying(points)
     for row, point in zip(document["rows"], points, strict=True):
-        label = ", ".join(field_text(point, field) for field in fields if field in point) or "the point"
+        label = label_of(point, fields)
         for name, figure in row["figures"].items():
             if figure:
                 interval = interval_text(figure["interval"])
@@ -342,6 +387,10 @@ def show_machine(machine):
         )
 
 
+def counts_text(verdicts):
+    return ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items() if count) or "nothing was compared"
+
+
 def show_comparison(document):
     show_differences("the environments", document["environment"]["differences"])
     for side in ("baseline", "candidate"):
@@ -356,8 +405,7 @@ def show_comparison(document):
     print()
     headings = ["point", "figure", "ratio", "interval", "verdict", "remark"]
     show_list(headings, list(comparison_rows(document)), right=("ratio", "interval"))
-    counts = ", ".join(f"{count} {verdict}" for verdict, count in document["verdicts"].items() if count)
-    print(f"\n{counts or 'nothing was compared'}; equivalent is within {document['delta']:.1%}")
+    print(f"\n{counts_text(document['verdicts'])}; equivalent is within {document['delta']:.1%}")
     for side in ("baseline", "candidate"):
         if document[f"only_in_{side}"]:
             print(f"Only the {side} has {len(document[f'only_in_{side}'])} of the points.")
@@ -365,8 +413,7 @@ def show_comparison(document):
 
 def show_advice(document):
     print(document["sentence"])
-    points = [item["point"] for item in document["items"]]
-    fields = [field for field in dict.fromkeys(key for point in points for key in point) if varies(points, field)]
+    fields = varying([item["point"] for item in document["items"]])
     rows = []
     for item in document["items"]:
         unit, scale = READ.get(item["unit"], (item["unit"], 1))
@@ -379,8 +426,7 @@ def show_advice(document):
         rows.append(
             [
                 item["standing"],
-                ", ".join(field_text(item["point"], field) for field in fields if field in item["point"])
-                or "the point",
+                label_of(item["point"], fields),
                 f"{number_text(item['value'] / scale)} {unit}",
                 interval_text(item["interval"], lambda value, scale=scale: number_text(value / scale)),
                 str(item["runs"]),
@@ -420,6 +466,80 @@ def compare(client, arguments):
     else:
         show_comparison(document)
     return DONE
+
+
+# ---- baselines ----
+
+
+def pin(client, arguments):
+    identity = resolve(client, arguments.experiment)
+    client.require("PUT", "/baselines/{name}")
+    target = f"/baselines/{quote(arguments.name, safe='')}"
+    document = client.json("PUT", target, json.dumps({"experiment": identity}))
+    if arguments.json:
+        show_json(document)
+    else:
+        print(f"{document['name']} is experiment {document['experiment_id']}")
+    return DONE
+
+
+def unpin(client, arguments):
+    client.require("DELETE", "/baselines/{name}")
+    client.request("DELETE", f"/baselines/{quote(arguments.name, safe='')}")
+    if arguments.json:
+        show_json({"unpinned": arguments.name})
+    else:
+        print(f"{arguments.name} is no baseline any more; its experiment stays")
+    return DONE
+
+
+def baselines(client, arguments):
+    if arguments.name is not None:
+        return history(client, arguments)
+    document = client.optional("GET", "/baselines", "/baselines")
+    if arguments.json:
+        show_json(document)
+        return DONE
+    rows = [
+        [one["name"], str(one["experiment_id"]), minute_text(one["pinned_at"]), one["experiment_name"] or "–"]
+        for one in document["items"]
+    ]
+    show_list(["baseline", "experiment", "pinned (UTC)", "its name"], rows, right=("experiment",))
+    return DONE
+
+
+def history(client, arguments):
+    document = client.optional(
+        "GET", f"/baselines/{quote(arguments.name, safe='')}/history", "/baselines/{name}/history"
+    )
+    if arguments.json:
+        show_json(document)
+    elif not document["items"]:
+        print(f"No later experiment of the spec of {arguments.name} has finished.")
+    else:
+        show_history(document)
+    return DONE
+
+
+def show_history(document):
+    """An experiment a line, then each figure that is on another level since one of them."""
+    rows = [
+        [
+            str(one["experiment_id"]),
+            minute_text(one["finished_at"]),
+            counts_text(one["verdicts"]) if one["error"] is None else f"not compared: {one['error']}",
+            ", ".join(f"{d['key']} {json.dumps(d['candidate'])}" for d in one["differences"] if d["unlike"]) or "–",
+        ]
+        for one in document["items"]
+    ]
+    show_list(["experiment", "finished (UTC)", "verdicts", "unlike environment"], rows, right=("experiment",))
+    points = [one["point"] for one in document["series"]]
+    fields = varying(points)
+    for one in document["series"]:
+        levels = {segment["from"]: segment["ratio"] for segment in one["segments"] or []}
+        for change in one["change_points"] or []:
+            label = label_of(one["point"], fields)
+            print(f"{one['figure']} of {label} is {levels[change]:.3f} of the baseline's from experiment {change} on")
 
 
 def advice(client, arguments):
@@ -532,9 +652,14 @@ def save_list(client, target, path):
 
 
 def report(client, arguments):
+    if arguments.json and not arguments.output:
+        raise Usage("a report is HTML: with --json it needs a file to go to, -o FILE")
     identity = resolve(client, arguments.experiment)
     client.require("GET", "/experiments/{id}/report")
-    return save(client, f"/experiments/{identity}/report", "text/html", arguments.output)
+    save(client, f"/experiments/{identity}/report", "text/html", arguments.output)
+    if arguments.json:
+        show_json({"file": arguments.output})
+    return DONE
 
 
 # ---- bundles ----

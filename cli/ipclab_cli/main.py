@@ -14,9 +14,9 @@ SOCKET = "/run/ipclab/ipclabd.sock"
 EXIT_DONE, EXIT_NOT_WHOLE, EXIT_USAGE, EXIT_REFUSED, EXIT_MISSING, EXIT_UNREACHABLE, EXIT_FAILING = range(7)
 EXIT_INTERRUPTED = 130
 STATUSES = {
-    EXIT_DONE: "done; of run and watch: the experiment is done, with all of its runs",
-    EXIT_NOT_WHOLE: "of run and watch: the experiment failed or was cancelled, or a run of it failed; of verify: a "
-    "bundle is refused",
+    EXIT_DONE: "done; of run, extend, retry and watch: the experiment is done, with all of its runs",
+    EXIT_NOT_WHOLE: "of run, extend, retry and watch: the experiment failed or was cancelled, or a run of it failed; "
+    "of verify: a bundle is refused",
     EXIT_USAGE: "the command line is wrong, or a file cannot be read or written",
     EXIT_REFUSED: "the daemon refused: a bad spec, a limit, a missing token, a conflict (4xx)",
     EXIT_MISSING: "there is no such experiment, or the daemon is of a version without this (404)",
@@ -27,7 +27,7 @@ STATUSES = {
 
 
 def argument(*names, kind=None, **options):
-    """`kind` is what a shell completes it with: experiment, preset, question (a field of /advice) or file."""
+    """`kind` is what a shell completes it with: experiment, preset, baseline, question (a field of /advice) or file."""
     return names, options, kind
 
 
@@ -40,6 +40,12 @@ def identity(word):
 EXPERIMENT = argument(
     "experiment", type=identity, metavar="ID", kind="experiment", help="the experiment's id; last: the newest"
 )
+BASELINE = argument("name", metavar="NAME", kind="baseline", help="the baseline's name")
+EXPERIMENTS = argument(
+    "experiments", nargs="+", type=identity, metavar="ID", kind="experiment", help="their ids; last: the newest"
+)
+KEY = argument("--key", metavar="KEY", help="Idempotency-Key: the same request sent again with it is carried out once")
+DETACH = argument("--detach", action="store_true", help="print the id and leave it to the queue")
 OUTPUT = argument("-o", "--output", metavar="FILE", kind="file", help="write to FILE once it is whole")
 STATES = ("queued", "running", "done", "failed", "cancelled")
 COMMANDS = {
@@ -56,17 +62,31 @@ COMMANDS = {
             argument(
                 "--set", action="append", metavar="FIELD=VALUE", help="replace a field of the spec; may be repeated"
             ),
-            argument(
-                "--key", metavar="KEY", help="Idempotency-Key: the same spec sent again with it is one experiment"
-            ),
+            KEY,
             argument("--dry-run", action="store_true", help="what the experiment would be; nothing is stored"),
-            argument("--detach", action="store_true", help="print the id and leave it to the queue"),
+            DETACH,
         ],
+    ),
+    "extend": (
+        "add repetitions to an experiment and follow it to its results",
+        commands.extend,
+        [
+            EXPERIMENT,
+            argument("repetitions", type=int, metavar="REPETITIONS", help="further runs of each point"),
+            KEY,
+            DETACH,
+        ],
+    ),
+    "retry": (
+        "queue an experiment's failed and cancelled runs again and follow it to its results",
+        commands.retry,
+        [EXPERIMENT, KEY, DETACH],
     ),
     "list": (
         "list experiments, newest first",
         commands.list_experiments,
         [
+            argument("-q", "--q", metavar="WORDS", help="only experiments with these words in their name or spec"),
             argument("--state", choices=STATES, help="only experiments in this state"),
             argument("--limit", type=int, metavar="N", help="at most N of them (50)"),
         ],
@@ -147,20 +167,19 @@ COMMANDS = {
         commands.verify,
         [argument("files", nargs="+", metavar="FILE", kind="file", help="bundles; no daemon is needed")],
     ),
-    "cancel": (
-        "stop experiments",
-        commands.cancel,
-        [
-            argument(
-                "experiments",
-                nargs="+",
-                type=identity,
-                metavar="ID",
-                kind="experiment",
-                help="their ids; last: the newest",
-            ),
-        ],
+    "cancel": ("stop experiments", commands.cancel, [EXPERIMENTS]),
+    "delete": ("delete experiments, their results and their samples", commands.delete, [EXPERIMENTS]),
+    "baselines": (
+        "list baselines, or show what came after one of them",
+        commands.baselines,
+        [argument("name", nargs="?", metavar="NAME", kind="baseline", help="the baseline whose history is shown")],
     ),
+    "pin": (
+        "pin an experiment under a baseline's name: later ones of its spec are compared with it",
+        commands.pin,
+        [BASELINE, EXPERIMENT],
+    ),
+    "unpin": ("forget a baseline's name; its experiment stays", commands.unpin, [BASELINE]),
     "host": ("show the daemon, its host, and the transports that it has", commands.host, []),
 }
 # Subcommands that another package brings: its program takes the words that follow.
@@ -305,6 +324,7 @@ SERVED = {
     "preset": lambda client: [one["name"] for one in client.get("/presets")["items"]],
     "experiment": lambda client: ["last", *(one["id"] for one in client.get("/experiments", limit=20)["items"])],
     "question": lambda client: list(questions(client)),
+    "baseline": lambda client: [one["name"] for one in client.get("/baselines")["items"]],
 }
 
 

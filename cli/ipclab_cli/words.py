@@ -43,6 +43,11 @@ def seconds_text(seconds):
     return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
 
 
+def minute_text(moment):
+    """Of a time of the API, to the minute."""
+    return moment[:16].replace("T", " ")
+
+
 def field_text(point, field):
     value = point.get(field, "")
     if field == "message_size" and field in point:

@@ -93,7 +93,7 @@ def judge(name, groups):
             )
     result = Class(str(name), len(hosts), len(groups))
     if not effects:
-        result.undecided = f"{len(hosts)} hosts; {FEW} are the fewest that a host can be held against"
+        result.undecided = f"{len(hosts)} hosts; {FEW} are the fewest that a host can be compared with"
         return result
     names = sorted(effects)
     together = [simes([effect.p for effect in effects[host]]) for host in names]

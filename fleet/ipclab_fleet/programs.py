@@ -165,7 +165,7 @@ def parse_fleet(arguments):
     sub = command("odd", odd_program, "name the hosts that differ from their equals")
     sub.add_argument("--campaign", type=campaign.parse_uuid, help="only its runs")
     sub.add_argument("--json", action="store_true")
-    sub = command("compare", compare_program, "hold a host, campaign or experiment against another, point by point")
+    sub = command("compare", compare_program, "compare a host, campaign or experiment with another, point by point")
     for side in ("baseline", "candidate"):
         sub.add_argument(side, help="a host, the UUID of a campaign, or HOST/EXPERIMENT_ID")
     figures = [name for name, _, _ in FIGURES]

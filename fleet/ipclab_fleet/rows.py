@@ -45,10 +45,15 @@ FIGURES = (
     ("latency_p99", ("latency_ns", "p99"), False),
     ("cost", ("cost_ns",), False),
 )
-# The figures as a JSON list, or NULL where the result is no JSON: SQLite finds them in a fifth of the time that parsing
-# the result here takes.
+# The least number of latencies that a run needs for a percentile. Ten of them must lie beyond it, or it cannot be told
+# from the longest one: the daemon concludes nothing from runs of fewer (schema/figures.c), and no host is judged so.
+LATENCIES_LEAST = {"latency_p99": 1000}
+# How many latencies a run has: messages, where a run of an early version has no count of its latencies.
+COUNTS = (("latency_ns", "count"), ("messages",))
+# The figures and the counts as a JSON list, or NULL where the result is no JSON: SQLite finds them in a fifth of the
+# time that parsing the result here takes.
 EXTRACTED = "CASE WHEN json_valid(it.result) THEN json_extract(it.result, {}) END".format(
-    ", ".join(f"'$.{'.'.join(path)}'" for _, path, _ in FIGURES)
+    ", ".join(f"'$.{'.'.join(path)}'" for path in (*(path for _, path, _ in FIGURES), *COUNTS))
 )
 
 
@@ -214,15 +219,25 @@ def parameters_of(cmdline):
 
 
 def settings_of(facts):
-    """Facts as machines are held against each other by them; the base has the whole command line."""
+    """Facts as machines are compared by them; the base has the whole command line."""
     cmdline = facts.get("kernel_cmdline")
     return facts | {"kernel_cmdline": parameters_of(cmdline)} if isinstance(cmdline, str) else facts
 
 
-def figure_of(value):
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
-        return None
-    return float(value)
+def is_number(value):
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def figure_of(name, value, latencies):
+    """None where the result has none, or too few latencies for it. `latencies`: how many it has; None: not known."""
+    few = latencies is not None and latencies < LATENCIES_LEAST.get(name, 0)
+    return float(value) if is_number(value) and value > 0 and not few else None
+
+
+def figures_of(extracted):
+    *values, timed, messages = json.loads(extracted)
+    latencies = next((n for n in (timed, messages) if is_number(n)), None)
+    return [figure_of(name, value, latencies) for (name, _, _), value in zip(FIGURES, values, strict=True)]
 
 
 def fill_experiment(row, named, extracted):
@@ -250,7 +265,7 @@ def fill_run(row, named, extracted):
         named["environment"], environment = environment_of(before)
         row.environments = {named["environment"]: environment}
     if extracted is not None:
-        row.derived = [figure_of(value) for value in json.loads(extracted)]
+        row.derived = figures_of(extracted)
 
 
 FILL = {"experiment": fill_experiment, "run": fill_run, "deletion": lambda row, named, extracted: None}
