@@ -73,13 +73,14 @@ struct service {
         uint64_t deadline_ns; /* tests shorten it */
 
         /* main thread only */
-        sd_event_source *calls_source, *tidy_source;
+        sd_event_source *calls_source, *tidy_source, *log_source;
         enum service_operation doing;
         struct {
                 _Atomic uint64_t longest_ns, longest_cpu_ns; /* written by the main thread */
         } holds[OPERATION_COUNT];
         _Atomic uint64_t loop_slow;
         bool measuring;     /* housekeeping waits */
+        int log_error;      /* of the last time that the log was to be moved, which is logged when it changes */
         bool has_baselines; /* there may be some: later experiments are compared with them */
         bool has_checker;
         pthread_t checker;

@@ -492,7 +492,34 @@ static int on_tidy(sd_event_source *source, uint64_t usec, void *userdata) {
         return r > 0 ? arm_tidy_in(s, TIDY_STEP_NS) : 0;
 }
 
+/* The commit that has made the log long has its caller waiting: the log is moved by an event of its own. */
+static void on_grown(void *userdata) {
+        struct service *s = userdata;
+        int r = sd_event_source_set_enabled(s->log_source, SD_EVENT_ONESHOT);
+        if (r < 0)
+                log_warning("the move of the database's log is not scheduled: %s", strerrordesc_np(-r));
+}
+
+static int on_long_log(sd_event_source *source, void *userdata) {
+        (void) source;
+        struct service *s = userdata;
+        service_doing(s, OPERATION_HOUSEKEEPING);
+        int r = store_move_log(s->store);
+        if (r < 0 && r != s->log_error)
+                log_warning("the database's log is not moved into it: %s; tried again after the next change",
+                            strerrordesc_np(-r));
+        s->log_error = r;
+        return 0;
+}
+
 /* Life */
+
+static int watch_log(struct service *s, sd_event *event) {
+        int r = sd_event_add_defer(event, &s->log_source, on_long_log, s);
+        if (r == 0)
+                r = sd_event_source_set_enabled(s->log_source, SD_EVENT_OFF);
+        return r < 0 ? r : store_on_long_log(s->store, on_grown, s);
+}
 
 static int make_sources(struct service *s, sd_event *event) {
         s->calls_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -504,7 +531,9 @@ static int make_sources(struct service *s, sd_event *event) {
         r = sd_event_add_time_relative(event, &s->tidy_source, CLOCK_MONOTONIC, TIDY_AFTER_NS / NSEC_PER_USEC,
                                        TIDY_STEP_NS / NSEC_PER_USEC, /* the default is 250 ms */
                                        on_tidy, s);
-        return r < 0 ? r : sd_event_source_set_priority(s->tidy_source, SD_EVENT_PRIORITY_IDLE);
+        if (r >= 0)
+                r = sd_event_source_set_priority(s->tidy_source, SD_EVENT_PRIORITY_IDLE);
+        return r < 0 ? r : watch_log(s, event);
 }
 
 static int init_locks(struct service *s) {
@@ -594,6 +623,9 @@ void service_free(struct service *s) {
         service_join_checker(s);
         sd_event_source_disable_unref(s->calls_source);
         sd_event_source_disable_unref(s->tidy_source);
+        if (s->log_source)
+                (void) store_on_long_log(s->store, NULL, NULL); /* which is freed next: nothing is lost by an error */
+        sd_event_source_disable_unref(s->log_source);
         util_close(s->calls_fd);
         for (unsigned i = 0; i < SERVICE_READERS; i++)
                 store_close(s->readers[i].store);

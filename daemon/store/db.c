@@ -48,6 +48,8 @@ struct db {
         struct watched_file files[WATCHED_MAX]; /* without a path: not watched */
         void (*committed)(void *userdata);
         void *committed_userdata;
+        void (*log_grown)(void *userdata);
+        void *log_grown_userdata;
         enum db_mode mode;
         int fd;                          /* of the writer's database file, to allocate; -1 */
         int64_t kept_end, kept_size;     /* where what is allocated ends, and the file did when it was */
@@ -222,6 +224,11 @@ static int open_descriptor(struct db *db, const char *path) {
         return db->fd < 0 ? -errno : 0;
 }
 
+static int checkpoint_in_commits(struct db *db, int pages) {
+        int code = sqlite3_wal_autocheckpoint(db->handle, pages);
+        return code == SQLITE_OK ? 0 : fail(db, code, "sqlite3_wal_autocheckpoint");
+}
+
 static int configure_writer(struct db *db) {
         /* FULL: with NORMAL a power cut loses the last commits, which have been acknowledged. */
         int r = db_run_script(db, "PRAGMA mmap_size = 0");
@@ -235,19 +242,13 @@ static int configure_writer(struct db *db) {
                 r = require_trailer(db);
         if (r == 0)
                 r = db_run_script(db, "PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 67108864;");
-        if (r < 0)
-                return r;
-        int code = sqlite3_wal_autocheckpoint(db->handle, CHECKPOINT_PAGES);
-        return code == SQLITE_OK ? 0 : fail(db, code, "sqlite3_wal_autocheckpoint");
+        return r < 0 ? r : checkpoint_in_commits(db, CHECKPOINT_PAGES);
 }
 
 static int configure_reader(struct db *db) {
         int r = db_run_script(db, "PRAGMA mmap_size = 0; PRAGMA query_only = ON;");
-        if (r < 0)
-                return r;
         /* Two connections that checkpoint can corrupt the file (fixed in SQLite 3.51.3): only the writer does. */
-        int code = sqlite3_wal_autocheckpoint(db->handle, 0);
-        return code == SQLITE_OK ? 0 : fail(db, code, "sqlite3_wal_autocheckpoint");
+        return r < 0 ? r : checkpoint_in_commits(db, 0);
 }
 
 static void closep(struct db **db) {
@@ -395,6 +396,23 @@ int db_check_files(const struct db *db) {
 void db_on_commit(struct db *db, void (*committed)(void *userdata), void *userdata) {
         db->committed = committed;
         db->committed_userdata = userdata;
+}
+
+static int on_log(void *userdata, sqlite3 *handle, const char *name, int pages) {
+        struct db *db = userdata;
+        (void) handle, (void) name;
+        if (pages >= CHECKPOINT_PAGES)
+                db->log_grown(db->log_grown_userdata);
+        return SQLITE_OK;
+}
+
+int db_on_long_log(struct db *db, void (*grown)(void *userdata), void *userdata) {
+        db->log_grown = grown;
+        db->log_grown_userdata = userdata;
+        if (!grown)
+                return checkpoint_in_commits(db, CHECKPOINT_PAGES);
+        (void) sqlite3_wal_hook(db->handle, on_log, db); /* returns what it replaces: that of the commits */
+        return 0;
 }
 
 /* Copies */
@@ -793,6 +811,11 @@ void db_transaction_end(struct db_transaction *t) {
                 return;
         (void) roll_back(t->db);
         t->db = NULL;
+}
+
+int db_move_log(struct db *db) {
+        int code = sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+        return code == SQLITE_OK ? 0 : error_from_code(db, code);
 }
 
 int db_checkpoint(struct db *db) {

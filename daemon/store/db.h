@@ -53,6 +53,11 @@ int db_add_function(struct db *db, const char *name, char *(*function)(const cha
 /* Called after each commit of this connection. */
 void db_on_commit(struct db *db, void (*committed)(void *userdata), void *userdata);
 
+/* Once the log is longer than 4 MiB, each commit of the writer moves it into the database itself, which takes as long
+ * as the commit. With `grown` it calls that instead, for db_move_log() to be called soon; NULL: as at first. `grown`
+ * must not use the connection. */
+int db_on_long_log(struct db *db, void (*grown)(void *userdata), void *userdata);
+
 /* Gives the pages of a database checksums: a copy takes its place in one step. No process may have it open. */
 int db_convert(const char *path);
 /* One consistent copy of a database that others may be using, as the new file `to`: -EEXIST when there is one. */
@@ -126,5 +131,9 @@ void db_transaction_end(struct db_transaction *t);
 
 /* Moves the write-ahead log into the database and truncates its file; -EBUSY at once when a reader blocks it. */
 int db_checkpoint(struct db *db);
+
+/* Moves what of the log no reader needs into the database; the log is written from its beginning again once all of it
+ * was moved. An error is not logged, as there may be one after every commit. */
+int db_move_log(struct db *db);
 
 #endif

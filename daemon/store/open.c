@@ -392,3 +392,11 @@ int store_tidy(struct store *s) {
         }
         return r == -EBUSY ? 0 : r; /* a reader blocks it: the next call tries again */
 }
+
+int store_on_long_log(struct store *s, void (*grown)(void *userdata), void *userdata) {
+        return db_on_long_log(s->db, grown, userdata);
+}
+
+int store_move_log(struct store *s) {
+        return db_move_log(s->db);
+}

@@ -140,19 +140,19 @@ static void add_words(const uint8_t *data, size_t length, bool big_endian, uint3
         }
 }
 
-/* A frame's sum goes on from that of the frame before it, or of the log's header. */
+/* A frame's sum goes on from that of the frame before it, or of the log's header. Both are read at once, with the page
+ * between them, as a checkpoint looks at a thousand frames. */
 static int frame_matches(struct checked_file *c, const uint8_t *page, sqlite3_int64 offset, bool *ret) {
-        uint8_t header[WAL_HEADER], frame[WAL_FRAME_HEADER], before[8];
+        uint8_t header[WAL_HEADER], around[WAL_FRAME + WAL_FRAME_HEADER];
         sqlite3_int64 start = offset - WAL_FRAME_HEADER;
-        sqlite3_int64 previous = start == WAL_HEADER ? 24 : start - WAL_FRAME + 16;
+        sqlite3_int64 before = start == WAL_HEADER ? 24 : start - WAL_FRAME + 16;
+        const uint8_t *frame = around + (start - before);
         int code = c->real->pMethods->xRead(c->real, header, sizeof(header), 0);
         if (code == SQLITE_OK)
-                code = c->real->pMethods->xRead(c->real, frame, sizeof(frame), start);
-        if (code == SQLITE_OK)
-                code = c->real->pMethods->xRead(c->real, before, sizeof(before), previous);
+                code = c->real->pMethods->xRead(c->real, around, (int) (offset - before), before);
         if (code != SQLITE_OK)
                 return code;
-        uint32_t sum[2] = {get_be32(before), get_be32(before + 4)};
+        uint32_t sum[2] = {get_be32(around), get_be32(around + 4)};
         bool big_endian = header[3] & 1;
         add_words(frame, 8, big_endian, sum);
         add_words(page, PAGES_SIZE, big_endian, sum);

@@ -260,6 +260,10 @@ int store_tidy(struct store *s);
 /* The first of these steps alone, for when there is little time: the pages stay and are reused. As store_tidy(). */
 int store_tidy_forgotten(struct store *s);
 
+/* See db_on_long_log() and db_move_log(). */
+int store_on_long_log(struct store *s, void (*grown)(void *userdata), void *userdata);
+int store_move_log(struct store *s);
+
 /* The undo journal of changed settings of the host, see tuning.h. -EEXIST: that setting has a record already. */
 struct tuning_record {
         char *name;

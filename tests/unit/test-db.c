@@ -6,6 +6,7 @@
 #include "tests/unit/store-fixture.h"
 
 #include <errno.h>
+#include <sys/stat.h>
 
 static struct {
         struct fixture f;
@@ -191,6 +192,47 @@ static void test_readers(void) {
         CHECK_INT(checkpoint, 0);
 }
 
+static void count_call(void *userdata) {
+        ++*(unsigned *) userdata;
+}
+
+/* Bytes of the database's file, without those of its log. */
+static int64_t file_bytes(void) {
+        struct stat st;
+        return stat(fixture_path(&t.f, "test.db"), &st) < 0 ? -1 : (int64_t) st.st_size;
+}
+
+static int insert_bytes(int64_t n) {
+        return db_run(t.db, "INSERT INTO a VALUES (NULL, NULL, zeroblob(?))", DB_INT(n));
+}
+
+/* Within the commit, unless another is told of it. */
+static void test_a_long_log_is_moved(void) {
+        const int64_t large = 5 << 20;
+        unsigned calls = 0;
+        DATABASE;
+        CHECK_INT(insert_bytes(1 << 20), 0);
+        CHECK(file_bytes() < 1 << 20);
+        CHECK_INT(insert_bytes(large), 0);
+        CHECK(file_bytes() > large);
+
+        CHECK_INT(db_on_long_log(t.db, count_call, &calls), 0);
+        CHECK_INT(insert_bytes(1 << 20), 0);
+        CHECK_UINT(calls, 0);
+        CHECK_INT(insert_bytes(large), 0);
+        CHECK_UINT(calls, 1);
+        CHECK(file_bytes() < 2 * large);
+        CHECK_INT(db_move_log(t.db), 0);
+        CHECK(file_bytes() > 2 * large);
+        CHECK_INT(insert_bytes(1), 0); /* in a log that begins again */
+        CHECK_UINT(calls, 1);
+
+        CHECK_INT(db_on_long_log(t.db, NULL, NULL), 0);
+        CHECK_INT(insert_bytes(large), 0);
+        CHECK_UINT(calls, 1);
+        CHECK(file_bytes() > 3 * large);
+}
+
 static void test_locked_by_another(void) {
         DATABASE;
         struct db *other;
@@ -221,6 +263,7 @@ int main(void) {
         RUN(test_transactions);
         RUN(test_the_same_statement_twice_at_once);
         RUN(test_readers);
+        RUN(test_a_long_log_is_moved);
         RUN(test_locked_by_another);
         return check_end();
 }
