@@ -207,10 +207,10 @@ static void leave_out(const struct sizes *s, struct fit *f) {
                 struct fit partial = {0};
                 choose_pieces(&rest, &pieces);
                 put_pieces(&rest, &pieces, &partial);
-                double measured = median_time(s, &s->list[out]);
-                double error = fabs(fit_predict(&partial, s->list[out].bytes) / measured - 1);
-                f->left_out_error = fmax(f->left_out_error, error);
+                double times = fit_predict(&partial, s->list[out].bytes) / median_time(s, &s->list[out]);
+                f->left_out_error = fmax(f->left_out_error, fabs(times - 1));
                 f->has_left_out = true;
+                f->left_out_squares += log(times) * log(times);
         }
 }
 
@@ -259,12 +259,19 @@ double fit_predict(const struct fit *fit, double size) {
         return fit->pieces[k].alpha + fit->pieces[k].beta * size;
 }
 
+/* Half of an interval, of errors with this sum of squares: Student's t. */
+static double half_of(double squares, unsigned degrees) {
+        return student_quantile((1 + FIT_PREDICTION_LEVEL) / 2, degrees) * sqrt(squares / degrees);
+}
+
 bool fit_predict_median(const struct fit *fit, double size, struct fit_prediction *ret) {
         if (fit->scatter_degrees == 0)
                 return false;
         double leverage = 2 * (double) fit->n_pieces / (double) fit->n_sizes;
-        double half = student_quantile((1 + FIT_PREDICTION_LEVEL) / 2, fit->scatter_degrees) * fit->scatter *
-                      sqrt(1 + leverage);
+        double squares = fit->scatter * fit->scatter * fit->scatter_degrees;
+        double half = half_of(squares, fit->scatter_degrees) * sqrt(1 + leverage);
+        if (fit->has_left_out && fit->n_pieces > 1)
+                half = fmin(half, half_of(fit->left_out_squares, (unsigned) fit->n_sizes - 2));
         double time = fit_predict(fit, size) * exp(fit->shift);
         *ret = (struct fit_prediction){.value = time, .low = time * exp(-half), .high = time * exp(half)};
         return true;
