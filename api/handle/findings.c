@@ -144,6 +144,7 @@ static const char *const headings[FINDING_KINDS] = {
         [FINDING_CROSSOVER] = "Crossovers",
         [FINDING_SCALING] = "Scaling with threads",
         [FINDING_COST] = "What a choice costs",
+        [FINDING_HIGHEST_RATE] = "The highest rate",
         [FINDING_NOISE_FLOOR] = "What one thing measured twice differs by",
         [FINDING_UNDECIDED] = "What cannot be said",
 };

@@ -163,6 +163,7 @@ void draw_sizes(struct answer *a); /* best size, knee, cliff */
 void draw_crossovers(struct answer *a);
 void draw_scalings(struct answer *a);
 void draw_costs(struct answer *a);
+void draw_searches(struct answer *a); /* the highest rates */
 void draw_floors(struct answer *a);
 void draw_doubts(struct answer *a); /* for all rows; the others add what their own comparisons left open */
 

@@ -15,9 +15,11 @@
 #include <string.h>
 
 const char *const finding_kind_names[FINDING_KINDS] = {
-        [FINDING_RANKING] = "ranking", [FINDING_BEST_SIZE] = "best-size",     [FINDING_KNEE] = "knee",
-        [FINDING_CLIFF] = "cliff",     [FINDING_CROSSOVER] = "crossover",     [FINDING_SCALING] = "scaling",
-        [FINDING_COST] = "cost",       [FINDING_NOISE_FLOOR] = "noise-floor", [FINDING_UNDECIDED] = "undecided",
+        [FINDING_RANKING] = "ranking",     [FINDING_BEST_SIZE] = "best-size",
+        [FINDING_KNEE] = "knee",           [FINDING_CLIFF] = "cliff",
+        [FINDING_CROSSOVER] = "crossover", [FINDING_SCALING] = "scaling",
+        [FINDING_COST] = "cost",           [FINDING_NOISE_FLOOR] = "noise-floor",
+        [FINDING_UNDECIDED] = "undecided", [FINDING_HIGHEST_RATE] = "highest-rate",
 };
 
 const char *const finding_confidence_names[CONFIDENCE_COUNT] = {
@@ -370,6 +372,7 @@ static void draw_all(struct answer *a) {
         draw_crossovers(a);
         draw_scalings(a);
         draw_costs(a);
+        draw_searches(a);
         draw_floors(a);
         draw_doubts(a);
 }

@@ -58,12 +58,25 @@ struct findings_row {
         size_t n_limits;
 };
 
+/* Between which rates of messages a search (daemon/result/search.h) has found that the 99th percentile of the latency
+ * reaches its limit. */
+struct findings_search {
+        uint32_t row;             /* of the closed loop */
+        double kept, not_kept;    /* messages per second; 0: no rate that was tried kept the limit, or all did */
+        double closed_loop;       /* messages per second that it carries, the median; 0: not known */
+        uint32_t n_rates, n_runs; /* that were tried, and their runs that are done */
+        bool noisy;               /* one of these runs has a noise flag */
+};
+
 struct findings_input {
         const struct findings_row *rows; /* in the points' order; findings name their numbers */
         size_t n_rows;
         const struct findings_limit *caches; /* of the host */
         size_t n_caches;
-        const char *uncounted; /* why runs have no cycles and cache misses; NULL: all that move data have them */
+        const struct findings_search *searches; /* of the points that a search was concluded of */
+        size_t n_searches;
+        double search_limit_us; /* of the 99th percentile */
+        const char *uncounted;  /* why runs have no cycles and cache misses; NULL: all that move data have them */
 };
 
 enum finding_kind {
@@ -74,6 +87,7 @@ enum finding_kind {
         FINDING_CROSSOVER,
         FINDING_SCALING,
         FINDING_COST,
+        FINDING_HIGHEST_RATE,
         FINDING_NOISE_FLOOR,
         FINDING_UNDECIDED, /* a doubt: nothing can be concluded */
         FINDING_KINDS,

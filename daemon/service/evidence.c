@@ -215,15 +215,23 @@ static int take_page(const struct point_record *page, size_t n, struct evidence 
         return 0;
 }
 
+static bool any_is_noisy(const struct point_record *points, size_t n) {
+        bool noisy = false;
+        for (size_t i = 0; i < n; i++)
+                for (size_t k = 0; k < points[i].n_runs; k++)
+                        noisy |= has_flag(points[i].runs[k].flags_json, "noisy:");
+        return noisy;
+}
+
 static int load_rows(struct service *s, int64_t experiment_id, struct evidence *e, struct refusal *r) {
-        for (;;) {
+        for (uint32_t ordinal = 0;;) {
                 struct point_record *page = NULL;
                 size_t n = 0;
                 struct reader *reader;
                 int error = service_reader_get(s, &reader, r);
                 if (error < 0)
                         return error;
-                error = store_points(reader->store, experiment_id, (uint32_t) e->n_rows, POINTS_PER_PAGE, &page, &n);
+                error = store_points(reader->store, experiment_id, ordinal, POINTS_PER_PAGE, &page, &n);
                 service_reader_put(s, reader);
                 if (error < 0)
                         return service_fail(s, r, error, "experiment", experiment_id);
@@ -233,10 +241,12 @@ static int load_rows(struct service *s, int64_t experiment_id, struct evidence *
                 while (taken < n && page[taken].rate == 0)
                         taken++;
                 error = taken > 0 ? take_page(page, taken, e) : 0;
+                e->noisy_rates |= any_is_noisy(page + taken, n - taken);
+                ordinal += (uint32_t) n;
                 store_points_free(page, n);
                 if (error < 0)
                         return service_fail(s, r, error, "reading the runs' results", 0);
-                if (n == 0 || taken < n)
+                if (n == 0)
                         return 0;
         }
 }

@@ -59,10 +59,80 @@ static void read_preset(const char *spec_json, char *ret, size_t size) {
         json_free(spec);
 }
 
+/* 0 for null. */
+static double number_of(const struct json *object, const char *key) {
+        const struct json *member = json_get(object, key);
+        double value = 0;
+        if (member)
+                (void) json_as_double(member, &value); /* stays 0 when it is null */
+        return value;
+}
+
+static struct findings_search search_of(const struct json *point, uint32_t row, bool noisy) {
+        const struct json *curve = json_get(point, "curve");
+        struct findings_search search = {
+                .row = row,
+                .kept = number_of(point, "highest_rate"),
+                .not_kept = number_of(point, "lowest_rate_not_kept"),
+                .closed_loop = number_of(point, "closed_loop_messages_per_second"),
+                .noisy = noisy,
+        };
+        for (const struct json *rate = curve ? json_first(curve) : NULL; rate; rate = json_next(rate)) {
+                search.n_rates++;
+                search.n_runs += (uint32_t) number_of(rate, "runs");
+        }
+        return search;
+}
+
+/* The points of a search that is concluded, which stand in the order of their closed loops' rows (component Search). */
+static int list_searches(const struct evidence *evidence, const struct json *root, struct findings_search **ret,
+                         size_t *ret_n) {
+        static const char *const concluded[] = {"found", "none_kept", "all_kept"};
+        const struct json *points = json_type(root) == JSON_OBJECT ? json_get(root, "points") : NULL;
+        struct findings_search *searches = calloc(evidence->n_rows + 1, sizeof(*searches));
+        uint32_t row = 0;
+        size_t n = 0;
+        if (!searches)
+                return -ENOMEM;
+        for (const struct json *p = points ? json_first(points) : NULL; p && row < evidence->n_rows; p = json_next(p)) {
+                const struct json *member = json_get(p, "state");
+                const char *state = "";
+                if (member)
+                        (void) json_as_string(member, &state); /* stays "" when it is none */
+                for (size_t i = 0; i < ELEMENTS(concluded); i++)
+                        if (strcmp(state, concluded[i]) == 0)
+                                searches[n++] = search_of(p, row, evidence->noisy_rates);
+                row++;
+        }
+        *ret = searches;
+        *ret_n = n;
+        return 0;
+}
+
+static int read_searches(const struct experiment_record *e, const struct evidence *evidence,
+                         struct findings_search **ret, size_t *ret_n, double *ret_limit_us) {
+        struct json *root = NULL;
+        *ret = NULL;
+        *ret_n = 0;
+        int r = e->searches && e->until_json ? json_parse_written(e->until_json, strlen(e->until_json), &root) : 0;
+        if (r == 0 && root) {
+                *ret_limit_us = json_type(root) == JSON_OBJECT ? number_of(root, "latency_p99_below_us") : 0;
+                r = list_searches(evidence, root, ret, ret_n);
+        }
+        json_free(root);
+        return r;
+}
+
 static int draw(struct service *s, const struct experiment_record *e, const struct evidence *evidence,
                 struct findings_record *ret) {
+        _cleanup_free_ struct findings_search *searches = NULL;
         struct findings_limit caches[FINDINGS_LIMITS_MAX];
+        size_t n_searches;
+        double limit_us = 0;
         char preset[64];
+        int r = read_searches(e, evidence, &searches, &n_searches, &limit_us);
+        if (r < 0)
+                return r;
         topology_hold();
         size_t n = e->imported_json ? 0 : list_caches(s->hooks.topology, caches); /* they are this host's */
         topology_release();
@@ -70,8 +140,11 @@ static int draw(struct service *s, const struct experiment_record *e, const stru
                                           .n_rows = evidence->n_rows,
                                           .caches = caches,
                                           .n_caches = n,
+                                          .searches = searches,
+                                          .n_searches = n_searches,
+                                          .search_limit_us = limit_us,
                                           .uncounted = evidence->uncounted};
-        int r = findings_draw(&in, &ret->findings);
+        r = findings_draw(&in, &ret->findings);
         if (r < 0)
                 return r;
         read_preset(e->spec_json, preset, sizeof(preset));

@@ -53,6 +53,12 @@ def test_without_a_limit_it_finds_what_can_be_carried(unix):
             assert point["highest_rate"] < point["lowest_rate_not_kept"] <= 1.02 * point["highest_rate"] + 1
         else:  # a machine that was disturbed in the closed loop carries more, or in the others less
             assert point["state"] in ("none_kept", "all_kept")
+    found = [f for f in unix.get(f"/experiments/{experiment['id']}/findings")["items"] if f["kind"] == "highest-rate"]
+    assert [f["subject"]["message_size"] for f in found] == [64, 4096] and [f["rows"] for f in found] == [[0], [1]]
+    for finding, point in zip(found, experiment["search"]["points"], strict=True):
+        values = {figure["name"]: figure["value"] for figure in finding["figures"]}
+        wanted = {name: point[name] for name in ("highest_rate", "lowest_rate_not_kept") if point[name] is not None}
+        assert values == wanted and f"({len(point['curve'])} rate" in finding["sentence"]
 
 
 def test_each_rate_is_a_row_and_in_its_runs(unix):

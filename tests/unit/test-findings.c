@@ -7,69 +7,14 @@
 #include "daemon/analysis/compare.h"
 #include "daemon/analysis/findings.h"
 #include "daemon/analysis/phrase.h"
-#include "daemon/analysis/studies.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
+#include "tests/unit/drawn.h"
 #include "tests/unit/lanes.h"
-#include "tests/unit/made.h"
 
 #include <stdlib.h>
 
-#define NOISE 0.02
 #define TRIALS 100u
-
-/* What no sentence may have, whatever it is about. */
-static void check_sentence(const char *sentence) {
-        static const char *const never[] = {"of :", "of all of", "% a ", "  ", " ,", "..", " ()", "; ;"};
-        for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
-                if (strstr(sentence, never[i]))
-                        CHECK_FAIL("\"%s\" in: %s", never[i], sentence);
-}
-
-static struct findings *draw(const struct made *m) {
-        static const struct findings_limit caches[] = {{"the L2 cache", 1 << 20}};
-        struct findings *f = NULL;
-        int r = findings_draw(&(struct findings_input){.rows = m->rows,
-                                                       .n_rows = m->n_rows,
-                                                       .caches = caches,
-                                                       .n_caches = 1,
-                                                       .uncounted = "this machine has no such counter"},
-                              &f);
-        if (r < 0) {
-                fprintf(stderr, "findings_draw: %s\n", strerror(-r));
-                abort();
-        }
-        for (size_t i = 0; i < f->n; i++)
-                check_sentence(f->items[i].sentence);
-        return f;
-}
-
-static void findings_freep(struct findings **f) {
-        findings_free(*f);
-}
-#define FINDINGS __attribute__((cleanup(findings_freep))) struct findings
-
-/* The n-th of the kind, from 0; NULL. */
-static const struct finding *nth(const struct findings *f, enum finding_kind kind, size_t n) {
-        for (size_t i = 0; i < f->n; i++)
-                if (f->items[i].kind == kind && n-- == 0)
-                        return &f->items[i];
-        return NULL;
-}
-
-static const struct finding_figure *figure(const struct finding *f, const char *name) {
-        for (size_t i = 0; f && i < f->n_figures; i++)
-                if (strcmp(f->figures[i].name, name) == 0)
-                        return &f->figures[i];
-        return NULL;
-}
-
-static bool says(const struct finding *f, const char *words) {
-        bool said = f && strstr(f->sentence, words);
-        if (!said)
-                fprintf(stderr, "\"%s\" is not in: %s\n", words, f ? f->sentence : "(no finding)");
-        return said;
-}
 
 /* The doubt with the reason; NULL. */
 static const struct finding *of_reason(const struct findings *f, const char *reason) {
@@ -103,11 +48,6 @@ static bool claims(const struct finding *f) {
 /* Throughput is the same whatever the point. */
 static double alike(const struct point *p) {
         return (double) p->message_size;
-}
-
-static double one(const struct point *p) {
-        (void) p;
-        return 1000;
 }
 
 static double false_answers(const char *spec, double drift, const char *what) {
@@ -582,15 +522,6 @@ static void test_the_call_of_a_copy_mode(void) {
         }
 }
 
-/* Half the cycles, and three times the misses. */
-static void count(struct made *m) {
-        for (size_t i = 0; i < m->n_rows * m->blocks; i++) {
-                bool zero = m->rows[i / m->blocks].point.copy_mode == COPY_ZERO;
-                m->runs[i].values[FIGURE_CYCLES_PER_BYTE] = (zero ? 0.5 : 1) * exp(NOISE * sample_normal(&m->random));
-                m->runs[i].values[FIGURE_LLC_MISSES] = (zero ? 300 : 100) * exp(NOISE * sample_normal(&m->random));
-        }
-}
-
 static void test_cost_in_counts(void) {
         MADE m;
         make(&m, "{\"transport\": \"tcp\", \"message_size\": 65536, \"copy_mode\": [\"two-copy\", \"zero-copy\"]}", 8,
@@ -623,6 +554,51 @@ static void test_two_beside_the_usual(void) {
         FINDINGS *f = draw(&m);
         CHECK(!nth(f, FINDING_COST, 0));
         CHECK(says(nth(f, FINDING_RANKING, 0), "throughput by placement, best first: same-cpu ("));
+}
+
+/* What a search has found of three points; of the fourth it has concluded nothing. */
+static void test_highest_rate(void) {
+        MADE m;
+        make(&m, "{\"transport\": \"pipe\", \"workload\": \"pingpong\", \"message_size\": [64, 256, 1024, 4096]}", 1,
+             1);
+        measure(&m, one, NULL, NOISE, 0);
+        const struct findings_search searches[] = {
+                {.row = 0, .kept = 5087, .not_kept = 5161, .closed_loop = 11900, .n_rates = 19, .n_runs = 38},
+                {.row = 1, .kept = 9000, .closed_loop = 9500, .n_rates = 7, .n_runs = 7, .noisy = true},
+                {.row = 3, .not_kept = 2100, .n_rates = 1, .n_runs = 1},
+        };
+        struct findings *f = NULL;
+        CHECK_INT(findings_draw(&(struct findings_input){.rows = m.rows,
+                                                         .n_rows = m.n_rows,
+                                                         .searches = searches,
+                                                         .n_searches = 3,
+                                                         .search_limit_us = 50},
+                                &f),
+                  0);
+        static const char *const sentences[] = {
+                "pingpong over pipe, 64 B: the 99th percentile of the latency reaches 50 µs between 5087 messages/s "
+                "and "
+                "5161 messages/s, at 43 % of what a closed loop carries (19 rates).",
+                "pingpong over pipe, 256 B: the 99th percentile of the latency stays below 50 µs at every rate that "
+                "was "
+                "tried, up to 9000 messages/s (7 rates).",
+                "pingpong over pipe, 4 KiB: the 99th percentile of the latency stays below 50 µs at no rate that was "
+                "tried, down to 2100 messages/s (1 rate).",
+        };
+        for (size_t i = 0; i < 3; i++) {
+                const struct finding *found = nth(f, FINDING_HIGHEST_RATE, i);
+                CHECK(found != NULL);
+                CHECK_STRING(found->sentence, sentences[i]);
+                CHECK_UINT(found->n_rows, 1);
+                CHECK_UINT(found->rows[0], searches[i].row);
+                CHECK_UINT(found->n_runs, 1 + searches[i].n_runs);
+                CHECK_INT(found->confidence, i == 1 ? CONFIDENCE_REDUCED : CONFIDENCE_HIGH);
+        }
+        CHECK(!nth(f, FINDING_HIGHEST_RATE, 3));
+        CHECK(figure(nth(f, FINDING_HIGHEST_RATE, 0), "lowest_rate_not_kept")->value == 5161);
+        CHECK(!figure(nth(f, FINDING_HIGHEST_RATE, 1), "lowest_rate_not_kept"));
+        CHECK(!figure(nth(f, FINDING_HIGHEST_RATE, 2), "highest_rate"));
+        findings_free(f);
 }
 
 /* ---- what cannot be said ---- */
@@ -793,164 +769,7 @@ static void test_unknown_correlation(void) {
         }
 }
 
-/* ---- studies ---- */
-
-static double any_time(const struct point *p) {
-        return 1000 + (double) p->message_size;
-}
-
-/* Every question of a study is about a row that its preset spans, or about a finding: each gets its answer. */
-static void test_studies(void) {
-        static const struct {
-                const char *preset;
-                size_t n, n_published;
-        } table[] = {{"pipe-block-sweep", 11, 8},
-                     {"fifo-numa", 10, 9},
-                     {"syscall-and-switch", 8, 2},
-                     {"tcp-copy-modes", 9, 6},
-                     {"ipc-4mib", 14, 12}};
-        for (size_t t = 0; t < sizeof(table) / sizeof(table[0]); t++) {
-                char spec[96];
-                struct study *s = NULL;
-                size_t published = 0;
-                MADE m;
-                (void) snprintf(spec, sizeof(spec), "{\"preset\": \"%s\"}", table[t].preset);
-                make(&m, spec, 3, 11);
-                measure(&m, any_time, NULL, NOISE, 0);
-                for (size_t i = 0; i < m.n_rows * m.blocks; i++)
-                        for (size_t f = 0; f < FIGURE_COUNT; f++)
-                                m.runs[i].values[f] = 1 + (double) i / (double) m.blocks;
-                m.rows[0].noisy = true;
-                FINDINGS *f = draw(&m);
-                const struct findings_input in = {.rows = m.rows, .n_rows = m.n_rows};
-                CHECK_INT(study_answer(table[t].preset, &in, f, &s), 0);
-                CHECK(s != NULL);
-                CHECK_STRING(s->name, table[t].preset);
-                CHECK_UINT(s->n, table[t].n);
-                for (size_t i = 0; i < s->n; i++) {
-                        published += s->answers[i].has_published;
-                        if (s->answers[i].kind != STUDY_FINDING && (!s->answers[i].has_figure || s->answers[i].reason))
-                                CHECK_FAIL("%s: no answer", s->answers[i].question);
-                        if (s->answers[i].kind == STUDY_FINDING && !s->answers[i].sentence && !s->answers[i].reason)
-                                CHECK_FAIL("%s: neither answer nor reason", s->answers[i].question);
-                        CHECK(s->answers[i].n_rows > 0 || s->answers[i].reason);
-                        bool first = false;
-                        for (size_t k = 0; k < s->answers[i].n_rows; k++)
-                                first |= s->answers[i].rows[k] == 0;
-                        CHECK_INT(s->answers[i].confidence, s->answers[i].n_rows == 0 ? CONFIDENCE_NONE
-                                                            : first                   ? CONFIDENCE_REDUCED
-                                                                                      : CONFIDENCE_HIGH);
-                }
-                CHECK_UINT(published, table[t].n_published);
-                CHECK(study_bytes(s) > sizeof(*s));
-                study_free(s);
-        }
-}
-
-/* As many runs as a preset has can decide among the comparisons that its answer makes: on a machine that has all of its
- * points, with CPU time and counters, no difference would be found otherwise, however great it is. */
-static void test_presets_have_runs_enough(void) {
-        static const char *const presets[] = {"pipe-block-sweep", "fifo-numa", "syscall-and-switch", "tcp-copy-modes",
-                                              "ipc-4mib"};
-        for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++) {
-                char spec[96];
-                MADE m, runs;
-                (void) snprintf(spec, sizeof(spec), "{\"preset\": \"%s\"}", presets[i]);
-                make(&m, spec, 1, 16);
-                make(&runs, spec, m.spec->repetitions, 16);
-                measure(&runs, any_time, one, NOISE, 0);
-                count(&runs);
-                FINDINGS *f = draw(&runs);
-                if (compare_runs_least(false, f->n_tests) > m.spec->repetitions)
-                        CHECK_FAIL("%s: %zu comparisons take %u runs, it has %u", presets[i], f->n_tests,
-                                   compare_runs_least(false, f->n_tests), m.spec->repetitions);
-        }
-}
-
-static const struct study_answer *answer_of(const struct study *s, const char *question) {
-        for (size_t i = 0; s && i < s->n; i++)
-                if (strstr(s->answers[i].question, question))
-                        return &s->answers[i];
-        return NULL;
-}
-
-/* A machine of one node has none of the rows that a finding about nodes would be of. */
-static void test_a_study_without_its_rows(void) {
-        static const struct {
-                const char *spec, *reason;
-        } cases[] = {
-                {"{\"transport\": \"fifo\", \"message_size\": [1, 1024]}", "no two rows that differ in it"},
-                {"{\"transport\": \"fifo\", \"placement\": [\"same-node\", \"same-cpu\"]}",
-                 "no two rows that differ in it"},
-                {"{\"transport\": \"fifo\", \"placement\": [\"same-node\", \"cross-node\"]}",
-                 "do not let one conclude it"},
-        };
-        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-                struct study *s = NULL;
-                MADE m;
-                make(&m, cases[i].spec, 3, 13);
-                measure(&m, any_time, NULL, NOISE, 0);
-                const struct findings_input in = {.rows = m.rows, .n_rows = m.n_rows};
-                CHECK_INT(study_answer("fifo-numa", &in, &(struct findings){0}, &s), 0);
-                const struct study_answer *a = answer_of(s, "What does the other node cost?");
-                CHECK(a && a->reason && strstr(a->reason, cases[i].reason));
-                study_free(s);
-        }
-}
-
-/* Of a ratio, as of every figure, the runs say how certain it is. */
-static double slow_on_one_cpu(const struct point *p) {
-        return any_time(p) * (p->placement.kind == PLACEMENT_SAME_CPU ? 3 : 1);
-}
-
-/* What one CPU costs is no answer to what the other node costs. */
-static void test_a_finding_about_other_values_is_no_answer(void) {
-        struct study *s = NULL;
-        MADE m;
-        make(&m, "{\"transport\": \"fifo\", \"placement\": [\"same-node\", \"same-cpu\", \"cross-node\"]}", 8, 15);
-        measure(&m, slow_on_one_cpu, NULL, NOISE, 0);
-        FINDINGS *f = draw(&m);
-        const struct findings_input in = {.rows = m.rows, .n_rows = m.n_rows};
-        CHECK(says(nth(f, FINDING_COST, 0), "same-cpu instead of same-node costs"));
-        CHECK_INT(study_answer("fifo-numa", &in, f, &s), 0);
-        const struct study_answer *a = answer_of(s, "What does the other node cost?");
-        CHECK(a && (!a->sentence || !strstr(a->sentence, "same-cpu")));
-        study_free(s);
-}
-
-static void test_a_ratio_of_a_study(void) {
-        struct study *s = NULL;
-        MADE m;
-        make(&m, "{\"transport\": \"pipe\", \"placement\": [\"same-node\", \"same-cpu\"]}", 8, 17);
-        measure(&m, any_time, NULL, NOISE, 0);
-        for (size_t i = 0; i < m.n_rows; i++)
-                for (size_t k = 0; k < m.rows[i].n_runs && m.rows[i].point.placement.kind == PLACEMENT_SAME_CPU; k++)
-                        m.runs[i * m.blocks + k].values[FIGURE_THROUGHPUT] *= 2;
-        const struct findings_input in = {.rows = m.rows, .n_rows = m.n_rows};
-        CHECK_INT(study_answer("pipe-block-sweep", &in, &(struct findings){0}, &s), 0);
-        const struct study_answer *a = answer_of(s, "How many times as fast");
-        CHECK(a && a->has_figure && a->figure.has_interval && a->n_rows == 2);
-        CHECK(a->figure.low < 2 && 2 < a->figure.high && a->figure.value > 1.9 && a->figure.value < 2.1);
-        CHECK_STRING(a->figure.unit, "times");
-        study_free(s);
-}
-
-static void test_a_study_is_named(void) {
-        static const char *const none[] = {NULL, "", "quick", "fifo", "fifo-numa-slow"};
-        const struct findings_input in = {.rows = NULL};
-        const struct findings f = {0};
-        for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
-                struct study *s = NULL;
-                CHECK_INT(study_answer(none[i], &in, &f, &s), 0);
-                CHECK(!s);
-        }
-        struct study *s = NULL;
-        CHECK_INT(study_answer("fifo-numa-quick", &in, &f, &s), 0);
-        CHECK_STRING(s->name, "fifo-numa");
-        for (size_t i = 0; i < s->n; i++) /* without a row there is no answer, but what was published */
-                CHECK(s->answers[i].reason && !s->answers[i].has_figure);
-        study_free(s);
-}
+/* ---- the rest ---- */
 
 static void test_nothing(void) {
         struct findings *f = NULL;
@@ -1003,6 +822,7 @@ int main(void) {
         RUN(test_the_call_of_a_copy_mode);
         RUN(test_cost_in_counts);
         RUN(test_two_beside_the_usual);
+        RUN(test_highest_rate);
         RUN(test_missing_runs);
         RUN(test_too_few_runs);
         RUN(test_one_row_is_singular);
@@ -1012,12 +832,6 @@ int main(void) {
         RUN(test_hopeless);
         RUN(test_what_is_missing);
         RUN(test_unknown_correlation);
-        RUN(test_studies);
-        RUN(test_presets_have_runs_enough);
-        RUN(test_a_study_without_its_rows);
-        RUN(test_a_finding_about_other_values_is_no_answer);
-        RUN(test_a_ratio_of_a_study);
-        RUN(test_a_study_is_named);
         RUN(test_nothing);
         RUN(test_phrases);
         return check_end();

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_TESTS_DRAWN_H
+#define IPCLAB_TESTS_DRAWN_H
+
+/* The findings of made rows (made.h), of which a test looks for some. */
+
+#include "tests/unit/check.h"
+#include "tests/unit/made.h"
+
+#define NOISE 0.02
+
+/* Whatever the point. */
+static inline double one(const struct point *p) {
+        (void) p;
+        return 1000;
+}
+
+/* Half the cycles, and three times the misses. */
+static inline void count(struct made *m) {
+        for (size_t i = 0; i < m->n_rows * m->blocks; i++) {
+                bool zero = m->rows[i / m->blocks].point.copy_mode == COPY_ZERO;
+                m->runs[i].values[FIGURE_CYCLES_PER_BYTE] = (zero ? 0.5 : 1) * exp(NOISE * sample_normal(&m->random));
+                m->runs[i].values[FIGURE_LLC_MISSES] = (zero ? 300 : 100) * exp(NOISE * sample_normal(&m->random));
+        }
+}
+
+/* What no sentence may have, whatever it is about. */
+static inline void check_sentence(const char *sentence) {
+        static const char *const never[] = {"of :", "of all of", "% a ", "  ", " ,", "..", " ()", "; ;"};
+        for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
+                if (strstr(sentence, never[i]))
+                        CHECK_FAIL("\"%s\" in: %s", never[i], sentence);
+}
+
+static inline struct findings *draw(const struct made *m) {
+        static const struct findings_limit caches[] = {{"the L2 cache", 1 << 20}};
+        struct findings *f = NULL;
+        int r = findings_draw(&(struct findings_input){.rows = m->rows,
+                                                       .n_rows = m->n_rows,
+                                                       .caches = caches,
+                                                       .n_caches = 1,
+                                                       .uncounted = "this machine has no such counter"},
+                              &f);
+        if (r < 0) {
+                fprintf(stderr, "findings_draw: %s\n", strerror(-r));
+                abort();
+        }
+        for (size_t i = 0; i < f->n; i++)
+                check_sentence(f->items[i].sentence);
+        return f;
+}
+
+static inline void findings_freep(struct findings **f) {
+        findings_free(*f);
+}
+#define FINDINGS __attribute__((cleanup(findings_freep))) struct findings
+
+/* The n-th of the kind, from 0; NULL. */
+static inline const struct finding *nth(const struct findings *f, enum finding_kind kind, size_t n) {
+        for (size_t i = 0; i < f->n; i++)
+                if (f->items[i].kind == kind && n-- == 0)
+                        return &f->items[i];
+        return NULL;
+}
+
+static inline const struct finding_figure *figure(const struct finding *f, const char *name) {
+        for (size_t i = 0; f && i < f->n_figures; i++)
+                if (strcmp(f->figures[i].name, name) == 0)
+                        return &f->figures[i];
+        return NULL;
+}
+
+static inline bool says(const struct finding *f, const char *words) {
+        bool said = f && strstr(f->sentence, words);
+        if (!said)
+                fprintf(stderr, "\"%s\" is not in: %s\n", words, f ? f->sentence : "(no finding)");
+        return said;
+}
+
+#endif

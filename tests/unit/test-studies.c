@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The questions of the published studies, answered from made rows. */
+
+#include "daemon/analysis/compare.h"
+#include "daemon/analysis/studies.h"
+#include "tests/unit/drawn.h"
+
+static double any_time(const struct point *p) {
+        return 1000 + (double) p->message_size;
+}
+
+/* Every question of a study is about a row that its preset spans, or about a finding: each gets its answer. */
+static void test_studies(void) {
+        static const struct {
+                const char *preset;
+                size_t n, n_published;
+        } table[] = {{"pipe-block-sweep", 11, 8},
+                     {"fifo-numa", 10, 9},
+                     {"syscall-and-switch", 8, 2},
+                     {"tcp-copy-modes", 9, 6},
+                     {"ipc-4mib", 14, 12}};
+        for (size_t t = 0; t < sizeof(table) / sizeof(table[0]); t++) {
+                char spec[96];
+                struct study *s = NULL;
+                size_t published = 0;
+                MADE m;
+                (void) snprintf(spec, sizeof(spec), "{\"preset\": \"%s\"}", table[t].preset);
+                make(&m, spec, 3, 11);
+                measure(&m, any_time, NULL, NOISE, 0);
+                for (size_t i = 0; i < m.n_rows * m.blocks; i++)
+                        for (size_t f = 0; f < FIGURE_COUNT; f++)
+                                m.runs[i].values[f] = 1 + (double) i / (double) m.blocks;
+                m.rows[0].noisy = true;
+                FINDINGS *f = draw(&m);
+                const struct findings_input in = {.rows = m.rows, .n_rows = m.n_rows};
+                CHECK_INT(study_answer(table[t].preset, &in, f, &s), 0);
+                CHECK(s != NULL);
+                CHECK_STRING(s->name, table[t].preset);
+                CHECK_UINT(s->n, table[t].n);
+                for (size_t i = 0; i < s->n; i++) {
+                        published += s->answers[i].has_published;
+                        if (s->answers[i].kind != STUDY_FINDING && (!s->answers[i].has_figure || s->answers[i].reason))
+                                CHECK_FAIL("%s: no answer", s->answers[i].question);
+                        if (s->answers[i].kind == STUDY_FINDING && !s->answers[i].sentence && !s->answers[i].reason)
+                                CHECK_FAIL("%s: neither answer nor reason", s->answers[i].question);
+                        CHECK(s->answers[i].n_rows > 0 || s->answers[i].reason);
+                        bool first = false;
+                        for (size_t k = 0; k < s->answers[i].n_rows; k++)
+                                first |= s->answers[i].rows[k] == 0;
+                        CHECK_INT(s->answers[i].confidence, s->answers[i].n_rows == 0 ? CONFIDENCE_NONE
+                                                            : first                   ? CONFIDENCE_REDUCED
+                                                                                      : CONFIDENCE_HIGH);
+                }
+                CHECK_UINT(published, table[t].n_published);
+                CHECK(study_bytes(s) > sizeof(*s));
+                study_free(s);
+        }
+}
+
+/* As many runs as a preset has can decide among the comparisons that its answer makes: on a machine that has all of its
+ * points, with CPU time and counters, no difference would be found otherwise, however great it is. */
+static void test_presets_have_runs_enough(void) {
+        static const char *const presets[] = {"pipe-block-sweep", "fifo-numa", "syscall-and-switch", "tcp-copy-modes",
+                                              "ipc-4mib"};
+        for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++) {
+                char spec[96];
+                MADE m, runs;
+                (void) snprintf(spec, sizeof(spec), "{\"preset\": \"%s\"}", presets[i]);
+                make(&m, spec, 1, 16);
+                make(&runs, spec, m.spec->repetitions, 16);
+                measure(&runs, any_time, one, NOISE, 0);
+                count(&runs);
+                FINDINGS *f = draw(&runs);
+                if (compare_runs_least(false, f->n_tests) > m.spec->repetitions)
+                        CHECK_FAIL("%s: %zu comparisons take %u runs, it has %u", presets[i], f->n_tests,
+                                   compare_runs_least(false, f->n_tests), m.spec->repetitions);
+        }
+}
+
+static const struct study_answer *answer_of(const struct study *s, const char *question) {
+        for (size_t i = 0; s && i < s->n; i++)
+                if (strstr(s->answers[i].question, question))
+                        return &s->answers[i];
+        return NULL;
+}
+
+/* A machine of one node has none of the rows that a finding about nodes would be of. */
+static void test_a_study_without_its_rows(void) {
+        static const struct {
+                const char *spec, *reason;
+        } cases[] = {
+                {"{\"transport\": \"fifo\", \"message_size\": [1, 1024]}", "no two rows that differ in it"},
+                {"{\"transport\": \"fifo\", \"placement\": [\"same-node\", \"same-cpu\"]}",
+                 "no two rows that differ in it"},
+                {"{\"transport\": \"fifo\", \"placement\": [\"same-node\", \"cross-node\"]}",
+                 "do not let one conclude it"},
+        };
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+                struct study *s = NULL;
+                MADE m;
+                make(&m, cases[i].spec, 3, 13);
+                measure(&m, any_time, NULL, NOISE, 0);
+                const struct findings_input in = {.rows = m.rows, .n_rows = m.n_rows};
+                CHECK_INT(study_answer("fifo-numa", &in, &(struct findings){0}, &s), 0);
+                const struct study_answer *a = answer_of(s, "What does the other node cost?");
+                CHECK(a && a->reason && strstr(a->reason, cases[i].reason));
+                study_free(s);
+        }
+}
+
+/* Of a ratio, as of every figure, the runs say how certain it is. */
+static double slow_on_one_cpu(const struct point *p) {
+        return any_time(p) * (p->placement.kind == PLACEMENT_SAME_CPU ? 3 : 1);
+}
+
+/* What one CPU costs is no answer to what the other node costs. */
+static void test_a_finding_about_other_values_is_no_answer(void) {
+        struct study *s = NULL;
+        MADE m;
+        make(&m, "{\"transport\": \"fifo\", \"placement\": [\"same-node\", \"same-cpu\", \"cross-node\"]}", 8, 15);
+        measure(&m, slow_on_one_cpu, NULL, NOISE, 0);
+        FINDINGS *f = draw(&m);
+        const struct findings_input in = {.rows = m.rows, .n_rows = m.n_rows};
+        CHECK(says(nth(f, FINDING_COST, 0), "same-cpu instead of same-node costs"));
+        CHECK_INT(study_answer("fifo-numa", &in, f, &s), 0);
+        const struct study_answer *a = answer_of(s, "What does the other node cost?");
+        CHECK(a && (!a->sentence || !strstr(a->sentence, "same-cpu")));
+        study_free(s);
+}
+
+static void test_a_ratio_of_a_study(void) {
+        struct study *s = NULL;
+        MADE m;
+        make(&m, "{\"transport\": \"pipe\", \"placement\": [\"same-node\", \"same-cpu\"]}", 8, 17);
+        measure(&m, any_time, NULL, NOISE, 0);
+        for (size_t i = 0; i < m.n_rows; i++)
+                for (size_t k = 0; k < m.rows[i].n_runs && m.rows[i].point.placement.kind == PLACEMENT_SAME_CPU; k++)
+                        m.runs[i * m.blocks + k].values[FIGURE_THROUGHPUT] *= 2;
+        const struct findings_input in = {.rows = m.rows, .n_rows = m.n_rows};
+        CHECK_INT(study_answer("pipe-block-sweep", &in, &(struct findings){0}, &s), 0);
+        const struct study_answer *a = answer_of(s, "How many times as fast");
+        CHECK(a && a->has_figure && a->figure.has_interval && a->n_rows == 2);
+        CHECK(a->figure.low < 2 && 2 < a->figure.high && a->figure.value > 1.9 && a->figure.value < 2.1);
+        CHECK_STRING(a->figure.unit, "times");
+        study_free(s);
+}
+
+static void test_a_study_is_named(void) {
+        static const char *const none[] = {NULL, "", "quick", "fifo", "fifo-numa-slow"};
+        const struct findings_input in = {.rows = NULL};
+        const struct findings f = {0};
+        for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+                struct study *s = NULL;
+                CHECK_INT(study_answer(none[i], &in, &f, &s), 0);
+                CHECK(!s);
+        }
+        struct study *s = NULL;
+        CHECK_INT(study_answer("fifo-numa-quick", &in, &f, &s), 0);
+        CHECK_STRING(s->name, "fifo-numa");
+        for (size_t i = 0; i < s->n; i++) /* without a row there is no answer, but what was published */
+                CHECK(s->answers[i].reason && !s->answers[i].has_figure);
+        study_free(s);
+}
+
+int main(void) {
+        RUN(test_studies);
+        RUN(test_presets_have_runs_enough);
+        RUN(test_a_study_without_its_rows);
+        RUN(test_a_finding_about_other_values_is_no_answer);
+        RUN(test_a_ratio_of_a_study);
+        RUN(test_a_study_is_named);
+        return check_end();
+}
