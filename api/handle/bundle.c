@@ -104,10 +104,7 @@ static int visit_row(void *userdata, const struct result_record *row) {
         struct pass *p = userdata;
         _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_writer_init(&w);
-        *p->latency = (struct histogram){0};
-        int k = 0;
-        for (uint32_t i = 0; k == 0 && i < row->runs; i++)
-                k = histograms_add_run(p->of->service, row->run_ids[i], p->latency, p->refusal);
+        int k = histograms_of_row(p->of->service, row, p->latency, p->refusal);
         if (k < 0)
                 return k;
         begin_item(p);

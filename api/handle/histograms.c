@@ -23,6 +23,14 @@ int histograms_add_run(struct service *s, int64_t run_id, struct histogram *into
         return service_samples(s, 0, run_id, 0, UINT32_MAX, visit_sample, into, r);
 }
 
+int histograms_of_row(struct service *s, const struct result_record *row, struct histogram *ret, struct refusal *r) {
+        int k = 0;
+        *ret = (struct histogram){0};
+        for (uint32_t i = 0; k == 0 && i < row->runs; i++)
+                k = histograms_add_run(s, row->run_ids[i], ret, r);
+        return k;
+}
+
 /* As the run's result has it; one that is not done has no result. */
 static void put_reason(struct json_writer *w, const struct run_record *run) {
         const char *reason = NULL;

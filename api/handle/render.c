@@ -313,7 +313,18 @@ static void member_charted(struct json_writer *w, enum figure_group group, const
                         member_statistic(w, figure_terms[f].name, &row->figures[f]);
 }
 
-void render_result_charted(struct json_writer *w, const struct result_record *row) {
+/* The latencies as far as they are drawn. */
+static void member_curve(struct json_writer *w, const struct histogram *h) {
+        struct latency_summary s;
+        if (!h || histogram_summarize(h, &s) < 0)
+                return;
+        json_put_key(w, "latency_histogram");
+        json_object_begin(w);
+        member_percentiles(w, h, &s);
+        json_object_end(w);
+}
+
+void render_result_charted(struct json_writer *w, const struct result_record *row, const struct histogram *latency) {
         json_object_begin(w);
         json_member_raw(w, "point", row->point_json);
         json_member_u64(w, "runs", row->runs);
@@ -326,6 +337,7 @@ void render_result_charted(struct json_writer *w, const struct result_record *ro
                 json_member_string(w, "kind", row->latency_kind);
                 member_charted(w, FIGURES_LATENCY, row);
                 json_object_end(w);
+                member_curve(w, latency);
         }
         member_charted(w, FIGURES_PER_UNIT, row);
         json_member_raw(w, "effective", row->effective_json ? row->effective_json : "{}");

@@ -25,8 +25,9 @@ void render_sample(struct json_writer *w, const struct sample_record *s, const c
 void render_result(struct json_writer *w, const struct result_record *row, const struct histogram *latency,
                    bool histogram);
 /* For documents with the figures of a whole experiment: the members of a row, and of a run with its result, that charts
- * are drawn from. What was not measured is left out. The latter: 0 or -ENOMEM. */
-void render_result_charted(struct json_writer *w, const struct result_record *row);
+ * are drawn from. What was not measured is left out, and without `latency`, that of all runs of the row, its curve. The
+ * latter: 0 or -ENOMEM. */
+void render_result_charted(struct json_writer *w, const struct result_record *row, const struct histogram *latency);
 int render_run_charted(struct json_writer *w, const char *point_json, const struct json_part *result);
 /* A histogram whole: its summary, its HdrHistogram V2, and its percentiles at log-nines for drawing. NULL, or empty:
  * null. */

@@ -2,6 +2,7 @@
 
 /* The rows of results in a report: a table that needs no script, and the JSON that the charts are drawn from. */
 
+#include "api/handle/histograms.h"
 #include "api/handle/render.h"
 #include "api/handle/report.h"
 #include "schema/spec/axes.h"
@@ -9,9 +10,10 @@
 
 #include <string.h>
 
-#define JSON_MAX 380000u  /* bytes of the rows' JSON */
-#define TABLE_MAX 120000u /* bytes of the table */
-#define PRINTED_ROWS 36u  /* what goes on half a sheet; the others are on the screen alone */
+#define JSON_MAX 380000u   /* bytes of the rows' JSON */
+#define CURVES_MAX 150000u /* of it, while the first rows have whole curves of their latencies: some 4 KB each */
+#define TABLE_MAX 120000u  /* bytes of the table */
+#define PRINTED_ROWS 36u   /* what goes on half a sheet; the others are on the screen alone */
 #define PRINTED_FIGURES 4u
 #define POINTS_AT_A_TIME 8u
 
@@ -28,15 +30,27 @@ static int parse(const char *text, struct json **ret) {
         return k == -EINVAL ? -EBADMSG : k;
 }
 
-static int append_json(struct report_rows *rows, const struct result_record *record) {
+struct reading {
+        struct report_rows *rows;
+        struct service *service;
+        struct histogram *latency;
+        struct refusal *refusal;
+};
+
+static int append_json(const struct reading *of, const struct result_record *record) {
         _cleanup_(json_writer_deinit) struct json_writer w = {0};
         _cleanup_free_ char *json = NULL;
+        struct report_rows *rows = of->rows;
         size_t before = rows->json.length;
+        bool curve = before < CURVES_MAX && record->figures[FIGURE_LATENCY_P50].n > 0;
         if (rows->n_json < rows->n) /* an earlier one had no room */
                 return 0;
+        int k = curve ? histograms_of_row(of->service, record, of->latency, of->refusal) : 0;
+        if (k < 0)
+                return k;
         json_writer_init(&w);
-        render_result_charted(&w, record);
-        int k = json_writer_steal(&w, &json, NULL);
+        render_result_charted(&w, record, curve ? of->latency : NULL);
+        k = json_writer_steal(&w, &json, NULL);
         if (k < 0)
                 return k;
         text_puts(&rows->json, before > 0 ? "," : "");
@@ -61,11 +75,12 @@ static int reserve(struct report_rows *rows) {
 }
 
 static int visit_row(void *userdata, const struct result_record *record) {
-        struct report_rows *rows = userdata;
+        const struct reading *of = userdata;
+        struct report_rows *rows = of->rows;
         rows->cut = rows->n == REPORT_ROWS_MAX;
         if (rows->cut)
                 return 1;
-        int k = append_json(rows, record);
+        int k = append_json(of, record);
         if (k >= 0)
                 k = reserve(rows);
         if (k < 0)
@@ -82,12 +97,16 @@ static int visit_row(void *userdata, const struct result_record *record) {
 }
 
 int report_rows_load(struct service *s, int64_t experiment_id, struct report_rows *ret, struct refusal *r) {
+        _cleanup_free_ struct histogram *latency = malloc(sizeof(*latency));
+        struct reading of = {ret, s, latency, r};
         size_t before;
         int k = 0;
         *ret = (struct report_rows){0};
+        if (!latency)
+                return -ENOMEM;
         do {
                 before = ret->n;
-                k = service_results(s, experiment_id, (uint32_t) before, POINTS_AT_A_TIME, visit_row, ret, r);
+                k = service_results(s, experiment_id, (uint32_t) before, POINTS_AT_A_TIME, visit_row, &of, r);
         } while (k == 0 && ret->n > before);
         return k < 0 ? k : 0;
 }

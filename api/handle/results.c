@@ -38,17 +38,6 @@ static void table_free(void *userdata) {
         free(t);
 }
 
-/* The latencies of all done runs of a row, merged. */
-static int merge_latencies(struct table *t, const struct result_record *row) {
-        if (!t->with_histogram)
-                return 0;
-        *t->latency = (struct histogram){0};
-        int k = 0;
-        for (uint32_t i = 0; k == 0 && i < row->runs; i++)
-                k = histograms_add_run(t->service, row->run_ids[i], t->latency, t->refusal);
-        return k;
-}
-
 static void result_json(struct table *t, const struct result_record *row) {
         text_item(t->text, &t->begun);
         _cleanup_(json_writer_deinit) struct json_writer w = {};
@@ -207,7 +196,7 @@ static int result_csv(struct table *t, const struct result_record *row) {
 
 static int visit_result(void *userdata, const struct result_record *row) {
         struct table *t = userdata;
-        int k = merge_latencies(t, row);
+        int k = t->with_histogram ? histograms_of_row(t->service, row, t->latency, t->refusal) : 0;
         if (k < 0)
                 return k;
         if (t->csv)
