@@ -5,6 +5,7 @@
  */
 
 #include "daemon/admission/admission.h"
+#include "daemon/analysis/studies.h"
 #include "daemon/host/environment.h"
 #include "daemon/run/rundir.h"
 #include "daemon/service/internal.h"
@@ -17,6 +18,30 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/statvfs.h>
+
+/* Of a study's questions those with a published figure; none of another preset. */
+static int put_published(struct json_writer *w, const char *preset) {
+        const struct findings_input no_rows = {0};
+        struct study *study;
+        int r = study_answer(preset, &no_rows, &(const struct findings){0}, &study);
+        if (r < 0)
+                return r;
+        json_put_key(w, "published");
+        json_array_begin(w);
+        for (size_t i = 0; study && i < study->n; i++) {
+                const struct study_answer *a = &study->answers[i];
+                if (!a->has_published)
+                        continue;
+                json_object_begin(w);
+                json_member_string(w, "question", a->question);
+                json_member_double(w, "value", a->published);
+                json_member_string(w, "unit", a->unit);
+                json_object_end(w);
+        }
+        json_array_end(w);
+        study_free(study);
+        return 0;
+}
 
 static int put_preset(struct json_writer *w, const struct preset *p) {
         static const char *const members[] = {"title", "description", "question", "expected", "spec"};
@@ -34,6 +59,8 @@ static int put_preset(struct json_writer *w, const struct preset *p) {
                 else
                         json_member_raw(w, members[i], text);
         }
+        if (r == 0)
+                r = put_published(w, p->name);
         json_object_end(w);
         json_free(tree);
         return r;

@@ -29,7 +29,14 @@ def test_presets_are_the_files(client):
     for file in files.values():  # a short form has the question of the preset that it shortens
         file.setdefault("question", None)
         file.setdefault("expected", None)
+    published = {p["name"]: p.pop("published") for p in presets["items"]}
     assert {p.pop("name"): p for p in presets["items"]} == files
+    counts = {"pipe-block-sweep": 8, "fifo-numa": 9, "syscall-and-switch": 2, "tcp-copy-modes": 6, "ipc-4mib": 12}
+    assert {name: len(some) for name, some in published.items() if some} == {
+        name: counts[name.removesuffix("-quick")] for name in files if name.removesuffix("-quick") in counts
+    }
+    first = published["pipe-block-sweep"][0]
+    assert "64 bytes" in first["question"] and (first["value"], first["unit"]) == (250.91, "MiB/s")
 
 
 TRANSPORTS = (

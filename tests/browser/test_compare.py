@@ -118,6 +118,11 @@ def test_the_saved_picture_names_both_sides(given):
     for side, identity in (("Baseline", 1), ("Candidate", 2)):
         assert f"{side}: Experiment {identity}, Made up · seed 1 · " in words
     assert words.count("host elsewhere · kernel 5.10.0-elsewhere · ipclab 0.1.0") == 2
+    page.wait(lambda: len(page.all("#comparison .sides li")) == 2, "where and when they were measured")
+    for line, side in zip(
+        page.all("#comparison .sides li"), ("Baseline: Experiment 1", "Candidate: Experiment 2"), strict=True
+    ):
+        assert line.text.startswith(side) and line.text.endswith("kernel 5.10.0-elsewhere · ipclab 0.1.0")
 
 
 def test_an_environment_that_changed_within_one_of_them_is_named(given):

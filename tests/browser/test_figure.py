@@ -503,7 +503,36 @@ FINDINGS = {
                 "reason": None,
                 "rows": [0],
                 "published": {"value": 500000, "unit": "/s", "words": None},
-            }
+            },
+            {
+                "question": "How many of a kilobyte?",
+                "kind": "figure",
+                "figures": [
+                    {"name": "rate", "of": None, "value": 9e5, "unit": "/s", "interval": {"low": 8e5, "high": 1e6}}
+                ],
+                "sentence": None,
+                "reason": None,
+                "rows": [1],
+                "published": {"value": 300000, "unit": "/s", "words": None},
+            },
+            {
+                "question": "How long does a switch take?",
+                "kind": "figure",
+                "figures": [],
+                "sentence": None,
+                "reason": "it was not measured",
+                "rows": [],
+                "published": {"value": 2714, "unit": "ns", "words": None},
+            },
+            {
+                "question": "Which is best?",
+                "kind": "finding",
+                "figures": [],
+                "sentence": "The first is.",
+                "reason": None,
+                "rows": [0],
+                "published": {"value": None, "unit": None, "words": "the second"},
+            },
         ],
     },
 }
@@ -516,6 +545,31 @@ def concluded(driver, daemon, lines):
     answers = Answers(driver, {"/experiments/{id}/findings": []}, **{target: FINDINGS})
     yield
     answers.remove()
+
+
+def test_a_studys_figures_stand_beside_the_published_ones(concluded, page, lines, picture):
+    """An axis for each unit; a question without a published figure is in the table alone."""
+    page.go(f"#/experiments/{lines}")
+    page.wait(lambda: len(page.all("#published .answer")) == 3, "the questions that have one")
+    parts = """return [...document.querySelectorAll('#published .answer')].map((one) => [
+        one.querySelector('text').textContent, one.querySelector('.value')?.textContent ?? null,
+        one.querySelectorAll('.mark').length, one.querySelectorAll('.bar-line').length])"""
+    assert page.run(parts) == [
+        ["How many operations a second?", "0.8 ×", 2, 0],
+        ["How many of a kilobyte?", "3 ×", 2, 1],
+        ["How long does a switch take?", None, 1, 0],
+    ]
+    places = """return [...document.querySelectorAll('#published .answer')].slice(0, 2).map((one) =>
+        [one.querySelector('circle'), one.querySelector('.hollow')].map((mark) => mark.getBoundingClientRect().x))"""
+    (less, published), (more, published_less) = page.run(places)
+    assert less < published < more and published_less < less
+    assert [one.text for one in page.all("#published .plot > .name")] == ["/s", "ns"]
+    page.find("#published .drawing").send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    read = "How many of a kilobyte? here 900 000 /s [800 000 – 1 000 000], published 300 000 /s"
+    assert page.text("#published .readout").replace("\u202f", " ") == read
+    assert "Experiment" in " ".join(re.findall(r">([^<>]+)</text>", page.saved("SVG", "#published")))
+    assert violations(page) == []
+    picture("published")
 
 
 def test_a_finding_leads_to_the_marks_that_it_speaks_of(concluded, page, lines, picture):

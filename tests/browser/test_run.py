@@ -93,11 +93,22 @@ PUT_BACK = run(
     73, [SENDER | {"placement": ANYWHERE | MEMORY}, RECEIVER | {"placement": ANYWHERE}], snapshot(), snapshot()
 ) | {"flags": ["environment-changed:swappiness"]}
 
+UNCOUNTED = {"retransmits": None, "retransmits_reason": "this kernel does not count them"}
+IN_FORCE = run(
+    74,
+    [
+        SENDER | {"effective": {"buffer_bytes": 65536, "huge_pages": False} | UNCOUNTED},
+        RECEIVER | {"effective": {"buffer_bytes": 4096, "retransmits": 3}},
+    ],
+    snapshot(),
+    snapshot(),
+)
+
 
 @pytest.fixture
 def show(driver, unopened):
     """Opens that experiment, and the details of one of its runs."""
-    runs = [CHANGED, VIOLATED, PUT_BACK]
+    runs = [CHANGED, VIOLATED, PUT_BACK, IN_FORCE]
     answers = Answers(driver, {}, **experiment(GIVEN, runs=runs), **{f"/runs/{run['id']}": run for run in runs})
 
     def open_run(identity):
@@ -170,6 +181,20 @@ def test_memory_alone_is_asked_for_and_proven_too(show):
     assert agents["sender"]["asked for"] == "memory local, buffers bind 1"
     assert agents["sender"]["proven"].startswith("yes")
     assert agents["receiver"]["asked for"] == "any place" and agents["receiver"]["proven"].startswith("nothing")
+
+
+def test_what_was_in_force_stands_side_by_side(show):
+    page = show(74)
+    page.find("#run-effective summary").click()
+    rows = """return [...document.querySelectorAll('#run-effective tr')].map((row) =>
+        [...row.cells].map((cell) => cell.textContent))"""
+    assert page.run(rows) == [
+        ["What", "sender", "receiver"],
+        ["buffer bytes", "64 KiB", "4 KiB"],
+        ["huge pages", "false", "—"],
+        ["retransmits", "— (this kernel does not count them)", "3"],
+    ]
+    assert violations(page) == []
 
 
 def test_what_cannot_be_shown_is_named(show):

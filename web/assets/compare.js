@@ -151,7 +151,7 @@ async function draw(body, query, left) {
     }
     try {
         const answer = await get(`/compare?${new URLSearchParams(query)}`);
-        if (!left()) show(body, answer);
+        if (!left()) show(body, answer, settingsOfSides(answer));
     } catch (error) {
         if (!(error instanceof Problem) || error.status !== 409 || query.force) throw error;
         if (!left()) refused(body, error);
@@ -174,7 +174,8 @@ function refused(body, error) {
 const forced = () =>
     `#/compare?${new URLSearchParams([...choices().filter(([name]) => name !== 'force'), ['force', 'true']])}`;
 
-function show(body, answer) {
+/* `settings`: a promise of the lines of settings of what is compared. */
+function show(body, answer, settings) {
     const names = [
         ...new Set(answer.rows.flatMap(({ figures }) => Object.keys(figures).filter((name) => figures[name]))),
     ];
@@ -187,7 +188,7 @@ function show(body, answer) {
             on: {
                 change: (event) => {
                     choose({ figure: event.target.value });
-                    show(body, answer);
+                    show(body, answer, settings);
                     $('compare-figure').focus();
                 },
             },
@@ -197,7 +198,7 @@ function show(body, answer) {
     pick.value = name;
     fill(
         body,
-        environment(answer),
+        environment(answer, sidesOf(settings)),
         h(
             'section',
             { class: 'panel', 'aria-labelledby': 'verdicts-title' },
@@ -207,11 +208,21 @@ function show(body, answer) {
                 h('h2', { id: 'verdicts-title', text: verdictWords(answer) }),
                 h('div', { class: 'panel-tools' }, h('label', { for: 'compare-figure' }, 'Show ', pick)),
             ),
-            name ? rowsOf(answer, name) : h('p', { class: 'soft', text: 'There is no figure that both have.' }),
+            name ? rowsOf(answer, name, settings) : h('p', { class: 'soft', text: 'There is no figure that both have.' }),
             only('Only in the baseline', answer.only_in_baseline),
             only('Only in the candidate', answer.only_in_candidate),
         ),
     );
+}
+
+/* Where and when each was measured, as soon as it is known. */
+function sidesOf(settings) {
+    const list = h('ul', { class: 'hint sides' });
+    settings.then(
+        (lines) => fill(list, lines.map((text) => h('li', { text }))),
+        (error) => fill(list, h('li', { text: `Where they were measured is not known: ${error.message}` })),
+    );
+    return list;
 }
 
 const sideWords = ({ experiment_id: id, name, value }, axis) =>
@@ -237,7 +248,9 @@ function machineWords(machine) {
 }
 
 /* The difference of the environments is the headline: what a verdict means depends on it. */
-function environment({ environment: { alike, forced: byForce, differences }, machine, settings, axis, ...sides }) {
+function environment(answer, measured) {
+    const { environment: found, machine, settings, axis, ...sides } = answer;
+    const { alike, forced: byForce, differences } = found;
     const unlike = differences.filter((one) => one.unlike);
     const changed = ['baseline', 'candidate'].flatMap((side) =>
         (sides[side]?.environment_changed ?? []).map(({ key, first, last }) => ({
@@ -255,6 +268,7 @@ function environment({ environment: { alike, forced: byForce, differences }, mac
         'section',
         { class: alike ? 'panel' : 'panel unlike', 'aria-labelledby': 'environment-title' },
         h('h2', { id: 'environment-title', text: headline }),
+        measured,
         byForce &&
             h('p', {
                 class: 'notice warn',
@@ -337,7 +351,7 @@ export function verdictOf({
     return `undecided: ${figure(ratio, 4)} times${range ?? ''}${seen}${more}`;
 }
 
-function rowsOf(answer, name) {
+function rowsOf(answer, name, settings) {
     const points = answer.rows.map((row) => row.candidate.point);
     const { varying } = splitFields(points);
     const fields = varying.filter((field) => field !== answer.axis);
@@ -390,7 +404,7 @@ function rowsOf(answer, name) {
             exportButtons({
                 title: () => titleOf(name),
                 drawing: () => drawn.firstChild,
-                words: async () => [verdictWords(answer), ...(await settingsOfSides(answer))],
+                words: async () => [verdictWords(answer), ...(await settings)],
             }),
         ),
     ];

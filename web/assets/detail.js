@@ -50,6 +50,7 @@ export class Detail {
         this.stream?.close();
         clearInterval(this.clock);
         clearTimeout(this.resultsTimer);
+        this.findings?.destroy();
         this.drawings?.destroy();
         this.live?.destroy();
         this.results?.destroy();

@@ -6,6 +6,7 @@ import { chosen, choose } from './address.js';
 import { get } from './api.js';
 import { fill, h } from './dom.js';
 import { figure, integer, plural } from './format.js';
+import { Published, publishedFigures } from './published.js';
 import { serves } from './routes.js';
 
 const ROUTE = '/experiments/{id}/findings';
@@ -24,17 +25,23 @@ export class Findings {
         });
     }
 
+    destroy() {
+        this.published?.destroy();
+    }
+
     /** Reads them, where the daemon draws any. */
     async load() {
         if (!(await serves(ROUTE))) return;
         const { items, study, comparisons } = await get(ROUTE.replace('{id}', this.experiment));
         this.items = items;
         this.needed = Math.max(0, ...items.map((one) => one.runs_needed ?? 0)) || null;
+        this.destroy();
+        this.published = study && publishedFigures(study).length ? new Published(study) : null;
         fill(
             this.element,
             h('h2', { id: 'findings-title', text: 'What it shows' }),
             this.#content(items, comparisons),
-            studyTable(study),
+            studyTable(study, this.published?.element),
         );
         this.element.hidden = false;
         const current = items[Number(chosen('finding') ?? -1)];
@@ -124,7 +131,7 @@ export class Findings {
     }
 }
 
-function studyTable(study) {
+function studyTable(study, drawing) {
     if (!study) return null;
     const number = ({ value, unit, of, interval }) =>
         `${figure(value)} ${unit}${of ? ` (${of})` : ''}${interval ? ` [${figure(interval.low)} – ${figure(interval.high)}]` : ''}`;
@@ -140,6 +147,7 @@ function studyTable(study) {
             `The questions of the study ${study.name} `,
             h('span', { class: 'soft', text: `· beside the figures of ${study.source}` }),
         ),
+        drawing,
         h(
             'div',
             { class: 'table', tabindex: '0', role: 'region', 'aria-label': 'Questions of the study' },

@@ -3,11 +3,12 @@
 // measured here last. The short form of a study is a second button on its card.
 
 import { get, post, token } from './api.js';
-import { fill, h } from './dom.js';
-import { duration, time } from './format.js';
+import { fill, h, svg } from './dom.js';
+import { duration, figure, time } from './format.js';
 
 const SHORT = '-quick';
 const EVENTS = ['pointerover', 'focusin']; /* of a reader at the cards */
+const PICTURE = { height: 56, bar: 13, step: 17, gap: 14 };
 const RECENT = 50; /* experiments among which the last of a preset is looked for */
 
 /**
@@ -46,13 +47,48 @@ export async function showPresets(cards, asked) {
 
 const formWords = (name) => (name.endsWith(SHORT) ? 'Open in brief' : 'Open');
 
-function card({ title, question, expected, description }, forms, facts) {
+/* What a study has published as bars in the order of its questions, each as high as it is to the highest of its unit. */
+function publishedBars(published) {
+    const { height, bar, step, gap } = PICTURE;
+    const units = [...new Set(published.map(({ unit }) => unit))];
+    let x = 0;
+    const bars = units.map((unit) => {
+        const some = published.filter((one) => one.unit === unit);
+        const most = Math.max(...some.map(({ value }) => value));
+        const drawn = some.map(({ question, value }, at) => {
+            const high = Math.max((value / most) * height, 1);
+            return svg(
+                'rect',
+                { x: x + at * step, y: height - high, width: bar, height: high, class: 'bar' },
+                svg('title', { text: `${question} ${figure(value, 4)} ${unit}` }),
+            );
+        });
+        x += some.length * step + gap;
+        return drawn;
+    });
+    const width = x - gap;
+    return svg(
+        'svg',
+        {
+            class: 'plot c1',
+            viewBox: `0 0 ${width} ${height}`,
+            width,
+            height,
+            role: 'img',
+            'aria-label': `What was published: ${published.map(({ value, unit }) => `${figure(value, 4)} ${unit}`).join(', ')}`,
+        },
+        bars,
+    );
+}
+
+function card({ title, question, expected, published, description }, forms, facts) {
     return h(
         'article',
         { class: 'card' },
         h('h3', { text: title }),
         h('p', { class: 'asks', text: question }),
         h('p', {}, h('strong', { text: 'Expected: ' }), expected),
+        published.length > 0 && publishedBars(published),
         facts,
         h('details', {}, h('summary', { text: 'How it is measured' }), h('p', { class: 'soft', text: description })),
         h(

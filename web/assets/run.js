@@ -5,7 +5,7 @@ import { choose } from './address.js';
 import { get } from './api.js';
 import { valueWords } from './compare.js';
 import { $, fill, h, setText } from './dom.js';
-import { factList } from './facts.js';
+import { absent, factList } from './facts.js';
 import { DASH, fieldTitle, fieldValue, figure, integer, latencyKind, size, throughput, time } from './format.js';
 import { once, ranges } from './host.js';
 import { proofsOf } from './proof.js';
@@ -64,6 +64,7 @@ function runDetails(run, settings) {
             result && h('h3', { text: 'What was measured' }),
             result && factList(resultFacts(result)),
             run.agents.length > 0 && [h('h3', { text: 'Proof of placement' }), proofsOf(run, 'h4')],
+            inForce(run.agents),
             run.probes && [
                 h('h3', { text: 'The machine before and after' }),
                 probeTable(run.probes),
@@ -76,6 +77,41 @@ function runDetails(run, settings) {
             block('As stored', run),
         ),
     ];
+}
+
+const REASON = '_reason';
+
+/* What each agent found in force, a column for each; a value that could not be read has its reason. */
+function inForce(agents) {
+    const ends = agents.filter(({ effective }) => effective);
+    const names = [...new Set(ends.flatMap(({ effective }) => Object.keys(effective)))].filter(
+        (name) => !name.endsWith(REASON),
+    );
+    if (!names.length) return null;
+    const words = (name, value) =>
+        name.endsWith('_bytes') && typeof value === 'number' ? size(value) : valueWords(value);
+    const cell = ({ role, effective }, name) => {
+        const why = effective[name + REASON];
+        const value = effective[name] ?? null;
+        const shown = value !== null ? words(name, value) : why ? absent(why) : DASH;
+        return h('td', { class: 'limit', data: { title: role } }, shown);
+    };
+    const head = ['What', ...ends.map(({ role }) => role)].map((text) => h('th', { scope: 'col', text }));
+    const row = (name) =>
+        h('tr', {}, [
+            h('th', { scope: 'row', text: name.replaceAll('_', ' ') }),
+            ends.map((end) => cell(end, name)),
+        ]);
+    return h(
+        'details',
+        { id: 'run-effective' },
+        h('summary', { text: 'What was in force at each end' }),
+        h(
+            'div',
+            { class: 'table', tabindex: '0', role: 'region', 'aria-label': 'What was in force at each end' },
+            h('table', { class: 'cards' }, h('thead', {}, h('tr', {}, head)), h('tbody', {}, names.map(row))),
+        ),
+    );
 }
 
 const PROBED = [
