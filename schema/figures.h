@@ -40,6 +40,7 @@ enum figure {
         FIGURE_ONE_WAY_MAX,
         FIGURE_ONE_WAY_MEAN,
         FIGURES_OF_ENDS(FIGURE_),
+        FIGURE_KSOFTIRQD_PER_MESSAGE,
         FIGURES_OF_ENDS(FIGURE_SENDER_),
         FIGURES_OF_ENDS(FIGURE_RECEIVER_),
         FIGURE_COUNT,
@@ -53,7 +54,7 @@ enum figure_group {
         FIGURES_RATE,     /* members of a row, before the latencies */
         FIGURES_LATENCY,  /* members of latency_ns, with one kind and one reason for all */
         FIGURES_ONE_WAY,  /* of latency_one_way_ns, likewise */
-        FIGURES_PER_UNIT, /* counts of both ends divided by what went from one to the other */
+        FIGURES_PER_UNIT, /* counts of both ends, and of the kernel for them, by what went from one to the other */
         FIGURES_SENDER,   /* the same of the end that the result names in counted_by */
         FIGURES_RECEIVER, /* and of the other one */
         FIGURES_GROUPS,
@@ -91,6 +92,8 @@ extern const struct figure_term {
          * concluded from one of fewer. 0 and NULL: any number is enough. */
         uint32_t latencies_least;
         const char *few;
+        const char
+                *requested; /* why nothing is concluded from that of an open loop; NULL: it was measured there, too */
 } figure_terms[FIGURE_COUNT];
 
 /*
@@ -112,9 +115,10 @@ struct json_part;
 void figure_objects(const struct json_part *result, const struct json_part *ret[FIGURES_GROUPS]);
 
 /* A figure of a run. FIGURE_FEW: it is a percentile of fewer latencies than it takes: *ret is what the run reports, of
- * which nothing is to be concluded. Runs that do not report how many there are count as having enough. *ret is written
- * unless FIGURE_ABSENT. */
-enum figure_state { FIGURE_KNOWN, FIGURE_FEW, FIGURE_ABSENT };
+ * which nothing is to be concluded. Runs that do not report how many there are count as having enough.
+ * FIGURE_REQUESTED: of an open loop, it follows from the rate that was asked for. *ret is written unless
+ * FIGURE_ABSENT. */
+enum figure_state { FIGURE_KNOWN, FIGURE_FEW, FIGURE_REQUESTED, FIGURE_ABSENT };
 enum figure_state figure_read(const struct json_part *const objects[FIGURES_GROUPS], enum figure f, double *ret);
 
 /* "latency_ns_p50", "cpu_ns_per_message_sender": the figure's name in a row where there is no object around it. */

@@ -167,7 +167,8 @@ static void put_item(struct json_writer *w, const struct advice_item *item, cons
         json_member_raw(w, "point", point);
         json_member_raw(w, "settings", item->settings);
         json_member_string(w, "standing", advice_standing_names[item->standing]);
-        json_member_string(w, "reason", item->reason);
+        json_member_string(w, "reason", advice_reason_names[item->reason]);
+        json_member_bool(w, "leads", item->leads);
         json_member_double(w, "value", item->value);
         json_member_string(w, "unit", figure->unit);
         render_interval(w, "interval", item->has_interval, item->low, item->high, item->level);
@@ -191,6 +192,7 @@ static void put_item(struct json_writer *w, const struct advice_item *item, cons
                 json_put_null(w);
         }
         json_member_i64(w, "experiment_id", item->experiment_id);
+        json_member_string(w, "version", item->version);
         json_member_time(w, "measured_at", item->measured_at);
         json_member_i64(w, "age_seconds", now > item->measured_at ? (now - item->measured_at) / 1000 : 0);
         json_member_u64(w, "runs", item->n_runs);

@@ -45,6 +45,20 @@ static void member_rows(struct json_writer *w, const uint32_t *rows, size_t n) {
         json_array_end(w);
 }
 
+static void member_run_ids(struct json_writer *w, const struct finding *f) {
+        json_put_key(w, "run_ids");
+        if (!f->run_ids) {
+                json_put_null(w);
+                json_member_string(w, "run_ids_reason",
+                                   "they are more than " UTIL_TEXT(FINDINGS_RUN_IDS_MAX) ": see the rows' results");
+                return;
+        }
+        json_array_begin(w);
+        for (size_t i = 0; i < f->n_run_ids; i++)
+                json_put_i64(w, f->run_ids[i]);
+        json_array_end(w);
+}
+
 static void put_finding(struct json_writer *w, const struct finding *f) {
         json_object_begin(w);
         json_member_string(w, "kind", finding_kind_names[f->kind]);
@@ -59,6 +73,7 @@ static void put_finding(struct json_writer *w, const struct finding *f) {
         json_array_end(w);
         member_rows(w, f->rows, f->n_rows);
         json_member_u64(w, "runs", f->n_runs);
+        member_run_ids(w, f);
         json_member_string(w, "confidence", finding_confidence_names[f->confidence]);
         if (f->runs_needed > 0)
                 json_member_u64(w, "runs_needed", f->runs_needed);
@@ -248,7 +263,7 @@ static void put_comparisons(struct text *t, size_t n) {
 static bool has_interval(const struct findings *f) {
         for (size_t i = 0; i < f->n; i++)
                 for (size_t k = 0; k < f->items[i].n_figures; k++)
-                        if (f->items[i].figures[k].has_interval)
+                        if (f->items[i].figures[k].has_interval && f->items[i].figures[k].level > 0)
                                 return true;
         return false;
 }
@@ -279,8 +294,9 @@ static int respond_markdown(struct response *p, const struct findings_record *re
                               "the level of each.");
         text_puts(&t, "\n");
         if (is_any_reduced(record))
-                text_puts(&t, "\n†: confidence is reduced, as some of the runs were disturbed, were not steady, or ran "
-                              "while the environment changed.\n");
+                text_puts(&t, "\n†: confidence is reduced, as there are few runs, some were disturbed, were not "
+                              "steady, or ran while the environment changed, or rates of a search contradict each "
+                              "other.\n");
         put_study(&t, record->study);
         for (enum finding_kind kind = 0; kind < FINDING_KINDS; kind++)
                 put_kind(&t, f, kind);

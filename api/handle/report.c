@@ -88,7 +88,7 @@ static void put_host(struct text *t, const struct report *r) {
 
 static void put_confidence(struct text *t, enum finding_confidence confidence) {
         if (confidence == CONFIDENCE_REDUCED)
-                text_puts(t, " <span class=\"flag\">disturbed or unsteady runs</span>");
+                text_puts(t, " <span class=\"flag\">few, disturbed or unsteady runs</span>");
 }
 
 static void put_answers(struct text *t, const struct study *s) {

@@ -303,7 +303,7 @@ def show_findings(document):
 
 
 def doubt_of(item):
-    return " (runs were disturbed or not steady)" if item["confidence"] == "reduced" else ""
+    return " (runs were few, disturbed or not steady)" if item["confidence"] == "reduced" else ""
 
 
 def figure_text(figure):

@@ -26,7 +26,7 @@ double adaptive_row_width(const struct adaptive_row *row) {
 }
 
 bool adaptive_row_reached(const struct adaptive_row *row, double relative_half_width) {
-        return row->decided || (row->has_interval && adaptive_row_width(row) <= relative_half_width);
+        return row->decided || (row->has_interval && !row->unsettled && adaptive_row_width(row) <= relative_half_width);
 }
 
 uint32_t adaptive_row_needs(const struct adaptive_row *row, double relative_half_width, uint32_t blocks) {
@@ -34,6 +34,8 @@ uint32_t adaptive_row_needs(const struct adaptive_row *row, double relative_half
                 return UINT32_MAX;
         double steps = adaptive_row_width(row) / relative_half_width, needs = ceil(blocks * fmax(1, steps * steps));
         uint32_t blocks_narrow = needs < UINT32_MAX ? (uint32_t) needs : UINT32_MAX;
+        if (row->unsettled && row->runs_decide > blocks_narrow)
+                return row->runs_decide;
         return row->runs_decide > 0 && row->runs_decide < blocks_narrow ? row->runs_decide : blocks_narrow;
 }
 
@@ -60,6 +62,8 @@ int adaptive_compare(const struct compare_row *pairs, size_t n, uint32_t blocks_
                                                .low = c->low,
                                                .high = c->high,
                                                .decided = c->verdict != COMPARE_UNDECIDED,
+                                               .unsettled = c->verdict == COMPARE_UNDECIDED && c->has_interval &&
+                                                            (c->low > 1 || c->high < 1),
                                                .runs_decide = c->runs_needed};
         }
         return r;

@@ -28,6 +28,7 @@ struct adaptive_row {
         bool has_interval;
         double low, high;
         bool decided;         /* a pair whose verdict is known, however wide its interval is */
+        bool unsettled;       /* an undecided pair whose interval has not 1 in it: what it lacks is the verdict */
         uint32_t runs_decide; /* of an undecided pair: roughly how many blocks would decide it; 0: unknown */
 };
 
@@ -50,11 +51,12 @@ uint32_t adaptive_next_look(uint32_t blocks);
 /* How far the farther end of the interval is from the estimate, as a part of it; only where there is an interval. */
 double adaptive_row_width(const struct adaptive_row *row);
 
-/* Whether the row's interval is as narrow as the limits require, or the pair's verdict is known. */
+/* Whether the row's interval is as narrow as the limits require, or the pair's verdict is known. A pair whose narrow
+ * interval shows a difference that its verdict does not carry yet is not reached: one would read both. */
 bool adaptive_row_reached(const struct adaptive_row *row, double relative_half_width);
 
 /* How many blocks the row would need in all: its interval narrows with the root of their number; a pair may be
- * decided earlier. UINT32_MAX where it has no interval. */
+ * decided earlier, and one that is unsettled has to be. UINT32_MAX where it has no interval. */
 uint32_t adaptive_row_needs(const struct adaptive_row *row, double relative_half_width, uint32_t blocks);
 
 /* How many looks an experiment of at most `blocks_max` blocks can have: those of adaptive_next_look(), and one at its

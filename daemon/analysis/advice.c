@@ -30,12 +30,28 @@ const char *const advice_standing_names[STANDING_COUNT] = {
         [STANDING_OPEN] = "open", [STANDING_EXCLUDED] = "excluded",
 };
 
+const char *const advice_reason_names[REASON_COUNT] = {
+        [REASON_OVERLAP] = "overlap",
+        [REASON_TOO_FEW_RUNS] = "too-few-runs",
+        [REASON_NOT_TOGETHER] = "not-measured-together",
+        [REASON_INTERPOLATED] = "interpolated",
+        [REASON_DISAGREE] = "experiments-disagree",
+        [REASON_LIMIT_UNDECIDED] = "limit-undecided",
+        [REASON_LIMIT] = "limit",
+        [REASON_LIMIT_NOT_KNOWN] = "limit-not-known",
+};
+
+/* How a mechanism stands to the limits: the greatest of all counts. */
+enum keeping { LIMITS_KEPT, LIMITS_UNDECIDED, LIMITS_NOT_KNOWN, LIMITS_EXCEEDED };
+
 /* A mechanism with its settings, at whatever sizes. */
 struct candidate {
         const struct advice_row *first; /* names it */
         const struct advice_row *at;    /* that has the size; NULL: interpolated or unknown */
         struct advice_item item;
+        enum keeping keeping;
         bool known;
+        bool few; /* too few runs to be compared */
 };
 
 struct work {
@@ -120,6 +136,7 @@ static int measure(const struct work *w, struct candidate *c) {
         if (r < 0)
                 return r;
         c->known = true;
+        c->few = s.n < FINDINGS_RUNS_LEAST;
         c->item.value = s.median;
         c->item.has_interval = s.has_ci95;
         c->item.low = s.ci95_low;
@@ -196,25 +213,61 @@ static int interpolate(const struct work *w, struct candidate *c, struct fit_poi
         return 0;
 }
 
-/* Returns a limit that is exceeded, or not known to be met. */
+/* Where the median of a figure lies: its interval; of fewer runs than one takes, their range; as interpolated. */
+static int find_bounds(const struct work *w, const struct candidate *c, enum advice_want want, struct statistic *ret) {
+        int r = 0;
+        *ret = (struct statistic){0};
+        if (c->at)
+                r = statistic_of(&c->at->row, advice_terms[want].figure, ret);
+        else if (want == w->q->want)
+                *ret = (struct statistic){.n = 1, .min = c->item.low, .max = c->item.high};
+        if (r == 0 && !ret->has_ci95) {
+                ret->ci95_low = ret->min;
+                ret->ci95_high = ret->max;
+        }
+        return r;
+}
+
+static enum keeping keeping_of(const struct statistic *bounds, double limit, bool less_is_better) {
+        double low = bounds->ci95_low, high = bounds->ci95_high;
+        if (bounds->n == 0)
+                return LIMITS_NOT_KNOWN;
+        if (less_is_better ? high < limit : low > limit)
+                return LIMITS_KEPT;
+        return (less_is_better ? low < limit : high > limit) ? LIMITS_UNDECIDED : LIMITS_EXCEEDED;
+}
+
+/* Of a limit that lies in the interval, whose ends approach the median with the root of the runs. 0: not known. */
+static uint32_t runs_to_tell(const struct statistic *s, double limit) {
+        double times = limit > s->median ? (s->ci95_high - s->median) / (limit - s->median)
+                                         : (s->median - s->ci95_low) / (s->median - limit);
+        double n = ceil((double) s->n * times * times);
+        if (!s->has_ci95)
+                return 0;
+        return n < COMPARE_RUNS_MAX ? (uint32_t) fmax(n, s->n + 1) : COMPARE_RUNS_MAX;
+}
+
 static int check_limits(const struct work *w, struct candidate *c) {
+        uint32_t needed = 0;
         for (enum advice_want want = 0; want < WANT_COUNT; want++) {
-                struct statistic s = {0};
+                struct statistic bounds;
                 double limit = w->q->limits[want];
                 if (isnan(limit))
                         continue;
-                int r = c->at ? statistic_of(&c->at->row, advice_terms[want].figure, &s) : 0;
+                int r = find_bounds(w, c, want, &bounds);
                 if (r < 0)
                         return r;
-                double value = c->at ? s.median : c->item.value;
-                bool known = c->at ? s.n > 0 : want == w->q->want;
-                bool met = advice_terms[want].less_is_better ? value <= limit : value >= limit;
-                if (known && met)
-                        continue;
-                c->item.standing = STANDING_EXCLUDED;
-                c->item.reason = known ? "limit" : "limit-not-known";
-                return 0;
+                enum keeping keeping = keeping_of(&bounds, limit, advice_terms[want].less_is_better);
+                uint32_t more = keeping == LIMITS_UNDECIDED ? runs_to_tell(&bounds, limit) : 0;
+                needed = more > needed ? more : needed;
+                c->keeping = keeping > c->keeping ? keeping : c->keeping;
         }
+        if (c->keeping == LIMITS_UNDECIDED)
+                c->item.runs_needed = needed;
+        if (c->keeping < LIMITS_NOT_KNOWN)
+                return 0;
+        c->item.standing = STANDING_EXCLUDED;
+        c->item.reason = c->keeping == LIMITS_EXCEEDED ? REASON_LIMIT : REASON_LIMIT_NOT_KNOWN;
         return 0;
 }
 
@@ -280,72 +333,166 @@ static bool find_together(const struct work *w, const struct candidate *x, const
         return false;
 }
 
-/* Judges a pair, which may not be comparable. */
 struct duel {
         size_t x, y;
         const struct findings_row *rows[2];
 };
 
-static int compare_duels(const struct work *w, const struct duel *duels, size_t n, struct comparison *ret) {
+/* Pairs of candidates that one experiment has, and of each the later one's figure over that of the earlier. */
+struct duels {
+        struct duel *items;
+        struct comparison *results;
+        size_t n;
+};
+
+static void duels_deinit(struct duels *d) {
+        free(d->items);
+        free(d->results);
+}
+
+static int compare_duels(const struct work *w, struct duels *d) {
         const struct compare_rule rule = {.margin = COMPARE_MARGIN, .correction = MULTIPLE_HOLM};
         enum figure figure = advice_terms[w->q->want].figure;
-        _cleanup_free_ struct compare_row *rows = reallocarray(NULL, n + 1, sizeof(*rows));
-        _cleanup_free_ double *values = reallocarray(NULL, n + 1, 2 * RANK_MAX * sizeof(*values));
+        _cleanup_free_ struct compare_row *rows = reallocarray(NULL, d->n + 1, sizeof(*rows));
+        _cleanup_free_ double *values = reallocarray(NULL, d->n + 1, 2 * RANK_MAX * sizeof(*values));
         if (!rows || !values)
                 return -ENOMEM;
-        for (size_t i = 0; i < n; i++) {
-                (void) findings_fill_comparison(duels[i].rows[0], duels[i].rows[1], figure,
+        for (size_t i = 0; i < d->n; i++) {
+                (void) findings_fill_comparison(d->items[i].rows[0], d->items[i].rows[1], figure,
                                                 advice_terms[w->q->want].less_is_better, values + i * 2 * RANK_MAX,
                                                 &rows[i]);
         }
-        return compare_rows(rows, n, &rule, ret);
+        return compare_rows(rows, d->n, &rule, d->results);
 }
 
-static void stand(struct advice_item *item, const struct comparison *c) {
+/* All pairs of the first n are compared, as which of them leads follows from the figures. */
+static int make_duels(const struct work *w, size_t n, struct duels *d) {
+        d->items = reallocarray(NULL, n * n / 2 + 1, sizeof(*d->items));
+        d->results = reallocarray(NULL, n * n / 2 + 1, sizeof(*d->results));
+        if (!d->items || !d->results)
+                return -ENOMEM; /* the caller frees */
+        for (size_t x = 0; x < n; x++)
+                for (size_t y = x + 1; y < n; y++) {
+                        struct duel *p = &d->items[d->n];
+                        *p = (struct duel){.x = x, .y = y};
+                        d->n += find_together(w, &w->candidates[x], &w->candidates[y], &p->rows[0], &p->rows[1]);
+                }
+        return compare_duels(w, d);
+}
+
+static struct comparison turned(const struct comparison *c) {
+        struct comparison t = *c;
+        t.ratio = 1 / c->ratio;
+        t.low = c->has_interval ? 1 / c->high : 0;
+        t.high = c->has_interval ? 1 / c->low : 0;
+        t.equivalence_low = c->has_equivalence ? 1 / c->equivalence_high : 0;
+        t.equivalence_high = c->has_equivalence ? 1 / c->equivalence_low : 0;
+        if (c->verdict == COMPARE_FASTER || c->verdict == COMPARE_SLOWER)
+                t.verdict = c->verdict == COMPARE_FASTER ? COMPARE_SLOWER : COMPARE_FASTER;
+        return t;
+}
+
+/* Whether a duel is this candidate's; *ret is the other one's figure over its own then. */
+static bool duel_of(const struct duels *d, size_t i, size_t candidate, size_t *ret_other, struct comparison *ret) {
+        const struct duel *p = &d->items[i];
+        if (p->x != candidate && p->y != candidate)
+                return false;
+        *ret_other = p->x == candidate ? p->y : p->x;
+        *ret = p->x == candidate ? d->results[i] : turned(&d->results[i]);
+        return true;
+}
+
+static bool may_lead(const struct candidate *c) {
+        return !c->item.interpolated && c->keeping == LIMITS_KEPT;
+}
+
+/* The first of those that beat the candidate and may lead; n: none. */
+static size_t find_winner(const struct work *w, const struct duels *d, size_t n, size_t candidate) {
+        size_t winner = n, other;
+        struct comparison c;
+        for (size_t i = 0; i < d->n; i++)
+                if (duel_of(d, i, candidate, &other, &c) && c.verdict == COMPARE_FASTER && other < winner &&
+                    may_lead(&w->candidates[other]))
+                        winner = other;
+        return winner;
+}
+
+/* n: none of the first n may. */
+static size_t find_leader(const struct work *w, const struct duels *d, size_t n) {
+        size_t leader = n;
+        for (size_t i = 0; i < n; i++) {
+                const struct candidate *c = &w->candidates[i];
+                if (may_lead(c) && (leader == n || (w->candidates[leader].few && !c->few)))
+                        leader = i;
+        }
+        for (size_t step = 0; leader < n && step < n; step++) {
+                size_t winner = find_winner(w, d, n, leader);
+                if (winner == n)
+                        break;
+                leader = winner;
+        }
+        return leader;
+}
+
+/* By its duel with the leader. One that may exceed a limit can be worse all the same, but nothing better. */
+static void stand(struct candidate *candidate, const struct comparison *c) {
+        struct advice_item *item = &candidate->item;
         item->has_ratio = true;
         item->ratio = *c;
+        if (c->verdict != COMPARE_SLOWER && candidate->keeping == LIMITS_UNDECIDED)
+                return;
         item->standing = c->verdict == COMPARE_SLOWER       ? STANDING_WORSE
                          : c->verdict == COMPARE_EQUIVALENT ? STANDING_EQUAL
                                                             : STANDING_OPEN;
-        item->reason = NULL;
-        if (item->standing != STANDING_OPEN)
-                return;
-        item->reason = c->verdict == COMPARE_FASTER ? "experiments-disagree"
-                       : c->has_visible             ? "overlap"
-                                                    : "too-few-runs";
-        item->runs_needed = c->runs_needed;
+        item->reason = item->standing != STANDING_OPEN ? REASON_NONE
+                       : c->verdict == COMPARE_FASTER  ? REASON_DISAGREE
+                       : c->has_visible                ? REASON_OVERLAP
+                                                       : REASON_TOO_FEW_RUNS;
+        item->runs_needed = item->standing == STANDING_OPEN ? c->runs_needed : 0;
 }
 
-/* All pairs are compared, as which of them is the best follows from the figures. */
+static void stand_first(struct candidate *leader, bool beaten) {
+        leader->item.leads = true;
+        leader->item.reason = leader->few ? REASON_TOO_FEW_RUNS : beaten ? REASON_DISAGREE : REASON_NONE;
+        leader->item.standing = leader->item.reason == REASON_NONE ? STANDING_BEST : STANDING_OPEN;
+}
+
+/* The first n candidates are those that no limit excludes. Puts the leader before the others. */
 static int rank(struct work *w, size_t n) {
-        size_t n_duels = 0, leader = 0;
-        _cleanup_free_ struct duel *duels = reallocarray(NULL, n * n / 2 + 1, sizeof(*duels));
-        _cleanup_free_ struct comparison *results = reallocarray(NULL, n * n / 2 + 1, sizeof(*results));
-        if (!duels || !results)
-                return -ENOMEM;
-        while (leader < n && w->candidates[leader].item.interpolated)
-                leader++;
-        for (size_t x = 0; x < n; x++)
-                for (size_t y = x + 1; y < n; y++) {
-                        struct duel *d = &duels[n_duels];
-                        *d = (struct duel){.x = x, .y = y};
-                        n_duels += find_together(w, &w->candidates[x], &w->candidates[y], &d->rows[0], &d->rows[1]);
-                }
-        int r = compare_duels(w, duels, n_duels, results);
-        for (size_t i = 0; r == 0 && i < n; i++) {
-                struct advice_item *item = &w->candidates[i].item;
-                item->reason = item->interpolated                   ? "interpolated"
-                               : item->n_runs < FINDINGS_RUNS_LEAST ? "too-few-runs"
-                                                                    : "not-measured-together";
+        _cleanup_(duels_deinit) struct duels duels = {0};
+        int r = make_duels(w, n, &duels);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < n; i++) {
+                struct candidate *c = &w->candidates[i];
+                c->item.reason = c->item.interpolated             ? REASON_INTERPOLATED
+                                 : c->keeping == LIMITS_UNDECIDED ? REASON_LIMIT_UNDECIDED
+                                 : c->few                         ? REASON_TOO_FEW_RUNS
+                                                                  : REASON_NOT_TOGETHER;
         }
-        for (size_t i = 0; r == 0 && i < n_duels; i++)
-                if (duels[i].x == leader)
-                        stand(&w->candidates[duels[i].y].item, &results[i]);
-        if (r == 0 && leader < n) {
-                w->candidates[leader].item.standing = STANDING_BEST;
-                w->candidates[leader].item.reason = NULL;
+        size_t leader = find_leader(w, &duels, n), other;
+        struct comparison c;
+        if (leader == n)
+                return 0;
+        for (size_t i = 0; i < duels.n; i++)
+                if (duel_of(&duels, i, leader, &other, &c))
+                        stand(&w->candidates[other], &c);
+        stand_first(&w->candidates[leader], find_winner(w, &duels, n, leader) < n);
+        struct candidate first = w->candidates[leader];
+        memmove(&w->candidates[1], &w->candidates[0], leader * sizeof(first));
+        w->candidates[0] = first;
+        return 0;
+}
+
+/* Of the first n, by their own figures; one that may exceed a limit does not count. */
+static size_t count_better(const struct work *w, size_t n) {
+        bool less = advice_terms[w->q->want].less_is_better;
+        size_t n_better = 0;
+        for (size_t i = 1; i < n && w->candidates[0].item.leads; i++) {
+                double value = w->candidates[i].item.value, best = w->candidates[0].item.value;
+                n_better += w->candidates[i].keeping == LIMITS_KEPT && (less ? value < best : value > best);
         }
-        return r;
+        return n_better;
 }
 
 int advice_draw(const struct advice_question *q, const struct advice_row *rows, size_t n_rows, struct advice *ret) {
@@ -367,6 +514,7 @@ int advice_draw(const struct advice_question *q, const struct advice_row *rows, 
                 for (size_t i = 0; i < n_known; i++)
                         a.n_excluded += w.candidates[i].item.standing == STANDING_EXCLUDED;
                 r = rank(&w, n_known - a.n_excluded);
+                a.n_better = count_better(&w, n_known - a.n_excluded);
         }
         a.items = r == 0 ? calloc(n_known + 1, sizeof(*a.items)) : NULL;
         for (size_t i = 0; a.items && i < n_known; i++)

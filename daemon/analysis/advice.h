@@ -10,6 +10,14 @@
  * figures of different sittings differ by the state of the machine as well (in 55 of 100 trials on a host that drifts).
  * All pairs of an answer share one Holm correction, as the best of many is one that was chosen for being best. A size
  * that was not measured is interpolated by the fitted time (fit.h) and never beats anything for certain.
+ *
+ * One mechanism leads, and the others are compared with it. The figures alone choose the first to lead, those of
+ * FINDINGS_RUNS_LEAST runs before those of fewer; then the lead goes to whichever beats the one that has it, as often
+ * as there are mechanisms: experiments may disagree in a circle. The leader is the best when it has runs enough and
+ * nobody beats it, else it is open. Only one that is known to keep the limits leads.
+ *
+ * A limit is kept where the whole interval of the figure's median keeps it, and exceeded where none of it does; between
+ * the two it is undecided. Runs too few for an interval (order.h) keep or exceed a limit when all of them do.
  */
 
 #include "daemon/analysis/compare.h"
@@ -46,26 +54,43 @@ struct advice_row {
 
 enum advice_standing {
         STANDING_BEST,
-        STANDING_EQUAL, /* within 3 % of the best */
-        STANDING_WORSE,
-        STANDING_OPEN,     /* see `reason` */
-        STANDING_EXCLUDED, /* by a limit */
+        STANDING_EQUAL, /* within 3 % of the leader */
+        STANDING_WORSE, /* than the leader */
+        STANDING_OPEN,  /* see `reason` */
+        STANDING_EXCLUDED,
         STANDING_COUNT,
 };
 extern const char *const advice_standing_names[STANDING_COUNT];
 
+/* Why an item is open, or excluded. */
+enum advice_reason {
+        REASON_NONE,
+        REASON_OVERLAP,
+        REASON_TOO_FEW_RUNS,
+        REASON_NOT_TOGETHER, /* with the leader, in one experiment */
+        REASON_INTERPOLATED,
+        REASON_DISAGREE, /* experiments do, in a circle: the leader and one that beats it */
+        REASON_LIMIT_UNDECIDED,
+        REASON_LIMIT,           /* excluded: exceeds one */
+        REASON_LIMIT_NOT_KNOWN, /* excluded: has no figure that a limit is of */
+        REASON_COUNT,
+};
+extern const char *const advice_reason_names[REASON_COUNT]; /* of REASON_NONE NULL */
+
 struct advice_item {
         struct point point; /* with the requested size */
         const char *settings;
+        const char *version; /* of ipclab, that of the experiment; advice_draw() leaves it NULL: not known */
+        bool leads;          /* it is the first item then */
         enum advice_standing standing;
-        const char *reason; /* static; NULL */
+        enum advice_reason reason;
         double value;
         bool has_interval;
         double low, high, level; /* of a median; where interpolated that of fit_predict_median() */
         bool interpolated;
         double residual, left_out_error; /* of the fit */
         bool has_ratio;
-        struct comparison ratio; /* this one over the best */
+        struct comparison ratio; /* this one over the leader */
         int64_t experiment_id, measured_at;
         uint32_t n_runs;
         bool noisy, unsteady;
@@ -73,11 +98,12 @@ struct advice_item {
 };
 
 struct advice {
-        struct advice_item *items; /* the ranking, then those that are excluded */
+        struct advice_item *items; /* the leader, the others by their values, then those that are excluded */
         size_t n;
         size_t n_excluded;
-        bool measured; /* some run is of the size that was asked for, with or without the figure */
-        bool few;      /* of these, some have too few latencies for a 99th percentile */
+        size_t n_better; /* whose own figure is better than the leader's: it is of another sitting, or not compared */
+        bool measured;   /* some run is of the size that was asked for, with or without the figure */
+        bool few;        /* of these, some have too few latencies for a 99th percentile */
 };
 
 /* Whether the row is of a point that the question is about, at any size. */

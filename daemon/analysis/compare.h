@@ -29,6 +29,7 @@
 #include <stdint.h>
 
 #include "daemon/analysis/multiple.h"
+#include "daemon/analysis/order.h"
 
 #define COMPARE_MARGIN 0.03
 #define COMPARE_ERROR 0.05 /* of first kind, over the answer; one minus the level of a ratio's interval */
@@ -37,9 +38,11 @@
 
 enum comparison_side { SIDE_BASELINE, SIDE_CANDIDATE, SIDE_COUNT };
 
-/* Runs of a side that take part, the first by position: as many as `until` runs at most. An exact test of tied
- * values takes a time that grows with their fourth power, to seconds for 200; percentiles are tied, by histograms. */
+/* Runs of a side that take part, the first by position, where they are no pairs: an exact test of tied values takes a
+ * time that grows with their fourth power, to seconds for 200; percentiles are tied, by histograms. */
 #define COMPARISON_RUNS_MAX 60
+/* Pairs that take part: as many as `until` runs blocks at most, as the test of their signs takes the third power. */
+#define COMPARISON_PAIRS_MAX RANK_MAX
 
 enum compare_verdict { COMPARE_UNDECIDED, COMPARE_FASTER, COMPARE_SLOWER, COMPARE_EQUIVALENT };
 

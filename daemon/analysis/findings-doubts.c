@@ -197,6 +197,16 @@ static bool is_changed(const struct findings_row *row) {
         return row->changed;
 }
 
+static bool is_unobserved(const struct findings_row *row) {
+        return row->unobserved;
+}
+
+/* Blocks pair what is measured in the same state, and a comparison is of them; what is compared in no block, and the
+ * interval of a single row, is of all states together. */
+static bool is_restless(const struct findings_row *row) {
+        return row->restless;
+}
+
 static bool has_too_many(const struct findings_row *row) {
         return row->n_runs > RANK_MAX;
 }
@@ -230,6 +240,13 @@ static const struct {
         {"not-steady", is_unsteady, false, "runs whose rate did not stay the same", "a longer warm-up would decide"},
         {"environment-changed", is_changed, false, "runs in which the host's environment or ipclab's build changed",
          "the same runs under one environment and build would decide"},
+        {"not-observed", is_unobserved, false, "runs that could not be watched, in which noise goes without a flag",
+         "the same runs where the daemon has a CPU to watch from would decide"},
+        {"machine-state", is_restless, false,
+         "runs beside which the machine itself was faster or slower, by its probes. Intervals of single rows are of "
+         "all "
+         "these states together; comparisons within blocks depend less on it",
+         NULL},
         {"open-loop", has_open_loop, false,
          "an open loop. Their throughput is the requested rate, so nothing is concluded from it", NULL},
         {"few-messages", has_few_messages, false,
@@ -266,12 +283,33 @@ static bool is_rested_on(const struct answer *a, const uint32_t *rows, size_t n)
         return false;
 }
 
+static int compare_search_rows(const void *a, const void *b) {
+        uint32_t x = *(const uint32_t *) a, y = ((const struct findings_search *) b)->row;
+        return (x > y) - (x < y);
+}
+
+/* Something is concluded from few runs of such a row, too: the highest rate. */
+static bool is_searched(const struct answer *a, uint32_t row) {
+        return a->in->n_searches > 0 &&
+               bsearch(&row, a->in->searches, a->in->n_searches, sizeof(*a->in->searches), compare_search_rows);
+}
+
 /* "2 of 3 rows have " */
 static void write_rows(struct draft *d, size_t n, size_t n_all) {
         if (n_all == 1)
                 draft_write(d, "The only row has ");
         else
                 draft_write(d, "%zu of %zu rows %s ", n, n_all, n == 1 ? "has" : "have");
+}
+
+/* So many that the answer's correction leaves a great difference certain. */
+static void write_runs_enough(struct draft *d) {
+        const size_t n = answer_count_comparisons(d->a);
+        if (n == 0) /* no row has another to be compared with */
+                return;
+        d->f.runs_needed = compare_runs_least(false, n);
+        draft_write(d, "; %u runs of each would be enough for differences that are great", d->f.runs_needed);
+        draft_figure(d, "runs_needed", NULL, "runs", d->f.runs_needed);
 }
 
 static void draw_reason(struct answer *a, size_t which) {
@@ -283,7 +321,8 @@ static void draw_reason(struct answer *a, size_t which) {
                 return;
         }
         for (size_t i = 0; i < n_all; i++)
-                if (reasons[which].applies(&a->in->rows[i]))
+                if (reasons[which].applies(&a->in->rows[i]) &&
+                    !(reasons[which].applies == lacks_runs && is_searched(a, (uint32_t) i)))
                         rows[n++] = (uint32_t) i;
         if (n == 0 || (reasons[which].of_many && n_all < 2))
                 return;
@@ -296,47 +335,77 @@ static void draw_reason(struct answer *a, size_t which) {
                 draft_write(&d, ". Conclusions that rest on them have reduced confidence");
         if (reasons[which].decides && (rested_on || a->n_tests > 0)) /* or there is nothing to decide */
                 draft_write(&d, "; %s", reasons[which].decides);
-        if (reasons[which].applies == lacks_runs) {
-                d.f.runs_needed = compare_runs_least(false, n_all);
-                draft_write(&d, "; %u runs of each would be enough for differences that are great", d.f.runs_needed);
-                draft_figure(&d, "runs_needed", NULL, "runs", d.f.runs_needed);
-        }
+        if (reasons[which].applies == lacks_runs)
+                write_runs_enough(&d);
         draft_write(&d, ".");
         draft_end(&d);
 }
 
-/* Where no run is done nothing is concluded, and nothing has to be qualified. */
-static void draw_missing(struct answer *a) {
-        size_t n = 0, n_planned = 0, n_failed = 0, n_done = 0;
+struct missing {
+        uint32_t *rows; /* that have fewer runs than are planned */
+        size_t n;
+        size_t n_planned, n_failed, n_done; /* runs of all rows */
+        size_t n_without;                   /* rows whose runs failed, and none is done */
+};
+
+static void draw_missing(struct answer *a, const struct missing *m) {
+        size_t n_open = m->n_planned - m->n_failed - m->n_done;
         struct draft d;
+        draft_begin(&d, a, FINDING_UNDECIDED, AXIS_COUNT, m->rows, m->n);
+        d.f.reason = "missing-runs";
+        write_rows(&d, m->n, a->in->n_rows);
+        draft_write(&d, "fewer runs than are planned: of %zu in all, ", m->n_planned);
+        if (m->n_failed > 0)
+                draft_write(&d, "%zu failed or %s cancelled%s", m->n_failed, m->n_failed == 1 ? "was" : "were",
+                            n_open > 0 ? " and " : "");
+        if (n_open > 0)
+                draft_write(&d, "%zu %s not done", n_open, n_open == 1 ? "is" : "are");
+        if (m->n_without > 0)
+                draft_write(&d, "; no run of %zu row%s is done", m->n_without, m->n_without == 1 ? "" : "s");
+        draft_write(&d, "%s.", is_concluded(a) ? ". Conclusions rest on the others alone" : "");
+        draft_figure(&d, "missing_runs", NULL, "runs", (double) (m->n_failed + n_open));
+        draft_end(&d);
+}
+
+/* Of no row a run is done: `rows` are those of which some failed. */
+static void draw_none_done(struct answer *a, const struct missing *m) {
+        size_t n_open = m->n_planned - m->n_failed;
+        struct draft d;
+        draft_begin(&d, a, FINDING_UNDECIDED, AXIS_COUNT, m->rows, m->n);
+        d.f.reason = "missing-runs";
+        draft_write(&d, "No run is done: %zu run%s of %zu row%s failed or %s cancelled", m->n_failed,
+                    m->n_failed == 1 ? "" : "s", m->n, m->n == 1 ? "" : "s", m->n_failed == 1 ? "was" : "were");
+        if (n_open > 0)
+                draft_write(&d, ", and %zu %s not begun or not over", n_open, n_open == 1 ? "is" : "are");
+        draft_write(&d, ".");
+        draft_figure(&d, "missing_runs", NULL, "runs", (double) m->n_planned);
+        draft_end(&d);
+}
+
+/* Where no run is done and none failed nothing is concluded, and nothing has to be qualified. */
+static void doubt_missing(struct answer *a) {
+        struct missing m = {0};
         _cleanup_free_ uint32_t *rows = reallocarray(NULL, a->in->n_rows + 1, sizeof(*rows));
         if (!rows) {
                 a->error = -ENOMEM;
                 return;
         }
+        m.rows = rows;
+        for (size_t i = 0; i < a->in->n_rows; i++) {
+                m.n_planned += a->in->rows[i].n_planned;
+                m.n_failed += a->in->rows[i].n_failed;
+                m.n_done += a->in->rows[i].n_runs;
+        }
         for (size_t i = 0; i < a->in->n_rows; i++) {
                 const struct findings_row *row = &a->in->rows[i];
-                n_planned += row->n_planned;
-                n_failed += row->n_failed;
-                n_done += row->n_runs;
-                if (row->n_runs < row->n_planned)
-                        rows[n++] = (uint32_t) i;
+                m.n_without += row->n_runs == 0 && row->n_failed > 0;
+                if (m.n_done > 0 ? row->n_runs < row->n_planned : row->n_failed > 0)
+                        rows[m.n++] = (uint32_t) i;
         }
-        if (n == 0 || n_done == 0)
-                return;
-        size_t n_open = n_planned - n_failed - n_done;
-        draft_begin(&d, a, FINDING_UNDECIDED, AXIS_COUNT, rows, n);
-        d.f.reason = "missing-runs";
-        write_rows(&d, n, a->in->n_rows);
-        draft_write(&d, "fewer runs than are planned: of %zu in all, ", n_planned);
-        if (n_failed > 0)
-                draft_write(&d, "%zu failed or %s cancelled%s", n_failed, n_failed == 1 ? "was" : "were",
-                            n_open > 0 ? " and " : "");
-        if (n_open > 0)
-                draft_write(&d, "%zu %s not done", n_open, n_open == 1 ? "is" : "are");
-        draft_write(&d, "%s.", is_concluded(a) ? ". Conclusions rest on the others alone" : "");
-        draft_figure(&d, "missing_runs", NULL, "runs", (double) (n_failed + n_open));
-        draft_end(&d);
+        if (m.n > 0 && m.n_done > 0)
+                draw_missing(a, &m);
+        else if (m.n > 0)
+                draw_none_done(a, &m);
 }
 
 static void write_part(struct draft *d, size_t n, size_t of) {
@@ -390,7 +459,7 @@ void draw_doubts(struct answer *a) {
                                 draw_crossing(a, axis, j, &a->crossings[axis][j]);
                 }
         draw_uncounted(a);
-        draw_missing(a);
+        doubt_missing(a);
         for (size_t i = 0; i < ELEMENTS(reasons); i++)
                 draw_reason(a, i);
 }

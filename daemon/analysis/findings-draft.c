@@ -18,6 +18,24 @@ static void fail(struct draft *d) {
                 d->a->error = -ENOMEM;
 }
 
+/* The ids of the rows' runs; none where they are too many to be named. */
+static void take_run_ids(struct draft *d) {
+        size_t n = 0;
+        if (d->f.n_runs > FINDINGS_RUN_IDS_MAX)
+                return;
+        d->f.run_ids = reallocarray(NULL, d->f.n_runs + 1, sizeof(*d->f.run_ids));
+        if (!d->f.run_ids) {
+                fail(d);
+                return;
+        }
+        for (size_t i = 0; i < d->f.n_rows; i++) {
+                const struct findings_row *row = &d->a->in->rows[d->f.rows[i]];
+                for (size_t k = 0; k < row->n_runs; k++)
+                        d->f.run_ids[n++] = row->runs[k].id;
+        }
+        d->f.n_run_ids = n;
+}
+
 void draft_begin(struct draft *d, struct answer *a, enum finding_kind kind, enum axis_name axis, const uint32_t *rows,
                  size_t n) {
         *d = (struct draft){.a = a, .f = {.kind = kind, .axis = axis, .confidence = CONFIDENCE_HIGH}};
@@ -36,6 +54,7 @@ void draft_begin(struct draft *d, struct answer *a, enum finding_kind kind, enum
                         if (a->values[rows[i]][x] == 0 || a->values[rows[i]][x] != a->values[rows[0]][x])
                                 d->f.common &= ~AXIS_BIT(x);
         }
+        take_run_ids(d);
         if (n > 0)
                 d->f.subject = a->in->rows[rows[0]].point;
         if (kind == FINDING_UNDECIDED)
@@ -274,6 +293,7 @@ void draft_end(struct draft *d) {
                 free(d->f.sentence);
                 free(d->f.figures);
                 free(d->f.rows);
+                free(d->f.run_ids);
                 return;
         }
         out->items[out->n++] = d->f;

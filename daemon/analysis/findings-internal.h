@@ -53,6 +53,8 @@ struct answer {
         uint32_t *rows;                /* those with runs enough */
         size_t n_rows;
         bool collecting;
+        bool counting;    /* while collecting: how many comparisons there would be at most, if runs were enough */
+        size_t n_counted; /* of these */
         struct test *tests;
         size_t n_tests, size_tests;
         struct doubt {
@@ -88,7 +90,7 @@ void answer_groups(struct answer *a, uint32_t varied, enum axis_name axis, draw_
 
 /* Whether what rests on the row has reduced confidence. */
 static inline bool findings_row_is_doubtful(const struct findings_row *row) {
-        return row->noisy || row->unsteady || row->changed;
+        return row->noisy || row->unsteady || row->changed || row->unobserved;
 }
 /* A row's figures that ranks can be made of, > 0, RANK_MAX at most; `ret` may be NULL: they are just counted. */
 size_t findings_row_values(const struct findings_row *x, enum figure figure, double *ret);
@@ -100,6 +102,9 @@ size_t findings_fill_comparison(const struct findings_row *x, const struct findi
 /* False while collecting, and where a row has too few runs with that figure: *ret is undecided then. */
 bool answer_compare(struct answer *a, uint32_t baseline, uint32_t candidate, enum judged judged,
                     struct comparison *ret);
+/* How many comparisons the answer would make at most, if all rows had runs enough; 0 also after an error. Which they
+ * are depends on medians that are not known: each comparison counts that some medians would call for. */
+size_t answer_count_comparisons(struct answer *a);
 /* Summarizes a figure of a row's runs; n = 0 where none has it. */
 struct statistic answer_statistic(struct answer *a, uint32_t row, enum figure figure);
 bool judged_applies(enum judged judged, const struct point *p);
@@ -151,7 +156,8 @@ void draft_series(const struct draft *d, uint32_t row, uint32_t varied, char *re
 void draft_write_unlike(struct draft *d);
 /* `of` may be NULL. */
 void draft_figure(struct draft *d, const char *name, const char *of, const char *unit, double value);
-void draft_interval(struct draft *d, double low, double high, double level); /* of the last figure */
+/* Of the last figure; level 0: not known. */
+void draft_interval(struct draft *d, double low, double high, double level);
 void draft_statistic(struct draft *d, enum figure figure, uint32_t row, const char *of);
 void draft_ratio(struct draft *d, const char *name, const char *of, const struct comparison *c);
 /* Adds it to the answer; the draft is empty then. */

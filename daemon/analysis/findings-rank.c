@@ -33,13 +33,22 @@ static ssize_t find_usual(const struct answer *a, enum axis_name axis, const uin
 /* ---- rankings ---- */
 
 /* What is said of a tier's neighbours. So few runs that no difference would have been seen are no sign that there is
- * none. */
+ * none. Pairs of runs may be certain that the one with the worse median is the better one. */
 static const char *tier_words(const struct ranked *tier, size_t n) {
         bool alike = true, few = true;
+        size_t n_against = 0;
         for (size_t i = 0; i + 1 < n; i++) {
                 alike = alike && tier[i].next.verdict == COMPARE_EQUIVALENT;
                 few = few && (tier[i].next.verdict == COMPARE_EQUIVALENT || !tier[i].next.has_visible);
+                n_against += is_better(&tier[i].next);
         }
+        if (n == 2 && n_against > 0)
+                return ", which are not ranked: their medians and the pairs of their runs disagree";
+        if (n_against + 1 == n)
+                return ", which are not ranked: the medians of all neighbours and the pairs of their runs disagree";
+        if (n_against > 0)
+                return ", which are not ranked: the medians of some neighbours and the pairs of their runs disagree, "
+                       "and no others are known to differ by more than 3 %";
         if (alike)
                 return n == 2 ? ", which are equal within 3 %" : ", each and its neighbour equal within 3 %";
         if (few)

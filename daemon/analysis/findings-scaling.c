@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #define THREADS_LEAST 3u
+#define FIT_COUNTS_LEAST 4u   /* different ones: through three the law's three parameters fit exactly */
 #define FIT_RESIDUAL_MOST 0.2 /* of a law that is reported */
 
 struct scaling {
@@ -26,40 +27,132 @@ static uint32_t threads_of(const struct answer *a, uint32_t row) {
         return a->in->rows[row].point.threads;
 }
 
-static bool fit_law(struct answer *a, const struct scaling *s, struct fit_threads *ret) {
+/* The runs' throughput; threads ascend. NULL where there is no memory. */
+static struct fit_threads_point *runs_of(struct answer *a, const struct scaling *s, size_t *ret_n) {
         size_t total = 0, n = 0;
         for (size_t i = 0; i < s->n; i++)
                 total += a->in->rows[s->rows[i]].n_runs;
-        _cleanup_free_ struct fit_threads_point *points = reallocarray(NULL, total + 1, sizeof(*points));
-        if (!points) {
+        struct fit_threads_point *points = reallocarray(NULL, total + 1, sizeof(*points));
+        if (!points && a->error == 0)
                 a->error = -ENOMEM;
-                return false;
-        }
-        for (size_t i = 0; i < s->n; i++)
+        for (size_t i = 0; points && i < s->n; i++)
                 for (size_t k = 0; k < a->in->rows[s->rows[i]].n_runs; k++) {
                         double rate = a->in->rows[s->rows[i]].runs[k].values[FIGURE_THROUGHPUT];
                         if (isfinite(rate) && rate > 0)
                                 points[n++] = (struct fit_threads_point){threads_of(a, s->rows[i]), rate};
                 }
-        return fit_threads(points, n, ret) == 0 && ret->residual <= FIT_RESIDUAL_MOST;
+        *ret_n = n;
+        return points;
+}
+
+struct range {
+        double low, high;
+};
+
+static void widen(struct range *r, double value) {
+        r->low = fmin(r->low, value);
+        r->high = fmax(r->high, value);
+}
+
+/* The universal scalability law, and the ranges of its figures over the fits that leave out one count of threads each.
+ */
+struct law {
+        struct fit_threads fit;
+        size_t n_counts;
+        double least, most; /* threads that were measured */
+        struct range sigma, kappa, peak;
+        bool peaks; /* every one of these fits has a peak */
+};
+
+/* A fit without the points [begin, end). */
+static int fit_without(const struct fit_threads_point *points, size_t n, size_t begin, size_t end,
+                       struct fit_threads_point *rest, struct fit_threads *ret) {
+        size_t k = 0;
+        for (size_t i = 0; i < n; i++)
+                if (i < begin || i >= end)
+                        rest[k++] = points[i];
+        return fit_threads(rest, k, ret);
+}
+
+static bool fit_law(struct answer *a, const struct scaling *s, struct law *ret) {
+        size_t n = 0;
+        struct law law = {0};
+        _cleanup_free_ struct fit_threads_point *points = runs_of(a, s, &n);
+        _cleanup_free_ struct fit_threads_point *rest = reallocarray(NULL, n + 1, sizeof(*rest));
+        if (!points || !rest) {
+                a->error = -ENOMEM;
+                return false;
+        }
+        if (fit_threads(points, n, &law.fit) < 0 || law.fit.residual > FIT_RESIDUAL_MOST)
+                return false;
+        law.least = points[0].threads;
+        law.most = points[n - 1].threads;
+        law.sigma = (struct range){law.fit.sigma, law.fit.sigma};
+        law.kappa = (struct range){law.fit.kappa, law.fit.kappa};
+        law.peak = (struct range){law.fit.peak_threads, law.fit.peak_threads};
+        law.peaks = law.fit.has_peak;
+        for (size_t begin = 0, end; begin < n; begin = end) {
+                struct fit_threads without;
+                for (end = begin + 1; end < n && points[end].threads == points[begin].threads;)
+                        end++;
+                law.n_counts++;
+                if (fit_without(points, n, begin, end, rest, &without) < 0)
+                        return false; /* too few others */
+                widen(&law.sigma, without.sigma);
+                widen(&law.kappa, without.kappa);
+                widen(&law.peak, without.peak_threads);
+                law.peaks = law.peaks && without.has_peak;
+        }
+        *ret = law;
+        return law.n_counts >= FIT_COUNTS_LEAST;
+}
+
+/* Beyond the counts that were measured the law is not known to hold. */
+static bool has_measured_peak(const struct law *law) {
+        return law->fit.has_peak && law->least <= law->fit.peak_threads && law->fit.peak_threads <= law->most;
+}
+
+static void write_peak(struct draft *d, const struct law *law) {
+        if (has_measured_peak(law)) {
+                draft_write(d, "; its peak is at %.3g threads", law->fit.peak_threads);
+                if (law->peaks)
+                        draft_write(d, " (%.3g to %.3g)", law->peak.low, law->peak.high);
+                else
+                        draft_write(d, " (without one of the counts there is none)");
+        } else if (law->fit.has_peak ? law->fit.peak_threads > law->most : law->fit.sigma < 1) {
+                draft_write(d,
+                            "; by it throughput still rises at %.0f threads, the most that were measured: no peak "
+                            "among the %zu counts",
+                            law->most, law->n_counts);
+        } else {
+                draft_write(d,
+                            "; by it throughput does not rise from the fewest threads on: no peak among the %zu "
+                            "counts",
+                            law->n_counts);
+        }
 }
 
 static void add_law(struct draft *d, const struct scaling *s) {
-        struct fit_threads law;
+        struct law law;
         char off[PHRASE_MAX];
         if (!fit_law(d->a, s, &law))
                 return;
-        phrase_share(law.residual, off);
-        draft_write(d, " The universal scalability law fits with σ = %.3g and κ = %.3g, off by %s", law.sigma,
-                    law.kappa, off);
-        if (law.has_peak)
-                draft_write(d, "; its peak is at %.3g threads", law.peak_threads);
+        phrase_share(law.fit.residual, off);
+        draft_write(d,
+                    " The universal scalability law fits with σ = %.3g (%.3g to %.3g without one of the counts) and κ "
+                    "= %.3g (%.3g to %.3g), off by %s",
+                    law.fit.sigma, law.sigma.low, law.sigma.high, law.fit.kappa, law.kappa.low, law.kappa.high, off);
+        write_peak(d, &law);
         draft_write(d, ".");
-        draft_figure(d, "sigma", NULL, "1", law.sigma);
-        draft_figure(d, "kappa", NULL, "1", law.kappa);
-        if (law.has_peak)
-                draft_figure(d, "fitted_peak", NULL, "threads", law.peak_threads);
-        draft_figure(d, "residual", NULL, "ratio", law.residual);
+        draft_figure(d, "sigma", NULL, "1", law.fit.sigma);
+        draft_interval(d, law.sigma.low, law.sigma.high, 0);
+        draft_figure(d, "kappa", NULL, "1", law.fit.kappa);
+        draft_interval(d, law.kappa.low, law.kappa.high, 0);
+        if (has_measured_peak(&law))
+                draft_figure(d, "fitted_peak", NULL, "threads", law.fit.peak_threads);
+        if (has_measured_peak(&law) && law.peaks)
+                draft_interval(d, law.peak.low, law.peak.high, 0);
+        draft_figure(d, "residual", NULL, "ratio", law.fit.residual);
 }
 
 static void write_at(struct draft *d, const char *joint, uint32_t row) {
@@ -95,7 +188,9 @@ static void draw_scaling(struct answer *a, const struct scaling *s) {
                 draft_write(&d, s->rises || threads_of(a, peak) > 1 ? " threads" : " thread");
                 write_times(&d, &s->fall);
         }
-        draft_write(&d, s->falls ? "." : "; no fall behind it was found.");
+        draft_write(&d, s->falls              ? "."
+                        : s->peak + 1 == s->n ? "; no more threads were measured."
+                                              : "; no fall behind it was found.");
         for (size_t i = 0; i < s->n; i++) {
                 char label[PHRASE_MAX];
                 phrase_axis(AXIS_THREADS, &a->in->rows[s->rows[i]].point, label);
@@ -124,6 +219,8 @@ static void scaling_group(struct answer *a, enum axis_name axis, const uint32_t 
                         s.peak = i;
                 }
         }
+        if (a->counting)
+                s.peak = 1; /* between the ends there are two comparisons */
         for (size_t i = 0; i < 2; i++) {
                 struct comparison c;
                 uint32_t before = rows[i == 0 ? 0 : s.peak], after = rows[i == 0 ? s.peak : n - 1];

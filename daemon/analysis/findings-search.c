@@ -12,9 +12,19 @@ static void write_rate(struct draft *d, const char *before, double rate) {
         draft_write(d, "%s%s", before, words);
 }
 
+/* "2 of the rates below it exceeded the limit or were not reached" */
+static void write_contradictions(struct draft *d, const struct findings_search *s) {
+        if (s->n_below > 0)
+                draft_write(d, ", although %u of the rates below it exceeded the limit or %s not reached", s->n_below,
+                            s->n_below == 1 ? "was" : "were");
+        if (s->n_beyond > 0)
+                draft_write(d, "%s%u of the rates beyond it kept the limit", s->n_below > 0 ? ", and " : ", although ",
+                            s->n_beyond);
+}
+
 static void write_found(struct draft *d, const struct findings_search *s, const char *limit) {
         char share[PHRASE_MAX];
-        draft_write(d, "the 99th percentile of the latency reaches %s between ", limit);
+        draft_write(d, "the 99th percentile of the latency stays below %s up to a rate between ", limit);
         write_rate(d, "", s->kept);
         write_rate(d, " and ", s->not_kept);
         if (s->closed_loop > 0) {
@@ -23,29 +33,56 @@ static void write_found(struct draft *d, const struct findings_search *s, const 
         }
 }
 
+static void write_all_kept(struct draft *d, const struct findings_search *s, const char *limit) {
+        draft_write(d, "the 99th percentile of the latency stays below %s ", limit);
+        write_rate(d,
+                   s->n_below > 0 ? "up to the highest rate that was tried, " : "at every rate that was tried, up to ",
+                   s->kept);
+}
+
+/* A rate that was not reached may have a latency below the limit. */
+static void write_none_kept(struct draft *d, const struct findings_search *s, const char *limit) {
+        if (s->n_beyond > 0) {
+                write_rate(d, "already at the lowest rate that was tried, ", s->not_kept);
+                draft_write(d,
+                            ", the 99th percentile of the latency exceeds the limit of %s, or that rate was not "
+                            "reached",
+                            limit);
+        } else {
+                write_rate(d, "no rate that was tried, down to ", s->not_kept);
+                draft_write(d, ", was reached with a 99th percentile of the latency below %s", limit);
+        }
+}
+
+/* Of this row's closed loop and the rates; nothing is tested, so that its confidence is of the runs alone. */
+static bool is_doubtful(const struct findings_search *s) {
+        return s->noisy || s->n_below > 0 || s->n_beyond > 0 || s->runs_least < FINDINGS_SEARCH_RUNS_LEAST;
+}
+
 static void draw_search(struct answer *a, const struct findings_search *s) {
         char limit[PHRASE_MAX];
         struct draft d;
         phrase_value(a->in->search_limit_us * 1e3, "ns", limit);
         draft_begin(&d, a, FINDING_HIGHEST_RATE, AXIS_COUNT, &s->row, 1);
         d.f.n_runs += s->n_runs;
-        if (s->noisy)
+        if (is_doubtful(s))
                 d.f.confidence = CONFIDENCE_REDUCED;
         draft_write_subject(&d, 0, "");
         draft_write(&d, ": ");
-        if (s->kept > 0 && s->not_kept > 0) {
+        if (s->kept > 0 && s->not_kept > 0)
                 write_found(&d, s, limit);
-        } else if (s->kept > 0) {
-                draft_write(&d, "the 99th percentile of the latency stays below %s at every rate that was tried",
-                            limit);
-                write_rate(&d, ", up to ", s->kept);
-        } else {
-                draft_write(&d, "the 99th percentile of the latency stays below %s at no rate that was tried", limit);
-                write_rate(&d, ", down to ", s->not_kept);
-        }
-        draft_write(&d, " (%u rate%s).", s->n_rates, s->n_rates == 1 ? "" : "s");
+        else if (s->kept > 0)
+                write_all_kept(&d, s, limit);
+        else
+                write_none_kept(&d, s, limit);
+        write_contradictions(&d, s);
+        draft_write(&d, " (%u rate%s, %s%u run%s%s).", s->n_rates, s->n_rates == 1 ? "" : "s",
+                    s->n_rates == 1 ? "" : "at least ", s->runs_least, s->runs_least == 1 ? "" : "s",
+                    s->n_rates == 1 ? "" : " each");
         if (s->kept > 0)
                 draft_figure(&d, "highest_rate", NULL, "messages/s", s->kept);
+        if (s->kept > 0 && s->not_kept > 0)
+                draft_interval(&d, s->kept, s->not_kept, 0);
         if (s->not_kept > 0)
                 draft_figure(&d, "lowest_rate_not_kept", NULL, "messages/s", s->not_kept);
         draft_end(&d);

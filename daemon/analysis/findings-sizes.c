@@ -323,14 +323,15 @@ static double middle_of(struct answer *a, uint32_t row, enum judged judged) {
         return answer_statistic(a, row, judged_terms[judged].figure).median;
 }
 
-/* rows[0 … n0) have one value and rows[n0 … n) the other, each by size. */
+/* The rows of one value and those of the other, each by size. While counting it may be of rows without runs. */
 static size_t meet(struct answer *a, const uint32_t *x, size_t n_x, const uint32_t *y, size_t n_y, enum judged judged,
                    struct meeting *ret) {
         size_t n = 0;
         for (size_t i = 0, j = 0; i < n_x && j < n_y;) {
                 uint64_t u = point_of(a, x[i])->message_size, v = point_of(a, y[j])->message_size;
                 if (u == v) {
-                        double mine = middle_of(a, x[i], judged), other = middle_of(a, y[j], judged);
+                        double mine = a->counting ? 1 : middle_of(a, x[i], judged);
+                        double other = a->counting ? 1 : middle_of(a, y[j], judged);
                         if (mine > 0 && other > 0)
                                 ret[n++] = (struct meeting){.rows = {x[i], y[j]}, .log_ratio = log(other / mine)};
                 }
@@ -441,7 +442,7 @@ static void pair_of_values(struct answer *a, enum axis_name axis, const uint32_t
         n = meet(a, x, n_x, y, n_y, judged, m);
         for (size_t i = 0; i < n; i++)
                 up += m[i].log_ratio > 0;
-        if (up == 0 || up == n)
+        if (!a->counting && (up == 0 || up == n))
                 return;
         for (size_t i = 0; i < n; i++) {
                 (void) answer_compare(a, m[i].rows[0], m[i].rows[1], judged, &m[i].c);

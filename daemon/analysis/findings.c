@@ -197,8 +197,12 @@ size_t findings_row_values(const struct findings_row *x, enum figure figure, dou
         return n;
 }
 
+/* While counting, whether it would have: a row without runs is taken to have every figure that the machine has. */
 static bool has_runs_enough(const struct answer *a, uint32_t row, enum figure figure) {
-        return findings_row_values(&a->in->rows[row], figure, NULL) >= FINDINGS_RUNS_LEAST;
+        const struct findings_row *x = &a->in->rows[row];
+        if (a->counting && x->n_runs == 0)
+                return !a->in->uncounted || (figure != FIGURE_CYCLES_PER_BYTE && figure != FIGURE_LLC_MISSES);
+        return findings_row_values(x, figure, NULL) >= (a->counting ? 1 : FINDINGS_RUNS_LEAST);
 }
 
 static int want(struct answer *a, uint32_t baseline, uint32_t candidate, enum judged judged) {
@@ -245,6 +249,10 @@ bool answer_compare(struct answer *a, uint32_t baseline, uint32_t candidate, enu
         *ret = (struct comparison){.verdict = COMPARE_UNDECIDED};
         if (a->error < 0 || !has_runs_enough(a, baseline, figure) || !has_runs_enough(a, candidate, figure))
                 return false;
+        if (a->counting) {
+                a->n_counted++;
+                return false;
+        }
         if (a->collecting) {
                 a->error = want(a, key.baseline, key.candidate, judged);
                 return false;
@@ -377,16 +385,19 @@ static void draw_all(struct answer *a) {
         draw_doubts(a);
 }
 
-static int answer_init(struct answer *a, const struct findings_input *in) {
+/* counting: all rows, whatever runs they have */
+static int answer_init(struct answer *a, const struct findings_input *in, bool counting) {
         *a = (struct answer){.in = in,
                              .values = calloc(in->n_rows + 1, sizeof(*a->values)),
                              .rows = reallocarray(NULL, in->n_rows + 1, sizeof(*a->rows)),
+                             .counting = counting,
+                             .collecting = true,
                              .out = calloc(1, sizeof(*a->out))};
         int r = a->values && a->rows && a->out ? 0 : -ENOMEM;
         for (size_t i = 0; r == 0 && i < AXIS_COUNT; i++)
                 r = number_values(a, (enum axis_name) i);
         for (size_t i = 0; r == 0 && i < in->n_rows; i++)
-                if (in->rows[i].n_runs >= FINDINGS_RUNS_LEAST)
+                if (counting || in->rows[i].n_runs >= FINDINGS_RUNS_LEAST)
                         a->rows[a->n_rows++] = (uint32_t) i;
         return r;
 }
@@ -405,12 +416,26 @@ static void answer_deinit(struct answer *a) {
         findings_free(a->out);
 }
 
+size_t answer_count_comparisons(struct answer *a) {
+        _cleanup_(answer_deinit) struct answer counter = {};
+        const size_t n = a->in->n_rows;
+        if (n > NUMBERED_ROWS_MAX) /* each row with each, by all that they are judged by */
+                return n * (n - 1) / 2 * JUDGED_COUNT;
+        int r = answer_init(&counter, a->in, true);
+        if (r == 0)
+                draw_all(&counter);
+        if (r == 0)
+                r = counter.error;
+        if (r < 0 && a->error == 0)
+                a->error = r;
+        return r < 0 ? 0 : counter.n_counted;
+}
+
 int findings_draw(const struct findings_input *in, struct findings **ret) {
         _cleanup_(answer_deinit) struct answer a = {};
-        int r = answer_init(&a, in);
+        int r = answer_init(&a, in, false);
         if (r < 0)
                 return r;
-        a.collecting = true;
         draw_all(&a);
         r = a.error < 0 ? a.error : make_comparisons(&a);
         if (r < 0)
@@ -429,6 +454,7 @@ void findings_free(struct findings *f) {
                 free(f->items[i].sentence);
                 free(f->items[i].figures);
                 free(f->items[i].rows);
+                free(f->items[i].run_ids);
         }
         if (f)
                 free(f->items);
@@ -439,6 +465,6 @@ size_t findings_bytes(const struct findings *f) {
         size_t bytes = sizeof(*f) + f->n * sizeof(*f->items);
         for (size_t i = 0; i < f->n; i++)
                 bytes += strlen(f->items[i].sentence) + 1 + f->items[i].n_figures * sizeof(struct finding_figure) +
-                         f->items[i].n_rows * sizeof(uint32_t);
+                         f->items[i].n_rows * sizeof(uint32_t) + f->items[i].n_run_ids * sizeof(int64_t);
         return bytes;
 }

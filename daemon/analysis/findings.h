@@ -7,11 +7,12 @@
  * each with the reason why nothing can be concluded and the runs that would decide. Pure computation: rows with their
  * runs' figures in, findings out. daemon/service/findings.c loads the rows, api/handle/ shows the findings.
  *
- * A conclusion is drawn only from rows of at least FINDINGS_RUNS_LEAST runs, and every comparison of the answer is part
- * of one Holm correction (compare.h): the probability that a whole answer holds a single false difference is at most
- * 5 %. Which comparisons are made depends on the rows, on the order of their medians and on the signs of their
- * differences, never on a p value. Two rows are compared in pairs of a block where there are blocks enough for the
- * pairs to decide at all, else as two samples, which drift makes less sensitive but not wrong (compare.h).
+ * A conclusion is drawn only from rows of at least FINDINGS_RUNS_LEAST runs, save for what a search has found, which is
+ * no comparison of rows. Every comparison of the answer is part of one Holm correction (compare.h): the probability
+ * that a whole answer holds a single false difference is at most 5 %. Which comparisons are made depends on the rows,
+ * on the order of their medians and on the signs of their differences, never on a p value. Two rows are compared in
+ * pairs of a block where there are blocks enough for the pairs to decide at all, else as two samples, which drift makes
+ * less sensitive but not wrong (compare.h).
  *
  * Rows are "otherwise equal" when all other axes agree. An axis that has no meaning for one of them counts as agreed
  * where the other has its standard value; the sentence then names the setting that only one of them has.
@@ -27,6 +28,13 @@
 
 #define FINDINGS_RUNS_LEAST 4u /* of a row: with fewer no exact test of two of them reaches 5 % */
 #define FINDINGS_LIMITS_MAX 12u
+#define FINDINGS_RUN_IDS_MAX 200 /* that a finding names */
+
+/* Of each rate of a search, for full confidence. A rate meets the limit where most of its runs do, and one disturbed
+ * run of three does not change that; of one or two it may. With fewer than FINDINGS_RUNS_LEAST there is no test of a
+ * rate, but none is made: a step rests on the neighbouring rates, which confirm it from either side. It is what a spec
+ * has by default (SPEC_SEARCH_REPETITIONS). */
+#define FINDINGS_SEARCH_RUNS_LEAST 3u
 
 /* A run that is done. */
 struct findings_run {
@@ -49,6 +57,8 @@ struct findings_row {
         bool noisy;                   /* a run of it has a noise flag */
         bool unsteady;                /* one was not steady */
         bool changed;                 /* the host's environment or the build changed in one */
+        bool unobserved;              /* one was not watched: that it has no noise flag says nothing */
+        bool restless;                /* its probes found the machine in another state in one, or since the first */
         bool few_messages;            /* in a run, for a 99th percentile: its runs have none in `values` */
         bool open_loop;               /* its throughput is the requested rate, and its runs have none in `values` */
         double chunk_bytes;           /* the message goes in pieces of this size; 0: whole */
@@ -58,14 +68,17 @@ struct findings_row {
         size_t n_limits;
 };
 
-/* Between which rates of messages a search (daemon/result/search.h) has found that the 99th percentile of the latency
- * reaches its limit. */
+/* Up to which rate of messages a search (daemon/result/search.h) has found that the 99th percentile of the latency
+ * stays below its limit. A rate that was not reached, or has no such percentile, is not kept either. The step is where
+ * the fewest runs contradict it, so that rates may: by a disturbance below it, or by chance beyond it. */
 struct findings_search {
-        uint32_t row;             /* of the closed loop */
-        double kept, not_kept;    /* messages per second; 0: no rate that was tried kept the limit, or all did */
-        double closed_loop;       /* messages per second that it carries, the median; 0: not known */
-        uint32_t n_rates, n_runs; /* that were tried, and their runs that are done */
-        bool noisy;               /* one of these runs has a noise flag */
+        uint32_t row;               /* of the closed loop */
+        double kept, not_kept;      /* messages per second; 0: no rate that was tried kept the limit, or all did */
+        uint32_t n_below, n_beyond; /* rates that contradict: not kept up to `kept`; kept from `not_kept` on */
+        double closed_loop;         /* messages per second that it carries, the median; 0: not known */
+        uint32_t n_rates, n_runs;   /* that were tried, and their runs that are done */
+        uint32_t runs_least;        /* of a rate */
+        bool noisy;                 /* one of these runs has a noise flag */
 };
 
 struct findings_input {
@@ -73,7 +86,7 @@ struct findings_input {
         size_t n_rows;
         const struct findings_limit *caches; /* of the host */
         size_t n_caches;
-        const struct findings_search *searches; /* of the points that a search was concluded of */
+        const struct findings_search *searches; /* of the points that a search was concluded of, in their order */
         size_t n_searches;
         double search_limit_us; /* of the 99th percentile */
         const char *uncounted;  /* why runs have no cycles and cache misses; NULL: all that move data have them */
@@ -95,7 +108,8 @@ enum finding_kind {
 
 enum finding_confidence {
         CONFIDENCE_NONE,    /* of FINDING_UNDECIDED */
-        CONFIDENCE_REDUCED, /* the tests hold, but a row it rests on is noisy, not steady, or of two environments */
+        CONFIDENCE_REDUCED, /* the tests hold, but a row it rests on is noisy, not steady, of two environments, or,
+                               where nothing is tested, of few runs; or rates of a search contradict each other */
         CONFIDENCE_HIGH,
         CONFIDENCE_COUNT,
 };
@@ -109,7 +123,7 @@ struct finding_figure {
         const char *unit; /* static */
         double value;
         bool has_interval;
-        double low, high, level;
+        double low, high, level; /* level 0: not known */
 };
 
 struct finding {
@@ -123,7 +137,9 @@ struct finding {
         size_t n_figures;
         uint32_t *rows; /* by number */
         size_t n_rows;
-        uint32_t n_runs; /* of these rows */
+        uint32_t n_runs;  /* of these rows, and of a search's rates */
+        int64_t *run_ids; /* of these rows, without a search's rates; NULL: they are more than FINDINGS_RUN_IDS_MAX */
+        size_t n_run_ids;
         enum finding_confidence confidence;
         uint32_t runs_needed; /* of each row, to decide; 0: not known */
 };

@@ -215,7 +215,8 @@ static int statistic_of(const struct findings_row *row, enum figure figure, stru
         return order_summarize(values, n, ret);
 }
 
-static int add_row(const struct findings_input *in, struct study_answer *a, uint32_t row) {
+/* n_runs: of this row, that the answer rests on */
+static int add_row(const struct findings_input *in, struct study_answer *a, uint32_t row, size_t n_runs) {
         uint32_t *rows = reallocarray(a->rows, a->n_rows + 1, sizeof(*rows));
         if (!rows)
                 return -ENOMEM;
@@ -223,9 +224,17 @@ static int add_row(const struct findings_input *in, struct study_answer *a, uint
         rows[a->n_rows++] = row;
         if (a->confidence == CONFIDENCE_NONE)
                 a->confidence = CONFIDENCE_HIGH;
-        if (findings_row_is_doubtful(&in->rows[row]))
+        if (findings_row_is_doubtful(&in->rows[row]) || n_runs < FINDINGS_RUNS_LEAST)
                 a->confidence = CONFIDENCE_REDUCED;
         return 0;
+}
+
+/* Few runs are named with the figure: "64 KiB, 8 threads; 2 runs". */
+static void name_runs(struct finding_figure *figure, size_t n_runs) {
+        const size_t length = strlen(figure->of);
+        if (n_runs < FINDINGS_RUNS_LEAST)
+                (void) snprintf(figure->of + length, sizeof(figure->of) - length, "%s%zu run%s", length ? "; " : "",
+                                n_runs, n_runs == 1 ? "" : "s");
 }
 
 /* The selected row with the greatest median; n = 0 in the statistic where there is none. Of one row it is that. */
@@ -268,7 +277,8 @@ static int answer_figure(const struct question *q, const struct findings_input *
                 (void) snprintf(a->figure.of, sizeof(a->figure.of), "%.60s, %u threads", size,
                                 in->rows[row].point.threads);
         }
-        return add_row(in, a, row);
+        name_runs(&a->figure, s.n);
+        return add_row(in, a, row, s.n);
 }
 
 /* The ratio of two rows and its interval, by their blocks where they have them in common. */
@@ -305,9 +315,12 @@ static int answer_ratio(const struct question *q, const struct findings_input *i
                 r = greatest(in, &q->over, q->figure, &over, &rows[1]);
         if (r < 0 || of.n == 0 || over.n == 0)
                 return r;
+        size_t runs_least = of.n < over.n ? of.n : over.n;
         r = compare_two(q, &in->rows[rows[1]], &in->rows[rows[0]], a);
+        if (r == 0 && a->has_figure)
+                name_runs(&a->figure, runs_least);
         for (size_t i = 0; r == 0 && a->has_figure && i < ELEMENTS(rows); i++)
-                r = add_row(in, a, rows[i]);
+                r = add_row(in, a, rows[i], runs_least);
         return r;
 }
 
@@ -343,7 +356,9 @@ static int answer_finding(const struct question *q, const struct findings_input 
                 a->sentence = sentence;
                 length += (size_t) snprintf(sentence + length, more + 2, "%s%s", length ? " " : "", one->sentence);
                 for (size_t k = 0; r == 0 && k < one->n_rows; k++)
-                        r = add_row(in, a, one->rows[k]);
+                        r = add_row(in, a, one->rows[k], in->rows[one->rows[k]].n_runs);
+                if (one->confidence == CONFIDENCE_REDUCED)
+                        a->confidence = CONFIDENCE_REDUCED;
         }
         return r;
 }

@@ -28,12 +28,13 @@ struct study_answer {
         double published;
         const char *published_words; /* words beside the figure, or in its place; NULL */
         bool has_figure;
-        struct finding_figure figure; /* in `unit`; `of`: where the peak is */
+        struct finding_figure figure; /* in `unit`; `of`: where the peak is, and the number of runs, where a row that
+                                         it rests on has fewer than FINDINGS_RUNS_LEAST */
         char *sentence;               /* of findings; NULL */
         uint32_t *rows;
         size_t n_rows;
         const char *reason;                 /* why there is neither figure nor sentence; NULL */
-        enum finding_confidence confidence; /* CONFIDENCE_NONE: there is neither */
+        enum finding_confidence confidence; /* CONFIDENCE_NONE: there is neither; reduced also of few runs */
 };
 
 struct study {

@@ -22,7 +22,7 @@ int figure_of_run(const char *result_json, enum figure f, double *ret) {
                 figure_objects(view.parts, objects);
                 double value = 0;
                 enum figure_state state = figure_read(objects, f, &value);
-                r = state == FIGURE_KNOWN ? 0 : state == FIGURE_FEW ? -EDOM : -ENODATA;
+                r = state == FIGURE_ABSENT ? -ENODATA : state == FIGURE_FEW ? -EDOM : 0;
                 if (r == 0)
                         *ret = value;
         }

@@ -26,6 +26,7 @@
 #define SETTLE_REPETITIONS 12u /* pairs enough for six mechanisms */
 #define SETTLE_REPETITIONS_MAX 60u
 #define SETTLE_MECHANISMS_MAX 8u
+#define LEFT_NAMED_MAX 4u /* that the sentence names of those that the runs leave open */
 #define SETTLE_DURATION 1.0
 #define SETTLE_WARMUP 0.25
 /* From this size on, a window for a 99th percentile ends after the messages that it takes, however long that is. */
@@ -67,10 +68,10 @@ static int grow(struct gathering *g) {
         return 0;
 }
 
-/* The record keeps each experiment's settings once; the rows of a gathering own their runs. */
-static int keep_settings(struct advice_record *a, const char *settings, const char **ret) {
+/* The record keeps the settings and versions of its experiments, each once; the rows of a gathering own their runs. */
+static int keep_text(struct advice_record *a, const char *text, const char **ret) {
         for (size_t i = 0; i < a->n_texts; i++)
-                if (strcmp(a->texts[i], settings) == 0) {
+                if (strcmp(a->texts[i], text) == 0) {
                         *ret = a->texts[i];
                         return 0;
                 }
@@ -78,7 +79,7 @@ static int keep_settings(struct advice_record *a, const char *settings, const ch
         if (!texts)
                 return -ENOMEM;
         a->texts = texts;
-        texts[a->n_texts] = strdup(settings);
+        texts[a->n_texts] = strdup(text);
         if (!texts[a->n_texts])
                 return -ENOMEM;
         *ret = texts[a->n_texts++];
@@ -93,7 +94,7 @@ static int take_evidence(const struct advice_question *q, const struct evidence 
                 const char *settings;
                 if (row->n_runs == 0 || !advice_concerns(q, &row->point))
                         continue;
-                int r = keep_settings(a, e->settings, &settings);
+                int r = keep_text(a, e->settings, &settings);
                 if (r == 0)
                         r = grow(g);
                 struct findings_run *runs = r == 0 ? reallocarray(NULL, row->n_runs, sizeof(*runs)) : NULL;
@@ -161,6 +162,23 @@ static int take_experiment(struct service *s, const struct experiment_change *x,
                 a->placements |= placements & ~(1u << q->placement);
         cache_release(&s->cache, item);
         return error;
+}
+
+/* Those of the experiments that the answer rests on; of one that cannot be read any more it stays NULL. */
+static int take_versions(struct service *s, struct advice_record *a, struct refusal *r) {
+        for (size_t i = 0; i < a->advice.n; i++) {
+                _cleanup_(experiment_record_deinit) struct experiment_record e = {0};
+                struct advice_item *item = &a->advice.items[i];
+                for (size_t k = 0; k < i && !item->version; k++)
+                        if (a->advice.items[k].experiment_id == item->experiment_id)
+                                item->version = a->advice.items[k].version;
+                int error = item->version ? 0 : service_experiment(s, item->experiment_id, &e, r);
+                if (error < 0 && error != -ENOENT && error != -EBADMSG)
+                        return error;
+                if (e.version && keep_text(a, e.version, &item->version) < 0)
+                        return service_fail(s, r, -ENOMEM, "the versions", 0);
+        }
+        return 0;
 }
 
 /* *ret_state: with all that may make runs fail. */
@@ -232,30 +250,50 @@ static int environment_of_newest(struct service *s, const struct experiment_chan
 
 /* ---- the spec that would settle it ---- */
 
-/* The mechanisms that the spec is about: the best, and those that may be better, with the same settings. */
-static size_t list_contenders(const struct advice *a, const struct advice_item *ret[SETTLE_MECHANISMS_MAX]) {
-        const struct advice_item *best = NULL;
-        size_t n = 0, n_open = 0;
-        for (size_t i = 0; i < a->n && !best; i++)
-                if (a->items[i].standing == STANDING_BEST)
-                        best = &a->items[i];
-        for (size_t i = 0; i < a->n && n < SETTLE_MECHANISMS_MAX; i++) {
-                const struct advice_item *item = &a->items[i];
-                bool open = item->standing == STANDING_OPEN;
-                if ((!open && item != best) || (best && strcmp(item->settings, best->settings) != 0))
-                        continue;
-                ret[n++] = item;
-                n_open += open;
-        }
-        return n_open > 0 ? n : 0;
+static bool is_open(const struct advice_item *item) {
+        return item->standing == STANDING_OPEN;
 }
 
-static uint32_t repetitions_of(const struct advice_item *const *items, size_t n) {
+/* Whether runs without the leader would say more of it. */
+static bool is_told_alone(const struct advice_item *item) {
+        return item->reason == REASON_INTERPOLATED || item->reason == REASON_TOO_FEW_RUNS ||
+               item->reason == REASON_LIMIT_UNDECIDED;
+}
+
+/* The leader and the open items of these settings, the first SETTLE_MECHANISMS_MAX; 0 where runs would say nothing. */
+static size_t list_group(const struct advice *a, const char *settings,
+                         const struct advice_item *ret[static SETTLE_MECHANISMS_MAX]) {
+        size_t n = 0;
+        bool says = false;
+        for (size_t i = 0; i < a->n && n < SETTLE_MECHANISMS_MAX; i++) {
+                const struct advice_item *item = &a->items[i];
+                if ((!item->leads && !is_open(item)) || strcmp(item->settings, settings) != 0)
+                        continue;
+                ret[n++] = item;
+                says |= is_open(item) && (ret[0]->leads || is_told_alone(item));
+        }
+        return says ? n : 0;
+}
+
+/* The mechanisms that the spec is about. An experiment has one of all settings, so they are those with the leader's, or
+ * else, where these leave nothing open or nobody leads, with those of the first open item of which runs would say more.
+ */
+static size_t list_contenders(const struct advice *a, const struct advice_item *ret[static SETTLE_MECHANISMS_MAX]) {
+        size_t n = 0;
+        for (size_t i = 0; i < a->n && n == 0; i++)
+                if (a->items[i].leads || is_open(&a->items[i]))
+                        n = list_group(a, a->items[i].settings, ret);
+        return n;
+}
+
+/* That decide all of it, as far as it is known how many do. `until` takes no such number, but it decides by what it
+ * compares alone, with another correction than that of the whole answer. */
+static uint32_t repetitions_wanted(const struct advice_item *const *items, size_t n) {
         uint32_t wanted = SETTLE_REPETITIONS;
         for (size_t i = 0; i < n; i++)
                 if (items[i]->runs_needed > wanted)
                         wanted = items[i]->runs_needed;
-        return wanted < SETTLE_REPETITIONS_MAX ? wanted : SETTLE_REPETITIONS_MAX;
+        return wanted;
 }
 
 /* The values of an axis that the mechanisms have, each once; none where it has a meaning for none of them. */
@@ -347,7 +385,7 @@ static void name_question(const struct advice_question *q, char ret[static SPEC_
 static bool is_incomplete(const struct advice *a) {
         size_t n_unknown = 0;
         for (size_t i = 0; i < a->n; i++)
-                n_unknown += a->items[i].reason && strcmp(a->items[i].reason, "limit-not-known") == 0;
+                n_unknown += a->items[i].reason == REASON_LIMIT_NOT_KNOWN;
         return a->n <= 1 || n_unknown > 0;
 }
 
@@ -436,7 +474,7 @@ static bool is_too_long(const struct advice_question *q) {
 }
 
 /* n == 0: of every transport. */
-static int write_spec(struct advice_record *a, const struct advice_item *const *items, size_t n) {
+static int write_spec(struct advice_record *a, const struct advice_item *const *items, size_t n, uint32_t repetitions) {
         char name[SPEC_NAME_MAX + 1];
         struct json_writer w;
         int r = 0;
@@ -456,7 +494,7 @@ static int write_spec(struct advice_record *a, const struct advice_item *const *
         else
                 json_member_double(&w, "duration_seconds", SETTLE_DURATION);
         json_member_double(&w, "warmup_seconds", SETTLE_WARMUP);
-        json_member_u64(&w, "repetitions", repetitions_of(items, n));
+        json_member_u64(&w, "repetitions", repetitions);
         json_member_bool(&w, "skip_impossible", true);
         json_object_end(&w);
         if (r == 0)
@@ -466,16 +504,12 @@ static int write_spec(struct advice_record *a, const struct advice_item *const *
 }
 
 /* Runs of all are of use only while there is a transport that they give its first item. */
-static int choose_spec(struct service *s, struct advice_record *a) {
-        const struct advice_item *items[SETTLE_MECHANISMS_MAX];
-        size_t n = list_contenders(&a->advice, items);
+static int propose_all(struct service *s, struct advice_record *a) {
         unsigned unmeasured = 0, possible = 0;
-        if (n > 0)
-                return write_spec(a, items, n);
         int r = find_unmeasured(a, &unmeasured);
         if (r < 0 || unmeasured == 0 || !is_incomplete(&a->advice))
                 return r;
-        r = write_spec(a, items, 0);
+        r = write_spec(a, NULL, 0, SETTLE_REPETITIONS);
         if (r < 0 || a->advice.n == 0) /* where nothing is known, a refusal of the spec is an answer, too */
                 return r;
         r = find_possible(s, a->settle_json, &possible);
@@ -484,8 +518,21 @@ static int choose_spec(struct service *s, struct advice_record *a) {
         return r;
 }
 
-static int write_settling(struct service *s, struct advice_record *a) {
-        int r = choose_spec(s, a);
+/* One mechanism alone is compared with nothing: runs of all come first. */
+static int choose_spec(struct service *s, struct advice_record *a, uint32_t *ret_repetitions) {
+        const struct advice_item *items[SETTLE_MECHANISMS_MAX];
+        size_t n = list_contenders(&a->advice, items);
+        int r = n == 0 || a->advice.n == 1 ? propose_all(s, a) : 0;
+        *ret_repetitions = SETTLE_REPETITIONS;
+        if (r < 0 || n == 0 || a->settle_json)
+                return r;
+        uint32_t wanted = repetitions_wanted(items, n);
+        *ret_repetitions = wanted < SETTLE_REPETITIONS_MAX ? wanted : SETTLE_REPETITIONS_MAX;
+        return write_spec(a, items, n, *ret_repetitions);
+}
+
+static int write_settling(struct service *s, struct advice_record *a, uint32_t *ret_repetitions) {
+        int r = choose_spec(s, a, ret_repetitions);
         if (r == 0 && a->settle_json && is_too_long(&a->question)) {
                 a->too_long = true;
                 free(util_steal(&a->settle_json));
@@ -509,39 +556,134 @@ static void write_mechanism(FILE *f, const struct point *p) {
         }
 }
 
-static void write_best(FILE *f, const struct advice_record *a, const struct advice_item *best) {
+/* "1 is worse, 2 are undecided", of those that do not lead; nothing where there are none. */
+static void write_counts(FILE *f, const struct advice *a, const char *before) {
+        static const struct {
+                enum advice_standing standing;
+                enum advice_reason reason; /* REASON_NONE: any without a row of its own */
+                const char *words;
+        } rows[] = {{STANDING_WORSE, REASON_NONE, "worse"},
+                    {STANDING_EQUAL, REASON_NONE, "equal within 3 %"},
+                    {STANDING_OPEN, REASON_NONE, "undecided"},
+                    {STANDING_OPEN, REASON_LIMIT_UNDECIDED, "too near a limit to tell whether it is kept"},
+                    {STANDING_EXCLUDED, REASON_LIMIT, "beyond the limits"},
+                    {STANDING_EXCLUDED, REASON_LIMIT_NOT_KNOWN, "without a figure that has a limit"}};
+        for (size_t i = 0; i < ELEMENTS(rows); i++) {
+                size_t n = 0;
+                for (size_t k = 0; k < a->n; k++) {
+                        enum advice_reason reason = a->items[k].reason;
+                        bool any = rows[i].reason == REASON_NONE && reason != REASON_LIMIT_UNDECIDED;
+                        n += !a->items[k].leads && a->items[k].standing == rows[i].standing &&
+                             (any || reason == rows[i].reason);
+                }
+                if (n > 0)
+                        (void) fprintf(f, "%s%zu %s %s", before, n, n == 1 ? "is" : "are", rows[i].words);
+                before = n > 0 ? ", " : before;
+        }
+        (void) fputs(".", f);
+}
+
+static bool has_limits(const struct advice_question *q) {
+        for (size_t i = 0; i < WANT_COUNT; i++)
+                if (!isnan(q->limits[i]))
+                        return true;
+        return false;
+}
+
+static void write_leader(FILE *f, const struct advice_record *a, const struct advice_item *leader) {
         const struct advice_term *term = &advice_terms[a->question.want];
         const char *unit = figure_terms[term->figure].unit;
         char value[PHRASE_MAX], low[PHRASE_MAX], high[PHRASE_MAX];
-        struct {
-                enum advice_standing standing;
-                const char *words;
-                size_t n;
-        } others[] = {{STANDING_WORSE, "worse", 0},
-                      {STANDING_EQUAL, "equal within 3 %", 0},
-                      {STANDING_OPEN, "undecided", 0},
-                      {STANDING_EXCLUDED, "beyond the limits", 0}};
-        for (size_t i = 0; i < a->advice.n; i++)
-                for (size_t k = 0; k < ELEMENTS(others); k++)
-                        others[k].n += a->advice.items[i].standing == others[k].standing;
-        phrase_value(best->value, unit, value);
-        phrase_value(best->low, unit, low);
-        phrase_value(best->high, unit, high);
-        write_mechanism(f, &best->point);
+        size_t n_better = a->advice.n_better;
+        phrase_value(leader->value, unit, value);
+        phrase_value(leader->low, unit, low);
+        phrase_value(leader->high, unit, high);
+        write_mechanism(f, &leader->point);
         if (a->advice.n == 1)
                 (void) fprintf(f, " alone was measured: its %s is %s", term->words, value);
+        else if (leader->standing != STANDING_BEST || n_better > 0)
+                (void) fprintf(f, " leads: its %s is %s", term->words, value);
         else
-                (void) fprintf(f, " has the %s %s that was measured, %s", term->less_is_better ? "lowest" : "greatest",
-                               term->words, value);
-        if (best->has_interval)
+                (void) fprintf(f, " has the %s %s %s, %s", term->less_is_better ? "lowest" : "greatest", term->words,
+                               has_limits(&a->question) ? "of those that keep the limits" : "that was measured", value);
+        if (leader->has_interval)
                 (void) fprintf(f, " [%s, %s]", low, high);
-        (void) fprintf(f, ".");
-        for (size_t i = 0, n_written = 0; i < ELEMENTS(others); i++)
-                if (others[i].n > 0)
-                        (void) fprintf(f, "%s%zu %s %s", n_written++ ? ", " : " Of the others ", others[i].n,
-                                       others[i].n == 1 ? "is" : "are", others[i].words);
-        if (a->advice.n > 1)
-                (void) fprintf(f, ".");
+        if (leader->reason == REASON_TOO_FEW_RUNS)
+                (void) fprintf(f,
+                               ". This is not confirmed: fewer than %u runs of it have this figure, too few to compare",
+                               FINDINGS_RUNS_LEAST);
+        else if (leader->standing != STANDING_BEST)
+                (void) fprintf(f, ". This is not confirmed: experiments disagree on which is the best");
+        write_counts(f, &a->advice, ". Of the others ");
+        if (n_better > 0)
+                (void) fprintf(f, " %zu of them %s a %s one by %s own runs, which no experiment with both confirms.",
+                               n_better, n_better == 1 ? "has" : "have", term->less_is_better ? "lower" : "greater",
+                               n_better == 1 ? "its" : "their");
+}
+
+/* Nothing leads: no size was measured, or none is known to keep the limits. */
+static void write_none(FILE *f, const struct advice *a) {
+        size_t n_measured = 0;
+        for (size_t i = 0; i < a->n; i++)
+                n_measured += !a->items[i].interpolated;
+        if (n_measured > 0 || a->n_excluded == a->n)
+                (void) fputs("nothing that was measured is known to keep the limits", f);
+        else
+                (void) fputs("this size was not measured; what there is was interpolated from other sizes", f);
+        write_counts(f, a, ": ");
+}
+
+/* Whether the item has a version that none before it has. */
+static bool is_new_version(const struct advice_item *items, size_t i) {
+        for (size_t k = 0; items[i].version && k < i; k++)
+                if (items[k].version && strcmp(items[k].version, items[i].version) == 0)
+                        return false;
+        return items[i].version != NULL;
+}
+
+static void write_versions(FILE *f, const struct advice *a) {
+        const char *joint = " The figures come from different versions of ipclab: ";
+        size_t n_ranked = a->n - a->n_excluded, n = 0;
+        for (size_t i = 0; i < n_ranked; i++)
+                n += is_new_version(a->items, i);
+        for (size_t i = 0; n > 1 && i < n_ranked; i++)
+                if (is_new_version(a->items, i)) {
+                        (void) fprintf(f, "%s%s", joint, a->items[i].version);
+                        joint = ", ";
+                }
+        if (n > 1)
+                (void) fputs(".", f);
+}
+
+/* What the spec is for, and what stays open after its runs. */
+static void write_proposal(FILE *f, const struct advice_record *a, uint32_t repetitions) {
+        const struct advice_item *items[SETTLE_MECHANISMS_MAX];
+        size_t n = list_contenders(&a->advice, items), n_left = 0;
+        uint32_t wanted = repetitions_wanted(items, n);
+        if (a->host || a->too_long)
+                return;
+        if (n > 0 && wanted > repetitions)
+                (void) fprintf(f, " To decide more takes about %u runs of each: the %u that are proposed may not do.",
+                               wanted, repetitions);
+        else if (n > 0)
+                (void) fprintf(f, " To decide more, %u runs of each are proposed.", repetitions);
+        for (size_t i = 0; i < a->advice.n; i++) {
+                const struct advice_item *item = &a->advice.items[i];
+                bool listed = !is_open(item);
+                for (size_t k = 0; k < n && !listed; k++)
+                        listed = items[k] == item;
+                if (listed || n_left++ >= LEFT_NAMED_MAX)
+                        continue;
+                (void) fputs(n_left > 1 ? ", " : n > 0 ? " They leave open " : " No runs would decide ", f);
+                write_mechanism(f, &item->point);
+                if (strcmp(item->settings, "{}") != 0)
+                        (void) fprintf(f, " with %s", item->settings);
+        }
+        if (n_left > LEFT_NAMED_MAX)
+                (void) fprintf(f, " and %zu more", n_left - LEFT_NAMED_MAX);
+        if (n_left > 0)
+                (void) fprintf(f, ": all mechanisms of an experiment have the same settings%s.",
+                               n == SETTLE_MECHANISMS_MAX ? ", and eight are proposed at most" : "");
 }
 
 /* Why nothing is ranked. */
@@ -606,10 +748,10 @@ static void write_too_long(FILE *f, const struct advice_record *a) {
                                FIGURE_P99_LATENCIES_LEAST, SETTLE_WINDOW_MAX_SECONDS);
 }
 
-static int write_sentence(struct advice_record *a) {
+static int write_sentence(struct advice_record *a, uint32_t repetitions) {
         const struct advice_question *q = &a->question;
         char size[PHRASE_MAX];
-        size_t length = 0, i = 0;
+        size_t length = 0;
         FILE *f = open_memstream(&a->sentence, &length);
         if (!f)
                 return -ENOMEM;
@@ -618,16 +760,14 @@ static int write_sentence(struct advice_record *a) {
                 (void) fprintf(f, "Host %s, ", a->host);
         (void) fprintf(f, "%s, %s, %u %s, %s: ", workload_words.name(q->workload), size, q->threads,
                        q->threads == 1 ? "thread" : "threads", placement_kind_name(q->placement));
-        while (i < a->advice.n && a->advice.items[i].standing != STANDING_BEST)
-                i++;
-        if (i < a->advice.n)
-                write_best(f, a, &a->advice.items[i]);
-        else if (a->advice.n == 0)
+        if (a->advice.n == 0)
                 write_nothing(f, a);
-        else if (a->advice.n_excluded == a->advice.n)
-                (void) fprintf(f, "nothing that was measured is known to keep the limits.");
+        else if (a->advice.items[0].leads)
+                write_leader(f, a, &a->advice.items[0]);
         else
-                (void) fprintf(f, "this size was not measured; what there is was interpolated from other sizes.");
+                write_none(f, &a->advice);
+        write_versions(f, &a->advice);
+        write_proposal(f, a, repetitions);
         if (a->advice.n == 0)
                 write_placements(f, a->placements);
         if (a->other_environment > 0)
@@ -707,6 +847,7 @@ static size_t record_bytes(const struct advice_record *a) {
 static int make_record(struct service *s, struct advice_record *a, const struct experiment_change *list, size_t n,
                        struct refusal *r) {
         _cleanup_(gathering_deinit) struct gathering g = {0};
+        uint32_t repetitions = 0; /* that are proposed */
         int error = 0;
         if (!a->host) /* nothing can be queued there */
                 error = failing_list(s, &a->question, a->state, a->failing, &a->n_failing, &g.unreadable, r);
@@ -718,10 +859,13 @@ static int make_record(struct service *s, struct advice_record *a, const struct 
         error = advice_draw(&a->question, g.rows, g.n, &a->advice);
         if (error < 0)
                 return service_fail(s, r, error, "ranking what is known", 0);
+        error = take_versions(s, a, r);
+        if (error < 0)
+                return error;
         if (!a->host)
-                error = write_settling(s, a);
+                error = write_settling(s, a, &repetitions);
         if (error == 0)
-                error = write_sentence(a);
+                error = write_sentence(a, repetitions);
         return error < 0 ? service_fail(s, r, error, "ranking what is known", 0) : 0;
 }
 
@@ -842,12 +986,12 @@ int service_settle(struct service *s, const struct advice_question *q, const cha
                 error = service_advice(s, q, NULL, &advice, r);
         if (error < 0)
                 return error;
-        error = advice->settle_json
-                        ? service_submit(s, advice->settle_json, strlen(advice->settle_json), idempotency_key, ret_id,
-                                         ret_created, r)
-                        : refuse(r, 409, "nothing-open", "", "%s %.400s",
-                                 advice->too_long ? "What is open would take too long." : "There is nothing to settle.",
-                                 advice->sentence);
+        error = advice->settle_json ? service_submit(s, advice->settle_json, strlen(advice->settle_json),
+                                                     idempotency_key, ret_id, ret_created, r)
+                                    : refuse(r, 409, "nothing-open", "", "%s %.400s",
+                                             advice->too_long ? "What is open would take too long."
+                                                              : "There is nothing that runs would settle.",
+                                             advice->sentence);
         service_advice_release(s, advice);
         return error;
 }

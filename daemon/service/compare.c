@@ -389,7 +389,7 @@ static int take_points(const struct compared_point *p, struct comparison_points 
         return ret->point_json ? 0 : -ENOMEM;
 }
 
-/* The values of one test, COMPARISON_RUNS_MAX a side. */
+/* The values of one test, COMPARISON_RUNS_MAX a side, or COMPARISON_PAIRS_MAX pairs. */
 struct values {
         double *of[SIDE_COUNT];
         size_t n[SIDE_COUNT];
@@ -416,7 +416,7 @@ static bool find_in_block(const struct compared_point *p, uint32_t block, size_t
 
 static void take_pairs(const struct compared_point *b, const struct compared_point *c, size_t f, struct values *v) {
         size_t n = 0;
-        for (size_t i = 0; i < b->runs && n < COMPARISON_RUNS_MAX; i++)
+        for (size_t i = 0; i < b->runs && n < COMPARISON_PAIRS_MAX; i++)
                 if (b->blocks[i] > 0 && !isnan(value_of(b, i, f)) &&
                     find_in_block(c, b->blocks[i], f, &v->of[SIDE_CANDIDATE][n]))
                         v->of[SIDE_BASELINE][n++] = value_of(b, i, f);
@@ -445,7 +445,7 @@ static int take_values(const struct work *w, const struct compared_point *b, con
         /* without those runs alone the others would be a choice: slow ones have few messages */
         bool few = (b->few | c->few) & UINT64_C(1) << w->figures.of[f];
         for (size_t side = 0; side < SIDE_COUNT; side++) {
-                v->of[side] = reallocarray(NULL, COMPARISON_RUNS_MAX, sizeof(double));
+                v->of[side] = reallocarray(NULL, COMPARISON_PAIRS_MAX, sizeof(double));
                 if (!v->of[side])
                         return -ENOMEM;
         }
@@ -458,7 +458,10 @@ static int take_values(const struct work *w, const struct compared_point *b, con
                 for (size_t i = 0; i < points[side]->runs && v->n[side] < COMPARISON_RUNS_MAX; i++)
                         if (!isnan(value_of(points[side], i, f)))
                                 v->of[side][v->n[side]++] = value_of(points[side], i, f);
-        ret->missing = few ? figure_terms[w->figures.of[f]].few : why_missing(v);
+        bool requested = (b->requested | c->requested) & UINT64_C(1) << w->figures.of[f];
+        ret->missing = few         ? figure_terms[w->figures.of[f]].few
+                       : requested ? figure_terms[w->figures.of[f]].requested
+                                   : why_missing(v);
         for (size_t side = 0; side < SIDE_COUNT; side++) {
                 ret->n[side] = v->n[side];
                 double *fitted = reallocarray(v->of[side], v->n[side] ? v->n[side] : 1, sizeof(double));

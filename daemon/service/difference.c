@@ -17,9 +17,6 @@
 static const char *const passing[] = {
         "uptime_seconds", "load", "memory_available_bytes", "memory_free_bytes", "cpus", "nodes", "vmstat", "reasons",
 };
-/* The same kernel with the same settings is alike after a restart, which may route interrupts to other CPUs; a few
- * kilobytes more or less are the firmware's. */
-static const char *const harmless[] = {"boot_id", "memory_total_bytes", "device_irqs"};
 /* Members of a spec, beside its axes, that are not compared. */
 static const char *const incidental[] = {"name", "seed", "repetitions", "order", "until", "skip_impossible"};
 
@@ -28,6 +25,15 @@ static bool is_one_of(const char *name, const char *const *names, size_t n) {
                 if (strcmp(name, names[i]) == 0)
                         return true;
         return false;
+}
+
+/* Whether figures are not comparable where a member of an environment differs: a fact that says so, a mitigation, or a
+ * CPU that came or went. Another boot, say, changes nothing. */
+static bool matters(const char *prefix, const char *key) {
+        for (enum fact_name i = 0; i < FACT_COUNT; i++)
+                if (strcmp(fact_rows[i].name, key) == 0)
+                        return fact_rows[i].comparable;
+        return strcmp(prefix, "mitigations") == 0 || is_one_of(key, passing, ELEMENTS(passing));
 }
 
 void difference_list_deinit(struct difference_list *list) {
@@ -72,7 +78,7 @@ static int compare_values(const char *prefix, const char *key, const struct json
         }
         bool same = a && b && r == 0 && strcmp(texts[SIDE_BASELINE], texts[SIDE_CANDIDATE]) == 0;
         if (r == 0 && !same)
-                r = append(list, prefix, key, texts, known && !is_one_of(key, harmless, ELEMENTS(harmless)));
+                r = append(list, prefix, key, texts, known && matters(prefix, key));
         free(texts[SIDE_BASELINE]);
         free(texts[SIDE_CANDIDATE]);
         return r;
@@ -160,7 +166,7 @@ static int append_passing_change(const char *key, const struct json *usual, stru
         char *values[SIDE_COUNT] = {NULL};
         int r = copy_value(usual, &values[SIDE_BASELINE]);
         if (r == 0)
-                r = append(list, "", key, values, !is_one_of(key, harmless, ELEMENTS(harmless)));
+                r = append(list, "", key, values, matters("", key));
         free(values[SIDE_BASELINE]);
         return r;
 }

@@ -145,9 +145,9 @@ static int take_run(const struct point_run *stored, struct json_view *view, stru
                 *few |= state == FIGURE_FEW ? UINT64_C(1) << f : 0;
         }
         take_settings(view->parts, row);
-        if (row->open_loop)
-                ret->values[FIGURE_THROUGHPUT] = ret->values[FIGURE_MESSAGES] = ret->values[FIGURE_BOTH_WAYS] = NAN;
         row->noisy |= has_flag(stored->flags_json, "noisy:");
+        row->unobserved |= has_flag(stored->flags_json, "not_observed");
+        row->restless |= has_flag(stored->flags_json, "machine_state_changed");
         row->changed |= has_flag(stored->flags_json, "environment-changed:") ||
                         has_flag(stored->flags_json, "environment-differs:build") ||
                         differs_from_first(stored->flags_json);
@@ -215,38 +215,28 @@ static int take_page(const struct point_record *page, size_t n, struct evidence 
         return 0;
 }
 
-static bool any_is_noisy(const struct point_record *points, size_t n) {
-        bool noisy = false;
-        for (size_t i = 0; i < n; i++)
-                for (size_t k = 0; k < points[i].n_runs; k++)
-                        noisy |= has_flag(points[i].runs[k].flags_json, "noisy:");
-        return noisy;
-}
-
 static int load_rows(struct service *s, int64_t experiment_id, struct evidence *e, struct refusal *r) {
-        for (uint32_t ordinal = 0;;) {
+        for (;;) {
                 struct point_record *page = NULL;
                 size_t n = 0;
                 struct reader *reader;
                 int error = service_reader_get(s, &reader, r);
                 if (error < 0)
                         return error;
-                error = store_points(reader->store, experiment_id, ordinal, POINTS_PER_PAGE, &page, &n);
+                error = store_points(reader->store, experiment_id, (uint32_t) e->n_rows, POINTS_PER_PAGE, &page, &n);
                 service_reader_put(s, reader);
                 if (error < 0)
                         return service_fail(s, r, error, "experiment", experiment_id);
                 /* The rates of a search stand after all other points. They differ in nothing that is an axis, so that
-                 * findings and advice rest on the closed loop alone. */
+                 * comparisons and advice rest on the closed loop alone. */
                 size_t taken = 0;
                 while (taken < n && page[taken].rate == 0)
                         taken++;
                 error = taken > 0 ? take_page(page, taken, e) : 0;
-                e->noisy_rates |= any_is_noisy(page + taken, n - taken);
-                ordinal += (uint32_t) n;
                 store_points_free(page, n);
                 if (error < 0)
                         return service_fail(s, r, error, "reading the runs' results", 0);
-                if (n == 0)
+                if (n == 0 || taken < n)
                         return 0;
         }
 }

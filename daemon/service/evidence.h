@@ -12,7 +12,6 @@ struct evidence {
         struct findings_row *rows;  /* in the points' order */
         struct findings_run **runs; /* of each row, what it points to */
         size_t n_rows;
-        bool noisy_rates;    /* a run of a search's rate has a noise flag */
         char *uncounted;     /* why a run that moved data has no cycles; NULL: each has them */
         int64_t measured_at; /* end of its last run that is done, ms since the epoch; 0: none is */
         char *environment;   /* of its runs, as environment_print() has it; NULL: unknown, or it changed meanwhile */

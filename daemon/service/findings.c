@@ -68,71 +68,95 @@ static double number_of(const struct json *object, const char *key) {
         return value;
 }
 
-static struct findings_search search_of(const struct json *point, uint32_t row, bool noisy) {
+/* One rate of component Search. */
+static void take_rate(const struct json *rate, struct findings_search *search) {
+        const double per_second = number_of(rate, "rate"), runs = number_of(rate, "runs");
+        const struct json *member = json_get(rate, "kept");
+        bool kept = false;
+        if (member)
+                (void) json_as_bool(member, &kept); /* stays false when it is none */
+        if (search->n_rates == 0 || runs < search->runs_least)
+                search->runs_least = (uint32_t) runs;
+        search->n_rates++;
+        search->n_runs += (uint32_t) runs;
+        search->n_below += !kept && per_second <= search->kept;
+        search->n_beyond += kept && search->not_kept > 0 && per_second >= search->not_kept;
+}
+
+static struct findings_search search_of(const struct json *point, uint32_t row) {
         const struct json *curve = json_get(point, "curve");
         struct findings_search search = {
                 .row = row,
                 .kept = number_of(point, "highest_rate"),
                 .not_kept = number_of(point, "lowest_rate_not_kept"),
                 .closed_loop = number_of(point, "closed_loop_messages_per_second"),
-                .noisy = noisy,
         };
-        for (const struct json *rate = curve ? json_first(curve) : NULL; rate; rate = json_next(rate)) {
-                search.n_rates++;
-                search.n_runs += (uint32_t) number_of(rate, "runs");
-        }
+        for (const struct json *rate = curve ? json_first(curve) : NULL; rate; rate = json_next(rate))
+                take_rate(rate, &search);
         return search;
 }
 
+struct search_list {
+        struct findings_search *items;
+        size_t n;
+        double limit_us;
+};
+
 /* The points of a search that is concluded, which stand in the order of their closed loops' rows (component Search). */
-static int list_searches(const struct evidence *evidence, const struct json *root, struct findings_search **ret,
-                         size_t *ret_n) {
+static int list_searches(const struct json *root, size_t n_rows, struct search_list *ret) {
         static const char *const concluded[] = {"found", "none_kept", "all_kept"};
         const struct json *points = json_type(root) == JSON_OBJECT ? json_get(root, "points") : NULL;
-        struct findings_search *searches = calloc(evidence->n_rows + 1, sizeof(*searches));
         uint32_t row = 0;
-        size_t n = 0;
-        if (!searches)
+        ret->items = calloc(n_rows + 1, sizeof(*ret->items));
+        if (!ret->items)
                 return -ENOMEM;
-        for (const struct json *p = points ? json_first(points) : NULL; p && row < evidence->n_rows; p = json_next(p)) {
+        ret->limit_us = json_type(root) == JSON_OBJECT ? number_of(root, "latency_p99_below_us") : 0;
+        for (const struct json *p = points ? json_first(points) : NULL; p && row < n_rows; p = json_next(p)) {
                 const struct json *member = json_get(p, "state");
                 const char *state = "";
                 if (member)
                         (void) json_as_string(member, &state); /* stays "" when it is none */
                 for (size_t i = 0; i < ELEMENTS(concluded); i++)
                         if (strcmp(state, concluded[i]) == 0)
-                                searches[n++] = search_of(p, row, evidence->noisy_rates);
+                                ret->items[ret->n++] = search_of(p, row);
                 row++;
         }
-        *ret = searches;
-        *ret_n = n;
         return 0;
 }
 
-static int read_searches(const struct experiment_record *e, const struct evidence *evidence,
-                         struct findings_search **ret, size_t *ret_n, double *ret_limit_us) {
+static void mark_noisy(void *userdata, uint32_t ordinal) {
+        struct search_list *searches = userdata;
+        for (size_t i = 0; i < searches->n; i++)
+                searches->items[i].noisy |= searches->items[i].row == ordinal;
+}
+
+/* Runs that cannot be read may have been disturbed. */
+static int find_noisy(struct service *s, int64_t experiment_id, struct search_list *searches, struct refusal *r) {
+        struct reader *reader;
+        int error = searches->n > 0 ? service_reader_get(s, &reader, r) : 0;
+        if (error < 0 || searches->n == 0)
+                return error;
+        error = store_noisy_rates(reader->store, experiment_id, mark_noisy, searches);
+        service_reader_put(s, reader);
+        for (size_t i = 0; error == -EBADMSG && i < searches->n; i++)
+                searches->items[i].noisy = true;
+        return error == -EBADMSG ? 0 : error;
+}
+
+static int read_searches(struct service *s, const struct experiment_record *e, size_t n_rows, struct search_list *ret,
+                         struct refusal *refusal) {
         struct json *root = NULL;
-        *ret = NULL;
-        *ret_n = 0;
         int r = e->searches && e->until_json ? json_parse_written(e->until_json, strlen(e->until_json), &root) : 0;
-        if (r == 0 && root) {
-                *ret_limit_us = json_type(root) == JSON_OBJECT ? number_of(root, "latency_p99_below_us") : 0;
-                r = list_searches(evidence, root, ret, ret_n);
-        }
+        if (r == 0 && root)
+                r = list_searches(root, n_rows, ret);
         json_free(root);
-        return r;
+        return r < 0 ? r : find_noisy(s, e->id, ret, refusal);
 }
 
 static int draw(struct service *s, const struct experiment_record *e, const struct evidence *evidence,
-                struct findings_record *ret) {
-        _cleanup_free_ struct findings_search *searches = NULL;
+                const struct search_list *searches, struct findings_record *ret) {
         struct findings_limit caches[FINDINGS_LIMITS_MAX];
-        size_t n_searches;
-        double limit_us = 0;
         char preset[64];
-        int r = read_searches(e, evidence, &searches, &n_searches, &limit_us);
-        if (r < 0)
-                return r;
         topology_hold();
         size_t n = e->imported_json ? 0 : list_caches(s->hooks.topology, caches); /* they are this host's */
         topology_release();
@@ -140,11 +164,11 @@ static int draw(struct service *s, const struct experiment_record *e, const stru
                                           .n_rows = evidence->n_rows,
                                           .caches = caches,
                                           .n_caches = n,
-                                          .searches = searches,
-                                          .n_searches = n_searches,
-                                          .search_limit_us = limit_us,
+                                          .searches = searches->items,
+                                          .n_searches = searches->n,
+                                          .search_limit_us = searches->limit_us,
                                           .uncounted = evidence->uncounted};
-        r = findings_draw(&in, &ret->findings);
+        int r = findings_draw(&in, &ret->findings);
         if (r < 0)
                 return r;
         read_preset(e->spec_json, preset, sizeof(preset));
@@ -156,12 +180,16 @@ static int make_record(struct service *s, const struct experiment_record *e, str
                        struct refusal *r) {
         const struct evidence *evidence;
         struct cache_item *item;
+        struct search_list searches = {0};
         int error = evidence_get(s, e->id, e->change, &evidence, &item, r);
         if (error < 0)
                 return error;
         struct findings_record *record = calloc(1, sizeof(*record));
-        error = record ? draw(s, e, evidence, record) : -ENOMEM;
+        error = record ? read_searches(s, e, evidence->n_rows, &searches, r) : -ENOMEM;
+        if (error >= 0)
+                error = draw(s, e, evidence, &searches, record);
         cache_release(&s->cache, item);
+        free(searches.items);
         if (error < 0) {
                 if (record)
                         record_free(record);

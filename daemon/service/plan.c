@@ -52,6 +52,19 @@ static double variation_of(const double *values, size_t n) {
         return sqrt(squares / (double) (n - 1)) / mean;
 }
 
+/* The figure by which the point's repetitions are planned: that of `until`, else the one that is judged first. Of an
+ * open loop that is never the throughput, which was asked for. */
+static enum figure figure_of(const struct spec *spec, const struct point *p) {
+        bool open = spec_point_rate(spec, p) > 0;
+        if (spec->until.relative_ci > 0)
+                return until_figure(spec->until.figure);
+        if (!workload_has_transport(p->workload))
+                return FIGURE_COST;
+        if (p->workload == WORKLOAD_PINGPONG || (open && !spec_latency_missing(spec, p)))
+                return FIGURE_LATENCY_P50;
+        return open ? FIGURE_CPU_PER_MESSAGE : FIGURE_THROUGHPUT;
+}
+
 /* -ENOENT: too few of the runs have the figure. */
 static int read_figures(const struct point_record *p, struct variation *v) {
         _cleanup_free_ double *values = reallocarray(NULL, p->n_runs + 1, sizeof(*values));
@@ -79,13 +92,15 @@ static void put_not_known(struct json_writer *w, const char *reason) {
 
 /* Of n_comparisons in all, whose errors are bounded together. */
 static void put_enough(struct json_writer *w, const struct variation *v, size_t n_comparisons) {
+        char name[64];
+        figure_name(v->figure, name, sizeof(name));
         json_put_key(w, "enough");
         json_object_begin(w);
         json_member_u64(w, "repetitions", compare_runs_for(v->value, DIFFERENCE, false, n_comparisons));
         json_member_u64(w, "comparisons", n_comparisons);
         json_member_double(w, "difference", DIFFERENCE);
         json_member_double(w, "power", COMPARE_POWER);
-        json_member_string(w, "figure", figure_terms[v->figure].name);
+        json_member_string(w, "figure", name);
         json_member_double(w, "variation", v->value);
         json_member_i64(w, "experiment_id", v->experiment_id);
         json_member_u64(w, "runs", v->n);
@@ -210,9 +225,8 @@ static int keep_point(struct plan_points *all, const struct submission *sub, con
                 *size = grown;
         }
         memcpy(all->text + *length, json, n);
-        *ret = (struct planned_point){.at = *length,
-                                      .figure = workload_has_transport(p->workload) ? FIGURE_THROUGHPUT : FIGURE_COST,
-                                      .estimate_ns = submission_estimate(sub, p)};
+        *ret = (struct planned_point){
+                .at = *length, .figure = figure_of(sub->spec, p), .estimate_ns = submission_estimate(sub, p)};
         *length += n;
         return 0;
 }

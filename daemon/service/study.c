@@ -36,6 +36,7 @@ static void take_run(const struct figures_run *run, const struct compared_figure
         p->blocks[p->runs++] = run->block;
         p->runs_noisy += run->noisy;
         p->few |= run->few;
+        p->requested |= run->requested;
 }
 
 /* Its memory is freed with the study, after an error too. */

@@ -15,8 +15,9 @@ struct compared_point {
         uint32_t runs, runs_failed, runs_noisy;
         double *values; /* runs × n_figures (figures_compared()), by position; NaN: the run has no such figure */
         size_t n_figures;
-        uint64_t few;     /* 1 << figure: a run has too few latencies for it, and none in `values` */
-        uint32_t *blocks; /* of each run, from 1; 0: it is in none */
+        uint64_t few;       /* 1 << figure: a run has too few latencies for it, and none in `values` */
+        uint64_t requested; /* 1 << figure: it follows from the rate that was asked for, and none is in `values` */
+        uint32_t *blocks;   /* of each run, from 1; 0: it is in none */
 };
 
 struct compared {

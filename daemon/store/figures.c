@@ -26,7 +26,7 @@ struct figures_list {
         int64_t last_id;
 };
 
-/* Those that are compared; NAN where the run has none, or too few latencies for it. */
+/* Those that are compared; NAN where the run has none, too few latencies for it, or one that was asked for. */
 static int read_figures(struct json_view *view, const char *result_json, struct figures_run *ret) {
         const struct json_part *objects[FIGURES_GROUPS];
         int r = json_view_read(view, result_json ? result_json : "null");
@@ -40,6 +40,7 @@ static int read_figures(struct json_view *view, const char *result_json, struct 
                 if (state != FIGURE_KNOWN)
                         ret->values[f] = NAN;
                 ret->few |= state == FIGURE_FEW ? UINT64_C(1) << f : 0;
+                ret->requested |= state == FIGURE_REQUESTED ? UINT64_C(1) << f : 0;
         }
         return 0;
 }
@@ -92,4 +93,22 @@ int store_figures(struct store *s, int64_t experiment_id, uint32_t from_ordinal,
         *ret = list.items;
         *ret_n = list.n;
         return 0;
+}
+
+int store_noisy_rates(struct store *s, int64_t experiment_id, void (*visit)(void *userdata, uint32_t ordinal),
+                      void *userdata) {
+        _cleanup_query_ struct db_query q = {0};
+        int r = db_select(s->db, &q,
+                          "SELECT DISTINCT closed.ordinal FROM points "
+                          "JOIN points closed ON closed.experiment_id = points.experiment_id "
+                          "AND closed.rate IS NULL AND closed.point = points.point "
+                          "JOIN runs ON runs.point_id = points.id "
+                          "WHERE points.experiment_id = ? AND points.rate IS NOT NULL AND runs.state = 'done' "
+                          "AND runs.flags LIKE '%\"noisy:%'",
+                          DB_INT(experiment_id));
+        while (r == 0 && (r = db_step(&q)) > 0) {
+                visit(userdata, db_column_u32(&q, 0));
+                r = q.error;
+        }
+        return r;
 }

@@ -166,6 +166,8 @@ const char *until_figure_missing(const struct spec *s, const struct point *p) {
                                ? why
                                : figure_terms[term->figure].few;
         }
+        if (figure_terms[term->figure].requested && spec_point_rate(s, p) > 0)
+                return figure_terms[term->figure].requested;
         if (term->figure == FIGURE_COST)
                 return moves ? "cost is of syscall and context-switch only" : NULL;
         return moves ? NULL : "this workload moves no data";

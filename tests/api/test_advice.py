@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The ranking that stored runs support, what it leaves open, and the runs that settle it."""
 
+from collections import Counter
+
 import pytest
 from conftest import Daemon
 from ipclabtest import database
@@ -15,11 +17,11 @@ def law(point):
     return BASE[point["transport"]] + 0.25 * point["message_size"]
 
 
-def measure(daemon, **spec):
+def measure(daemon, time_of=law, **spec):
     """An experiment with figures by the law; its id."""
     experiment = daemon.unix.wait_final(daemon.unix.post(SPEC | spec)["id"])
     assert experiment["state"] == "done", experiment
-    write_figures(daemon, experiment["id"], law)
+    write_figures(daemon, experiment["id"], time_of)
     return experiment["id"]
 
 
@@ -83,6 +85,144 @@ def test_sizes_between_are_interpolated(own_daemon):
     larger = own_daemon.unix.get("/advice?workload=pingpong&message_size=65536&want=latency_p99")
     assert larger["items"] == [] and larger["experiments"]["used"] == 1
     assert ": this size was not measured, and those that were do not tell it: " in larger["sentence"]
+
+
+def test_what_few_runs_show_is_not_confirmed(own_daemon):
+    """A mechanism with one run leads while there is no other, and says so; it is not the best."""
+    unix = own_daemon.unix
+    path = "/advice?workload=pingpong&message_size=1024&want=latency_p50"
+    measure(own_daemon, transport="shm-posix", message_size=1024, repetitions=1)
+    advice = unix.get(path)
+    assert [(item["leads"], item["standing"], item["reason"]) for item in advice["items"]] == [
+        (True, "open", "too-few-runs")
+    ]
+    assert "shm-posix alone was measured" in advice["sentence"]
+    assert "This is not confirmed: fewer than 4 runs of it have this figure" in advice["sentence"]
+    assert "To decide more, 12 runs of each are proposed." in advice["sentence"]
+    assert {"shm-posix", "pipe", "fifo"} < set(advice["settle"]["transport"])
+    measure(own_daemon, transport=["pipe", "unix-stream"], message_size=1024, repetitions=8)
+    advice = unix.get(path)
+    assert [(item["point"]["transport"], item["leads"], item["standing"]) for item in advice["items"]] == [
+        ("pipe", True, "best"),
+        ("shm-posix", False, "open"),
+        ("unix-stream", False, "worse"),
+    ]
+    assert ": pipe leads: its median latency is " in advice["sentence"]
+    assert "1 of them has a lower one by its own runs, which no experiment with both confirms." in advice["sentence"]
+    assert sorted(advice["settle"]["transport"]) == ["pipe", "shm-posix"]
+
+
+def test_an_experiment_with_both_decides_who_leads(own_daemon):
+    """In the newest sitting, in which it was measured alone, the slower one was faster than the other had ever been."""
+    both = measure(own_daemon, transport=["pipe", "shm-posix"], message_size=1024, repetitions=8)
+    alone = measure(own_daemon, lambda point: 800, transport="pipe", message_size=1024, repetitions=8)
+    advice = own_daemon.unix.get("/advice?workload=pingpong&message_size=1024&want=latency_p50")
+    best, worse = advice["items"]
+    assert (best["point"]["transport"], best["standing"], best["experiment_id"]) == ("shm-posix", "best", both)
+    assert (worse["standing"], worse["experiment_id"]) == ("worse", alone) and worse["value"] < best["value"]
+    assert worse["over_best"]["interval"]["low"] > 1
+    assert ": shm-posix leads: " in advice["sentence"] and advice["settle"] is None
+
+
+def p99_of(unix, experiment, transport):
+    """The median of the row's runs, in microseconds."""
+    rows = unix.get(f"/experiments/{experiment}/results")["items"]
+    (row,) = [row for row in rows if row["point"]["transport"] == transport]
+    return row["latency_ns"]["p99"]["median"] / 1000
+
+
+def test_what_limits_exclude_is_counted_by_its_reason(own_daemon):
+    """Those that exceed a limit apart from those without the figure; what is worse anyway may exceed one or not."""
+    unix = own_daemon.unix
+    path = "/advice?workload=pingpong&message_size=1024&want=throughput"
+    first = measure(own_daemon, transport=["pipe", "shm-posix", "tcp"], message_size=1024, repetitions=9)
+    for transport in ("unix-stream", "fifo"):  # too few messages for a percentile
+        unix.wait_final(unix.post(SPEC | {"transport": transport, "message_size": 1024})["id"])
+    limit = f"&latency_p99_below_us={p99_of(unix, first, 'pipe')}"
+    advice = unix.get(path + limit)
+    assert transports(advice, "best") == ["shm-posix"] and transports(advice, "worse") == ["pipe"]
+    reasons = sorted(item["reason"] for item in advice["items"] if item["reason"])
+    assert reasons == ["limit", "limit-not-known", "limit-not-known"]
+    words = " Of the others 1 is worse, 1 is beyond the limits, 2 are without a figure that has a limit."
+    assert words in advice["sentence"] and " of those that keep the limits, " in advice["sentence"]
+    nothing = unix.get(f"{path}{limit}&throughput_above_mb_per_second=1000000")
+    assert {item["standing"] for item in nothing["items"]} == {"excluded"}
+    assert ": nothing that was measured is known to keep the limits: 5 are beyond the limits." in nothing["sentence"]
+
+
+def test_a_limit_within_the_interval_is_undecided(own_daemon):
+    unix = own_daemon.unix
+    first = measure(own_daemon, transport="pipe", message_size=1024, repetitions=9)
+    question = QUESTION | {"message_size": 1024, "latency_p99_below_us": p99_of(unix, first, "pipe")}
+    advice = unix.get("/advice?" + "&".join(f"{name}={value}" for name, value in question.items()))
+    (item,) = advice["items"]
+    assert (item["standing"], item["reason"], item["leads"]) == ("open", "limit-undecided", False)
+    assert item["runs_needed"] > 60 and "To decide more takes about " in advice["sentence"]
+    assert {"pipe", "fifo", "tcp"} < set(advice["settle"]["transport"]), "the others are not known at all"
+    words = ": nothing that was measured is known to keep the limits: 1 is too near a limit to tell whether it is kept."
+    assert words in advice["sentence"]
+    answer = unix.request("POST", "/advice", question)
+    assert answer.status == 201 and answer.json["spec"] == advice["settle"]
+
+
+def test_only_mechanisms_of_like_settings_are_proposed_together(own_daemon):
+    unix = own_daemon.unix
+    sizes = {"message_size": [64, 256, 1024, 4096, 16384], "repetitions": 6}
+    measure(own_daemon, transport=["pipe", "shm-posix"], **sizes)
+    measure(own_daemon, transport=["unix-stream", "tcp"], verify="checksum", **sizes)
+    between = unix.get("/advice?workload=pingpong&message_size=2000&want=latency_p50")
+    assert transports(between, "open") == ["shm-posix", "pipe", "unix-stream", "tcp"]
+    assert sorted(between["settle"]["transport"]) == ["pipe", "shm-posix"]
+    assert between["settle"].get("verify") != "checksum"
+    left = ' They leave open unix-stream with {"verify":"checksum"}, tcp with {"verify":"checksum"}: all mechanisms of'
+    assert left in between["sentence"]
+
+    # Of the size there is a best, whose settings are not theirs: no runs can bring them together.
+    path = "/advice?workload=pingpong&message_size=1024&want=latency_p50"
+    advice = unix.get(path)
+    assert transports(advice, "best") == ["shm-posix"] and transports(advice, "open") == ["unix-stream", "tcp"]
+    assert advice["settle"] is None and "No runs would decide unix-stream with " in advice["sentence"]
+    refused = unix.refused("POST", "/advice", 409, "nothing-open", QUESTION | {"message_size": 1024})
+    assert refused["detail"].startswith("There is nothing that runs would settle. ")
+
+    # With settings of its own, but of too few runs: these can be had.
+    measure(own_daemon, transport="fifo", message_size=1024, fresh=True, time_of=lambda point: 9000)
+    advice = unix.get(path)
+    assert advice["settle"]["transport"] == ["fifo"] and advice["settle"]["fresh"] is True
+    assert " They leave open unix-stream with " in advice["sentence"]
+
+
+def test_more_runs_may_be_needed_than_are_proposed(own_daemon):
+    """Now the one is faster, now the other."""
+    calls = Counter()
+
+    def alternating(point):
+        calls[point["transport"]] += 1
+        return 2500 if (calls[point["transport"]] + (point["transport"] == "pipe")) % 2 else 1600
+
+    measure(own_daemon, alternating, transport=["pipe", "fifo"], repetitions=8)
+    advice = own_daemon.unix.get("/advice?workload=pingpong&want=latency_p50")
+    (item,) = [item for item in advice["items"] if item["standing"] == "open"]
+    assert item["reason"] == "overlap" and item["runs_needed"] > 60 and advice["settle"]["repetitions"] == 60
+    words = f" To decide more takes about {item['runs_needed']} runs of each: the 60 that are proposed may not do."
+    assert words in advice["sentence"]
+
+
+def test_versions_are_told(own_daemon):
+    """Figures of another build are used, as the environment is the same, and the answer says so."""
+    unix = own_daemon.unix
+    path = "/advice?workload=pingpong&message_size=1024&want=latency_p50"
+    old = measure(own_daemon, transport=["pipe", "shm-posix"], message_size=1024, repetitions=8)
+    measure(own_daemon, transport="tcp", message_size=1024, repetitions=8)
+    here = unix.get(f"/experiments/{old}")["version"]
+    advice = unix.get(path)
+    assert {item["version"] for item in advice["items"]} == {here} and "versions" not in advice["sentence"]
+    with database.live(own_daemon.base / "state/ipclab.db") as db:
+        db.execute("UPDATE experiments SET version = '0.0.1' WHERE id = ?", (old,))
+        changed(db, old)
+    advice = unix.get(path)
+    assert [item["version"] for item in advice["items"]] == ["0.0.1", "0.0.1", here]
+    assert f" The figures come from different versions of ipclab: 0.0.1, {here}." in advice["sentence"]
 
 
 def test_another_environment_is_left_out(own_daemon):

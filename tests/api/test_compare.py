@@ -110,7 +110,8 @@ def known():
             "adapt": flagged(6, "noisy:load", "environment-differs:kernel_release", "environment-differs:boot_id"),
             "environment": lambda repetition: {"kernel_release": "0.0.1", "boot_id": "0"} if repetition == 6 else {},
         },
-        "within a run": {"repetitions": 12, "adapt": flagged(6, "environment-changed:swappiness")},
+        "within a run": {"repetitions": 12, "adapt": flagged(6, "environment-changed:clocksource")},
+        "swapping": {"repetitions": 12, "adapt": flagged(6, "environment-changed:swappiness")},
         "usual machine": {"repetitions": 12, "adapt": scaled(1), "probes": probed(1)},
         "slow machine": {"repetitions": 12, "adapt": scaled(0.8), "probes": probed(1.25)},
         "one CPU": {"repetitions": 12, "adapt": scaled(1), "probes": probed(1, apart=0)},
@@ -319,9 +320,10 @@ def test_a_change_that_was_undone_before_the_last_run_is_known(known, compare):
 
     target = f"/compare?baseline={ids['within a run']}&candidate={ids['base']}"
     detail = daemon.unix.refused("GET", target, 409, "unlike-environments")["detail"]
-    assert "swappiness (" in detail and "another meanwhile)" in detail
+    assert "clocksource (" in detail and "another meanwhile)" in detail
     (changed,) = compare("within a run", "base", "&force=true")["baseline"]["environment_changed"]
-    assert changed["key"] == "swappiness" and isinstance(changed["first"], int) and changed["last"] is None
+    assert changed["key"] == "clocksource" and isinstance(changed["first"], str) and changed["last"] is None
+    assert compare("swapping", "base")["environment"]["alike"], "figures are comparable all the same, as in findings"
 
     target = f"/compare?experiment={ids['put back']}&axis=transport&baseline=pipe&candidate=unix-stream"
     differences = daemon.unix.get(target)["environment"]["differences"]
@@ -490,3 +492,15 @@ def test_the_report_is_json_of_the_size_it_must_be(known, compare):
     daemon, ids = known
     answer = daemon.unix.request("GET", f"/compare?baseline={ids['base']}&candidate={ids['same']}")
     assert len(json.loads(answer.body)["rows"]) == 2
+
+
+def test_an_open_loops_throughput_is_not_compared(unix):
+    """It was asked for: that of two rates differs, and of one rate it is equal, whatever was measured."""
+    spec = SHORT | {"workload": "pingpong", "rate": 2000, "repetitions": 4}
+    ids = [unix.wait_final(unix.post(spec)["id"])["id"] for _ in range(2)]
+    (row,) = unix.get(f"/compare?baseline={ids[0]}&candidate={ids[1]}")["rows"]
+    assert row["figures"]["throughput_bytes_per_second"] is None
+    assert "asked for" in row["reasons"]["throughput_bytes_per_second"]
+    assert row["figures"]["latency_ns_p50"] and row["figures"]["cpu_ns_per_message"]
+    (result,) = unix.get(f"/experiments/{ids[0]}/results")["items"]
+    assert result["throughput_bytes_per_second"]["n"] == 4, "shown as it was carried"

@@ -109,11 +109,15 @@ def test_every_figure_is_described(openapi):
     table = (SOURCE / "schema/figures.c").read_text()
     rows = re.findall(r'(RATE|LATENCY|ONE_WAY)\(\s*"(\w+)"', table)
     of_ends = re.findall(r'of_group, "(\w+)"', table)
+    of_run = re.findall(r'FIGURES_PER_UNIT, "(\w+)"', table)
     assert len(rows) >= 19 and len(of_ends) >= 10
     prefixes = {"LATENCY": "latency_ns_", "ONE_WAY": "latency_one_way_ns_"}
     described = list(figures(openapi["components"]["schemas"]["ResultFigures"]))
-    assert [name for name, _ in described] == [prefixes.get(group, "") + name for group, name in rows] + [
-        name + end for end in ("", "_sender", "_receiver") for name in of_ends
+    assert [name for name, _ in described] == [
+        *(prefixes.get(group, "") + name for group, name in rows),
+        *of_ends,
+        *of_run,
+        *(name + end for end in ("_sender", "_receiver") for name in of_ends),
     ]
     for name, figure in described:
         assert figure["title"] and figure["x-unit"] and isinstance(figure["x-usual"], bool), name

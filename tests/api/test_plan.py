@@ -92,6 +92,25 @@ def test_false_submits(unix):
     assert unix.wait_final(answer.json["id"])["state"] == "done"
 
 
+@pytest.mark.parametrize(
+    ("spec", "figure"),
+    [
+        ({"workload": "pingpong"}, "latency_ns_p50"),
+        ({"workload": "pingpong", "until": {"figure": "latency_p90"}}, "latency_ns_p90"),
+        ({"transport": "shm-posix", "rate": 20000}, "latency_ns_p50"),
+        ({"transport": "tcp", "direction": "both", "rate": 20000, "message_size": 8}, "cpu_ns_per_message"),
+    ],
+)
+def test_the_figure_is_the_one_that_is_judged(unix, spec, figure):
+    """Of an open loop never the throughput, which was asked for."""
+    spec = {"message_size": 3335, "messages": 2000, "warmup_seconds": 0} | spec
+    plain = {name: value for name, value in spec.items() if name != "until"}
+    ran = unix.wait_final(unix.post(plain | {"repetitions": 6})["id"])
+    assert ran["state"] == "done", ran
+    enough = plan(unix, spec)["points"][0]["enough"]
+    assert enough["figure"] == figure and enough["runs"] == 6
+
+
 def test_it_needs_the_token(stranger):
     stranger.refused("POST", PLAN, 401, "token-required", SHORT)
 

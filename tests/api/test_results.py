@@ -385,6 +385,25 @@ def test_a_name_means_the_same_in_a_run_and_in_a_row(client, done):
         assert row["latency_ns"] is not None or row["reasons"]["latency_ns"]
 
 
+def test_what_ksoftirqd_used_is_in_the_row(unix):
+    """Of runs over tcp; a row of others has its runs' reason."""
+    name = "ksoftirqd_ns_per_message"
+    spec = {"transport": ["tcp", "pipe"], "message_size": 64, "duration_seconds": 1, "warmup_seconds": 0}
+    path = f"/experiments/{unix.wait_final(unix.post(spec | {'repetitions': 2})['id'])['id']}"
+    runs, rows = unix.items(f"{path}/runs"), unix.get(f"{path}/results")["items"]
+    lines = table(unix.request("GET", f"{path}/results", headers={"Accept": "text/csv"}).body)
+    for line, row in zip(lines, rows, strict=True):
+        own = [run["result"] for run in runs if run["point"] == row["point"]]
+        values = [result[name] for result in own if result[name] is not None]
+        if values:
+            assert row["point"]["transport"] == "tcp"
+            assert (row[name]["min"], row[name]["max"]) == (min(values), max(values))
+            assert float(line[f"{name}_median"]) == row[name]["median"]
+        else:
+            assert row[name] is None and line[f"{name}_median"] == ""
+            assert row["reasons"][name] in {result[f"{name}_reason"] for result in own}
+
+
 def test_counts_are_per_message(client, done):
     for run in client.items(f"/experiments/{done['id']}/runs"):
         result = run["result"]

@@ -59,6 +59,9 @@ def test_without_a_limit_it_finds_what_can_be_carried(unix):
         values = {figure["name"]: figure["value"] for figure in finding["figures"]}
         wanted = {name: point[name] for name in ("highest_rate", "lowest_rate_not_kept") if point[name] is not None}
         assert values == wanted and f"({len(point['curve'])} rate" in finding["sentence"]
+        against = [one for one in point["curve"] if one["kept"] != (one["rate"] <= (point["highest_rate"] or 0))]
+        assert ("although" in finding["sentence"]) == bool(against), finding["sentence"]
+        assert finding["run_ids"] and finding["confidence"] == "reduced"  # of one run a rate
 
 
 def test_each_rate_is_a_row_and_in_its_runs(unix):

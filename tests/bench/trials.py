@@ -6,7 +6,7 @@ same      points of one pipe that stand twice, in 12 blocks: no figure differs
 slowed    the second instance is 5 % slower (tests/unit/slowed-agent.c), with as many blocks as `until` chose: it is
           called slower by its throughput
 delayed   the same of round trips: it is called slower by their median
-advice    what /advice ranks first is not called slower than any other in fresh blocks of all of them
+advice    what /advice says that leads is not called slower than any other in fresh blocks of all of them
 fitted    sizes that were not measured, which /advice interpolates: the throughput that another daemon measures at them,
           in blocks between those of the first, is within the interval of it
 knee      a ring whose reader takes a message every 200 µs (tests/unit/throttled-agent.c): the rates between which
@@ -142,7 +142,8 @@ class Trials:
         spec = {"workload": workload, "message_size": size, "transport": TRANSPORTS, "repetitions": 8}
         client, first = self.run(spec)
         ranked = client.get(f"/advice?workload={workload}&message_size={size}&want={want}&placement=default")["items"]
-        winner = ranked[0]["point"]["transport"]
+        (first_of_all,) = [item for item in ranked if item["leads"]]
+        winner = first_of_all["point"]["transport"]
         client, fresh = self.run(spec)
         figure = "throughput_bytes_per_second" if want == "throughput" else "latency_ns_p50"
         better = []
@@ -154,7 +155,7 @@ class Trials:
                     better.append(f"{other} is faster by {row['figures'][figure]['ratio']:.3f}")
         for identity in (first, fresh):  # so that each trial has its own evidence
             client.request("DELETE", f"/experiments/{identity}")
-        yield not better, f"{workload} {size}: {winner} ({ranked[0]['standing']}) {', '.join(better)}"
+        yield not better, f"{workload} {size}: {winner} ({first_of_all['standing']}) {', '.join(better)}"
 
     def fitted(self, number):
         transport = TRANSPORTS[number % len(TRANSPORTS)]

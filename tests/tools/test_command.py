@@ -479,10 +479,10 @@ def test_findings_are_sentences(made_up):
     assert requests == ["GET /experiments/6/findings"]
     assert shown.splitlines() == [
         "- pipe is fastest.",
-        "- Nothing can be said of tcp. (runs were disturbed or not steady)",
+        "- Nothing can be said of tcp. (runs were few, disturbed or not steady)",
         "",
         "How fast is a pipe?",
-        "  here       ratio 1.25 (pipe) (runs were disturbed or not steady)",
+        "  here       ratio 1.25 (pipe) (runs were few, disturbed or not steady)",
         "  published  2.5 GB/s",
     ]
 

@@ -32,13 +32,17 @@ static inline void check_sentence(const char *sentence) {
                         CHECK_FAIL("\"%s\" in: %s", never[i], sentence);
 }
 
-static inline struct findings *draw(const struct made *m) {
+/* With what searches of some rows have found, of a limit of 50 µs. */
+static inline struct findings *draw_searched(const struct made *m, const struct findings_search *searches, size_t n) {
         static const struct findings_limit caches[] = {{"the L2 cache", 1 << 20}};
         struct findings *f = NULL;
         int r = findings_draw(&(struct findings_input){.rows = m->rows,
                                                        .n_rows = m->n_rows,
                                                        .caches = caches,
                                                        .n_caches = 1,
+                                                       .searches = searches,
+                                                       .n_searches = n,
+                                                       .search_limit_us = 50,
                                                        .uncounted = "this machine has no such counter"},
                               &f);
         if (r < 0) {
@@ -48,6 +52,10 @@ static inline struct findings *draw(const struct made *m) {
         for (size_t i = 0; i < f->n; i++)
                 check_sentence(f->items[i].sentence);
         return f;
+}
+
+static inline struct findings *draw(const struct made *m) {
+        return draw_searched(m, NULL, 0);
 }
 
 static inline void findings_freep(struct findings **f) {
@@ -68,6 +76,33 @@ static inline const struct finding_figure *figure(const struct finding *f, const
                 if (strcmp(f->figures[i].name, name) == 0)
                         return &f->figures[i];
         return NULL;
+}
+
+/* The doubt with the reason; NULL. */
+static inline const struct finding *of_reason(const struct findings *f, const char *reason) {
+        for (size_t i = 0; i < f->n; i++)
+                if (f->items[i].reason && strcmp(f->items[i].reason, reason) == 0)
+                        return &f->items[i];
+        return NULL;
+}
+
+static inline bool has_doubt(const struct findings *f, const char *reason) {
+        return of_reason(f, reason) != NULL;
+}
+
+/* Whether a finding claims that something differs; that all are equal within the margin is no such claim. */
+static inline bool claims(const struct finding *f) {
+        if (f->kind == FINDING_UNDECIDED)
+                return false;
+        if (f->kind == FINDING_RANKING)
+                return strstr(f->sentence, ", then ") != NULL;
+        if (f->kind == FINDING_COST)
+                return strstr(f->sentence, "brings") || strstr(f->sentence, "costs");
+        if (f->kind == FINDING_BEST_SIZE)
+                return strstr(f->sentence, "it is less with") != NULL;
+        if (f->kind == FINDING_NOISE_FLOOR)
+                return strstr(f->sentence, "more than the scatter") != NULL;
+        return true;
 }
 
 static inline bool says(const struct finding *f, const char *words) {

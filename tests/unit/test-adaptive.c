@@ -378,6 +378,28 @@ static void test_pairs_of_few_blocks(void) {
         CHECK(adaptive_row_needs(&wide, 0.02, 10) < 300);
 }
 
+/* One disturbed pair of thirteen, against the twelve others: the interval is narrow and has not 1 in it, and at one of
+ * seven looks the signs decide nothing. At the next one they do. */
+static void test_a_narrow_pair_lacks_its_verdict(void) {
+        double ones[19], others[19];
+        for (size_t i = 0; i < N(ones); i++) {
+                ones[i] = 1;
+                others[i] = i == 4 ? 0.9 : 1.045 + 0.001 * (double) i;
+        }
+        struct compare_row pair = {
+                .baseline = ones, .candidate = others, .n_baseline = 13, .n_candidate = 13, .paired = true};
+        struct adaptive_row known;
+        struct comparison c;
+        CHECK_INT(adaptive_compare(&pair, 1, 60, &known, &c), 0);
+        CHECK_INT(c.verdict, COMPARE_UNDECIDED);
+        CHECK(known.low > 1.03 && adaptive_row_width(&known) < 0.02);
+        CHECK(known.unsettled && !adaptive_row_reached(&known, 0.02));
+        CHECK(adaptive_row_needs(&known, 0.02, 13) >= 13);
+        pair.n_baseline = pair.n_candidate = 19;
+        CHECK_INT(adaptive_compare(&pair, 1, 60, &known, &c), 0);
+        CHECK(known.decided && !known.unsettled && adaptive_row_reached(&known, 0.02));
+}
+
 int main(void) {
         RUN(test_looks);
         RUN(test_decisions);
@@ -388,5 +410,6 @@ int main(void) {
         RUN(test_slow_down_is_found);
         RUN(test_pairs);
         RUN(test_pairs_of_few_blocks);
+        RUN(test_a_narrow_pair_lacks_its_verdict);
         return check_end();
 }

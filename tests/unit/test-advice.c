@@ -35,6 +35,8 @@ static const struct advice_item *of(const struct advice *a, enum transport t) {
         return &absent;
 }
 
+#define REASON(item) advice_reason_names[(item)->reason]
+
 static double ladder(const struct point *p) {
         double base = p->transport == TRANSPORT_SHM_POSIX ? 500 : p->transport == TRANSPORT_TCP ? 2000 : 1000;
         return base + 0.25 * (double) p->message_size;
@@ -56,11 +58,12 @@ static void test_ranking(void) {
         CHECK_UINT(a.n, 4);
         CHECK_INT(a.items[0].point.transport, TRANSPORT_SHM_POSIX);
         CHECK_INT(a.items[0].standing, STANDING_BEST);
+        CHECK(a.items[0].leads && !a.items[1].leads);
         CHECK(a.items[0].has_interval && a.items[0].level >= 0.95 && !a.items[0].interpolated);
         CHECK_INT(a.items[3].point.transport, TRANSPORT_TCP);
         for (size_t i = 1; i < 4; i++) {
                 CHECK_INT(a.items[i].standing, STANDING_WORSE);
-                CHECK(!a.items[i].reason);
+                CHECK(!REASON(&a.items[i]));
                 CHECK(a.items[i].has_ratio && a.items[i].ratio.low > 1);
                 CHECK(a.items[i].experiment_id == 7 && a.items[i].n_runs == 12 && a.items[i].measured_at == 7000);
         }
@@ -110,7 +113,7 @@ static void test_interpolation(void) {
                         for (size_t k = 0; k < a.n; k++) {
                                 double true_time = ladder(&a.items[k].point);
                                 CHECK(a.items[k].interpolated && a.items[k].standing == STANDING_OPEN);
-                                CHECK_STRING(a.items[k].reason, "interpolated");
+                                CHECK_STRING(REASON(&a.items[k]), "interpolated");
                                 covered += a.items[k].low <= true_time && true_time <= a.items[k].high;
                                 all++;
                         }
@@ -136,7 +139,7 @@ static void test_apart(void) {
         struct advice_question q = question(WANT_LATENCY_P50, 4096);
         CHECK_INT(advice_draw(&q, rows, n, &a), 0);
         CHECK_INT(of(&a, TRANSPORT_TCP)->standing, STANDING_OPEN);
-        CHECK_STRING(of(&a, TRANSPORT_TCP)->reason, "not-measured-together");
+        CHECK_STRING(REASON(of(&a, TRANSPORT_TCP)), "not-measured-together");
         CHECK(a.items[0].standing == STANDING_BEST && a.items[1].standing == STANDING_EQUAL);
 }
 
@@ -166,12 +169,175 @@ static void test_limits(void) {
         CHECK_INT(advice_draw(&q, rows, n, &a), 0);
         CHECK_UINT(a.n_excluded, 1);
         CHECK_INT(a.items[3].standing, STANDING_EXCLUDED);
-        CHECK_STRING(a.items[3].reason, "limit");
+        CHECK_STRING(REASON(&a.items[3]), "limit");
         CHECK_INT(a.items[3].point.transport, TRANSPORT_TCP);
         q.limits[WANT_CPU] = 1; /* CPU time was not counted */
         CHECK_INT(advice_draw(&q, rows, n, &b), 0);
         CHECK_UINT(b.n_excluded, 4);
         CHECK(of(&b, TRANSPORT_PIPE)->standing == STANDING_EXCLUDED);
+}
+
+/* Nanoseconds of each transport, as the machine is now. */
+static double now[TRANSPORT_COUNT];
+
+static double time_now(const struct point *p) {
+        return now[p->transport];
+}
+
+/* Both in one experiment, which is older than the rows that there are. */
+static size_t measure_two(enum transport x, double time_x, enum transport y, double time_y, int64_t id, struct made *m,
+                          struct advice_row *ret) {
+        char spec[160];
+        (void) snprintf(spec, sizeof(spec), "{\"workload\": \"pingpong\", \"transport\": [\"%s\", \"%s\"]}",
+                        transport_words.name(x), transport_words.name(y));
+        now[x] = time_x;
+        now[y] = time_y;
+        make(m, spec, 8, (uint64_t) id);
+        measure(m, time_now, NULL, NOISE, 0.02);
+        return take(m, id, "{}", ret);
+}
+
+/* The host was faster in the newest sitting, in which one of the two was measured alone. */
+static void test_a_duel_decides_who_leads(void) {
+        struct advice_row rows[8];
+        MADE alone, both;
+        now[TRANSPORT_PIPE] = 700;
+        make(&alone, "{\"workload\": \"pingpong\", \"transport\": \"pipe\"}", 8, 21);
+        measure(&alone, time_now, NULL, NOISE, 0);
+        size_t n = take(&alone, 2, "{}", rows);
+        n += measure_two(TRANSPORT_PIPE, 1000, TRANSPORT_TCP, 800, 1, &both, rows + n);
+        ADVICE a = {0};
+        const struct advice_question q = question(WANT_LATENCY_P50, 4096);
+        CHECK_INT(advice_draw(&q, rows, n, &a), 0);
+        CHECK_UINT(a.n, 2);
+        const struct advice_item *tcp = of(&a, TRANSPORT_TCP), *pipe = of(&a, TRANSPORT_PIPE);
+        CHECK_INT(tcp->standing, STANDING_BEST);
+        CHECK(!REASON(tcp) && tcp->leads && tcp == &a.items[0]);
+        CHECK_INT(pipe->standing, STANDING_WORSE);
+        CHECK(pipe->value < tcp->value && pipe->experiment_id == 2 && a.n_better == 1);
+        CHECK(pipe->has_ratio && pipe->ratio.low > 1.1 && pipe->ratio.high < 1.4);
+        CHECK_INT(pipe->ratio.verdict, COMPARE_SLOWER);
+}
+
+/* pipe before tcp before fifo before pipe: the search for the best ends, and none is. */
+static void test_experiments_in_a_circle(void) {
+        struct advice_row rows[8];
+        MADE first, second, third;
+        size_t n = measure_two(TRANSPORT_PIPE, 1000, TRANSPORT_TCP, 1200, 3, &third, rows);
+        n += measure_two(TRANSPORT_TCP, 1000, TRANSPORT_FIFO, 1200, 2, &second, rows + n);
+        n += measure_two(TRANSPORT_FIFO, 1000, TRANSPORT_PIPE, 1200, 1, &first, rows + n);
+        ADVICE a = {0};
+        const struct advice_question q = question(WANT_LATENCY_P50, 4096);
+        unsigned open = 0;
+        CHECK_INT(advice_draw(&q, rows, n, &a), 0);
+        CHECK_UINT(a.n, 3);
+        for (size_t i = 0; i < a.n; i++) {
+                CHECK(a.items[i].standing != STANDING_BEST);
+                CHECK(a.items[i].leads == (i == 0));
+                open += a.items[i].standing == STANDING_OPEN;
+                if (a.items[i].standing == STANDING_OPEN)
+                        CHECK_STRING(REASON(&a.items[i]), "experiments-disagree");
+        }
+        CHECK_UINT(open, 2); /* the leader, and the one that beats it */
+}
+
+/* One lucky run stands above a mechanism that was compared, and does not lead. */
+static void test_one_run_does_not_lead(void) {
+        struct advice_row rows[8];
+        MADE lucky = {0}, both = {0};
+        now[TRANSPORT_FIFO] = 100;
+        make(&lucky, "{\"workload\": \"pingpong\", \"transport\": \"fifo\"}", 1, 31);
+        measure(&lucky, time_now, NULL, 0, 0);
+        size_t n = take(&lucky, 2, "{}", rows);
+        ADVICE alone = {0}, a = {0};
+        const struct advice_question q = question(WANT_LATENCY_P50, 4096);
+        CHECK_INT(advice_draw(&q, rows, n, &alone), 0);
+        CHECK_UINT(alone.n, 1);
+        CHECK(alone.items[0].standing == STANDING_OPEN && alone.items[0].leads);
+        CHECK_STRING(REASON(&alone.items[0]), "too-few-runs");
+        n += measure_two(TRANSPORT_PIPE, 1000, TRANSPORT_TCP, 800, 1, &both, rows + n);
+        CHECK_INT(advice_draw(&q, rows, n, &a), 0);
+        CHECK_INT(of(&a, TRANSPORT_TCP)->standing, STANDING_BEST);
+        CHECK_INT(of(&a, TRANSPORT_PIPE)->standing, STANDING_WORSE);
+        CHECK_INT(of(&a, TRANSPORT_FIFO)->standing, STANDING_OPEN);
+        CHECK_STRING(REASON(of(&a, TRANSPORT_FIFO)), "too-few-runs");
+}
+
+static int compare_numbers(const void *x, const void *y) {
+        double a = *(const double *) x, b = *(const double *) y;
+        return (a > b) - (a < b);
+}
+
+/* A limit between the least and the greatest of the runs' percentiles; place 0 is before the first. */
+static double limit_at(const struct findings_row *row, double place) {
+        double values[16];
+        for (size_t i = 0; i < row->n_runs; i++)
+                values[i] = row->runs[i].values[FIGURE_LATENCY_P99];
+        qsort(values, row->n_runs, sizeof(*values), compare_numbers);
+        return values[0] + place * (values[row->n_runs - 1] - values[0]);
+}
+
+static const struct advice_item *limited(const struct made *m, double limit, struct advice *ret) {
+        struct advice_row rows[4];
+        struct advice_question q = question(WANT_LATENCY_P50, 4096);
+        q.limits[WANT_LATENCY_P99] = limit;
+        advice_deinit(ret);
+        if (advice_draw(&q, rows, take(m, 1, "{}", rows), ret) < 0)
+                abort();
+        return of(ret, TRANSPORT_PIPE);
+}
+
+static void test_a_limit_within_the_interval_is_undecided(void) {
+        MADE many, few, same;
+        ADVICE a = {0};
+        const struct advice_item *pipe;
+        const char *spec = "{\"workload\": \"pingpong\", \"transport\": \"pipe\"}";
+        now[TRANSPORT_PIPE] = 1000;
+        make(&many, spec, 9, 41);
+        make(&few, spec, 3, 42);
+        make(&same, spec, 9, 43);
+        measure(&many, time_now, NULL, NOISE, 0);
+        measure(&few, time_now, NULL, NOISE, 0);
+        measure(&same, time_now, NULL, 0, 0);
+        const struct made *some[] = {&many, &few};
+        for (size_t i = 0; i < 2; i++) {
+                pipe = limited(some[i], limit_at(some[i]->rows, 0.5), &a);
+                CHECK_INT(pipe->standing, STANDING_OPEN);
+                CHECK_STRING(REASON(pipe), "limit-undecided");
+                CHECK(!pipe->leads && a.n_excluded == 0);
+                CHECK(i == 1 ? pipe->runs_needed == 0 : pipe->runs_needed > 9);
+                pipe = limited(some[i], limit_at(some[i]->rows, -0.1), &a); /* below every run */
+                CHECK_INT(pipe->standing, STANDING_EXCLUDED);
+                CHECK_STRING(REASON(pipe), "limit");
+                pipe = limited(some[i], limit_at(some[i]->rows, 1.1), &a);
+                CHECK(pipe->leads);
+        }
+        CHECK_STRING(REASON(pipe), "too-few-runs"); /* of the three runs */
+        pipe = limited(&same, 2000, &a);            /* "below" */
+        CHECK_STRING(REASON(pipe), "limit");
+        CHECK_INT(limited(&same, 2000.1, &a)->standing, STANDING_BEST);
+}
+
+/* What is worse than one that keeps the limit cannot become the best, whether it keeps it or not; what is better, can.
+ */
+static void test_only_one_that_keeps_the_limits_leads(void) {
+        struct advice_row rows[4];
+        MADE m;
+        ADVICE worse = {0}, better = {0};
+        struct advice_question q = question(WANT_LATENCY_P50, 4096), other = question(WANT_CPU, 4096);
+        size_t n = measure_two(TRANSPORT_PIPE, 1000, TRANSPORT_TCP, 800, 1, &m, rows);
+        for (size_t i = 0; i < m.n_rows * m.blocks; i++) /* the other way round as the latencies */
+                m.runs[i].values[FIGURE_CPU_PER_MESSAGE] = 1e6 / m.runs[i].values[FIGURE_LATENCY_P50];
+        const struct findings_row *pipe = &m.rows[m.rows[0].point.transport != TRANSPORT_PIPE];
+        q.limits[WANT_LATENCY_P99] = other.limits[WANT_LATENCY_P99] = limit_at(pipe, 0.5);
+        CHECK_INT(advice_draw(&q, rows, n, &worse), 0);
+        CHECK_INT(of(&worse, TRANSPORT_TCP)->standing, STANDING_BEST);
+        CHECK_INT(of(&worse, TRANSPORT_PIPE)->standing, STANDING_WORSE);
+        CHECK_INT(advice_draw(&other, rows, n, &better), 0);
+        CHECK_INT(of(&better, TRANSPORT_TCP)->standing, STANDING_BEST);
+        CHECK_INT(of(&better, TRANSPORT_PIPE)->standing, STANDING_OPEN);
+        CHECK_STRING(REASON(of(&better, TRANSPORT_PIPE)), "limit-undecided");
+        CHECK(of(&better, TRANSPORT_PIPE)->has_ratio && of(&better, TRANSPORT_PIPE)->value < better.items[0].value);
 }
 
 static void test_few(void) {
@@ -182,9 +348,11 @@ static void test_few(void) {
         ADVICE a = {0}, none = {0};
         struct advice_question q = question(WANT_LATENCY_P50, 4096);
         CHECK_INT(advice_draw(&q, rows, take(&m, 1, "{}", rows), &a), 0);
-        CHECK_INT(a.items[0].standing, STANDING_BEST);
-        CHECK_INT(a.items[1].standing, STANDING_OPEN);
-        CHECK_STRING(a.items[1].reason, "too-few-runs");
+        for (size_t i = 0; i < 2; i++) {
+                CHECK_INT(a.items[i].standing, STANDING_OPEN);
+                CHECK_STRING(REASON(&a.items[i]), "too-few-runs");
+                CHECK(a.items[i].leads == (i == 0));
+        }
         CHECK_INT(advice_draw(&q, rows, 0, &none), 0);
         CHECK_UINT(none.n, 0);
 }
@@ -210,6 +378,11 @@ int main(void) {
         RUN(test_apart);
         RUN(test_unlike_settings_are_two);
         RUN(test_limits);
+        RUN(test_a_duel_decides_who_leads);
+        RUN(test_experiments_in_a_circle);
+        RUN(test_one_run_does_not_lead);
+        RUN(test_a_limit_within_the_interval_is_undecided);
+        RUN(test_only_one_that_keeps_the_limits_leads);
         RUN(test_few);
         RUN(test_what_concerns);
         return check_end();

@@ -16,33 +16,6 @@
 
 #define TRIALS 100u
 
-/* The doubt with the reason; NULL. */
-static const struct finding *of_reason(const struct findings *f, const char *reason) {
-        for (size_t i = 0; i < f->n; i++)
-                if (f->items[i].reason && strcmp(f->items[i].reason, reason) == 0)
-                        return &f->items[i];
-        return NULL;
-}
-
-static bool has_doubt(const struct findings *f, const char *reason) {
-        return of_reason(f, reason) != NULL;
-}
-
-/* Whether a finding claims that something differs; that all are equal within the margin is no such claim. */
-static bool claims(const struct finding *f) {
-        if (f->kind == FINDING_UNDECIDED)
-                return false;
-        if (f->kind == FINDING_RANKING)
-                return strstr(f->sentence, ", then ") != NULL;
-        if (f->kind == FINDING_COST)
-                return strstr(f->sentence, "brings") || strstr(f->sentence, "costs");
-        if (f->kind == FINDING_BEST_SIZE)
-                return strstr(f->sentence, "it is less with") != NULL;
-        if (f->kind == FINDING_NOISE_FLOOR)
-                return strstr(f->sentence, "more than the scatter") != NULL;
-        return true;
-}
-
 /* ---- what is not there ---- */
 
 /* Throughput is the same whatever the point. */
@@ -379,6 +352,65 @@ static void test_scaling(void) {
         CHECK(sample_share("peaks of the law within half a thread", fitted, TRIALS) >= 0.95);
 }
 
+/* The law with its peak at 31 threads, far beyond those that are measured. */
+static double rising(const struct point *p) {
+        double n = p->threads;
+        return 1000 * (1 + 0.03 * (n - 1) + 0.001 * n * (n - 1)) / n;
+}
+
+/* As much with two threads as with more. */
+static double saturated(const struct point *p) {
+        return p->threads == 1 ? 2000 : 1000;
+}
+
+static void test_the_law_of_scaling(void) {
+        MADE m = {0}, few = {0};
+        make(&m, "{\"transport\": \"tcp\", \"threads\": [1, 2, 4, 8, 16], \"message_size\": 4096}", 8, 4);
+        measure(&m, collapsing, NULL, NOISE, 0);
+        FINDINGS *falls = draw(&m);
+        const struct finding *s = nth(falls, FINDING_SCALING, 0);
+        CHECK(says(s, " The universal scalability law fits with σ = ") && says(s, " without one of the counts)"));
+        CHECK(says(s, "; its peak is at 4."));
+        CHECK(figure(s, "kappa") && fabs(figure(s, "kappa")->value - 0.05) < 0.01);
+        static const char *const ranges[] = {"sigma", "kappa", "fitted_peak"};
+        for (size_t i = 0; i < ELEMENTS(ranges); i++) { /* of all fits, at no known level */
+                const struct finding_figure *one = figure(s, ranges[i]);
+                CHECK(one && one->has_interval && one->level == 0);
+                CHECK(one->low <= one->value && one->value <= one->high && one->high < 6);
+        }
+        measure(&m, rising, NULL, NOISE, 0);
+        FINDINGS *rises = draw(&m);
+        s = nth(rises, FINDING_SCALING, 0);
+        CHECK(says(s, "; no more threads were measured. The universal"));
+        CHECK(says(s,
+                   "; by it throughput still rises at 16 threads, the most that were measured: no peak among the 5 "));
+        CHECK(!figure(s, "fitted_peak") && !strstr(s->sentence, "peak is at") && !strstr(s->sentence, "no fall"));
+        /* the three parameters of the law fit any three counts */
+        make(&few, "{\"transport\": \"tcp\", \"threads\": [1, 2, 4], \"message_size\": 4096}", 8, 4);
+        measure(&few, rising, NULL, NOISE, 0);
+        FINDINGS *three_counts = draw(&few);
+        s = nth(three_counts, FINDING_SCALING, 0);
+        CHECK(says(s, "throughput rises from ") && !strstr(s->sentence, "universal") && !figure(s, "sigma"));
+}
+
+static void test_no_fall_and_no_more_threads(void) {
+        unsigned last = 0, behind = 0;
+        MADE m;
+        make(&m, "{\"transport\": \"tcp\", \"threads\": [1, 2, 4], \"message_size\": 4096}", 8, 5);
+        for (unsigned t = 0; t < TRIALS; t++) {
+                measure(&m, saturated, NULL, NOISE, 0);
+                FINDINGS *f = draw(&m);
+                const struct finding *s = nth(f, FINDING_SCALING, 0);
+                if (!s || strstr(s->sentence, "falls"))
+                        continue;
+                const struct finding_figure *peak = figure(s, "peak");
+                const bool ends = peak && peak->value == 4;
+                ends ? last++ : behind++;
+                CHECK(says(s, ends ? "; no more threads were measured." : "; no fall behind it was found."));
+        }
+        CHECK(last > 0 && behind > 0);
+}
+
 static double three(const struct point *p) {
         return p->transport == TRANSPORT_TCP ? 2000 : p->transport == TRANSPORT_UNIX_STREAM ? 1200 : 1000;
 }
@@ -451,6 +483,22 @@ static void test_too_few_runs_are_no_sign_of_equality(void) {
         CHECK(says(r, "best first: spin (") &&
               says(r, "not ranked: no difference would have been seen by so few runs"));
         CHECK(r && !strstr(r->sentence, "distinguished"));
+}
+
+/* Of most pairs the one with the lower median is the better one: neither is ranked, and the runs are not too few. */
+static void test_pairs_against_the_medians(void) {
+        enum { PAIRS = 12 };
+        MADE m;
+        make(&m, "{\"transport\": [\"pipe\", \"fifo\"]}", PAIRS, 18);
+        measure(&m, one, NULL, NOISE, 0);
+        for (size_t i = 0; i < PAIRS; i++) {
+                const double x = (i < 5 ? 100 : 200) + 0.01 * (double) i;
+                m.runs[i].values[FIGURE_THROUGHPUT] = x;
+                m.runs[PAIRS + i].values[FIGURE_THROUGHPUT] = x * (i == 5 || i == 6 ? 0.9 : 1.5);
+        }
+        FINDINGS *f = draw(&m);
+        CHECK(says(nth(f, FINDING_RANKING, 0), "), which are not ranked: their medians and the pairs of their runs "
+                                               "disagree."));
 }
 
 static void test_unlike_rows_are_kept_apart(void) {
@@ -556,51 +604,6 @@ static void test_two_beside_the_usual(void) {
         CHECK(says(nth(f, FINDING_RANKING, 0), "throughput by placement, best first: same-cpu ("));
 }
 
-/* What a search has found of three points; of the fourth it has concluded nothing. */
-static void test_highest_rate(void) {
-        MADE m;
-        make(&m, "{\"transport\": \"pipe\", \"workload\": \"pingpong\", \"message_size\": [64, 256, 1024, 4096]}", 1,
-             1);
-        measure(&m, one, NULL, NOISE, 0);
-        const struct findings_search searches[] = {
-                {.row = 0, .kept = 5087, .not_kept = 5161, .closed_loop = 11900, .n_rates = 19, .n_runs = 38},
-                {.row = 1, .kept = 9000, .closed_loop = 9500, .n_rates = 7, .n_runs = 7, .noisy = true},
-                {.row = 3, .not_kept = 2100, .n_rates = 1, .n_runs = 1},
-        };
-        struct findings *f = NULL;
-        CHECK_INT(findings_draw(&(struct findings_input){.rows = m.rows,
-                                                         .n_rows = m.n_rows,
-                                                         .searches = searches,
-                                                         .n_searches = 3,
-                                                         .search_limit_us = 50},
-                                &f),
-                  0);
-        static const char *const sentences[] = {
-                "pingpong over pipe, 64 B: the 99th percentile of the latency reaches 50 µs between 5087 messages/s "
-                "and "
-                "5161 messages/s, at 43 % of what a closed loop carries (19 rates).",
-                "pingpong over pipe, 256 B: the 99th percentile of the latency stays below 50 µs at every rate that "
-                "was "
-                "tried, up to 9000 messages/s (7 rates).",
-                "pingpong over pipe, 4 KiB: the 99th percentile of the latency stays below 50 µs at no rate that was "
-                "tried, down to 2100 messages/s (1 rate).",
-        };
-        for (size_t i = 0; i < 3; i++) {
-                const struct finding *found = nth(f, FINDING_HIGHEST_RATE, i);
-                CHECK(found != NULL);
-                CHECK_STRING(found->sentence, sentences[i]);
-                CHECK_UINT(found->n_rows, 1);
-                CHECK_UINT(found->rows[0], searches[i].row);
-                CHECK_UINT(found->n_runs, 1 + searches[i].n_runs);
-                CHECK_INT(found->confidence, i == 1 ? CONFIDENCE_REDUCED : CONFIDENCE_HIGH);
-        }
-        CHECK(!nth(f, FINDING_HIGHEST_RATE, 3));
-        CHECK(figure(nth(f, FINDING_HIGHEST_RATE, 0), "lowest_rate_not_kept")->value == 5161);
-        CHECK(!figure(nth(f, FINDING_HIGHEST_RATE, 1), "lowest_rate_not_kept"));
-        CHECK(!figure(nth(f, FINDING_HIGHEST_RATE, 2), "highest_rate"));
-        findings_free(f);
-}
-
 /* ---- what cannot be said ---- */
 
 static double nearly(const struct point *p) {
@@ -630,6 +633,70 @@ static void test_missing_runs(void) {
         FINDINGS *none = draw(&m);
         u = of_reason(none, "missing-runs");
         CHECK(says(u, "of 18 in all, 2 failed or were cancelled.") && u && !strstr(u->sentence, "Conclusions"));
+}
+
+/* All runs of a row failed, or of all rows. */
+static void test_failed_runs(void) {
+        MADE m;
+        make(&m, "{\"transport\": [\"pipe\", \"fifo\", \"tcp\"]}", 8, 9);
+        measure(&m, three, NULL, NOISE, 0);
+        m.rows[1].n_runs = 0;
+        m.rows[1].n_failed = 8;
+        FINDINGS *some = draw(&m);
+        CHECK(says(of_reason(some, "missing-runs"), "1 of 3 rows has fewer runs than are planned: of 24 in all, 8 "
+                                                    "failed or were cancelled; no run of 1 row is done. Conclusions "));
+        for (size_t i = 0; i < m.n_rows; i++)
+                m.rows[i].n_runs = m.rows[i].n_failed = 0;
+        FINDINGS *queued = draw(&m);
+        CHECK(!has_doubt(queued, "missing-runs"));
+        m.rows[0].n_failed = 8;
+        m.rows[2].n_failed = 3;
+        FINDINGS *none = draw(&m);
+        const struct finding *u = of_reason(none, "missing-runs");
+        CHECK(says(u, "No run is done: 11 runs of 2 rows failed or were cancelled, and 13 are not begun or not over."));
+        CHECK(u->n_rows == 2 && u->rows[0] == 0 && u->rows[1] == 2 && u->confidence == CONFIDENCE_NONE);
+        m.rows[1].n_failed = m.rows[2].n_failed = 8;
+        FINDINGS *all = draw(&m);
+        CHECK(says(of_reason(all, "missing-runs"), "No run is done: 24 runs of 3 rows failed or were cancelled."));
+}
+
+static double far_apart(const struct point *p) {
+        double by_transport = p->transport == TRANSPORT_PIPE ? 1 : p->transport == TRANSPORT_FIFO ? 10 : 100;
+        return 1000 * by_transport * (p->wait == WAIT_SPIN ? 0.2 : 1) * p->threads;
+}
+
+/* With as many runs as the doubt names something is decided, if differences are great. */
+static void test_runs_that_would_be_enough(void) {
+        static const char *const specs[] = {
+                "{\"transport\": [\"pipe\", \"fifo\"], \"workload\": \"pingpong\", \"message_size\": "
+                "[64, 128, 256, 512, 1024, 2048]}",
+                "{\"transport\": [\"pipe\", \"tcp\"], \"message_size\": [64, 4096, 65536]}",
+                "{\"transport\": \"tcp\", \"threads\": [1, 2, 4, 8]}",
+                "{\"transport\": \"shm-posix\", \"wait\": [\"block\", \"spin\"]}",
+        };
+        for (size_t i = 0; i < ELEMENTS(specs); i++) {
+                MADE first = {0}, more = {0};
+                make(&first, specs[i], 1, 19);
+                measure(&first, far_apart, one, NOISE, 0);
+                FINDINGS *f = draw(&first);
+                const struct finding *few = of_reason(f, "too-few-runs");
+                const uint32_t runs = few ? few->runs_needed : 0;
+                CHECK(runs >= FINDINGS_RUNS_LEAST);
+                for (size_t k = 0; k < first.n_rows; k++)
+                        first.rows[k].n_runs = 0;
+                FINDINGS *none = draw(&first);
+                few = of_reason(none, "too-few-runs");
+                CHECK(few && few->runs_needed >= runs);
+                make(&more, specs[i], runs, 20);
+                measure(&more, far_apart, one, 0.002, 0);
+                CHECK(claimed(&more) > 0);
+        }
+        MADE m;
+        make(&m, "{\"transport\": \"pipe\", \"workload\": [\"stream\", \"pingpong\"]}", 1, 19);
+        measure(&m, far_apart, NULL, NOISE, 0);
+        FINDINGS *alone = draw(&m); /* neither has another to be compared with */
+        const struct finding *u = of_reason(alone, "too-few-runs");
+        CHECK(u && u->runs_needed == 0 && !strstr(u->sentence, "would be enough"));
 }
 
 static void test_too_few_runs(void) {
@@ -741,10 +808,12 @@ static void test_what_is_missing(void) {
         CHECK_STRING(nth(f, FINDING_UNDECIDED, 1)->reason, "too-few-runs");
         CHECK_STRING(nth(f, FINDING_UNDECIDED, 2)->reason, "not-steady");
         CHECK_STRING(nth(f, FINDING_UNDECIDED, 3)->reason, "too-many-runs");
-        m.rows[0].changed = true;
+        m.rows[0].changed = m.rows[0].unobserved = m.rows[0].restless = true;
         FINDINGS *c = draw(&m);
         CHECK_STRING(nth(c, FINDING_UNDECIDED, 3)->reason, "environment-changed");
-        m.rows[0].changed = false;
+        CHECK_STRING(nth(c, FINDING_UNDECIDED, 4)->reason, "not-observed");
+        CHECK_STRING(nth(c, FINDING_UNDECIDED, 5)->reason, "machine-state");
+        m.rows[0].changed = m.rows[0].unobserved = m.rows[0].restless = false;
         m.rows[0].open_loop = true;
         FINDINGS *g = draw(&m);
         CHECK_STRING(nth(g, FINDING_UNDECIDED, 3)->reason, "open-loop");
@@ -770,6 +839,23 @@ static void test_unknown_correlation(void) {
 }
 
 /* ---- the rest ---- */
+
+static void test_run_ids(void) {
+        MADE m = {0}, many = {0};
+        make(&m, "{\"transport\": [\"pipe\", \"tcp\"]}", 8, 21);
+        measure(&m, three, NULL, NOISE, 0);
+        FINDINGS *f = draw(&m);
+        const struct finding *r = nth(f, FINDING_RANKING, 0);
+        CHECK(r && r->n_runs == 16 && r->n_run_ids == 16);
+        for (size_t i = 0; i < 16; i++)
+                CHECK(r->run_ids[i] == m.rows[r->rows[i / 8]].runs[i % 8].id);
+        CHECK(findings_bytes(f) > sizeof(*f) + f->n * sizeof(*f->items) + 16 * sizeof(*r->run_ids));
+        make(&many, "{\"transport\": [\"pipe\", \"tcp\"]}", FINDINGS_RUN_IDS_MAX / 2 + 1, 21);
+        measure(&many, three, NULL, NOISE, 0);
+        FINDINGS *g = draw(&many);
+        r = nth(g, FINDING_RANKING, 0);
+        CHECK(r && r->n_runs == FINDINGS_RUN_IDS_MAX + 2 && !r->run_ids && r->n_run_ids == 0);
+}
 
 static void test_nothing(void) {
         struct findings *f = NULL;
@@ -815,16 +901,20 @@ int main(void) {
         RUN(test_crossover_in_doubt_of_which_series);
         RUN(test_cliff);
         RUN(test_scaling);
+        RUN(test_the_law_of_scaling);
+        RUN(test_no_fall_and_no_more_threads);
         RUN(test_ranking);
         RUN(test_too_few_runs_are_no_sign_of_equality);
+        RUN(test_pairs_against_the_medians);
         RUN(test_unlike_rows_are_kept_apart);
         RUN(test_cost);
         RUN(test_the_call_of_a_copy_mode);
         RUN(test_cost_in_counts);
         RUN(test_two_beside_the_usual);
-        RUN(test_highest_rate);
         RUN(test_missing_runs);
+        RUN(test_failed_runs);
         RUN(test_too_few_runs);
+        RUN(test_runs_that_would_be_enough);
         RUN(test_one_row_is_singular);
         RUN(test_overlap);
         RUN(test_a_row_alone);
@@ -832,6 +922,7 @@ int main(void) {
         RUN(test_hopeless);
         RUN(test_what_is_missing);
         RUN(test_unknown_correlation);
+        RUN(test_run_ids);
         RUN(test_nothing);
         RUN(test_phrases);
         return check_end();

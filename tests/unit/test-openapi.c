@@ -179,6 +179,23 @@ static void every_reference_leads_somewhere(void) {
         CHECK(count > n_routes);
 }
 
+/* What a run has per message, byte or second, its row has a statistic of. */
+static void rows_have_the_figures_of_runs(void) {
+        const struct json *figures = DOWN(root, "components", "schemas", "ResultFigures", "properties");
+        const struct json *members = DOWN(root, "components", "schemas", "RunResult", "properties");
+        size_t n = 0;
+        for (const struct json *m = json_first(members); m; m = json_next(m)) {
+                const char *per = strstr(json_key(m), "_per_"), *reason = strstr(json_key(m), "_reason");
+                if (!per || reason)
+                        continue;
+                n++;
+                const struct json *figure = json_get(figures, json_key(m));
+                if (!figure || !string_of(figure, "title") || !string_of(figure, "x-unit"))
+                        CHECK_FAIL("a row has no %s", json_key(m));
+        }
+        CHECK(n > 10);
+}
+
 /* The experiment's schema is a component like others: without what only a document of its own has. */
 static void the_specs_schema_is_a_component(void) {
         const struct json *spec = DOWN(root, "components", "schemas", "ExperimentSpec");
@@ -198,6 +215,7 @@ int main(void) {
         RUN(answers_are_documented);
         RUN(parameters_are_documented);
         RUN(every_reference_leads_somewhere);
+        RUN(rows_have_the_figures_of_runs);
         RUN(the_specs_schema_is_a_component);
         json_free(root);
         return check_end();

@@ -4,6 +4,7 @@
 
 #include "daemon/analysis/compare.h"
 #include "daemon/analysis/studies.h"
+#include "schema/util.h"
 #include "tests/unit/drawn.h"
 
 static double any_time(const struct point *p) {
@@ -26,7 +27,7 @@ static void test_studies(void) {
                 size_t published = 0;
                 MADE m;
                 (void) snprintf(spec, sizeof(spec), "{\"preset\": \"%s\"}", table[t].preset);
-                make(&m, spec, 3, 11);
+                make(&m, spec, 4, 11);
                 measure(&m, any_time, NULL, NOISE, 0);
                 for (size_t i = 0; i < m.n_rows * m.blocks; i++)
                         for (size_t f = 0; f < FIGURE_COUNT; f++)
@@ -146,6 +147,38 @@ static void test_a_ratio_of_a_study(void) {
         study_free(s);
 }
 
+/* So few runs that no test of them would decide anything are said beside the figure. */
+static void test_a_study_of_few_runs(void) {
+        static const char *const words[] = {[1] = "1 run", [3] = "3 runs", [4] = ""};
+        for (size_t runs = 1; runs < ELEMENTS(words); runs++) {
+                struct study *s = NULL, *peaks = NULL;
+                MADE m = {0}, tcp = {0};
+                if (!words[runs])
+                        continue;
+                make(&m, "{\"transport\": \"pipe\", \"placement\": [\"same-node\", \"same-cpu\"]}", runs, 17);
+                measure(&m, any_time, NULL, NOISE, 0);
+                const struct findings_input in = {.rows = m.rows, .n_rows = m.n_rows};
+                CHECK_INT(study_answer("pipe-block-sweep", &in, &(struct findings){0}, &s), 0);
+                const struct study_answer *ratio = answer_of(s, "How many times as fast");
+                const struct study_answer *block = answer_of(s, "How many MiB/s do blocks of 4096 bytes");
+                CHECK(ratio && ratio->has_figure && block && block->has_figure);
+                CHECK_STRING(ratio->figure.of, words[runs]);
+                CHECK_STRING(block->figure.of, words[runs]);
+                CHECK_INT(ratio->confidence, runs < 4 ? CONFIDENCE_REDUCED : CONFIDENCE_HIGH);
+                CHECK_INT(block->confidence, runs < 4 ? CONFIDENCE_REDUCED : CONFIDENCE_HIGH);
+                make(&tcp, "{\"transport\": \"tcp\", \"message_size\": 65536, \"threads\": 8}", runs, 17);
+                measure(&tcp, any_time, NULL, NOISE, 0);
+                const struct findings_input tcp_in = {.rows = tcp.rows, .n_rows = tcp.n_rows};
+                CHECK_INT(study_answer("tcp-copy-modes", &tcp_in, &(struct findings){0}, &peaks), 0);
+                const struct study_answer *peak = answer_of(peaks, "What is the greatest throughput of two-copy");
+                char where[64];
+                (void) snprintf(where, sizeof(where), "64 KiB, 8 threads%s%s", runs < 4 ? "; " : "", words[runs]);
+                CHECK_STRING(peak->figure.of, where);
+                study_free(peaks);
+                study_free(s);
+        }
+}
+
 static void test_a_study_is_named(void) {
         static const char *const none[] = {NULL, "", "quick", "fifo", "fifo-numa-slow"};
         const struct findings_input in = {.rows = NULL};
@@ -169,6 +202,7 @@ int main(void) {
         RUN(test_a_study_without_its_rows);
         RUN(test_a_finding_about_other_values_is_no_answer);
         RUN(test_a_ratio_of_a_study);
+        RUN(test_a_study_of_few_runs);
         RUN(test_a_study_is_named);
         return check_end();
 }

@@ -190,23 +190,27 @@ const LABELS = { message_size: 'Message', workload: 'Traffic', placement: 'Where
 const FIRST = { message_size: '4096', workload: 'pingpong', placement: 'same-node', want: 'latency_p50' };
 const FORMATS = { throughput, latency_p50: nanoseconds, latency_p99: nanoseconds, cpu_per_message: nanoseconds };
 const BEST = {
-    throughput: 'the greatest throughput',
-    latency_p50: 'the lowest typical latency',
-    latency_p99: 'the lowest 99th percentile of latency',
-    cpu_per_message: 'the least CPU time per message',
+    throughput: ['greatest', 'throughput'],
+    latency_p50: ['lowest', 'typical latency'],
+    latency_p99: ['lowest', '99th percentile of latency'],
+    cpu_per_message: ['least', 'CPU time per message'],
 };
 /* What the standing of a mechanism means, of one and of several. */
 const STANDINGS = {
     worse: ['is worse', 'are worse'],
     equal: ['is equal within 3 %', 'are equal within 3 %'],
     open: ['is undecided', 'are undecided'],
-    excluded: ['does not keep the limits', 'do not keep the limits'],
+    excluded: ['is not known to keep the limits', 'are not known to keep the limits'],
 };
 const REASONS = {
     overlap: 'cannot be told apart',
     'too-few-runs': 'too few runs',
-    'not-measured-together': 'not measured beside the best',
+    'not-measured-together': 'not measured beside the one that leads',
     interpolated: 'interpolated',
+    'experiments-disagree': 'experiments disagree',
+    'limit-undecided': 'may keep the limit or not',
+    limit: 'beyond a limit',
+    'limit-not-known': 'has no figure for a limit',
 };
 
 /**
@@ -303,21 +307,34 @@ const mechanismsOf = (items) => {
     return ({ point }) => pointLabel(point, varying.length ? varying : ['transport']);
 };
 
-/** The best mechanism and how the others stand, or why there is no best: in the card's words. */
+const mayExceed = ({ standing, reason }) => standing === 'excluded' || reason === 'limit-undecided';
+
+/* Whether another one has a better figure of its own, which counts only in an experiment with both. */
+const isOutdone = (leader, items, want) =>
+    items.some((one) => {
+        const by = one.value - leader.value;
+        return !mayExceed(one) && (want === 'throughput' ? by > 0 : by < 0);
+    });
+
+/** The mechanism that leads and how the others stand, or why none does: in the card's words. */
 export function adviceWords({ items }, want) {
-    const best = items.find(({ standing }) => standing === 'best');
+    const leader = items.find(({ leads, standing }) => leads || standing === 'best');
     if (!items.length) return 'Nothing is known of this yet.';
-    if (items.every(({ standing }) => standing === 'excluded'))
-        return 'Nothing that was measured is known to keep the limits.';
-    if (!best) return 'This size was not measured: the values are interpolated from other sizes.';
+    if (!leader && items.some(mayExceed)) return 'Nothing that was measured is known to keep the limits.';
+    if (!leader) return 'This size was not measured: the values are interpolated from other sizes.';
     const format = FORMATS[want];
-    const interval = best.interval && ` (${format(best.interval.low)} to ${format(best.interval.high)})`;
+    const [degree, figure] = BEST[want];
+    const unconfirmed = leader.standing !== 'best';
+    const ahead = unconfirmed || isOutdone(leader, items, want);
+    const has = ahead ? `leads with a ${figure} of` : `has the ${degree} ${figure}:`;
+    const interval = leader.interval && ` (${format(leader.interval.low)} to ${format(leader.interval.high)})`;
+    const doubt = unconfirmed && `, which is not confirmed: ${REASONS[leader.reason]}`;
     const others = Object.entries(STANDINGS)
-        .map(([standing, words]) => [items.filter((one) => one.standing === standing).length, words])
+        .map(([standing, words]) => [items.filter((one) => one !== leader && one.standing === standing).length, words])
         .filter(([count]) => count > 0)
         .map(([count, [one, several]]) => `${count} ${count === 1 ? one : several}`);
     const rest = others.length > 0 && ` Of the others ${others.join(', ')}.`;
-    return [`${mechanismsOf(items)(best)} has ${BEST[want]}: ${format(best.value)}`, interval, '.', rest]
+    return [`${mechanismsOf(items)(leader)} ${has} ${format(leader.value)}`, interval, doubt, '.', rest]
         .filter(Boolean)
         .join('');
 }
@@ -413,6 +430,7 @@ const looksOf = ({ point }, transports) => {
 /* Ranked dots with their intervals; a list with age and noise beside each. */
 function ranking(items, transports, format) {
     const label = mechanismsOf(items);
+    const several = new Set(items.map(({ version }) => version)).size > 1;
     const most = Math.max(...items.map(({ value, interval }) => interval?.high ?? value)) * 1.05;
     const [width, height] = [220, 18];
     const x = (value) => 6 + (value / most) * (width - 12);
@@ -426,6 +444,7 @@ function ranking(items, transports, format) {
                 REASONS[item.reason] ?? item.reason?.replaceAll('-', ' '),
                 item.noisy && 'noisy',
                 item.unsteady && 'not steady',
+                several && item.version && `ipclab ${item.version}`,
                 `${duration(item.age_seconds)} ago`,
             ].filter(Boolean);
             return h(
