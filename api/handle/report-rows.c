@@ -8,12 +8,14 @@
 #include "schema/spec/axes.h"
 #include "schema/util.h"
 
+#include <errno.h>
 #include <string.h>
 
-#define JSON_MAX 380000u   /* bytes of the rows' JSON */
-#define CURVES_MAX 150000u /* of it, while the first rows have whole curves of their latencies: some 4 KB each */
-#define TABLE_MAX 120000u  /* bytes of the table */
-#define PRINTED_ROWS 36u   /* what goes on half a sheet; the others are on the screen alone */
+#define JSON_MAX 380000u  /* bytes of the rows' JSON */
+#define CURVES_MAX 10u    /* rows, the first, that have the whole curve of their latencies */
+#define CURVE_BYTES 6000u /* that a curve takes at most, beside JSON_MAX */
+#define TABLE_MAX 120000u /* bytes of the table */
+#define PRINTED_ROWS 36u  /* what goes on half a sheet; the others are on the screen alone */
 #define PRINTED_FIGURES 4u
 #define POINTS_AT_A_TIME 8u
 
@@ -37,15 +39,26 @@ struct reading {
         struct refusal *refusal;
 };
 
+/* Of damaged samples there is no curve; the report does not depend on it. */
+static int read_curve(const struct reading *of, const struct result_record *record, bool *ret) {
+        *ret = of->rows->n_curves < CURVES_MAX && record->figures[FIGURE_LATENCY_P50].n > 0;
+        int k = *ret ? histograms_of_row(of->service, record, of->latency, of->refusal) : 0;
+        if (k != -EBADMSG)
+                return k;
+        *of->refusal = (struct refusal){0};
+        *ret = false;
+        return 0;
+}
+
 static int append_json(const struct reading *of, const struct result_record *record) {
         _cleanup_(json_writer_deinit) struct json_writer w = {0};
         _cleanup_free_ char *json = NULL;
         struct report_rows *rows = of->rows;
         size_t before = rows->json.length;
-        bool curve = before < CURVES_MAX && record->figures[FIGURE_LATENCY_P50].n > 0;
+        bool curve;
         if (rows->n_json < rows->n) /* an earlier one had no room */
                 return 0;
-        int k = curve ? histograms_of_row(of->service, record, of->latency, of->refusal) : 0;
+        int k = read_curve(of, record, &curve);
         if (k < 0)
                 return k;
         json_writer_init(&w);
@@ -55,7 +68,8 @@ static int append_json(const struct reading *of, const struct result_record *rec
                 return k;
         text_puts(&rows->json, before > 0 ? "," : "");
         text_script_json(&rows->json, json);
-        if (rows->json.length > JSON_MAX)
+        rows->n_curves += curve;
+        if (rows->json.length > JSON_MAX + rows->n_curves * CURVE_BYTES)
                 rows->json.length = before;
         else
                 rows->n_json++;

@@ -29,6 +29,7 @@ struct report_rows {
         bool cut;         /* there are more rows than are here */
         struct text json; /* what charts are drawn from: the first n_json rows, with commas between them */
         size_t n_json;
+        size_t n_curves; /* of these, the first, with the whole curve of their latencies */
 };
 
 /* Numbers below 4096, as CPUs and nodes have. */
