@@ -401,7 +401,7 @@ void db_on_commit(struct db *db, void (*committed)(void *userdata), void *userda
 static int on_log(void *userdata, sqlite3 *handle, const char *name, int pages) {
         struct db *db = userdata;
         (void) handle, (void) name;
-        if (pages >= CHECKPOINT_PAGES)
+        if (pages >= CHECKPOINT_PAGES && db->log_grown)
                 db->log_grown(db->log_grown_userdata);
         return SQLITE_OK;
 }

@@ -332,3 +332,16 @@ def test_a_list_of_points_that_are_left_out_has_a_limit(blocked, target):
     assert problem["limit"] == {"name": "skipped bytes", "value": 1 << 20}
     assert peak.bytes < RSS_MAX
     assert blocked.unix.get("/experiments?limit=1")["items"][0]["id"] == before
+
+
+def test_a_long_log_is_moved_while_a_run_is_measured(blocked):
+    """The database's log, into the database: housekeeping waits for the end of the run, and this does not."""
+    database = blocked.state / "ipclab.db"
+    before = database.stat().st_size
+    for _ in range(2):  # of four megabytes each with all that is stored of it
+        submit(blocked, long_spec())
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while database.stat().st_size < before + (4 << 20):
+        assert time.monotonic() < deadline, "it stays in the log"
+        time.sleep(0.1)
+    assert blocked.unix.get("/experiments?state=running")["items"]
