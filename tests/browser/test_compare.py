@@ -80,7 +80,8 @@ def given(driver, unopened):
     made = []
 
     def give(fragment, **answers):
-        made.append(Answers(driver, {"/compare": []}, **answers))
+        compared = documents.experiment(1) | documents.experiment(2) if fragment.startswith("#/compare") else {}
+        made.append(Answers(driver, {"/compare": []}, **(compared | answers)))
         unopened.open(fragment)
         return unopened
 
@@ -95,6 +96,7 @@ def test_each_row_has_its_verdict_in_words(given, picture, width, scheme):
     page.size(width, 1000)
     page.media(scheme)
     page.wait(lambda: len(page.all(".dumbbell")) == 4, "the rows")
+    page.wait(lambda: len(page.all("#comparison .sides li")) == 2, "where and when they were measured")
     title = "2, after against 1, before: of 4 figures, 1 faster, 1 slower, 1 equivalent, 1 undecided"
     assert page.text("#verdicts-title") == title
     words = [one.text for one in page.all(".verdicts .verdict")]
@@ -112,7 +114,7 @@ def test_each_row_has_its_verdict_in_words(given, picture, width, scheme):
 
 
 def test_the_saved_picture_names_both_sides(given):
-    page = given(TWO, **{"/compare": ANSWER}, **documents.experiment(1), **documents.experiment(2))
+    page = given(TWO, **{"/compare": ANSWER})
     page.wait(lambda: len(page.all(".dumbbell")) == 4, "the rows")
     words = " ".join(re.findall(r">([^<>]+)</text>", page.saved("SVG", "#comparison")))
     for side, identity in (("Baseline", 1), ("Candidate", 2)):
@@ -179,7 +181,8 @@ def test_unlike_environments_are_compared_only_when_forced(given, picture):
 def test_values_of_an_axis_are_chosen_by_name(given, daemon):
     identity = daemon.submit(transport=["pipe", "fifo"], messages=100, warmup_seconds=0, name="Both")
     daemon.wait_done(identity)
-    page = given(f"#/experiments/{identity}", **{"/compare": ANSWER | {"axis": "transport"}})
+    answer = ANSWER | {"axis": "transport", "candidate": ANSWER["candidate"] | {"experiment_id": identity}}
+    page = given(f"#/experiments/{identity}", **{"/compare": answer})
     page.wait_for("#compare").click()
     page.wait_for("#compare-axis")
     choose = """const s = document.getElementById(arguments[0]); s.value = arguments[1];

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The large chart of an experiment and the findings above it: what is drawn, chosen in the address, and saved."""
 
+import itertools
 import re
 from xml.etree import ElementTree
 
@@ -555,8 +556,8 @@ def test_a_studys_figures_stand_beside_the_published_ones(concluded, page, lines
         one.querySelector('text').textContent, one.querySelector('.value')?.textContent ?? null,
         one.querySelectorAll('.mark').length, one.querySelectorAll('.bar-line').length])"""
     assert page.run(parts) == [
-        ["How many operations a second?", "0.8 ×", 2, 0],
-        ["How many of a kilobyte?", "3 ×", 2, 1],
+        ["How many operations a second?", "0.800 ×", 2, 0],
+        ["How many of a kilobyte?", "3.00 ×", 2, 1],
         ["How long does a switch take?", None, 1, 0],
     ]
     places = """return [...document.querySelectorAll('#published .answer')].slice(0, 2).map((one) =>
@@ -570,13 +571,23 @@ def test_a_studys_figures_stand_beside_the_published_ones(concluded, page, lines
     assert "Experiment" in " ".join(re.findall(r">([^<>]+)</text>", page.saved("SVG", "#published")))
     assert violations(page) == []
     picture("published")
+    page.size(320, 900)
+    page.wait(lambda: page.run("return document.querySelector('#published svg').clientWidth") < 300, "a narrow drawing")
+    boxes = """const { left, right } = document.querySelector('#published svg').getBoundingClientRect();
+        return [...document.querySelectorAll('#published .tick')].map((tick) => tick.getBoundingClientRect())
+            .map((tick) => [tick.left - left, right - tick.right, tick.top, tick.left, tick.right])"""
+    ticks = page.run(boxes)
+    assert len(ticks) >= 4 and all(before >= -1 and behind >= -1 for before, behind, *_ in ticks)
+    for (_, _, top, _, end), (_, _, lower, begin, _) in itertools.pairwise(ticks):
+        assert top != lower or end < begin, ticks
+    picture("published-narrow")
 
 
 def test_a_finding_leads_to_the_marks_that_it_speaks_of(concluded, page, lines, picture):
     open_figure(page, lines)
     sentence = page.wait_for("#findings .sentence")
     assert sentence.text == FINDINGS["items"][0]["sentence"]
-    assert "disturbed or unsteady runs" in page.text("#findings")
+    assert "few, disturbed or unsteady runs" in page.text("#findings")
     shown = page.run("return document.getElementById('findings').textContent")
     assert "would decide" not in shown, "how many runs would decide is part of the daemon's sentence"
     order = [one.get_attribute("id") for one in page.all("#findings, #figure, #results, #live-title")]

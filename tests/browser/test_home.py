@@ -305,9 +305,11 @@ def test_a_preset_is_opened_from_its_card(page, daemon, picture):
     assert [one.text for one in page.all("#presets .card .asks")] == [study["question"] for study in studies]
     for card, study in zip(page.all("#presets .card"), studies, strict=True):
         assert f"Expected: {study['expected']}" in card.text
-        heights = """return [...arguments[0].querySelectorAll('.bar')].map((bar) => [
+        heights = """return [...arguments[0].querySelectorAll('.column')].map((bar) => [
             bar.querySelector('title').textContent, bar.height.baseVal.value])"""
         units = list(dict.fromkeys(one["unit"] for one in study["published"]))
+        captions = [one.text for one in card.find_elements("css selector", "figcaption")]
+        assert captions == ([f"Published, in {' and '.join(units)}"] if units else [])
         published = sorted(study["published"], key=lambda one: units.index(one["unit"]))
         most = {unit: max(one["value"] for one in published if one["unit"] == unit) for unit in units}
         for (title, height), one in zip(page.run(heights, card), published, strict=True):

@@ -6,6 +6,7 @@ import re
 import pytest
 from answers import Answers
 from axe import violations
+from documents import experiment
 from ipclabd import Daemon
 from page import Page
 from selenium.webdriver.common.keys import Keys
@@ -129,6 +130,8 @@ def test_the_researcher_compares_two_kernels(driver, arrive, daemon, measured, p
     unlike = {"alike": False, "forced": True, "differences": [difference]}
     side = {"name": "stock", "experiment_id": 12, "experiment_name": "nightly", "pinned_at": "2026-01-01T00:00:00.000Z"}
     held = f"/compare?candidate={measured}&baseline=stock"
+    sides = {"baseline": 900201, "candidate": measured}
+    answer = ANSWER | {which: ANSWER[which] | {"experiment_id": identity} for which, identity in sides.items()}
     answers = Answers(
         driver,
         {},
@@ -136,7 +139,8 @@ def test_the_researcher_compares_two_kernels(driver, arrive, daemon, measured, p
             "/baselines": {"items": [side], "next": None},
             "/baselines/stock/history": HISTORY,
             held: {"status": 409, "body": {"detail": "The environments are unlike: kernel_release."}},
-            f"{held}&force=true": ANSWER | {"environment": unlike},
+            f"{held}&force=true": answer | {"environment": unlike},
+            **experiment(900201),
         },
     )
     try:

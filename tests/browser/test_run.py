@@ -98,7 +98,7 @@ IN_FORCE = run(
     74,
     [
         SENDER | {"effective": {"buffer_bytes": 65536, "huge_pages": False} | UNCOUNTED},
-        RECEIVER | {"effective": {"buffer_bytes": 4096, "retransmits": 3}},
+        RECEIVER | {"effective": {"buffer_bytes": 4096, "retransmits": 3, "memlock_bytes": None}},
     ],
     snapshot(),
     snapshot(),
@@ -193,6 +193,7 @@ def test_what_was_in_force_stands_side_by_side(show):
         ["buffer bytes", "64 KiB", "4 KiB"],
         ["huge pages", "false", "—"],
         ["retransmits", "— (this kernel does not count them)", "3"],
+        ["memlock bytes", "—", "unlimited"],
     ]
     assert violations(page) == []
 

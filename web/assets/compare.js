@@ -151,7 +151,7 @@ async function draw(body, query, left) {
     }
     try {
         const answer = await get(`/compare?${new URLSearchParams(query)}`);
-        if (!left()) show(body, answer, settingsOfSides(answer));
+        if (!left()) show(body, answer);
     } catch (error) {
         if (!(error instanceof Problem) || error.status !== 409 || query.force) throw error;
         if (!left()) refused(body, error);
@@ -174,8 +174,7 @@ function refused(body, error) {
 const forced = () =>
     `#/compare?${new URLSearchParams([...choices().filter(([name]) => name !== 'force'), ['force', 'true']])}`;
 
-/* `settings`: a promise of the lines of settings of what is compared. */
-function show(body, answer, settings) {
+function show(body, answer) {
     const names = [
         ...new Set(answer.rows.flatMap(({ figures }) => Object.keys(figures).filter((name) => figures[name]))),
     ];
@@ -188,7 +187,7 @@ function show(body, answer, settings) {
             on: {
                 change: (event) => {
                     choose({ figure: event.target.value });
-                    show(body, answer, settings);
+                    show(body, answer);
                     $('compare-figure').focus();
                 },
             },
@@ -198,7 +197,7 @@ function show(body, answer, settings) {
     pick.value = name;
     fill(
         body,
-        environment(answer, sidesOf(settings)),
+        environment(answer, sidesOf(answer)),
         h(
             'section',
             { class: 'panel', 'aria-labelledby': 'verdicts-title' },
@@ -208,7 +207,7 @@ function show(body, answer, settings) {
                 h('h2', { id: 'verdicts-title', text: verdictWords(answer) }),
                 h('div', { class: 'panel-tools' }, h('label', { for: 'compare-figure' }, 'Show ', pick)),
             ),
-            name ? rowsOf(answer, name, settings) : h('p', { class: 'soft', text: 'There is no figure that both have.' }),
+            name ? rowsOf(answer, name) : h('p', { class: 'soft', text: 'There is no figure that both have.' }),
             only('Only in the baseline', answer.only_in_baseline),
             only('Only in the candidate', answer.only_in_candidate),
         ),
@@ -216,14 +215,19 @@ function show(body, answer, settings) {
 }
 
 /* Where and when each was measured, as soon as it is known. */
-function sidesOf(settings) {
+function sidesOf(answer) {
     const list = h('ul', { class: 'hint sides' });
-    settings.then(
-        (lines) => fill(list, lines.map((text) => h('li', { text }))),
-        (error) => fill(list, h('li', { text: `Where they were measured is not known: ${error.message}` })),
-    );
+    const draw = (lines) => fill(list, lines.map((text) => h('li', { text })));
+    const unknown = (error) => draw([`Where they were measured is not known: ${error.message}`]);
+    if (sidesKnown.has(answer)) return draw(sidesKnown.get(answer));
+    settingsOfSides(answer).then((lines) => {
+        sidesKnown.set(answer, lines);
+        draw(lines);
+    }, unknown);
     return list;
 }
+
+const sidesKnown = new WeakMap(); /* lines by answer, which is shown anew for each figure */
 
 const sideWords = ({ experiment_id: id, name, value }, axis) =>
     axis ? fieldValue(axis, value) : `${id}${name ? `, ${name}` : ''}`;
@@ -351,7 +355,7 @@ export function verdictOf({
     return `undecided: ${figure(ratio, 4)} times${range ?? ''}${seen}${more}`;
 }
 
-function rowsOf(answer, name, settings) {
+function rowsOf(answer, name) {
     const points = answer.rows.map((row) => row.candidate.point);
     const { varying } = splitFields(points);
     const fields = varying.filter((field) => field !== answer.axis);
@@ -404,7 +408,7 @@ function rowsOf(answer, name, settings) {
             exportButtons({
                 title: () => titleOf(name),
                 drawing: () => drawn.firstChild,
-                words: async () => [verdictWords(answer), ...(await settings)],
+                words: async () => [verdictWords(answer), ...(await settingsOfSides(answer))],
             }),
         ),
     ];

@@ -10,7 +10,7 @@ import { Published, publishedFigures } from './published.js';
 import { serves } from './routes.js';
 
 const ROUTE = '/experiments/{id}/findings';
-const CONFIDENCE = { reduced: 'disturbed or unsteady runs' };
+const CONFIDENCE = { reduced: 'few, disturbed or unsteady runs' };
 const FIRST = 5; /* in sight; the others are folded away */
 
 export class Findings {
@@ -26,6 +26,7 @@ export class Findings {
     }
 
     destroy() {
+        this.gone = true;
         this.published?.destroy();
     }
 
@@ -33,9 +34,10 @@ export class Findings {
     async load() {
         if (!(await serves(ROUTE))) return;
         const { items, study, comparisons } = await get(ROUTE.replace('{id}', this.experiment));
+        if (this.gone) return; /* the view was left */
         this.items = items;
         this.needed = Math.max(0, ...items.map((one) => one.runs_needed ?? 0)) || null;
-        this.destroy();
+        this.published?.destroy();
         this.published = study && publishedFigures(study).length ? new Published(study) : null;
         fill(
             this.element,

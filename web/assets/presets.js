@@ -59,7 +59,7 @@ function publishedBars(published) {
             const high = Math.max((value / most) * height, 1);
             return svg(
                 'rect',
-                { x: x + at * step, y: height - high, width: bar, height: high, class: 'bar' },
+                { x: x + at * step, y: height - high, width: bar, height: high, class: 'column' },
                 svg('title', { text: `${question} ${figure(value, 4)} ${unit}` }),
             );
         });
@@ -67,17 +67,23 @@ function publishedBars(published) {
         return drawn;
     });
     const width = x - gap;
-    return svg(
-        'svg',
-        {
-            class: 'plot c1',
-            viewBox: `0 0 ${width} ${height}`,
-            width,
-            height,
-            role: 'img',
-            'aria-label': `What was published: ${published.map(({ value, unit }) => `${figure(value, 4)} ${unit}`).join(', ')}`,
-        },
-        bars,
+    const words = ({ question, value, unit }) => `${question} ${figure(value, 4)} ${unit}`;
+    return h(
+        'figure',
+        {},
+        svg(
+            'svg',
+            {
+                class: 'plot c1',
+                viewBox: `0 0 ${width} ${height}`,
+                width,
+                height,
+                role: 'img',
+                'aria-label': `What was published: ${published.map(words).join('; ')}`,
+            },
+            bars,
+        ),
+        h('figcaption', { class: 'hint', text: `Published, in ${units.join(' and ')}` }),
     );
 }
 

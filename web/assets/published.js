@@ -5,7 +5,7 @@
 import { svg } from './dom.js';
 import { figure, integer, shortened } from './format.js';
 import { Panel } from './panel.js';
-import { extent, logMarks } from './scales.js';
+import { extent, logMarks, spaced } from './scales.js';
 import { settings } from './settings.js';
 
 const ROW = 40;
@@ -14,7 +14,8 @@ const AXIS = 34; /* below the rows of a unit */
 const LEFT = 10;
 const RIGHT = 66; /* for the ratio */
 const LETTER = 7.2; /* of the questions' 12 px, on average */
-const FAINT = 1.08; /* of the axis beyond its outermost figures */
+const BEYOND = 1.08; /* factor by which the axis reaches beyond its outermost figures */
+const TICK = 7; /* pixels of a letter of the axis */
 
 /** [{question, unit, here, interval, published}] of the answers with a published figure; `here` null: not measured. */
 export const publishedFigures = ({ answers }) =>
@@ -38,7 +39,7 @@ function axisOf(rows, width) {
     const [least, most] = extent(
         rows.flatMap(({ here, interval, published }) => [here ?? published, interval?.low, interval?.high, published]),
     );
-    const [min, max] = [least / FAINT, most * FAINT];
+    const [min, max] = [least / BEYOND, most * BEYOND];
     const [from, to] = [LEFT + 8, width - RIGHT];
     const place = (value) => from + ((Math.log(value) - Math.log(min)) / (Math.log(max) - Math.log(min))) * (to - from);
     return { place, marks: logMarks(min, max, { most: Math.max(3, Math.floor((to - from) / 90)) }) };
@@ -64,6 +65,20 @@ function rowOf({ question, here, interval, published }, top, { place }, width) {
             }),
         ],
         svg('path', { d: `M${place(published)} ${y - 6}l6 6-6 6-6-6z`, class: 'mark hollow' }),
+    );
+}
+
+/* The words of an axis: whole within the picture, and none over another. */
+function ticksOf({ place, marks }, y, width) {
+    const half = Math.max(...marks.map((mark) => numberOf(mark).length)) * (TICK / 2);
+    return spaced(marks.map(place), 2 * half + TICK).map((at) =>
+        svg('text', {
+            x: Math.min(Math.max(place(marks[at]), half), width - half),
+            y,
+            'text-anchor': 'middle',
+            class: 'tick',
+            text: numberOf(marks[at]),
+        }),
     );
 }
 
@@ -98,16 +113,10 @@ export class Published extends Panel {
             top = bottom + AXIS;
             return [
                 svg('text', { x: LEFT, y: from - 6, class: 'name', text: unit }),
-                axis.marks.map((mark) => [
+                axis.marks.map((mark) =>
                     svg('line', { x1: axis.place(mark), x2: axis.place(mark), y1: from, y2: bottom, class: 'grid' }),
-                    svg('text', {
-                        x: axis.place(mark),
-                        y: bottom + 18,
-                        'text-anchor': 'middle',
-                        class: 'tick',
-                        text: numberOf(mark),
-                    }),
-                ]),
+                ),
+                ticksOf(axis, bottom + 18, width),
                 rows.map((row, at) => rowOf(row, from + at * ROW, axis, width)),
             ];
         };

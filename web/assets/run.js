@@ -80,6 +80,8 @@ function runDetails(run, settings) {
 }
 
 const REASON = '_reason';
+/* What null is of these, which have no reason beside it. */
+const NONE = { memlock_bytes: 'unlimited', ptrace_scope: 'no such module' };
 
 /* What each agent found in force, a column for each; a value that could not be read has its reason. */
 function inForce(agents) {
@@ -88,12 +90,13 @@ function inForce(agents) {
         (name) => !name.endsWith(REASON),
     );
     if (!names.length) return null;
-    const words = (name, value) =>
-        name.endsWith('_bytes') && typeof value === 'number' ? size(value) : valueWords(value);
+    const bytes = (name) => name.endsWith('_bytes') || name === 'pipe_size';
+    const words = (name, value) => (bytes(name) && typeof value === 'number' ? size(value) : valueWords(value));
     const cell = ({ role, effective }, name) => {
         const why = effective[name + REASON];
         const value = effective[name] ?? null;
-        const shown = value !== null ? words(name, value) : why ? absent(why) : DASH;
+        const none = name in effective ? NONE[name] : null;
+        const shown = value !== null ? words(name, value) : why ? absent(why) : (none ?? DASH);
         return h('td', { class: 'limit', data: { title: role } }, shown);
     };
     const head = ['What', ...ends.map(({ role }) => role)].map((text) => h('th', { scope: 'col', text }));
