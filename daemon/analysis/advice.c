@@ -380,25 +380,13 @@ static int make_duels(const struct work *w, size_t n, struct duels *d) {
         return compare_duels(w, d);
 }
 
-static struct comparison turned(const struct comparison *c) {
-        struct comparison t = *c;
-        t.ratio = 1 / c->ratio;
-        t.low = c->has_interval ? 1 / c->high : 0;
-        t.high = c->has_interval ? 1 / c->low : 0;
-        t.equivalence_low = c->has_equivalence ? 1 / c->equivalence_high : 0;
-        t.equivalence_high = c->has_equivalence ? 1 / c->equivalence_low : 0;
-        if (c->verdict == COMPARE_FASTER || c->verdict == COMPARE_SLOWER)
-                t.verdict = c->verdict == COMPARE_FASTER ? COMPARE_SLOWER : COMPARE_FASTER;
-        return t;
-}
-
 /* Whether a duel is this candidate's; *ret is the other one's figure over its own then. */
 static bool duel_of(const struct duels *d, size_t i, size_t candidate, size_t *ret_other, struct comparison *ret) {
         const struct duel *p = &d->items[i];
         if (p->x != candidate && p->y != candidate)
                 return false;
         *ret_other = p->x == candidate ? p->y : p->x;
-        *ret = p->x == candidate ? d->results[i] : turned(&d->results[i]);
+        *ret = p->x == candidate ? d->results[i] : compare_turned(&d->results[i]);
         return true;
 }
 

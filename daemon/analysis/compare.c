@@ -269,3 +269,15 @@ int compare_rows(const struct compare_row *rows, size_t n_rows, const struct com
         memcpy(ret, all, n_rows * sizeof(*all));
         return 0;
 }
+
+struct comparison compare_turned(const struct comparison *c) {
+        struct comparison t = *c;
+        t.ratio = 1 / c->ratio;
+        t.low = c->has_interval ? 1 / c->high : 0;
+        t.high = c->has_interval ? 1 / c->low : 0;
+        t.equivalence_low = c->has_equivalence ? 1 / c->equivalence_high : 0;
+        t.equivalence_high = c->has_equivalence ? 1 / c->equivalence_low : 0;
+        if (c->verdict == COMPARE_FASTER || c->verdict == COMPARE_SLOWER)
+                t.verdict = c->verdict == COMPARE_FASTER ? COMPARE_SLOWER : COMPARE_FASTER;
+        return t;
+}

@@ -83,6 +83,9 @@ struct comparison {
 int compare_rows(const struct compare_row *rows, size_t n_rows, const struct compare_rule *rule,
                  struct comparison *ret);
 
+/* The same two sides, the candidate as the baseline. */
+struct comparison compare_turned(const struct comparison *c);
+
 /* Runs a side that detect a difference (0.05 for 5 %) with COMPARE_POWER where a run differs from the next by
  * `variation` (standard deviation over mean) and an answer has `n_rows` rows. From the normal approximation with the
  * rank test's efficiency of 3/π, checked by simulation in the test. Both > 0. */

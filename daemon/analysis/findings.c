@@ -227,19 +227,6 @@ static int compare_tests(const void *x, const void *y) {
         return (t->judged > u->judged) - (t->judged < u->judged);
 }
 
-/* The same two rows the other way round. */
-static struct comparison turned(struct comparison c) {
-        struct comparison t = c;
-        t.ratio = 1 / c.ratio;
-        t.low = c.has_interval ? 1 / c.high : 0;
-        t.high = c.has_interval ? 1 / c.low : 0;
-        t.equivalence_low = c.has_equivalence ? 1 / c.equivalence_high : 0;
-        t.equivalence_high = c.has_equivalence ? 1 / c.equivalence_low : 0;
-        if (c.verdict == COMPARE_FASTER || c.verdict == COMPARE_SLOWER)
-                t.verdict = c.verdict == COMPARE_FASTER ? COMPARE_SLOWER : COMPARE_FASTER;
-        return t;
-}
-
 bool answer_compare(struct answer *a, uint32_t baseline, uint32_t candidate, enum judged judged,
                     struct comparison *ret) {
         enum figure figure = judged_terms[judged].figure;
@@ -259,7 +246,7 @@ bool answer_compare(struct answer *a, uint32_t baseline, uint32_t candidate, enu
         }
         const struct test *t = bsearch(&key, a->tests, a->n_tests, sizeof(key), compare_tests);
         if (t)
-                *ret = turn ? turned(t->result) : t->result;
+                *ret = turn ? compare_turned(&t->result) : t->result;
         return t != NULL;
 }
 

@@ -137,7 +137,7 @@ struct advice_record {
         struct advice_question question;
         char *host; /* the label of the other host; NULL: this one */
         struct advice advice;
-        char **texts; /* own the text of the items' settings */
+        char **texts; /* own the texts of the items: settings and versions */
         size_t n_texts;
         char *sentence;
         char *settle_json; /* a spec whose runs would settle the open items; NULL: none is open, or of another host */

@@ -53,6 +53,8 @@ def item(transport, standing, value, age, **more):
         "point": {"workload": "pingpong", "transport": transport, "message_size": 4096},
         "settings": {},
         "standing": standing,
+        "leads": standing == "best",
+        "version": "0.1.0",
         "reason": None,
         "value": value,
         "unit": "ns",
@@ -211,6 +213,27 @@ def test_advice_without_a_best_is_in_the_cards_words(driver, signed, items, word
         signed.open()
         signed.wait_for("#ask").click()
         signed.wait(lambda: signed.text("#advice .advice") == words, words)
+    finally:
+        answers.remove()
+
+
+def test_a_leader_that_is_not_confirmed_is_no_best(driver, signed):
+    items = [
+        item("pipe", "open", 9300, 7200, reason="too-few-runs", leads=True, version="0.2.0"),
+        item("tcp", "worse", 15000, 60),
+    ]
+    answers = Answers(driver, {"/advice": []}, **{"/advice": ADVICE | {"items": items}})
+    try:
+        signed.open()
+        signed.wait_for("#ask").click()
+        signed.wait(lambda: signed.all("#advice .ranked li"), "the advice")
+        words = (
+            "pipe leads with a typical latency of 9.30 µs (8.84 µs to 9.77 µs), which is not confirmed: too few runs. "
+            "Of the others 1 is worse."
+        )
+        assert signed.text("#advice .advice") == words
+        rows = [one.text for one in signed.all("#advice .ranked li")]
+        assert "0.2.0" in rows[0] and "0.1.0" in rows[1], "their versions, as they differ"
     finally:
         answers.remove()
 
