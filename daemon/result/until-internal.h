@@ -17,6 +17,7 @@ struct row {
         char *point_json;
         uint32_t runs;      /* that have the figure */
         bool few_latencies; /* a run has too few of them for the figure, a percentile */
+        bool dead;          /* no run of it is done: it decides nothing, and the others go on without it */
         double *values;     /* of these */
         uint32_t *blocks;
         struct adaptive_row known;

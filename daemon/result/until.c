@@ -18,7 +18,6 @@
 struct table {
         struct row *rows;
         size_t n, size;
-        bool has_failed_row; /* all runs of a row have failed: no further block would help it */
 };
 
 static void table_deinit(struct table *t) {
@@ -43,7 +42,7 @@ static void sort_by_block(uint32_t *blocks, double *values, size_t n) {
                 }
 }
 
-static int summarize_point(struct point_record *p, enum figure figure, struct row *ret, bool *ret_done) {
+static int summarize_point(struct point_record *p, enum figure figure, struct row *ret) {
         _cleanup_free_ double *values = reallocarray(NULL, p->n_runs + 1, sizeof(*values));
         _cleanup_free_ uint32_t *blocks = reallocarray(NULL, p->n_runs + 1, sizeof(*blocks));
         if (!values || !blocks)
@@ -69,10 +68,10 @@ static int summarize_point(struct point_record *p, enum figure figure, struct ro
         int r = order_summarize(values, n, &s);
         if (r < 0)
                 return r == -EINVAL ? -EBADMSG : r;
-        *ret_done = done;
         *ret = (struct row){.point_json = util_steal(&p->point_json),
                             .runs = (uint32_t) n,
                             .few_latencies = few,
+                            .dead = !done,
                             .values = util_steal(&values),
                             .blocks = util_steal(&blocks),
                             .known = {.estimate = s.median,
@@ -88,12 +87,10 @@ static int add_page(struct table *t, struct point_record *page, size_t n, enum f
                 return -ENOMEM;
         t->rows = rows;
         for (size_t i = 0; i < n; i++) {
-                bool done;
-                int r = summarize_point(&page[i], figure, &t->rows[t->n], &done);
+                int r = summarize_point(&page[i], figure, &t->rows[t->n]);
                 if (r < 0)
                         return r;
                 t->n++;
-                t->has_failed_row |= !done;
         }
         return 0;
 }
@@ -139,6 +136,8 @@ void until_put_width(struct json_writer *w, const struct adaptive_row *known, do
 static const char *why_no_interval(const struct row *row, enum figure figure) {
         if (row->runs >= INTERVAL_RUNS_MIN)
                 return "the median is 0, and no interval is a part of it";
+        if (row->dead)
+                return "no run of it is done";
         return row->few_latencies
                        ? figure_terms[figure].few
                        : "fewer than " UTIL_TEXT(INTERVAL_RUNS_MIN) " runs have the figure, and there is no interval";
@@ -245,17 +244,25 @@ int until_begin(const struct spec *spec, double block_seconds, uint32_t *ret_blo
         return r;
 }
 
-/* What decides: the pairs where the spec compares, else the rows. */
+/* Without a row of which there is nothing, no further block would help the others to be compared with it. */
+static bool is_dead(const struct table *t, const struct pairs *p, bool compares, size_t i) {
+        return compares ? t->rows[p->items[i].baseline].dead || t->rows[p->items[i].candidate].dead : t->rows[i].dead;
+}
+
+/* What decides: the pairs where the spec compares, else the rows; those that are dead do not. */
 static int take_known(const struct table *t, const struct spec *spec, const struct pairs *p, struct adaptive_row **ret,
-                      size_t *ret_n) {
-        size_t n = spec->until.compare.given ? p->n : t->n;
+                      size_t *ret_n, bool *ret_dead) {
+        bool compares = spec->until.compare.given;
+        size_t n = compares ? p->n : t->n, n_known = 0;
         struct adaptive_row *known = reallocarray(NULL, n + 1, sizeof(*known));
         if (!known)
                 return -ENOMEM;
         for (size_t i = 0; i < n; i++)
-                known[i] = spec->until.compare.given ? p->items[i].known : t->rows[i].known;
+                if (!is_dead(t, p, compares, i))
+                        known[n_known++] = compares ? p->items[i].known : t->rows[i].known;
         *ret = known;
-        *ret_n = n;
+        *ret_n = n_known;
+        *ret_dead = n_known < n;
         return 0;
 }
 
@@ -271,17 +278,21 @@ static int decide(const struct table *t, const struct pairs *p, const struct exp
                 return -EBADMSG; /* an experiment has a point */
         _cleanup_free_ struct adaptive_row *known = NULL;
         size_t n = 0;
-        int r = take_known(t, spec, p, &known, &n);
+        bool dead = false;
+        int r = take_known(t, spec, p, &known, &n, &dead);
         if (r < 0)
                 return r;
         uint32_t blocks = e->runs_total / (uint32_t) t->n;
+        if (n == 0) {
+                *ret = (struct adaptive_decision){.next_blocks = blocks};
+                *ret_state = "failed";
+                return 0;
+        }
         const struct adaptive_limits limits = limits_of(&spec->until, n);
         r = adaptive_decide(known, n, blocks, (double) e->measured_ms / 1e3, &limits, ret);
         if (r < 0)
                 return r == -EINVAL ? -EBADMSG : r;
-        if (t->has_failed_row && ret->reason == ADAPTIVE_CONTINUE)
-                ret->next_blocks = blocks;
-        *ret_state = t->has_failed_row && ret->reason == ADAPTIVE_CONTINUE ? "failed" : states[ret->reason];
+        *ret_state = dead && ret->reason == ADAPTIVE_REACHED ? "failed" : states[ret->reason];
         return 0;
 }
 

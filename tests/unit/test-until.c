@@ -218,6 +218,18 @@ static void a_row_that_only_fails_ends_it(void) {
         CHECK_STRING(string(a.decision, "state"), "reached");
 }
 
+/* The others are to be known all the same. */
+static void a_row_that_only_fails_ends_no_other(void) {
+        ADAPTIVE a;
+        CHECK_INT(begin(&a, 0.02, 60, 0.04, 0), 12);
+        CHECK_INT(decide(&a), 0);
+        CHECK_STRING(string(a.decision, "state"), "running");
+        CHECK_UINT(a.more, 3);
+        const struct json *row = json_first(json_get(a.decision, "rows_not_reached"));
+        CHECK(row && figure(row, "runs") == 0);
+        CHECK_STRING(string(row, "reason"), "no run of it is done");
+}
+
 static void a_damaged_result_ends_it(void) {
         ADAPTIVE a;
         CHECK_INT(begin(&a, 0.02, 60, 0.01, 0.01), 12);
@@ -372,6 +384,7 @@ int main(void) {
         RUN(wide_rows_are_named);
         RUN(looks_are_stored);
         RUN(a_row_that_only_fails_ends_it);
+        RUN(a_row_that_only_fails_ends_no_other);
         RUN(a_damaged_result_ends_it);
         RUN(a_cancelled_one_is_over);
         RUN(a_narrow_pair_ends_it);
