@@ -37,6 +37,14 @@
         ROW(THP_SHMEM, "transparent_hugepage_shmem", CHOICE, PLAIN, true,                                              \
             "/sys/kernel/mm/transparent_hugepage/shmem_enabled", "Of shared memory: …/shmem_enabled.", "always",       \
             "within_size", "advise", "never", "deny", "force")                                                         \
+        ROW(THP_SIZES, "transparent_hugepage_sizes", TEXT, PLAIN, true, NULL,                                          \
+            "Of private memory, the sizes of which the kernel makes huge pages: those whose hugepages-*kB/enabled is " \
+            "not never, with its word (\"64kB always, 2048kB inherit\"); inherit: as transparent_hugepage has it. "    \
+            "\"never\": none.",                                                                                        \
+            NULL)                                                                                                      \
+        ROW(THP_SHMEM_SIZES, "shmem_hugepage_sizes", TEXT, PLAIN, true, NULL,                                          \
+            "Of shared memory, likewise: hugepages-*kB/shmem_enabled; inherit: as transparent_hugepage_shmem has it.", \
+            NULL)                                                                                                      \
         ROW(CPUIDLE_DRIVER, "cpuidle_driver", TEXT, PLAIN, true, "/sys/devices/system/cpu/cpuidle/current_driver",     \
             NULL, NULL)                                                                                                \
         ROW(SCHED_EXT, "sched_ext", TEXT, PLAIN, true, "/sys/kernel/sched_ext/state",                                  \

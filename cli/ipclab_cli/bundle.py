@@ -45,6 +45,7 @@ UNITS = {"message": ("messages", 1.0), "byte": ("bytes", 1.0), "gigabyte": ("byt
 RATES = ("throughput_bytes_per_second", "messages_per_second", "both_ways_bytes_per_second", "cost_ns", "hop_ns")
 # Every figure of a row that is no latency.
 ROW_FIGURES = {*RATES, *(name + end for name in QUOTIENTS for end in ("", "_sender", "_receiver"))}
+LATER_FIGURES = {"ksoftirqd_ns_per_message"}  # rows of earlier versions have none of them
 # What a run states and follows from nothing in a bundle, by its places in the run (a * stands for names and numbers).
 MEASURED = {
     "agents": "where the agents' threads and pages were, and what was in force there, is read from the kernel",
@@ -56,7 +57,8 @@ MEASURED = {
     "result/clock": "the agents measure the cost, the step and the offset of the clock; stamp_cost is checked by it",
     "result/effective": "the kernel and the agents state what was in force; a row's values are checked against it",
     "result/latency_histogram": "the agents fill it; all latencies are checked against it",
-    "result/noise/*_khz, result/noise/load_cpus, result/noise/*_periods": "the kernel counts them for the machine",
+    "result/noise/*_khz, result/noise/*load_cpus, result/noise/*_periods": "the kernel counts them for the machine",
+    "result/noise/observed_share, result/noise/longest_interval_ns": "the daemon knows which part of the window it watched",
     "result/noise/*_segments, result/noise/*_timeouts": "the kernel counts them for the run's connections",
     "result/noise/ksoftirqd_ns": "the kernel counts it; ksoftirqd_ns_per_message is checked by it",
     "result/noise/seconds/*": "the kernel counts them in each second; seconds_flagged and worst are checked by them",
@@ -511,7 +513,8 @@ def check_beside(where, point, result, stopped):
     same(f"{where}/noise/seconds_flagged", noise["seconds_flagged"], sum(bool(one["flags"]) for one in seconds))
     for index, one in enumerate(seconds):
         same(f"{where}/noise/seconds/{index}/second", one["second"], index)
-    worst = max(seconds, key=lambda one: one["foreign_share"], default=None)
+    known = [one for one in seconds if one["foreign_share"] is not None]
+    worst = max(known, key=lambda one: one["foreign_share"], default=None)
     found = worst and {name: worst[name] for name in ("cpu", "second", "foreign_share")}
     same(f"{where}/noise/worst", noise["worst"], found)
     each, observed = None, sum(one["interval_ns"] for one in seconds)
@@ -626,8 +629,9 @@ def check_row(where, row, runs, histograms):
     same(f"{where}/effective", row["effective"], in_force_of(results))
     values = [value for result in results if (value := figure_of(result, *first_figure(results))) is not None]
     same(f"{where}/autocorrelation", row["autocorrelation"], autocorrelation_of(values))
-    same(where, sorted(row), sorted(ROW_FIGURES | OTHER_MEMBERS | set(LATENCIES)))
-    for name in sorted(ROW_FIGURES):
+    figures = ROW_FIGURES | (LATER_FIGURES & row.keys())
+    same(where, sorted(row), sorted(figures | OTHER_MEMBERS | set(LATENCIES)))
+    for name in sorted(figures):
         check_statistic(f"{where}/{name}", row[name], results, None, name)
     for group in LATENCIES:
         check_group(f"{where}/{group}", row[group], results, group)

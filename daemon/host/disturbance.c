@@ -33,11 +33,24 @@
 /* Frequency: one bin of a turbo is 100 MHz, 3 % of a usual clock; more is a change that a figure shows. */
 #define FREQUENCY_SHARE 0.05
 /* Foreign work anywhere on the machine, in CPUs: half a CPU that streams memory already takes bandwidth away from a
- * socket. Not the load average, which still remembers the run before. */
+ * socket. Not the load average, which still remembers the run before. A second is judged by itself, as four CPUs that
+ * are busy for one second of ten are 0.4 in the mean. That flags no quiet run: of 1330 pieces of half a second, on a
+ * guest with two CPUs, three of four had less than 0.03 though other programs were at work beside some, and of a
+ * hundred CPUs with steps of 10 ms the rounding is below a tenth of a CPU in all. Of a shorter piece it is not, so that
+ * such a one counts in the mean alone. */
 #define LOAD_CPUS 0.5
+#define LOAD_PIECE_NS (400 * NSEC_PER_MSEC)
+/* The agents' own time that is missing in the CPUs', in CPUs: up to here it is rounding, and the load is none. More
+ * would hide as much of a load, which is not known then. */
+#define LOAD_DOUBT_CPUS (LOAD_CPUS / 2)
 /* The most that two readings at not quite one instant may differ by; no more is carried into the next second, apart
  * from time that is credited late. */
 #define CARRY_NS ((int64_t) (20 * NSEC_PER_MSEC))
+/* The header's rule for what was not observed: the part of a window that may lie in no second, how late a timer may be,
+ * which is more than that part of a short window, and the longest second of the plan with an end as late. */
+#define MISSING_PART 20u
+#define LATE_NS (NSEC_PER_SEC / 10)
+#define LONG_NS (NSEC_PER_SEC + DISTURBANCE_REST_NS + LATE_NS)
 /* Each second is listed up to here, and of those after it that have a flag as many again. */
 #define LISTED_SECONDS 600u
 
@@ -64,14 +77,13 @@ const char *disturbance_flag(enum disturbance_kind kind) {
 
 int disturbance_init(struct disturbance *d, const struct disturbance_run *run) {
         *d = (struct disturbance){.run = *run,
-                                  .throttled = -1,
                                   .retransmits = -1,
                                   .spurious = -1,
                                   .timeouts = -1,
                                   .least_standstill = -1,
                                   .stopped_ns = -1,
                                   .ksoftirqd_ns = -1};
-        d->carry_ns = calloc(run->n_cpus + 1, sizeof(int64_t));
+        d->carry_ns = calloc(run->n_cpus + 2, sizeof(int64_t));
         d->slowest_khz = malloc((run->n_cpus + 1) * sizeof(int64_t));
         d->fastest_khz = malloc((run->n_cpus + 1) * sizeof(int64_t));
         if (!d->carry_ns || !d->slowest_khz || !d->fastest_khz) {
@@ -105,12 +117,18 @@ static int64_t moved(int64_t before, int64_t after, uint64_t interval_ns) {
 }
 
 /* A run's own time that the source has not credited yet makes the difference negative: it is carried into the next
- * second, where the credit comes. */
-static int64_t foreign(struct disturbance *d, int64_t *carry, int64_t ran, int64_t own) {
+ * second, where the credit comes. limit: what two readings may differ by. Negative: so much is not credited yet. */
+static int64_t foreign_or_missing(const struct disturbance *d, int64_t *carry, int64_t limit, int64_t ran,
+                                  int64_t own) {
         int64_t ns = ran - own + *carry;
         *carry = ns < 0 ? ns : 0;
-        if (d->run.source != CPU_TIME_SCHEDSTAT && *carry < -CARRY_NS)
-                *carry = -CARRY_NS;
+        if (d->run.source != CPU_TIME_SCHEDSTAT && *carry < -limit)
+                *carry = -limit;
+        return ns;
+}
+
+static int64_t foreign(const struct disturbance *d, int64_t *carry, int64_t ran, int64_t own) {
+        int64_t ns = foreign_or_missing(d, carry, CARRY_NS, ran, own);
         return ns > 0 ? ns : 0;
 }
 
@@ -145,58 +163,111 @@ static int64_t standstill_ns(const struct disturbance_reading *b, const struct d
         return passed > counted ? passed - counted : 0;
 }
 
+/* Sums over the CPUs that are listed in both readings. */
+struct cpu_sums {
+        int64_t ran_all;
+        int64_t ran, softirq, steal, ksoftirqd; /* of those that are measured */
+        size_t n_all, n;
+};
+
+static void judge_cpu(struct disturbance *d, const struct disturbance_reading *b, const struct disturbance_reading *a,
+                      size_t i, struct disturbance_second *s, struct cpu_sums *sums) {
+        const struct cpu_times *x = &b->cpus[i], *y = &a->cpus[i];
+        const double interval = (double) s->interval_ns;
+        int64_t ran = moved(x->run_ns, y->run_ns, s->interval_ns), still = standstill_ns(b, a, i),
+                softirq = grown(x->softirq_ns, y->softirq_ns), steal = grown(x->steal_ns, y->steal_ns),
+                ksoftirqd = own_ksoftirqd(d, b->ksoftirqd_ns[i], a->ksoftirqd_ns[i]);
+        s->worst_softirq = most(s->worst_softirq, (double) softirq / interval);
+        if (d->run.irq_apart)
+                s->worst_irq = most(s->worst_irq, (double) grown(x->irq_ns, y->irq_ns) / interval);
+        s->worst_steal = most(s->worst_steal, (double) steal / interval);
+        s->standstill_known = s->standstill_known && still >= 0;
+        if (still >= 0)
+                s->worst_standstill = most(s->worst_standstill, (double) still / interval);
+        sums->n++;
+        sums->ran += ran;
+        sums->softirq += softirq;
+        sums->steal += steal;
+        sums->ksoftirqd += ksoftirqd;
+        if (d->run.roams)
+                return;
+        int64_t own = a->own_ns[i] - b->own_ns[i] + ksoftirqd;
+        double share = (double) foreign(d, &d->carry_ns[i], ran, own) / interval;
+        if (s->cpu >= 0 && share <= s->foreign)
+                return;
+        s->cpu = d->run.cpus[i].id;
+        s->foreign = share;
+        s->softirq = (double) softirq / interval;
+        s->steal = (double) steal / interval;
+}
+
+/* How much later than the agents' own times those of the CPUs were read. */
+static int64_t gap_ns(const struct disturbance_reading *r) {
+        return (int64_t) (r->stat_ns[1] - r->at_ns);
+}
+
+#define NO_CPU_OF_ALL "a CPU of the machine was not listed in /proc/stat at both readings"
+#define NOT_CREDITED "the kernel had not credited its CPUs with all of the run's own time"
+
+/* What all CPUs ran less what the agents ran. Where the second reading took longer than the first, as the daemon itself
+ * waited for a CPU, the CPUs' times have more of the agents' than their own: that much is no load. */
+static void judge_load(struct disturbance *d, const struct disturbance_reading *b, const struct disturbance_reading *a,
+                       const struct cpu_sums *sums, struct disturbance_second *s) {
+        int64_t own = a->own_total_ns - b->own_total_ns + sums->ksoftirqd, longer = gap_ns(a) - gap_ns(b);
+        const double interval = (double) s->interval_ns;
+        s->load = -1;
+        if (sums->n_all < d->run.n_cpus) {
+                s->load_reason = NO_CPU_OF_ALL;
+                d->load_unknown = true;
+                return;
+        }
+        d->foreign_total_ns += sums->ran_all - own;
+        int64_t ns = foreign_or_missing(d, &d->carry_ns[d->run.n_cpus + 1], (int64_t) d->run.n_cpus * CARRY_NS,
+                                        sums->ran_all, own);
+        if ((double) ns < -LOAD_DOUBT_CPUS * interval)
+                s->load_reason = NOT_CREDITED;
+        else
+                s->load =
+                        most(0, (double) ns - (longer > 0 ? (double) own / interval * (double) longer : 0)) / interval;
+}
+
+/* All measured CPUs together: one that is missing makes the sums unknown. */
+static void judge_together(struct disturbance *d, const struct disturbance_reading *b,
+                           const struct disturbance_reading *a, const struct cpu_sums *sums,
+                           struct disturbance_second *s) {
+        if (sums->n < d->n_measured || sums->n == 0)
+                return;
+        int64_t own = a->own_measured_ns - b->own_measured_ns + sums->ksoftirqd;
+        const double interval = (double) s->interval_ns, all = interval * (double) sums->n;
+        s->foreign = (double) foreign(d, &d->carry_ns[d->run.n_cpus], sums->ran, own) / interval;
+        s->softirq = (double) sums->softirq / all;
+        s->steal = (double) sums->steal / all;
+}
+
 static void judge_cpus(struct disturbance *d, const struct disturbance_reading *b, const struct disturbance_reading *a,
                        struct disturbance_second *s) {
-        double interval = (double) s->interval_ns;
-        int64_t ran_all = 0, ran_measured = 0, softirq = 0, steal = 0, n = 0, softirqd_all = 0;
+        struct cpu_sums sums = {0};
         s->cpu = -1;
-        s->standstill_known = true;
+        s->foreign = s->softirq = s->steal = -1;
+        s->worst_softirq = s->worst_irq = s->worst_steal = s->worst_standstill = -1;
+        s->standstill_known = d->n_measured > 0;
         for (size_t i = 0; i < d->run.n_cpus; i++) {
                 const struct disturbance_cpu *cpu = &d->run.cpus[i];
-                const struct cpu_times *x = &b->cpus[i], *y = &a->cpus[i];
-                if (!x->known || !y->known) {
+                if (!b->cpus[i].known || !a->cpus[i].known) {
                         s->standstill_known = s->standstill_known && !cpu->measured;
                         continue;
                 }
-                int64_t ran = moved(x->run_ns, y->run_ns, s->interval_ns);
-                ran_all += ran;
+                int64_t ran = moved(b->cpus[i].run_ns, a->cpus[i].run_ns, s->interval_ns);
+                sums.n_all++;
+                sums.ran_all += ran;
                 if (cpu->sibling)
-                        s->sibling = most(s->sibling, (double) ran / interval);
-                if (!cpu->measured)
-                        continue;
-                double irq = (double) grown(x->softirq_ns, y->softirq_ns) / interval;
-                s->worst_softirq = most(s->worst_softirq, irq);
-                s->worst_irq = most(s->worst_irq, (double) grown(x->irq_ns, y->irq_ns) / interval);
-                s->worst_steal = most(s->worst_steal, (double) grown(x->steal_ns, y->steal_ns) / interval);
-                int64_t still = standstill_ns(b, a, i);
-                s->standstill_known = s->standstill_known && still >= 0;
-                s->worst_standstill = most(s->worst_standstill, (double) still / interval);
-                n++;
-                ran_measured += ran;
-                softirq += grown(x->softirq_ns, y->softirq_ns);
-                steal += grown(x->steal_ns, y->steal_ns);
-                int64_t softirqd = own_ksoftirqd(d, b->ksoftirqd_ns[i], a->ksoftirqd_ns[i]);
-                softirqd_all += softirqd;
-                if (d->run.roams)
-                        continue;
-                int64_t own = a->own_ns[i] - b->own_ns[i] + softirqd;
-                double share = (double) foreign(d, &d->carry_ns[i], ran, own) / interval;
-                if (s->cpu >= 0 && share <= s->foreign)
-                        continue;
-                s->cpu = cpu->id;
-                s->foreign = share;
-                s->softirq = irq;
-                s->steal = (double) grown(x->steal_ns, y->steal_ns) / interval;
+                        s->sibling = most(s->sibling, (double) ran / (double) s->interval_ns);
+                if (cpu->measured)
+                        judge_cpu(d, b, a, i, s, &sums);
         }
-        int64_t own = a->own_total_ns - b->own_total_ns + softirqd_all;
-        d->foreign_total_ns += ran_all - own;
-        if (!d->run.roams || n == 0)
-                return;
-        int64_t own_measured = a->own_measured_ns - b->own_measured_ns + softirqd_all;
-        s->foreign = (double) foreign(d, &d->carry_ns[d->run.n_cpus], ran_measured, own_measured) / interval;
-        interval *= (double) n;
-        s->softirq = (double) softirq / interval;
-        s->steal = (double) steal / interval;
+        judge_load(d, b, a, &sums, s);
+        if (d->run.roams)
+                judge_together(d, b, a, &sums, s);
 }
 
 static void judge_threads(const struct disturbance *d, const struct disturbance_reading *b,
@@ -255,7 +326,9 @@ int disturbance_add(struct disturbance *d, const struct disturbance_reading *bef
                 add_frequencies(d, before);
         add_frequencies(d, after);
         if (before->throttled >= 0 && after->throttled >= 0)
-                d->throttled = (d->throttled < 0 ? 0 : d->throttled) + grown(before->throttled, after->throttled);
+                d->throttled += grown(before->throttled, after->throttled);
+        else
+                d->throttled_unknown = true;
         d->interval_total_ns += (int64_t) s->interval_ns;
         return 0;
 }
@@ -273,6 +346,8 @@ static bool second_has(const struct disturbance *d, const struct disturbance_sec
         case DISTURBANCE_STANDSTILL:
                 return s->worst_standstill >= STANDSTILL_SHARE ||
                        (d->least_standstill >= 0 && s->worst_standstill - d->least_standstill >= STANDSTILL_MORE_SHARE);
+        case DISTURBANCE_LOAD:
+                return s->load > LOAD_CPUS && s->interval_ns >= LOAD_PIECE_NS;
         case DISTURBANCE_SMT_SIBLING:
                 return s->sibling >= CPU_SHARE;
         case DISTURBANCE_DAEMON:
@@ -301,10 +376,27 @@ static bool frequency_changed(const struct disturbance *d) {
         return false;
 }
 
-static double load(const struct disturbance *d) {
-        return d->foreign_total_ns > 0 && d->interval_total_ns > 0
-                       ? (double) d->foreign_total_ns / (double) d->interval_total_ns
-                       : 0;
+/* Why the mean load of the run is not known; NULL: it is. */
+static const char *no_load(const struct disturbance *d) {
+        if (d->n == 0)
+                return DISTURBANCE_NO_SECOND;
+        if (d->load_unknown)
+                return NO_CPU_OF_ALL;
+        return (double) d->foreign_total_ns < -LOAD_DOUBT_CPUS * (double) d->interval_total_ns ? NOT_CREDITED : NULL;
+}
+
+/* -1: not known. */
+static double mean_load(const struct disturbance *d) {
+        return no_load(d) ? -1 : most(0, (double) d->foreign_total_ns / (double) d->interval_total_ns);
+}
+
+/* NULL: of no second is it known. */
+static const struct disturbance_second *worst_load(const struct disturbance *d) {
+        const struct disturbance_second *worst = NULL;
+        for (size_t i = 0; i < d->n; i++)
+                if (d->seconds[i].load >= 0 && (!worst || d->seconds[i].load > worst->load))
+                        worst = &d->seconds[i];
+        return worst;
 }
 
 /* -1: not known. */
@@ -329,12 +421,49 @@ bool disturbance_has(const struct disturbance *d, enum disturbance_kind kind) {
                 return d->stopped_ns > 0;
         if (kind == DISTURBANCE_FREQUENCY)
                 return frequency_changed(d);
-        if (kind == DISTURBANCE_LOAD)
-                return load(d) > LOAD_CPUS;
+        if (kind == DISTURBANCE_LOAD && mean_load(d) > LOAD_CPUS)
+                return true;
         for (size_t i = 0; i < d->n; i++)
                 if (second_has(d, &d->seconds[i], kind))
                         return true;
         return false;
+}
+
+/* How the seconds lie in the window. */
+struct coverage {
+        uint64_t window_ns, observed_ns, rest_ns; /* rest: behind the last second */
+        uint64_t longest_ns;
+};
+
+static struct coverage coverage_of(const struct disturbance *d) {
+        const struct disturbance_window *w = &d->window;
+        struct coverage c = {.window_ns = w->end_ns > w->begin_ns ? w->end_ns - w->begin_ns : 0};
+        for (size_t i = 0; i < d->n; i++) {
+                const struct disturbance_second *s = &d->seconds[i];
+                uint64_t end_ns = s->begin_ns + s->interval_ns;
+                uint64_t from_ns = s->begin_ns > w->begin_ns ? s->begin_ns : w->begin_ns,
+                         to_ns = end_ns < w->end_ns ? end_ns : w->end_ns;
+                if (from_ns >= to_ns)
+                        continue;
+                c.observed_ns += to_ns - from_ns;
+                c.rest_ns = w->end_ns - to_ns;
+                c.longest_ns = s->interval_ns > c.longest_ns ? s->interval_ns : c.longest_ns;
+        }
+        return c;
+}
+
+#define PART_IS_MISSING "observed_share: a part of the window lies before the first reading or after the last"
+#define SECOND_IS_LONG                                                                                                 \
+        "longest_interval_ns: a reading came late or failed, and the mean of so long a time hides a disturbance"
+
+const char *disturbance_unobserved(const struct disturbance *d) {
+        static const char *const reasons[2][2] = {{NULL, SECOND_IS_LONG},
+                                                  {PART_IS_MISSING, PART_IS_MISSING "; " SECOND_IS_LONG}};
+        const struct coverage c = coverage_of(d);
+        uint64_t missing_ns = c.window_ns - c.observed_ns, most_ns = c.window_ns / MISSING_PART;
+        if (d->window.counted && c.observed_ns > 0)
+                missing_ns -= c.rest_ns < DISTURBANCE_REST_NS ? c.rest_ns : DISTURBANCE_REST_NS;
+        return reasons[missing_ns > (most_ns > LATE_NS ? most_ns : LATE_NS)][c.longest_ns > LONG_NS];
 }
 
 static void member_or_null(struct json_writer *w, const char *key, double v) {
@@ -342,6 +471,16 @@ static void member_or_null(struct json_writer *w, const char *key, double v) {
                 json_member_null(w, key);
         else
                 json_member_double(w, key, v);
+}
+
+/* Null with the member KEY_reason. */
+static void member_or_reason(struct json_writer *w, const char *key, double v, const char *reason) {
+        char key_of_reason[64];
+        member_or_null(w, key, v);
+        if (v >= 0)
+                return;
+        (void) snprintf(key_of_reason, sizeof(key_of_reason), "%s_reason", key);
+        json_member_string(w, key_of_reason, reason);
 }
 
 static void count_or_null(struct json_writer *w, const char *key, int64_t v) {
@@ -358,12 +497,18 @@ static void put_second(const struct disturbance *d, const struct disturbance_sec
         json_member_u64(w, "begin_ns", s->begin_ns);
         json_member_u64(w, "interval_ns", s->interval_ns);
         count_or_null(w, "cpu", s->cpu);
-        json_member_double(w, "foreign_share", s->foreign);
-        json_member_double(w, "softirq_share", s->softirq);
-        json_member_double(w, "steal_share", s->steal);
-        json_member_double(w, "worst_irq_share", s->worst_irq);
-        json_member_double(w, "worst_steal_share", s->worst_steal);
-        json_member_double(w, "worst_standstill_share", s->worst_standstill);
+        member_or_reason(w, "foreign_share", s->foreign, DISTURBANCE_NO_CPU);
+        member_or_reason(w, "softirq_share", s->softirq, DISTURBANCE_NO_CPU);
+        member_or_reason(w, "steal_share", s->steal, DISTURBANCE_NO_CPU);
+        member_or_reason(w, "worst_softirq_share", s->worst_softirq, DISTURBANCE_NO_CPU);
+        if (d->run.irq_apart)
+                member_or_reason(w, "worst_irq_share", s->worst_irq, DISTURBANCE_NO_CPU);
+        else
+                json_member_null(w, "worst_irq_share"); /* the reason stands once, beside irq_source */
+        member_or_reason(w, "worst_steal_share", s->worst_steal, DISTURBANCE_NO_CPU);
+        member_or_reason(w, "worst_standstill_share", s->standstill_known ? s->worst_standstill : -1,
+                         DISTURBANCE_NO_CPU ", or it counted no time at all");
+        member_or_reason(w, "load_cpus", s->load, s->load_reason);
         json_member_double(w, "sibling_share", s->sibling);
         json_member_double(w, "daemon_share", s->daemon);
         member_or_null(w, "involuntary_switches_per_second", s->involuntary_per_second);
@@ -387,21 +532,51 @@ void disturbance_put_at(const struct disturbance *d, uint64_t at_ns, struct json
 }
 
 static void put_worst(const struct disturbance *d, struct json_writer *w) {
-        size_t worst = 0;
+        size_t worst = d->n;
         json_put_key(w, "worst");
-        if (d->n == 0) {
+        for (size_t i = 0; i < d->n; i++)
+                if (d->seconds[i].foreign >= 0 && (worst == d->n || d->seconds[i].foreign > d->seconds[worst].foreign))
+                        worst = i;
+        if (worst == d->n) {
                 json_put_null(w);
-                json_member_string(w, "worst_reason", DISTURBANCE_NO_SECOND);
+                json_member_string(w, "worst_reason", d->n ? DISTURBANCE_NO_CPU : DISTURBANCE_NO_SECOND);
                 return;
         }
-        for (size_t i = 1; i < d->n; i++)
-                if (d->seconds[i].foreign > d->seconds[worst].foreign)
-                        worst = i;
         json_object_begin(w);
         count_or_null(w, "cpu", d->seconds[worst].cpu);
         json_member_u64(w, "second", worst);
         json_member_double(w, "foreign_share", d->seconds[worst].foreign);
         json_object_end(w);
+}
+
+static void put_load(const struct disturbance *d, struct json_writer *w) {
+        const struct disturbance_second *worst = worst_load(d);
+        member_or_reason(w, "load_cpus", mean_load(d), no_load(d));
+        member_or_reason(w, "worst_load_cpus", worst ? worst->load : -1,
+                         d->n ? d->seconds[0].load_reason : DISTURBANCE_NO_SECOND);
+}
+
+static void put_quota(const struct disturbance *d, struct json_writer *w) {
+        const char *reason = !d->run.cgroups        ? "no cgroup of the run has a CPU controller"
+                             : d->n == 0            ? DISTURBANCE_NO_SECOND
+                             : d->throttled_unknown ? "cpu.stat of the run's cgroup, or of one above it, could not be "
+                                                      "read at every reading"
+                                                    : NULL;
+        count_or_null(w, "quota_throttled_periods", reason ? -1 : d->throttled);
+        if (reason)
+                json_member_string(w, "quota_throttled_periods_reason", reason);
+}
+
+static void put_window(const struct disturbance *d, struct json_writer *w) {
+        const struct coverage c = coverage_of(d);
+        const char *unobserved = disturbance_unobserved(d);
+        member_or_reason(w, "observed_share", c.window_ns ? (double) c.observed_ns / (double) c.window_ns : -1,
+                         "the window has no length");
+        count_or_null(w, "longest_interval_ns", c.longest_ns ? (int64_t) c.longest_ns : -1);
+        if (!c.longest_ns)
+                json_member_string(w, "longest_interval_ns_reason", DISTURBANCE_NO_SECOND);
+        if (unobserved)
+                json_member_string(w, "not_observed_reason", unobserved);
 }
 
 static void put_frequencies(const struct disturbance *d, struct json_writer *w) {
@@ -452,11 +627,14 @@ static void put_seconds(const struct disturbance *d, struct json_writer *w) {
 
 void disturbance_put(const struct disturbance *d, struct json_writer *w) {
         json_member_string(w, "source", cpu_time_source_name(d->run.source));
+        json_member_string(w, "irq_source", d->run.irq_apart ? "irq-time-accounting" : "tick");
+        if (!d->run.irq_apart)
+                json_member_string(w, "worst_irq_share_reason",
+                                   "the kernel accounts interrupts by the tick, which sees next to none of them");
+        put_window(d, w);
         put_worst(d, w);
-        json_member_double(w, "load_cpus", load(d));
-        count_or_null(w, "quota_throttled_periods", d->throttled);
-        if (d->throttled < 0)
-                json_member_string(w, "quota_throttled_periods_reason", "no cgroup of the run has a CPU controller");
+        put_load(d, w);
+        put_quota(d, w);
         count_or_null(w, "retransmitted_segments", d->retransmits);
         if (d->retransmits < 0)
                 json_member_string(w, "retransmitted_segments_reason",

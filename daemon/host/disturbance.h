@@ -17,16 +17,35 @@
  *      noisy:frequency         a measured CPU's clock changed within the window
  *      noisy:retransmits       a TCP connection of the run stood still for a lost segment, or some were lost
  *      noisy:stopped           an agent did not run although nothing kept it from running
- *      noisy:load              foreign work anywhere on the machine
+ *      noisy:load              foreign work anywhere on the machine, in some second or in the mean of the run
  *      noisy:steal             the hypervisor took a measured CPU away in some second (noise.c: in the mean of the run)
  *      noisy:interrupts        hard interrupts on a measured CPU, where the kernel accounts for them (likewise)
  *      noisy:standstill        a measured CPU had no clock interrupts, and the kernel counted no steal: whatever runs
  * the machine stopped it, or took the CPU away without a count of it
+ *
+ * A value that is not known is kept as -1 and written as null, with its reason: the worst of several CPUs is of those
+ * that were listed, a sum of which one part is missing is not known.
+ *
+ * The lack of those flags means something only where the window was watched. It was not, and the run has not_observed,
+ * where
+ *
+ *      a part is missing       more than a twentieth of the window lies in no second, or of a window shorter than two
+ *                              seconds more than a tenth of a second. What a window by a number of messages loses at
+ *                              its end by plan, as no one knows when that comes, does not count: up to half a second.
+ *      a second is long        one is longer than 1.6 s, so that its mean hides a disturbance: a reading came late, or
+ *                              failed. By plan a second is up to 1.5 s long, as the last one has what is left over.
+ *
+ * Neither is so beside a quiet machine: by plan, 5 ms at the end of a window are missing, and the first reading of
+ * 1135 runs of half a second, on a guest with two CPUs, came 1 ms late in the median and 6 ms at most.
  */
 
 #include "daemon/host/cpu-time.h"
 
 #include "schema/json/json.h"
+#include "schema/util.h"
+
+/* What is left over of a window is a second of its own from here on; less is too short for counts in steps of 10 ms. */
+#define DISTURBANCE_REST_NS (NSEC_PER_SEC / 2)
 
 enum disturbance_kind {
         DISTURBANCE_FOREIGN_CPU,
@@ -59,16 +78,17 @@ struct disturbance_run {
         const char *frequency_source;       /* as cpu_frequency_source() */
         const struct disturbance_cpu *cpus; /* all that are online, ascending; must outlive the object */
         size_t n_cpus;
-        size_t n_threads;     /* that are observed one by one; 0: none */
-        bool roams;           /* threads may move among the measured CPUs, which are then judged together */
-        bool shares_cpus;     /* no thread has a CPU to itself: switches and delays are the run's own */
-        bool network;         /* softirqs, and what ksoftirqd uses, are the run's own */
-        bool softirqs_apart;  /* as cpu_time_softirqs_apart(): run_ns contains neither softirqs nor ksoftirqd */
+        size_t n_threads;    /* that are observed one by one; 0: none */
+        bool roams;          /* threads may move among the measured CPUs, which are then judged together */
+        bool shares_cpus;    /* no thread has a CPU to itself: switches and delays are the run's own */
+        bool network;        /* softirqs, and what ksoftirqd uses, are the run's own */
+        bool softirqs_apart; /* as cpu_time_softirqs_apart(): run_ns contains neither softirqs nor ksoftirqd */
+        bool irq_apart; /* as in struct cpu_time: irq_ns is accounted, and not by the tick, which sees next to none */
+        bool cgroups;   /* a cgroup of the run, or above it, has a CPU controller */
         bool daemon_measured; /* the daemon may run on a measured CPU */
 };
 
-/* Counts since some moment before, all taken at about one time. A count that is not available is -1, at every reading.
- */
+/* Counts since some moment before, all taken at about one time. A count that could not be read is -1. */
 struct disturbance_reading {
         uint64_t at_ns;         /* CLOCK_MONOTONIC */
         uint64_t stat_ns[2];    /* likewise, as in struct cpu_time */
@@ -83,14 +103,24 @@ struct disturbance_reading {
         int64_t throttled; /* periods in which a quota stopped the run's cgroup, or one above it */
 };
 
-/* In shares of one CPU's time; of all measured CPUs together softirq and steal are those of the mean CPU. */
+/* In shares of one CPU's time, -1: not known; of all measured CPUs together softirq and steal are those of the mean
+ * CPU. */
 struct disturbance_second {
         uint64_t begin_ns, interval_ns;
-        int cpu;                        /* the measured one with the most foreign time; -1: all of them together */
-        double foreign, softirq, steal; /* of that CPU */
-        double worst_softirq, worst_irq, worst_steal, worst_standstill, sibling, daemon;
+        int cpu; /* the measured one with the most foreign time; -1: all of them together, or none was listed */
+        double foreign, softirq, steal;                                /* of that CPU */
+        double worst_softirq, worst_irq, worst_steal, sibling, daemon; /* of any that is measured, or its sibling */
+        double worst_standstill;                                       /* of those of which it is known */
         double involuntary_per_second, delay; /* of the thread with the most; -1: not observed */
         bool standstill_known;                /* of each measured CPU */
+        double load;                          /* foreign work on the whole machine, in CPUs */
+        const char *load_reason;              /* why it is not known */
+};
+
+/* What was to be watched: set by the caller when it is over. */
+struct disturbance_window {
+        uint64_t begin_ns, end_ns; /* CLOCK_MONOTONIC; equal: there was none */
+        bool counted;              /* it ended with a number of messages */
 };
 
 struct disturbance {
@@ -99,10 +129,13 @@ struct disturbance {
         struct disturbance_second *seconds;
         size_t n, size;
         double least_standstill;            /* of the seconds whose worst_standstill is known; -1: there is none */
-        int64_t *carry_ns;                  /* n_cpus, and one for all together */
+        int64_t *carry_ns;                  /* n_cpus, one for those that are measured together, one for all */
         int64_t *slowest_khz, *fastest_khz; /* n_cpus; -1: not known */
         int64_t foreign_total_ns, interval_total_ns;
-        int64_t throttled;    /* in the window; -1: not known */
+        bool load_unknown;      /* of some second, as a CPU was not listed */
+        int64_t throttled;      /* in the seconds in which it is known */
+        bool throttled_unknown; /* of some second, as a cgroup's count could not be read */
+        struct disturbance_window window;
         int64_t retransmits;  /* of the run's connections, warm-up included: set by the caller; -1: not known */
         int64_t spurious;     /* likewise: those of them that are known to have arrived the first time */
         int64_t timeouts;     /* likewise: how often a connection stood still until its timer sent again */
@@ -116,6 +149,7 @@ struct disturbance {
 #define DISTURBANCE_NO_KSOFTIRQD                                                                                       \
         "a thread ksoftirqd of a measured CPU could not be read in every second: the daemon's PID namespace does "     \
         "not show it, or the daemon had no descriptor to spare"
+#define DISTURBANCE_NO_CPU "a measured CPU was not listed in /proc/stat at both readings"
 
 /* 0; -ENOMEM. */
 int disturbance_init(struct disturbance *d, const struct disturbance_run *run);
@@ -124,6 +158,9 @@ void disturbance_deinit(struct disturbance *d);
 int disturbance_add(struct disturbance *d, const struct disturbance_reading *before,
                     const struct disturbance_reading *after);
 bool disturbance_has(const struct disturbance *d, enum disturbance_kind kind);
+/* Why the window was not watched well enough for a lack of flags to mean something, by the rule above: static. NULL:
+ * it was. */
+const char *disturbance_unobserved(const struct disturbance *d);
 const char *disturbance_flag(enum disturbance_kind kind); /* "noisy:…", static */
 /* One of its seconds, that in which at_ns (CLOCK_MONOTONIC) lies, as an element of "seconds"; null where there is none,
  * also of d NULL. */

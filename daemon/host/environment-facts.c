@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <gnu/libc-version.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/timex.h>
 #include <systemd/sd-id128.h>
@@ -284,6 +285,81 @@ static int take_device_irqs(struct hostfs *h, const struct topology *t, struct e
         return print_counts(t, counts, &add_fact(e, FACT_DEVICE_IRQS)->text);
 }
 
+#define HUGEPAGES "/sys/kernel/mm/transparent_hugepage"
+
+/* 64 of "hugepages-64kB"; 0: the folder is of no size. */
+static uint64_t folder_kb(const char *name) {
+        static const char prefix[] = "hugepages-";
+        if (strncmp(name, prefix, strlen(prefix)) != 0)
+                return 0;
+        char *end = NULL;
+        uint64_t kb = strtoull(name + strlen(prefix), &end, 10);
+        return strcmp(end, "kB") == 0 ? kb : 0;
+}
+
+static int compare_sizes(const void *a, const void *b) {
+        uint64_t x = folder_kb(*(char *const *) a), y = folder_kb(*(char *const *) b);
+        return (x > y) - (x < y);
+}
+
+/* "64kB always, 2048kB inherit", without those that are "never". A size may lack the file: one of two pages, say, is of
+ * shared memory only. -ENODATA: all lack it. */
+static int read_hugepage_sizes(struct hostfs *h, char *const *names, size_t n, const char *file, char *ret,
+                               size_t size) {
+        char line[128];
+        size_t length = 0, known = 0;
+        for (size_t i = 0; i < n; i++) {
+                uint64_t kb = folder_kb(names[i]);
+                if (kb == 0)
+                        continue;
+                int r = hostfs_line(h, line, sizeof(line), HUGEPAGES "/%s/%s", names[i], file);
+                if (r == -ENOENT)
+                        continue;
+                if (r == 0)
+                        r = hostfs_choice(line);
+                if (r < 0)
+                        return r;
+                known++;
+                if (strcmp(line, "never") == 0)
+                        continue;
+                int used = snprintf(ret + length, size - length, "%s%" PRIu64 "kB %s", length ? ", " : "", kb, line);
+                if (used < 0 || (size_t) used >= size - length)
+                        return -EFBIG;
+                length += (size_t) used;
+        }
+        if (known && length == 0)
+                (void) snprintf(ret, size, "never");
+        return known ? 0 : -ENODATA;
+}
+
+/* Since 6.8 the kernel decides by the size of a page, since 6.11 for shared memory, too; each size may leave it to the
+ * setting of all (inherit). */
+static int take_hugepage_sizes(struct hostfs *h, struct environment *e) {
+        static const struct {
+                enum fact_name name;
+                const char *file;
+        } facts[] = {{FACT_THP_SIZES, "enabled"}, {FACT_THP_SHMEM_SIZES, "shmem_enabled"}};
+        char **names = NULL, text[1024], reason[160];
+        size_t n = 0;
+        int listed = hostfs_names(h, &names, &n, HUGEPAGES), r = listed == -ENOMEM ? listed : 0;
+        if (listed == 0)
+                qsort(names, n, sizeof(names[0]), compare_sizes);
+        for (size_t i = 0; r == 0 && i < ELEMENTS(facts); i++) {
+                int found = listed == 0 ? read_hugepage_sizes(h, names, n, facts[i].file, text, sizeof(text)) : listed;
+                if (found == -ENODATA) {
+                        (void) snprintf(reason, sizeof(reason),
+                                        "this kernel has one setting for all sizes: there is no " HUGEPAGES
+                                        "/hugepages-*kB/%s",
+                                        facts[i].file);
+                        add_reason(e, facts[i].name, reason);
+                } else
+                        r = found == -ENOMEM ? found : add_read(h, e, facts[i].name, found, text);
+        }
+        if (listed == 0)
+                hostfs_names_free(names, n);
+        return r;
+}
+
 /* Intel's switch is 1 when turbo is off, the generic one when it is on. */
 static int take_turbo(struct hostfs *h, struct environment *e) {
         int64_t v = 0;
@@ -501,6 +577,8 @@ static int take_settings(struct hostfs *h, const struct topology *t, struct envi
         int r = take_files(h, e);
         for (size_t i = 0; r == 0 && i < ELEMENTS(per_cpu); i++)
                 r = take_per_cpu(h, t, e, &per_cpu[i]);
+        if (r == 0)
+                r = take_hugepage_sizes(h, e);
         if (r == 0)
                 r = take_turbo(h, e);
         if (r == 0)

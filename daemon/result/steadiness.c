@@ -256,7 +256,14 @@ static void put_series(const struct steadiness_series *series, const char *const
                 json_member_double(w, "steady_from_seconds", (double) s->steady_from / 10);
         else
                 json_member_null(w, "steady_from_seconds");
-        json_member_double(w, "correlation", s->noise.correlation);
+        if (s->noise.variance > 0)
+                json_member_double(w, "correlation", s->noise.correlation);
+        else {
+                const char *reason = reason_of(series);
+                json_member_null(w, "correlation");
+                json_member_string(w, "correlation_reason",
+                                   reason ? reason : "too few tenths of a second have messages, or all are alike");
+        }
         put_segments(series, w);
         put_changes(series, beside, w);
         json_object_end(w);

@@ -402,11 +402,21 @@ static int64_t longest_stop(const struct runner *r) {
         return longest;
 }
 
+/* When the end that measured longest was over; 0: nothing was counted. */
+static uint64_t window_end(const struct runner *r) {
+        uint64_t longest = 0;
+        for (unsigned i = 0; i < r->n_agents; i++)
+                if (r->result.reports[i]->window_ns > longest)
+                        longest = r->result.reports[i]->window_ns;
+        return r->result.begin_ns ? r->result.begin_ns + longest : 0;
+}
+
 static int conclude_watch(struct runner *r) {
         size_t n = 0;
         if (!r->watch)
                 return 0;
         watch_end(r->watch, &(struct watch_report){.begin_ns = r->result.begin_ns,
+                                                   .end_ns = window_end(r),
                                                    .retransmits = count_since_ready(r, SETTING_RETRANSMITS),
                                                    .spurious = count_since_ready(r, SETTING_SPURIOUS_RETRANSMITS),
                                                    .timeouts = count_since_ready(r, SETTING_RETRANSMISSION_TIMEOUTS),

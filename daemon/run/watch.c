@@ -38,8 +38,6 @@
 #define GROUPS_MAX 16u    /* the run's cgroup and those above it */
 /* The reading at the window's end is taken a little before it, while every thread is alive. */
 #define BEFORE_END_NS (5 * NSEC_PER_MSEC)
-/* The rest of a window is a second of its own from here on; less is too short for counts in steps of 10 ms. */
-#define REST_NS (NSEC_PER_SEC / 2)
 
 struct watched_process {
         pid_t pid;
@@ -73,12 +71,14 @@ struct watch {
         size_t n_threads;
         int group_fds[GROUPS_MAX];
         size_t n_groups;
-        uint64_t files_max; /* a descriptor from here on is one that others may need */
+        bool groups_unknown; /* there is one that cannot be read */
+        uint64_t files_max;  /* a descriptor from here on is one that others may need */
         struct disturbance_reading readings[2];
         unsigned latest; /* of the two */
         bool has_reading;
         uint64_t begin_ns;
-        uint64_t end_ns;  /* 0: not planned */
+        uint64_t end_ns;  /* of the window as planned; 0: not planned */
+        uint64_t last_ns; /* when the last reading is due; 0: as above */
         int64_t begin_ms; /* wall clock */
         int error;        /* of the last reading that failed */
         sd_event_source *timer;
@@ -319,19 +319,22 @@ static void find_threads(struct watch *w) {
                 }
 }
 
-/* cpu.stat of a cgroup and of each above it; one without a CPU controller has no such count. */
+/* cpu.stat of a cgroup and of each above it; one without a CPU controller has no such count, and above the root there
+ * is no such file. */
 static void open_groups_from(struct watch *w, int dir) {
         char up[4 * GROUPS_MAX + 1] = "", text[1024];
         for (size_t i = 0; dir >= 0 && i < GROUPS_MAX && w->n_groups < GROUPS_MAX; i++, strcat(up, "../")) {
                 int fd = open_file(dir, "%scpu.stat", up);
-                if (read_file(fd, text, sizeof(text)) <= 0 || number_after(text, "nr_throttled ") < 0) {
-                        bool above = fd < 0;
-                        util_close(fd);
-                        if (above)
-                                return;
-                        continue;
+                if (fd < 0) {
+                        w->groups_unknown |= errno != ENOENT;
+                        return;
                 }
-                w->group_fds[w->n_groups++] = fd;
+                ssize_t n = read_file(fd, text, sizeof(text));
+                w->groups_unknown |= n < 0;
+                if (number_after(text, "nr_throttled ") < 0)
+                        util_close(fd);
+                else
+                        w->group_fds[w->n_groups++] = fd;
         }
 }
 
@@ -387,14 +390,14 @@ static void share_out(struct watch *w, size_t process, int64_t total, struct dis
                         to->own_ns[i] += total / (int64_t) end->n_cpus;
 }
 
+/* -1: there is none, or one cannot be read, as the sum of the others would pass as that of all. */
 static int64_t sum_of(const int *fds, size_t n, const char *key) {
         char text[1024];
         int64_t sum = n ? 0 : -1;
-        for (size_t i = 0; i < n; i++)
-                if (read_file(fds[i], text, sizeof(text)) > 0) {
-                        int64_t v = number_after(text, key);
-                        sum += v > 0 ? v : 0;
-                }
+        for (size_t i = 0; i < n && sum >= 0; i++) {
+                int64_t v = read_file(fds[i], text, sizeof(text)) > 0 ? number_after(text, key) : -1;
+                sum = v < 0 ? -1 : sum + v;
+        }
         return sum;
 }
 
@@ -405,7 +408,7 @@ static int take(struct watch *w, struct disturbance_reading *to) {
         memset(to->own_ns, 0, w->n_cpus * sizeof(*to->own_ns));
         for (size_t i = 0; i < w->n_cpus; i++)
                 to->frequency_khz[i] = cpu_frequency_read(&w->frequencies[i]);
-        to->throttled = sum_of(w->group_fds, w->n_groups, "nr_throttled ");
+        to->throttled = w->groups_unknown ? -1 : sum_of(w->group_fds, w->n_groups, "nr_throttled ");
         for (size_t i = 0; i < w->n_threads; i++)
                 read_thread(&w->threads[i], to, i);
         /* The clocks bring the account of a task that is running up to date, in the sources below, too. */
@@ -449,11 +452,11 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         struct watch *w = userdata;
         (void) usec;
         note_error(w, step(w));
-        if (w->end_ns && util_now_ns() >= w->end_ns)
+        if (w->last_ns && util_now_ns() >= w->last_ns)
                 return 0;
         uint64_t next_ns = w->begin_ns + ((util_now_ns() - w->begin_ns) / NSEC_PER_SEC + 1) * NSEC_PER_SEC;
-        if (w->end_ns && next_ns + REST_NS > w->end_ns)
-                next_ns = w->end_ns;
+        if (w->last_ns && next_ns + DISTURBANCE_REST_NS > w->last_ns)
+                next_ns = w->last_ns;
         int r = sd_event_source_set_time(source, next_ns / NSEC_PER_USEC);
         if (r >= 0)
                 r = sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
@@ -467,6 +470,13 @@ void watch_end(struct watch *w, const struct watch_report *report) {
                 w->begin_ms += ((int64_t) report->begin_ns - (int64_t) w->begin_ns) / (int64_t) NSEC_PER_MSEC;
                 w->begin_ns = report->begin_ns;
         }
+        w->disturbance.window = (struct disturbance_window){
+                .begin_ns = w->begin_ns,
+                .end_ns = w->end_ns        ? w->end_ns
+                          : report->end_ns ? report->end_ns
+                                           : util_now_ns(),
+                .counted = w->end_ns == 0,
+        };
         w->disturbance.retransmits = report->retransmits;
         w->disturbance.spurious = report->spurious;
         w->disturbance.timeouts = report->timeouts;
@@ -475,7 +485,7 @@ void watch_end(struct watch *w, const struct watch_report *report) {
         (void) sd_event_source_set_enabled(w->timer, SD_EVENT_OFF);
         if (armed == SD_EVENT_OFF || !w->has_reading)
                 return;
-        if (w->disturbance.n == 0 || util_now_ns() - w->readings[w->latest].at_ns >= REST_NS)
+        if (w->disturbance.n == 0 || util_now_ns() - w->readings[w->latest].at_ns >= DISTURBANCE_REST_NS)
                 note_error(w, step(w));
 }
 
@@ -546,6 +556,8 @@ static int prepare(struct watch *w) {
                 .network = workload_has_transport(point->workload) &&
                            transport_terms[point->transport].carrier == CARRIER_TCP,
                 .softirqs_apart = cpu_time_softirqs_apart(&w->time),
+                .irq_apart = w->time.irq_apart,
+                .cgroups = w->n_groups > 0 || w->groups_unknown,
                 .daemon_measured = daemon_is_measured(w),
         };
         r = disturbance_init(&w->disturbance, &run);
@@ -584,8 +596,10 @@ int watch_new(struct watch **ret, const struct watch_order *order) {
 
 int watch_start(struct watch *w, uint64_t begin_ns, uint64_t duration_ns) {
         w->begin_ns = begin_ns;
-        if (duration_ns)
-                w->end_ns = begin_ns + duration_ns - (duration_ns > 4 * BEFORE_END_NS ? BEFORE_END_NS : 0);
+        if (duration_ns) {
+                w->end_ns = begin_ns + duration_ns;
+                w->last_ns = w->end_ns - (duration_ns > 4 * BEFORE_END_NS ? BEFORE_END_NS : 0);
+        }
         w->begin_ms = util_now_ms() + ((int64_t) begin_ns - (int64_t) util_now_ns()) / (int64_t) NSEC_PER_MSEC;
         int r = sd_event_source_set_time(w->timer, begin_ns / NSEC_PER_USEC);
         return r < 0 ? r : sd_event_source_set_enabled(w->timer, SD_EVENT_ONESHOT);
@@ -610,7 +624,7 @@ int watch_result(const struct watch *w, char **ret_json, const char **flags, siz
         for (int kind = 0; kind < DISTURBANCE_KINDS && n < max; kind++)
                 if (disturbance_has(&w->disturbance, (enum disturbance_kind) kind))
                         flags[n++] = disturbance_flag((enum disturbance_kind) kind);
-        if (w->error < 0 && n < max)
+        if ((w->error < 0 || disturbance_unobserved(&w->disturbance)) && n < max)
                 flags[n++] = WATCH_FLAG_NOT_OBSERVED;
         *ret_json = json;
         *ret_n = n;

@@ -16,7 +16,8 @@
 
 struct watch;
 
-/* Some reading failed, or none was possible: a run without noisy:… was not necessarily quiet. */
+/* Some reading failed, or came so late that not enough of the window was watched (host/disturbance.h), or none was
+ * possible: a run without noisy:… was not necessarily quiet. */
 #define WATCH_FLAG_NOT_OBSERVED "not_observed"
 
 /* The run to observe; its agents are ready and wait for the start. */
@@ -39,6 +40,7 @@ int watch_start(struct watch *w, uint64_t begin_ns, uint64_t duration_ns);
 struct watch_report {
         uint64_t begin_ns; /* when the window really began, which a count's is not known to before; 0: nothing was
                               counted */
+        uint64_t end_ns;   /* when one ended that had no planned end; 0: not known, at about watch_end() */
         int64_t retransmits, spurious, timeouts, stopped_ns; /* as in struct disturbance */
 };
 

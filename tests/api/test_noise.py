@@ -22,6 +22,7 @@ from conftest import Daemon
 from disturb import FOREIGN, Disturber, QuotaGroup, UnavailableError, require
 
 POINTS_OFF = 0.03  # of a CPU: readings at not quite one instant, and records that are up to 5 ms apart
+LOAD_OFF = 0.1  # likewise, of both ends' CPUs together, by a daemon that waits for one of them
 CPUS = sorted(os.sched_getaffinity(0))[:2]
 WORKLOADS = ["stream", "pingpong"]
 TRANSPORTS = ["tcp", "pipe"]
@@ -72,6 +73,58 @@ def test_what_a_disturber_used_is_seen(unix, tmp_path, kind, workload, transport
         assert s < 1 + POINTS_OFF
     assert noise["worst"]["foreign_share"] == max(seen)
     assert ("noisy:foreign-cpu" in run["flags"]) == (max(seen) >= 0.05)
+    check_load(run, used)
+    check_observed(run, 2 * 10**9)
+
+
+def check_load(run, used):
+    """That of a disturber, at least, of each second in which it is known."""
+    noise = run["result"]["noise"]
+    loads = [second["load_cpus"] for second in noise["seconds"]]
+    known = [load for load in loads if load is not None]
+    assert all(load is None or load > u - LOAD_OFF for load, u in zip(loads, used, strict=True)), (loads, used)
+    assert noise["worst_load_cpus"] == max(known, default=None)
+    assert ("noisy:load" in run["flags"]) == (max([*known, noise["load_cpus"] or 0]) > 0.5)
+
+
+def check_observed(run, window_ns):
+    noise = run["result"]["noise"]
+    spans = [(second["begin_ns"] - noise["begin_ns"], second["interval_ns"]) for second in noise["seconds"]]
+    covered = sum(min(begin + length, window_ns) - max(begin, 0) for begin, length in spans)
+    assert noise["observed_share"] == pytest.approx(covered / window_ns, abs=1e-3)
+    assert noise["longest_interval_ns"] == max(length for _, length in spans)
+    late = window_ns - covered > max(window_ns / 20, 10**8) or noise["longest_interval_ns"] > 1.6e9
+    assert ("not_observed" in run["flags"]) == late == ("not_observed_reason" in noise)
+
+
+@pytest.mark.alone
+def test_a_daemon_that_did_not_run_has_not_observed(daemon, unix):
+    """Its agents go on, and what disturbed them meanwhile is in a mean over two seconds."""
+    log_from = daemon.log.stat().st_size
+    experiment = unix.post(spec_of("stream", "pipe", duration_seconds=4))
+    wait_window(daemon, unix, experiment, log_from)
+    time.sleep(0.3)
+    os.kill(daemon.process.pid, signal.SIGSTOP)
+    time.sleep(2)
+    os.kill(daemon.process.pid, signal.SIGCONT)
+    assert unix.wait_final(experiment["id"])["state"] == "done"
+    (run,) = unix.items(f"/experiments/{experiment['id']}/runs")
+    noise = run["result"]["noise"]
+    assert "not_observed" in run["flags"]
+    assert noise["longest_interval_ns"] > 1.6e9 and "longest_interval_ns" in noise["not_observed_reason"]
+
+
+def test_unknown_shares_are_null(unix):
+    """Of interrupts on a kernel that counts them by the tick; the worst softirqs are those of any measured CPU."""
+    noise = run_of(unix, spec_of("stream", "pipe", duration_seconds=1))["result"]["noise"]
+    by_tick = noise["irq_source"] == "tick"
+    assert by_tick == ("worst_irq_share_reason" in noise)
+    for second in noise["seconds"]:
+        assert (second["worst_irq_share"] is None) == by_tick
+        assert second["worst_softirq_share"] >= second["softirq_share"]
+        unknown = {name for name, value in second.items() if name.endswith("_share") and value is None}
+        threads = {"run_queue_delay_share"} if "threads_reason" in noise else set()
+        assert all(f"{name}_reason" in second for name in unknown - threads - {"worst_irq_share"}), second
 
 
 @pytest.mark.alone

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The sizes of pages in a run's proof, against another reading of the agents' smaps while the run is under way, under
-each setting of the host that decides them."""
+"""The sizes of pages in a run's proof, against another reading of the agents' smaps while the run is under way, over
+every transport that the host offers and under each setting of the host that decides them."""
 
 import contextlib
 import os
@@ -9,22 +9,34 @@ import time
 from pathlib import Path
 
 import pytest
-from agents import wait_agents, wait_window
+from agents import START_SECONDS, wait_agents
+from client import PATIENCE_SECONDS
 
 THP = Path("/sys/kernel/mm/transparent_hugepage")
 PAGE = os.sysconf("SC_PAGE_SIZE")
-MESSAGE = 6 * 2**20
+MESSAGE = 6 * 2**20  # a buffer has room for huge pages, and a ring too
+RINGS = re.compile(r"/dev/shm/ipclab-.*|/SYSV.*|/dev/zero .*|/memfd:addresses .*|.*/mapping \(deleted\)")
+# Of private and of shared memory. Each decides about its own memory alone, so that each word is once or twice enough.
+SETTINGS = [
+    ("always", "always"),
+    ("madvise", "within_size"),
+    ("never", "advise"),
+    ("always", "never"),
+    ("madvise", "deny"),
+    ("never", "force"),
+]
 HEADER = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S+) \S+ \S+ \S+ *(.*)")
-
-pytestmark = pytest.mark.skipif(
-    not os.access(THP / "enabled", os.W_OK), reason=f"changes {THP}, and may not, or the kernel has none"
-)
 
 
 @contextlib.contextmanager
 def setting(name, word):
     path = THP / name
-    before = re.search(r"\[(.*)\]", path.read_text())[1]
+    if not os.access(path, os.W_OK):
+        pytest.skip(f"changes {path}, and may not, or the kernel has none")
+    words = path.read_text()
+    if word not in words.replace("[", "").replace("]", "").split():
+        pytest.skip(f"{path} of this kernel has no {word}")
+    before = re.search(r"\[(.*)\]", words)[1]
     try:
         path.write_text(word)
         yield
@@ -59,37 +71,57 @@ def add(one, other):
     return {size: one.get(size, 0) + other.get(size, 0) for size in sorted(one.keys() | other.keys(), key=int)}
 
 
+def is_guard(mapping):
+    """One inaccessible page, or that of a neighbour with it."""
+    length, permissions, file, _ = mapping
+    return length in (PAGE, 2 * PAGE) and permissions == "---p" and not file
+
+
 def buffers_in(found):
-    """Anonymous mappings between two single inaccessible pages."""
+    """Anonymous mappings between two guards."""
     total = {}
     for before, one, behind in zip(found, found[1:], found[2:], strict=False):
-        if all(m[0] == PAGE and m[1].startswith("---") and not m[2] for m in (before, behind)) and one[1] == "rw-p":
+        if is_guard(before) and is_guard(behind) and one[1] == "rw-p" and not one[2]:
             total = add(total, bytes_of(one[3]))
     return total
 
 
-def rings_in(found):
+def shared_in(found, name):
     total = {}
     for _, permissions, file, fields in found:
-        if permissions == "rw-s" and ("/dev/shm/ipclab" in file or file.startswith("/SYSV")):
+        if permissions == "rw-s" and name.fullmatch(file):
             total = add(total, bytes_of(fields))
     return total
 
 
+def kinds_in(found):
+    return {
+        "buffer": buffers_in(found),
+        "ring": shared_in(found, RINGS),
+        "semaphores": shared_in(found, re.compile(r"/memfd:signals .*")),
+    }
+
+
+def wait_ready(daemon, run, log_from):
+    """Until its agents have been given the start, and it has come."""
+    line, deadline = f"run {run['id']}: agents are ready ".encode(), time.monotonic() + PATIENCE_SECONDS
+    while line not in daemon.log.read_bytes()[log_from:]:
+        assert time.monotonic() < deadline, daemon.log_tail()
+        time.sleep(0.01)
+    time.sleep(2 * START_SECONDS)
+
+
 def measure(daemon, unix, spec):
-    """The run, and page sizes by role and kind as they are seen from outside in its window."""
+    """Each run, with (process, page sizes by kind) by role as they are seen from outside in its window."""
     log_from = daemon.log.stat().st_size
-    experiment = unix.post(spec | {"duration_seconds": 1.5, "warmup_seconds": 0})
-    wait_window(daemon, unix, experiment, log_from)
-    time.sleep(0.5)
-    seen = {}
-    for role, pid in wait_agents(daemon, 2).items():
-        found = mappings(pid)
-        seen[role] = {"buffer": buffers_in(found), "ring": rings_in(found)}
+    experiment = unix.post(spec | {"duration_seconds": 0.3, "warmup_seconds": 0})
+    seen = []
+    for run in unix.items(f"/experiments/{experiment['id']}/runs"):
+        wait_ready(daemon, run, log_from)
+        seen.append({role: (pid, kinds_in(mappings(pid))) for role, pid in wait_agents(daemon, 2).items()})
     experiment = unix.wait_final(experiment["id"])
     assert experiment["state"] == "done", experiment
-    (run,) = unix.items(f"/experiments/{experiment['id']}/runs")
-    return run, seen
+    return zip(unix.items(f"/experiments/{experiment['id']}/runs"), seen, strict=True)
 
 
 def reported(agent, what):
@@ -97,30 +129,39 @@ def reported(agent, what):
     return rows[0]["bytes"] if rows else {}
 
 
-@pytest.mark.parametrize("word", ["always", "madvise", "never"])
-def test_buffers(daemon, unix, word):
-    with setting("enabled", word):
-        run, seen = measure(daemon, unix, {"transport": "pipe", "message_size": MESSAGE})
-    for agent in run["agents"]:
-        assert reported(agent, "buffer") == seen[agent["role"]]["buffer"]
-        assert sum(reported(agent, "buffer").values()) >= MESSAGE
-        assert "stack" in {row["what"] for row in agent["proof"]["page_sizes"]}
-        if word != "always":
-            assert list(reported(agent, "buffer")) == [str(PAGE)]
+def decides(name):
+    """Whether the setting of all sizes is that of the size that smaps shows."""
+    own = THP / f"hugepages-{pmd_bytes() // 1024}kB" / name
+    return not own.exists() or "[inherit]" in own.read_text()
 
 
-@pytest.mark.parametrize("word", ["always", "within_size", "advise", "never"])
-@pytest.mark.parametrize("transport", ["shm-posix", "shm-sysv"])
-def test_rings(daemon, unix, transport, word):
-    spec = {"transport": transport, "message_size": 65536, "transport_options": {"ring_bytes": 8 * 2**20}}
-    with setting("shmem_enabled", word):
-        run, seen = measure(daemon, unix, spec)
-    for agent in run["agents"]:
-        ring = reported(agent, "ring")
-        assert ring == seen[agent["role"]]["ring"]
-        assert sum(ring.values()) > 0
-        most = max(ring, key=ring.get)
-        assert agent["effective"]["page_bytes"] == int(most)
-        assert agent["effective"]["huge_pages"] == (int(most) > PAGE)
-        if word in ("advise", "never"):
-            assert list(ring) == [str(PAGE)]
+def check_agent(agent, transport, seen, private, shared):
+    pid, kinds = seen
+    assert pid == agent["pid"], "the run had ended before it was looked at"
+    buffer, ring, semaphores = (reported(agent, what) for what in ("buffer", "ring", "semaphores"))
+    assert (buffer, ring) == (kinds["buffer"], kinds["ring"])
+    assert semaphores in ({}, kinds["semaphores"])  # one of both ends reports them
+    assert "stack" in {row["what"] for row in agent["proof"]["page_sizes"]}
+    if transport == "pipe":
+        assert sum(buffer.values()) >= MESSAGE
+    if private != "always" and decides("enabled"):
+        assert list(buffer) in ([], [str(PAGE)])
+    if transport not in ("shm-posix", "shm-sysv"):
+        return
+    most = max(ring, key=ring.get)
+    assert agent["effective"]["page_bytes"] == int(most)
+    assert agent["effective"]["huge_pages"] == (int(most) > PAGE)
+    if shared in ("advise", "never", "deny") and decides("shmem_enabled"):
+        assert list(ring) == [str(PAGE)]
+
+
+@pytest.mark.parametrize(("private", "shared"), SETTINGS)
+def test_page_sizes_are_those_of_smaps(daemon, unix, private, shared):
+    offered = [row["name"] for row in unix.get("/transports")["items"] if row["available"]]
+    spec = {"transport": offered, "message_size": MESSAGE, "chunk": True}
+    with setting("enabled", private), setting("shmem_enabled", shared):
+        measured = list(measure(daemon, unix, spec))
+    assert sorted(run["point"]["transport"] for run, _ in measured) == sorted(offered)
+    for run, seen in measured:
+        for agent in run["agents"]:
+            check_agent(agent, run["point"]["transport"], seen[agent["role"]], private, shared)

@@ -91,15 +91,6 @@ def milliseconds(daemon, path):
     return 1e3 * spent
 
 
-def show(daemon, paths, times):
-    """Prints what each takes the first time and, as a median, after it, and the memory that the daemon then has."""
-    for path in paths:
-        once = milliseconds(daemon, path)
-        again = statistics.median(milliseconds(daemon, path) for _ in range(times))
-        resident = resident_bytes(daemon.process.pid) / 2**20
-        print(f"{path:65} first {once:9.1f} ms, then {again:7.1f} ms  ({resident:.1f} MiB resident)", flush=True)
-
-
 def add_arguments(parser):
     parser.add_argument("--repetitions", type=int, default=204, help="of 49 points (default: 10 000 runs)")
     parser.add_argument("--times", type=int, default=20, help="requests for each after the first")

@@ -1,22 +1,27 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """What a store of ten million samples costs: the start, pages of its lists, /health and /metrics, the answers that are
-drawn from many runs, the daemon's memory, and the database's size before and after a deletion.
+drawn from many runs, all samples in one stream, the daemon's memory, and the database's size before and after a
+deletion.
 
-Prints the first time and the median of those after it. Nothing is asserted. Run by tools/bench. The runs are those of
-manyruns.py, with a thousand samples each, which are written into the database while the daemon is idle.
+Prints the first time and the median of those after it. The limits are those of answers.py. Run by tools/bench. The runs
+are those of manyruns.py, with a thousand samples each, which are written into the database while the daemon is idle.
 """
 
 import argparse
+import contextlib
 import json
+import sys
 import time
 
 import manyruns
+from answers import add_arguments, judge, show, show_highest
 from ipclabtest.database import live
 
 PORTION = 250  # runs in a transaction
 TIDY_SECONDS = 3600  # against hanging
 REST_SECONDS = 30
+MIB = 1 << 20
 
 
 def add_samples(database, experiment, each):
@@ -39,8 +44,20 @@ def add_samples(database, experiment, each):
     return each * len(runs)
 
 
+def stream_samples(daemon, experiment, samples):
+    """Reads all of them as they come, and discards them."""
+    began, length, lines = time.monotonic(), 0, 0
+    with contextlib.closing(daemon.client().connect(TIDY_SECONDS)) as connection:
+        connection.request("GET", f"/experiments/{experiment}/samples", headers={"Accept": "application/x-ndjson"})
+        answer = connection.getresponse()
+        while some := answer.read(MIB):
+            length, lines = length + len(some), lines + some.count(b"\n")
+    assert (answer.status, lines) == (200, samples), f"{answer.status}: {lines} samples"
+    print(f"all samples in one stream: {length / MIB:.0f} MiB in {time.monotonic() - began:.0f} s", flush=True)
+
+
 def megabytes(database):
-    return sum(path.stat().st_size for path in database.parent.glob("ipclab.db*")) / 2**20
+    return sum(path.stat().st_size for path in database.parent.glob("ipclab.db*")) / MIB
 
 
 def wait_for_space(daemon, database):
@@ -57,12 +74,13 @@ def wait_for_space(daemon, database):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    manyruns.add_arguments(parser)
+    add_arguments(parser)
     parser.add_argument("--samples", type=int, default=1000, help="of each run (default: ten million)")
     arguments = parser.parse_args()
     with manyruns.removed_daemon() as daemon:
         many, runs, database = manyruns.make_experiment(daemon, arguments.repetitions)
-        print(f"{runs} runs, {add_samples(database, many, arguments.samples)} samples", flush=True)
+        samples = add_samples(database, many, arguments.samples)
+        print(f"{runs} runs, {samples} samples", flush=True)
         daemon.stop()
         began = time.monotonic()
         daemon.start()
@@ -80,15 +98,19 @@ def main():
             f"/compare?experiment={many}&axis=transport&baseline=pipe&candidate=fifo",
             "/advice?message_size=4096",
         )
-        manyruns.show(daemon, paths, arguments.times)
+        missed = show(daemon, paths, arguments.times)
+        stream_samples(daemon, many, samples)
+        missed += show_highest(daemon, "after all answers")
         before = megabytes(database)
         daemon.request("DELETE", f"/experiments/{many}")
         spent, after = wait_for_space(daemon, database)
-        resident = manyruns.resident_bytes(daemon.process.pid) / 2**20
+        resident = manyruns.resident_bytes(daemon.process.pid) / MIB
         print(
             f"deletion: {before:.0f} MiB before, {after:.0f} MiB {spent:.0f} s after it  ({resident:.1f} MiB resident)"
         )
+        missed += show_highest(daemon, "after the deletion")
+    return judge(missed, arguments.check)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -141,8 +141,10 @@ class Trials:
         size, (workload, want) = QUESTIONS[number % len(QUESTIONS)]
         spec = {"workload": workload, "message_size": size, "transport": TRANSPORTS, "repetitions": 8}
         client, first = self.run(spec)
-        ranked = client.get(f"/advice?workload={workload}&message_size={size}&want={want}&placement=default")["items"]
-        (first_of_all,) = [item for item in ranked if item["leads"]]
+        answer = client.get(f"/advice?workload={workload}&message_size={size}&want={want}&placement=default")
+        first_of_all = next((item for item in answer["items"] if item["leads"]), None)
+        if not first_of_all:
+            raise RuntimeError(answer["sentence"])
         winner = first_of_all["point"]["transport"]
         client, fresh = self.run(spec)
         figure = "throughput_bytes_per_second" if want == "throughput" else "latency_ns_p50"

@@ -25,7 +25,12 @@ struct window {
 
 static void window_init(struct window *w) {
         *w = (struct window){.cpus = {{.id = 0}, {.id = 1, .measured = true}, {.id = 2}, {.id = 3, .measured = true}}};
-        w->run = (struct disturbance_run){.source = CPU_TIME_CPUACCT, .cpus = w->cpus, .n_cpus = CPUS, .n_threads = 2};
+        w->run = (struct disturbance_run){.source = CPU_TIME_CPUACCT,
+                                          .cpus = w->cpus,
+                                          .n_cpus = CPUS,
+                                          .n_threads = 2,
+                                          .irq_apart = true,
+                                          .cgroups = true};
         for (size_t s = 0; s <= SECONDS; s++) {
                 for (size_t i = 0; i < CPUS; i++) {
                         int64_t used = w->cpus[i].measured ? 900 * MS * (int64_t) s : 0;
@@ -79,6 +84,16 @@ static const char *flags_of(const struct window *w) {
                 CHECK_STRING(flags_of(w), want);                                                                       \
                 disturbance_deinit(&(w)->d);                                                                           \
         } while (0)
+
+static void json_of(const struct disturbance *d, char **ret) {
+        struct json_writer j;
+        json_writer_init(&j);
+        json_object_begin(&j);
+        disturbance_put(d, &j);
+        json_object_end(&j);
+        CHECK_INT(json_writer_steal(&j, ret, NULL), 0);
+        json_writer_deinit(&j);
+}
 
 static void a_quiet_window_has_no_flags(void) {
         struct window w;
@@ -173,15 +188,96 @@ static void a_part_of_ksoftirqd_is_unknown(void) {
 static void other_cpus_are_not_measured(void) {
         struct window w;
         window_init(&w);
-        run_more(&w, 0, 1, 900 * MS);
+        run_more(&w, 0, 1, 499 * MS);
         CHECK_FLAGS(&w, "");
-        window_init(&w);
-        run_more(&w, 0, 1, 2501 * MS); /* of 5 s: more than half a CPU, anywhere */
-        CHECK_FLAGS(&w, "load");
         window_init(&w);
         w.cpus[2].sibling = true;
         run_more(&w, 2, 1, 50 * MS);
         CHECK_FLAGS(&w, "smt-sibling");
+}
+
+/* Two CPUs that are not measured, busy for 450 ms of one second: 0.18 CPUs in the mean of five. */
+static void one_second_of_load_is_enough(void) {
+        for (int64_t ms = 250; ms <= 450; ms += 200) {
+                struct window w;
+                _cleanup_free_ char *text = NULL;
+                window_init(&w);
+                run_more(&w, 0, 3, ms * MS);
+                run_more(&w, 2, 3, ms * MS);
+                CHECK_INT(judge(&w), 0);
+                CHECK_STRING(flags_of(&w), ms > 250 ? "load" : "");
+                json_of(&w.d, &text);
+                CHECK(text && strstr(text, ms > 250 ? "\"load_cpus\":0.18,\"worst_load_cpus\":0.9,"
+                                                    : "\"load_cpus\":0.1,\"worst_load_cpus\":0.5,"));
+                CHECK((strstr(text, "\"flags\":[\"noisy:load\"]") != NULL) == (ms > 250));
+                disturbance_deinit(&w.d);
+        }
+}
+
+/* What is left of a window is rounded to 10 ms for each CPU: of a short piece that is much. Alone it is the mean. */
+static void a_short_piece_counts_in_the_mean_of_the_load(void) {
+        for (int alone = 0; alone < 2; alone++) {
+                struct window w;
+                window_init(&w);
+                run_more(&w, 0, 4, 60 * MS);
+                for (size_t i = 0; i < CPUS; i++) {
+                        w.times[5][i].run_ns -= w.cpus[i].measured ? 810 * MS : 0;
+                        w.own[5][i] -= w.cpus[i].measured ? 810 * MS : 0;
+                }
+                w.readings[5].at_ns -= 900 * NSEC_PER_MSEC;
+                w.readings[5].own_total_ns -= 1620 * MS;
+                CHECK_INT(disturbance_init(&w.d, &w.run), 0);
+                for (size_t s = alone ? 4 : 0; s < SECONDS; s++)
+                        CHECK_INT(disturbance_add(&w.d, &w.readings[s], &w.readings[s + 1]), 0);
+                CHECK_STRING(flags_of(&w), alone ? "load" : "");
+                CHECK_INT((int) (1000 * w.d.seconds[w.d.n - 1].load + 0.5), 600);
+                disturbance_deinit(&w.d);
+        }
+}
+
+/* The daemon waited for 400 ms between the agents' times and those of the CPUs, in which the agents ran on. */
+static void agents_that_run_on_while_the_reader_waits_are_no_load(void) {
+        for (int told = 0; told < 2; told++) {
+                struct window w;
+                window_init(&w);
+                for (size_t s = 0; s <= SECONDS; s++)
+                        w.readings[s].stat_ns[0] = w.readings[s].stat_ns[1] = w.readings[s].at_ns;
+                w.times[2][1].run_ns += 360 * MS;
+                w.times[2][3].run_ns += 360 * MS;
+                w.readings[2].stat_ns[1] += told ? 400 * NSEC_PER_MSEC : 0;
+                CHECK_FLAGS(&w, told ? "foreign-cpu" : "foreign-cpu load");
+        }
+}
+
+/* Own time that is not among that of the CPUs, in each second or in one: what else they ran is not known. */
+static void a_load_without_the_runs_own_time_is_unknown(void) {
+        for (int each = 0; each < 2; each++) {
+                struct window w;
+                _cleanup_free_ char *text = NULL;
+                window_init(&w);
+                w.run.source = CPU_TIME_SCHEDSTAT;
+                for (size_t s = 1; s <= SECONDS; s++)
+                        w.times[s][1].run_ns -= each ? 300 * MS * (int64_t) s : s == 2 ? 800 * MS : 0;
+                CHECK_INT(judge(&w), 0);
+                CHECK_STRING(flags_of(&w), "");
+                for (size_t s = 0; s < w.d.n; s++)
+                        CHECK((w.d.seconds[s].load < 0) == (each || s == 1));
+                json_of(&w.d, &text);
+                CHECK(text && strstr(text, each ? "\"load_cpus\":null,\"load_cpus_reason\":\"the kernel had not"
+                                                : "\"load_cpus\":0,\"worst_load_cpus\":0,"));
+                disturbance_deinit(&w.d);
+        }
+        struct window w;
+        _cleanup_free_ char *text = NULL;
+        window_init(&w);
+        w.times[2][0].known = false; /* in two of the seconds; it is not measured */
+        run_more(&w, 2, 4, 600 * MS);
+        CHECK_INT(judge(&w), 0);
+        CHECK_STRING(flags_of(&w), "load");
+        json_of(&w.d, &text);
+        CHECK(text && strstr(text, "\"load_cpus\":null,\"load_cpus_reason\":\"a CPU of the machine was not listed"));
+        CHECK(strstr(text, "\"worst_load_cpus\":0.6,"));
+        disturbance_deinit(&w.d);
 }
 
 /* What is credited a second late was not there in the second before; what is missing for good hides no more than two
@@ -291,6 +387,41 @@ static void steal_and_interrupts_of_a_second(void) {
         }
 }
 
+/* By the tick, which is an interrupt itself: a share of 0 would be no figure. */
+static void interrupts_by_the_tick_are_unknown(void) {
+        for (int apart = 0; apart < 2; apart++) {
+                struct window w;
+                _cleanup_free_ char *text = NULL;
+                window_init(&w);
+                w.run.irq_apart = apart;
+                for (size_t s = 3; s <= SECONDS; s++)
+                        w.times[s][1].irq_ns += 100 * MS;
+                CHECK_INT(judge(&w), 0);
+                CHECK_STRING(flags_of(&w), apart ? "interrupts" : "");
+                json_of(&w.d, &text);
+                CHECK(text && strstr(text, apart ? "\"irq_source\":\"irq-time-accounting\",\"observed_share\""
+                                                 : "\"irq_source\":\"tick\",\"worst_irq_share_reason\":\"the kernel"));
+                CHECK(strstr(text, apart ? "\"worst_irq_share\":0," : "\"worst_irq_share\":null,"));
+                disturbance_deinit(&w.d);
+        }
+}
+
+/* The CPU with the softirqs is not the one with the most foreign time, whose share of them is next to none. */
+static void a_second_has_the_worst_softirqs(void) {
+        struct window w;
+        _cleanup_free_ char *text = NULL;
+        window_init(&w);
+        run_more(&w, 3, 2, 20 * MS);
+        for (size_t s = 3; s <= SECONDS; s++)
+                w.times[s][1].softirq_ns += 60 * MS;
+        CHECK_INT(judge(&w), 0);
+        CHECK_STRING(flags_of(&w), "softirq");
+        json_of(&w.d, &text);
+        CHECK(text && strstr(text, "\"cpu\":3,\"foreign_share\":0.02,\"softirq_share\":0,\"steal_share\":0,"
+                                   "\"worst_softirq_share\":0.06,"));
+        disturbance_deinit(&w.d);
+}
+
 /* Of a second in which everything stood still for 500 ms the kernel has counted 500 ms, as busy or as steal. A reader
  * that itself waited for a CPU, before one reading or after the other, concludes nothing from it. */
 static void time_that_nothing_counts_is_a_standstill(void) {
@@ -386,16 +517,6 @@ static void the_daemon_on_a_measured_cpu(void) {
                         w.readings[s].daemon_ns = 50 * MS;
                 CHECK_FLAGS(&w, measured ? "daemon" : "");
         }
-}
-
-static void json_of(const struct disturbance *d, char **ret) {
-        struct json_writer j;
-        json_writer_init(&j);
-        json_object_begin(&j);
-        disturbance_put(d, &j);
-        json_object_end(&j);
-        CHECK_INT(json_writer_steal(&j, ret, NULL), 0);
-        json_writer_deinit(&j);
 }
 
 /* Up and down again within the window: both ends are alike. */
@@ -499,6 +620,134 @@ static void cpus_that_come_and_go(void) {
         CHECK_FLAGS(&w, "");
 }
 
+/* Neither CPU of the run is listed in one reading, or in all; or one of them is not, of a run that moves between both.
+ */
+static void cpus_that_are_not_listed_have_no_shares(void) {
+        static const struct {
+                bool all, roams;
+                const char *worst;
+        } cases[] = {
+                {false, false, "\"worst\":{\"cpu\":3,\"second\":4,\"foreign_share\":0.04}"},
+                {true, false, "\"worst\":null,\"worst_reason\":\"a measured CPU was not listed"},
+                {false, true, "\"worst\":{\"cpu\":null,\"second\":4,\"foreign_share\":0.04}"},
+        };
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                struct window w;
+                _cleanup_free_ char *text = NULL;
+                window_init(&w);
+                w.run.roams = cases[i].roams;
+                run_more(&w, 3, 4, 40 * MS);
+                for (size_t s = 0; s <= SECONDS; s++) {
+                        w.times[s][1].known = s != 2 && !cases[i].all;
+                        w.times[s][3].known = w.times[s][1].known || cases[i].roams;
+                }
+                CHECK_INT(judge(&w), 0);
+                CHECK_STRING(flags_of(&w), "");
+                for (size_t s = 0; s < w.d.n; s++) {
+                        CHECK((w.d.seconds[s].foreign < 0) == (cases[i].all || s == 1 || s == 2));
+                        CHECK((w.d.seconds[s].steal < 0) == (cases[i].all || s == 1 || s == 2));
+                }
+                json_of(&w.d, &text);
+                CHECK(text && strstr(text, cases[i].worst));
+                CHECK(strstr(text, "\"cpu\":null,\"foreign_share\":null,\"foreign_share_reason\":\"a measured CPU"));
+                CHECK(strstr(text, "\"worst_standstill_share\":null,\"worst_standstill_share_reason\":"));
+                disturbance_deinit(&w.d);
+        }
+}
+
+/* A reading without the count: a rise beside it is not the window's, one elsewhere is. */
+static void a_part_of_the_quotas_count_is_unknown(void) {
+        for (int more = 0; more < 2; more++) {
+                struct window w;
+                _cleanup_free_ char *text = NULL;
+                window_init(&w);
+                for (size_t s = 0; s <= SECONDS; s++)
+                        w.readings[s].throttled = s == 2 ? -1 : s < 4 ? 12 : 12 + more;
+                CHECK_INT(judge(&w), 0);
+                CHECK_STRING(flags_of(&w), more ? "quota" : "");
+                json_of(&w.d, &text);
+                CHECK(text && strstr(text, "\"quota_throttled_periods\":null,\"quota_throttled_periods_reason\":"
+                                           "\"cpu.stat of the run's cgroup"));
+                disturbance_deinit(&w.d);
+        }
+}
+
+/* Lengths in ms: how late the first reading was, how long the seconds were, and what came behind the last. */
+static void what_was_not_observed(void) {
+        static const struct {
+                unsigned late, seconds[4], rest;
+                bool counted;
+                const char *reason;
+        } cases[] = {
+                {6, {994, 1000, 995}, 5, false, NULL},
+                {0, {1000, 1495}, 5, false, NULL}, /* as planned: less than half a second is left over */
+                {99, {901, 1000}, 0, false, NULL},
+                {101, {899, 1000}, 0, false, "observed_share: "},
+                {20, {160}, 0, false, NULL},
+                {101, {99}, 0, false, "observed_share: "},
+                {90, {0}, 0, false, NULL}, /* nothing of it, and it was short */
+                {120, {0}, 0, false, "observed_share: "},
+                {0, {1000, 1000, 1000, 849}, 151, false, NULL},
+                {0, {1000, 1000, 1000, 795}, 205, false, "observed_share: "},
+                {0, {1000, 1000}, 499, true, NULL}, /* as no one knew when the end would come */
+                {0, {1000, 1000}, 499, false, "observed_share: "},
+                {130, {870, 1000}, 499, true, "observed_share: "},
+                {0, {1000, 1000}, 700, true, "observed_share: "},
+                {450, {0}, 0, true, "observed_share: "},
+                {0, {1000, 1599, 1000}, 0, false, NULL},
+                {0, {1000, 1601, 1000}, 0, false, "longest_interval_ns: "},
+                {200, {1700}, 0, false, "; longest_interval_ns: "},
+        };
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                struct window w;
+                _cleanup_free_ char *text = NULL;
+                window_init(&w);
+                CHECK_INT(disturbance_init(&w.d, &w.run), 0);
+                uint64_t begin_ns = w.readings[0].at_ns, observed = 0, longest = 0;
+                w.readings[0].at_ns += cases[i].late * NSEC_PER_MSEC;
+                for (size_t s = 0; s < ELEMENTS(cases[i].seconds); s++) {
+                        const uint64_t ns = cases[i].seconds[s] * NSEC_PER_MSEC;
+                        w.readings[s + 1].at_ns = w.readings[s].at_ns + ns;
+                        CHECK_INT(disturbance_add(&w.d, &w.readings[s], &w.readings[s + 1]), 0);
+                        observed += ns;
+                        longest = ns > longest ? ns : longest;
+                }
+                w.d.window = (struct disturbance_window){begin_ns, w.readings[4].at_ns + cases[i].rest * NSEC_PER_MSEC,
+                                                         cases[i].counted};
+                const char *reason = disturbance_unobserved(&w.d);
+                if (!reason != !cases[i].reason || (reason && !strstr(reason, cases[i].reason)))
+                        CHECK_FAIL("case %zu: %s", i, reason ? reason : "it was observed");
+                json_of(&w.d, &text);
+                struct json *root = NULL;
+                double share = -1;
+                int64_t number = 0;
+                CHECK_INT(json_parse(text, strlen(text), &root, NULL), 0);
+                CHECK_INT(json_as_double(json_get(root, "observed_share"), &share), 0);
+                CHECK_INT((int64_t) (share * 1e6 + 0.5),
+                          (int64_t) (1e6 * (double) observed / (double) (w.d.window.end_ns - begin_ns) + 0.5));
+                CHECK(longest == 0 || json_as_i64(json_get(root, "longest_interval_ns"), &number) == 0);
+                CHECK_INT(number, longest);
+                CHECK(!json_get(root, "not_observed_reason") == !reason);
+                json_free(root);
+                disturbance_deinit(&w.d);
+        }
+}
+
+/* Of a window by count nobody knows before when it begins: what was observed before that is no part of it. */
+static void what_lies_outside_of_the_window_is_not_of_it(void) {
+        struct window w;
+        window_init(&w);
+        CHECK_INT(disturbance_init(&w.d, &w.run), 0);
+        w.readings[0].at_ns -= 900 * NSEC_PER_MSEC; /* a long second before it */
+        CHECK_INT(disturbance_add(&w.d, &w.readings[0], &w.readings[1]), 0);
+        CHECK_INT(disturbance_add(&w.d, &w.readings[1], &w.readings[2]), 0);
+        w.d.window = (struct disturbance_window){w.readings[1].at_ns, w.readings[2].at_ns - NSEC_PER_MSEC, true};
+        CHECK(!disturbance_unobserved(&w.d));
+        w.d.window.begin_ns -= 300 * NSEC_PER_MSEC;
+        CHECK(disturbance_unobserved(&w.d));
+        disturbance_deinit(&w.d);
+}
+
 static void the_result_has_each_second(void) {
         struct window w;
         _cleanup_free_ char *text = NULL;
@@ -563,12 +812,18 @@ int main(void) {
         RUN(ksoftirqd_is_not_taken_off_twice);
         RUN(a_part_of_ksoftirqd_is_unknown);
         RUN(other_cpus_are_not_measured);
+        RUN(one_second_of_load_is_enough);
+        RUN(a_short_piece_counts_in_the_mean_of_the_load);
+        RUN(agents_that_run_on_while_the_reader_waits_are_no_load);
+        RUN(a_load_without_the_runs_own_time_is_unknown);
         RUN(own_time_may_be_credited_late);
         RUN(agents_that_roam_are_judged_together);
         RUN(others_on_one_of_many_cpus_are_seen);
         RUN(time_that_falls_and_comes_back_is_not_foreign);
         RUN(softirqs_are_foreign_without_a_network);
         RUN(steal_and_interrupts_of_a_second);
+        RUN(interrupts_by_the_tick_are_unknown);
+        RUN(a_second_has_the_worst_softirqs);
         RUN(time_that_nothing_counts_is_a_standstill);
         RUN(switches_and_delays_of_a_thread);
         RUN(the_daemon_on_a_measured_cpu);
@@ -577,6 +832,10 @@ int main(void) {
         RUN(frequency_of_threads_that_move);
         RUN(counts_of_the_window);
         RUN(cpus_that_come_and_go);
+        RUN(cpus_that_are_not_listed_have_no_shares);
+        RUN(a_part_of_the_quotas_count_is_unknown);
+        RUN(what_was_not_observed);
+        RUN(what_lies_outside_of_the_window_is_not_of_it);
         RUN(the_result_has_each_second);
         RUN(late_seconds_with_a_flag_are_listed);
         RUN(a_window_without_a_second_has_a_reason);

@@ -12,6 +12,7 @@
 #include "tests/unit/host-tree.h"
 
 #define CPU "/sys/devices/system/cpu/"
+#define HUGEPAGES "/sys/kernel/mm/transparent_hugepage/hugepages-"
 #define STAT(cpu0, cpu1) "cpu  0 0 0 0 0 0 0 0 0 0\ncpu0 " cpu0 " 0 0\ncpu1 " cpu1 " 0 0\n"
 /* user nice system idle iowait irq softirq steal: as in the recorded tree, and 10 s of idling later */
 #define IDLE "1000 0 500 4500 0 0 0 0"
@@ -92,6 +93,10 @@ static void one_change_gives_one_flag(void) {
                  "[\"environment-changed:transparent_hugepage\"]"},
                 {"/sys/kernel/mm/transparent_hugepage/shmem_enabled", "[always] never\n",
                  "[\"environment-changed:transparent_hugepage_shmem\"]"},
+                {HUGEPAGES "64kB/enabled", "[always] inherit madvise never\n",
+                 "[\"environment-changed:transparent_hugepage_sizes\"]"},
+                {HUGEPAGES "8kB/shmem_enabled", "always inherit within_size [advise] never\n",
+                 "[\"environment-changed:shmem_hugepage_sizes\"]"},
                 {"/proc/sys/net/ipv4/tcp_congestion_control", "bbr\n",
                  "[\"environment-changed:tcp_congestion_control\"]"},
                 {"/sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet\n",
@@ -140,6 +145,8 @@ static void a_later_run_differs_from_the_first(void) {
                 {"/proc/sys/kernel/random/boot_id", "another\n", "[\"environment-differs:boot_id\"]"},
                 {"/sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n",
                  "[\"environment-differs:transparent_hugepage\"]"},
+                {HUGEPAGES "64kB/enabled", "always inherit [madvise] never\n",
+                 "[\"environment-differs:transparent_hugepage_sizes\"]"},
                 {"/proc/sys/kernel/numa_balancing", NULL, "[\"environment-differs:numa_balancing\"]"},
                 {CPU "vulnerabilities/meltdown", "Vulnerable\n", "[\"environment-differs:mitigations\"]"},
                 {"/proc/loadavg", "99.00 0.75 0.25 2/100 4711\n", "[]"},
@@ -188,6 +195,10 @@ static void a_setting_that_is_put_back_has_changed(void) {
         } cases[] = {
                 {"/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n", "[always] madvise never\n",
                  "[\"environment-changed:transparent_hugepage\"]"},
+                {HUGEPAGES "2048kB/enabled", "always [inherit] madvise never\n", "[always] inherit madvise never\n",
+                 "[\"environment-changed:transparent_hugepage_sizes\"]"},
+                {HUGEPAGES "64kB/shmem_enabled", "always inherit within_size advise [never]\n",
+                 "[always] inherit within_size advise never\n", "[\"environment-changed:shmem_hugepage_sizes\"]"},
                 {CPU "cpu1/cpufreq/scaling_governor", "performance\n", "powersave\n",
                  "[\"environment-changed:cpufreq_governor\"]"},
                 {CPU "cpu0/cpufreq/scaling_max_freq", "3500000\n", "1200000\n",
@@ -358,6 +369,54 @@ static void facts_are_read_from_their_files(void) {
                                    cases[i].want ? cases[i].want : "null with a reason");
                 json_free(root);
         }
+}
+
+/* By sizes as numbers, not as names; those that have no such file, and folders of no size, are left out. */
+static void huge_pages_are_decided_by_size(void) {
+        static const char *const files[][2] = {
+                {HUGEPAGES "64kB/enabled", "[always] inherit madvise never\n"},
+                {HUGEPAGES "512kB/enabled", "always inherit [madvise] never\n"},
+                {HUGEPAGES "8kB/shmem_enabled", "always inherit [within_size] advise never\n"},
+                {HUGEPAGES "xkB/enabled", "[always] inherit madvise never\n"},
+                {"/sys/kernel/mm/transparent_hugepage/khugepaged/defrag", "1\n"},
+        };
+        static const char *const without[][2] = {{HUGEPAGES "64kB/enabled", NULL},
+                                                 {HUGEPAGES "2048kB/enabled", NULL},
+                                                 {HUGEPAGES "8kB/shmem_enabled", NULL},
+                                                 {HUGEPAGES "64kB/shmem_enabled", NULL},
+                                                 {HUGEPAGES "2048kB/shmem_enabled", NULL}};
+        static const struct {
+                const char *const (*files)[2];
+                size_t n;
+                const char *private, *shared; /* NULL: null, with a reason */
+        } cases[] = {
+                {NULL, 0, "2048kB inherit", "2048kB inherit"},
+                {files, ELEMENTS(files), "64kB always, 512kB madvise, 2048kB inherit",
+                 "8kB within_size, 2048kB inherit"},
+                {&without[2], 3, "2048kB inherit", NULL}, /* a kernel before 6.11 */
+                {without, ELEMENTS(without), NULL, NULL}, /* before 6.8 */
+        };
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                static const char *const names[] = {"transparent_hugepage_sizes", "shmem_hugepage_sizes"};
+                const char *const wanted[] = {cases[i].private, cases[i].shared};
+                struct json *root = NULL;
+                CHECK_INT(environment_with("busy-lab", cases[i].files, cases[i].n, &root), 0);
+                for (size_t k = 0; k < ELEMENTS(names); k++) {
+                        const char *reason = string_of(json_get(root, "reasons"), names[k]);
+                        if (wanted[k])
+                                CHECK_STRING(string_of(root, names[k]), wanted[k]);
+                        else
+                                CHECK(!string_of(root, names[k]) && reason && strstr(reason, "hugepages-*kB/"));
+                }
+                json_free(root);
+        }
+        struct json *root = NULL;
+        CHECK_INT(environment_of("busy-lab", HUGEPAGES "2048kB/enabled", "always inherit madvise [never]\n", &root), 0);
+        CHECK_STRING(string_of(root, "transparent_hugepage_sizes"), "never");
+        json_free(root);
+        CHECK_INT(environment_of("busy-lab", HUGEPAGES "2048kB/enabled", "always\n", &root), 0);
+        CHECK(strstr(string_of(json_get(root, "reasons"), "transparent_hugepage_sizes"), "hugepages-2048kB/enabled"));
+        json_free(root);
 }
 
 static void idle_states_of_all_cpus(void) {
@@ -703,6 +762,7 @@ int main(void) {
         RUN(cpus_come_and_go);
         RUN(a_recorded_host_is_shown_as_it_is);
         RUN(facts_are_read_from_their_files);
+        RUN(huge_pages_are_decided_by_size);
         RUN(idle_states_of_all_cpus);
         RUN(cpu_limits_of_cgroups);
         RUN(interrupts_that_are_routed_to_a_cpu);

@@ -173,10 +173,51 @@ static void a_lower_latency_is_faster(void) {
         }
 }
 
+/* Of a series that is too short, or whose values are all alike, none is known; 0 would be a figure. */
+static void a_correlation_that_is_unknown_is_null(void) {
+        static const bool measured[END_COUNT] = {[END_FIRST] = true};
+        static const char *const roles[END_COUNT] = {"sender", "receiver"};
+        static const struct {
+                unsigned tenths;
+                double noise;
+                const char *wanted;
+        } cases[] = {
+                {20, 0.01, "\"correlation\":null,\"correlation_reason\":\"not judged: the window has fewer than 3 s"},
+                {TENTHS, 0, "\"correlation\":null,\"correlation_reason\":\"too few tenths of a second have messages"},
+                {TENTHS, 0.01, "\"steady_from_seconds\":0,\"correlation\":0"}, /* a number */
+        };
+        struct random random;
+        random_init(&random, 4);
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                struct steadiness s = {.n = 0};
+                struct json_writer w;
+                _cleanup_free_ char *text = NULL;
+                for (unsigned tenth = 0; tenth < cases[i].tenths; tenth++) {
+                        double messages = 10000 * exp(cases[i].noise * sample_normal(&random));
+                        const struct message_parts parts = {
+                                .begin_ns = NSEC_PER_SEC + tenth * 100 * MS,
+                                .n = 1,
+                                .list = {{.interval_ns = 100 * MS, .messages = (uint64_t) messages}}};
+                        CHECK_INT(steadiness_add(&s, END_FIRST, &parts), 0);
+                }
+                CHECK_INT(steadiness_judge(&s, measured), 0);
+                json_writer_init(&w);
+                json_object_begin(&w);
+                steadiness_put(&s, roles, NULL, &w);
+                json_object_end(&w);
+                CHECK_INT(json_writer_steal(&w, &text, NULL), 0);
+                json_writer_deinit(&w);
+                if (!strstr(text, cases[i].wanted))
+                        CHECK_FAIL("%s: %s", cases[i].wanted, text);
+                steadiness_deinit(&s);
+        }
+}
+
 int main(void) {
         RUN(a_stop_is_found_whatever_the_noise);
         RUN(messages_are_moved_and_none_is_lost);
         RUN(a_late_sampler_is_no_stop);
         RUN(a_lower_latency_is_faster);
+        RUN(a_correlation_that_is_unknown_is_null);
         return check_end();
 }

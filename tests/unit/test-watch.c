@@ -247,6 +247,26 @@ static void a_quota_above_the_run_is_seen(void) {
         }
 }
 
+/* For a reading in the middle the file has no count: no period was stopped when it is there again. */
+static void a_quota_that_cannot_be_read_is_unknown(void) {
+        struct bench b;
+        bool flagged;
+        bench_init(&b, false);
+        CHECK_INT(watch_start(b.watch, util_now_ns(), 0), 0);
+        pass(&b, 100 * NSEC_PER_MSEC);
+        CHECK_INT(host_tree_write(b.tree, "/group/cpu.stat", ""), 0);
+        pass(&b, NSEC_PER_SEC);
+        CHECK_INT(host_tree_write(b.tree, "/group/cpu.stat", "nr_periods 9\nnr_throttled 4\n"), 0);
+        pass(&b, NSEC_PER_SEC);
+        struct json *noise = conclude(&b, "noisy:quota", &flagged);
+        CHECK(noise);
+        CHECK(!flagged);
+        CHECK_INT(json_type(json_get(noise, "quota_throttled_periods")), JSON_NULL);
+        CHECK(json_get(noise, "quota_throttled_periods_reason"));
+        json_free(noise);
+        bench_end(&b);
+}
+
 static void an_agent_that_ends_is_no_error(void) {
         struct bench b;
         bool flagged;
@@ -299,6 +319,50 @@ static void a_reading_that_fails_is_taken_again(void) {
         CHECK(total >= 1);
         json_free(noise);
         bench_end(&b);
+}
+
+/* The daemon does not come to its timer: at the window's begin, or between two of its seconds. */
+static void a_daemon_that_is_late_has_not_observed(void) {
+        for (int between = 0; between < 2; between++) {
+                struct bench b;
+                bool flagged;
+                const char *reason = NULL;
+                int64_t longest_ns = 0;
+                bench_init(&b, false);
+                CHECK_INT(watch_start(b.watch, util_now_ns(), (between ? 3 : 1) * NSEC_PER_SEC), 0);
+                if (between)
+                        pass(&b, 100 * NSEC_PER_MSEC);
+                usleep(between ? 1700 * 1000 : 300 * 1000);
+                pass(&b, between ? 1300 * NSEC_PER_MSEC : 800 * NSEC_PER_MSEC);
+                struct json *noise = conclude(&b, "not_observed", &flagged);
+                CHECK(noise);
+                CHECK(flagged);
+                CHECK(!json_get(noise, "error"));
+                CHECK_INT(json_as_string(json_get(noise, "not_observed_reason"), &reason), 0);
+                CHECK(strstr(reason, between ? "longest_interval_ns: " : "observed_share: "));
+                CHECK(share_in(noise, "observed_share") < (between ? 1 : 0.75));
+                CHECK_INT(json_as_i64(json_get(noise, "longest_interval_ns"), &longest_ns), 0);
+                CHECK(longest_ns > (between ? 1600 : 200) * (int64_t) NSEC_PER_MSEC);
+                json_free(noise);
+                bench_end(&b);
+        }
+}
+
+/* It is known afterwards; a window of planned length has its planned end. */
+static void the_end_of_a_window_by_count(void) {
+        for (int counted = 0; counted < 2; counted++) {
+                struct bench b;
+                bench_init(&b, false);
+                const uint64_t begin_ns = util_now_ns(), end_ns = begin_ns + 8 * NSEC_PER_MSEC;
+                CHECK_INT(watch_start(b.watch, begin_ns, counted ? 0 : 8 * NSEC_PER_MSEC), 0);
+                pass(&b, 10 * NSEC_PER_MSEC);
+                watch_end(b.watch, &(struct watch_report){.begin_ns = begin_ns, .end_ns = end_ns + !counted});
+                const struct disturbance *d = watch_disturbance(b.watch);
+                CHECK_UINT(d->window.begin_ns, begin_ns);
+                CHECK_UINT(d->window.end_ns, end_ns);
+                CHECK(d->window.counted == counted);
+                bench_end(&b);
+        }
 }
 
 static void a_window_that_never_began(void) {
@@ -399,8 +463,11 @@ int main(void) {
         RUN(what_is_not_the_agents_is_foreign);
         RUN(what_agents_use_elsewhere_hides_nobody);
         RUN(a_quota_above_the_run_is_seen);
+        RUN(a_quota_that_cannot_be_read_is_unknown);
         RUN(an_agent_that_ends_is_no_error);
         RUN(a_reading_that_fails_is_taken_again);
+        RUN(a_daemon_that_is_late_has_not_observed);
+        RUN(the_end_of_a_window_by_count);
         RUN(a_window_that_never_began);
         RUN(every_ksoftirqd_is_observed_or_none);
         return check_end();

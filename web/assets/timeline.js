@@ -17,8 +17,9 @@ const PAUSE_MS = 2000; /* of longer pauses between runs no more is drawn */
 const percent = (share) => `${figure(share * 100, 3)} %`;
 
 /* A run's seconds, or the whole of it where it has one figure. A bundle has no times since boot: a second follows the
- * one before, or is as many seconds later as its number tells; those without a disturbance may be left out. */
-const seconds = (name, flag) => (run) => {
+ * one before, or is as many seconds later as its number tells; those without a disturbance may be left out. Runs of
+ * earlier versions have no worst softirqs, but those of the CPU with the most foreign time. */
+const seconds = (name, flag, earlier) => (run) => {
     const { begin_ns: begin, seconds: all = [] } = run.result?.noise ?? {};
     let next = 0;
     let number = 0;
@@ -30,7 +31,7 @@ const seconds = (name, flag) => (run) => {
         return {
             from: run.window + from / 1e6,
             to: run.window + next / 1e6,
-            value: one[name] ?? null,
+            value: one[name] ?? one[earlier] ?? null,
             flagged: one.flags?.includes(flag),
         };
     });
@@ -41,6 +42,9 @@ const whole = (of, flag) => (run) => {
         ? [{ from: run.window, to: run.closed, value, flagged: run.flags.includes(flag) }]
         : [];
 };
+
+const loads = seconds('load_cpus', 'noisy:load');
+const meanLoad = whole((noise) => noise.load_cpus, 'noisy:load');
 
 /* A track: its title, the pieces of a run, how a value is written, the largest that its axis has at least, and the
  * value from which on a run is flagged. A piece is marked where its own flags have the track's; those that come without
@@ -70,7 +74,7 @@ const TRACKS = [
     },
     {
         title: 'Softirq',
-        of: seconds('softirq_share', 'noisy:softirq'),
+        of: seconds('worst_softirq_share', 'noisy:softirq', 'softirq_share'),
         format: percent,
         least: 0.1,
         limit: LIMITS.softirq,
@@ -78,7 +82,7 @@ const TRACKS = [
     },
     {
         title: 'Other load',
-        of: whole((noise) => noise.load_cpus, 'noisy:load'),
+        of: (run) => (loads(run).some(({ value }) => value !== null) ? loads(run) : meanLoad(run)),
         format: (value) => `${figure(value, 3)} CPUs`,
         least: 1,
         limit: LIMITS.load,
@@ -90,6 +94,12 @@ const TRACKS = [
         least: 1,
     },
 ];
+
+/* Runs of earlier versions have the mean alone. */
+function loadWords(noise) {
+    if (Number.isFinite(noise?.worst_load_cpus)) return `other load up to ${figure(noise.worst_load_cpus, 3)} CPUs`;
+    return Number.isFinite(noise?.load_cpus) && `other load ${figure(noise.load_cpus, 3)} CPUs`;
+}
 
 const isMarked = ({ value, flagged }, limit) => value !== null && (flagged ?? value >= limit);
 
@@ -321,7 +331,7 @@ export class TimeLine extends Panel {
             run.repetition > 1 && `repetition ${run.repetition}`,
             run.state,
             noise?.worst && `foreign CPU up to ${percent(noise.worst.foreign_share)}`,
-            noise && `other load ${figure(noise.load_cpus, 3)} CPUs`,
+            loadWords(noise),
             changes.length > 0 && `level changed at second ${changes.map((one) => figure(one, 3)).join(', ')}`,
             run.flags.join(', '),
             run.error,
