@@ -8,7 +8,6 @@ import contextlib
 import json
 import random
 import sqlite3
-import statistics
 import sys
 import time
 from pathlib import Path
@@ -16,8 +15,6 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "crash")]
 from harness import Daemon  # noqa: E402
 from ipclabtest.database import live  # noqa: E402
-
-from daemon import resident_bytes  # noqa: E402
 
 SIZES = [4**n for n in range(3, 10)]
 TRANSPORTS = ["pipe", "fifo", "unix-stream", "tcp", "shm-posix", "msgq-posix", "memfd"]
