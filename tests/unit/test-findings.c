@@ -668,8 +668,8 @@ static double far_apart(const struct point *p) {
 /* With as many runs as the doubt names something is decided, if differences are great. */
 static void test_runs_that_would_be_enough(void) {
         static const char *const specs[] = {
-                "{\"transport\": [\"pipe\", \"fifo\"], \"workload\": \"pingpong\", \"message_size\": "
-                "[64, 128, 256, 512, 1024, 2048]}",
+                ("{\"transport\": [\"pipe\", \"fifo\"], \"workload\": \"pingpong\", "
+                 "\"message_size\": [64, 128, 256, 512, 1024, 2048]}"),
                 "{\"transport\": [\"pipe\", \"tcp\"], \"message_size\": [64, 4096, 65536]}",
                 "{\"transport\": \"tcp\", \"threads\": [1, 2, 4, 8]}",
                 "{\"transport\": \"shm-posix\", \"wait\": [\"block\", \"spin\"]}",
