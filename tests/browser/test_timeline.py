@@ -157,6 +157,24 @@ def test_a_standstill_is_marked_where_the_daemon_flags_it(show):
     assert page.run(over) == 3
 
 
+def test_what_a_second_is_flagged_by_is_drawn(show):
+    """The softirqs of the CPU with the most of them, and the load of the second; an earlier run has other figures."""
+    now = run(1, 0, flags=["noisy:softirq", "noisy:load"])
+    one = now["result"]["noise"]["seconds"][1]
+    one |= {"softirq_share": 0.01, "worst_softirq_share": 0.06, "load_cpus": 0.9}
+    one["flags"] = ["noisy:softirq", "noisy:load"]
+    now["result"]["noise"]["worst_load_cpus"] = 0.9
+    earlier = run(2, 4)
+    page = show([now, earlier])
+    assert page.find("#timeline").get_attribute("data-tracks") == "Foreign CPU, Steal, Softirq, Other load"
+    assert page.run("return document.querySelectorAll('#timeline .amount.over').length") == 2
+    page.tab_to("#timeline .drawing")
+    page.keys(Keys.ARROW_RIGHT)
+    assert "other load up to 0.900 CPUs" in page.text("#timeline .readout")
+    page.keys(Keys.ARROW_RIGHT)
+    assert "other load 0.0100 CPUs" in page.text("#timeline .readout")
+
+
 def test_runs_are_read_out_by_keys(show, picture):
     page = show()
     page.tab_to("#timeline .drawing")
