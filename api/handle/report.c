@@ -22,7 +22,7 @@
 #define MARK "<!--ipclab:"
 #define MARK_END "-->"
 #define FINDINGS_MAX 40000u /* bytes of the sentences, and again of their JSON */
-#define PRINTED_FINDINGS 8u
+#define PRINTED_FINDINGS 6u
 #define SPEC_MAX 40000u /* bytes of a spec that is shown, in each of its two places */
 #define PRINTED_SPEC 1500u
 #define CACHES_MAX 32u
