@@ -49,7 +49,7 @@
             NULL, NULL)                                                                                                \
         ROW(SCHED_EXT, "sched_ext", TEXT, PLAIN, true, "/sys/kernel/sched_ext/state",                                  \
             "Whether a scheduler of sched_ext is at work.", NULL)                                                      \
-        ROW(SCHED_EXT_OPS, "sched_ext_ops", TEXT, OUT, false, "/sys/kernel/sched_ext/root/ops", "Its name.", NULL)     \
+        ROW(SCHED_EXT_OPS, "sched_ext_ops", TEXT, OUT, true, "/sys/kernel/sched_ext/root/ops", "Its name.", NULL)      \
         ROW(SCHED_BASE_SLICE, "sched_base_slice_ns", NUMBER, COUNT, true, "/sys/kernel/debug/sched/base_slice_ns",     \
             NULL, NULL)                                                                                                \
         ROW(ISOLATED_CPUS, "isolated_cpus", TEXT, PLAIN, true, "/sys/devices/system/cpu/isolated",                     \

@@ -112,6 +112,8 @@ def known():
         },
         "within a run": {"repetitions": 12, "adapt": flagged(6, "environment-changed:clocksource")},
         "swapping": {"repetitions": 12, "adapt": flagged(6, "environment-changed:swappiness")},
+        "one scheduler": {"repetitions": 12, "adapt": scaled(1), "environment": {"sched_ext_ops": "lavd"}},
+        "another scheduler": {"repetitions": 12, "adapt": scaled(1), "environment": {"sched_ext_ops": "rusty"}},
         "usual machine": {"repetitions": 12, "adapt": scaled(1), "probes": probed(1)},
         "slow machine": {"repetitions": 12, "adapt": scaled(0.8), "probes": probed(1.25)},
         "one CPU": {"repetitions": 12, "adapt": scaled(1), "probes": probed(1, apart=0)},
@@ -294,6 +296,12 @@ def test_unlike_environments_are_refused_unless_forced(known, compare):
     assert unlike["kernel_release"] and unlike.get("lsm") in (None, False)
     daemon.unix.refused("GET", target + "&force=false", 409, "unlike-environments")
     assert not compare("base", "same", "&force=true")["environment"]["forced"]
+
+
+def test_two_schedulers_of_sched_ext_are_unlike(known):
+    daemon, ids = known
+    target = f"/compare?baseline={ids['one scheduler']}&candidate={ids['another scheduler']}"
+    assert "sched_ext_ops" in daemon.unix.refused("GET", target, 409, "unlike-environments")["detail"]
 
 
 def test_an_environment_that_changed_within_an_experiment_is_unlike(known, compare):
