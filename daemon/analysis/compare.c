@@ -85,12 +85,7 @@ static int logs_init(struct logs *l, const struct compare_row *row) {
 
 /* Of their mean, were they independent. */
 static double variance_of_mean(const double *values, size_t n) {
-        double mean = 0, squares = 0;
-        for (size_t i = 0; i < n; i++)
-                mean += values[i] / (double) n;
-        for (size_t i = 0; i < n; i++)
-                squares += (values[i] - mean) * (values[i] - mean);
-        return n > 1 ? squares / (double) (n - 1) / (double) n : 0;
+        return n > 1 ? order_variance(values, n, NULL) / (double) n : 0;
 }
 
 /* What the dependence of each side's runs makes of the difference's standard error. A block's drift is in both runs of

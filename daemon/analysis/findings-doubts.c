@@ -302,7 +302,7 @@ static void write_rows(struct draft *d, size_t n, size_t n_all) {
                 draft_write(d, "%zu of %zu rows %s ", n, n_all, n == 1 ? "has" : "have");
 }
 
-/* So many that the answer's correction leaves a great difference certain. */
+/* Writes how many runs of each row are needed for a great difference to remain significant after the correction. */
 static void write_runs_enough(struct draft *d) {
         const size_t n = answer_count_comparisons(d->a);
         if (n == 0) /* no row has another to be compared with */

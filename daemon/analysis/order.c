@@ -132,3 +132,14 @@ int order_summarize(const double *values, size_t n, struct statistic *ret) {
                 *ret = s;
         return r;
 }
+
+double order_variance(const double *values, size_t n, double *ret_mean) {
+        double mean = 0, squares = 0;
+        for (size_t i = 0; i < n; i++)
+                mean += values[i] / (double) n;
+        for (size_t i = 0; i < n; i++)
+                squares += (values[i] - mean) * (values[i] - mean);
+        if (ret_mean)
+                *ret_mean = mean;
+        return n > 1 ? squares / (double) (n - 1) : 0;
+}

@@ -43,6 +43,9 @@ struct order_interval {
         double level;
 };
 
+/* The sample variance, and the mean unless ret_mean is NULL; 0 of fewer than two values. */
+double order_variance(const double *values, size_t n, double *ret_mean);
+
 /* Ascending. */
 void order_sort(double *values, size_t n);
 

@@ -27,8 +27,8 @@ static bool is_one_of(const char *name, const char *const *names, size_t n) {
         return false;
 }
 
-/* Whether figures are not comparable where a member of an environment differs: a fact that says so, a mitigation, or a
- * CPU that came or went. Another boot, say, changes nothing. */
+/* Whether a difference in this member of an environment makes figures incomparable: the fact's own row says so, it is a
+ * mitigation, or a CPU came or went. */
 static bool matters(const char *prefix, const char *key) {
         for (enum fact_name i = 0; i < FACT_COUNT; i++)
                 if (strcmp(fact_rows[i].name, key) == 0)

@@ -8,6 +8,7 @@
  */
 
 #include "daemon/analysis/compare.h"
+#include "daemon/analysis/order.h"
 #include "daemon/result/figure.h"
 #include "daemon/service/service.h"
 #include "daemon/service/split.h"
@@ -44,12 +45,8 @@ struct variation {
 };
 
 static double variation_of(const double *values, size_t n) {
-        double mean = 0, squares = 0;
-        for (size_t i = 0; i < n; i++)
-                mean += values[i] / (double) n;
-        for (size_t i = 0; i < n; i++)
-                squares += (values[i] - mean) * (values[i] - mean);
-        return sqrt(squares / (double) (n - 1)) / mean;
+        double mean, variance = order_variance(values, n, &mean);
+        return sqrt(variance) / mean;
 }
 
 /* The figure by which the point's repetitions are planned: that of `until`, else the one that is judged first. Of an

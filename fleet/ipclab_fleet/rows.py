@@ -45,8 +45,8 @@ FIGURES = (
     ("latency_p99", ("latency_ns", "p99"), False),
     ("cost", ("cost_ns",), False),
 )
-# The least number of latencies that a run needs for a percentile. Ten of them must lie beyond it, or it cannot be told
-# from the longest one: the daemon concludes nothing from runs of fewer (schema/figures.c), and no host is judged so.
+# A run needs at least this many latencies for a percentile, so that ten lie beyond it (schema/figures.c). Neither the
+# daemon nor this program concludes anything from a run with fewer.
 LATENCIES_LEAST = {"latency_p99": 1000}
 # How many latencies a run has: messages, where a run of an early version has no count of its latencies.
 COUNTS = (("latency_ns", "count"), ("messages",))

@@ -88,7 +88,7 @@ def test_sizes_between_are_interpolated(own_daemon):
 
 
 def test_what_few_runs_show_is_not_confirmed(own_daemon):
-    """A mechanism with one run leads while there is no other, and says so; it is not the best."""
+    """A mechanism with one run leads when it is the only one. The answer says so, and does not call it the best."""
     unix = own_daemon.unix
     path = "/advice?workload=pingpong&message_size=1024&want=latency_p50"
     measure(own_daemon, transport="shm-posix", message_size=1024, repetitions=1)
@@ -209,7 +209,7 @@ def test_more_runs_may_be_needed_than_are_proposed(own_daemon):
 
 
 def test_versions_are_told(own_daemon):
-    """Figures of another build are used, as the environment is the same, and the answer says so."""
+    """The advice uses figures of another build in the same environment, and names both versions."""
     unix = own_daemon.unix
     path = "/advice?workload=pingpong&message_size=1024&want=latency_p50"
     old = measure(own_daemon, transport=["pipe", "shm-posix"], message_size=1024, repetitions=8)

@@ -103,7 +103,7 @@ def test_a_late_answer_to_no_search_is_dropped(page, daemon, several):
 
 
 def test_what_matches_stays_in_sight_until_the_answer_comes(page, daemon, several):
-    """A person who cancels or deletes all that are listed sees all of them at any time."""
+    """The page shows every listed experiment while a person cancels or deletes all of them."""
     page.wait(lambda: "Alpha pipe" in names(page), "the list")
     page.run(
         """const real = window.fetch;

@@ -206,7 +206,7 @@ static int insert_bytes(int64_t n) {
         return db_run(t.db, "INSERT INTO a VALUES (NULL, NULL, zeroblob(?))", DB_INT(n));
 }
 
-/* Within the commit, unless another is told of it. */
+/* The commit itself moves it, unless a callback is set. */
 static void test_a_long_log_is_moved(void) {
         const int64_t large = 5 << 20;
         unsigned calls = 0;

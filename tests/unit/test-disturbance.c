@@ -237,15 +237,15 @@ static void a_short_piece_counts_in_the_mean_of_the_load(void) {
 
 /* The daemon waited for 400 ms between the agents' times and those of the CPUs, in which the agents ran on. */
 static void agents_that_run_on_while_the_reader_waits_are_no_load(void) {
-        for (int told = 0; told < 2; told++) {
+        for (int known = 0; known < 2; known++) {
                 struct window w;
                 window_init(&w);
                 for (size_t s = 0; s <= SECONDS; s++)
                         w.readings[s].stat_ns[0] = w.readings[s].stat_ns[1] = w.readings[s].at_ns;
                 w.times[2][1].run_ns += 360 * MS;
                 w.times[2][3].run_ns += 360 * MS;
-                w.readings[2].stat_ns[1] += told ? 400 * NSEC_PER_MSEC : 0;
-                CHECK_FLAGS(&w, told ? "foreign-cpu" : "foreign-cpu load");
+                w.readings[2].stat_ns[1] += known ? 400 * NSEC_PER_MSEC : 0;
+                CHECK_FLAGS(&w, known ? "foreign-cpu" : "foreign-cpu load");
         }
 }
 
