@@ -11,11 +11,13 @@
 #include <errno.h>
 #include <string.h>
 
-#define JSON_MAX 380000u  /* bytes of the rows' JSON */
-#define CURVES_MAX 10u    /* rows, the first, that have the whole curve of their latencies */
-#define CURVE_BYTES 6000u /* that a curve takes at most, beside JSON_MAX */
-#define TABLE_MAX 120000u /* bytes of the table */
-#define PRINTED_ROWS 36u  /* what goes on half a sheet; the others are on the screen alone */
+#define JSON_MAX 380000u    /* bytes of the rows' JSON */
+#define CURVES_MAX 10u      /* rows, the first, that have the whole curve of their latencies */
+#define CURVE_BYTES 6000u   /* that a curve takes at most, beside JSON_MAX */
+#define TABLE_MAX 120000u   /* bytes of the table */
+#define PRINTED_LINES 50u   /* of rows, what goes on half a sheet; the rows after these are on the screen alone */
+#define PRINTED_ROWS 36u    /* of one line each, which have a rule between them */
+#define WRAPPED_LETTERS 34u /* that a line of a cell has on paper, where its text is wrapped */
 #define PRINTED_FIGURES 4u
 #define POINTS_AT_A_TIME 8u
 
@@ -329,9 +331,55 @@ static void put_flags(struct text *t, const struct report_rows *rows, const stru
                 }
 }
 
-static void put_row(struct text *t, const struct report_rows *rows, size_t at, const struct columns *c) {
+/* Lines that text of these letters takes where it is wrapped. */
+static size_t lines_of_text(size_t letters) {
+        return (letters + WRAPPED_LETTERS - 1) / WRAPPED_LETTERS;
+}
+
+/* Lines that the notes of a row take on paper: a flag is not broken. */
+static size_t lines_of_notes(const struct report_rows *rows, const struct report_row *row) {
+        size_t lines = 0, room = 0;
+        const char *word;
+        for (const struct json *i = row->flags ? json_first(row->flags) : NULL; i; i = json_next(i)) {
+                if (json_as_string(i, &word) < 0 || all_have(rows, word))
+                        continue;
+                size_t letters = strlen(word) + 2; /* and what parts it from the next */
+                if (letters > room) {
+                        lines++;
+                        room = WRAPPED_LETTERS + 2;
+                }
+                room -= letters < room ? letters : room;
+        }
+        return lines + (row->error ? lines_of_text(strlen(row->error)) : 0);
+}
+
+/* Lines that a row takes on paper, those of its highest cell. */
+static size_t lines_of(const struct report_rows *rows, const struct report_row *row, const struct columns *c) {
+        size_t most = lines_of_notes(rows, row);
+        for (size_t i = 0; i < c->n_fields; i++) {
+                struct text cell = {0};
+                report_put_value(&cell, report_member(row->point, c->fields[i]));
+                most = lines_of_text(cell.length) > most ? lines_of_text(cell.length) : most;
+                text_deinit(&cell);
+        }
+        return most > 0 ? most : 1;
+}
+
+/* How many of the first rows are printed. */
+static size_t count_printed(const struct report_rows *rows, const struct columns *c) {
+        size_t n = 0, lines = 0;
+        while (n < rows->n && n < PRINTED_ROWS) {
+                lines += lines_of(rows, &rows->items[n], c);
+                if (lines > PRINTED_LINES)
+                        break;
+                n++;
+        }
+        return n;
+}
+
+static void put_row(struct text *t, const struct report_rows *rows, size_t at, const struct columns *c, bool printed) {
         const struct report_row *row = &rows->items[at];
-        text_puts(t, at >= PRINTED_ROWS ? "<tr class=\"screen\">" : "<tr>");
+        text_puts(t, printed ? "<tr>" : "<tr class=\"screen\">");
         for (size_t i = 0; i < c->n_fields; i++) {
                 const struct json *value = report_member(row->point, c->fields[i]);
                 text_puts(t, value && json_type(value) == JSON_OBJECT ? "<td class=\"wrap\">" : "<td>");
@@ -381,12 +429,13 @@ void report_put_rows(struct text *t, const struct report_rows *rows) {
                 text_puts(t, "<p class=\"soft\">No point was planned.</p>");
                 return;
         }
+        const size_t printed = count_printed(rows, &c);
         put_common(t, rows, &c);
         text_puts(t, "<div class=\"table\" tabindex=\"0\" role=\"region\" aria-label=\"Table of results\"><table>");
         put_head(t, &c);
         text_puts(t, "<tbody>\n");
         for (; at < rows->n && t->length - begin < TABLE_MAX; at++)
-                put_row(t, rows, at, &c);
+                put_row(t, rows, at, &c, at < printed);
         text_puts(
                 t,
                 "</tbody></table></div>\n<p class=\"hint\">The median of the runs; in brackets its interval, else the "
@@ -395,9 +444,9 @@ void report_put_rows(struct text *t, const struct report_rows *rows) {
                 text_printf(t, " The first %zu points are here; GET /experiments/{id}/results has all of them.", at);
         if (rows->n_json < rows->n || rows->cut)
                 text_printf(t, " The charts have the first %zu.", rows->n_json);
-        if (at > PRINTED_ROWS)
+        if (at > printed)
                 text_printf(t,
                             "<span class=\"paper\"> %zu more points are in the file that this was printed from.</span>",
-                            at - PRINTED_ROWS);
+                            at - printed);
         text_puts(t, "</p>");
 }
