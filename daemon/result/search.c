@@ -170,9 +170,9 @@ static struct bracket bracket_of(const struct ladder *l) {
                                 .exceeded = at + 1 < l->n ? &l->rungs[at + 1] : NULL};
 }
 
-enum outcome { RUNNING, FOUND, NONE_KEPT, ALL_KEPT, TOO_SLOW, FAILED };
+enum outcome { RUNNING, FOUND, WIDE, NONE_KEPT, ALL_KEPT, TOO_SLOW, FAILED };
 static const char *const outcomes[] = {
-        [RUNNING] = "running",   [FOUND] = "found",       [NONE_KEPT] = "none_kept",
+        [RUNNING] = "running",   [FOUND] = "found",       [WIDE] = "wide",     [NONE_KEPT] = "none_kept",
         [ALL_KEPT] = "all_kept", [TOO_SLOW] = "too_slow", [FAILED] = "failed",
 };
 
@@ -229,7 +229,8 @@ static enum outcome next_rates(const struct ladder *l, double least, uint64_t *r
         }
         uint64_t wanted[2];
         size_t n_wanted = bisect(&b, least, wanted);
-        if (n_wanted == 0 && b.met && b.exceeded)
+        bool wide = n_wanted > 0; /* for good, if there is no room for that rate */
+        if (!wide && b.met && b.exceeded)
                 n_wanted = confirm(l, &b, wanted);
         for (size_t i = 0; i < n_wanted; i++)
                 if ((double) wanted[i] >= least && (double) wanted[i] <= SPEC_RATE_MAX &&
@@ -237,7 +238,7 @@ static enum outcome next_rates(const struct ladder *l, double least, uint64_t *r
                         rates[(*ret_n)++] = wanted[i];
         if (*ret_n > 0)
                 return RUNNING;
-        return !b.met ? NONE_KEPT : !b.exceeded ? ALL_KEPT : FOUND;
+        return !b.met ? NONE_KEPT : !b.exceeded ? ALL_KEPT : wide ? WIDE : FOUND;
 }
 
 static const char no_run[] = "no run of this rate is done";

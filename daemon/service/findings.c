@@ -104,7 +104,7 @@ struct search_list {
 
 /* The points of a search that is concluded, which stand in the order of their closed loops' rows (component Search). */
 static int list_searches(const struct json *root, size_t n_rows, struct search_list *ret) {
-        static const char *const concluded[] = {"found", "none_kept", "all_kept"};
+        static const char *const concluded[] = {"found", "wide", "none_kept", "all_kept"};
         const struct json *points = json_type(root) == JSON_OBJECT ? json_get(root, "points") : NULL;
         uint32_t row = 0;
         ret->items = calloc(n_rows + 1, sizeof(*ret->items));

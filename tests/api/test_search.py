@@ -51,6 +51,8 @@ def test_without_a_limit_it_finds_what_can_be_carried(unix):
         assert point["curve"]
         if point["state"] == "found":
             assert point["highest_rate"] < point["lowest_rate_not_kept"] <= 1.02 * point["highest_rate"] + 1
+        elif point["state"] == "wide":  # runs that were disturbed contradict each other
+            assert len(point["curve"]) == 32 and point["lowest_rate_not_kept"] > 1.02 * point["highest_rate"]
         else:  # a machine that was disturbed in the closed loop carries more, or in the others less
             assert point["state"] in ("none_kept", "all_kept")
     found = [f for f in unix.get(f"/experiments/{experiment['id']}/findings")["items"] if f["kind"] == "highest-rate"]

@@ -24,6 +24,7 @@ struct model {
         double closed, most, idle_us; /* what a closed loop carries, and an open one; the latency of an idle one */
         /* Runs of these positions are disturbed, and their latency is beyond any limit; equal: none is. */
         uint32_t disturbed_from, disturbed_to;
+        uint32_t chance; /* not 0: the seed of a machine that is disturbed at one rate of five */
         bool few; /* the first run of each rate below the closed loop's has too few latencies, and all of one below half
                    */
 };
@@ -37,6 +38,13 @@ static double knee(const struct model *m, double limit_us) {
         return m->most * (1 - m->idle_us / limit_us);
 }
 
+/* By Thomas Mueller's constant: each bit of the number decides over each bit of what it gives. */
+static uint32_t hash(uint32_t n) {
+        n = ((n >> 16) ^ n) * 0x45d9f3bu;
+        n = ((n >> 16) ^ n) * 0x45d9f3bu;
+        return (n >> 16) ^ n;
+}
+
 static int run_all(struct fixture *f, const struct model *models, bool fails) {
         struct run_record run;
         struct experiment_record e;
@@ -44,7 +52,8 @@ static int run_all(struct fixture *f, const struct model *models, bool fails) {
         while ((r = store_next_run(f->store, &run, &e)) == 0) {
                 const struct model *m = strstr(run.point_json, "\"message_size\":2") ? &models[1] : &models[0];
                 double rate = run.rate > 0 ? (double) run.rate : m->closed, part = 1 + 0.001 * (run.repetition % 3);
-                bool disturbed = run.position >= m->disturbed_from && run.position < m->disturbed_to;
+                bool disturbed = (run.position >= m->disturbed_from && run.position < m->disturbed_to) ||
+                                 (m->chance > 0 && hash(m->chance + run.position / REPETITIONS) % 5 == 0);
                 char result[160];
                 char latency[64] = "null"; /* as of a stream in a closed loop */
                 bool few = m->few && (rate < m->closed / 2 || (rate < m->closed && run.repetition == 1));
@@ -213,6 +222,34 @@ static void a_disturbance_does_not_move_the_knee(void) {
         }
 }
 
+/* What is called found is as near as the precision; what contradicts itself until no rate is left is not called so. */
+static void a_wide_step_is_not_called_found(void) {
+        unsigned wide = 0, found = 0;
+        for (uint32_t seed = 1000; seed <= 40000; seed += 1000) {
+                const struct model model = {.closed = 20000, .most = 1e9, .idle_us = 10, .chance = seed};
+                FIXTURE f;
+                struct spec spec = spec_of(1000);
+                struct json *root;
+                fixture_open(&f);
+                CHECK_INT(search(&f, &spec, 1, &model, false, &root), 0);
+                const struct json *point = json_first(json_get(root, "points"));
+                double low = figure(point, "highest_rate"), high = figure(point, "lowest_rate_not_kept");
+                bool near = high <= low * (1 + SEARCH_PRECISION) + 1, good = true;
+                size_t n = json_length(json_get(point, "curve"));
+                if (strcmp(word(point, "state"), "found") == 0) {
+                        good = near && low > 0;
+                        found++;
+                } else if (strcmp(word(point, "state"), "wide") == 0) {
+                        good = !near && low > 0 && n == SPEC_SEARCH_RATES_MAX;
+                        wide++;
+                }
+                json_free(root);
+                if (!good)
+                        CHECK_FAIL("seed %u: %g … %g after %zu rates", seed, low, high, n);
+        }
+        CHECK(found > 0 && wide > 0);
+}
+
 static void the_ends_are_named(void) {
         static const struct {
                 struct model model;
@@ -327,6 +364,7 @@ static void rates_of_one_point_are_one_group(void) {
 int main(void) {
         RUN(it_finds_a_known_knee);
         RUN(a_disturbance_does_not_move_the_knee);
+        RUN(a_wide_step_is_not_called_found);
         RUN(the_ends_are_named);
         RUN(percentiles_say_of_how_many_runs_they_are);
         RUN(rates_that_only_fail_end_it);
