@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import os
+import select
 import socket
 import threading
 import time
@@ -90,8 +91,9 @@ def drip(socks, seconds):
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         for sock in socks[::2]:
-            with contextlib.suppress(TimeoutError, ConnectionError):
-                sock.recv(4096)
+            if select.select([sock], [], [], 0)[0]:
+                with contextlib.suppress(ConnectionError):
+                    sock.recv(4096)
         time.sleep(0.05)
 
 
