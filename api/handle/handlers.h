@@ -55,6 +55,8 @@ HANDLER(handle_presets);
 HANDLER(handle_transports);
 HANDLER(handle_topology);
 HANDLER(handle_environment);
+HANDLER(handle_noise);
+HANDLER(handle_host);
 HANDLER(handle_health);
 HANDLER(handle_metrics);
 HANDLER(handle_openapi);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Capabilities of this build and host, and the daemon's state: presets, transports, topology, environment, health,
- * metrics. */
+/* Capabilities of this build and host, and the daemon's state: presets, transports, topology, environment, noise,
+ * health, all of these as one document, and metrics. */
 
 #include "api/handle/handlers.h"
 #include "api/http/text.h"
@@ -15,57 +15,38 @@ static int respond_document(int k, char *json, struct response *p) {
         return k;
 }
 
-/* The daemon's {"items": […]}, small and of our own making, as a list like all others. */
-static int respond_list(int k, char *json, struct response *p) {
-        _cleanup_free_ char *text = json;
-        struct json *root;
-        if (k < 0)
-                return k;
-        k = json_parse(text, strlen(text), &root, NULL);
-        if (k < 0)
-                return k;
-        _cleanup_(json_writer_deinit) struct json_writer w = {};
-        _cleanup_free_ char *items = NULL;
-        const struct json *list = json_get(root, "items");
-        if (list)
-                items = json_print(list);
-        json_free(root);
-        if (!items)
-                return list ? -ENOMEM : -EBADMSG;
-        json_writer_init(&w);
-        json_object_begin(&w);
-        json_member_raw(&w, "items", items);
-        json_member_null(&w, "next");
-        json_object_end(&w);
-        return response_json(p, 200, &w);
+/* A document of the daemon's: its routes have them one by one, GET /host all of them. */
+typedef int document(struct service *s, char **ret, struct refusal *r);
+
+static int respond_with(document *read, struct api *a, struct response *p, struct refusal *r) {
+        char *json = NULL;
+        int k = read(a->service, &json, r);
+        return respond_document(k, json, p);
 }
 
 HANDLER(handle_presets) {
-        char *json = NULL;
         (void) q;
-        int k = service_presets_json(a->service, &json, r);
-        return respond_list(k, json, p);
+        return respond_with(service_presets_json, a, p, r);
 }
 
 HANDLER(handle_transports) {
-        char *json = NULL;
         (void) q;
-        int k = service_transports_json(a->service, &json, r);
-        return respond_document(k, json, p);
+        return respond_with(service_transports_json, a, p, r);
 }
 
 HANDLER(handle_topology) {
-        char *json = NULL;
         (void) q;
-        int k = service_topology_json(a->service, &json, r);
-        return respond_document(k, json, p);
+        return respond_with(service_topology_json, a, p, r);
 }
 
 HANDLER(handle_environment) {
-        char *json = NULL;
         (void) q;
-        int k = service_environment_json(a->service, &json, r);
-        return respond_document(k, json, p);
+        return respond_with(service_environment_json, a, p, r);
+}
+
+HANDLER(handle_noise) {
+        (void) q;
+        return respond_with(service_noise_json, a, p, r);
 }
 
 static void member_id(struct json_writer *w, const char *key, int64_t id) {
@@ -87,6 +68,33 @@ static void put_check(struct json_writer *w, const struct service_health *h) {
         json_object_end(w);
 }
 
+static void put_health(struct json_writer *w, const struct service_health *h) {
+        json_object_begin(w);
+        json_member_string(w, "status", h->ok ? "ok" : "failing");
+        json_member_string(w, "problem", h->ok ? NULL : h->problem);
+        json_member_string(w, "leftover", h->leftover[0] ? h->leftover : NULL);
+        json_member_string(w, "version", h->version);
+        json_member_string(w, "store", h->store);
+        json_put_key(w, "exported_change");
+        if (h->exported_change >= 0)
+                json_put_i64(w, h->exported_change);
+        else
+                json_put_null(w);
+        json_member_u64(w, "damaged_pages", h->damaged_pages);
+        put_check(w, h);
+        json_member_i64(w, "uptime_seconds", h->uptime_seconds);
+        member_id(w, "running_experiment", h->running_experiment);
+        member_id(w, "running_run", h->running_run);
+        json_member_u64(w, "experiments_queued", h->experiments_queued);
+        json_member_u64(w, "runs_done", h->runs_done);
+        json_member_u64(w, "runs_failed", h->runs_failed);
+        json_member_u64(w, "samples", h->samples);
+        json_member_u64(w, "database_bytes", h->database_bytes);
+        json_member_u64(w, "cpu_ns", h->cpu_ns);
+        json_member_u64(w, "rss_bytes", h->rss_bytes);
+        json_object_end(w);
+}
+
 HANDLER(handle_health) {
         struct service_health h = {0};
         (void) q;
@@ -95,31 +103,39 @@ HANDLER(handle_health) {
                 return k;
         _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_writer_init(&w);
-        json_object_begin(&w);
-        json_member_string(&w, "status", h.ok ? "ok" : "failing");
-        json_member_string(&w, "problem", h.ok ? NULL : h.problem);
-        json_member_string(&w, "leftover", h.leftover[0] ? h.leftover : NULL);
-        json_member_string(&w, "version", h.version);
-        json_member_string(&w, "store", h.store);
-        json_put_key(&w, "exported_change");
-        if (h.exported_change >= 0)
-                json_put_i64(&w, h.exported_change);
-        else
-                json_put_null(&w);
-        json_member_u64(&w, "damaged_pages", h.damaged_pages);
-        put_check(&w, &h);
-        json_member_i64(&w, "uptime_seconds", h.uptime_seconds);
-        member_id(&w, "running_experiment", h.running_experiment);
-        member_id(&w, "running_run", h.running_run);
-        json_member_u64(&w, "experiments_queued", h.experiments_queued);
-        json_member_u64(&w, "runs_done", h.runs_done);
-        json_member_u64(&w, "runs_failed", h.runs_failed);
-        json_member_u64(&w, "samples", h.samples);
-        json_member_u64(&w, "database_bytes", h.database_bytes);
-        json_member_u64(&w, "cpu_ns", h.cpu_ns);
-        json_member_u64(&w, "rss_bytes", h.rss_bytes);
-        json_object_end(&w);
+        put_health(&w, &h);
         return response_json(p, h.ok ? 200 : 503, &w);
+}
+
+static int put_document(struct json_writer *w, const char *key, document *read, struct api *a, struct refusal *r) {
+        _cleanup_free_ char *json = NULL;
+        int k = read(a->service, &json, r);
+        if (k >= 0)
+                json_member_raw(w, key, json);
+        return k;
+}
+
+HANDLER(handle_host) {
+        static const struct {
+                const char *key;
+                document *read;
+        } documents[] = {{"environment", service_environment_json},
+                         {"noise", service_noise_json},
+                         {"topology", service_topology_json},
+                         {"transports", service_transports_json},
+                         {"presets", service_presets_json}};
+        struct service_health h = {0};
+        (void) q;
+        int k = service_health(a->service, &h, r);
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
+        json_writer_init(&w);
+        json_object_begin(&w);
+        json_put_key(&w, "health");
+        put_health(&w, &h);
+        for (size_t i = 0; k >= 0 && i < ELEMENTS(documents); i++)
+                k = put_document(&w, documents[i].key, documents[i].read, a, r);
+        json_object_end(&w);
+        return k < 0 ? k : response_json(p, 200, &w);
 }
 
 static void metric(struct text *t, const char *name, const char *type, const char *help, uint64_t value) {

@@ -142,6 +142,8 @@ static const struct media presets_media[] = {{"application/json", "PresetList"},
 static const struct media transports_media[] = {{"application/json", "TransportList"}, {0}};
 static const struct media topology_media[] = {{"application/json", "Topology"}, {0}};
 static const struct media environment_media[] = {{"application/json", "Environment"}, {0}};
+static const struct media noise_media[] = {{"application/json", "HostNoise"}, {0}};
+static const struct media host_media[] = {{"application/json", "Host"}, {0}};
 static const struct media exported_media[] = {{"application/json", "Exported"}, {0}};
 static const struct media health_media[] = {{"application/json", "Health"}, {0}};
 static const struct media object_media[] = {{"application/json", "AnyObject"}, {0}};
@@ -245,7 +247,13 @@ const struct route routes[] = {
          "with intervals, and verdicts",
          .parameters = compare_parameters, .dear = true, .status = 200, .media = comparison_media,
          .problems = "400 404 409 422 503"},
-        {METHOD_GET, "/presets", handle_presets, "listPresets", "Named specs that ship with ipclab", .status = 200,
+        {METHOD_GET, "/host", handle_host, "getHost",
+         "What is known of this host, in one document: health, environment, noise, topology, transports and presets, "
+         "each "
+         "as its own route has it",
+         .status = 200, .media = host_media, .problems = "503"},
+        {METHOD_GET, "/presets", handle_presets, "listPresets",
+         "Named specs that ship with ipclab, with the time that each takes here and its last experiment", .status = 200,
          .media = presets_media, .problems = "503"},
         {METHOD_GET, "/transports", handle_transports, "listTransports",
          "What this host supports, each limit, and why something is unavailable", .status = 200,
@@ -254,6 +262,9 @@ const struct route routes[] = {
          .media = topology_media, .problems = "503"},
         {METHOD_GET, "/environment", handle_environment, "getEnvironment", "The host's fingerprint, taken now",
          .status = 200, .media = environment_media, .problems = "503"},
+        {METHOD_GET, "/noise", handle_noise, "getNoise",
+         "What other programs and guests took of the CPUs in the seconds before, while no experiment runs",
+         .status = 200, .media = noise_media, .problems = "503"},
         {METHOD_GET, "/events", handle_events, "streamEvents",
          "Server-sent events \"experiment\", \"run\" and \"deletion\" of all experiments, and \"baseline\" when one is "
          "pinned or removed, from now (or after Last-Event-ID)",

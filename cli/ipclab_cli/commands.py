@@ -243,12 +243,19 @@ def list_experiments(client, arguments):
     return DONE
 
 
+def preset_time(here):
+    if here["last"] and here["last"]["took_seconds"] is not None:
+        return seconds_text(here["last"]["took_seconds"])
+    return "-" if here["estimated_seconds"] is None else f"about {seconds_text(here['estimated_seconds'])}"
+
+
 def presets(client, arguments):
     document = client.get("/presets")
     if arguments.json:
         show_json(document)
     else:
-        show_list(["name", "what it is"], [[one["name"], one["description"]] for one in document["items"]])
+        rows = [[one["name"], preset_time(one["here"]), one["description"]] for one in document["items"]]
+        show_list(["name", "takes here", "what it is"], rows)
     return DONE
 
 
@@ -560,11 +567,12 @@ def advice(client, arguments):
 
 
 def host(client, arguments):
-    documents = {name: client.get(f"/{name}") for name in ("health", "environment", "topology", "transports")}
+    documents = client.get("/host")
     if arguments.json:
         show_json(documents)
         return DONE
     health, environment, topology = documents["health"], documents["environment"], documents["topology"]
+    noise = documents["noise"]
     facts = {
         "daemon": f"ipclabd {health['version']}, {health['status']}"
         + (f": {health['problem']}" if health["problem"] else ""),
@@ -576,6 +584,8 @@ def host(client, arguments):
         "CPUs": len(topology["cpus"]),
         "nodes": len(topology["nodes"]),
         "virtualization": environment["virtualization"],
+        "other programs": noise["load"] is not None
+        and f"{noise['load']:.2f} CPUs in {noise['window_ns'] / 1e9:.1f} s, {noise['age_seconds']:.0f} s ago",
         "database": bytes_of(health["database_bytes"]),
     }
     for name, value in facts.items():

@@ -1,87 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Documents about this build, this host and the service: presets, transports, topology, environment, health.
+ * Documents about this host and the service: transports, topology, environment, health.
  */
 
 #include "daemon/admission/admission.h"
-#include "daemon/analysis/studies.h"
 #include "daemon/host/environment.h"
 #include "daemon/run/rundir.h"
 #include "daemon/service/internal.h"
 #include "daemon/service/service.h"
-#include "schema/json/json.h"
-#include "schema/presets.h"
 #include "schema/util.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/statvfs.h>
-
-/* Of a study's questions those with a published figure; none of another preset. */
-static int put_published(struct json_writer *w, const char *preset) {
-        const struct findings_input no_rows = {0};
-        struct study *study;
-        int r = study_answer(preset, &no_rows, &(const struct findings){0}, &study);
-        if (r < 0)
-                return r;
-        json_put_key(w, "published");
-        json_array_begin(w);
-        for (size_t i = 0; study && i < study->n; i++) {
-                const struct study_answer *a = &study->answers[i];
-                if (!a->has_published)
-                        continue;
-                json_object_begin(w);
-                json_member_string(w, "question", a->question);
-                json_member_double(w, "value", a->published);
-                json_member_string(w, "unit", a->unit);
-                json_object_end(w);
-        }
-        json_array_end(w);
-        study_free(study);
-        return 0;
-}
-
-static int put_preset(struct json_writer *w, const struct preset *p) {
-        static const char *const members[] = {"title", "description", "question", "expected", "spec"};
-        struct json *tree;
-        int r = json_parse(p->json, p->length, &tree, NULL);
-        if (r < 0)
-                return r;
-        json_object_begin(w);
-        json_member_string(w, "name", p->name);
-        for (size_t i = 0; r == 0 && i < ELEMENTS(members); i++) {
-                const struct json *member = json_get(tree, members[i]);
-                _cleanup_free_ char *text = member ? json_print(member) : NULL;
-                if (member && !text)
-                        r = -ENOMEM;
-                else
-                        json_member_raw(w, members[i], text);
-        }
-        if (r == 0)
-                r = put_published(w, p->name);
-        json_object_end(w);
-        json_free(tree);
-        return r;
-}
-
-int service_presets_json(struct service *s, char **ret, struct refusal *r) {
-        struct json_writer w;
-        json_writer_init(&w);
-        json_object_begin(&w);
-        json_put_key(&w, "items");
-        json_array_begin(&w);
-        int error = 0;
-        for (size_t i = 0; error == 0 && i < n_presets; i++)
-                error = put_preset(&w, &presets[i]);
-        json_array_end(&w);
-        json_object_end(&w);
-        if (error == 0)
-                error = json_writer_steal(&w, ret, NULL);
-        json_writer_deinit(&w);
-        return error < 0 ? service_fail(s, r, error, "reading the presets", 0) : 0;
-}
 
 int service_transports_json(struct service *s, char **ret, struct refusal *r) {
         const struct admission_host host = service_admission_host(s);

@@ -8,6 +8,7 @@
  */
 
 #include "daemon/admission/admission.h"
+#include "daemon/host/idle-noise.h"
 #include "daemon/service/cache.h"
 #include "daemon/service/host.h"
 
@@ -73,7 +74,7 @@ struct service {
         uint64_t deadline_ns; /* tests shorten it */
 
         /* main thread only */
-        sd_event_source *calls_source, *tidy_source, *log_source;
+        sd_event_source *calls_source, *tidy_source, *log_source, *look_source;
         enum service_operation doing;
         struct {
                 _Atomic uint64_t longest_ns, longest_cpu_ns; /* written by the main thread */
@@ -95,6 +96,7 @@ struct service {
         pthread_cond_t checker_wanted;
         bool checks_due;
         struct service_status status;
+        struct idle_noise idle_noise;              /* changed by the main thread */
         char pending_restore[SERVICE_RESTORE_MAX]; /* why a setting of the host is not restored; "": all are */
 
         struct cache cache;
@@ -135,6 +137,10 @@ void service_check_baselines(struct service *s);
 void service_join_checker(struct service *s);
 
 void service_arm_tidy(struct service *s); /* main thread */
+
+/* Main thread: begins to look at the CPUs' times while nothing is measured; and a run has begun, or ended. */
+int service_watch_idle(struct service *s, sd_event *event);
+void service_look_when_idle(struct service *s);
 
 struct admission_host service_admission_host(const struct service *s);
 

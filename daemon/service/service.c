@@ -409,7 +409,10 @@ void service_set_status(struct service *s, int64_t experiment_id, int64_t run_id
         pthread_mutex_lock(&s->lock);
         s->status = (struct service_status){experiment_id, run_id, started_at_ms};
         pthread_mutex_unlock(&s->lock);
+        bool measured = s->measuring;
         s->measuring = run_id != 0;
+        if (s->measuring || measured)
+                service_look_when_idle(s);
         if (s->measuring)
                 return;
         service_arm_tidy(s);
@@ -454,6 +457,7 @@ void service_dispatched(struct service *s, uint64_t ns, uint64_t cpu_ns) {
 void service_measured(struct service *s) {
         s->measuring = false;
         service_arm_tidy(s);
+        service_look_when_idle(s);
 }
 
 void service_set_pending_restore(struct service *s, const char *words) {
@@ -533,7 +537,9 @@ static int make_sources(struct service *s, sd_event *event) {
                                        on_tidy, s);
         if (r >= 0)
                 r = sd_event_source_set_priority(s->tidy_source, SD_EVENT_PRIORITY_IDLE);
-        return r < 0 ? r : watch_log(s, event);
+        if (r >= 0)
+                r = watch_log(s, event);
+        return r < 0 ? r : service_watch_idle(s, event);
 }
 
 static int init_locks(struct service *s) {
@@ -564,6 +570,7 @@ int service_new(struct service **ret, sd_event *event, struct store *store, cons
         if (!s)
                 return -ENOMEM;
         s->calls_fd = -1;
+        s->idle_noise.source = (struct cpu_time){.source_fd = -1, .stat_fd = -1};
         int r = init_locks(s);
         if (r < 0) {
                 free(s);
@@ -623,6 +630,8 @@ void service_free(struct service *s) {
         service_join_checker(s);
         sd_event_source_disable_unref(s->calls_source);
         sd_event_source_disable_unref(s->tidy_source);
+        sd_event_source_disable_unref(s->look_source);
+        idle_noise_deinit(&s->idle_noise);
         if (s->log_source)
                 (void) store_on_long_log(s->store, NULL, NULL); /* which is freed next: nothing is lost by an error */
         sd_event_source_disable_unref(s->log_source);

@@ -201,12 +201,14 @@ int service_subscribe(struct service *s, int64_t experiment_id, void (*wake)(voi
                       struct subscription **ret);
 void service_unsubscribe(struct subscription *sub); /* NULL-safe */
 
-/* JSON documents about this build and host, malloc()ed. presets: {"items": [{"name", "title", "description", "spec"}]};
- * transports: {"items": […]}, support and limits; environment: taken now. */
+/* JSON documents about this build and host, malloc()ed: components PresetList, with the time that each takes here and
+ * its last experiment; TransportList, support and limits; Topology; Environment, taken now; HostNoise, of seconds
+ * before. */
 int service_presets_json(struct service *s, char **ret, struct refusal *r);
 int service_transports_json(struct service *s, char **ret, struct refusal *r);
 int service_topology_json(struct service *s, char **ret, struct refusal *r);
 int service_environment_json(struct service *s, char **ret, struct refusal *r);
+int service_noise_json(struct service *s, char **ret, struct refusal *r);
 
 struct service_health {
         bool ok;

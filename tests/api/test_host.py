@@ -15,6 +15,7 @@ import socket
 import subprocess
 import termios
 import time
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,8 @@ def test_presets_are_the_files(client):
         file.setdefault("question", None)
         file.setdefault("expected", None)
     published = {p["name"]: p.pop("published") for p in presets["items"]}
+    for preset in presets["items"]:
+        del preset["here"]
     assert {p.pop("name"): p for p in presets["items"]} == files
     counts = {"pipe-block-sweep": 8, "fifo-numa": 9, "syscall-and-switch": 2, "tcp-copy-modes": 6, "ipc-4mib": 12}
     assert {name: len(some) for name, some in published.items() if some} == {
@@ -37,6 +40,58 @@ def test_presets_are_the_files(client):
     }
     first = published["pipe-block-sweep"][0]
     assert "64 bytes" in first["question"] and (first["value"], first["unit"]) == (250.91, "MiB/s")
+
+
+def test_presets_have_their_time_here_and_their_last_experiment(client):
+    """By the plan of each, and by the last one that is done."""
+    for preset in client.get("/presets")["items"]:
+        plan = client.request("POST", "/experiments?dry_run=true", {"preset": preset["name"]})
+        known = plan.status == 200
+        assert preset["here"]["estimated_seconds"] == (plan.json["estimated_seconds"] if known else None)
+        assert preset["here"]["reason"] == (None if known else plan.json["detail"])
+    here = lambda: {p["name"]: p["here"] for p in client.get("/presets")["items"]}  # noqa: E731
+    one = {"preset": "quick", "workload": "stream", "transport": "pipe", "message_size": 64, "messages": 10}
+    done = client.wait_final(client.post(one | {"name": '{"preset": "ipc-4mib"}', "warmup_seconds": 0})["id"])
+    client.request("POST", f"/experiments/{client.post({'preset': 'quick'})['id']}/cancel")
+    assert here()["quick"]["last_reason"] is None and here()["ipc-4mib"]["last"] is None
+    last = here()["quick"]["last"]
+    assert last["experiment_id"] == done["id"] and last["finished_at"] == done["finished_at"]
+    began, ended = (datetime.fromisoformat(done[f"{name}_at"]) for name in ("started", "finished"))
+    assert last["took_seconds"] == pytest.approx((ended - began).total_seconds())
+
+
+def test_host_is_its_parts(client):
+    """Each as its own route answers, what counts or is timed apart."""
+    host = client.get("/host")
+    assert list(host) == ["health", "environment", "noise", "topology", "transports", "presets"]
+    moves = {"health": ("uptime_seconds", "cpu_ns", "rss_bytes", "database_bytes", "samples"), "presets": ()}
+    for name in ("health", "presets"):
+        part = client.get(f"/{name}")
+        assert list(host[name]) == list(part)
+        fixed = [key for key in part if key not in moves[name]]
+        assert {key: host[name][key] for key in fixed} == {key: part[key] for key in fixed}
+    for name in ("environment", "noise", "topology", "transports"):
+        assert list(host[name]) == list(client.get(f"/{name}"))
+
+
+def test_noise_is_of_the_seconds_before_and_of_no_run(client):
+    """Known soon after the start and after a run, with a share of each CPU; nothing is known beside a run."""
+
+    for _ in range(2):
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while (noise := client.get("/noise"))["window_ns"] is None:
+            assert time.monotonic() < deadline, noise
+            time.sleep(0.1)
+        assert noise["reason"] is None and noise["window_ns"] >= 400_000_000
+        assert [cpu["id"] for cpu in noise["cpus"]] == [c["id"] for c in client.get("/topology")["cpus"] if c["online"]]
+        assert noise["load"] == pytest.approx(sum(cpu["foreign"] for cpu in noise["cpus"]))
+        assert all(0 <= cpu[name] <= 1 for cpu in noise["cpus"] for name in ("foreign", "steal"))
+        running = client.post({"duration_seconds": 600, "warmup_seconds": 0})["id"]
+        client.wait_state(running, ["running"])
+        beside = client.get("/noise")
+        assert beside["window_ns"] is None and beside["cpus"] == [] and "an experiment runs" in beside["reason"]
+        client.request("POST", f"/experiments/{running}/cancel")
+        client.wait_final(running)
 
 
 TRANSPORTS = (

@@ -352,7 +352,8 @@ static void test_documents(void) {
         harness_start(&h);
         struct refusal r;
         int (*const documents[])(struct service *, char **, struct refusal *) = {
-                service_presets_json, service_transports_json, service_topology_json, service_environment_json};
+                service_presets_json, service_transports_json, service_topology_json, service_environment_json,
+                service_noise_json};
         for (size_t i = 0; i < ELEMENTS(documents); i++) {
                 char *text = NULL;
                 struct json *tree = NULL;

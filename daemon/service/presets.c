@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * The presets, as they ship, and what they are on this host: the time by the plan of an experiment of each, and the
+ * last one that was measured here. A plan takes a millisecond of the caller's thread.
+ */
+
+#include "schema/presets.h"
+#include "daemon/analysis/studies.h"
+#include "daemon/service/internal.h"
+#include "daemon/service/service.h"
+#include "schema/json/json.h"
+#include "schema/util.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RECENT 50u /* experiments of presets among which the last of each is looked for */
+
+/* The last experiment of a preset; experiment_id 0: none of the recent ones. */
+struct preset_last {
+        int64_t experiment_id, started_at, finished_at;
+};
+
+struct preset_search {
+        struct preset_last *last; /* n_presets */
+        int error;
+};
+
+/* Newest first: the first that is found counts. */
+static int visit_recent(void *userdata, const struct experiment_record *e) {
+        struct preset_search *search = userdata;
+        struct json *spec;
+        if (e->imported_json)
+                return 0;
+        search->error = json_parse(e->spec_json, strlen(e->spec_json), &spec, NULL);
+        if (search->error < 0)
+                return search->error;
+        const struct json *member = json_get(spec, "preset");
+        const char *name = NULL;
+        bool named = member && json_as_string(member, &name) == 0;
+        for (size_t i = 0; named && i < n_presets; i++)
+                if (strcmp(presets[i].name, name) == 0 && search->last[i].experiment_id == 0)
+                        search->last[i] = (struct preset_last){e->id, e->started_at, e->finished_at};
+        json_free(spec);
+        return 0;
+}
+
+/* A store that cannot be read does not hide the presets: *r then has the reason. */
+static int find_last(struct service *s, struct preset_last *ret, struct refusal *r) {
+        const struct experiment_query q = {.filter = {.by_state = true, .state = STATE_DONE, .words = "\"preset\""},
+                                           .limit = RECENT};
+        struct preset_search search = {.last = ret};
+        int error = service_experiments(s, &q, visit_recent, &search, r);
+        return search.error < 0 ? service_fail(s, r, search.error, "reading the last experiments", 0) : error;
+}
+
+static void put_last(struct json_writer *w, const struct preset_last *last, const char *why_not) {
+        json_member_string(w, "last_reason", why_not);
+        json_put_key(w, "last");
+        if (why_not || last->experiment_id == 0) {
+                json_put_null(w);
+                return;
+        }
+        json_object_begin(w);
+        json_member_i64(w, "experiment_id", last->experiment_id);
+        json_member_time(w, "finished_at", last->finished_at);
+        json_put_key(w, "took_seconds");
+        if (last->started_at > 0)
+                json_put_double(w, (double) (last->finished_at - last->started_at) / 1000);
+        else
+                json_put_null(w);
+        json_object_end(w);
+}
+
+static int put_here(struct service *s, struct json_writer *w, const struct preset *p, const struct preset_last *last,
+                    const char *why_no_last, struct refusal *r) {
+        char body[128];
+        struct plan *plan = NULL;
+        int length = snprintf(body, sizeof(body), "{\"preset\": \"%s\"}", p->name);
+        if (length < 0 || (size_t) length >= sizeof(body))
+                return service_fail(s, r, -ENAMETOOLONG, "planning a preset", 0);
+        int error = service_plan(s, body, (size_t) length, NULL, &plan, r);
+        if (error < 0 && r->status >= 500)
+                return error;
+        json_put_key(w, "here");
+        json_object_begin(w);
+        json_put_key(w, "estimated_seconds");
+        if (error == 0)
+                json_put_double(w, plan->seconds);
+        else
+                json_put_null(w);
+        json_member_string(w, "reason", error < 0 ? r->detail : NULL);
+        put_last(w, last, why_no_last);
+        json_object_end(w);
+        plan_free(plan);
+        return 0;
+}
+
+/* Of a study's questions those with a published figure; none of another preset. */
+static int put_published(struct json_writer *w, const char *preset) {
+        const struct findings_input no_rows = {0};
+        struct study *study;
+        int r = study_answer(preset, &no_rows, &(const struct findings){0}, &study);
+        if (r < 0)
+                return r;
+        json_put_key(w, "published");
+        json_array_begin(w);
+        for (size_t i = 0; study && i < study->n; i++) {
+                const struct study_answer *a = &study->answers[i];
+                if (!a->has_published)
+                        continue;
+                json_object_begin(w);
+                json_member_string(w, "question", a->question);
+                json_member_double(w, "value", a->published);
+                json_member_string(w, "unit", a->unit);
+                json_object_end(w);
+        }
+        json_array_end(w);
+        study_free(study);
+        return 0;
+}
+
+/* As it ships. */
+static int put_members(struct json_writer *w, const struct preset *p) {
+        static const char *const members[] = {"title", "description", "question", "expected", "spec"};
+        struct json *tree;
+        int r = json_parse(p->json, p->length, &tree, NULL);
+        if (r < 0)
+                return r;
+        json_member_string(w, "name", p->name);
+        for (size_t i = 0; r == 0 && i < ELEMENTS(members); i++) {
+                const struct json *member = json_get(tree, members[i]);
+                _cleanup_free_ char *text = member ? json_print(member) : NULL;
+                if (member && !text)
+                        r = -ENOMEM;
+                else
+                        json_member_raw(w, members[i], text);
+        }
+        json_free(tree);
+        return r < 0 ? r : put_published(w, p->name);
+}
+
+static int put_preset(struct service *s, struct json_writer *w, const struct preset *p, const struct preset_last *last,
+                      const char *why_no_last, struct refusal *r) {
+        json_object_begin(w);
+        int error = put_members(w, p);
+        if (error < 0)
+                return service_fail(s, r, error, "reading the presets", 0);
+        error = put_here(s, w, p, last, why_no_last, r);
+        json_object_end(w);
+        return error;
+}
+
+static int put_presets(struct service *s, struct json_writer *w, const struct preset_last *last,
+                       const char *why_no_last, struct refusal *r) {
+        int error = 0;
+        json_object_begin(w);
+        json_put_key(w, "items");
+        json_array_begin(w);
+        for (size_t i = 0; error == 0 && i < n_presets; i++)
+                error = put_preset(s, w, &presets[i], &last[i], why_no_last, r);
+        json_array_end(w);
+        json_member_null(w, "next");
+        json_object_end(w);
+        return error;
+}
+
+int service_presets_json(struct service *s, char **ret, struct refusal *r) {
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
+        _cleanup_free_ struct preset_last *last = calloc(n_presets, sizeof(*last));
+        if (!last)
+                return service_fail(s, r, -ENOMEM, "reading the presets", 0);
+        struct refusal why_no_last;
+        bool known = find_last(s, last, &why_no_last) == 0;
+        json_writer_init(&w);
+        int error = put_presets(s, &w, last, known ? NULL : why_no_last.detail, r);
+        if (error < 0)
+                return error;
+        error = json_writer_steal(&w, ret, NULL);
+        return error < 0 ? service_fail(s, r, error, "reading the presets", 0) : 0;
+}
