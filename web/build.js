@@ -6,7 +6,7 @@
 
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { basename, dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { build } from 'esbuild';
@@ -40,17 +40,23 @@ const { metafile, outputFiles } = await build({
     logLevel: 'warning',
 });
 
+/* An entry of which all is in a chunk: it only imports that. */
+const isEntryAlone = ({ entryPoint, inputs }) => entryPoint !== undefined && !(entryPoint in inputs);
+
 rmSync(join(output, 'assets'), { recursive: true, force: true });
 mkdirSync(join(output, 'assets'), { recursive: true });
-outputFiles.forEach(({ path, contents }) => write(join('assets', path.slice(dirname(path).length + 1)), contents));
+outputFiles
+    .filter(({ path }) => !isEntryAlone(metafile.outputs[relative(source, path)]))
+    .forEach(({ path, contents }) => write(join('assets', basename(path)), contents));
 writeFileSync(join(output, 'assets/uPlot.LICENSE.txt'), read(LICENCE));
 
-/* The page names the bundles as they are called in the source tree; the icon goes into it. */
-const named = new Map(
-    Object.entries(metafile.outputs)
-        .filter(([, { entryPoint }]) => BUNDLES.some((bundle) => entryPoint === `assets/${bundle}`))
-        .map(([name, { entryPoint }]) => [`/${entryPoint}`, `/${name}`]),
-);
+/*
+ * The page names the bundles as they are called in the source tree; the icon goes into it. app.js and what it shares with
+ * later.js are in one chunk, since later.js imports it: the page loads that chunk, and the entry, which only imports it,
+ * is not written.
+ */
+const chunkOf = (source) => Object.keys(metafile.outputs).find((name) => source in metafile.outputs[name].inputs);
+const named = new Map(BUNDLES.map((bundle) => [`/assets/${bundle}`, `/${chunkOf(`assets/${bundle}`)}`]));
 named.set(`/${ICON}`, `data:image/svg+xml;base64,${read(ICON).toString('base64')}`);
 let page = read('index.html').toString();
 for (const [name, built] of named) {

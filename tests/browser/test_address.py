@@ -68,12 +68,12 @@ def test_a_view_that_was_left_does_not_come_back(page, daemon):
         """const real = window.fetch;
         window.fetch = async (path, options) => {
             const answer = await real(path, options);
-            if (path === '/presets') await new Promise((resolve) => (window.release = resolve));
+            if (path === '/openapi.json') await new Promise((resolve) => (window.release = resolve));
             return answer;
         }"""
     )
     page.go("#/new")
-    page.wait(lambda: page.run("return Boolean(window.release)"), "the presets")
+    page.wait(lambda: page.run("return Boolean(window.release)"), "the description")
     page.go("#/")
     page.wait(lambda: page.all("main table"), "the machine")
     page.run("release()")

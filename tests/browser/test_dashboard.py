@@ -59,7 +59,7 @@ def test_page_is_served_with_a_strict_policy_and_loads_nothing_foreign(page, dae
     assert "default-src 'none'" in policy and "unsafe" not in policy
     assert not re.search(r"<script(?![^>]*\bsrc=)|\sstyle=|\son\w+=|https?://", html)
     loaded = page.run("return performance.getEntriesByType('resource').map((entry) => entry.name)")
-    assert any(re.search(r"/assets/app-[A-Z2-7]{8}\.js$", name) for name in loaded)
+    assert any(re.search(r"/assets/chunk-[A-Z2-7]{8}\.js$", name) for name in loaded)
     assert [name for name in loaded if not name.startswith(daemon.url + "/")] == []
     assert page.find("#list-heading").text == "Experiments"
     assert page.find("link[rel=icon]").get_attribute("href")

@@ -5,8 +5,9 @@ import { leaveTheWall, onTheWall } from './address.js';
 import { connection, get, getWithText, onUnauthorized, token } from './api.js';
 import { requestToken } from './dialogs.js';
 import { $, fill, h, setText } from './dom.js';
-import { once, showHost, topologyWords } from './host.js';
+import { showHost, topologyWords } from './host.js';
 import { List } from './list.js';
+import { machine } from './machine.js';
 import { memberText } from './spec.js';
 import { showFailure, showMissing } from './views.js';
 
@@ -154,8 +155,8 @@ function nameHost() {
     if (named) return;
     named = true;
     listed
-        .then(() => Promise.all([once('/topology'), once('/environment')]))
-        .then(([topology, environment]) => setText($('host-line'), hostWords(topology, environment)))
+        .then(machine)
+        .then(({ topology, environment }) => setText($('host-line'), hostWords(topology, environment)))
         .catch(() => {
             named = false; /* until it answers again */
         });

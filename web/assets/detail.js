@@ -11,7 +11,7 @@ import { factList } from './facts.js';
 import { Findings } from './findings.js';
 import { duration, plural, splitFields, time } from './format.js';
 import { etaNow, nameOf, originOf, progressWords, whole } from './list.js';
-import { once } from './host.js';
+import { machine, once } from './machine.js';
 import { Live } from './live.js';
 import { extendForm, retriable, retry } from './more-runs.js';
 import { Results } from './results.js';
@@ -140,7 +140,7 @@ export class Detail {
     /* The latencies' whole curves are read once the runs are over. */
     async #drawFigure(rows) {
         if (!rows.some((row) => row.runs > 0)) return;
-        const topology = await once('/topology');
+        const { topology } = await machine();
         if (this.closed) return;
         if (!this.drawings) {
             /* What another host looks like is not known. */

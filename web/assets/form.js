@@ -7,7 +7,7 @@ import { Chips } from './fields.js';
 import { $, fill, h, setText } from './dom.js';
 import { fieldTitle, fieldValue, plural, size } from './format.js';
 import { Further, furtherFields, rangeOf, withMember } from './further.js';
-import { once } from './host.js';
+import { machine, once } from './machine.js';
 import { GROUPS, makeFields, pairsOf } from './offer.js';
 import { Preview } from './preview.js';
 import { defaultsOf } from './schema.js';
@@ -31,14 +31,9 @@ export class Form {
     /** Builds the page in `main`, unless that is `left` meanwhile; `text`: another experiment's spec to start from. */
     async show(main, left, text = JSON.stringify(FIRST, null, 2)) {
         fill(main, h('h1', { text: 'New experiment' }), h('p', { class: 'soft', text: 'Loading…' }));
-        const [presets, transports, topology, openapi, environment] = await Promise.all([
-            once('/presets'),
-            once('/transports'),
-            once('/topology'),
-            once('/openapi.json'),
-            once('/environment'),
-        ]);
+        const [here, openapi] = await Promise.all([machine(), once('/openapi.json')]);
         if (left()) return;
+        const { presets, transports, topology, environment } = here;
         this.presets = presets.items;
         this.transports = transports.items;
         this.pairs = pairsOf(topology);

@@ -5,10 +5,10 @@ import { chosen, choose } from './address.js';
 import { get, post, token } from './api.js';
 import { $, fill, h, patch, setText, svg } from './dom.js';
 import { duration, nanoseconds, plural, pointLabel, size, splitFields, throughput } from './format.js';
-import { once } from './host.js';
 import { looks, markPath } from './marks.js';
 import { nameOf } from './list.js';
-import { showPresets } from './presets.js';
+import { machine } from './machine.js';
+import { presetCards } from './presets.js';
 import { serves } from './routes.js';
 import { linearMarks } from './scales.js';
 import { status } from './status.js';
@@ -228,7 +228,10 @@ export function decisionCard(opened) {
             const query = { ...question(), ...(chosen('host') && { host: chosen('host') }) };
             const [advice, { items: transports }] = await Promise.all([
                 get(`/advice?${new URLSearchParams(query)}`),
-                once('/transports').catch(() => ({ items: [] })) /* of which are only the looks */,
+                machine().then(
+                    ({ transports }) => transports,
+                    () => ({ items: [] }) /* of which are only the looks */,
+                ),
             ]);
             const names = transports.map(({ name }) => name);
             if (number === latest) fill(answer, adviceOf(advice, query, names, opened));
@@ -565,21 +568,15 @@ const box = (title, content) =>
 /* From here on the cards fit beside what comes before them, without hiding what comes after. */
 const WIDE = '(min-width: 80rem)';
 
-/** Presets as cards, which a wide screen has open; read when they are. */
-export function presetsPanel() {
-    const open = matchMedia(WIDE).matches;
-    const cards = h('div', { class: 'preset-cards' });
-    const read = async (event) => {
-        if (!event.currentTarget.open || cards.hasChildNodes()) return;
-        try {
-            await showPresets(cards, !open);
-        } catch (error) {
-            fill(cards, h('p', { class: 'notice', role: 'alert', text: error.message }));
-        }
-    };
-    return h(
+/** Presets as cards, which a wide screen has open. */
+export const presetsPanel = (presets) =>
+    h(
         'section',
         { class: 'panel', id: 'presets', 'aria-label': 'Presets' },
-        h('details', { open, on: { toggle: read } }, h('summary', { text: 'Presets: studies to repeat' }), cards),
+        h(
+            'details',
+            { open: matchMedia(WIDE).matches },
+            h('summary', { text: 'Presets: studies to repeat' }),
+            h('div', { class: 'preset-cards' }, presetCards(presets)),
+        ),
     );
-}

@@ -1,29 +1,14 @@
 // SPDX-License-Identifier: MIT
 // The machine: what it is, how it is set, where its CPUs and memory are, and which transports it has.
 
-import { get } from './api.js';
 import { fill, h, patch } from './dom.js';
 import { absent, factList, folded } from './facts.js';
 import { DASH, duration, factWords, plural, size } from './format.js';
 import { decisionCard, nowPanel, placesPanel, presetsPanel } from './home.js';
+import { machineNow } from './machine.js';
 import { quietPanel } from './quiet.js';
 import { status } from './status.js';
 import { showFailure } from './views.js';
-
-const cache = new Map();
-
-/** A document that stays the same while the daemon runs, fetched once. */
-export function once(path) {
-    if (!cache.has(path))
-        cache.set(
-            path,
-            get(path).catch((error) => {
-                cache.delete(path);
-                throw error;
-            }),
-        );
-    return cache.get(path);
-}
 
 /** "2 CPUs, 1 NUMA node" */
 export const topologyWords = (topology) =>
@@ -32,11 +17,9 @@ export const topologyWords = (topology) =>
         plural(topology.nodes.length, 'NUMA node'),
     ].join(', ');
 
-let visited = false;
-
 /**
- * The overview page, read after `before` has resolved, unless the view is `left` meanwhile; at the first visit with the
- * environment as it was when the page opened; `opened(experiment)` is called with one that is posted from here.
+ * The overview page, read after `before` has resolved, unless the view is `left` meanwhile; `opened(experiment)` is
+ * called with one that is posted from here.
  */
 export async function showHost(main, left, before, opened) {
     fill(
@@ -45,16 +28,15 @@ export async function showHost(main, left, before, opened) {
         h('p', { class: 'soft', text: 'Loading…' }),
     );
     await before;
-    const environmentNow = visited ? get('/environment') : once('/environment');
-    visited = true;
-    const parts = await Promise.allSettled([status.refresh(), once('/topology'), environmentNow, once('/transports')]);
-    if (left()) return;
-    const [, topology, environment, transports] = parts.map((part) => part.value);
-    const failed = parts.find((part) => part.status === 'rejected');
-    if (failed) {
-        showFailure(main, failed.reason);
+    let here = null;
+    try {
+        await status.refresh(async () => (here = await machineNow()).health);
+    } catch (error) {
+        if (!left()) showFailure(main, error);
         return;
     }
+    if (left()) return;
+    const { topology, environment, transports, presets } = here;
     fill(
         main,
         h(
@@ -79,7 +61,7 @@ export async function showHost(main, left, before, opened) {
         h(
             'div',
             { class: 'halves' },
-            h('div', {}, nowPanel(left), quietPanel(environment, left), decisionCard(opened), presetsPanel()),
+            h('div', {}, nowPanel(left), quietPanel(here, left), decisionCard(opened), presetsPanel(presets.items)),
             h(
                 'div',
                 {},

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The views beyond the first page: one bundle, loaded with the first of them, so that the first page shares only one
-// chunk with it.
+// The views beyond the first page: one bundle, loaded with the first of them. It imports the page itself, which is there
+// already, so that the bundler leaves what both need in one file with the page.
+
+import './app.js';
 
 export { showBaselines, showHistory } from './baselines.js';
 export { showCompare } from './compare.js';

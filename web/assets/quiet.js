@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Whether the machine is quiet enough to measure: what other programs take of its CPUs between two looks.
+// Whether the machine is quiet enough to measure: what other programs took of its CPUs, as the daemon saw it last.
 
-import { get } from './api.js';
 import { fill, h } from './dom.js';
 import { factList } from './facts.js';
-import { figure, plural } from './format.js';
-import { LIMITS, between } from './noise.js';
+import { clockSeconds, duration, figure, plural, sentence } from './format.js';
+import { machineNow } from './machine.js';
+import { LIMITS } from './noise.js';
 import { status } from './status.js';
 import { showError } from './views.js';
 
-const OLD_SECONDS = 15;
-const BETWEEN_MS = 3000; /* the kernel counts in steps of 10 ms */
+const OCCUPIED = 'An experiment runs. What disturbs its runs is shown beside them.';
 
 const percent = (share) => `${figure(share * 100, 2)} %`;
 const most = (cpus, name) => cpus.reduce((one, other) => (other[name] > one[name] ? other : one));
@@ -25,67 +24,56 @@ function disturbances({ cpus, load }) {
     ].filter(Boolean);
 }
 
-/** The verdict and its figures: what was counted between two looks, and the load averages of the later. */
-export function quietWords(taken, averages) {
-    if (!taken) return { quiet: null, words: 'The CPUs’ times did not advance between two looks.', facts: [] };
-    const found = disturbances(taken);
-    const [foreign, steal] = [most(taken.cpus, 'foreign'), most(taken.cpus, 'steal')];
+/** The verdict and its figures, of GET /noise and of the environment's load averages. */
+export function quietWords(noise, averages) {
+    if (!noise.cpus.length) return { quiet: null, words: sentence(noise.reason), facts: [] };
+    const found = disturbances(noise);
+    const [foreign, steal] = [most(noise.cpus, 'foreign'), most(noise.cpus, 'steal')];
     return {
-        quiet: found.length === 0,
-        words: found.length ? `Not now: ${found.join('; ')}.` : 'Yes: nothing here would flag a run.',
+        quiet: found.length ? false : noise.load === null ? null : true,
+        words: found.length
+            ? `Not now: ${found.join('; ')}.`
+            : noise.load === null
+              ? sentence(noise.reason)
+              : 'Yes: nothing here would flag a run.',
         facts: [
             ['foreign CPU', `${percent(foreign.foreign)} of CPU ${foreign.id}, the busiest`],
             ['steal', percent(steal.steal)],
-            ['at work', `${figure(taken.load, 2)} of ${plural(taken.cpus.length, 'CPU')}`],
+            noise.load !== null && ['at work', `${figure(noise.load, 2)} of ${plural(noise.cpus.length, 'CPU')}`],
+            ['watched', `${duration(noise.window_ns / 1e9)}, until ${clockSeconds(-noise.age_seconds)}`],
             [
                 'load',
                 averages?.length ? `${averages.map((one) => one.toFixed(2)).join(', ')} (1, 5, 15 minutes)` : null,
             ],
-        ],
+        ].filter(Boolean),
     };
 }
 
-/* The environment before and after BETWEEN_MS; null: `ended()` meanwhile. A first look of long ago is replaced. */
-async function lookTwice(first, ended) {
-    let before = first ?? (await get('/environment'));
-    for (;;) {
-        await new Promise((resolve) => setTimeout(resolve, BETWEEN_MS));
-        if (ended()) return null;
-        const after = await get('/environment');
-        if (ended()) return null;
-        if (before !== first || after.uptime_seconds - before.uptime_seconds < OLD_SECONDS) return [before, after];
-        before = after;
-    }
-}
-
-/** The panel; its first look is `environment`, and it takes no other once the view is `left`. */
-export function quietPanel(environment, left) {
+/** The panel, which begins with what `here` has, an answer of GET /host, and changes until the view is `left`. */
+export function quietPanel(here, left) {
     const answer = h('div', { class: 'stack', role: 'status' });
     const again = h(
         'button',
         { type: 'button', class: 'quiet', id: 'look', on: { click: () => look() } },
         'Look again',
     );
-    const show = (quiet, words, facts = []) =>
+    let occupied = null; /* not known yet */
+    let known = false;
+    const show = ({ quiet, words, facts = [] }) =>
         fill(
             answer,
             h('p', { class: 'answer', data: { quiet: String(quiet) }, text: words }),
             facts.length > 0 && factList(facts),
         );
-    const occupied = () => {
-        if (!status.health?.running_experiment) return false;
-        show(null, 'An experiment runs. What disturbs its runs is shown beside them.');
-        return true;
+    const tell = ({ noise, environment }) => {
+        known = noise.window_ns !== null;
+        show(occupied ? { quiet: null, words: OCCUPIED } : quietWords(noise, environment.load));
     };
-    const look = async (first = null) => {
+    const look = async () => {
         again.disabled = true;
         try {
-            if (occupied()) return;
-            show(null, `Looking for ${BETWEEN_MS / 1000} seconds…`);
-            const looks = await lookTwice(first, () => left() || occupied());
-            if (!looks) return;
-            const { quiet, words, facts } = quietWords(between(...looks), looks[1].load);
-            show(quiet, words, facts);
+            const now = await machineNow();
+            if (!left()) tell(now);
         } catch (error) {
             const notice = h('p', { class: 'notice', role: 'alert' });
             fill(answer, notice);
@@ -94,7 +82,16 @@ export function quietPanel(environment, left) {
             again.disabled = false;
         }
     };
-    look(environment);
+    const changed = () => {
+        if (left()) return status.removeEventListener('change', changed);
+        const [before, runs] = [occupied, Boolean(status.health?.running_experiment)];
+        occupied = runs;
+        if (before === null || (runs && !before)) tell(here);
+        else if (!runs && (before || !known) && !again.disabled) look(); /* of the seconds after a run nothing is known */
+        return undefined;
+    };
+    status.addEventListener('change', changed);
+    changed();
     return h(
         'section',
         { class: 'panel', id: 'quiet', 'aria-labelledby': 'quiet-title' },

@@ -4,7 +4,7 @@
 import { svg } from './dom.js';
 import { WORDS, copied, exportButtons, widthOf } from './export.js';
 import { time } from './format.js';
-import { once } from './host.js';
+import { machine } from './machine.js';
 import { status } from './status.js';
 
 const ROW = 26;
@@ -48,7 +48,7 @@ function drawingOf(list) {
 
 /* An advice is of this host as it is now, unless it names another. */
 async function settingsOf(host) {
-    const { hostname, kernel_release: kernel } = await once('/environment');
+    const { hostname, kernel_release: kernel } = (await machine()).environment;
     const here = { host: hostname, kernel, ipclab: status.health?.version };
     const known = Object.entries(host === null ? here : { host }).filter(([, value]) => value);
     return [time(new Date(), new Date(0)), ...known.map((pair) => pair.join(' '))].join(' · ');

@@ -2,7 +2,7 @@
 // The routes that the daemon serves, by its own description: a view without its route is left out, in place of a
 // request that is refused.
 
-import { once } from './host.js';
+import { once } from './machine.js';
 
 /** Whether there is a route, such as "/experiments/{id}/findings"; with `parameter`, one that takes this in its query. */
 export async function serves(path, parameter = null) {

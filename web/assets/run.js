@@ -7,7 +7,8 @@ import { valueWords } from './compare.js';
 import { $, fill, h, setText } from './dom.js';
 import { absent, factList } from './facts.js';
 import { DASH, fieldTitle, fieldValue, figure, integer, latencyKind, size, throughput, time } from './format.js';
-import { once, ranges } from './host.js';
+import { ranges } from './host.js';
+import { once } from './machine.js';
 import { proofsOf } from './proof.js';
 import { flagLabel } from './results.js';
 

@@ -31,19 +31,19 @@ export const status = new (class extends EventTarget {
 
     /** Takes an experiment as an event brought it. */
     take({ id, state }) {
-        if (!this.health) return;
-        const running = this.health.running_experiment;
-        if (state === 'running' ? running === id : running !== id) return;
+        const running = this.health?.running_experiment;
+        if (state === 'running' ? running === id : this.health && running !== id) return;
         this.#events++;
+        if (!this.health) return;
         this.health = { ...this.health, running_experiment: state === 'running' ? id : null };
         this.#changed();
     }
 
-    /** Reads what it is anew; an answer that events have overtaken is not taken. */
-    async refresh() {
-        for (let events = -1; events !== this.#events; ) {
+    /** Reads what it is anew, by `first` if given; an answer that events have overtaken is not taken. */
+    async refresh(first = readHealth) {
+        for (let events = -1, read = first; events !== this.#events; read = readHealth) {
             events = this.#events;
-            const health = await readHealth();
+            const health = await read();
             if (events !== this.#events) continue;
             this.health = health;
             this.#readAt = performance.now();
