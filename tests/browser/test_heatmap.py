@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""The map of pairs: nodes by nodes and CPUs by CPUs of a recorded machine of eight nodes, and of this one."""
+"""The map of pairs: nodes by nodes and CPUs by CPUs of a recorded machine of eight nodes, of a guest of four in which
+they were measured (recorded by tests/vm/record.py), and of this one."""
 
+import gzip
+import json
 import os
+from pathlib import Path
 
 import pytest
 from answers import Answers
@@ -15,6 +19,7 @@ from selenium.webdriver.common.keys import Keys
 MACHINE = topology("eight-nodes")
 GIVEN = 900001  # of an experiment that no daemon has
 RUNS = 910000  # where the ids of its runs begin
+GUEST = json.loads(gzip.decompress((Path(__file__).parent / "data/four-nodes.json.gz").read_bytes()))
 
 
 def statistic(median):
@@ -227,6 +232,65 @@ def test_the_map_fits_every_screen(show, picture, scheme, width):
         page.run("document.getElementById('heatmap').scrollIntoView()")
         picture(f"heatmap-{name}-{width}-{scheme}")
         assert violations(page) == []
+
+
+@pytest.fixture
+def guest(driver, unopened):
+    """Opens the experiment of the guest, whose machine is then this one; it has one node without CPUs, one without
+    memory."""
+    recorded = {target.replace("/experiments/1", f"/experiments/{GIVEN}"): body for target, body in GUEST.items()}
+    samples = [one for target, body in GUEST.items() if target.endswith("/samples") for one in body["items"]]
+    given = recorded | {f"/experiments/{GIVEN}/samples": {"items": samples, "next": None}}
+    given[f"/experiments/{GIVEN}"] = GUEST["/experiments/1"] | {"id": GIVEN}  # the daemon has a 1 of its own
+    answers = Answers(driver, {}, **given)
+
+    def open_guest(query):
+        unopened.open(f"#/experiments/{GIVEN}{query}")
+        unopened.wait(lambda: unopened.all("#heatmap [role=gridcell]"), "the map")
+        return unopened
+
+    yield open_guest
+    answers.remove()
+
+
+def medians(kind):
+    """Of the guest's pairs by their nodes or CPUs: nanoseconds."""
+    rows = [row for row in GUEST["/experiments/1/results"]["items"] if kind in row["point"]["placement"]["initiator"]]
+    ends = lambda row: tuple(end[kind] for end in row["point"]["placement"].values())  # noqa: E731
+    return {ends(row): row["latency_ns"]["p50"]["median"] for row in rows}
+
+
+@pytest.mark.parametrize(("kind", "plural", "places"), [("node", "nodes", 3), ("cpu", "CPUs", 6)])
+@pytest.mark.parametrize(("width", "scheme"), SCREENS)
+def test_the_guest_of_four_nodes_has_a_map(guest, unopened, picture, kind, plural, places, width, scheme):
+    unopened.size(width, 1200)
+    unopened.media(scheme)
+    page = guest(f"?pairs={kind}")
+    measured = medians(kind)
+    assert len(measured) == len(page.all("#heatmap [role=gridcell]")) == places**2
+    longest, shortest = max(measured, key=measured.get), min(measured, key=measured.get)
+    assert opacity(page, *shortest) < opacity(page, *longest) == 1
+    note = page.text("#heatmap > .hint, #heatmap .hint")
+    assert f"{places**2} of {places**2} pairs are measured." in note
+    assert ("Node 3 of this machine is not among them." in note) == (kind == "node")
+    words = page.run("return [...document.querySelectorAll('#heatmap .bracket + text')].map((one) => one.textContent)")
+    assert ({"node 0", "node 1", "node 2"} <= set(words)) == (kind == "cpu")
+    assert page.run("return document.documentElement.scrollWidth <= innerWidth")
+    page.run("document.getElementById('heatmap').scrollIntoView()")
+    picture(f"heatmap-guest-{plural}-{width}-{scheme}")
+    assert violations(page) == []
+
+
+def test_a_press_on_a_pair_of_the_guest_shows_where_its_pages_were(guest, picture):
+    page = guest("?pairs=node")
+    page.find('#heatmap [data-at="0-1"]').click()
+    page.wait(lambda: page.all("#cell .u-over"), "the series")
+    page.wait(lambda: page.all("#cell-latency svg .line"), "the latencies")
+    proof = page.text("#cell")
+    assert "CPU 0–1, node 0, memory bind 0" in proof and "CPU 2–3, node 1, memory bind 1" in proof
+    assert "yes: each was where it was to be" in proof and "on node 1" in proof
+    page.run("document.getElementById('heatmap').scrollIntoView()")
+    picture("heatmap-guest-cell")
 
 
 @pytest.fixture

@@ -62,7 +62,19 @@ def bind(*nodes):
         ({"sender": {"cpu": 4}}, "sender CPU 4"),
         (
             {"sender": {"cpu": 4, "memory": bind(1)}, "receiver": {"node": 0, "memory": bind(0, 1)}},
-            "CPU 4, memory on node 1 → node 0, memory on nodes 0, 1",
+            "CPU 4 → node 0, memory on node 1 → on nodes 0, 1",
+        ),
+        (
+            {"initiator": {"cpu": 4, "memory": bind(1)}, "responder": {"cpu": 2, "memory": bind(1)}},
+            "CPU 4 → CPU 2, memory on node 1",
+        ),
+        (
+            {"sender": {"node": 0, "memory": bind(0), "buffer": {"node": 1}}, "receiver": {"node": 1}},
+            "node 0, buffer on node 1 → node 1",
+        ),
+        (
+            {"sender": {"cpu": 0, "memory": bind(0)}, "receiver": {"cpu": 1}},
+            "CPU 0, memory on node 0 → CPU 1",
         ),
         (
             {"sender": {"memory": {"policy": "interleave", "nodes": [0, 1]}, "buffer": {"node": 1}}},

@@ -10,7 +10,7 @@ import { Figure } from './figure.js';
 import { plural, throughput } from './format.js';
 import { proofsOf } from './proof.js';
 import { flagLabel } from './results.js';
-import { Samples, slotOf } from './samples.js';
+import { Samples, secondWords, slotOf } from './samples.js';
 
 const SAMPLES_MAX = 5000;
 
@@ -128,7 +128,7 @@ export class Cell {
             ['Rounds, second by second', line.rounds, (value) => `${value}/s`],
         ].find(([, series]) => series.size) ?? [null];
         if (!title) return h('p', { class: 'soft', text: 'The run left no samples.' });
-        this.chart = new Chart({ title, format, formatX: (x) => `${x} s`, note: () => `Run ${run.id}` });
+        this.chart = new Chart({ title, format, formatX: secondWords, note: () => `Run ${run.id}` });
         this.chart.set(
             line.xs,
             [...ys].map(([agent, values]) => ({ label: agent, ys: values, slot: slotOf(agent) })),

@@ -7,7 +7,7 @@ import { getAll } from './api.js';
 import { Chart } from './charts.js';
 import { h, reconcile, setText } from './dom.js';
 import { latencyKind, nanoseconds, perSecond, plural, pointLabel, throughput } from './format.js';
-import { Samples, slotOf } from './samples.js';
+import { Samples, secondWords, slotOf } from './samples.js';
 
 const SAMPLES_MAX = 20000;
 const PAGE = 5000;
@@ -20,7 +20,7 @@ export class Live {
         this.fields = undefined;
         this.frame = 0;
         const note = () => this.select.selectedOptions[0]?.textContent ?? '';
-        const chart = (title, format) => new Chart({ title, format, formatX: (x) => `${x} s`, note });
+        const chart = (title, format) => new Chart({ title, format, formatX: secondWords, note });
         this.charts = {
             throughput: chart('Throughput', throughput),
             calls: chart('Calls per second', perSecond),

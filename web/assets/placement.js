@@ -20,22 +20,33 @@ function memoryWords({ policy, node, nodes = node === undefined ? [] : [node] })
 }
 
 /* Memory on the node of the CPUs, and nowhere else, goes without saying. */
-function endWords({ cpu, node, memory, buffer }) {
-    const isOwn = memory?.policy === 'bind' && memory.nodes.length === 1 && memory.nodes[0] === node;
-    return [
-        cpu !== undefined && `CPU ${cpu}`,
-        cpu === undefined && node !== undefined && `node ${node}`,
-        memory && !isOwn && `memory ${memoryWords(memory)}`,
-        buffer && `buffer ${memoryWords(buffer)}`,
+const isOwn = ({ node, memory }) =>
+    memory.policy === 'bind' && memory.nodes.length === 1 && memory.nodes[0] === node;
+
+const cpuWords = ({ cpu, node }) => (cpu !== undefined ? `CPU ${cpu}` : node !== undefined && `node ${node}`);
+
+const endWords = (end) =>
+    [
+        cpuWords(end),
+        end.memory && !isOwn(end) && `memory ${memoryWords(end.memory)}`,
+        end.buffer && `buffer ${memoryWords(end.buffer)}`,
     ]
         .filter(Boolean)
         .join(', ');
+
+/* What tells two pairs apart comes first: a label may be cut. Null where the ends do not differ in CPUs and memory alone. */
+function pairWords(ends) {
+    if (!ends.every((end) => cpuWords(end) && end.memory && !end.buffer) || ends.every(isOwn)) return null;
+    const memory = ends.map((end) => memoryWords(end.memory));
+    const [first, second] = memory;
+    return `${ends.map(cpuWords).join(' → ')}, memory ${first === second ? first : memory.join(' → ')}`;
 }
 
 /** Such a placement in words, without what it requires of the host. */
 export function placementWords(placement) {
     const directed = DIRECTED.find((roles) => roles.every((role) => placement[role]));
-    if (directed) return directed.map((role) => endWords(placement[role])).join(' → ');
+    const ends = directed?.map((role) => placement[role]);
+    if (ends) return pairWords(ends) ?? ends.map(endWords).join(' → ');
     return ROLES.filter((role) => role in placement)
         .map((role) => `${role} ${endWords(placement[role])}`)
         .join('; ');

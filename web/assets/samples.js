@@ -9,6 +9,9 @@ const AGENTS = ['receiver', 'initiator', 'client', 'sender', 'responder', 'serve
 /** The number of an agent's series. */
 export const slotOf = (agent) => (AGENTS.includes(agent) ? AGENTS.indexOf(agent) : AGENTS.length);
 
+/** A second's number on an axis; between two of them, and before the first, there is nothing to name. */
+export const secondWords = (x) => (Number.isInteger(x) && x >= 0 ? `${x} s` : '');
+
 export class Samples {
     constructor(limit) {
         this.limit = limit;
