@@ -15,6 +15,7 @@ from ipclabtest import PATIENCE_SECONDS
 from machines import topology
 from page import SCREENS
 from selenium.webdriver.common.keys import Keys
+from test_access import contrast
 
 MACHINE = topology("eight-nodes")
 GIVEN = 900001  # of an experiment that no daemon has
@@ -109,6 +110,25 @@ def test_every_pair_of_nodes_has_a_cell(show):
     assert label(page, 0, 3).endswith("noisy") and not label(page, 0, 2).endswith("noisy")
     assert opacity(page, 0, 0) < opacity(page, 0, 1) < opacity(page, 0, 7) == 1
     assert page.find('#heatmap [data-at="0-7"] text').text == "6.80 µs"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_figure_of_every_cell_is_readable(show, scheme):
+    """On each shade from the least to the most: a contrast of 4.5, which axe does not compute of what lies one over the
+    other."""
+    page = show(rows_of("node", range(8), lambda a, b: 1000 + 100 * (8 * a + b)))
+    page.media(scheme)
+    script = """const rgb = (one, name) => getComputedStyle(one)[name].match(/\\d+/g).map(Number);
+        return [...document.querySelectorAll('#heatmap .cell')].map((cell) => {
+            const [ground, heat, words] = ['.ground', '.heat-fill', 'text'].map((one) => cell.querySelector(one));
+            const opacity = Number(heat.getAttribute('fill-opacity'));
+            const under = rgb(ground, 'fill');
+            const mixed = rgb(heat, 'fill').map((one, at) => Math.round(opacity * one + (1 - opacity) * under[at]));
+            const hex = (one) => one.map((channel) => channel.toString(16).padStart(2, '0')).join('');
+            return [mixed, rgb(words, 'fill')].map((one) => `#${hex(one)}`);
+        })"""
+    cells = page.run(script)
+    assert len(cells) == 64 and min(contrast(*cell) for cell in cells) >= 4.5
 
 
 def test_cpus_are_grouped_as_they_lie_in_the_machine(show):

@@ -18,7 +18,10 @@ const TOP = 58;
 const CELL = { least: 5, most: 72, words: 46 };
 const WIDE_SPREAD = 4; /* figures this far apart have colours by their logarithms */
 const FAINT = 0.07; /* opacity of the least */
-const DARK = 0.55; /* above it words are light */
+/* Opacities above which one scheme and both have words of the other brightness, so that their contrast is 4.5 or more. */
+const MIDDLE = 0.525;
+const STRONG = 0.725;
+const onHeat = (opacity) => (opacity > STRONG ? 'on-strong' : opacity > MIDDLE ? 'on-middle' : 'on-faint');
 const TITLES = { cpu: 'CPU', node: 'Node' };
 const BY = { cpu: 'CPU by CPU', node: 'node by node' };
 const LINE = 13; /* pixels of a line of numbers, and of each digit */
@@ -274,7 +277,7 @@ export class HeatMap extends Panel {
                     x: x + side / 2,
                     y: y + side / 2 + 4,
                     'text-anchor': 'middle',
-                    class: opacity > DARK ? 'on-dark' : null,
+                    class: onHeat(opacity),
                     text: words,
                 }),
             noisy &&
@@ -283,7 +286,7 @@ export class HeatMap extends Panel {
                     cx: x + side - 6,
                     cy: y + 5,
                     r: 2.2,
-                    class: opacity > DARK ? 'noisy on-dark' : 'noisy',
+                    class: `noisy ${onHeat(opacity)}`,
                 }),
         );
     }
