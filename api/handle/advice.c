@@ -205,7 +205,21 @@ static void put_item(struct json_writer *w, const struct advice_item *item, cons
         json_object_end(w);
 }
 
-static int respond_advice(struct response *p, const struct advice_record *a) {
+/* How long the runs that would settle it take, by their plan. A spec that this host does not take any more, as after a
+ * limit was lowered, has no plan: the refusal of POST /advice tells why. */
+static void put_seconds(struct json_writer *w, struct api *a, const char *settle) {
+        struct plan *plan = NULL;
+        struct refusal why_not;
+        bool planned = settle && service_plan(a->service, settle, strlen(settle), NULL, &plan, &why_not) == 0;
+        json_put_key(w, "settle_seconds");
+        if (planned)
+                json_put_double(w, plan->seconds);
+        else
+                json_put_null(w);
+        plan_free(plan);
+}
+
+static int respond_advice(struct api *api, struct response *p, const struct advice_record *a) {
         _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_writer_init(&w);
         json_object_begin(&w);
@@ -243,6 +257,7 @@ static int respond_advice(struct response *p, const struct advice_record *a) {
         }
         json_array_end(&w);
         json_member_raw(&w, "settle", a->settle_json);
+        put_seconds(&w, api, a->settle_json);
         json_object_end(&w);
         return response_json(p, 200, &w);
 }
@@ -258,7 +273,7 @@ HANDLER(handle_advice) {
                 k = service_advice(a->service, &question, host, &advice, r);
         if (k < 0)
                 return k;
-        k = respond_advice(p, advice);
+        k = respond_advice(a, p, advice);
         service_advice_release(a->service, advice);
         return k;
 }

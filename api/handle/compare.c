@@ -222,8 +222,8 @@ static void put_undecided(struct json_writer *w, const struct comparison *c) {
                 json_put_null(w);
         if (undecided && c->runs_needed > COMPARISON_RUNS_MAX)
                 json_member_string(w, "runs_needed_reason",
-                                   "more than the " UTIL_TEXT(
-                                           COMPARISON_RUNS_MAX) " runs of a side that take part: a "
+                                   "it would take more than the " UTIL_TEXT(
+                                           COMPARISON_RUNS_MAX) " runs of a side that take part; a "
                                                                 "quieter machine or a longer window would decide");
 }
 

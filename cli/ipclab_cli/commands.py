@@ -446,7 +446,9 @@ def show_advice(document):
         headings = ["standing", "mechanism", "value", "interval", "runs", "age", "remark"]
         show_list(headings, rows, right=("value", "interval", "runs", "age"))
     if document["settle"]:
-        print(f"\nWhat is open would be settled by: ipclab run '{json.dumps(document['settle'])}'")
+        seconds = document["settle_seconds"]
+        time = f" in about {seconds_text(seconds)}" if seconds is not None else ""
+        print(f"\nWhat is open would be settled{time} by: ipclab run '{json.dumps(document['settle'])}'")
 
 
 def compare(client, arguments):

@@ -37,6 +37,7 @@ def test_the_best_is_found(own_daemon):
     advice = unix.get(path)
     assert transports(advice, "best") == ["shm-posix"] and transports(advice, "worse") == ["pipe", "unix-stream"]
     assert advice["settle"] is None and advice["experiments"]["used"] == 1
+    assert advice["settle_seconds"] is None
     assert "shm-posix has the lowest median latency" in advice["sentence"]
     best, worse = advice["items"][:2]
     assert best["experiment_id"] == first and best["runs"] == 8 and best["age_seconds"] >= 0 and best["fit"] is None
@@ -58,6 +59,8 @@ def test_the_best_is_found(own_daemon):
     queued = answer.json
     assert answer.headers["Location"] == f"/experiments/{queued['id']}"
     assert queued["spec"] == advice["settle"]
+    plan = unix.request("POST", "/experiments?dry_run=true", advice["settle"]).json
+    assert advice["settle_seconds"] == plan["estimated_seconds"]
     assert sorted(queued["spec"]["transport"]) == ["shm-posix", "tcp"]
     assert queued["spec"]["message_size"] == [1024] and queued["spec"]["repetitions"] >= 12
     unix.request("POST", f"/experiments/{queued['id']}/cancel")

@@ -207,7 +207,7 @@ def test_what_is_the_same_is_equivalent(compare):
     assert answer["delta"] == 0.03 and answer["verdicts"]["slower"] == answer["verdicts"]["faster"] == 0
     narrow = figure(compare("base", "same", "&delta=0.0001"))
     assert narrow["verdict"] == "undecided"
-    assert narrow["runs_needed"] is None and "more than the 60 runs" in narrow["runs_needed_reason"]
+    assert narrow["runs_needed"] is None and "it would take more than the 60 runs" in narrow["runs_needed_reason"]
     assert figure(compare("base", "slow", "&delta=0.5"))["verdict"] == "equivalent"
 
 

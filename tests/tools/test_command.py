@@ -499,6 +499,7 @@ def test_advice_is_a_ranking(made_up):
     items = [item | {"point": point} | change for point, change in zip(points, changes, strict=True)]
     items.append(item | other)
     document = {"sentence": "pipe has most.", "items": items, "next": None, "settle": {"transport": ["pipe", "tcp"]}}
+    document["settle_seconds"] = 190
     shown, requests, _ = made_up({"/advice": document}, "advice", "message_size=4096", "want=throughput")
     assert requests == ["GET /advice?message_size=4096&want=throughput"]
     lines = shown.splitlines()

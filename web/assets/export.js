@@ -11,6 +11,8 @@ const STYLED = [
     'stroke-width',
     'stroke-opacity',
     'stroke-dasharray',
+    'stroke-linejoin',
+    'paint-order',
     'font-size',
     'font-weight',
     'opacity',

@@ -89,8 +89,8 @@ const CLOCK = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-d
 const CLOCK_SECONDS = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium', hour12: false });
 const DAY = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', year: 'numeric' });
 
-/** "14:32:07", which it was or will be in so many seconds. */
-export const clockSeconds = (seconds) => CLOCK_SECONDS.format(new Date(Date.now() + seconds * 1000));
+/** "14:32:07" */
+export const clockTime = (date) => CLOCK_SECONDS.format(date);
 
 /** "3 Jan 2026" */
 export const day = (iso) => DAY.format(new Date(iso));

@@ -2,8 +2,8 @@
 // The first page's upper part: the running experiment and the queue, advice on which mechanism to use, and the presets.
 
 import { chosen, choose } from './address.js';
-import { get, post, token } from './api.js';
-import { $, fill, h, patch, setText, svg } from './dom.js';
+import { get, post } from './api.js';
+import { $, fill, h, patch, svg } from './dom.js';
 import { duration, nanoseconds, plural, pointLabel, size, splitFields, throughput } from './format.js';
 import { looks, markPath } from './marks.js';
 import { nameOf } from './list.js';
@@ -356,7 +356,7 @@ function savedBy(list, advice, query) {
 }
 
 function adviceOf(advice, query, transports, opened) {
-    const { host, items, experiments, settle } = advice;
+    const { host, items, experiments, settle, settle_seconds: seconds } = advice;
     const ranked = items.length > 0 && ranking(items, transports, FORMATS[query.want]);
     const settleIt = async (event) => {
         const button = event.currentTarget;
@@ -381,7 +381,12 @@ function adviceOf(advice, query, transports, opened) {
             h(
                 'p',
                 { class: 'more' },
-                h('button', { type: 'button', id: 'settle', on: { click: settleIt } }, measureNow(settle)),
+                h('button', {
+                    type: 'button',
+                    id: 'settle',
+                    on: { click: settleIt },
+                    text: ['Measure now', seconds !== null && duration(seconds)].filter(Boolean).join(', '),
+                }),
             ),
     ];
 }
@@ -404,18 +409,6 @@ function otherPlacements(placements) {
             ' ',
         ]),
     );
-}
-
-/* "Measure now, 3 min", as soon as the time is known; a plan that cannot be had is refused with its reason when the
- * button is pressed. */
-function measureNow(settle) {
-    const words = h('span', { text: 'Measure now' });
-    if (token.state === 'set')
-        void post('/experiments?dry_run=true', JSON.stringify(settle)).then(
-            ({ estimated_seconds: seconds }) => setText(words, `Measure now, ${duration(seconds)}`),
-            () => null,
-        );
-    return words;
 }
 
 function restsOn({ used, other_environment: others }, host) {

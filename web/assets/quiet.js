@@ -3,7 +3,7 @@
 
 import { fill, h } from './dom.js';
 import { factList } from './facts.js';
-import { clockSeconds, duration, figure, plural, sentence } from './format.js';
+import { clockTime, duration, figure, plural, sentence } from './format.js';
 import { machineNow } from './machine.js';
 import { LIMITS } from './noise.js';
 import { status } from './status.js';
@@ -29,6 +29,7 @@ export function quietWords(noise, averages) {
     if (!noise.cpus.length) return { quiet: null, words: sentence(noise.reason), facts: [] };
     const found = disturbances(noise);
     const [foreign, steal] = [most(noise.cpus, 'foreign'), most(noise.cpus, 'steal')];
+    const ended = new Date(Date.now() - noise.age_seconds * 1000);
     return {
         quiet: found.length ? false : noise.load === null ? null : true,
         words: found.length
@@ -40,7 +41,7 @@ export function quietWords(noise, averages) {
             ['foreign CPU', `${percent(foreign.foreign)} of CPU ${foreign.id}, the busiest`],
             ['steal', percent(steal.steal)],
             noise.load !== null && ['at work', `${figure(noise.load, 2)} of ${plural(noise.cpus.length, 'CPU')}`],
-            ['watched', `${duration(noise.window_ns / 1e9)}, until ${clockSeconds(-noise.age_seconds)}`],
+            ['watched', `${duration(noise.window_ns / 1e9)}, until ${clockTime(ended)}`],
             [
                 'load',
                 averages?.length ? `${averages.map((one) => one.toFixed(2)).join(', ')} (1, 5, 15 minutes)` : null,

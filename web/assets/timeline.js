@@ -3,7 +3,7 @@
 // for each disturbance that is recorded second by second, the warm-up shaded, change points and flags marked.
 
 import { patch, setText, svg } from './dom.js';
-import { figure, integer, plural, pointLabel, round, splitFields, time } from './format.js';
+import { clockTime, figure, integer, plural, pointLabel, round, splitFields, time } from './format.js';
 import { LIMITS } from './noise.js';
 import { Panel } from './panel.js';
 import { linearMarks, spaced } from './scales.js';
@@ -83,7 +83,7 @@ const TRACKS = [
     {
         title: 'Other load',
         of: (run) => (loads(run).some(({ value }) => value !== null) ? loads(run) : meanLoad(run)),
-        format: (value) => `${figure(value, 3)} CPUs`,
+        format: (value) => `${figure(value, 3)} ${value === 1 ? 'CPU' : 'CPUs'}`,
         least: 1,
         limit: LIMITS.load,
     },
@@ -300,13 +300,15 @@ export class TimeLine extends Panel {
         );
     }
 
-    /* The time by the wall clock at which runs started, where there is room for it. */
+    /* The time by the wall clock at which runs started, where there is room for it: to the second within a minute or two. */
     #clock(x, bottom) {
-        const words = this.runs.map(({ started_at: at }) => time(at).split(', ').at(-1));
+        const minutes = this.runs.map(({ started_at: at }) => time(at).split(', ').at(-1));
+        const isBrief = new Set(minutes).size < 3;
+        const words = isBrief ? this.runs.map(({ started_at: at }) => clockTime(new Date(at))) : minutes;
         const fresh = this.runs.map((run, at) => at).filter((at) => at === 0 || words[at] !== words[at - 1]);
         return spaced(
             fresh.map((at) => x(this.runs[at].start)),
-            52,
+            isBrief ? 72 : 52,
         ).map((index) => {
             const place = x(this.runs[fresh[index]].start);
             return [
