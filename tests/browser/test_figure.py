@@ -497,7 +497,7 @@ FINDINGS = {
         "source": "the lab",
         "answers": [
             {
-                "question": "How many operations a second?",
+                "question": "How many operations a second of 1 byte are there, each end on a node of its own?",
                 "kind": "figure",
                 "figures": [{"name": "rate", "of": "1 B", "value": 400000, "unit": "/s", "interval": None}],
                 "sentence": None,
@@ -556,7 +556,7 @@ def test_a_studys_figures_stand_beside_the_published_ones(concluded, page, lines
         one.querySelector('text').textContent, one.querySelector('.value')?.textContent ?? null,
         one.querySelectorAll('.mark').length, one.querySelectorAll('.bar-line').length])"""
     assert page.run(parts) == [
-        ["How many operations a second?", "0.800 ×", 2, 0],
+        [FINDINGS["study"]["answers"][0]["question"], "0.800 ×", 2, 0],
         ["How many of a kilobyte?", "3.00 ×", 2, 1],
         ["How long does a switch take?", None, 1, 0],
     ]
@@ -580,6 +580,18 @@ def test_a_studys_figures_stand_beside_the_published_ones(concluded, page, lines
     assert len(ticks) >= 4 and all(before >= -1 and behind >= -1 for before, behind, *_ in ticks)
     for (_, _, top, _, end), (_, _, lower, begin, _) in itertools.pairwise(ticks):
         assert top != lower or end < begin, ticks
+    lines_of = """const edge = document.querySelector('#published svg').getBoundingClientRect().right;
+        return [...document.querySelectorAll('#published .answer')].map((one) =>
+            [...one.querySelectorAll('text:not(.value)')].map((line) => {
+                const { top, bottom, right } = line.getBoundingClientRect();
+                return [line.textContent, top, bottom, edge - right];
+            }))"""
+    questions = page.run(lines_of)
+    whole = [" ".join(line[0] for line in lines) for lines in questions]
+    assert whole == [one["question"] for one in FINDINGS["study"]["answers"][:3]] and len(questions[0]) > 1
+    assert all(line[3] >= 0 for lines in questions for line in lines)
+    for (_, _, bottom, _), (_, top, *_) in itertools.pairwise([line for lines in questions for line in lines]):
+        assert bottom <= top + 2
     picture("published-narrow")
 
 

@@ -79,7 +79,7 @@ export function widthOf(text, font) {
     return pen.measureText(text).width;
 }
 
-function wrapped(text, room, font = WORDS) {
+export function wrapped(text, room, font = WORDS) {
     const lines = [''];
     for (const word of text.split(' ')) {
         const longer = `${lines.at(-1)} ${word}`.trim();

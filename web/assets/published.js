@@ -3,17 +3,19 @@
 // machine: what can be compared is the picture.
 
 import { svg } from './dom.js';
-import { figure, integer, shortened } from './format.js';
+import { wrapped } from './export.js';
+import { figure, integer } from './format.js';
 import { Panel } from './panel.js';
 import { extent, logMarks, spaced } from './scales.js';
 import { settings } from './settings.js';
 
-const ROW = 40;
+const ROW = 40; /* whose question has one line */
+const LINE = 15;
 const HEAD = 24;
 const AXIS = 34; /* below the rows of a unit */
 const LEFT = 10;
 const RIGHT = 66; /* for the ratio */
-const LETTER = 7.2; /* of the questions' 12 px, on average */
+const QUESTION = { 'font-size': 12, 'font-weight': 600 };
 const BEYOND = 1.08; /* factor by which the axis reaches beyond its outermost figures */
 const TICK = 7; /* pixels of a letter of the axis */
 
@@ -45,12 +47,14 @@ function axisOf(rows, width) {
     return { place, marks: logMarks(min, max, { most: Math.max(3, Math.floor((to - from) / 90)) }) };
 }
 
-function rowOf({ question, here, interval, published }, top, { place }, width) {
-    const y = top + ROW - 12;
+const heightOf = ({ lines }) => ROW + (lines.length - 1) * LINE;
+
+function rowOf({ lines, here, interval, published }, top, { place }, width) {
+    const y = top + heightOf({ lines }) - 12;
     return svg(
         'g',
         { class: 'answer c1' },
-        svg('text', { x: LEFT, y: y - 12, text: shortened(question, Math.floor((width - LEFT) / LETTER)) }),
+        lines.map((text, at) => svg('text', { x: LEFT, y: y - 12 - (lines.length - 1 - at) * LINE, text })),
         svg('line', { x1: LEFT, x2: width - RIGHT, y1: y, y2: y, class: 'grid' }),
         here !== null && [
             svg('line', { x1: place(published), x2: place(here), y1: y, y2: y, class: 'between' }),
@@ -104,12 +108,14 @@ export class Published extends Panel {
         this.width = this.canvas.clientWidth;
         if (this.width === 0) return; /* folded away */
         const width = Math.max(this.width, 260);
-        const height = this.units.length * (HEAD + AXIS) + this.rows.length * ROW;
+        const all = this.rows.map((row) => ({ ...row, lines: wrapped(row.question, width - LEFT, QUESTION) }));
+        const sum = (rows) => rows.reduce((total, row) => total + heightOf(row), 0);
+        const height = this.units.length * (HEAD + AXIS) + sum(all);
         let top = 0;
         const part = (unit) => {
-            const rows = this.rows.filter((row) => row.unit === unit);
+            const rows = all.filter((row) => row.unit === unit);
             const axis = axisOf(rows, width);
-            const [from, bottom] = [top + HEAD, top + HEAD + rows.length * ROW];
+            const [from, bottom] = [top + HEAD, top + HEAD + sum(rows)];
             top = bottom + AXIS;
             return [
                 svg('text', { x: LEFT, y: from - 6, class: 'name', text: unit }),
@@ -117,7 +123,7 @@ export class Published extends Panel {
                     svg('line', { x1: axis.place(mark), x2: axis.place(mark), y1: from, y2: bottom, class: 'grid' }),
                 ),
                 ticksOf(axis, bottom + 18, width),
-                rows.map((row, at) => rowOf(row, from + at * ROW, axis, width)),
+                rows.map((row, at) => rowOf(row, from + sum(rows.slice(0, at)), axis, width)),
             ];
         };
         this.canvas.replaceChildren(
