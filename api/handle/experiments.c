@@ -158,7 +158,7 @@ static int visit_experiment(void *userdata, const struct experiment_record *e) {
         }
         text_item(list->out, &list->begun);
         _cleanup_(json_writer_deinit) struct json_writer w = {};
-        json_writer_init(&w);
+        text_json_begin(list->out, &w);
         render_experiment(&w, e);
         text_json(list->out, &w);
         list->query.before_id = e->id;

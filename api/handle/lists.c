@@ -53,9 +53,9 @@ static int fill(void *userdata, struct text *out, struct refusal *r) {
         while (out->error == 0 && out->length < FEED_PORTION) {
                 if (b->next < source->length(b->answer, b->list)) {
                         _cleanup_(json_writer_deinit) struct json_writer w = {};
-                        json_writer_init(&w);
-                        source->put_item(&w, b->answer, b->list, b->next);
-                        text_puts(out, b->next++ > 0 ? "," : "");
+                        text_puts(out, b->next > 0 ? "," : "");
+                        text_json_begin(out, &w);
+                        source->put_item(&w, b->answer, b->list, b->next++);
                         text_json(out, &w);
                 } else if (source->keys[b->list + 1]) {
                         text_printf(out, "],\"%s\":[", source->keys[++b->list]);

@@ -67,11 +67,9 @@ void render_experiment(struct json_writer *w, const struct experiment_record *e)
 static void member_stored(struct json_writer *w, const char *key, const char *json, const struct run_record *run,
                           bool briefly) {
         _cleanup_(text_deinit) struct text text = {0};
-        if (json && briefly) {
-                shorten_put(&text, json, run->id);
-                if (text.error < 0 && w->error == 0)
-                        w->error = text.error;
-        }
+        int k = json && briefly ? shorten_put(&text, json, run->id) : 0;
+        if (k < 0 && w->error == 0)
+                w->error = k;
         json_member_raw(w, key, text.data ? text.data : json);
 }
 

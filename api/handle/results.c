@@ -41,7 +41,7 @@ static void table_free(void *userdata) {
 static void result_json(struct table *t, const struct result_record *row) {
         text_item(t->text, &t->begun);
         _cleanup_(json_writer_deinit) struct json_writer w = {};
-        json_writer_init(&w);
+        text_json_begin(t->text, &w);
         render_result(&w, row, t->latency, t->with_histogram);
         text_json(t->text, &w);
 }

@@ -47,7 +47,7 @@ static void list_free(void *userdata) {
 static void run_json(struct list *list, const struct run_record *run) {
         text_item(list->out, &list->begun);
         _cleanup_(json_writer_deinit) struct json_writer w = {};
-        json_writer_init(&w);
+        text_json_begin(list->out, &w);
         render_run_briefly(&w, run);
         text_json(list->out, &w);
 }

@@ -72,10 +72,10 @@ static void csv_sample(struct export *f, const struct sample_record *s, const ch
 
 static void json_sample(struct export *f, const struct sample_record *s, const char *kind) {
         _cleanup_(json_writer_deinit) struct json_writer w = {};
-        json_writer_init(&w);
-        render_sample(&w, s, kind, f->histogram);
         if (f->format == FORMAT_JSON)
                 text_item(f->out, &f->begun);
+        text_json_begin(f->out, &w);
+        render_sample(&w, s, kind, f->histogram);
         text_json(f->out, &w);
         if (f->format == FORMAT_NDJSON)
                 text_puts(f->out, "\n");

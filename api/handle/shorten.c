@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Walks over JSON text without making a tree of it, since every request for an experiment reads its runs. Called by
- * render.c.
+ * Walks once over JSON text, without making a tree of it, since every request for an experiment reads its runs. Called
+ * by render.c.
  */
 
 #include "api/handle/shorten.h"
@@ -86,38 +86,59 @@ static void put_reason(struct text *t, const struct item *i, size_t n, int64_t r
         text_printf(t, "_reason\":\"%zu of them, too many for a list: GET /runs/%" PRId64 " has them\"", n, run_id);
 }
 
-/* The key at p, with its value; false: p is a string of another kind. *behind: the string's end; NULL: it has none. */
-static bool key_at(const char *p, struct item *ret, const char **behind) {
-        struct item i = {.key = p, .value = json_skip_key(p, behind)};
+/* How far the walk over a text has come: `copied` is behind what was written of it. */
+struct walk {
+        const char *p, *copied;
+        int64_t run_id;
+};
+
+/* At a string: only a key's value can be left out. 0, or -EBADMSG where one of them has no end. */
+static int pass_string(struct walk *walk, struct text *t) {
+        const char *begin = walk->p, *end;
+        struct item i = {.key = begin, .value = json_skip_key(begin, &end)};
+        walk->p = end;
         if (!i.value)
-                return false;
-        i.key_length = (size_t) (*behind - p);
-        *ret = i;
-        return true;
+                return end ? 0 : -EBADMSG;
+        i.key_length = (size_t) (end - begin);
+        size_t n = left_out(&i);
+        if (n == 0)
+                return 0;
+        walk->p = json_skip_value(i.value);
+        if (!walk->p)
+                return -EBADMSG;
+        text_append(t, walk->copied, (size_t) (begin - walk->copied));
+        put_reason(t, &i, n, walk->run_id);
+        walk->copied = walk->p;
+        return t->error;
 }
 
-/* Goes from string to string: only a key's value can be left out, and all else is copied as it is. A scalar that has a
- * quote may end before its string does: it is no JSON. */
-void shorten_put(struct text *t, const char *json, int64_t run_id) {
-        const char *copied = json_skip_space(json), *end = *copied ? json_skip_value(copied) : NULL, *p = copied;
-        while (end && (p = strchr(p, '"')) && p < end) {
-                struct item i;
-                const char *key = p;
-                size_t n = key_at(key, &i, &p) ? left_out(&i) : 0;
-                const char *behind = n > 0 ? json_skip_value(i.value) : p;
-                if (!behind || behind > end) {
-                        end = NULL;
-                        break;
+/* A quote within a scalar is no JSON. */
+static int check_scalar(const char *p) {
+        const char *end = *p ? json_skip_value(p) : NULL;
+        return end && (*p == '"' || !memchr(p, '"', (size_t) (end - p))) ? 0 : -EBADMSG;
+}
+
+int shorten_put(struct text *t, const char *json, int64_t run_id) {
+        struct walk walk = {.p = json_skip_space(json), .run_id = run_id};
+        size_t depth = 0;
+        walk.copied = walk.p;
+        if (*walk.p != '{' && *walk.p != '[')
+                return check_scalar(walk.p);
+        do {
+                walk.p = json_skip_plain(walk.p);
+                if (*walk.p == '"') {
+                        int k = pass_string(&walk, t);
+                        if (k < 0)
+                                return k;
+                        continue;
                 }
-                if (n > 0) {
-                        text_append(t, copied, (size_t) (key - copied));
-                        put_reason(t, &i, n, run_id);
-                        copied = behind;
-                }
-                p = behind;
-        }
-        if (end)
-                text_append(t, copied, (size_t) (end - copied));
-        else if (t->error == 0)
-                t->error = -EBADMSG;
+                if (*walk.p == '\0')
+                        return -EBADMSG;
+                depth += *walk.p == '{' || *walk.p == '[';
+                depth -= *walk.p == '}' || *walk.p == ']';
+                walk.p++;
+        } while (depth > 0);
+        if (t->length > 0)
+                text_append(t, walk.copied, (size_t) (walk.p - walk.copied));
+        return t->error;
 }

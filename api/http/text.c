@@ -144,12 +144,24 @@ void text_list_end(struct text *t, bool begun, const char *next) {
                 text_puts(t, "],\"next\":null}");
 }
 
+void text_json_begin(struct text *t, struct json_writer *w) {
+        json_writer_init_behind(w, util_steal(&t->data), t->length, t->size);
+        w->error = t->error;
+}
+
 void text_json(struct text *t, struct json_writer *w) {
         _cleanup_free_ char *json = NULL;
-        size_t length = 0;
+        size_t length = 0, size = w->size;
         int k = json_writer_steal(w, &json, &length);
         if (k < 0 && t->error == 0)
                 t->error = k;
-        if (k >= 0)
-                text_append(t, json, length);
+        if (t->data) {
+                text_append(t, json ? json : "", length);
+        } else if (k >= 0) {
+                *t = (struct text){.data = util_steal(&json), .length = length, .size = size};
+        } else if (w->text) {
+                t->data = util_steal(&w->text);
+                t->size = w->size;
+                t->data[t->length] = '\0';
+        }
 }

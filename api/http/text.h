@@ -33,7 +33,10 @@ void text_script_json(struct text *t, const char *json);
 /* A JSON list in the making: before each item, and after the last. `next` is its cursor, "" for none. */
 void text_item(struct text *t, bool *begun);
 void text_list_end(struct text *t, bool begun, const char *next);
-/* Takes the writer's text over; the writer's error when it had one. */
+/* Appends what the writer has made; the writer's error when it had one, and nothing of what it made. A writer that
+ * text_json_begin() has made writes at the text's end, without a copy; the text has nothing until text_json() ends
+ * that, which must be. */
+void text_json_begin(struct text *t, struct json_writer *w);
 void text_json(struct text *t, struct json_writer *w);
 
 #endif

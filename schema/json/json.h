@@ -76,6 +76,9 @@ struct json_writer {
 };
 
 void json_writer_init(struct json_writer *w);
+/* Goes on behind what a malloc()ed buffer has, which it owns from here on: json_writer_steal() returns all of it. NULL,
+ * 0, 0: there is none yet. */
+void json_writer_init_behind(struct json_writer *w, char *buffer, size_t length, size_t size);
 void json_writer_deinit(struct json_writer *w); /* safe after steal */
 /* Returns 0 and hands the NUL-terminated text over (free() it), or the first error. ret_length may be NULL. */
 int json_writer_steal(struct json_writer *w, char **ret, size_t *ret_length);

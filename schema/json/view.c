@@ -36,11 +36,21 @@ static const char *skip_scalar(const char *p) {
         return p > begin ? p : NULL;
 }
 
+/* A look at a table for each character, as most of a stored run's are skipped by this. */
+const char *json_skip_plain(const char *p) {
+        static const bool stops[256] = {
+                ['\0'] = true, ['"'] = true, ['{'] = true, ['}'] = true, ['['] = true, [']'] = true};
+        while (!stops[(unsigned char) *p])
+                p++;
+        return p;
+}
+
 const char *json_skip_value(const char *p) {
         size_t depth = 0;
         if (*p != '"' && *p != '{' && *p != '[')
                 return skip_scalar(p);
         do {
+                p = json_skip_plain(p);
                 if (*p == '"') {
                         p = json_skip_string(p);
                         if (!p)

@@ -16,6 +16,8 @@
 const char *json_skip_string(const char *p);
 const char *json_skip_value(const char *p);
 const char *json_skip_space(const char *p);
+/* The next character that begins or ends a string, an object or an array; or the NUL. */
+const char *json_skip_plain(const char *p);
 /* Where the value of the member at p begins, behind its key, which ends at *ret_end, and the colon; NULL: there is no
  * member. *ret_end is NULL where no string begins at p, or it has no end. */
 const char *json_skip_key(const char *p, const char **ret_end);

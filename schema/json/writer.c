@@ -16,13 +16,17 @@ void json_writer_init(struct json_writer *w) {
         *w = (struct json_writer){.text = NULL};
 }
 
+void json_writer_init_behind(struct json_writer *w, char *buffer, size_t length, size_t size) {
+        *w = (struct json_writer){.text = buffer, .length = length, .size = size};
+}
+
 void json_writer_deinit(struct json_writer *w) {
         free(w->text);
         json_writer_init(w);
 }
 
 int json_writer_steal(struct json_writer *w, char **ret, size_t *ret_length) {
-        if (w->error == 0 && (w->depth != 0 || !w->text))
+        if (w->error == 0 && (w->depth != 0 || !w->comma))
                 w->error = -EINVAL; /* something was begun and not ended, or never begun */
         if (w->error < 0)
                 return w->error;

@@ -154,6 +154,55 @@ static void numbers_have_no_exponent(void) {
         }
 }
 
+/* At the end of the text, or of a buffer of its own, which makes no difference; of a value with an error, nothing
+ * stays. */
+static void takes_json_that_a_writer_makes(void) {
+        TEXT t = {0};
+        struct json_writer w;
+        text_json_begin(&t, &w);
+        json_put_u64(&w, 1);
+        text_json(&t, &w);
+        CHECK_STRING(t.data, "1");
+        for (unsigned i = 0; i < 2; i++) {
+                text_puts(&t, ",");
+                if (i == 0)
+                        json_writer_init(&w);
+                else
+                        text_json_begin(&t, &w);
+                json_array_begin(&w);
+                json_put_string(&w, "two");
+                json_array_end(&w);
+                text_json(&t, &w);
+        }
+        CHECK_STRING(t.data, "1,[\"two\"],[\"two\"]");
+        CHECK_UINT(t.length, strlen(t.data));
+        text_json_begin(&t, &w);
+        json_array_begin(&w);
+        json_put_string(&w, "is not ended");
+        text_json(&t, &w);
+        CHECK_INT(t.error, -EINVAL);
+        CHECK_STRING(t.data, "1,[\"two\"],[\"two\"]");
+        text_json_begin(&t, &w);
+        json_put_u64(&w, 3);
+        text_json(&t, &w);
+        CHECK_INT(t.error, -EINVAL);
+        CHECK_STRING(t.data, "1,[\"two\"],[\"two\"]");
+}
+
+/* A writer that was never begun is no value, of whatever text. */
+static void json_of_nothing_is_an_error(void) {
+        TEXT t = {0}, u = {0};
+        struct json_writer w;
+        text_json_begin(&t, &w);
+        text_json(&t, &w);
+        CHECK_INT(t.error, -EINVAL);
+        text_puts(&u, "before");
+        text_json_begin(&u, &w);
+        text_json(&u, &w);
+        CHECK_INT(u.error, -EINVAL);
+        CHECK_STRING(u.data, "before");
+}
+
 int main(void) {
         RUN(numbers_have_no_exponent);
         RUN(grows_by_bytes_and_by_strings);
@@ -163,5 +212,7 @@ int main(void) {
         RUN(without_memory_it_has_an_error);
         RUN(quotes_csv_where_it_must);
         RUN(html_keeps_texts_texts);
+        RUN(takes_json_that_a_writer_makes);
+        RUN(json_of_nothing_is_an_error);
         return check_end();
 }
