@@ -172,7 +172,8 @@ const struct route routes[] = {
          .writes = true, .body = BODY_OPTIONAL, .status = 200, .media = experiment_media,
          .problems = "401 404 409 503 507"},
         {METHOD_POST, "/experiments/{id}/extend", handle_extend, "extendExperiment",
-         "Add blocks to an experiment that is queued, running or done; one that is done goes back to the queue",
+         "Add blocks to an experiment that was not cancelled; one that has ended goes back to the queue, and what has "
+         "failed of it stays failed",
          .writes = true, .keyed = true, .body = BODY_JSON, .body_schema = "Extension", .status = 200,
          .media = experiment_media, .problems = "400 401 404 409 411 413 415 422 429 503 507"},
         {METHOD_POST, "/experiments/{id}/retry", handle_retry, "retryExperiment",

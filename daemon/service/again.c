@@ -85,9 +85,6 @@ static int check_state(int64_t id, const struct experiment_extent *e, struct ref
         if (e->searches)
                 return refuse(r, 409, "not-extensible", "",
                               "experiment %" PRId64 " searches, and its rates are its own", id);
-        if (e->state == STATE_FAILED)
-                return refuse(r, 409, "not-extensible", "", "experiment %" PRId64 " failed: retry what failed first",
-                              id);
         return 0;
 }
 
@@ -111,8 +108,8 @@ static int check_extension(struct service *s, struct store *store, const struct 
         if (error == 0)
                 error = check_limit(a, "runs", repetitions * e->n_points, SPEC_RUNS_MAX, r);
         if (error == 0)
-                error = submission_check_room(s, store, e->state == STATE_DONE, (uint64_t) a->repetitions * e->n_points,
-                                              r);
+                error = submission_check_room(s, store, e->state == STATE_DONE || e->state == STATE_FAILED,
+                                              (uint64_t) a->repetitions * e->n_points, r);
         return error;
 }
 

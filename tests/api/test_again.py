@@ -248,6 +248,29 @@ def test_what_is_being_cancelled_is_not_retried_yet(unix, long_run):
     assert (again["id"], again["attempt"]) == (run["id"], run["attempt"] + 1)
 
 
+def test_one_of_which_a_run_failed_gets_more():
+    """What failed stays failed, and so does the experiment in the end; what could be measured has more runs."""
+    d = Daemon("--run-timeout=2")
+    try:
+        spec = SMALL | {"message_size": [64, 8 << 20], "messages": 100_000}
+        failed = d.unix.wait_final(d.unix.post(spec)["id"])
+        assert failed["state"] == "failed" and failed["progress"]["runs_done"] == 1, failed
+        before = runs_of(d.unix, failed["id"])
+        more = extend(d.unix, failed["id"], {"blocks": 1})
+        assert more["state"] in ("queued", "running") and more["error"] is None and more["finished_at"] is None
+        assert more["progress"] == failed["progress"] | {"runs_total": 4}
+        final = d.unix.wait_final(failed["id"])
+        runs = runs_of(d.unix, failed["id"])
+        assert runs[:2] == before, "what had failed is not tried again"
+        assert [run["block"] for run in runs] == [1, 1, 2, 2] and [run["attempt"] for run in runs] == [1] * 4
+        assert (final["state"], final["error"]) == ("failed", failed["error"])
+        assert final["progress"] == {"runs_total": 4, "runs_done": 2, "runs_failed": 2, "runs_cancelled": 0}
+        rows = d.unix.get(f"/experiments/{failed['id']}/results")["items"]
+        assert [(row["runs"], row["runs_failed"], row["runs_planned"]) for row in rows] == [(2, 0, 2), (0, 2, 2)]
+    finally:
+        d.remove()
+
+
 def test_what_failed_runs_again_and_its_attempt_counts():
     """More messages than run_timeout has time for."""
     d = Daemon("--run-timeout=2")
@@ -256,7 +279,6 @@ def test_what_failed_runs_again_and_its_attempt_counts():
         failed = d.unix.wait_final(d.unix.post(spec)["id"])
         assert failed["state"] == "failed" and failed["error"], failed
         target = f"/experiments/{failed['id']}"
-        d.unix.refused("POST", f"{target}/extend", 409, "not-extensible", {"blocks": 1})
         assert d.unix.request("POST", f"{target}/retry", {}).json["error"] is None
         final = d.unix.wait_final(failed["id"])
         (run,) = runs_of(d.unix, failed["id"])

@@ -329,7 +329,7 @@ export class Detail {
         this.bundleLink.hidden = !ENDED.has(experiment.state);
         this.pinButton.hidden = !ENDED.has(experiment.state) || done === 0;
         this.moreButton.hidden =
-            experiment.imported || experiment.search || ['failed', 'cancelled'].includes(experiment.state) || !this.points;
+            experiment.imported || experiment.search || experiment.state === 'cancelled' || !this.points;
         this.retryButton.hidden =
             experiment.imported || !ENDED.has(experiment.state) || retriable(experiment) === 0;
         setText(this.retryButton, `Retry ${plural(retriable(experiment), 'run')}`);
