@@ -6,6 +6,7 @@
 
 #include "daemon/analysis/findings-internal.h"
 #include "daemon/analysis/fit.h"
+#include "daemon/analysis/serial.h"
 #include "schema/spec/axes.h"
 #include "schema/util.h"
 
@@ -123,7 +124,7 @@ static int statistic_of(const struct findings_row *row, enum figure figure, stru
         _cleanup_free_ double *values = reallocarray(NULL, row->n_runs + 1, sizeof(*values));
         if (!values)
                 return -ENOMEM;
-        return order_summarize(values, findings_row_values(row, figure, values), ret);
+        return serial_summarize(values, findings_row_values(row, figure, values), ret, NULL);
 }
 
 static int measure(const struct work *w, struct candidate *c) {

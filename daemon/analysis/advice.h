@@ -17,7 +17,8 @@
  * nobody beats it, else it is open. Only one that is known to keep the limits leads.
  *
  * A limit is kept where the whole interval of the figure's median keeps it, and exceeded where none of it does; between
- * the two it is undecided. Runs too few for an interval (order.h) keep or exceed a limit when all of them do.
+ * the two it is undecided. Runs too few for an interval (order.h), or too much alike (serial.h), keep or exceed a limit
+ * when all of them do.
  */
 
 #include "daemon/analysis/compare.h"

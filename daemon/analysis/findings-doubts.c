@@ -224,6 +224,14 @@ static bool has_unknown_correlation(const struct findings_row *row) {
         return !lacks_runs(row) && row->n_runs < SERIAL_RUNS_LEAST;
 }
 
+/* In the figure that ranks the row first. */
+static bool has_alike_neighbours(const struct findings_row *row) {
+        double values[RANK_MAX];
+        enum judged first = judged_first(&row->point);
+        return first < JUDGED_COUNT &&
+               serial_inflation(values, findings_row_values(row, judged_terms[first].figure, values)) > 1;
+}
+
 static const struct {
         const char *reason;
         bool (*applies)(const struct findings_row *row);
@@ -257,6 +265,10 @@ static const struct {
          NULL},
         {"too-many-runs", has_too_many, false,
          "more than 200 runs. The exact tests go no further: the first 200 of each were compared", NULL},
+        {"neighbours-alike", has_alike_neighbours, false,
+         "runs that are like those before them. Intervals of single rows are as much wider, or there is none, and runs "
+         "at other times tell more than further runs now; comparisons within blocks do not depend on it",
+         NULL},
         {"autocorrelation", has_unknown_correlation, false,
          "fewer than " UTIL_TEXT(SERIAL_RUNS_LEAST) " runs. Whether neighbouring runs are alike could not be "
                                                     "judged, so that intervals of single rows may cover the "

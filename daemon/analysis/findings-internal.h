@@ -105,7 +105,8 @@ bool answer_compare(struct answer *a, uint32_t baseline, uint32_t candidate, enu
 /* How many comparisons the answer would make at most, if all rows had runs enough; 0 also after an error. Which they
  * are depends on medians that are not known: each comparison counts that some medians would call for. */
 size_t answer_count_comparisons(struct answer *a);
-/* Summarizes a figure of a row's runs; n = 0 where none has it. */
+/* Summarizes a figure of a row's runs; n = 0 where none has it. Where neighbouring runs are alike (serial.h), the
+ * interval is that which counts this. */
 struct statistic answer_statistic(struct answer *a, uint32_t row, enum figure figure);
 bool judged_applies(enum judged judged, const struct point *p);
 static inline bool is_better(const struct comparison *c) {

@@ -6,6 +6,7 @@
 
 #include "daemon/analysis/findings-internal.h"
 
+#include "daemon/analysis/serial.h"
 #include "schema/spec/axes.h"
 #include "schema/util.h"
 
@@ -316,7 +317,7 @@ struct statistic answer_statistic(struct answer *a, uint32_t row, enum figure fi
         for (size_t i = 0; values && i < x->n_runs; i++)
                 if (isfinite(x->runs[i].values[figure]))
                         values[n++] = x->runs[i].values[figure];
-        int r = values ? order_summarize(values, n, &s) : -ENOMEM;
+        int r = values ? serial_summarize(values, n, &s, NULL) : -ENOMEM;
         if (r < 0 && a->error == 0)
                 a->error = r;
         return s;

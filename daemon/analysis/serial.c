@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* See serial.h. Called for the rows of results. */
+/* See serial.h. Called for the rows of results, and by what is concluded of them. */
 
 #include "daemon/analysis/serial.h"
 
@@ -84,4 +84,24 @@ int serial_judge(const double *values, size_t n, struct serial *ret) {
         if (r == 0)
                 *ret = s;
         return r;
+}
+
+int serial_summarize(const double *values, size_t n, struct statistic *ret, struct serial *ret_serial) {
+        struct statistic s;
+        struct serial serial;
+        int r = order_summarize(values, n, &s);
+        if (r == 0)
+                r = serial_judge(values, n, &serial);
+        if (r < 0)
+                return r;
+        if (serial.material) {
+                s.has_ci95 = serial.interval.has_interval;
+                s.ci95_low = serial.interval.low;
+                s.ci95_high = serial.interval.high;
+                s.level = serial.interval.level;
+        }
+        *ret = s;
+        if (ret_serial)
+                *ret_serial = serial;
+        return 0;
 }

@@ -31,6 +31,10 @@ struct serial {
 /* n values in their order in time. -EINVAL: one is not finite; -ENOMEM. */
 int serial_judge(const double *values, size_t n, struct serial *ret);
 
+/* order_summarize() of values in their order in time, whose interval is that of serial_judge() where the correlation is
+ * material. ret_serial may be NULL. Errors as of both. */
+int serial_summarize(const double *values, size_t n, struct statistic *ret, struct serial *ret_serial);
+
 /* How many times as large the variance of their mean is as that of independent values; 1 where the correlation is not
  * material or not known. All are finite. */
 double serial_inflation(const double *values, size_t n);

@@ -6,6 +6,7 @@
 
 #include "daemon/analysis/adaptive.h"
 #include "daemon/analysis/compare.h"
+#include "daemon/analysis/serial.h"
 #include "schema/json/json.h"
 #include "schema/spec/spec.h"
 
@@ -20,6 +21,7 @@ struct row {
         bool dead;          /* no run of it is done: it decides nothing, and the others go on without it */
         double *values;     /* of these */
         uint32_t *blocks;
+        struct serial serial; /* where material, the interval is the one that counts it */
         struct adaptive_row known;
 };
 

@@ -4,7 +4,7 @@
 
 #include "daemon/result/until.h"
 
-#include "daemon/analysis/order.h"
+#include "daemon/analysis/serial.h"
 #include "daemon/result/figure.h"
 #include "daemon/result/until-internal.h"
 #include "schema/util.h"
@@ -65,7 +65,8 @@ static int summarize_point(struct point_record *p, enum figure figure, struct ro
                 n = 0;
         sort_by_block(blocks, values, n);
         struct statistic s;
-        int r = order_summarize(values, n, &s);
+        struct serial serial;
+        int r = serial_summarize(values, n, &s, &serial);
         if (r < 0)
                 return r == -EINVAL ? -EBADMSG : r;
         *ret = (struct row){.point_json = util_steal(&p->point_json),
@@ -74,6 +75,7 @@ static int summarize_point(struct point_record *p, enum figure figure, struct ro
                             .dead = !done,
                             .values = util_steal(&values),
                             .blocks = util_steal(&blocks),
+                            .serial = serial,
                             .known = {.estimate = s.median,
                                       .has_interval = n > 0 && s.has_ci95 && s.median != 0,
                                       .low = s.ci95_low,
@@ -143,13 +145,30 @@ static const char *why_no_interval(const struct row *row, enum figure figure) {
                        : "fewer than " UTIL_TEXT(INTERVAL_RUNS_MIN) " runs have the figure, and there is no interval";
 }
 
+/* What a drift makes of the row; nothing where there is none, and the interval is that of independent runs. */
+static void put_reason(struct json_writer *w, const struct row *row, enum figure figure) {
+        const struct serial *s = &row->serial;
+        bool alike = s->material && row->known.has_interval == s->interval.has_interval; /* else the median is 0 */
+        char words[256];
+        if (!alike && !row->known.has_interval) {
+                json_member_string(w, "reason", why_no_interval(row, figure));
+        } else if (alike) {
+                (void) snprintf(words, sizeof(words),
+                                "neighbouring runs are alike (correlation %.2f): %" PRIu32 " of them tell as much as "
+                                "%.1f independent ones%s",
+                                s->correlation, row->runs, s->effective_runs,
+                                row->known.has_interval ? ", and the interval is as wide as of those"
+                                                        : ", too few for an interval; runs at other times tell more");
+                json_member_string(w, "reason", words);
+        }
+}
+
 static void put_row(struct json_writer *w, const struct row *row, const struct spec_until *until, uint32_t blocks) {
         json_object_begin(w);
         json_member_raw(w, "point", row->point_json);
         json_member_u64(w, "runs", row->runs);
         until_put_width(w, &row->known, until->relative_ci, blocks);
-        if (!row->known.has_interval)
-                json_member_string(w, "reason", why_no_interval(row, until_figure(until->figure)));
+        put_reason(w, row, until_figure(until->figure));
         json_object_end(w);
 }
 

@@ -7,6 +7,7 @@
 #include "daemon/analysis/compare.h"
 #include "daemon/analysis/findings.h"
 #include "daemon/analysis/phrase.h"
+#include "daemon/analysis/serial.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 #include "tests/unit/drawn.h"
@@ -838,6 +839,29 @@ static void test_unknown_correlation(void) {
         }
 }
 
+/* Of a host that drifts, alike for all rows of a block: pairs are compared as before, and a single row's interval is
+ * that which counts how alike its runs are, or there is none. */
+static void test_neighbours_that_are_alike(void) {
+        struct serial s;
+        double values[60];
+        MADE m;
+        make(&m, "{\"transport\": [\"pipe\", \"fifo\"]}", 60, 12);
+        measure(&m, faster_pipe, NULL, 0.002, 0);
+        FINDINGS *still = draw(&m);
+        CHECK(!has_doubt(still, "neighbours-alike"));
+        for (size_t i = 0; i < 2 * m.blocks; i++)
+                m.runs[i].values[FIGURE_THROUGHPUT] *= i % m.blocks / 10 % 2 ? 1.02 : 1; /* ten by ten */
+        FINDINGS *f = draw(&m);
+        CHECK(says(of_reason(f, "neighbours-alike"), "2 of 2 rows have runs that are like those before them. "));
+        CHECK(claims(nth(f, FINDING_RANKING, 0)));
+        for (size_t i = 0; i < m.blocks; i++)
+                values[i] = m.rows[0].runs[i].values[FIGURE_THROUGHPUT];
+        CHECK_INT(serial_judge(values, m.blocks, &s), 0);
+        const struct finding_figure *of = figure(nth(f, FINDING_RANKING, 0), "throughput_bytes_per_second");
+        CHECK(s.material && of && of->has_interval == s.interval.has_interval);
+        CHECK(!of || (of->low == s.interval.low && of->high == s.interval.high && of->level == s.interval.level));
+}
+
 /* ---- the rest ---- */
 
 static void test_run_ids(void) {
@@ -922,6 +946,7 @@ int main(void) {
         RUN(test_hopeless);
         RUN(test_what_is_missing);
         RUN(test_unknown_correlation);
+        RUN(test_neighbours_that_are_alike);
         RUN(test_run_ids);
         RUN(test_nothing);
         RUN(test_phrases);

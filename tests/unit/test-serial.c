@@ -113,9 +113,34 @@ static void test_independent(void) {
         CHECK_INT(serial_judge(bad, N(bad), &s), -EINVAL);
 }
 
+/* The interval of a summary is that of independent values, unless they are not. */
+static void test_summary(void) {
+        static const double line[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+        static const double zigzag[] = {1, 12, 2, 11, 3, 10, 4, 9, 5, 8, 6, 7};
+        struct statistic plain, s;
+        struct serial serial;
+        double steps[40];
+        CHECK_INT(order_summarize(zigzag, N(zigzag), &plain), 0);
+        CHECK_INT(serial_summarize(zigzag, N(zigzag), &s, NULL), 0);
+        CHECK(s.has_ci95 && s.ci95_low == plain.ci95_low && s.ci95_high == plain.ci95_high && s.level == plain.level);
+        CHECK_INT(serial_summarize(line, N(line), &s, &serial), 0);
+        CHECK(serial.material && !s.has_ci95 && s.level == 0 && s.median == plain.median && s.n == plain.n);
+        for (size_t i = 0; i < N(steps); i++)
+                steps[i] = (double) (i / 3 * 7 % 11);
+        CHECK_INT(order_summarize(steps, N(steps), &plain), 0);
+        CHECK_INT(serial_summarize(steps, N(steps), &s, &serial), 0);
+        CHECK(serial.material && s.has_ci95 && s.ci95_low == serial.interval.low &&
+              s.ci95_high == serial.interval.high && s.level == serial.interval.level);
+        CHECK(s.ci95_low < plain.ci95_low && s.ci95_high > plain.ci95_high);
+        CHECK_INT(serial_summarize(line, 3, &s, &serial), 0);
+        CHECK(!serial.known && s.n == 3 && !s.has_ci95);
+        CHECK_INT(serial_summarize((const double[]){1, NAN}, 2, &s, NULL), -EINVAL);
+}
+
 int main(void) {
         RUN(test_by_hand);
         RUN(test_independent);
+        RUN(test_summary);
         RUN(test_coverage);
         return check_end();
 }

@@ -174,6 +174,66 @@ static void wide_rows_are_named(void) {
         CHECK_UINT(a.more, 3);
 }
 
+/* Runs the experiment until a decision ends it, its two points with these figures. How many blocks that were; -errno.
+ */
+static int run_to_end(struct adaptive *a, uint32_t most, double relative_ci, const double *first,
+                      const double *second) {
+        uint32_t blocks, order[FIXTURE_RUNS_MAX];
+        int n = 0;
+        *a = (struct adaptive){.spec = spec_of(relative_ci, most, 0)};
+        fixture_open(&a->f);
+        int r = add(&a->f, &a->spec, &a->id, &blocks);
+        while (r == 0) {
+                for (int64_t id; r == 0 && (id = fixture_start(a->f.store)) > 0; n++)
+                        r = finish(&a->f, id, n % 2 ? second[n / 2] : first[n / 2]);
+                if (r == 0)
+                        r = decide(a);
+                if (r < 0 || a->more == 0)
+                        break;
+                for (uint32_t i = 0; i < 2 * a->more; i++)
+                        order[i] = i % 2;
+                struct extension x = {.order = order,
+                                      .n_points = 2,
+                                      .first_repetition = (uint32_t) n / 2 + 1,
+                                      .repetitions = a->more,
+                                      .in_blocks = true,
+                                      .until_json = a->text};
+                r = store_extend_experiment(a->f.store, a->id, &x, &(struct request_record){0});
+        }
+        return r < 0 ? r : n / 2;
+}
+
+/* The same runs in two orders: of those that drift, the least and the greatest do not cover the median. */
+static void neighbours_that_are_alike_take_a_row_its_interval(void) {
+        static const double drift[13] = {950, 950, 990, 992, 994, 996, 998, 1000, 1002, 1004, 1006, 1008, 1010};
+        static const double mixed[13] = {950, 1010, 990, 1008, 950, 1006, 992, 1004, 994, 1002, 996, 1000, 998};
+        ADAPTIVE a;
+        CHECK_INT(run_to_end(&a, 13, 0.02, drift, mixed), 13);
+        CHECK_STRING(string(a.decision, "state"), "max_repetitions");
+        CHECK(figure(a.decision, "rows") == 2 && figure(a.decision, "rows_reached") == 1);
+        const struct json *row = json_first(json_get(a.decision, "rows_not_reached"));
+        CHECK(row && figure(json_get(row, "point"), "message_size") == 1 && figure(row, "runs") == 13);
+        CHECK(row && json_type(json_get(row, "relative_ci")) == JSON_NULL);
+        CHECK(row && strstr(string(row, "reason"), "neighbouring runs are alike"));
+}
+
+static void neighbours_that_are_alike_widen_a_row(void) {
+        double alike[41], unlike[41], width[2] = {0};
+        ADAPTIVE a;
+        for (int i = 0; i < 41; i++) {
+                unlike[i] = 1000 + i * 7 % 11;
+                alike[i] = 1000 + i / 3 * 7 % 11; /* three in a row are */
+        }
+        CHECK_INT(run_to_end(&a, 41, 0.001, alike, unlike), 41);
+        CHECK(figure(a.decision, "rows") == 2 && figure(a.decision, "rows_reached") == 0);
+        for (const struct json *row = json_first(json_get(a.decision, "rows_not_reached")); row; row = json_next(row)) {
+                bool is_alike = figure(json_get(row, "point"), "message_size") == 1;
+                width[is_alike] = figure(row, "relative_ci");
+                CHECK_INT(strstr(string(row, "reason"), "neighbouring runs are alike") != NULL, is_alike);
+        }
+        CHECK(width[0] > 0 && width[1] > width[0]);
+}
+
 static void looks_are_stored(void) {
         static const uint32_t order[] = {0, 1, 1, 0, 0, 1}, at[] = {6, 9};
         ADAPTIVE a;
@@ -382,6 +442,8 @@ int main(void) {
         RUN(nothing_is_decided_before_the_last_run);
         RUN(narrow_rows_end_it);
         RUN(wide_rows_are_named);
+        RUN(neighbours_that_are_alike_take_a_row_its_interval);
+        RUN(neighbours_that_are_alike_widen_a_row);
         RUN(looks_are_stored);
         RUN(a_row_that_only_fails_ends_it);
         RUN(a_row_that_only_fails_ends_no_other);
