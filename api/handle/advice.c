@@ -172,6 +172,12 @@ static void put_item(struct json_writer *w, const struct advice_item *item, cons
         json_member_double(w, "value", item->value);
         json_member_string(w, "unit", figure->unit);
         render_interval(w, "interval", item->has_interval, item->low, item->high, item->level);
+        if (!item->has_interval)
+                json_member_string(w, "interval_reason",
+                                   item->alike ? "the runs are like those before them, so that even from the least to "
+                                                 "the greatest they do not cover the median at 95 %; more runs, at "
+                                                 "other times, do"
+                                               : "fewer than 6 runs have the figure");
         json_put_key(w, "over_best");
         if (item->has_ratio) {
                 json_object_begin(w);
@@ -198,6 +204,7 @@ static void put_item(struct json_writer *w, const struct advice_item *item, cons
         json_member_u64(w, "runs", item->n_runs);
         json_member_bool(w, "noisy", item->noisy);
         json_member_bool(w, "unsteady", item->unsteady);
+        json_member_bool(w, "neighbours_alike", item->alike);
         if (item->runs_needed > 0)
                 json_member_u64(w, "runs_needed", item->runs_needed);
         else

@@ -428,6 +428,7 @@ def show_advice(document):
             item["reason"] or "",
             "noisy" if item["noisy"] else "",
             "not steady" if item["unsteady"] else "",
+            "neighbouring runs alike" if item["neighbours_alike"] else "",
             "interpolated" if item["fit"] else "",
         ]
         rows.append(

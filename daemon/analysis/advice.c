@@ -120,20 +120,23 @@ static const struct advice_row *find_measured(const struct work *w, const struct
         return found;
 }
 
-static int statistic_of(const struct findings_row *row, enum figure figure, struct statistic *ret) {
+/* ret_serial may be NULL. */
+static int statistic_of(const struct findings_row *row, enum figure figure, struct statistic *ret,
+                        struct serial *ret_serial) {
         _cleanup_free_ double *values = reallocarray(NULL, row->n_runs + 1, sizeof(*values));
         if (!values)
                 return -ENOMEM;
-        return serial_summarize(values, findings_row_values(row, figure, values), ret, NULL);
+        return serial_summarize(values, findings_row_values(row, figure, values), ret, ret_serial);
 }
 
 static int measure(const struct work *w, struct candidate *c) {
         enum figure figure = advice_terms[w->q->want].figure;
         struct statistic s;
+        struct serial serial;
         c->at = find_measured(w, c, figure);
         if (!c->at)
                 return 0;
-        int r = statistic_of(&c->at->row, figure, &s);
+        int r = statistic_of(&c->at->row, figure, &s, &serial);
         if (r < 0)
                 return r;
         c->known = true;
@@ -143,6 +146,7 @@ static int measure(const struct work *w, struct candidate *c) {
         c->item.low = s.ci95_low;
         c->item.high = s.ci95_high;
         c->item.level = s.level;
+        c->item.alike = serial.material;
         take_row(c->at, &c->item);
         return 0;
 }
@@ -219,7 +223,7 @@ static int find_bounds(const struct work *w, const struct candidate *c, enum adv
         int r = 0;
         *ret = (struct statistic){0};
         if (c->at)
-                r = statistic_of(&c->at->row, advice_terms[want].figure, ret);
+                r = statistic_of(&c->at->row, advice_terms[want].figure, ret, NULL);
         else if (want == w->q->want)
                 *ret = (struct statistic){.n = 1, .min = c->item.low, .max = c->item.high};
         if (r == 0 && !ret->has_ci95) {

@@ -95,6 +95,7 @@ struct advice_item {
         int64_t experiment_id, measured_at;
         uint32_t n_runs;
         bool noisy, unsteady;
+        bool alike; /* runs are like those before them (serial.h): the interval is as much wider, or there is none */
         uint32_t runs_needed; /* of each, to decide; 0: not known */
 };
 

@@ -67,6 +67,7 @@ def item(transport, standing, value, age, **more):
         "runs": 12,
         "noisy": False,
         "unsteady": False,
+        "neighbours_alike": False,
         "runs_needed": None,
     } | more
 

@@ -440,6 +440,7 @@ function ranking(items, transports, format) {
                 REASONS[item.reason] ?? item.reason?.replaceAll('-', ' '),
                 item.noisy && 'noisy',
                 item.unsteady && 'not steady',
+                item.neighbours_alike && 'neighbouring runs alike',
                 several && item.version && `ipclab ${item.version}`,
                 `${duration(item.age_seconds)} ago`,
             ].filter(Boolean);
