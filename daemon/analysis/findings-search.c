@@ -54,9 +54,20 @@ static void write_none_kept(struct draft *d, const struct findings_search *s, co
         }
 }
 
+static void write_width(struct draft *d, const struct findings_search *s) {
+        char share[PHRASE_MAX];
+        if (!s->wide || !(s->kept > 0))
+                return;
+        phrase_share(s->not_kept / s->kept - 1, share);
+        draft_write(d,
+                    "; the two rates are %s apart, and no more may be tried: runs that do not contradict each other "
+                    "bring them closer",
+                    share);
+}
+
 /* Of this row's closed loop and the rates; nothing is tested, so that its confidence is of the runs alone. */
 static bool is_doubtful(const struct findings_search *s) {
-        return s->noisy || s->n_below > 0 || s->n_beyond > 0 || s->runs_least < FINDINGS_SEARCH_RUNS_LEAST;
+        return s->noisy || s->wide || s->n_below > 0 || s->n_beyond > 0 || s->runs_least < FINDINGS_SEARCH_RUNS_LEAST;
 }
 
 static void draw_search(struct answer *a, const struct findings_search *s) {
@@ -76,6 +87,7 @@ static void draw_search(struct answer *a, const struct findings_search *s) {
         else
                 write_none_kept(&d, s, limit);
         write_contradictions(&d, s);
+        write_width(&d, s);
         draft_write(&d, " (%u rate%s, %s%u run%s%s).", s->n_rates, s->n_rates == 1 ? "" : "s",
                     s->n_rates == 1 ? "" : "at least ", s->runs_least, s->runs_least == 1 ? "" : "s",
                     s->n_rates == 1 ? "" : " each");

@@ -79,6 +79,7 @@ struct findings_search {
         uint32_t n_rates, n_runs;   /* that were tried, and their runs that are done */
         uint32_t runs_least;        /* of a rate */
         bool noisy;                 /* one of these runs has a noise flag */
+        bool wide;                  /* no more rates may be tried, and the two are further apart than the precision */
 };
 
 struct findings_input {

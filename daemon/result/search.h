@@ -7,7 +7,8 @@
  * Each point begins in a closed loop, whose rate is about the most that it can carry. Rates over all of that range
  * follow, the curve of latency over load, and then the geometric middle of the highest rate that meets the limit and
  * the lowest above it that does not, until these are near enough and each has a neighbour as near, or until
- * SPEC_SEARCH_RATES_MAX rates were tried. Each rate is a row of its own, with the repetitions of the spec. As with `until`, a decision follows from stored data alone.
+ * SPEC_SEARCH_RATES_MAX rates were tried. Each rate is a row of its own, with the repetitions of the spec. As with
+ * `until`, a decision follows from stored data alone.
  */
 
 #include "daemon/store/store.h"

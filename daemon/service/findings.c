@@ -83,13 +83,14 @@ static void take_rate(const struct json *rate, struct findings_search *search) {
         search->n_beyond += kept && search->not_kept > 0 && per_second >= search->not_kept;
 }
 
-static struct findings_search search_of(const struct json *point, uint32_t row) {
+static struct findings_search search_of(const struct json *point, const char *state, uint32_t row) {
         const struct json *curve = json_get(point, "curve");
         struct findings_search search = {
                 .row = row,
                 .kept = number_of(point, "highest_rate"),
                 .not_kept = number_of(point, "lowest_rate_not_kept"),
                 .closed_loop = number_of(point, "closed_loop_messages_per_second"),
+                .wide = strcmp(state, "wide") == 0,
         };
         for (const struct json *rate = curve ? json_first(curve) : NULL; rate; rate = json_next(rate))
                 take_rate(rate, &search);
@@ -118,7 +119,7 @@ static int list_searches(const struct json *root, size_t n_rows, struct search_l
                         (void) json_as_string(member, &state); /* stays "" when it is none */
                 for (size_t i = 0; i < ELEMENTS(concluded); i++)
                         if (strcmp(state, concluded[i]) == 0)
-                                ret->items[ret->n++] = search_of(p, row);
+                                ret->items[ret->n++] = search_of(p, state, row);
                 row++;
         }
         return 0;

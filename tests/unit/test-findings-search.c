@@ -77,8 +77,31 @@ static void test_rates_that_contradict(void) {
         }
 }
 
+/* One that ran out of rates does not hide how far apart its two are. */
+static void test_rates_far_apart(void) {
+        MADE m;
+        make(&m, FOUR_SIZES, 8, 1);
+        measure(&m, one, NULL, NOISE, 0);
+        const struct findings_search searches[] = {
+                {.row = 0, .kept = 5000, .not_kept = 5600, .n_below = 2, .n_rates = 32, .runs_least = 3, .wide = true},
+                {.row = 1, .kept = 5000, .not_kept = 5600, .n_rates = 32, .runs_least = 3, .wide = true},
+        };
+        static const char *const words[] = {
+                "although 2 of the rates below it exceeded the limit or were not reached; the two rates are 12 % "
+                "apart, "
+                "and no more may be tried: runs that do not contradict each other bring them closer (32 rates",
+                "between 5000 messages/s and 5600 messages/s; the two rates are 12 % apart, and no more may be tried",
+        };
+        FINDINGS *f = draw_searched(&m, searches, 2);
+        for (size_t i = 0; i < 2; i++) {
+                const struct finding *found = nth(f, FINDING_HIGHEST_RATE, i);
+                CHECK(says(found, words[i]) && found->confidence == CONFIDENCE_REDUCED);
+        }
+}
+
 int main(void) {
         RUN(test_highest_rate);
         RUN(test_rates_that_contradict);
+        RUN(test_rates_far_apart);
         return check_end();
 }
