@@ -21,8 +21,8 @@ const struct figure_group_term figure_groups[FIGURES_GROUPS] = {
                              .title = "Latency",
                              .description =
                                      "Each run's percentiles over its whole window, and of them the statistic over the "
-                                     "runs. No percentile is an average of others but hodges_lehmann, which is the "
-                                     "median of the means of all pairs of runs. kind: what the times are of.",
+                                     "runs. No percentile is an average of others, and only mean has hodges_lehmann. "
+                                     "kind: what the times are of.",
                              .kinds = latency_kinds},
         [FIGURES_ONE_WAY] = {.in_run = "latency_one_way_ns",
                              .in_row = "latency_one_way_ns",
@@ -49,6 +49,7 @@ _Static_assert(FIGURE_P90_LATENCIES_LEAST == 10 * FIGURE_BEYOND_LEAST &&
                        FIGURE_P99_9_LATENCIES_LEAST == 1000 * FIGURE_BEYOND_LEAST,
                "each has as many beyond it");
 
+#define QUANTILE .quantile = true
 #define REQUESTED .requested = "in an open loop it follows from the rate that was asked for"
 
 #define RATE(member, of, ...)                                                                                          \
@@ -113,24 +114,25 @@ const struct figure_term figure_terms[FIGURE_COUNT] = {
                                            "workloads.",
                             .workloads = 1u << WORKLOAD_CONTEXT_SWITCH, .absent = "of context-switch only",
                             .scaled = {{"context_switch_us", 1, 1e3, "syscall-and-switch"}}),
-        [FIGURE_LATENCY_MIN] = LATENCY("min", .title = "Shortest latency"),
+        [FIGURE_LATENCY_MIN] = LATENCY("min", QUANTILE, .title = "Shortest latency"),
         [FIGURE_LATENCY_P50] =
-                LATENCY("p50", .title = "Median latency", .usual = true, .faster = FIGURE_LESS_IS_FASTER),
-        [FIGURE_LATENCY_P90] =
-                LATENCY("p90", .title = "Latency, 90th percentile", BEYOND_P90, .faster = FIGURE_LESS_IS_FASTER),
-        [FIGURE_LATENCY_P99] = LATENCY("p99", .title = "Latency, 99th percentile", .usual = true, BEYOND_P99,
+                LATENCY("p50", QUANTILE, .title = "Median latency", .usual = true, .faster = FIGURE_LESS_IS_FASTER),
+        [FIGURE_LATENCY_P90] = LATENCY("p90", QUANTILE, .title = "Latency, 90th percentile", BEYOND_P90,
                                        .faster = FIGURE_LESS_IS_FASTER),
-        [FIGURE_LATENCY_P99_9] = LATENCY("p99_9", .title = "Latency, 99.9th percentile", .usual = true, BEYOND_P99_9,
-                                         .faster = FIGURE_LESS_IS_FASTER),
-        [FIGURE_LATENCY_MAX] = LATENCY("max", .title = "Longest latency"),
+        [FIGURE_LATENCY_P99] = LATENCY("p99", QUANTILE, .title = "Latency, 99th percentile", .usual = true, BEYOND_P99,
+                                       .faster = FIGURE_LESS_IS_FASTER),
+        [FIGURE_LATENCY_P99_9] = LATENCY("p99_9", QUANTILE, .title = "Latency, 99.9th percentile", .usual = true,
+                                         BEYOND_P99_9, .faster = FIGURE_LESS_IS_FASTER),
+        [FIGURE_LATENCY_MAX] = LATENCY("max", QUANTILE, .title = "Longest latency"),
         [FIGURE_LATENCY_MEAN] =
                 LATENCY("mean", .title = "Mean latency", .scaled = {{"latency_us_mean", 1, 1e3, "tcp-copy-modes"}}),
-        [FIGURE_ONE_WAY_MIN] = ONE_WAY("min", .title = "Shortest one-way latency"),
-        [FIGURE_ONE_WAY_P50] = ONE_WAY("p50", .title = "Median one-way latency", .usual = true),
-        [FIGURE_ONE_WAY_P90] = ONE_WAY("p90", .title = "One-way latency, 90th percentile", BEYOND_P90),
-        [FIGURE_ONE_WAY_P99] = ONE_WAY("p99", .title = "One-way latency, 99th percentile", BEYOND_P99),
-        [FIGURE_ONE_WAY_P99_9] = ONE_WAY("p99_9", .title = "One-way latency, 99.9th percentile", BEYOND_P99_9),
-        [FIGURE_ONE_WAY_MAX] = ONE_WAY("max", .title = "Longest one-way latency"),
+        [FIGURE_ONE_WAY_MIN] = ONE_WAY("min", QUANTILE, .title = "Shortest one-way latency"),
+        [FIGURE_ONE_WAY_P50] = ONE_WAY("p50", QUANTILE, .title = "Median one-way latency", .usual = true),
+        [FIGURE_ONE_WAY_P90] = ONE_WAY("p90", QUANTILE, .title = "One-way latency, 90th percentile", BEYOND_P90),
+        [FIGURE_ONE_WAY_P99] = ONE_WAY("p99", QUANTILE, .title = "One-way latency, 99th percentile", BEYOND_P99),
+        [FIGURE_ONE_WAY_P99_9] =
+                ONE_WAY("p99_9", QUANTILE, .title = "One-way latency, 99.9th percentile", BEYOND_P99_9),
+        [FIGURE_ONE_WAY_MAX] = ONE_WAY("max", QUANTILE, .title = "Longest one-way latency"),
         [FIGURE_ONE_WAY_MEAN] = ONE_WAY(
                 "mean", .title = "Mean one-way latency",
                 .scaled = {{"latency_one_way_us_mean", 1, 1e3, NULL}, {"latency_one_way_ms_mean", 1, 1e6, "ipc-4mib"}}),

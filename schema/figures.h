@@ -80,8 +80,9 @@ extern const struct figure_term {
         const char *description; /* a sentence or more; NULL: the title has it all */
         bool usual;              /* among the columns of a CSV without columns=all */
         const char *usual_in;    /* a study (a preset's name) among whose usual columns it is, too; NULL: none */
-        unsigned workloads;      /* that can have it, as bits; 0: any */
-        const char *absent;      /* why the others have none; NULL: each run has its own reason */
+        bool quantile;      /* of a run's latencies, the least and the greatest among them: a mean of two is none */
+        unsigned workloads; /* that can have it, as bits; 0: any */
+        const char *absent; /* why the others have none; NULL: each run has its own reason */
         struct figure_scaled {
                 const char *name;       /* NULL: none */
                 double factor, divisor; /* value x factor / divisor, as 1e-3 is no double and would leave its trace */

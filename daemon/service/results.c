@@ -296,8 +296,10 @@ static int fill_statistics(const struct point_record *p, struct result_record *r
         for (size_t i = 0; r == 0 && i < p->n_runs; i++)
                 if (p->runs[i].state == STATE_DONE && p->runs[i].result_json)
                         r = collect_run(p->runs[i].result_json, &view, &c, &row->latency_kind);
-        for (size_t i = 0; r == 0 && i < FIGURE_COUNT; i++)
+        for (size_t i = 0; r == 0 && i < FIGURE_COUNT; i++) {
                 r = order_summarize(c.values[i], c.n[i], &row->figures[i]);
+                row->figures[i].has_hodges_lehmann &= !figure_terms[i].quantile;
+        }
         /* false if any run is not steady; true only if it is known of all */
         bool are_steady = c.n_runs > 0 && c.n_steady == c.n_runs;
         row->steady = c.n_unsteady > 0 ? "false" : are_steady ? "true" : NULL;

@@ -134,6 +134,16 @@ def test_scatter_over_the_runs(unix, timed):
     assert found["hodges_lehmann"] == pytest.approx((walsh[2] + walsh[3]) / 2, rel=1e-12)
 
 
+def test_no_percentile_is_an_average(unix, timed):
+    """Nor is the least or the greatest latency: of two runs' means only is there a mean."""
+    rows = unix.get(f"/experiments/{timed}/results")["items"]
+    (row,) = [row for row in rows if row["point"]["workload"] == "pingpong"]
+    for group in ("latency_ns", "latency_one_way_ns"):
+        figures = {name: found for name, found in row[group].items() if name != "kind"}
+        assert [name for name, found in figures.items() if found["hodges_lehmann"] is not None] == ["mean"]
+        assert all(found["cov"] is not None for found in figures.values())
+
+
 def test_bad_questions(unix, timed):
     unix.refused("GET", f"/experiments/{timed}/results?histogram=2", 400, "bad-parameter")
     unix.refused("GET", "/runs/999999999/histogram", 404, "not-found")
