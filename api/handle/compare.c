@@ -199,7 +199,7 @@ static void put_head(struct json_writer *w, const void *answer) {
         for (size_t side = 0; side < SIDE_COUNT; side++)
                 put_experiment(w, a, (enum comparison_side) side);
         json_member_double(w, "delta", a->margin);
-        json_member_string(w, "correction", "holm");
+        json_member_string(w, "correction", multiple_names[a->correction]);
         json_member_u64(w, "tests", a->n_tests);
         json_put_key(w, "verdicts");
         json_object_begin(w);

@@ -8,6 +8,9 @@
 #include <errno.h>
 #include <math.h>
 
+const char *const multiple_names[MULTIPLE_COUNT] = {
+        [MULTIPLE_HOLM] = "holm", [MULTIPLE_BENJAMINI_HOCHBERG] = "benjamini-hochberg"};
+
 struct ranked {
         double p;
         size_t at;

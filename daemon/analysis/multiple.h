@@ -11,7 +11,8 @@
 
 #include <stddef.h>
 
-enum multiple_method { MULTIPLE_HOLM, MULTIPLE_BENJAMINI_HOCHBERG };
+enum multiple_method { MULTIPLE_HOLM, MULTIPLE_BENJAMINI_HOCHBERG, MULTIPLE_COUNT };
+extern const char *const multiple_names[MULTIPLE_COUNT]; /* "holm", "benjamini-hochberg" */
 
 /* ret[i] is the adjusted p[i]; p and ret may be the same array. -EINVAL: a p that is not within 0 … 1; -ENOMEM. */
 int multiple_adjust(enum multiple_method method, const double *p, size_t n, double *ret);

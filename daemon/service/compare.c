@@ -602,9 +602,30 @@ static int make_rows(struct work *w, struct tests *t) {
         return r;
 }
 
+/* Whether so many of the rows' placements name the places of their ends. */
+static bool is_map(const struct comparison_answer *a) {
+        struct {
+                const char *text;
+                size_t length;
+        } seen[COMPARISON_MAP_PAIRS], at;
+        size_t n = 0;
+        for (size_t i = 0; i < a->n_rows && n < COMPARISON_MAP_PAIRS; i++) {
+                const char *point = a->rows[i].sides[SIDE_BASELINE].point_json;
+                if (!json_find_member(point, axes[AXIS_PLACEMENT].value.name, &at.text, &at.length) || *at.text != '{')
+                        continue;
+                size_t k = 0;
+                while (k < n && (seen[k].length != at.length || memcmp(seen[k].text, at.text, at.length) != 0))
+                        k++;
+                if (k == n)
+                        seen[n++] = at;
+        }
+        return n == COMPARISON_MAP_PAIRS;
+}
+
 static int judge(struct work *w, struct tests *t) {
         struct comparison_answer *a = w->answer;
-        const struct compare_rule rule = {.margin = w->query->margin, .correction = MULTIPLE_HOLM};
+        const struct compare_rule rule = {.margin = w->query->margin,
+                                          .correction = is_map(a) ? MULTIPLE_BENJAMINI_HOCHBERG : MULTIPLE_HOLM};
         int r = compare_rows(t->rows, t->n, &rule, t->results);
         for (size_t i = 0; r == 0 && i < t->n; i++) {
                 t->figures[i]->c = &t->results[i];
@@ -612,6 +633,7 @@ static int judge(struct work *w, struct tests *t) {
         }
         a->comparisons = util_steal(&t->results);
         a->n_tests = t->n;
+        a->correction = rule.correction;
         a->margin = rule.margin;
         return r;
 }

@@ -9,6 +9,10 @@
  * are equal in all other axes; an axis that has a meaning for one of the two only (`wait` of shared memory beside a
  * pipe) does not separate them, so that one point may stand in several rows.
  *
+ * An answer with many pairs of CPUs or nodes is a map: a reader looks for where in it something differs, and may take
+ * one cell of twenty that do for a false one. Its correction bounds that share, where that of other answers makes any
+ * false one improbable, for which the cells of a map are too many.
+ *
  * All done runs take part, noisy ones too, as in the table of results; failed ones do not. Text is malloc()ed and the
  * answer's.
  */
@@ -20,6 +24,9 @@
 
 struct cache;
 struct cache_item;
+
+/* Placements by hand or of all pairs, from which on an answer is a map. The page draws one from as many on. */
+#define COMPARISON_MAP_PAIRS 4
 
 struct comparison_query {
         int64_t experiments[SIDE_COUNT]; /* the same one with an axis */
@@ -67,6 +74,7 @@ struct comparison_answer {
         double margin;
         uint32_t verdicts[COMPARE_EQUIVALENT + 1]; /* how many figures */
         size_t n_tests;                            /* over which the correction is */
+        enum multiple_method correction;           /* Benjamini and Hochberg's of a map, see COMPARISON_MAP_PAIRS */
         char **unmatched[SIDE_COUNT];              /* points of one side alone, JSON */
         size_t n_unmatched[SIDE_COUNT];
         struct comparison_row *rows;

@@ -8,10 +8,12 @@ import math
 import socket
 import statistics
 import time
+import urllib.parse
 
 import pytest
 from client import PATIENCE_SECONDS
 from conftest import ENDLESS, SHORT, Daemon
+from made import write_figures
 from stored import Stored
 
 LATENCIES = ("p50", "p90", "p99", "p99_9")
@@ -512,3 +514,33 @@ def test_an_open_loops_throughput_is_not_compared(unix):
     assert row["figures"]["latency_ns_p50"] and row["figures"]["cpu_ns_per_message"]
     (result,) = unix.get(f"/experiments/{ids[0]}/results")["items"]
     assert result["throughput_bytes_per_second"]["n"] == 4, "shown as it was carried"
+
+
+def benjamini_hochberg(p):
+    order = sorted(range(len(p)), key=p.__getitem__, reverse=True)
+    adjusted, least = [0] * len(p), 1
+    for rank, at in enumerate(order):
+        least = adjusted[at] = min(least, p[at] * len(p) / (len(p) - rank))
+    return adjusted
+
+
+def test_a_map_bounds_the_share_of_false_differences(own_daemon):
+    """Many pairs of CPUs are the cells of a map: of an answer in which some differ, the others may show more."""
+    unix = own_daemon.unix
+    if len(unix.get("/topology")["cpus"]) < 2:
+        pytest.skip("one CPU has one pair")
+    spec = {"transport": "pipe", "placement": "all-cpu-pairs", "messages": 100, "warmup_seconds": 0, "repetitions": 6}
+    ids = [unix.wait_final(unix.post(spec)["id"])["id"] for _ in range(2)]
+    cells = [row["point"]["placement"] for row in unix.get(f"/experiments/{ids[0]}/results")["items"]]
+    for identity, slower in zip(ids, (0, 0.006), strict=True):
+        write_figures(own_daemon, identity, lambda p, by=slower: 1000 * (1 + by * cells.index(p["placement"])))
+    answer = unix.get(f"/compare?baseline={ids[0]}&candidate={ids[1]}&delta=0.001&force=true")
+    assert len(cells) >= 4 and answer["correction"] == "benjamini-hochberg"
+    tests = [one for row in answer["rows"] for one in row["figures"].values() if one]
+    assert len(tests) == answer["tests"]
+    assert [one["p_adjusted"] for one in tests] == pytest.approx(benjamini_hochberg([one["p"] for one in tests]))
+    one = unix.get(
+        f"/compare?experiment={ids[1]}&axis=placement"
+        f"&baseline={urllib.parse.quote(json.dumps(cells[0]))}&candidate={urllib.parse.quote(json.dumps(cells[1]))}"
+    )
+    assert one["correction"] == "holm"

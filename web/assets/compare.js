@@ -13,6 +13,7 @@ import { logMarks } from './scales.js';
 import { settingsLine } from './settings.js';
 import { showFailure } from './views.js';
 
+const CORRECTIONS = { holm: 'Holm', 'benjamini-hochberg': 'Benjamini and Hochberg' };
 const OFFERED = 200; /* experiments in a list to choose from */
 const ROW = 44;
 const NARROW = 620;
@@ -400,7 +401,7 @@ function rowsOf(answer, name) {
             'p',
             { class: 'hint more' },
             `${titleOf(name)} of the candidate over the baseline's; verdicts within ± ${percent(answer.delta)} are ` +
-                `equivalent, corrected after Holm over ${plural(answer.tests, 'figure')}. `,
+                `equivalent, corrected after ${CORRECTIONS[answer.correction]} over ${plural(answer.tests, 'figure')}. `,
         ),
         h(
             'p',
