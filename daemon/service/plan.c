@@ -207,8 +207,8 @@ static void count_runs(struct plan *plan, const struct submission *sub) {
 }
 
 /* Appends the point's JSON and its NUL to the text, which has *length bytes of *size. */
-static int keep_point(struct plan_points *all, const struct submission *sub, const struct point *p,
-                      struct planned_point *ret, size_t *length, size_t *size) {
+static int keep_point(struct plan_points *all, const struct submission *sub, size_t i, size_t *length, size_t *size) {
+        const struct point *p = &sub->points.points[i];
         _cleanup_free_ char *json = point_to_json(p);
         size_t n = json ? strlen(json) + 1 : 0;
         if (!json)
@@ -222,8 +222,8 @@ static int keep_point(struct plan_points *all, const struct submission *sub, con
                 *size = grown;
         }
         memcpy(all->text + *length, json, n);
-        *ret = (struct planned_point){
-                .at = *length, .figure = figure_of(sub->spec, p), .estimate_ns = submission_estimate(sub, p)};
+        all->items[i] = (struct planned_point){
+                .at = *length, .figure = figure_of(sub->spec, p), .estimate_ns = submission_estimate(sub, i)};
         *length += n;
         return 0;
 }
@@ -240,7 +240,7 @@ static int keep_points(struct plan *plan, const struct submission *sub) {
         if (!all->items)
                 return -ENOMEM;
         for (size_t i = 0; i < plan->n_points; i++) {
-                int r = keep_point(all, sub, &sub->points.points[i], &all->items[i], &length, &size);
+                int r = keep_point(all, sub, i, &length, &size);
                 if (r < 0)
                         return r;
         }

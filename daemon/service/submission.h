@@ -13,6 +13,7 @@ struct submission {
         char *key, *skipped_json, *measures;
         struct spec *spec;
         struct point_list points;
+        double *message_ns;   /* of each point, by earlier runs, NAN where there are none; NULL: windows end by time */
         uint32_t repetitions; /* of the order; with `until` those before the first look */
         char *until_json;     /* NULL: there are no more */
         uint32_t *order;
@@ -47,8 +48,8 @@ int submission_check_room(struct service *s, struct store *store, unsigned exper
 /* Of these, max_database_bytes alone; main thread. */
 int submission_check_bytes(struct service *s, struct refusal *r);
 
-/* Planned length of a run of the point in nanoseconds, and of a block in seconds. No run is longer than its timeout. */
-uint64_t submission_estimate(const struct submission *sub, const struct point *p);
+/* Planned length of a run of point i in nanoseconds, and of a block in seconds. No run is longer than its timeout. */
+uint64_t submission_estimate(const struct submission *sub, size_t i);
 double submission_block_seconds(const struct submission *sub);
 
 #endif

@@ -26,8 +26,9 @@
 #define MANY_POINTS 1024u /* of an experiment, from which on it is planned in turn: a point takes about a kilobyte */
 #define SKIPPED_MAX (1024u * 1024u)        /* bytes of the points that are left out, as JSON with their reasons */
 #define RUN_OVERHEAD_NS (NSEC_PER_SEC / 2) /* around the window, generously: the first done run corrects it */
-/* A window of messages has no known length until the first run has ended: these are estimates per message and per byte.
- * A rate gives the window's length. */
+/* A window of messages has no known length until the first run has ended, here or in an earlier experiment: else these
+ * are estimates per message and per byte. A rate gives the window's length. */
+#define EARLIER_TIMES_MAX 1024u /* points whose earlier runs are looked at, each in some tens of microseconds */
 #define MESSAGE_NS 1000.0
 #define BYTE_NS 1.0
 
@@ -42,6 +43,7 @@ void submission_free(void *p) {
         free(sub->measures);
         spec_free(sub->spec);
         point_list_deinit(&sub->points);
+        free(sub->message_ns);
         free(sub->until_json);
         free(sub->order);
         store_adding_deinit(&sub->adding);
@@ -297,27 +299,60 @@ static int choose_points(struct service *s, struct submission *sub, struct refus
         return error;
 }
 
-static double estimate_window(const struct spec *spec, const struct point *p) {
-        double n = (double) window_end_messages(&spec->end, p), hops = 1, rate = spec_point_rate(spec, p);
-        if (spec->end.duration_ns)
-                return (double) spec->end.duration_ns;
+/* How long a message of the points has taken here, where the window ends after a number of them. What cannot be read of
+ * earlier runs is not known. */
+static int find_message_times(struct service *s, struct submission *sub, struct refusal *r) {
+        struct reader *reader;
+        if (sub->spec->end.duration_ns)
+                return 0;
+        sub->message_ns = reallocarray(NULL, sub->points.n_points, sizeof(*sub->message_ns));
+        if (!sub->message_ns)
+                return service_fail(s, r, -ENOMEM, "the submission", 0);
+        int error = service_reader_get(s, &reader, r);
+        if (error < 0)
+                return error;
+        for (size_t i = 0; i < sub->points.n_points; i++) {
+                sub->message_ns[i] = NAN;
+                _cleanup_free_ char *json =
+                        error == 0 && i < EARLIER_TIMES_MAX ? point_to_json(&sub->points.points[i]) : NULL;
+                if (error == 0 && i < EARLIER_TIMES_MAX)
+                        error = json ? store_earlier_time(reader->store, json, &sub->message_ns[i]) : -ENOMEM;
+                if (error == -ENOENT || error == -EBADMSG)
+                        error = 0;
+        }
+        service_reader_put(s, reader);
+        return error < 0 ? service_fail(s, r, error, "reading earlier runs", 0) : 0;
+}
+
+static double guess_window(const struct spec *spec, const struct point *p) {
+        double n = (double) window_end_messages(&spec->end, p), hops = 1;
         if (p->workload == WORKLOAD_PINGPONG)
                 hops = 2;
         else if (workload_has_processes(p->workload))
                 hops = p->processes;
-        double window = n * hops * (MESSAGE_NS + BYTE_NS * (double) (p->message_size + p->working_set));
+        return n * hops * (MESSAGE_NS + BYTE_NS * (double) (p->message_size + p->working_set));
+}
+
+static double estimate_window(const struct submission *sub, size_t i) {
+        const struct spec *spec = sub->spec;
+        const struct point *p = &sub->points.points[i];
+        double n = (double) window_end_messages(&spec->end, p), rate = spec_point_rate(spec, p);
+        if (spec->end.duration_ns)
+                return (double) spec->end.duration_ns;
+        double window =
+                sub->message_ns && isfinite(sub->message_ns[i]) ? n * sub->message_ns[i] : guess_window(spec, p);
         return rate > 0 ? fmax(window, n / rate * (double) NSEC_PER_SEC) : window;
 }
 
-uint64_t submission_estimate(const struct submission *sub, const struct point *p) {
-        double ns = (double) sub->spec->warmup_ns + estimate_window(sub->spec, p) + (double) RUN_OVERHEAD_NS;
+uint64_t submission_estimate(const struct submission *sub, size_t i) {
+        double ns = (double) sub->spec->warmup_ns + estimate_window(sub, i) + (double) RUN_OVERHEAD_NS;
         return (uint64_t) fmin(ns, (double) sub->run_timeout_ns);
 }
 
 double submission_block_seconds(const struct submission *sub) {
         double ns = 0;
         for (size_t i = 0; i < sub->points.n_points; i++)
-                ns += (double) submission_estimate(sub, &sub->points.points[i]);
+                ns += (double) submission_estimate(sub, i);
         return ns / (double) NSEC_PER_SEC;
 }
 
@@ -446,6 +481,8 @@ int submission_prepare(struct service *s, struct submission *sub, struct refusal
         topology_hold(); /* all points are checked against the same machine */
         error = span_points(s, sub, r);
         topology_release();
+        if (error == 0)
+                error = find_message_times(s, sub, r);
         return error < 0 ? error : choose_order(s, sub, r);
 }
 

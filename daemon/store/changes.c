@@ -356,6 +356,27 @@ int store_earlier_runs(struct store *s, const char *point_json, const char *merg
         return 0;
 }
 
+int store_earlier_time(struct store *s, const char *point_json, double *ret_message_ns) {
+        _cleanup_query_ struct db_query q = {0};
+        int r = db_select(
+                s->db, &q,
+                "SELECT CAST(json_extract(result, '$.window_ns') AS REAL) / json_extract(result, '$.messages') "
+                "FROM runs WHERE id = (SELECT runs.id FROM points JOIN specs USING (experiment_id) "
+                "JOIN runs ON runs.point_id = points.id WHERE point = ? AND points.rate IS NULL "
+                "AND state = 'done' AND json_extract(merged, '$.rate') IS NULL "
+                "AND " SHOWN("points.experiment_id") " AND " OWN(
+                        "points.experiment_id") " ORDER BY runs.id DESC LIMIT 1)",
+                DB_TEXT(point_json));
+        if (r == 0)
+                r = db_step(&q);
+        if (r <= 0 || db_column_is_null(&q, 0))
+                return r < 0 ? r : -ENOENT;
+        double each = db_column_double(&q, 0);
+        if (q.error == 0)
+                *ret_message_ns = each;
+        return q.error;
+}
+
 static int take_text(struct db_query *q, char **ret) {
         int r = db_step(q);
         if (r <= 0)

@@ -352,6 +352,8 @@ void failed_point_deinit(struct failed_point *p);
  * that last one ended. */
 int store_environments(struct store *s, int64_t experiment_id, char **ret_first, char **ret_last, int64_t *ret_at);
 void store_points_free(struct point_record *points, size_t n);
+/* How long a message took in the newest done run of the same point in a closed loop. -ENOENT: there is none. */
+int store_earlier_time(struct store *s, const char *point_json, double *ret_message_ns);
 /* The done runs, the first `most` of them, of the same point in the newest experiment that has at least `least` of them
  * and was measured in the same way: window, warm-up, rate, verify, chunk, fresh, stamp, transport_options and tune are
  * those of merged_json. -ENOENT: there is none. */

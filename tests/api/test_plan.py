@@ -111,6 +111,23 @@ def test_the_figure_is_the_one_that_is_judged(unix, spec, figure):
     assert enough["figure"] == figure and enough["runs"] == 6
 
 
+def test_earlier_runs_show_how_long_messages_take(unix):
+    """Of the same point, whatever ended their window; of another one the time is a guess that all transports share."""
+    whole = {"transport": "pipe", "message_size": 3331, "warmup_seconds": 0}
+    spec = whole | {"messages": 20000}
+    (guess,) = plan(unix, spec)["points"]
+    assert guess["estimated_seconds"] == pytest.approx(0.5 + 20000 * (1000 + 3331) / 1e9)
+    ran = unix.wait_final(unix.post(whole | {"bytes": 3331 * 40000})["id"])
+    (run,) = unix.items(f"/experiments/{ran['id']}/runs")
+    each = run["result"]["window_ns"] / run["result"]["messages"] / 1e9
+    known, other = plan(unix, spec | {"transport": ["pipe", "fifo"]})["points"]
+    assert known["estimated_seconds"] == pytest.approx(0.5 + 20000 * each)
+    assert other["estimated_seconds"] == guess["estimated_seconds"]
+    open_loop = plan(unix, spec | {"rate": 1000})  # which waits for its times
+    assert open_loop["estimated_seconds"] == pytest.approx(0.5 + 20000 / 1000)
+    assert plan(unix, whole | {"duration_seconds": 3})["estimated_seconds"] == pytest.approx(0.5 + 3)
+
+
 def test_it_needs_the_token(stranger):
     stranger.refused("POST", PLAN, 401, "token-required", SHORT)
 
