@@ -174,7 +174,8 @@ static void write_effect(struct draft *d, const struct comparison *c, enum judge
         phrase_share(fabs(c->ratio - 1), share);
         phrase_share(fabs(c->low - 1), low);
         phrase_share(fabs(c->high - 1), high);
-        draft_write(d, "%s %s%s %s", is_better(c) ? "brings" : "costs", term->article, share,
+        draft_write(d, "%s %s%s %s", is_better(c) ? "brings" : "costs", *term->article ? phrase_article(share) : "",
+                    share,
                     c->ratio < 1 ? (term->less_is_better ? term->better : term->worse)
                                  : (term->less_is_better ? term->worse : term->better));
         if (c->has_interval)

@@ -59,6 +59,15 @@ void phrase_share(double share, char ret[static PHRASE_MAX]) {
         (void) snprintf(ret, PHRASE_MAX, "%.*f %%", fabs(percent) < 1 ? 2 : fabs(percent) < 10 ? 1 : 0, percent);
 }
 
+const char *phrase_article(const char *number) {
+        static const char *const teens[] = {"11", "18"}; /* eleven, eighteen; 110 begins with "one hundred" */
+        size_t digits = strspn(number, "0123456789");
+        bool vowel = number[0] == '8';
+        for (size_t i = 0; i < ELEMENTS(teens); i++)
+                vowel |= digits == strlen(teens[i]) && strncmp(number, teens[i], digits) == 0;
+        return vowel ? "an " : "a ";
+}
+
 void phrase_axis_name(enum axis_name axis, char ret[static PHRASE_MAX]) {
         bool counted = axis == AXIS_THREADS || axis == AXIS_FIELDS || axis == AXIS_PROCESSES;
         (void) snprintf(ret, PHRASE_MAX, "%s%s", counted ? "number of " : "", axes[axis].value.name);

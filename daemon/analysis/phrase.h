@@ -13,6 +13,8 @@
 void phrase_value(double value, const char *unit, char ret[static PHRASE_MAX]);
 /* "12 %" of 0.12, "0.4 %" of 0.004; "3.2 times" is phrase_times(). */
 void phrase_share(double share, char ret[static PHRASE_MAX]);
+/* "a " or "an " before a number as these functions write it: "an 83 %", "a 70 %", "an 11 %". */
+const char *phrase_article(const char *number);
 /* "message size" */
 void phrase_axis_name(enum axis_name axis, char ret[static PHRASE_MAX]);
 /* The value of an axis in a point: "4 KiB", "unix-stream", "cross-node", {"sender": …}. */

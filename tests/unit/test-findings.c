@@ -513,7 +513,7 @@ static void test_unlike_rows_are_kept_apart(void) {
         CHECK(says(r, "shm-posix (500 ns), then pipe") || says(r, "shm-posix (50") || says(r, "shm-posix (49"));
         CHECK(!strstr(r->sentence, "unlike")); /* to block is what a pipe does, too */
         CHECK_UINT(r->n_rows, 2);
-        CHECK(says(nth(f, FINDING_COST, 0), "spin instead of block brings a "));
+        CHECK(says(nth(f, FINDING_COST, 0), "spin instead of block brings an 80 "));
         CHECK(says(nth(f, FINDING_COST, 0), " % shorter median round trip ["));
 }
 
@@ -911,6 +911,12 @@ static void test_phrases(void) {
         CHECK_STRING(words, "1.2 %");
         phrase_share(0.00123, words);
         CHECK_STRING(words, "0.12 %");
+        static const char *const an[] = {"8 %", "8.1 %", "83 %", "800 %", "11 %", "18 %"};
+        static const char *const not_an[] = {"1 %", "1.8 %", "0.8 %", "110 %", "12 %", "70 %", "181 %"};
+        for (size_t i = 0; i < sizeof(an) / sizeof(an[0]); i++)
+                CHECK_STRING(phrase_article(an[i]), "an ");
+        for (size_t i = 0; i < sizeof(not_an) / sizeof(not_an[0]); i++)
+                CHECK_STRING(phrase_article(not_an[i]), "a ");
 }
 
 int main(void) {
