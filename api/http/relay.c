@@ -25,6 +25,8 @@
 #define UNIX_PIECE 4096u /* is sent at once over a unix socket: peer_untaken() counts whole pieces */
 #define TICK_MS 1000
 #define PAUSE_NS (100 * NSEC_PER_MSEC)
+#define END_GAP_MIN_NS NSEC_PER_MSEC
+#define END_GAP_MAX_NS NSEC_PER_SEC
 
 struct client {
         int fd, inner; /* inner: our end of the pair, -1 when the library has closed its own */
@@ -33,8 +35,9 @@ struct client {
         struct gate gate;
         char in[RELAY_BUFFER]; /* from `sent` to `length`: may pass, and not yet forwarded */
         size_t sent, length;
-        bool in_ended;  /* the client sends no more, or its further bytes are dropped */
-        bool in_closed; /* and the library's end was shut down */
+        bool in_ended;    /* the client sends no more, or its further bytes are dropped */
+        uint64_t end_at;  /* the library is told so again; 0: it was not told yet */
+        uint64_t end_gap; /* between the last two times */
         bool in_full;
         atomic_bool out_full;
         bool answered; /* the library has sent bytes since the last complete head passed */
@@ -126,16 +129,24 @@ static bool is_responded(const struct client *c) {
         return atomic_load(&c->responses) >= c->gate.requests;
 }
 
-static int take_request(struct relay *r, struct client *c, short events) {
+/* The library waits for edges, and misses an end that it finds together with the last bytes. Each shutdown() is another
+ * edge (unix_shutdown() of net/unix/af_unix.c). */
+static void pass_end(struct client *c, uint64_t now) {
+        if (now < c->end_at)
+                return;
+        (void) shutdown(c->inner, SHUT_WR); /* ENOTCONN: the library was faster */
+        c->end_gap = c->end_gap == 0 ? END_GAP_MIN_NS : c->end_gap < END_GAP_MAX_NS ? 2 * c->end_gap : END_GAP_MAX_NS;
+        c->end_at = now + c->end_gap;
+}
+
+static int take_request(struct relay *r, struct client *c, short events, uint64_t now) {
         int k = 0;
         if (c->inner < 0)
                 return 0;
         if (c->sent == c->length && !c->in_ended && (events & (POLLIN | POLLHUP | POLLERR)))
                 k = read_client(r, c);
-        if (k >= 0 && pass_on(c) && c->in_ended && !c->in_closed && is_responded(c)) {
-                (void) shutdown(c->inner, SHUT_WR); /* ENOTCONN: the library was faster */
-                c->in_closed = true;
-        }
+        if (k >= 0 && pass_on(c) && c->in_ended && is_responded(c))
+                pass_end(c, now);
         return k;
 }
 
@@ -225,7 +236,7 @@ static bool stands_still(struct relay *r, struct client *c, uint64_t now) {
 static int serve(struct relay *r, struct client *c, short outer, short inner, uint64_t now) {
         if (c->lingers_until > 0)
                 return linger(r, c, now);
-        int k = take_request(r, c, outer);
+        int k = take_request(r, c, outer, now);
         if (k >= 0 && c->out_full && (outer & (POLLOUT | POLLHUP | POLLERR)))
                 c->out_full = false;
         if (k >= 0 && !c->out_full && (inner || outer))
@@ -372,13 +383,25 @@ static nfds_t list_fds(struct relay *r, struct pollfd *fds) {
         return 2 + 2 * r->n;
 }
 
+/* For poll(), in milliseconds. */
+static int find_timeout(const struct relay *r) {
+        uint64_t now = util_now_ns(), least = (uint64_t) TICK_MS * NSEC_PER_MSEC;
+        for (unsigned i = 0; i < r->n; i++) {
+                const struct client *c = r->clients[i];
+                uint64_t left = c->end_at > now ? c->end_at - now : 0;
+                if (c->end_at > 0 && c->inner >= 0 && left < least)
+                        least = left;
+        }
+        return r->n > 0 || r->paused_until > 0 ? (int) ((least + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC) : -1;
+}
+
 static void *relay_run(void *userdata) {
         struct relay *r = userdata;
         struct pollfd fds[2 + 2 * RELAY_CLIENTS_MAX];
         workers_lower_priority();
         for (;;) {
                 nfds_t n = list_fds(r, fds);
-                (void) poll(fds, n, r->n > 0 || r->paused_until > 0 ? TICK_MS : -1);
+                (void) poll(fds, n, find_timeout(r));
                 uint64_t now = util_now_ns(), count;
                 if (fds[0].revents && read(r->wake_fd, &count, sizeof(count)) < 0 && !would_block())
                         return NULL;
