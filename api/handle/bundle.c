@@ -213,13 +213,16 @@ static void pass_deinit(struct pass *p) {
         free(p->latency);
 }
 
-static int take_digest(const struct subject *of, uint8_t ret[static SHA256_DIGEST_SIZE], struct refusal *r) {
+static int take_digest(const struct subject *of, const struct request *q, uint8_t ret[static SHA256_DIGEST_SIZE],
+                       struct refusal *r) {
         _cleanup_(pass_deinit) struct pass p = {0};
         _cleanup_(text_deinit) struct text out = {0};
         int k = pass_begin(&p, of);
         while (k >= 0 && p.part < PART_END) {
                 text_clear(&out);
                 k = put_portion(&p, &out, r);
+                if (k >= 0 && request_has_gone(q))
+                        k = refuse(r, 503, "unavailable", "", "Nobody waits for the bundle any more.");
         }
         if (k < 0)
                 return k;
@@ -288,12 +291,12 @@ static int check_finished(const struct experiment_record *e, struct refusal *r) 
                       e->id, state_name(e->state));
 }
 
-static int begin(struct api *a, int64_t id, const char *host, struct bundle **ret, struct refusal *r) {
+static int begin(struct api *a, const struct request *q, const char *host, struct bundle **ret, struct refusal *r) {
         struct bundle *b = calloc(1, sizeof(*b));
         if (!b)
                 return -ENOMEM;
         int k = gzip_init(&b->gzip, GZIP_FILE);
-        b->subject = (struct subject){.service = a->service, .id = id, .host = host ? strdup(host) : NULL};
+        b->subject = (struct subject){.service = a->service, .id = q->id, .host = host ? strdup(host) : NULL};
         if (host && !b->subject.host)
                 k = -ENOMEM;
         if (k >= 0)
@@ -301,7 +304,7 @@ static int begin(struct api *a, int64_t id, const char *host, struct bundle **re
         if (k >= 0)
                 k = pass_begin(&b->pass, &b->subject);
         if (k >= 0)
-                k = take_digest(&b->subject, b->expected, r);
+                k = take_digest(&b->subject, q, b->expected, r);
         if (k < 0) {
                 bundle_free(b);
                 return k;
@@ -380,7 +383,7 @@ HANDLER(handle_bundle) {
         if (k >= 0)
                 k = check_finished(&e, r);
         if (k >= 0)
-                k = begin(a, q->id, host, &b, r);
+                k = begin(a, q, host, &b, r);
         if (k < 0)
                 return k;
         for (size_t i = 0; i < SHA256_DIGEST_SIZE; i++)

@@ -323,8 +323,18 @@ static enum MHD_Result copy_header(void *userdata, enum MHD_ValueKind kind, cons
         return copy->error < 0 ? MHD_NO : MHD_YES;
 }
 
+/* For a handler's thread, while the connection is suspended. */
+static bool has_gone(void *userdata) {
+        struct exchange *x = userdata;
+        const struct client_address *address = address_of(x->mhd);
+        return !connection_enter(x->http->connections, x->connection, CONNECTION_BUSY) ||
+               (address && relay_has_gone(x->http->relay, address->number));
+}
+
 static int read_head(struct exchange *x, const char *method, const char *version, struct refusal *r) {
         struct request *q = &x->request;
+        q->gone = has_gone;
+        q->gone_userdata = x;
         q->method = method_from_name(method);
         q->local = x->http->local;
         q->http_1_0 = strcmp(version, MHD_HTTP_VERSION_1_0) == 0;

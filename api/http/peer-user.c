@@ -11,6 +11,7 @@
 #include <linux/sock_diag.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -114,4 +115,13 @@ int peer_untaken(int diag_fd, int fd, uint64_t *ret) {
                 return -errno;
         *ret = (uint64_t) sent + (find_peer(diag_fd, fd, &found) < 0 ? 0 : found.idiag_rqueue);
         return 0;
+}
+
+bool peer_has_closed(int diag_fd, int fd) {
+        struct pollfd end = {.fd = fd, .events = POLLRDHUP};
+        struct inet_diag_msg found;
+        if (poll(&end, 1, 0) != 1)
+                return false;
+        /* no process has a socket without an inode open */
+        return (end.revents & (POLLHUP | POLLERR)) || (find_peer(diag_fd, fd, &found) == 0 && found.idiag_inode == 0);
 }

@@ -474,6 +474,16 @@ bool relay_stands_still(struct relay *r, uint64_t number) {
         return still;
 }
 
+bool relay_has_gone(struct relay *r, uint64_t number) {
+        bool gone = true;
+        pthread_mutex_lock(&r->listing);
+        for (unsigned i = 0; i < r->n; i++)
+                if (r->clients[i]->number == number)
+                        gone = peer_has_closed(r->diag_fd, r->clients[i]->fd);
+        pthread_mutex_unlock(&r->listing);
+        return gone;
+}
+
 void relay_quiesce(struct relay *r) {
         pthread_mutex_lock(&r->accepting);
         atomic_store(&r->quiet, true);

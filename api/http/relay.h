@@ -44,6 +44,9 @@ int relay_new(struct relay **ret, const struct relay_options *o);
 void relay_responded(struct relay *r, uint64_t number);
 /* Whether that client has taken nothing of its answers for RELAY_CROWDED_NS. May be called from any thread. */
 bool relay_stands_still(struct relay *r, uint64_t number);
+/* Whether that client has left, so that nobody will take its answers; one that only sends no more has not. May be
+ * called from any thread. */
+bool relay_has_gone(struct relay *r, uint64_t number);
 void relay_quiesce(struct relay *r); /* stops accepting */
 /* After the library has closed all its ends: what it sent is still delivered until the deadline (CLOCK_MONOTONIC).
  * NULL-safe. */

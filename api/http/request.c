@@ -196,6 +196,10 @@ int request_parse_target(struct request *q, const char *target, struct refusal *
         return parse_query(q, target + length + 1, r);
 }
 
+bool request_has_gone(const struct request *q) {
+        return q->gone && q->gone(q->gone_userdata);
+}
+
 const char *request_header(const struct request *q, const char *name) {
         for (size_t i = 0; i < q->headers.n; i++)
                 if (strcasecmp(q->headers.items[i].name, name) == 0)

@@ -56,15 +56,21 @@ struct request {
         struct pairs headers;
         char *body; /* NUL-terminated; NULL when there was none */
         size_t body_length;
-        size_t body_max;  /* by its route; 0: REQUEST_BODY_MAX */
-        size_t body_cost; /* what its body has of the peer's share of request bytes */
-        int64_t id;       /* the {id} of the path, set by the route's match */
-        const char *name; /* likewise its {name}; NULL: it has none */
+        size_t body_max;              /* by its route; 0: REQUEST_BODY_MAX */
+        size_t body_cost;             /* what its body has of the peer's share of request bytes */
+        int64_t id;                   /* the {id} of the path, set by the route's match */
+        const char *name;             /* likewise its {name}; NULL: it has none */
+        bool (*gone)(void *userdata); /* see request_has_gone(); NULL: the client stays */
+        void *gone_userdata;
 };
 
 /* Parses the target: path, segments, query. -EINVAL with *r (400) on a malformed one, -ENOMEM. */
 int request_parse_target(struct request *q, const char *target, struct refusal *r);
 void request_deinit(struct request *q);
+
+/* Whether nobody waits for the answer any more: the client has left, or its connection was ended. A handler that works
+ * long looks now and then. */
+bool request_has_gone(const struct request *q);
 
 /* The header's value, NULL when there is none. Names are compared without case. */
 const char *request_header(const struct request *q, const char *name);

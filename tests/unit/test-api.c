@@ -14,6 +14,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -33,6 +34,8 @@ struct service {
         bool finished; /* experiment 2 */
         int64_t last_change;
         atomic_uint submitting, subscriptions;
+        atomic_uint runs; /* of experiment 1 */
+        atomic_uint runs_read;
         struct subscription {
                 struct service *service;
                 void (*wake)(void *userdata);
@@ -178,8 +181,14 @@ int service_experiments_end(struct service *s, const struct experiment_query *q,
 
 int service_runs(struct service *s, int64_t experiment_id, uint32_t from, uint32_t limit,
                  int (*visit)(void *userdata, const struct run_record *run), void *userdata, struct refusal *r) {
-        (void) s, (void) experiment_id, (void) from, (void) limit, (void) visit, (void) userdata, (void) r;
-        return 0;
+        static char point[] = "{\"workload\":\"pingpong\"}";
+        (void) limit, (void) r;
+        if (experiment_id != 1 || from >= atomic_load(&s->runs))
+                return 0;
+        atomic_fetch_add(&s->runs_read, 1);
+        int k = visit(userdata,
+                      &(struct run_record){.id = 1, .experiment_id = 1, .position = from, .point_json = point});
+        return k < 0 ? k : 0;
 }
 
 int service_samples(struct service *s, int64_t experiment_id, int64_t run_id, int64_t after, uint32_t limit,
@@ -705,6 +714,56 @@ static void caps_subscribers(void) {
         CHECK(wait_for(&fake.subscriptions, 0));
 }
 
+static int ask_for_a_bundle(bool over_tcp, unsigned runs) {
+        char text[128];
+        unsigned before = atomic_load(&fake.runs_read);
+        int fd = dial(over_tcp);
+        snprintf(text, sizeof(text), "GET /experiments/1/bundle HTTP/1.1\r\nHost: localhost:%u\r\n\r\n",
+                 ntohs(tcp.sin_port));
+        atomic_store(&fake.runs, runs);
+        if (fd < 0 || !send_text(fd, text))
+                return util_close(fd);
+        for (unsigned i = 0; i < DEADLINE_MS / 5 && atomic_load(&fake.runs_read) == before; i++)
+                nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+        return fd;
+}
+
+static bool has_no_connection_but(const char *unix_socket, const char *over_tcp) {
+        for (unsigned i = 0; i < DEADLINE_MS / 5; i++) {
+                _cleanup_free_ char *metrics = request(GET("/metrics"));
+                if (metrics && strstr(metrics, unix_socket) && strstr(metrics, over_tcp))
+                        return true;
+                nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+        }
+        return false;
+}
+
+/* The name of a bundle needs a pass over all of it, before there is anything to send. */
+static void makes_no_bundle_for_a_client_that_left(void) {
+        for (int over_tcp = 0; over_tcp < 2; over_tcp++) {
+                int fd = ask_for_a_bundle(over_tcp, UINT_MAX);
+                CHECK(fd >= 0);
+                util_close(fd);
+                CHECK(has_no_connection_but("ipclab_http_connections{listener=\"unix\"} 1\n",
+                                            "ipclab_http_connections{listener=\"tcp\"} 0\n"));
+        }
+        atomic_store(&fake.runs, 0);
+}
+
+/* As `nc -N` does. */
+static void makes_a_bundle_for_a_client_that_sends_no_more(void) {
+        for (int over_tcp = 0; over_tcp < 2; over_tcp++) {
+                size_t n = 0;
+                _cleanup_close_ int fd = ask_for_a_bundle(over_tcp, 50000);
+                CHECK(fd >= 0);
+                CHECK_INT(shutdown(fd, SHUT_WR), 0);
+                _cleanup_free_ char *answer = receive_bytes(fd, NULL, &n);
+                CHECK(starts_with(answer, "HTTP/1.1 200 "));
+                CHECK(n > 7 && memcmp(answer + n - 7, "\r\n0\r\n\r\n", 7) == 0);
+        }
+        atomic_store(&fake.runs, 0);
+}
+
 static void serves_its_configured_hosts_over_tcp(void) {
         static const struct {
                 const char *host, *status;
@@ -765,6 +824,15 @@ static void closes_what_is_open_when_it_stops(void) {
         util_close(waiting);
 }
 
+static void stops_while_a_bundle_is_made(void) {
+        CHECK_INT(start(), 0);
+        _cleanup_close_ int fd = ask_for_a_bundle(false, UINT_MAX);
+        CHECK(fd >= 0);
+        CHECK_UINT(api_stop(api, util_now_ns()), 1);
+        api = NULL;
+        atomic_store(&fake.runs, 0);
+}
+
 static void stops_without_any_request(void) {
         CHECK_INT(start(), 0);
         CHECK_UINT(api_stop(api, util_now_ns() + DEADLINE_MS * NSEC_PER_MSEC), 0);
@@ -789,9 +857,12 @@ int main(void) {
         RUN(breaks_no_event_at_a_line_of_its_data);
         RUN(notices_subscribers_that_left);
         RUN(caps_subscribers);
+        RUN(makes_a_bundle_for_a_client_that_sends_no_more);
+        RUN(makes_no_bundle_for_a_client_that_left);
         RUN(serves_its_configured_hosts_over_tcp);
         RUN(gives_errors_without_a_detail_a_problem);
         RUN(closes_what_is_open_when_it_stops);
+        RUN(stops_while_a_bundle_is_made);
         RUN(stops_without_any_request);
         return check_end();
 }
