@@ -118,7 +118,7 @@ static int end_length(struct gate *g, struct refusal *r) {
 }
 
 static int end_value(struct gate *g, struct refusal *r) {
-        while (g->word_length > 0 && (g->word[g->word_length - 1] == ' ' || g->word[g->word_length - 1] == '\t'))
+        if (g->word_length > 0 && g->word[g->word_length - 1] == ' ')
                 g->word[--g->word_length] = '\0';
         if (g->trailers || g->field == GATE_OTHER || g->field == GATE_COOKIE)
                 return 0;
@@ -173,8 +173,13 @@ static int on_value(struct gate *g, char c, struct refusal *r) {
                 return malformed(r, "A header's value contains a control character.");
         if (g->field == GATE_COOKIE && (c == ';' || c == ',') && ++g->marks == GATE_PARTS_MAX)
                 return too_large(r, "cookies", GATE_PARTS_MAX);
-        if (g->word_length > 0 || (c != ' ' && c != '\t'))
+        bool blank = c == ' ' || c == '\t', last_blank = g->word_length > 0 && g->word[g->word_length - 1] == ' ';
+        if (g->word_length > 0 && blank)
+                g->drops = g->field == GATE_CONTENT_LENGTH || g->field == GATE_TRANSFER_ENCODING;
+        if (!blank)
                 add_to_word(g, c);
+        else if (g->word_length > 0 && !last_blank)
+                add_to_word(g, ' ');
         return 0;
 }
 
@@ -281,21 +286,27 @@ static int on_byte(struct gate *g, char c, struct refusal *r) {
         return 0;
 }
 
-size_t gate_pass(struct gate *g, const char *data, size_t n, struct refusal *r) {
-        for (size_t i = 0; i < n;) {
+size_t gate_pass(struct gate *g, char *data, size_t n, size_t *ret_read, struct refusal *r) {
+        size_t i = 0, kept = 0;
+        while (i < n) {
                 if (g->state != GATE_BODY && g->state != GATE_CHUNK) {
+                        g->drops = false;
                         if (on_byte(g, data[i], r) < 0)
-                                return i;
-                        i++;
+                                break;
+                        data[kept] = data[i++];
+                        kept += !g->drops;
                         continue;
                 }
                 size_t some = g->left < n - i ? (size_t) g->left : n - i;
+                memmove(data + kept, data + i, some);
                 g->left -= some;
                 i += some;
+                kept += some;
                 if (g->left == 0 && g->state == GATE_CHUNK)
                         g->state = GATE_CHUNK_CR;
                 else if (g->left == 0)
                         next_request(g);
         }
-        return n;
+        *ret_read = i;
+        return kept;
 }

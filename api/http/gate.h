@@ -47,13 +47,16 @@ struct gate {
         uint32_t word_length;
         enum { GATE_OTHER, GATE_CONTENT_LENGTH, GATE_TRANSFER_ENCODING, GATE_COOKIE } field;
         bool http_1_0, has_length, chunked, trailers;
+        bool drops;        /* the byte that was read last */
         uint64_t left;     /* of the body, or of the chunk */
         bool in_body;      /* a whole head has passed, its body has not */
         uint64_t requests; /* that have passed in whole */
 };
 
-/* How many of the n bytes may pass; fewer than n when the next one is refused, with *r filled. A zeroed gate expects a
- * connection's first request; one that refused is not used again. */
-size_t gate_pass(struct gate *g, const char *data, size_t n, struct refusal *r);
+/* How many bytes may pass: the first of data when it returns. *ret_read is how many of the n these were made of; fewer
+ * than n when the next one is refused, with *r filled. White space behind the value of Content-Length and
+ * Transfer-Encoding does not pass: it is no part of the value (RFC 9112, 5), and the library takes it for one. A zeroed
+ * gate expects a connection's first request; one that refused is not used again. */
+size_t gate_pass(struct gate *g, char *data, size_t n, size_t *ret_read, struct refusal *r);
 
 #endif

@@ -315,11 +315,19 @@ struct header_copy {
         int error;
 };
 
+/* White space behind a value is no part of it (RFC 9112, 5); the library leaves it there. */
+static size_t trimmed(const char *value, size_t length) {
+        while (length > 0 && (value[length - 1] == ' ' || value[length - 1] == '\t'))
+                length--;
+        return length;
+}
+
 static enum MHD_Result copy_header(void *userdata, enum MHD_ValueKind kind, const char *name, size_t name_length,
                                    const char *value, size_t value_length) {
         struct header_copy *copy = userdata;
         (void) kind;
-        copy->error = pairs_add(copy->headers, name, name_length, value ? value : "", value ? value_length : 0);
+        copy->error = pairs_add(copy->headers, name, name_length, value ? value : "",
+                                value ? trimmed(value, value_length) : 0);
         return copy->error < 0 ? MHD_NO : MHD_YES;
 }
 

@@ -96,12 +96,13 @@ static int read_client(struct relay *r, struct client *c) {
                 return 0;
         }
         struct refusal why = {0};
+        size_t passed;
         bool in_body = c->gate.in_body;
         c->sent = 0;
-        c->length = gate_pass(&c->gate, c->in, (size_t) n, &why);
+        c->length = gate_pass(&c->gate, c->in, (size_t) n, &passed, &why);
         if (c->gate.in_body && !in_body)
                 c->answered = false;
-        if (c->length < (size_t) n)
+        if (passed < (size_t) n)
                 refuse_client(r, c, &why);
         return 0;
 }

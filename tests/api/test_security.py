@@ -238,6 +238,8 @@ SMUGGLED = [
     ("Transfer-Encoding: chunked, chunked\r\n", 501),
     ("Transfer-Encoding: gzip, chunked\r\n", 501),
     ("Transfer-Encoding: identity\r\n", 501),
+    ("Transfer-Encoding: chunked" + " " * 40 + ", gzip\r\n", 501),
+    ("Content-Length: 5" + " " * 40 + "5\r\n", 400),
     ("Transfer-Encoding: xchunked\r\n", 501),
     ("Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n", 501),
     ("Host: evil.example\r\nContent-Length: 5\r\n", 400),
@@ -259,6 +261,17 @@ def test_ambiguous_requests_are_refused_and_their_rest_is_not_read(client, lines
     # libmicrohttpd sends some of its own refusals twice, but never responds to what follows
     assert set(re.findall(rb"HTTP/1\.1 (\d+)", received)) == {str(status).encode()}
     assert b'"openapi"' not in received
+
+
+@pytest.mark.parametrize("blank", [" ", "\t", " " * 40])
+@pytest.mark.parametrize("framing", ["Content-Length: 2", "Transfer-Encoding: chunked"])
+def test_white_space_behind_a_value_is_no_part_of_it(client, framing, blank):
+    head = f"POST /experiments?dry_run=true HTTP/1.1\r\nHost: {client.host}{blank}\r\n"
+    head += f"Authorization: Bearer {client.token}{blank}\r\nContent-Type: application/json{blank}\r\n"
+    body = "{}" if framing == "Content-Length: 2" else "2\r\n{}\r\n0\r\n\r\n"
+    end = f"GET /health HTTP/1.1\r\nHost: {client.host}\r\nConnection: close{blank}\r\n\r\n"
+    received = client.raw((head + framing + blank + "\r\n\r\n" + body + end).encode())
+    assert re.findall(rb"HTTP/1\.1 (\d+)", received) == [b"200", b"200"], received
 
 
 def test_chunks_in_http_1_0_are_refused(client):
