@@ -186,7 +186,7 @@ void db_keep_room(const char *path) {
                 log = NULL;
                 return;
         }
-        _cleanup_close_ int fd = open(log, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+        _cleanup_close_ int fd = open(log, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
         if (fd >= 0)
                 (void) fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, LOG_KEPT_BYTES);
 }
@@ -220,7 +220,7 @@ int db_keep_growth(struct db *db) {
 
 /* Once SQLite has it open, and until it has closed it: with any descriptor that is closed, its locks would go. */
 static int open_descriptor(struct db *db, const char *path) {
-        db->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+        db->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
         return db->fd < 0 ? -errno : 0;
 }
 
@@ -439,7 +439,7 @@ static char *copy_uri(const char *to) {
 }
 
 static int sync_path(const char *path, int flags) {
-        _cleanup_close_ int fd = open(path, flags | O_RDONLY | O_CLOEXEC);
+        _cleanup_close_ int fd = open(path, flags | O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         if (fd < 0 || fsync(fd) < 0) {
                 int r = -errno;
                 log_error("%s: %s", path, strerrordesc_np(-r));

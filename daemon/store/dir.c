@@ -18,7 +18,8 @@ int dir_open(const char *dir) {
 
 int dir_create(int dir_fd, const char *name, int flags, mode_t mode) {
         struct stat st;
-        _cleanup_close_ int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | flags, mode);
+        _cleanup_close_ int fd =
+                openat(dir_fd, name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | flags, mode);
         if (fd < 0 || fstat(dir_fd, &st) < 0 || (geteuid() == 0 && fchown(fd, st.st_uid, st.st_gid) < 0))
                 return -errno;
         return util_steal_fd(&fd);

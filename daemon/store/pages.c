@@ -355,7 +355,7 @@ int pages_register(void) {
 int pages_kind(const char *path, enum pages_kind *ret) {
         static const uint8_t unwritten[100];
         uint8_t header[sizeof(unwritten)];
-        _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
         if (fd < 0 && errno == ENOENT) {
                 *ret = PAGES_NONE;
                 return 0;

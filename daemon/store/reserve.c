@@ -45,7 +45,8 @@ int reserve_keep(const char *dir) {
 bool reserve_release(const char *dir) {
         struct stat st;
         _cleanup_close_ int dir_fd = dir_open(dir);
-        _cleanup_close_ int fd = dir_fd < 0 ? -1 : openat(dir_fd, RESERVE_FILE, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+        _cleanup_close_ int fd =
+                dir_fd < 0 ? -1 : openat(dir_fd, RESERVE_FILE, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
         if (fd < 0 || fstat(fd, &st) < 0)
                 return false;
         uint64_t left = (uint64_t) st.st_size > RESERVE_STEP_BYTES ? (uint64_t) st.st_size - RESERVE_STEP_BYTES : 0;

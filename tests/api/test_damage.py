@@ -157,6 +157,19 @@ def test_a_lost_database_is_no_new_one(own_daemon, loss):
         daemon.remove()
 
 
+@pytest.mark.parametrize("name", ["ipclab.db", "ipclab.db-wal", "ipclab.identity", "ipclab.reserve"])
+def test_a_fifo_in_the_place_of_a_file_holds_up_no_start(own_daemon, name):
+    """Nobody has its other end open. It starts or refuses to, and waits for nobody."""
+    assert own_daemon.stop() == 0
+    file = own_daemon.base / "state" / name
+    file.unlink(missing_ok=True)
+    os.mkfifo(file)
+    try:
+        own_daemon.start()
+    except AssertionError as error:
+        assert "ipclabd ended with 1" in str(error), error
+
+
 def test_backup_of_a_daemon_at_work_and_back(own_daemon):
     answers = measured(own_daemon, 1)
     copy = own_daemon.base / "copy.db"
