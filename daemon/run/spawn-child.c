@@ -128,13 +128,25 @@ static void raise_oom_score(void) {
         (void) close(fd);
 }
 
-static int set_limits(const struct spawn_request *r) {
+static int lower_limit(int resource, rlim_t most) {
+        struct rlimit limit;
+        if (getrlimit(resource, &limit) < 0)
+                return errno;
+        limit.rlim_max = limit.rlim_max < most ? limit.rlim_max : most;
+        limit.rlim_cur = limit.rlim_cur < most ? limit.rlim_cur : most;
+        return setrlimit(resource, &limit) < 0 ? errno : 0;
+}
+
+static int set_limits(const struct spawn_child *c) {
+        const struct spawn_request *r = c->request;
         struct rlimit none = {0, 0}, file = {r->file_bytes, r->file_bytes};
         int e = raise_limit(RLIMIT_NOFILE, AGENT_FILES);
         if (e == 0)
                 e = raise_limit(RLIMIT_MEMLOCK, RLIM_INFINITY);
         if (e == 0)
                 e = raise_limit(RLIMIT_MSGQUEUE, RLIM_INFINITY);
+        if (e == 0 && c->tasks_max)
+                e = lower_limit(RLIMIT_NPROC, c->tasks_max);
         if (e == 0 && setrlimit(RLIMIT_CORE, &none) < 0)
                 e = errno;
         if (e == 0 && r->file_bytes && setrlimit(RLIMIT_FSIZE, &file) < 0)
@@ -249,7 +261,7 @@ static int prepare(const struct spawn_child *c, int *step, int *report) {
         if ((e = reset_signals()) != 0)
                 return e;
         *step = STEP_LIMITS;
-        if ((e = set_limits(c->request)) != 0)
+        if ((e = set_limits(c)) != 0)
                 return e;
         raise_oom_score();
         *step = STEP_AFFINITY;

@@ -14,6 +14,7 @@ struct spawn_child {
         int forked_fd;         /* becomes AGENT_FORKED_REPORT_FD; -1: no forked peer */
         char shared_bytes[24]; /* as text, for the argument of the forked peer */
         int cgroup_fd;         /* the child must join it; -1: it is in it already */
+        uint64_t tasks_max;    /* of the agents' user (RLIMIT_NPROC); 0: as the daemon */
 };
 
 enum spawn_step {

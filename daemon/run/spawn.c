@@ -27,6 +27,7 @@
 
 #define REAP_WITHIN_NS NSEC_PER_SEC
 #define NGROUPS_KEPT 256
+#define TASKS_MIN 4096u
 
 static bool find_user(const char *name, struct agent_identity *ret) {
         struct passwd *p = getpwnam(name); /* NOLINT(concurrency-mt-unsafe): main thread, before the others */
@@ -241,6 +242,18 @@ static int clone_child(struct spawn_child *child, int cgroup_fd, struct spawned 
         return r;
 }
 
+/* An agent that forks without end leaves half of the host's pids to others, where its user is not the daemon's, of
+ * whose tasks a service manager limits the number. A run needs far fewer than TASKS_MIN. Source: getrlimit(2)
+ * (RLIMIT_NPROC), proc_sys_kernel(5) (pid_max). */
+static uint64_t most_tasks(const struct agent_identity *agents) {
+        _cleanup_fclose_ FILE *f = agents->change ? fopen("/proc/sys/kernel/pid_max", "re") : NULL;
+        char line[32];
+        if (!f || !fgets(line, sizeof(line), f))
+                return 0;
+        uint64_t half = strtoull(line, NULL, 10) / 2;
+        return half > TASKS_MIN ? half : TASKS_MIN;
+}
+
 int spawn_agent(const struct spawn_request *request, struct spawn_start *ret, struct spawn_error *ret_error) {
         struct spawn_child child = {.request = request, .parent = getpid(), .forked_fd = -1};
         struct spawned s = {.pidfd = -1};
@@ -257,6 +270,7 @@ int spawn_agent(const struct spawn_request *request, struct spawn_start *ret, st
                 return set_error(ret_error, "socketpair", error);
         }
         child.null_fd = null;
+        child.tasks_max = most_tasks(&request->identity);
         child.report_fd = report[1];
         child.forked_fd = forked[1];
         if (request->forked)

@@ -81,7 +81,7 @@ int main(int argc, char **argv) {
                 report_falsely(strtoul(argv[3], NULL, 10));
         char *text = NULL, cwd[256] = "";
         size_t size = 0;
-        struct rlimit files = {0}, core = {1, 1};
+        struct rlimit files = {0}, core = {1, 1}, tasks = {0};
         struct stat st = {0};
         int death = 0, policy = -1;
         unsigned long nodes[16] = {0};
@@ -101,8 +101,10 @@ int main(int argc, char **argv) {
         fprintf(out, "\npdeathsig %d\nnofile %lu\ncore %lu\nipc %lu\npolicy %d %lx\n", death,
                 (unsigned long) files.rlim_cur, (unsigned long) core.rlim_cur, (unsigned long) st.st_ino, policy,
                 nodes[0]);
+        (void) getrlimit(RLIMIT_NPROC, &tasks);
         (void) getrlimit(RLIMIT_FSIZE, &files);
         fprintf(out, "fsize %lu\n", (unsigned long) files.rlim_max);
+        fprintf(out, "nproc %lu\n", (unsigned long) tasks.rlim_max);
         fprintf(out, "dumpable %d\n", prctl(PR_GET_DUMPABLE, 0, 0, 0, 0));
         fprintf(out, "nice %d\n", getpriority(PRIO_PROCESS, 0));
         fprintf(out, "session %d\ncwd %s\numask %03o\n", getsid(0) == getpid(), getcwd(cwd, sizeof(cwd)), umask(0));
