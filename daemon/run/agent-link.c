@@ -9,6 +9,7 @@
 #include "daemon/run/agent-link.h"
 
 #include "daemon/log.h"
+#include "daemon/run/oom-kills.h"
 #include "schema/detail.h"
 #include "schema/measure/perf-pass.h"
 #include "schema/standstill.h"
@@ -479,8 +480,16 @@ static void describe_end(struct agent_link *l, char *ret, size_t size) {
                 return;
         }
         const char *name = sigabbrev_np(l->exit_status);
-        (void) snprintf(ret, size, "was killed by signal %d (%s%s)%s", l->exit_status, name ? "SIG" : "",
-                        name ? name : "unknown", l->exit_code == CLD_DUMPED ? ", core dumped" : "");
+        char more[80] = "";
+        uint64_t kills = 0;
+        if (l->exit_code == CLD_DUMPED)
+                (void) snprintf(more, sizeof(more), ", core dumped");
+        else if (l->exit_status == SIGKILL && l->knows_oom_kills && oom_kills(&kills) && kills > l->oom_kills)
+                (void) snprintf(more, sizeof(more),
+                                "; meanwhile the kernel killed %" PRIu64 " process%s for lack of memory",
+                                kills - l->oom_kills, kills - l->oom_kills == 1 ? "" : "es");
+        (void) snprintf(ret, size, "was killed by signal %d (%s%s%s)", l->exit_status, name ? "SIG" : "",
+                        name ? name : "unknown", more);
 }
 
 /* waitid(2) as the kernel has it: the fifth argument gives the CPU time, which libc's leaves out. */
@@ -571,6 +580,7 @@ int agent_link_new(struct agent_link **ret, const struct agent_link_options *o) 
         l->control_fd = o->control_fd;
         l->pidfd = o->process.pidfd;
         l->spawned_ns = l->received_ns = util_now_ns();
+        l->knows_oom_kills = oom_kills(&l->oom_kills);
         l->next_second = calloc(o->setup->point.threads, sizeof(*l->next_second));
         l->threads = calloc(o->setup->point.threads, sizeof(*l->threads));
         int r = l->next_second && l->threads ? watch(l) : -ENOMEM;

@@ -82,6 +82,8 @@ struct agent_link {
         uint32_t *next_second; /* per thread */
         uint32_t n_counted;    /* threads that have requested their counters */
         bool control_closed;   /* by the agent */
+        bool knows_oom_kills;
+        uint64_t oom_kills; /* oom_kills() at the start */
 };
 
 /* The two ends of a control socket, both closed by exec; to be made before the agent is started. The kernel attaches

@@ -7,6 +7,7 @@ tests/api/test_scarce.py the descriptors.
 import datetime
 import errno
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -212,27 +213,56 @@ def memory_cgroup(name):
     return None
 
 
-@root_only
-def test_little_memory(daemon_of):
+@pytest.fixture
+def little_memory():
+    """A cgroup, and the command that goes on in it."""
     cgroup = memory_cgroup(f"ipclab-test-{os.getpid()}")
     if cgroup is None:
         pytest.skip("this host has no memory cgroups to give")
-    enter = ["sh", "-c", f'echo $$ >{cgroup}/cgroup.procs && exec "$@"', "sh"]
-    try:
-        daemon = daemon_of(enter)
-        before = read(daemon, done(daemon)["id"])
-        large = SHORT | {"transport": "shm-posix", "threads": 64, "message_size": 1 << 24}
-        status, body = daemon.request("POST", "/experiments", large)
-        if status == 201:  # then it ends, one way or the other
-            daemon.wait_final(body["id"])
-        else:
-            assert status == 422 and "memory" in (body["detail"] + body["limit"]["name"]).lower(), body
-        well_again(daemon, before)
-    finally:
-        for pid in (cgroup / "cgroup.procs").read_text().split():
-            os.kill(int(pid), signal.SIGTERM)
-        wait_for(lambda: not (cgroup / "cgroup.procs").read_text(), PATIENCE_SECONDS, "the cgroup to be empty")
-        cgroup.rmdir()
+    yield cgroup, ["sh", "-c", f'echo $$ >{cgroup}/cgroup.procs && exec "$@"', "sh"]
+    for pid in (cgroup / "cgroup.procs").read_text().split():
+        os.kill(int(pid), signal.SIGTERM)
+    wait_for(lambda: not (cgroup / "cgroup.procs").read_text(), PATIENCE_SECONDS, "the cgroup to be empty")
+    cgroup.rmdir()
+
+
+@root_only
+def test_little_memory(little_memory, daemon_of):
+    daemon = daemon_of(little_memory[1])
+    before = read(daemon, done(daemon)["id"])
+    large = SHORT | {"transport": "shm-posix", "threads": 64, "message_size": 1 << 24}
+    status, body = daemon.request("POST", "/experiments", large)
+    if status == 201:  # then it ends, one way or the other
+        daemon.wait_final(body["id"])
+    else:
+        assert status == 422 and "memory" in (body["detail"] + body["limit"]["name"]).lower(), body
+    well_again(daemon, before)
+
+
+TAKES = {
+    "of its own": 1,
+    "in files": 2,
+    "in System V segments": 3,
+    "in processes": 4,
+}  # greedy-agent.c, by message size
+
+
+@root_only
+@pytest.mark.parametrize("kind", TAKES)
+def test_an_agent_that_takes_all_memory(little_memory, daemon_of, kind):
+    """The kernel ends it and no other, its run fails, and what it took is free again."""
+    cgroup, enter = little_memory
+    daemon = daemon_of(enter, agent=BUILD / "tests/unit/greedy-agent")
+    before = read(daemon, done(daemon)["id"])
+    experiment = daemon.wait_final(daemon.post(SHORT | {"message_size": TAKES[kind]})["id"])
+    (run,) = daemon.runs(experiment["id"])
+    print(f"counted: {kind}: {experiment['state']}: {run['error']}")
+    ended = re.search(r"was killed by signal 9 .*for lack of memory", run["error"] or "")
+    assert (run["state"] == "failed" and ended) or kind == "in processes", run
+    assert daemon.process.poll() is None, daemon.log_tail()
+    well_again(daemon, before)
+    used = [cgroup / "memory.usage_in_bytes", cgroup / "memory.current"]
+    assert int(next(file for file in used if file.exists()).read_text()) < MEMORY
 
 
 @root_only
