@@ -8,6 +8,7 @@
  */
 
 #include "agent/os/cpumask.h"
+#include "agent/os/scheduling.h"
 #include "schema/spec/spec.h"
 
 #include <stdbool.h>
@@ -24,6 +25,9 @@ struct thread_proof {
         struct cpumask initial; /* the affinity when the thread was ready; the leader writes these */
         struct cpumask changed; /* another one that it observed since then, though it may be restored */
         bool has_initial, has_changed;
+        struct scheduling scheduling;  /* when the thread was ready; the leader writes these, too */
+        struct scheduling rescheduled; /* another one that it observed since then */
+        bool has_scheduling, is_rescheduled;
         struct cpumask seen;     /* CPUs that the thread itself found */
         struct cpumask observed; /* CPUs where the leader observed it or its rings' threads; the leader writes it */
         unsigned cpu, node;      /* at the last observation */

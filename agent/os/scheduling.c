@@ -33,30 +33,46 @@ static const char *policy_name(int policy) {
         }
 }
 
-/* "other, nice 0", "fifo, priority 10" */
-static void put_scheduling(struct effective *e) {
+int scheduling_read(pid_t tid, struct scheduling *ret) {
         struct sched_param param = {0};
-        char text[64];
-        int policy = sched_getscheduler(getpid());
-        if (policy < 0 || sched_getparam(getpid(), &param) < 0) {
-                effective_add_unknown(e, SETTING_SCHEDULING, strerrordesc_np(errno));
+        int policy = sched_getscheduler(tid);
+        if (policy < 0 || sched_getparam(tid, &param) < 0)
+                return -errno;
+        errno = 0;
+        int nice = getpriority(PRIO_PROCESS, (id_t) tid); /* -1 is a value, too */
+        if (errno != 0)
+                return -errno;
+        *ret = (struct scheduling){.policy = policy, .priority = param.sched_priority, .nice = nice};
+        return 0;
+}
+
+bool scheduling_equal(const struct scheduling *a, const struct scheduling *b) {
+        return a->policy == b->policy && a->priority == b->priority && a->nice == b->nice;
+}
+
+void scheduling_print(const struct scheduling *s, char ret[static SCHEDULING_TEXT_MAX]) {
+        const char *name = policy_name(s->policy);
+        if (!name)
+                (void) snprintf(ret, SCHEDULING_TEXT_MAX, "policy %d", s->policy);
+        else if (s->priority > 0)
+                (void) snprintf(ret, SCHEDULING_TEXT_MAX, "%s, priority %d", name, s->priority);
+        else
+                (void) snprintf(ret, SCHEDULING_TEXT_MAX, "%s, nice %d", name, s->nice);
+}
+
+static void put_scheduling(struct effective *e) {
+        struct scheduling s = {0};
+        char text[SCHEDULING_TEXT_MAX];
+        int r = scheduling_read(getpid(), &s);
+        if (r < 0) {
+                effective_add_unknown(e, SETTING_SCHEDULING, strerrordesc_np(-r));
                 return;
         }
-        const char *name = policy_name(policy);
-        errno = 0;
-        int nice = getpriority(PRIO_PROCESS, (id_t) getpid()); /* -1 is a value, too */
-        if (!name)
-                (void) snprintf(text, sizeof(text), "policy %d is not known here", policy);
-        else if (errno != 0)
-                (void) snprintf(text, sizeof(text), "getpriority: %.40s", strerrordesc_np(errno));
-        else if (param.sched_priority > 0)
-                (void) snprintf(text, sizeof(text), "%s, priority %d", name, param.sched_priority);
-        else
-                (void) snprintf(text, sizeof(text), "%s, nice %d", name, nice);
-        if (!name || errno != 0)
-                effective_add_unknown(e, SETTING_SCHEDULING, text);
-        else
+        scheduling_print(&s, text);
+        if (policy_name(s.policy))
                 effective_add_text(e, SETTING_SCHEDULING, text);
+        else
+                effective_add_unknown(e, SETTING_SCHEDULING, text);
 }
 
 void scheduling_put(struct effective *e) {

@@ -157,12 +157,22 @@ static int take_members(struct agent *a) {
         return r;
 }
 
+/* A process of the same user may change it, and no figure would show it. */
+static void observe_scheduling(struct thread_proof *p, pid_t tid) {
+        struct scheduling now = {0};
+        if (!p->has_scheduling || scheduling_read(tid, &now) < 0 || scheduling_equal(&now, &p->scheduling))
+                return;
+        p->rescheduled = now;
+        p->is_rescheduled = true;
+}
+
 /* What cannot be read of a thread that ends meanwhile is none of the observation's. */
 static void observe(struct thread_proof *p, pid_t pid, pid_t tid) {
         struct cpumask affinity;
         unsigned cpu;
         if (read_cpu(pid, tid, &cpu) == 0)
                 cpumask_add(&p->observed, cpu);
+        observe_scheduling(p, tid);
         if (!p->has_initial || cpumask_get_affinity(tid, &affinity) < 0 || cpumask_equal(&affinity, &p->initial))
                 return;
         p->changed = affinity;
@@ -179,20 +189,46 @@ void proof_observe(struct agent *a) {
         page_list_sample(&a->proof->pages);
 }
 
-static void keep_affinity(struct thread_proof *p) {
-        if (!p->has_initial)
+static void keep_initial(struct thread_proof *p, pid_t tid) {
+        if (!p->has_initial) {
                 p->initial = p->affinity;
+                p->has_scheduling = scheduling_read(tid, &p->scheduling) == 0;
+        }
         p->has_initial = true;
 }
 
 /* With all workers at rest. */
-static void keep_affinities(struct agent *a) {
+static void keep_initials(struct agent *a) {
         uint32_t n;
         struct proof_member *members = members_of(a, &n);
         for (uint32_t i = 0; i < a->n_workers; i++)
-                keep_affinity(&a->workers[i].proof);
+                keep_initial(&a->workers[i].proof, a->workers[i].tid);
         for (uint32_t i = 0; i < n; i++)
-                keep_affinity(&members[i].proof);
+                keep_initial(&members[i].proof, members[i].pid);
+}
+
+static int check_scheduling(struct agent *a, uint32_t thread, struct thread_proof *p, pid_t tid) {
+        char now[SCHEDULING_TEXT_MAX], before[SCHEDULING_TEXT_MAX];
+        observe_scheduling(p, tid);
+        if (!p->is_rescheduled)
+                return 0;
+        scheduling_print(&p->rescheduled, now);
+        scheduling_print(&p->scheduling, before);
+        return failure_set(&a->failure, EPERM,
+                           "the scheduling of thread %" PRIu32 " was changed by another process while it was measured: "
+                           "%s instead of %s",
+                           thread, now, before);
+}
+
+static int check_schedulings(struct agent *a) {
+        uint32_t n;
+        int r = 0;
+        struct proof_member *members = members_of(a, &n);
+        for (uint32_t i = 0; r == 0 && i < a->n_workers; i++)
+                r = check_scheduling(a, i, &a->workers[i].proof, a->workers[i].tid);
+        for (uint32_t i = 0; r == 0 && i < n; i++)
+                r = check_scheduling(a, a->n_workers + i, &members[i].proof, members[i].pid);
+        return r;
 }
 
 static int list_pages(struct agent *a) {
@@ -393,8 +429,10 @@ int proof_collect(struct agent *a, struct proof_report **ret) {
                 r = -errno;
         if (r == 0)
                 r = take_members(a);
-        if (r == 0)
-                keep_affinities(a);
+        if (r == 0) {
+                keep_initials(a);
+                r = check_schedulings(a);
+        }
         if (r == 0 && a->proof->pages.n == 0)
                 r = list_pages(a);
         if (r < 0)

@@ -53,8 +53,8 @@ int proof_take(struct worker *w);
 void proof_observe(struct agent *a);
 
 /* Collects the whole proof, in the leader's thread, with the workers at rest after proof_take(). The first call lists
- * the pages for all later checks. *ret is for proof_report_free(). 0; -ENOMEM; -EMSGSIZE with a->failure; negative
- * errno. */
+ * the pages for all later checks. *ret is for proof_report_free(). 0; -ENOMEM; -EMSGSIZE, or -EPERM where a thread's
+ * scheduling was changed from outside since then, with a->failure; negative errno. */
 int proof_collect(struct agent *a, struct proof_report **ret);
 
 #endif

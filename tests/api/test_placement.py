@@ -66,6 +66,25 @@ def test_an_affinity_that_is_restored_is_a_violation(daemon, unix, placement):
     assert run["state"] == "failed" and run["error"].startswith("placement_violated: receiver"), run["error"]
 
 
+CHANGES = {
+    "other, nice 19": lambda pid: os.setpriority(os.PRIO_PROCESS, pid, 19),
+    "batch, nice ": lambda pid: os.sched_setscheduler(pid, os.SCHED_BATCH, os.sched_param(0)),
+}
+
+
+@pytest.mark.parametrize("words", CHANGES)
+def test_a_thread_that_another_process_reschedules_spoils_its_run(daemon, unix, words):
+    """As any process of the agents' user can, and renice(1) does."""
+    log_from = daemon.log.stat().st_size
+    experiment = unix.post({"transport": "pipe", "duration_seconds": 2, "warmup_seconds": 0})
+    wait_window(daemon, unix, experiment, log_from)
+    CHANGES[words](wait_agents(daemon, 2)["receiver"])
+    unix.wait_final(experiment["id"])
+    (run,) = unix.items(f"/experiments/{experiment['id']}/runs")
+    assert run["state"] == "failed", run
+    assert f"was changed by another process while it was measured: {words}" in run["error"], run
+
+
 def test_memory_is_shown_as_it_is_now(unix):
     """MemTotal of each node, which does not move; numa_balancing as /proc has it."""
     topology = unix.get("/topology")
