@@ -79,7 +79,7 @@ static void render_pin(struct json_writer *w, const struct pin_record *pin) {
 static int visit_change(void *userdata, const struct change_record *c) {
         const struct sample_record *sample = c->sample;
         struct events *e = userdata;
-        if (sample && sample->latency && !kinds_get(&e->kinds, sample->run_id)) {
+        if (sample && !kinds_get(&e->kinds, sample->run_id)) {
                 e->unknown_run = sample->run_id;
                 return 1;
         }
@@ -102,7 +102,7 @@ static int visit_change(void *userdata, const struct change_record *c) {
                 name = "baseline";
                 render_pin(&w, c->pin);
         } else
-                render_sample(&w, sample, kinds_get(&e->kinds, sample->run_id), false);
+                render_sample(&w, sample, e->kinds.kind, &e->kinds.noise, false);
         put_event(e, name, c->change, &w);
         e->visited++;
         return e->out->error < 0 ? e->out->error : e->out->length >= FEED_PORTION;

@@ -3,18 +3,20 @@
 #define IPCLAB_API_KINDS_H
 
 /*
- * The kind of the latencies of a run's samples, a word of the table of figures. Samples do not carry it: the run's
- * point determines it. The struct caches the last run with its point, since samples are listed run by run. A visitor
- * must not read other records while it is being called, so it stops at an unknown run, and its caller calls
- * kinds_learn() and continues.
+ * What a run's samples do not carry themselves: the kind of their latencies, a word of the table of figures, which the
+ * run's point determines, and the noise of their seconds, which its result has once it has ended. The struct caches the
+ * last run, since samples are listed run by run. A visitor must not read other records while it is being called, so it
+ * stops at an unknown run, and its caller calls kinds_learn() and continues.
  */
 
+#include "api/handle/sample-noise.h"
 #include "daemon/service/service.h"
 
 struct kinds {
         int64_t run_id;
         const char *kind;
         char *point_json;
+        struct sample_noise noise;
 };
 
 /* NULL: not known yet. */

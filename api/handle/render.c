@@ -209,7 +209,8 @@ void render_distribution(struct json_writer *w, const struct histogram *h, const
         json_object_end(w);
 }
 
-void render_sample(struct json_writer *w, const struct sample_record *s, const char *latency_kind, bool histogram) {
+void render_sample(struct json_writer *w, const struct sample_record *s, const char *latency_kind,
+                   const struct sample_noise *noise, bool histogram) {
         json_object_begin(w);
         json_member_i64(w, "run_id", s->run_id);
         json_member_string(w, "agent", s->agent);
@@ -226,6 +227,7 @@ void render_sample(struct json_writer *w, const struct sample_record *s, const c
         json_put_key(w, "latency_ns");
         render_latency(w, s->latency, latency_kind, histogram);
         json_member_raw(w, "counters", s->counters_json);
+        sample_noise_put(noise, s, w);
         json_object_end(w);
 }
 

@@ -7,6 +7,7 @@
  * UTC with milliseconds.
  */
 
+#include "api/handle/sample-noise.h"
 #include "daemon/service/service.h"
 #include "schema/json/json.h"
 #include "schema/json/view.h"
@@ -19,8 +20,9 @@ void render_experiment(struct json_writer *w, const struct experiment_record *e)
 void render_run(struct json_writer *w, const struct run_record *run);
 void render_run_members(struct json_writer *w, const struct run_record *run); /* of the object that is open */
 void render_run_briefly(struct json_writer *w, const struct run_record *run); /* in lists and events: shorten.h */
-/* latency_kind: "rtt" or "one_way", NULL when the sample has no latency. */
-void render_sample(struct json_writer *w, const struct sample_record *s, const char *latency_kind, bool histogram);
+/* latency_kind: "rtt" or "one_way", NULL when the sample has no latency. noise: of its run. */
+void render_sample(struct json_writer *w, const struct sample_record *s, const char *latency_kind,
+                   const struct sample_noise *noise, bool histogram);
 /* With `histogram`, the latencies of all its runs together, which may be NULL, are a member. */
 void render_result(struct json_writer *w, const struct result_record *row, const struct histogram *latency,
                    bool histogram);

@@ -66,6 +66,7 @@ static void csv_sample(struct export *f, const struct sample_record *s, const ch
         text_puts(f->out, ",");
         if (s->begin_ns)
                 text_printf(f->out, "%" PRIu64, s->begin_ns);
+        sample_noise_cells(&f->kinds.noise, s, f->out);
         text_append(f->out, f->point.data ? f->point.data : "", f->point.length);
         provenance_cells(&f->provenance, f->out);
 }
@@ -75,7 +76,7 @@ static void json_sample(struct export *f, const struct sample_record *s, const c
         if (f->format == FORMAT_JSON)
                 text_item(f->out, &f->begun);
         text_json_begin(f->out, &w);
-        render_sample(&w, s, kind, f->histogram);
+        render_sample(&w, s, kind, &f->kinds.noise, f->histogram);
         text_json(f->out, &w);
         if (f->format == FORMAT_NDJSON)
                 text_puts(f->out, "\n");
@@ -88,7 +89,7 @@ static int visit_sample(void *userdata, const struct sample_record *s) {
                 return 1;
         }
         const char *kind = kinds_get(&f->kinds, s->run_id);
-        if (!kind && (s->latency || f->format == FORMAT_CSV)) {
+        if (!kind) {
                 f->unknown_run = s->run_id;
                 return 1;
         }
@@ -108,6 +109,7 @@ static void csv_header(struct export *f) {
                     "latency_ns_p90,latency_ns_p99,latency_ns_p99_9,latency_ns_max,latency_ns_mean,latency_kind,"
                     "latency_count%s,counters,begin_ns",
                     f->histogram ? ",latency_histogram" : "");
+        sample_noise_header(f->out);
         point_columns_header(&f->provenance.points, f->out, false);
         provenance_header(f->out);
 }
@@ -121,7 +123,7 @@ static int learn(struct export *f, struct refusal *r) {
         return k < 0 ? k : f->point.error;
 }
 
-/* The samples of a run that is met for the first time wait until its kind is known, and its point. */
+/* The samples of a run that is met for the first time wait until its kind is known, its noise and its point. */
 static int fill(void *userdata, struct text *out, struct refusal *r) {
         struct export *f = userdata;
         f->out = out;

@@ -46,11 +46,6 @@
 /* The most that two readings at not quite one instant may differ by; no more is carried into the next second, apart
  * from time that is credited late. */
 #define CARRY_NS ((int64_t) (20 * NSEC_PER_MSEC))
-/* The header's rule for what was not observed: the part of a window that may lie in no second, how late a timer may be,
- * which is more than that part of a short window, and the longest second of the plan with an end as late. */
-#define MISSING_PART 20u
-#define LATE_NS (NSEC_PER_SEC / 10)
-#define LONG_NS (NSEC_PER_SEC + DISTURBANCE_REST_NS + LATE_NS)
 /* Each second is listed up to here, and of those after it that have a flag as many again. */
 #define LISTED_SECONDS 600u
 
@@ -460,10 +455,10 @@ const char *disturbance_unobserved(const struct disturbance *d) {
         static const char *const reasons[2][2] = {{NULL, SECOND_IS_LONG},
                                                   {PART_IS_MISSING, PART_IS_MISSING "; " SECOND_IS_LONG}};
         const struct coverage c = coverage_of(d);
-        uint64_t missing_ns = c.window_ns - c.observed_ns, most_ns = c.window_ns / MISSING_PART;
+        uint64_t missing_ns = c.window_ns - c.observed_ns;
         if (d->window.counted && c.observed_ns > 0)
-                missing_ns -= c.rest_ns < DISTURBANCE_REST_NS ? c.rest_ns : DISTURBANCE_REST_NS;
-        return reasons[missing_ns > (most_ns > LATE_NS ? most_ns : LATE_NS)][c.longest_ns > LONG_NS];
+                missing_ns -= c.rest_ns < OBSERVED_REST_NS ? c.rest_ns : OBSERVED_REST_NS;
+        return reasons[!observed_without(c.window_ns, missing_ns)][c.longest_ns > OBSERVED_LONG_NS];
 }
 
 static void member_or_null(struct json_writer *w, const char *key, double v) {

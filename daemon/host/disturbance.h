@@ -42,10 +42,8 @@
 #include "daemon/host/cpu-time.h"
 
 #include "schema/json/json.h"
+#include "schema/observed.h"
 #include "schema/util.h"
-
-/* What is left over of a window is a second of its own from here on; less is too short for counts in steps of 10 ms. */
-#define DISTURBANCE_REST_NS (NSEC_PER_SEC / 2)
 
 enum disturbance_kind {
         DISTURBANCE_FOREIGN_CPU,

@@ -455,7 +455,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         if (w->last_ns && util_now_ns() >= w->last_ns)
                 return 0;
         uint64_t next_ns = w->begin_ns + ((util_now_ns() - w->begin_ns) / NSEC_PER_SEC + 1) * NSEC_PER_SEC;
-        if (w->last_ns && next_ns + DISTURBANCE_REST_NS > w->last_ns)
+        if (w->last_ns && next_ns + OBSERVED_REST_NS > w->last_ns)
                 next_ns = w->last_ns;
         int r = sd_event_source_set_time(source, next_ns / NSEC_PER_USEC);
         if (r >= 0)
@@ -485,7 +485,7 @@ void watch_end(struct watch *w, const struct watch_report *report) {
         (void) sd_event_source_set_enabled(w->timer, SD_EVENT_OFF);
         if (armed == SD_EVENT_OFF || !w->has_reading)
                 return;
-        if (w->disturbance.n == 0 || util_now_ns() - w->readings[w->latest].at_ns >= DISTURBANCE_REST_NS)
+        if (w->disturbance.n == 0 || util_now_ns() - w->readings[w->latest].at_ns >= OBSERVED_REST_NS)
                 note_error(w, step(w));
 }
 

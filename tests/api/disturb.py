@@ -276,14 +276,23 @@ class Disturber:
         lines = [line.split() for line in self.path.read_text().splitlines()]
         self.records = [(int(at), int(cpu)) for at, cpu in (line for line in lines if len(line) == 2)]
 
-    def share(self, begin_ns, interval_ns):
-        """What it took of that time, by the first and the last record within it."""
+    def between(self, begin_ns, interval_ns):
+        """How long it was observed of that time, by the first and the last record within it, and what it took."""
         first = bisect.bisect_left(self.records, (begin_ns, 0))
         last = bisect.bisect_right(self.records, (begin_ns + interval_ns, 0)) - 1
         if last <= first:
-            return 0
+            return 0, 0
         (since, before), (until, after) = self.records[first], self.records[last]
-        return (after - before) / (until - since) if until - since > interval_ns / 2 else 0
+        return until - since, after - before
+
+    def share(self, begin_ns, interval_ns):
+        """What it took of that time, if it was there for most of it."""
+        observed, taken = self.between(begin_ns, interval_ns)
+        return taken / observed if observed > interval_ns / 2 else 0
+
+    def least_share(self, begin_ns, interval_ns):
+        """What it took of that time, if it was there for a part of it alone."""
+        return self.between(begin_ns, interval_ns)[1] / interval_ns
 
 
 def main(kind, cpu, path, target=None):

@@ -3,9 +3,12 @@
 figures of that second. The machine may be busy with other things, too: they add, and never take away."""
 
 import contextlib
+import csv
 import ctypes
 import fcntl
+import io
 import itertools
+import json
 import os
 import signal
 import socket
@@ -97,6 +100,67 @@ def check_observed(run, window_ns):
     assert ("not_observed" in run["flags"]) == late == ("not_observed_reason" in noise)
 
 
+LITTLE = 0.1  # of the shorter one of a sample and a second, from which on the second counts
+
+
+def seconds_of(sample, noise):
+    """Those of a run's noise that count for a sample."""
+    begin, end = sample["begin_ns"], sample["begin_ns"] + sample["interval_ns"]
+    for second in noise["seconds"]:
+        common = min(end, second["begin_ns"] + second["interval_ns"]) - max(begin, second["begin_ns"])
+        if common >= LITTLE * min(sample["interval_ns"], second["interval_ns"]):
+            yield second
+
+
+def forms_of(unix, run):
+    """The samples of a run as JSON, from NDJSON, and as rows of the CSV."""
+    path, got = f"/runs/{run['id']}/samples", {}
+    for kind in ("application/x-ndjson", "text/csv"):
+        got[kind] = unix.request("GET", path, headers={"Accept": kind}).body.decode()
+    lines = [json.loads(line) for line in got["application/x-ndjson"].splitlines()]
+    return unix.items(path), lines, list(csv.DictReader(io.StringIO(got["text/csv"])))
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_the_samples_of_a_disturbed_second_are_marked(daemon, unix, tmp_path, transport):
+    """Of a run of six seconds, one of which a spinner took a part of; the others have the noise of theirs."""
+    log_from = daemon.log.stat().st_size
+    experiment = unix.post(spec_of("stream", transport, duration_seconds=6))
+    wait_window(daemon, unix, experiment, log_from)
+    running = unix.items(f"/experiments/{experiment['id']}/samples")
+    assert all(sample["noise"] is None and "has not ended" in sample["noise_reason"] for sample in running)
+    time.sleep(1.5)
+    disturber = Disturber("spinner", CPUS[1], tmp_path / "records")
+    time.sleep(0.8)
+    disturber.end()
+    assert unix.wait_final(experiment["id"])["state"] == "done"
+    (run,) = unix.items(f"/experiments/{experiment['id']}/runs")
+    samples, lines, rows = forms_of(unix, run)
+    assert lines == samples and len(rows) == len(samples)
+    noise, (first, *_, last) = run["result"]["noise"], [at for at, _ in disturber.records]
+    disturbed = []
+    for sample, row in zip(samples, rows, strict=True):
+        found, seconds = sample["noise"], list(seconds_of(sample, noise))
+        if not seconds:
+            assert found is None and sample["noise_reason"] == row["noise_reason"]
+            continue
+        worst = max(seconds, key=lambda second: second["foreign_share"])
+        assert (found["cpu"], found["foreign_share"]) == (worst["cpu"], worst["foreign_share"])
+        assert found["worst_softirq_share"] == max(second["worst_softirq_share"] for second in seconds)
+        assert sorted(found["flags"]) == sorted({flag for second in seconds for flag in second["flags"]})
+        cells = [row[f"noise_{name}"] for name in ("cpu", "foreign_share", "worst_softirq_share", "flags")]
+        figures = [str(found["cpu"]), found["foreign_share"], found["worst_softirq_share"], " ".join(found["flags"])]
+        assert [cells[0], float(cells[1]), float(cells[2]), cells[3]] == figures
+        used = max(disturber.least_share(second["begin_ns"], second["interval_ns"]) for second in seconds)
+        assert found["foreign_share"] > used - POINTS_OFF
+        begin, end = sample["begin_ns"], sample["begin_ns"] + sample["interval_ns"]
+        if used > 0.05 + POINTS_OFF:
+            assert begin < last and first < end
+            assert "noisy:foreign-cpu" in found["flags"]
+            disturbed.append(sample["second"])
+    assert disturbed and {sample["second"] for sample in samples} - set(disturbed), (disturbed, noise["seconds"])
+
+
 @pytest.mark.alone
 def test_a_daemon_that_did_not_run_has_not_observed(daemon, unix):
     """Its agents go on, and what disturbed them meanwhile is in a mean over two seconds."""
@@ -112,6 +176,9 @@ def test_a_daemon_that_did_not_run_has_not_observed(daemon, unix):
     noise = run["result"]["noise"]
     assert "not_observed" in run["flags"]
     assert noise["longest_interval_ns"] > 1.6e9 and "longest_interval_ns" in noise["not_observed_reason"]
+    samples = unix.items(f"/runs/{run['id']}/samples")
+    long = [s for s in samples if max(second["interval_ns"] for second in seconds_of(s, noise)) > 1.6e9]
+    assert long and all("1.6 s" in sample["noise"]["not_observed_reason"] for sample in long)
 
 
 def test_unknown_shares_are_null(unix):

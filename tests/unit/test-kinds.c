@@ -6,6 +6,8 @@
 #include "schema/util.h"
 #include "tests/unit/check.h"
 
+#include <string.h>
+
 struct service {
         unsigned calls;
 };
@@ -20,7 +22,9 @@ int service_run(struct service *s, int64_t id, struct run_record *ret, struct re
         if (id == 4)
                 return -EIO;
         *ret = (struct run_record){
-                .id = id, .point_json = strdup(id == 1 ? "{\"workload\":\"pingpong\"}" : "{\"workload\":\"stream\"}")};
+                .id = id,
+                .state = STATE_RUNNING,
+                .point_json = strdup(id == 1 ? "{\"workload\":\"pingpong\"}" : "{\"workload\":\"stream\"}")};
         return 0;
 }
 
@@ -52,8 +56,20 @@ static void a_run_that_cannot_be_had_changes_nothing(void) {
         CHECK_STRING(kinds_get(&k, 1), "rtt");
 }
 
+/* Of the last one alone. */
+static void has_the_noise_of_the_run(void) {
+        struct service s = {0};
+        _cleanup_(kinds_deinit) struct kinds k = {0};
+        struct refusal r = {0};
+        for (int64_t id = 1; id <= 2; id++) {
+                CHECK_INT(kinds_learn(&k, &s, id, &r), 0);
+                CHECK(k.noise.reason && strstr(k.noise.reason, "has not ended"));
+        }
+}
+
 int main(void) {
         RUN(knows_the_run_that_it_has_learned);
         RUN(a_run_that_cannot_be_had_changes_nothing);
+        RUN(has_the_noise_of_the_run);
         return check_end();
 }

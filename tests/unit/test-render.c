@@ -137,12 +137,13 @@ static void samples_are_exact(void) {
                 struct json_writer w;
                 s.latency = i ? &empty : NULL;
                 json_writer_init(&w);
-                render_sample(&w, &s, "rtt", true);
+                render_sample(&w, &s, "rtt", &(struct sample_noise){.reason = "none"}, true);
                 _cleanup_free_ char *text = steal(&w);
                 CHECK_STRING(text, "{\"run_id\":3,\"agent\":\"receiver\",\"thread\":1023,\"second\":4,\"begin_ns\":9,"
                                    "\"interval_ns\":"
                                    "1000012345,\"messages\":18446744073709551615,\"bytes\":9007199254740993,"
-                                   "\"latency_ns\":null,\"counters\":{\"cycles\":null}}");
+                                   "\"latency_ns\":null,\"counters\":{\"cycles\":null},\"noise\":null,"
+                                   "\"noise_reason\":\"none\"}");
         }
 }
 
@@ -157,7 +158,7 @@ static void latencies_with_and_without_their_histogram(void) {
                 struct json_writer w;
                 JSON *root = NULL;
                 json_writer_init(&w);
-                render_sample(&w, &s, "rtt", with);
+                render_sample(&w, &s, "rtt", &(struct sample_noise){.reason = "none"}, with);
                 _cleanup_free_ char *text = steal(&w);
                 CHECK(text && strstr(text, "\"latency_ns\":{\"min\":1,\"p50\":50,\"p90\":90,\"p99\":99,\"p99_9\":100,"
                                            "\"max\":100,\"mean\":51,\"kind\":\"rtt\",\"count\":100"));
