@@ -181,6 +181,9 @@ static const struct bundle_field second[] = {
         NUMBER("involuntary_switches_per_second"),
         NUMBER("run_queue_delay_share"),
         NUMBER("load_cpus"),
+        NUMBER("device_interrupts_per_second"),
+        NUMBER("foreign_packets_per_second"),
+        NUMBER("foreign_softirq_share"),
         PLAIN("flags"),
         END,
 };

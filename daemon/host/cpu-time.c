@@ -13,7 +13,6 @@
 #include <limits.h>
 #include <string.h>
 
-#define BUFFER_FIRST 16384u
 /* Timer interrupts alone are a few tenths of a per cent of what a CPU does. A kernel that counts by tick sees an
  * interrupt only where the tick met one in progress, which is next to never: the tick is an interrupt itself. */
 #define IRQ_APART_SHARE 0.0005
@@ -31,28 +30,6 @@ static int open_below(const char *root, const char *path) {
                 return -ENAMETOOLONG;
         int fd = open(full, O_RDONLY | O_CLOEXEC);
         return fd < 0 ? -errno : fd;
-}
-
-/* The whole file into the buffer, NUL-terminated. */
-static int read_all(struct cpu_time *c, int fd) {
-        for (size_t length = 0;;) {
-                if (length + 1 >= c->size) {
-                        size_t size = c->size ? 2 * c->size : BUFFER_FIRST;
-                        char *buffer = size > HOSTFS_FILE_MAX ? NULL : realloc(c->buffer, size);
-                        if (!buffer)
-                                return size > HOSTFS_FILE_MAX ? -EFBIG : -ENOMEM;
-                        c->buffer = buffer;
-                        c->size = size;
-                }
-                ssize_t n = pread(fd, c->buffer + length, c->size - 1 - length, (off_t) length);
-                if (n < 0)
-                        return -errno;
-                if (n == 0) {
-                        c->buffer[length] = '\0';
-                        return 0;
-                }
-                length += (size_t) n;
-        }
 }
 
 static struct cpu_times *find(const int *ids, size_t n, struct cpu_times *times, int id) {
@@ -158,7 +135,7 @@ bool cpu_time_softirqs_apart(const struct cpu_time *c) {
 }
 
 static int read_source(struct cpu_time *c, uint64_t now_ns, const int *ids, size_t n, struct cpu_times *ret) {
-        int r = c->source == CPU_TIME_IDLE ? 0 : read_all(c, c->source_fd);
+        int r = c->source == CPU_TIME_IDLE ? 0 : hostfs_read_again(c->source_fd, &c->buffer, &c->size);
         if (r == 0 && c->source == CPU_TIME_CPUACCT)
                 return parse_cpuacct(c, ids, n, ret);
         if (r == 0 && c->source == CPU_TIME_SCHEDSTAT)
@@ -178,7 +155,7 @@ int cpu_time_read(struct cpu_time *c, uint64_t now_ns, const int *ids, size_t n,
         double irq_share;
         memset(ret, 0, n * sizeof(*ret));
         c->stat_ns[0] = util_now_ns();
-        int r = read_all(c, c->stat_fd);
+        int r = hostfs_read_again(c->stat_fd, &c->buffer, &c->size);
         c->stat_ns[1] = util_now_ns();
         if (r == 0)
                 r = parse_stat(c->buffer, ids, n, ret, &irq_share);
@@ -226,7 +203,7 @@ int cpu_time_open(const char *root, struct cpu_time *ret) {
         if (r == 0)
                 r = c.stat_fd = open_below(root, "/proc/stat");
         if (r >= 0)
-                r = read_all(&c, c.stat_fd);
+                r = hostfs_read_again(c.stat_fd, &c.buffer, &c.size);
         if (r == 0)
                 r = parse_stat(c.buffer, NULL, 0, NULL, &irq_share);
         if (r < 0) {

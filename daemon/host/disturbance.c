@@ -18,6 +18,9 @@
  * timer wakes them. They miss about as much of each second of a run: 14 points were the most between two. */
 #define STANDSTILL_SHARE 0.6
 #define STANDSTILL_MORE_SHARE 0.3
+/* Packets take 1 to 3 µs each in softirqs. Their number is exact, whereas the tick does not see softirqs that come in
+ * step with it. */
+#define FOREIGN_PACKETS_PER_SECOND 25000.0
 /* CPUs that are judged together: what kernel threads and timers may take of each CPU but the first. */
 #define QUIET_SHARE 0.005
 /* A thread alone on its CPU makes way for kernel threads 20 to 100 times a second, and for what the start of a run left
@@ -37,9 +40,9 @@
  * are busy for one second of ten are 0.4 in the mean. That flags no quiet run: of 1330 pieces of half a second, on a
  * guest with two CPUs, three of four had less than 0.03 though other programs were at work beside some, and of a
  * hundred CPUs with steps of 10 ms the rounding is below a tenth of a CPU in all. Of a shorter piece it is not, so that
- * such a one counts in the mean alone. */
+ * such a one counts in the mean alone. Nor are a few interrupts in a row of a short piece many a second. */
 #define LOAD_CPUS 0.5
-#define LOAD_PIECE_NS (400 * NSEC_PER_MSEC)
+#define PIECE_NS (400 * NSEC_PER_MSEC)
 /* The agents' own time that is missing in the CPUs', in CPUs: up to here it is rounding, and the load is none. More
  * would hide as much of a load, which is not known then. */
 #define LOAD_DOUBT_CPUS (LOAD_CPUS / 2)
@@ -265,6 +268,39 @@ static void judge_cpus(struct disturbance *d, const struct disturbance_reading *
                 judge_together(d, b, a, &sums, s);
 }
 
+static void judge_interrupts(const struct disturbance *d, const struct disturbance_reading *b,
+                             const struct disturbance_reading *a, struct disturbance_second *s) {
+        s->device_interrupts = -1;
+        for (size_t i = 0; i < d->run.n_cpus; i++)
+                if (d->run.cpus[i].measured && b->device_interrupts[i] >= 0 && a->device_interrupts[i] >= 0)
+                        s->device_interrupts = most(s->device_interrupts,
+                                                    (double) grown(b->device_interrupts[i], a->device_interrupts[i]) *
+                                                            1e9 / (double) s->interval_ns);
+}
+
+/* Packets that the measured CPUs received less all that passed the loopback device, whichever CPU received them, are
+ * others' at least. Their share of the softirqs is taken to be that of the packets. */
+static void judge_packets(const struct disturbance *d, const struct disturbance_reading *b,
+                          const struct disturbance_reading *a, struct disturbance_second *s) {
+        uint64_t received = 0;
+        int64_t softirq_ns = 0;
+        s->packets = s->foreign_softirq = -1;
+        if (b->packets.loopback[0] < 0 || a->packets.loopback[1] < 0)
+                return;
+        for (size_t i = 0; i < d->run.n_cpus; i++) {
+                if (!d->run.cpus[i].measured)
+                        continue;
+                if (!b->cpus[i].known || !a->cpus[i].known)
+                        return;
+                received += (uint32_t) (a->packets.cpus[i] - b->packets.cpus[i]);
+                softirq_ns += grown(b->cpus[i].softirq_ns, a->cpus[i].softirq_ns);
+        }
+        int64_t others = grown(a->packets.loopback[1] - b->packets.loopback[0], (int64_t) received);
+        s->packets = (double) others * 1e9 / (double) s->interval_ns;
+        s->foreign_softirq =
+                received ? (double) softirq_ns / (double) s->interval_ns * (double) others / (double) received : 0;
+}
+
 static void judge_threads(const struct disturbance *d, const struct disturbance_reading *b,
                           const struct disturbance_reading *a, struct disturbance_second *s) {
         s->involuntary_per_second = s->delay = -1;
@@ -313,6 +349,8 @@ int disturbance_add(struct disturbance *d, const struct disturbance_reading *bef
         add_ksoftirqd(d, before->ksoftirqd_ns, after->ksoftirqd_ns);
         judge_cpus(d, before, after, s);
         judge_threads(d, before, after, s);
+        judge_interrupts(d, before, after, s);
+        judge_packets(d, before, after, s);
         if (s->standstill_known && (d->least_standstill < 0 || s->worst_standstill < d->least_standstill))
                 d->least_standstill = s->worst_standstill;
         if (d->run.daemon_measured)
@@ -333,16 +371,18 @@ static bool second_has(const struct disturbance *d, const struct disturbance_sec
         case DISTURBANCE_FOREIGN_CPU:
                 return s->foreign >= CPU_SHARE + (s->cpu < 0 ? QUIET_SHARE * (double) (d->n_measured - 1) : 0);
         case DISTURBANCE_SOFTIRQ:
-                return !d->run.network && s->worst_softirq >= CPU_SHARE;
+                return (d->run.network ? s->foreign_softirq : s->worst_softirq) >= CPU_SHARE ||
+                       (s->packets >= FOREIGN_PACKETS_PER_SECOND && s->interval_ns >= PIECE_NS);
         case DISTURBANCE_STEAL:
                 return s->worst_steal >= CPU_SHARE;
         case DISTURBANCE_INTERRUPTS:
-                return s->worst_irq >= CPU_SHARE;
+                return s->worst_irq >= CPU_SHARE ||
+                       (s->device_interrupts > DISTURBANCE_DEVICE_INTERRUPTS_PER_SECOND && s->interval_ns >= PIECE_NS);
         case DISTURBANCE_STANDSTILL:
                 return s->worst_standstill >= STANDSTILL_SHARE ||
                        (d->least_standstill >= 0 && s->worst_standstill - d->least_standstill >= STANDSTILL_MORE_SHARE);
         case DISTURBANCE_LOAD:
-                return s->load > LOAD_CPUS && s->interval_ns >= LOAD_PIECE_NS;
+                return s->load > LOAD_CPUS && s->interval_ns >= PIECE_NS;
         case DISTURBANCE_SMT_SIBLING:
                 return s->sibling >= CPU_SHARE;
         case DISTURBANCE_DAEMON:
@@ -485,6 +525,10 @@ static void count_or_null(struct json_writer *w, const char *key, int64_t v) {
                 json_member_i64(w, key, v);
 }
 
+#define NO_PACKETS                                                                                                     \
+        "/proc/net/softnet_stat or /proc/net/dev could not be read, or had no line of each measured CPU, at both "     \
+        "readings"
+
 static void put_second(const struct disturbance *d, const struct disturbance_second *s, size_t second,
                        struct json_writer *w) {
         json_object_begin(w);
@@ -500,6 +544,13 @@ static void put_second(const struct disturbance *d, const struct disturbance_sec
                 member_or_reason(w, "worst_irq_share", s->worst_irq, DISTURBANCE_NO_CPU);
         else
                 json_member_null(w, "worst_irq_share"); /* the reason stands once, beside irq_source */
+        if (d->run.no_interrupts)
+                json_member_null(w, "device_interrupts_per_second"); /* likewise, in device_interrupts_reason */
+        else
+                member_or_reason(w, "device_interrupts_per_second", s->device_interrupts,
+                                 "no measured CPU had a column in /proc/interrupts at both readings");
+        member_or_reason(w, "foreign_packets_per_second", s->packets, NO_PACKETS);
+        member_or_reason(w, "foreign_softirq_share", s->foreign_softirq, NO_PACKETS);
         member_or_reason(w, "worst_steal_share", s->worst_steal, DISTURBANCE_NO_CPU);
         member_or_reason(w, "worst_standstill_share", s->standstill_known ? s->worst_standstill : -1,
                          DISTURBANCE_NO_CPU ", or it counted no time at all");
@@ -626,6 +677,8 @@ void disturbance_put(const struct disturbance *d, struct json_writer *w) {
         if (!d->run.irq_apart)
                 json_member_string(w, "worst_irq_share_reason",
                                    "the kernel accounts interrupts by the tick, which sees next to none of them");
+        if (d->run.no_interrupts)
+                json_member_string(w, "device_interrupts_reason", d->run.no_interrupts);
         put_window(d, w);
         put_worst(d, w);
         put_load(d, w);

@@ -8,7 +8,9 @@
  * with its reason.
  *
  *      noisy:foreign-cpu       others ran on a measured CPU
- *      noisy:softirq           softirqs on a measured CPU, of a run that does not use the network
+ *      noisy:softirq           softirqs on the measured CPUs that are not the run's own: all of a run that does not use
+ *                              the network, else those for packets that did not pass the loopback device; or many such
+ *                              packets
  *      noisy:smt-sibling       the other hardware thread of a measured CPU's core was at work
  *      noisy:daemon            ipclabd itself, which had no other CPU to be on
  *      noisy:preemption        involuntary switches of a thread that has its CPU to itself
@@ -19,7 +21,8 @@
  *      noisy:stopped           an agent did not run although nothing kept it from running
  *      noisy:load              foreign work anywhere on the machine, in some second or in the mean of the run
  *      noisy:steal             the hypervisor took a measured CPU away in some second (noise.c: in the mean of the run)
- *      noisy:interrupts        hard interrupts on a measured CPU, where the kernel accounts for them (likewise)
+ *      noisy:interrupts        many interrupts of devices on a measured CPU in some second (likewise), or much time in
+ *                              hard interrupts, where the kernel accounts for it
  *      noisy:standstill        a measured CPU had no clock interrupts, and the kernel counted no steal: whatever runs
  * the machine stopped it, or took the CPU away without a count of it
  *
@@ -40,10 +43,15 @@
  */
 
 #include "daemon/host/cpu-time.h"
+#include "daemon/host/packets.h"
 
 #include "schema/json/json.h"
 #include "schema/observed.h"
 #include "schema/util.h"
+
+/* Interrupts of devices a second on one CPU: at 1 to 5 µs each, with the cache lines they take, 1000 cost up to 0.5 %.
+ * Timer ticks and IPIs do not count: they are there in every run, and a run's own wake-ups are IPIs. */
+#define DISTURBANCE_DEVICE_INTERRUPTS_PER_SECOND 1000.0
 
 enum disturbance_kind {
         DISTURBANCE_FOREIGN_CPU,
@@ -82,18 +90,21 @@ struct disturbance_run {
         bool network;        /* softirqs, and what ksoftirqd uses, are the run's own */
         bool softirqs_apart; /* as cpu_time_softirqs_apart(): run_ns contains neither softirqs nor ksoftirqd */
         bool irq_apart; /* as in struct cpu_time: irq_ns is accounted, and not by the tick, which sees next to none */
-        bool cgroups;   /* a cgroup of the run, or above it, has a CPU controller */
-        bool daemon_measured; /* the daemon may run on a measured CPU */
+        const char *no_interrupts; /* why device_interrupts are not read: static; NULL: they are */
+        bool cgroups;              /* a cgroup of the run, or above it, has a CPU controller */
+        bool daemon_measured;      /* the daemon may run on a measured CPU */
 };
 
 /* Counts since some moment before, all taken at about one time. A count that could not be read is -1. */
 struct disturbance_reading {
-        uint64_t at_ns;         /* CLOCK_MONOTONIC */
-        uint64_t stat_ns[2];    /* likewise, as in struct cpu_time */
-        struct cpu_times *cpus; /* n_cpus */
-        int64_t *own_ns;        /* n_cpus: the agents' CPU time on each; not where they roam */
-        int64_t *frequency_khz; /* n_cpus: at this moment, or on average since the reading before */
-        int64_t *ksoftirqd_ns;  /* n_cpus: CPU time of the thread that runs a CPU's softirqs when they are many */
+        uint64_t at_ns;             /* CLOCK_MONOTONIC */
+        uint64_t stat_ns[2];        /* likewise, as in struct cpu_time */
+        struct cpu_times *cpus;     /* n_cpus */
+        int64_t *own_ns;            /* n_cpus: the agents' CPU time on each; not where they roam */
+        int64_t *frequency_khz;     /* n_cpus: at this moment, or on average since the reading before */
+        int64_t *ksoftirqd_ns;      /* n_cpus: CPU time of the thread that runs a CPU's softirqs when they are many */
+        int64_t *device_interrupts; /* n_cpus */
+        struct packets_reading packets;
         int64_t *involuntary, *delay_ns; /* n_threads; -1 also of one that has no measured CPU to itself */
         int64_t own_total_ns;            /* the agents' CPU time */
         int64_t own_measured_ns;         /* likewise, without the threads that are kept off the measured CPUs */
@@ -111,6 +122,9 @@ struct disturbance_second {
         double worst_standstill;                                       /* of those of which it is known */
         double involuntary_per_second, delay; /* of the thread with the most; -1: not observed */
         bool standstill_known;                /* of each measured CPU */
+        double device_interrupts;             /* per second, of the measured CPU with the most; -1: not known */
+        double packets;                       /* per second, others', of all measured CPUs; -1: not known */
+        double foreign_softirq;               /* their share of the softirqs; -1: not known */
         double load;                          /* foreign work on the whole machine, in CPUs */
         const char *load_reason;              /* why it is not known */
 };

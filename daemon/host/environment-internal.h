@@ -28,10 +28,9 @@ struct cpu_state {
         int id;
         uint64_t user_ns, system_ns, idle_ns, iowait_ns, irq_ns, softirq_ns, steal_ns; /* user with nice and guest */
         bool has_interrupts, has_frequency, has_throttles;
-        uint64_t interrupts;        /* all */
-        uint64_t device_interrupts; /* of numbered lines: not timers, not the IPIs that a run's own wake-ups cause */
-        uint64_t throttles;         /* core and package */
-        uint64_t frequency_khz;     /* now */
+        uint64_t interrupts, device_interrupts; /* as in struct interrupt_counts */
+        uint64_t throttles;                     /* core and package */
+        uint64_t frequency_khz;                 /* now */
 };
 
 struct node_state {

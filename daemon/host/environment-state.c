@@ -8,11 +8,11 @@
 
 #include "daemon/host/environment-internal.h"
 
+#include "daemon/host/interrupts.h"
 #include "daemon/log.h"
 #include "schema/util.h"
 
 #include <ctype.h>
-#include <stddef.h>
 #include <string.h>
 
 #define KIB 1024u
@@ -21,13 +21,6 @@ static int fault(const struct hostfs *h, int error) {
         log_error("Cannot read the environment: %s: %s.", h->path,
                   error == -EBADMSG ? "not in the form that the kernel writes" : strerrordesc_np(-error));
         return error;
-}
-
-static struct cpu_state *find_state(struct environment *e, int id) {
-        for (size_t i = 0; i < e->n_cpus; i++)
-                if (e->cpus[i].id == id)
-                        return &e->cpus[i];
-        return NULL;
 }
 
 /* The numbers behind "cpu3": user nice system idle iowait irq softirq steal (guest is within user). */
@@ -80,66 +73,27 @@ static int take_stat(struct hostfs *h, struct environment *e) {
         return e->n_cpus > 0 ? 0 : fault(h, -EBADMSG);
 }
 
-/* The columns of /proc/interrupts are the online CPUs: "           CPU0       CPU1". Fills their indexes in e->cpus, -1
- * for one that is not there. */
-static size_t parse_columns(const char *line, struct environment *e, ptrdiff_t *columns, size_t max) {
-        size_t n = 0, length = strcspn(line, "\n");
-        for (const char *at = line; n < max; n++) {
-                at += strspn(at, " ");
-                if (at >= line + length || strncmp(at, "CPU", 3) != 0)
-                        break;
-                char *end = NULL;
-                const struct cpu_state *cpu = find_state(e, (int) strtol(at + 3, &end, 10));
-                columns[n] = cpu ? cpu - e->cpus : -1;
-                at = end;
-        }
-        return n;
-}
-
-static void add_interrupts(const char *line, struct environment *e, const ptrdiff_t *columns, size_t n) {
-        bool device = isdigit((unsigned char) line[strspn(line, " ")]);
-        size_t length = strcspn(line, "\n");
-        const char *colon = memchr(line, ':', length);
-        const char *at = colon ? colon + 1 : line + length;
-
-        for (size_t i = 0; i < n; i++) {
-                at += strspn(at, " ");
-                if (!isdigit((unsigned char) *at))
-                        return;
-                char *end = NULL;
-                uint64_t count = strtoull(at, &end, 10);
-                if (columns[i] >= 0) {
-                        e->cpus[columns[i]].interrupts += count;
-                        e->cpus[columns[i]].device_interrupts += device ? count : 0;
-                }
-                at = end;
-        }
-}
-
-/* ERR and MIS are one number for the machine, and would be added to its first CPU. */
-static bool one_number_rows(const char *line) {
-        line += strspn(line, " ");
-        return strncmp(line, "ERR:", 4) == 0 || strncmp(line, "MIS:", 4) == 0;
-}
-
 static int take_interrupts(struct hostfs *h, struct environment *e) {
         _cleanup_free_ char *text = NULL;
-        _cleanup_free_ ptrdiff_t *columns = calloc(e->n_cpus + 1, sizeof(columns[0]));
+        _cleanup_free_ struct interrupt_counts *counts = calloc(e->n_cpus + 1, sizeof(*counts));
+        _cleanup_free_ int *ids = calloc(e->n_cpus + 1, sizeof(*ids));
 
-        if (!columns)
+        if (!counts || !ids)
                 return -ENOMEM;
+        for (size_t i = 0; i < e->n_cpus; i++)
+                ids[i] = e->cpus[i].id;
         int r = hostfs_text(h, &text, "/proc/interrupts");
-        size_t n = r == 0 ? parse_columns(text, e, columns, e->n_cpus + 1) : 0;
-        if (r < 0 || n == 0) {
-                environment_reason(h, r < 0 ? r : -EBADMSG, e->interrupts_reason);
-                return 0;
+        if (r == 0)
+                r = interrupts_parse(text, ids, e->n_cpus, counts);
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0)
+                environment_reason(h, r, e->interrupts_reason);
+        for (size_t i = 0; r == 0 && i < e->n_cpus; i++) {
+                e->cpus[i].has_interrupts = counts[i].known;
+                e->cpus[i].interrupts = counts[i].all;
+                e->cpus[i].device_interrupts = counts[i].devices;
         }
-        for (const char *line = next_line(text); *line; line = next_line(line))
-                if (!one_number_rows(line))
-                        add_interrupts(line, e, columns, n);
-        for (size_t i = 0; i < n; i++)
-                if (columns[i] >= 0)
-                        e->cpus[columns[i]].has_interrupts = true;
         return 0;
 }
 

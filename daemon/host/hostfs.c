@@ -425,3 +425,26 @@ int hostfs_field(const char *text, const char *key, char *ret, size_t size) {
         }
         return -ENOENT;
 }
+
+#define BUFFER_FIRST 16384u
+
+int hostfs_read_again(int fd, char **buffer, size_t *size) {
+        for (size_t length = 0;;) {
+                if (length + 1 >= *size) {
+                        size_t more = *size ? 2 * *size : BUFFER_FIRST;
+                        char *larger = more > HOSTFS_FILE_MAX ? NULL : realloc(*buffer, more);
+                        if (!larger)
+                                return more > HOSTFS_FILE_MAX ? -EFBIG : -ENOMEM;
+                        *buffer = larger;
+                        *size = more;
+                }
+                ssize_t n = pread(fd, *buffer + length, *size - 1 - length, (off_t) length);
+                if (n < 0)
+                        return -errno;
+                if (n == 0) {
+                        (*buffer)[length] = '\0';
+                        return 0;
+                }
+                length += (size_t) n;
+        }
+}

@@ -62,6 +62,10 @@ int hostfs_parse_list(const char *text, int **ret, size_t *ret_n);
 /* The other way, into a buffer; what does not fit ends in "…" (size must be at least 8). Ids ascending. */
 void hostfs_format_list(const int *ids, size_t n, char *ret, size_t size);
 
+/* An open file once more from its beginning, whole and NUL-terminated, into a buffer that grows: *buffer NULL and
+ * *size 0 at first. 0; -errno; -EFBIG above HOSTFS_FILE_MAX; -ENOMEM. */
+int hostfs_read_again(int fd, char **buffer, size_t *size);
+
 /* Text after "KEY:" (blanks removed) on the line of `text` that starts with KEY, as in /proc/PID/status; -ENOENT;
  * -EFBIG. */
 int hostfs_field(const char *text, const char *key, char *ret, size_t size);

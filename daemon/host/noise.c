@@ -5,6 +5,7 @@
  * reason to drop it. Each threshold stands below with its reason.
  */
 
+#include "daemon/host/disturbance.h"
 #include "daemon/host/environment-internal.h"
 
 #include "schema/json/json.h"
@@ -14,9 +15,6 @@
 
 /* Steal: below 1 % it is less than the usual difference of repetitions. */
 #define STEAL_SHARE 0.01
-/* Interrupts of devices a second on one CPU: at 1 to 5 µs each, with the cache lines they take, 1000 cost up to 0.5 %.
- * Timer ticks and IPIs do not count: they are there in every run, and a run's own wake-ups are IPIs. */
-#define DEVICE_INTERRUPTS_PER_SECOND 1000.0
 
 /* An agent that is not pinned may be anywhere. */
 static bool is_measured(const struct run_placement *p, bool one_end, int cpu) {
@@ -74,7 +72,7 @@ static void put_noise(const struct noise *n, const struct flags_found *found, st
 
         if ((double) n->steal_ns > STEAL_SHARE * available_ns)
                 put_once(found, flags, "noisy:steal");
-        if ((double) n->most_device_interrupts > DEVICE_INTERRUPTS_PER_SECOND * n->window_seconds)
+        if ((double) n->most_device_interrupts > DISTURBANCE_DEVICE_INTERRUPTS_PER_SECOND * n->window_seconds)
                 put_once(found, flags, "noisy:interrupts");
         if (n->throttled)
                 json_put_string(flags, "noisy:throttled");

@@ -6,7 +6,8 @@
  * opened anew, some 60 small files, and a dozen for each CPU where it has cpufreq and cpuidle. All the rest together is
  * less than a millisecond of CPU time in each second.
  *
- *      the machine      CPU times (host/cpu-time.h); of the measured CPUs the frequency, and ksoftirqd's CPU time
+ *      the machine      CPU times (host/cpu-time.h); interrupts and packets of each CPU; of the measured CPUs the
+ *                       frequency, and ksoftirqd's CPU time
  *      the agents       CPU time of each process by its clock, which has the threads that have ended, too; of each
  *                       thread its CPU time, its wait for a CPU and its involuntary switches
  *      settings         of the whole machine, which may be changed and put back (host/environment.h)
@@ -20,6 +21,7 @@
 
 #include "daemon/host/cpu-frequency.h"
 #include "daemon/host/hostfs.h"
+#include "daemon/host/interrupts.h"
 #include "daemon/log.h"
 #include "daemon/run/affinity.h"
 #include "daemon/run/cgroup.h"
@@ -36,6 +38,9 @@
 #define THREADS_MAX 128u  /* of all agents together: two files each */
 #define PROCESSES_MAX 64u /* agents, and what a workload has forked */
 #define GROUPS_MAX 16u    /* the run's cgroup and those above it */
+/* A read of /proc/interrupts takes the kernel some 30 ns for each byte: of a longer one, as a machine with more than
+ * about 50 CPUs has it, no second would be cheap. */
+#define INTERRUPTS_MAX (128u * 1024u)
 /* The reading at the window's end is taken a little before it, while every thread is alive. */
 #define BEFORE_END_NS (5 * NSEC_PER_MSEC)
 
@@ -62,9 +67,15 @@ struct watch {
         struct disturbance_cpu *cpus;
         int *ids;
         size_t n_cpus;
-        struct cpu_frequency *frequencies; /* n_cpus */
-        const char *frequency_source;      /* NULL: none */
-        int *ksoftirqd_fds;                /* n_cpus: schedstat of the CPU's thread; -1 */
+        struct cpu_frequency *frequencies;   /* n_cpus */
+        const char *frequency_source;        /* NULL: none */
+        int interrupts_fd;                   /* -1: not read */
+        const char *no_interrupts;           /* why; NULL: it is */
+        struct interrupt_counts *interrupts; /* n_cpus */
+        char *text;                          /* of the file, and its room */
+        size_t text_size;
+        struct packets packets;
+        int *ksoftirqd_fds; /* n_cpus: schedstat of the CPU's thread; -1 */
         struct watched_process processes[PROCESSES_MAX];
         size_t n_processes;
         struct watched_thread threads[THREADS_MAX];
@@ -139,7 +150,8 @@ static int list_cpus(struct watch *w) {
         w->ids = calloc(t->n_cpus, sizeof(*w->ids));
         w->frequencies = calloc(t->n_cpus, sizeof(*w->frequencies));
         w->ksoftirqd_fds = calloc(t->n_cpus, sizeof(*w->ksoftirqd_fds));
-        if (!w->cpus || !w->ids || !w->frequencies || !w->ksoftirqd_fds)
+        w->interrupts = calloc(t->n_cpus, sizeof(*w->interrupts));
+        if (!w->cpus || !w->ids || !w->frequencies || !w->ksoftirqd_fds || !w->interrupts)
                 return -ENOMEM;
         struct cpu_frequency_pmu pmu;
         bool counted = cpu_frequency_pmu("", &pmu) == 0;
@@ -214,6 +226,18 @@ static int find_ksoftirqd(struct watch *w) {
         for (size_t i = 0; i < w->n_cpus && !whole; i++)
                 w->ksoftirqd_fds[i] = util_close(w->ksoftirqd_fds[i]);
         return r == -ENOMEM ? r : 0;
+}
+
+static void open_interrupts(struct watch *w) {
+        w->interrupts_fd = open_file(AT_FDCWD, "/proc/interrupts");
+        if (w->interrupts_fd < 0 || hostfs_read_again(w->interrupts_fd, &w->text, &w->text_size) < 0)
+                w->no_interrupts = "/proc/interrupts cannot be read";
+        else if (strlen(w->text) > INTERRUPTS_MAX)
+                w->no_interrupts =
+                        "/proc/interrupts is longer than 128 KiB, which is not read every second: judged are "
+                        "the interrupts of the run from start to end";
+        if (w->no_interrupts)
+                w->interrupts_fd = util_close(w->interrupts_fd);
 }
 
 static bool may_be_on(const struct affinity *a, int id) {
@@ -401,6 +425,13 @@ static int64_t sum_of(const int *fds, size_t n, const char *key) {
         return sum;
 }
 
+static void read_interrupts(struct watch *w, struct disturbance_reading *to) {
+        bool known = w->interrupts_fd >= 0 && hostfs_read_again(w->interrupts_fd, &w->text, &w->text_size) == 0 &&
+                     interrupts_parse(w->text, w->ids, w->n_cpus, w->interrupts) == 0;
+        for (size_t i = 0; i < w->n_cpus; i++)
+                to->device_interrupts[i] = known && w->interrupts[i].known ? (int64_t) w->interrupts[i].devices : -1;
+}
+
 static int take(struct watch *w, struct disturbance_reading *to) {
         struct timespec daemon;
         char text[64];
@@ -409,6 +440,8 @@ static int take(struct watch *w, struct disturbance_reading *to) {
         for (size_t i = 0; i < w->n_cpus; i++)
                 to->frequency_khz[i] = cpu_frequency_read(&w->frequencies[i]);
         to->throttled = w->groups_unknown ? -1 : sum_of(w->group_fds, w->n_groups, "nr_throttled ");
+        read_interrupts(w, to);
+        packets_read(&w->packets, w->ids, w->n_cpus, &to->packets);
         for (size_t i = 0; i < w->n_threads; i++)
                 read_thread(&w->threads[i], to, i);
         /* The clocks bring the account of a task that is running up to date, in the sources below, too. */
@@ -525,9 +558,12 @@ static int make_readings(struct watch *w) {
                 r->own_ns = calloc(w->n_cpus, sizeof(*r->own_ns));
                 r->frequency_khz = calloc(w->n_cpus, sizeof(*r->frequency_khz));
                 r->ksoftirqd_ns = calloc(w->n_cpus, sizeof(*r->ksoftirqd_ns));
+                r->device_interrupts = calloc(w->n_cpus, sizeof(*r->device_interrupts));
+                r->packets.cpus = calloc(w->n_cpus, sizeof(*r->packets.cpus));
                 r->involuntary = calloc(w->n_threads + 1, sizeof(*r->involuntary));
                 r->delay_ns = calloc(w->n_threads + 1, sizeof(*r->delay_ns));
-                if (!r->cpus || !r->own_ns || !r->frequency_khz || !r->ksoftirqd_ns || !r->involuntary || !r->delay_ns)
+                if (!r->cpus || !r->own_ns || !r->frequency_khz || !r->ksoftirqd_ns || !r->device_interrupts ||
+                    !r->packets.cpus || !r->involuntary || !r->delay_ns)
                         return -ENOMEM;
         }
         return 0;
@@ -545,6 +581,8 @@ static int prepare(struct watch *w) {
         if (r < 0)
                 return r;
         open_groups(w);
+        open_interrupts(w);
+        packets_open("", &w->packets);
         const struct disturbance_run run = {
                 .source = w->time.source,
                 .frequency_source = w->frequency_source,
@@ -557,6 +595,7 @@ static int prepare(struct watch *w) {
                            transport_terms[point->transport].carrier == CARRIER_TCP,
                 .softirqs_apart = cpu_time_softirqs_apart(&w->time),
                 .irq_apart = w->time.irq_apart,
+                .no_interrupts = w->no_interrupts,
                 .cgroups = w->n_groups > 0 || w->groups_unknown,
                 .daemon_measured = daemon_is_measured(w),
         };
@@ -578,7 +617,8 @@ int watch_new(struct watch **ret, const struct watch_order *order) {
         if (!w)
                 return -ENOMEM;
         w->order = *order;
-        w->time.source_fd = w->time.stat_fd = -1;
+        w->time.source_fd = w->time.stat_fd = w->interrupts_fd = -1;
+        w->packets.softnet_fd = w->packets.dev_fd = -1;
         int r = spare_files(w);
         if (r == 0)
                 r = prepare(w);
@@ -641,6 +681,8 @@ void watch_free(struct watch *w) {
         sd_event_source_disable_unref(w->timer);
         close_threads(w);
         cpu_time_close(&w->time);
+        packets_close(&w->packets);
+        util_close(w->interrupts_fd);
         disturbance_deinit(&w->disturbance);
         for (size_t i = 0; i < w->n_groups; i++)
                 util_close(w->group_fds[i]);
@@ -653,6 +695,8 @@ void watch_free(struct watch *w) {
                 free(w->readings[i].own_ns);
                 free(w->readings[i].frequency_khz);
                 free(w->readings[i].ksoftirqd_ns);
+                free(w->readings[i].device_interrupts);
+                free(w->readings[i].packets.cpus);
                 free(w->readings[i].involuntary);
                 free(w->readings[i].delay_ns);
         }
@@ -660,5 +704,7 @@ void watch_free(struct watch *w) {
         free(w->ids);
         free(w->frequencies);
         free(w->ksoftirqd_fds);
+        free(w->interrupts);
+        free(w->text);
         free(w);
 }

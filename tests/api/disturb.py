@@ -7,7 +7,8 @@ on which a run's seconds are dated.
 On CPU, by its own CPU time, which the kernel accounts to the nanosecond: preemptor (40 µs, 1000 times a second), duty
 (30 % in bursts of 3 ms), spinner (all that it can have), tcp (a connection to itself over loopback, at most a third of
 the time), interrupts (reads from the disk that FILE is on, each of which ends with an interrupt). On the other
-hardware thread of CPU's core: sibling. Without CPU time of its own: stop (stops the agent on CPU of the daemon TARGET
+hardware thread of CPU's core: sibling. On another CPU: softirq (sends packets that CPU receives in softirqs; by what
+one took before the disturbance began). Without CPU time of its own: stop (stops the agent on CPU of the daemon TARGET
 for 100 ms, twice a second; the time of the stops), quota (limits the cgroup TARGET to a tenth of one CPU; the time that
 it is throttled). It begins at once, ends with SIGTERM, and writes lines of "MONOTONIC_NS TAKEN_NS" to FILE.
 """
@@ -15,7 +16,9 @@ it is throttled). It begins at once, ends with SIGTERM, and writes lines of "MON
 import bisect
 import contextlib
 import mmap
+import multiprocessing
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -26,12 +29,24 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from flood import Flood
+
 RECORD_NS = 5_000_000
 EXCHANGES = 20
 STOP_SECONDS = 0.1
 BLOCK = 4096  # of a read that passes the page cache by
 BLOCKS = 1024
 READS = 3  # in a millisecond
+FLOOD_BATCHES = 3
+FLOOD_PAUSE = 0.0002, 0.0015
+FLOOD = """
+import sys
+from flood import Flood
+try:
+    Flood(int(sys.argv[1]))
+except OSError as error:
+    sys.exit(str(error))
+"""
 INTERRUPTS_PER_SECOND = 1500  # half as many again as a run is flagged for
 
 
@@ -113,6 +128,50 @@ def sibling_of(cpu):
     if not others:
         raise UnavailableError(f"CPU {cpu} has its core for itself: there is no SMT")
     return others[0]
+
+
+def another(cpu):
+    others = sorted(os.sched_getaffinity(0) - {int(cpu)})
+    if not others:
+        raise UnavailableError(f"CPU {cpu} is the only one")
+    return others[0]
+
+
+def softirq_ns(cpu):
+    for line in Path("/proc/stat").read_text().splitlines():
+        if line.startswith(f"cpu{cpu} "):
+            return int(line.split()[7]) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+    raise UnavailableError(f"CPU {cpu} is not listed in /proc/stat")
+
+
+def spinning_on(cpu):
+    os.sched_setaffinity(0, {cpu})
+    for _ in spinner():
+        pass
+
+
+def softirq(cpu):
+    """The clock interrupt, by which softirqs are counted, does not see those of a CPU that idles, nor those that come
+    in step with it: the cost is of a CPU that is busy, as in a run, and the packets come at random."""
+    flood, sent = Flood(cpu), 0
+
+    def turns():
+        nonlocal sent
+        while True:
+            sent += sum(flood.send() for _ in range(FLOOD_BATCHES))
+            yield int(sent * cost)
+            time.sleep(random.uniform(*FLOOD_PAUSE))
+
+    cost = 0
+    busy = multiprocessing.Process(target=spinning_on, args=(cpu,))
+    busy.start()
+    until, before, turn = time.monotonic() + 1, softirq_ns(cpu), turns()
+    while time.monotonic() < until:
+        next(turn)
+    cost = (softirq_ns(cpu) - before) / sent
+    busy.kill()
+    busy.join()
+    yield from turn
 
 
 def children_of(pid):
@@ -221,6 +280,7 @@ class Kind(NamedTuple):
     work: object  # (CPU, folder, target) -> a generator of the time taken; of None where that is its CPU time
     flag: str = "noisy:foreign-cpu"
     needs: str | None = None  # what the target is
+    where: object = int  # CPU -> the one that it runs on
 
 
 KINDS = {
@@ -229,7 +289,8 @@ KINDS = {
     "spinner": Kind(lambda *_: spinner()),
     "tcp": Kind(lambda *_: tcp()),
     "interrupts": Kind(lambda _cpu, folder, _: every(1_000_000, disk_reads(folder)), "noisy:interrupts"),
-    "sibling": Kind(lambda *_: spinner(), "noisy:smt-sibling"),
+    "sibling": Kind(lambda *_: spinner(), "noisy:smt-sibling", where=sibling_of),
+    "softirq": Kind(lambda cpu, *_: softirq(cpu), "noisy:softirq", where=another),
     "stop": Kind(lambda cpu, _, daemon: stop(cpu, int(daemon)), "noisy:stopped", "daemon"),
     "quota": Kind(lambda _cpu, _, group: quota(group), "noisy:quota", "group"),
 }
@@ -238,8 +299,13 @@ FOREIGN = [name for name, kind in KINDS.items() if kind.flag == "noisy:foreign-c
 
 def require(kind, cpu, folder):
     """UnavailableError where this machine cannot make it."""
-    if kind == "sibling":
-        sibling_of(cpu)
+    KINDS[kind].where(cpu)
+    if kind == "softirq":
+        tried = subprocess.run(
+            [sys.executable, "-c", FLOOD, str(cpu)], cwd=Path(__file__).parent, stderr=subprocess.PIPE
+        )
+        if tried.returncode:
+            raise UnavailableError(f"no packets for CPU {cpu}: {tried.stderr.decode().strip()}")
     if kind == "quota":
         QuotaGroup.make().remove()
     if kind == "interrupts":
@@ -297,7 +363,7 @@ class Disturber:
 
 def main(kind, cpu, path, target=None):
     if not KINDS[kind].needs:
-        os.sched_setaffinity(0, {sibling_of(cpu) if kind == "sibling" else int(cpu)})
+        os.sched_setaffinity(0, {KINDS[kind].where(cpu)})
     ending = threading.Event()  # an exception is lost where the interpreter is in a finalizer
     signal.signal(signal.SIGTERM, lambda *_: ending.set())
     recorded = 0

@@ -232,6 +232,33 @@ def test_interrupts_are_seen(unix, tmp_path):
     finally:
         disturber.end()
     assert "noisy:interrupts" in run["flags"]
+    seconds = run["result"]["noise"]["seconds"]
+    assert max(second["device_interrupts_per_second"] for second in seconds) > 1000
+    assert any("noisy:interrupts" in second["flags"] for second in seconds)
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_softirqs_of_others_are_seen(unix, tmp_path, transport):
+    """Also beside those that a run over tcp raises itself, which alone are no reason for a flag."""
+    try:
+        require("softirq", CPUS[1], tmp_path)
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    disturber = Disturber("softirq", CPUS[1], tmp_path / "records")
+    try:
+        run = run_of(unix, spec_of("stream", transport))
+    finally:
+        disturber.end()
+    quiet = run_of(unix, spec_of("stream", transport))
+    seconds = run["result"]["noise"]["seconds"]
+    assert max(disturber.share(s["begin_ns"], s["interval_ns"]) for s in seconds) > 0.05
+    assert "noisy:softirq" in run["flags"], seconds
+    assert "noisy:softirq" not in quiet["flags"], quiet["result"]["noise"]["seconds"]
+    for second in seconds + quiet["result"]["noise"]["seconds"]:
+        many = second["foreign_packets_per_second"] >= 25000 and second["interval_ns"] >= 4e8
+        share = second["foreign_softirq_share" if transport == "tcp" else "worst_softirq_share"]
+        assert ("noisy:softirq" in second["flags"]) == (many or share >= 0.05)
 
 
 def ksoftirqd_ns():

@@ -18,7 +18,8 @@ struct window {
         struct disturbance_run run;
         struct cpu_times times[SECONDS + 1][CPUS];
         int64_t own[SECONDS + 1][CPUS], khz[SECONDS + 1][CPUS], ksoftirqd[SECONDS + 1][CPUS],
-                involuntary[SECONDS + 1][2], delay[SECONDS + 1][2];
+                involuntary[SECONDS + 1][2], delay[SECONDS + 1][2], interrupts[SECONDS + 1][CPUS];
+        uint32_t packets[SECONDS + 1][CPUS];
         struct disturbance_reading readings[SECONDS + 1];
         struct disturbance d;
 };
@@ -44,6 +45,8 @@ static void window_init(struct window *w) {
                         .own_ns = w->own[s],
                         .frequency_khz = w->khz[s],
                         .ksoftirqd_ns = w->ksoftirqd[s],
+                        .device_interrupts = w->interrupts[s],
+                        .packets = {.cpus = w->packets[s]},
                         .involuntary = w->involuntary[s],
                         .delay_ns = w->delay[s],
                         .own_total_ns = 1800 * MS * (int64_t) s,
@@ -335,6 +338,8 @@ static void others_on_one_of_many_cpus_are_seen(void) {
                                                      .own_ns = own,
                                                      .frequency_khz = unknown,
                                                      .ksoftirqd_ns = unknown,
+                                                     .device_interrupts = unknown,
+                                                     .packets = {.loopback = {-1, -1}},
                                                      .own_total_ns = (int64_t) s * 7900 * MS,
                                                      .own_measured_ns = (int64_t) s * 7900 * MS,
                                                      .throttled = -1};
@@ -384,6 +389,104 @@ static void steal_and_interrupts_of_a_second(void) {
                         w.times[s][0].steal_ns += 100 * MS;
                 }
                 CHECK_FLAGS(&w, "");
+        }
+}
+
+/* More than 1000 a second on a measured CPU, in a second of five; of too short a piece they are not many. */
+static void device_interrupts_of_a_second(void) {
+        static const struct {
+                size_t cpu;
+                int64_t count, piece; /* of a second: 1 / piece */
+                bool unknown, flagged;
+                const char *want;
+        } cases[] = {
+                {1, 1000, 1, false, false, "\"device_interrupts_per_second\":1000,"},
+                {3, 1001, 1, false, true, "\"device_interrupts_per_second\":1001,"},
+                {2, 9000, 1, false, false, "\"device_interrupts_per_second\":0,"},
+                {3, 900, 2, false, true, "\"device_interrupts_per_second\":1800,"},
+                {3, 400, 4, false, false, "\"device_interrupts_per_second\":1600,"},
+                {3, 2000, 1, true, false,
+                 "\"device_interrupts_per_second\":null,\"device_interrupts_per_second_reason\":\"no measured CPU"},
+        };
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                struct window w;
+                _cleanup_free_ char *text = NULL;
+                window_init(&w);
+                for (size_t s = 3; s <= SECONDS; s++) {
+                        w.interrupts[s][cases[i].cpu] = cases[i].count;
+                        w.readings[s].at_ns -= NSEC_PER_SEC - NSEC_PER_SEC / (uint64_t) cases[i].piece;
+                        w.readings[s].own_total_ns = 0;
+                }
+                for (size_t s = 0; s <= SECONDS && cases[i].unknown; s++)
+                        w.interrupts[s][1] = w.interrupts[s][3] = -1;
+                CHECK_INT(judge(&w), 0);
+                CHECK((strstr(flags_of(&w), "interrupts") != NULL) == cases[i].flagged);
+                json_of(&w.d, &text);
+                CHECK(text && strstr(text, cases[i].want));
+                disturbance_deinit(&w.d);
+        }
+}
+
+/* 25000 a second and more are a flag of any run, however little of them the tick has seen. */
+static void many_packets_of_others(void) {
+        for (unsigned kind = 0; kind < 8; kind++) {
+                const bool many = kind & 1, network = kind & 2, piece = kind & 4;
+                const uint32_t count = (many ? 25000u : 24999u) / (piece ? 4u : 1u);
+                struct window w;
+                window_init(&w);
+                w.run.network = network;
+                for (size_t s = 3; s <= SECONDS; s++) {
+                        w.packets[s][1] = count;
+                        if (piece) {
+                                w.readings[s].at_ns -= NSEC_PER_SEC * 3 / 4;
+                                w.readings[s].own_total_ns = 0;
+                        }
+                }
+                CHECK_INT(judge(&w), 0);
+                CHECK((strstr(flags_of(&w), "softirq") != NULL) == (many && !piece));
+                disturbance_deinit(&w.d);
+        }
+}
+
+static void interrupts_that_are_not_read_have_a_reason(void) {
+        struct window w;
+        _cleanup_free_ char *text = NULL;
+        window_init(&w);
+        w.run.no_interrupts = "it is long";
+        CHECK_INT(judge(&w), 0);
+        json_of(&w.d, &text);
+        CHECK(text && strstr(text, "\"device_interrupts_reason\":\"it is long\",\"observed_share\""));
+        CHECK(strstr(text, "\"device_interrupts_per_second\":null,\"foreign_packets_per_second\":0,"));
+        disturbance_deinit(&w.d);
+}
+
+/* 300 ms of softirqs on each measured CPU in each second of a run over tcp, which passes 80 packets over loopback: a
+ * third of what the CPUs receive in one second comes from elsewhere, and is 200 ms. */
+static void softirqs_of_others_beside_a_run_over_the_network(void) {
+        for (unsigned kind = 0; kind < 5; kind++) {
+                const bool others = kind == 0, elsewhere = kind == 1, unread = kind == 2, wraps = kind == 3,
+                           few = kind == 4;
+                struct window w;
+                _cleanup_free_ char *text = NULL;
+                window_init(&w);
+                w.run.network = true;
+                for (size_t s = 0; s <= SECONDS; s++) {
+                        w.times[s][1].softirq_ns = w.times[s][3].softirq_ns = 300 * MS * (int64_t) s;
+                        w.packets[s][1] = w.packets[s][3] = (wraps ? UINT32_MAX - 100u : 7u) + 40u * (uint32_t) s;
+                        w.packets[s][1] += (others || wraps) && s > 2 ? 40 : few && s > 2 ? 7 : 0;
+                        w.packets[s][2] = elsewhere ? 4000u * (uint32_t) s : 0;
+                        for (unsigned i = 0; i < 2; i++)
+                                w.readings[s].packets.loopback[i] = unread && s == 2 ? -1 : 80 * (int64_t) s;
+                }
+                CHECK_INT(judge(&w), 0);
+                CHECK_STRING(flags_of(&w), others || wraps ? "softirq" : "");
+                json_of(&w.d, &text);
+                CHECK(text &&
+                      strstr(text, others || wraps ? "\"foreign_packets_per_second\":40,\"foreign_softirq_share\":0.2,"
+                                   : few    ? "\"foreign_packets_per_second\":7,\"foreign_softirq_share\":0.04827"
+                                   : unread ? "\"foreign_softirq_share\":null,\"foreign_softirq_share_reason\":\"/proc"
+                                            : "\"foreign_packets_per_second\":0,\"foreign_softirq_share\":0,"));
+                disturbance_deinit(&w.d);
         }
 }
 
@@ -822,6 +925,10 @@ int main(void) {
         RUN(time_that_falls_and_comes_back_is_not_foreign);
         RUN(softirqs_are_foreign_without_a_network);
         RUN(steal_and_interrupts_of_a_second);
+        RUN(device_interrupts_of_a_second);
+        RUN(many_packets_of_others);
+        RUN(interrupts_that_are_not_read_have_a_reason);
+        RUN(softirqs_of_others_beside_a_run_over_the_network);
         RUN(interrupts_by_the_tick_are_unknown);
         RUN(a_second_has_the_worst_softirqs);
         RUN(time_that_nothing_counts_is_a_standstill);
