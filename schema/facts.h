@@ -117,6 +117,11 @@
             "CPU limits of the daemon's cgroup and of those above it, each \"QUOTA PERIOD\" in microseconds; max: "    \
             "none.",                                                                                                   \
             NULL)                                                                                                      \
+        ROW(AGENT_SCHEDULING, "agent_scheduling", TEXT, PLAIN, true, NULL,                                             \
+            "Policy and nice, or priority, that agents inherit (each one's is effective.scheduling).", NULL)           \
+        ROW(AGENT_SECCOMP, "agent_seccomp", CHOICE, PLAIN, true, NULL,                                                 \
+            "Whether a filter runs at each system call of an agent (effective.seccomp).", "disabled", "strict",        \
+            "filter")                                                                                                  \
         ROW(GLIBC, "glibc", TEXT, PLAIN, true, NULL, NULL, NULL)                                                       \
         ROW(AUDIT, "audit", CHOICE, PLAIN, true, NULL,                                                                 \
             "Of the kernel's command line, with which nobody can begin it; null where that leaves it open.", "off")    \

@@ -212,8 +212,8 @@ static int check_scheduling(struct agent *a, uint32_t thread, struct thread_proo
         observe_scheduling(p, tid);
         if (!p->is_rescheduled)
                 return 0;
-        scheduling_print(&p->rescheduled, now);
-        scheduling_print(&p->scheduling, before);
+        (void) scheduling_print(&p->rescheduled, now); /* has words for an unknown policy, too */
+        (void) scheduling_print(&p->scheduling, before);
         return failure_set(&a->failure, EPERM,
                            "the scheduling of thread %" PRIu32 " was changed by another process while it was measured: "
                            "%s instead of %s",

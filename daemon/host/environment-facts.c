@@ -5,6 +5,7 @@
  */
 
 #include "daemon/host/environment-internal.h"
+#include "daemon/host/inherited.h"
 
 #include "schema/facts.h"
 #include "schema/util.h"
@@ -538,6 +539,24 @@ static int take_ntp(bool this_machine, struct environment *e) {
         return add_text(e, FACT_NTP, now.status & STA_UNSYNC ? "unsynchronized" : "synchronized");
 }
 
+static int take_inherited(bool this_machine, struct environment *e) {
+        static const struct {
+                enum fact_name name;
+                int (*read)(char ret[static INHERITED_REASON_MAX]);
+        } inherited[] = {{FACT_AGENT_SCHEDULING, inherited_scheduling}, {FACT_AGENT_SECCOMP, inherited_seccomp}};
+        int r = 0;
+        for (size_t i = 0; r == 0 && i < ELEMENTS(inherited); i++) {
+                char text[INHERITED_REASON_MAX];
+                if (!this_machine)
+                        add_reason(e, inherited[i].name, "a captured tree has no agents");
+                else if (inherited[i].read(text) < 0)
+                        add_reason(e, inherited[i].name, text);
+                else
+                        r = add_text(e, inherited[i].name, text);
+        }
+        return r;
+}
+
 static int take_mitigations(struct hostfs *h, struct environment *e) {
         char **names = NULL, line[256];
         size_t n = 0;
@@ -606,6 +625,8 @@ int environment_take_facts(struct hostfs *h, bool this_machine, const struct top
                 r = take_audit(h, e);
         if (r == 0)
                 r = take_ntp(this_machine, e);
+        if (r == 0)
+                r = take_inherited(this_machine, e);
         return r == 0 ? take_mitigations(h, e) : r;
 }
 

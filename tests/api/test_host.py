@@ -432,19 +432,37 @@ def be_nice_and_filtered():
             raise OSError(ctypes.get_errno(), "prctl")
 
 
-@pytest.mark.parametrize(("preexec", "more", "seccomp"), [(None, 0, None), (be_nice_and_filtered, 5, "filter")])
-def test_agents_say_how_they_are_scheduled_and_filtered(preexec, more, seccomp):
-    """The first daemon has what this test has. Agents of root have the nice value 0, whatever the daemon has."""
+def be_batch():
+    os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+
+
+INHERITED = [(None, 0, "other", None), (be_nice_and_filtered, 5, "other", "filter"), (be_batch, 0, "batch", None)]
+
+
+@pytest.mark.parametrize(("preexec", "more", "policy", "seccomp"), INHERITED)
+def test_agents_say_how_they_are_scheduled_and_filtered(preexec, more, policy, seccomp):
+    """The first daemon has what this test has. Agents of root have the nice value 0, whatever the daemon has. The
+    environment has the same as facts, which runs are compared by and a spec may require."""
     nice = 0 if os.geteuid() == 0 else os.getpriority(os.PRIO_PROCESS, 0) + more
     own = re.search(r"^Seccomp:\s+(\d)$", Path("/proc/self/status").read_text(), re.MULTILINE)[1]
+    facts = {
+        "agent_scheduling": f"{policy}, nice {nice}",
+        "agent_seccomp": seccomp or ("disabled", "strict", "filter")[int(own)],
+    }
     daemon = Daemon(preexec=preexec)
     try:
-        done = daemon.unix.wait_final(daemon.unix.post(SHORT)["id"])
+        done = daemon.unix.wait_final(daemon.unix.post(SHORT | {"require": facts})["id"])
+        assert done["state"] == "done", done
         (run,) = daemon.unix.items(f"/experiments/{done['id']}/runs")
         run = daemon.unix.get(f"/runs/{run['id']}")
         for agent in run["agents"]:
-            assert agent["effective"]["scheduling"] == f"other, nice {nice}"
-            assert agent["effective"]["seccomp"] == (seccomp or ("disabled", "strict", "filter")[int(own)])
+            assert agent["effective"]["scheduling"] == facts["agent_scheduling"]
+            assert agent["effective"]["seccomp"] == facts["agent_seccomp"]
+        for when in ("before", "after"):
+            assert {name: run["environment"][when][name] for name in facts} == facts
+        for name, another in (("agent_scheduling", "idle, nice 0"), ("agent_seccomp", "strict")):
+            failed = daemon.unix.wait_final(daemon.unix.post(SHORT | {"require": {name: another}})["id"])
+            assert failed["state"] == "failed" and name in failed["error"] and facts[name] in failed["error"], failed
     finally:
         daemon.remove()
 
