@@ -530,7 +530,7 @@ static int on_process(sd_event_source *source, int fd, uint32_t events, void *us
         l->process_source = sd_event_source_disable_unref(l->process_source);
         bool well = l->state == AGENT_LEAVING && l->exit_code == CLD_EXITED && l->exit_status == 0;
         if (!well && l->state != AGENT_FAILED) {
-                char end[96], moment[64];
+                char end[160], moment[64];
                 describe_end(l, end, sizeof(end));
                 describe_moment(l, util_now_ns(), moment, sizeof(moment));
                 fail(l, AGENT_DIED, "%s %s", end, moment);
