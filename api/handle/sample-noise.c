@@ -20,6 +20,9 @@ static const char no_result_yet[] = "the run has not ended: the noise of its sec
 static const char no_result[] = "the run was not completed: it has no result, with which the noise is stored";
 static const char no_noise[] =
         "the machine beside the run was not observed: see noise_reason of its result, or an earlier version made it";
+static const char no_times[] =
+        "the seconds of the run's noise have no begin_ns: they are of a bundle, which leaves the "
+        "clock of its host out";
 static const char no_begin[] = "an earlier version stored the sample, without begin_ns";
 static const char no_second[] =
         "no second of the run's noise has it: there was no reading, or the end of a window by a "
@@ -76,11 +79,16 @@ static int read_flags(struct sample_noise *n, const struct json *list, uint64_t 
         return 0;
 }
 
+/* -ENODATA: it does not say when it began. */
 static int read_second(struct sample_noise *n, const struct json *object, struct sample_noise_second *ret) {
         double second = json_type(object) == JSON_OBJECT ? number_or(object, "second", -1) : -1;
-        double begin_ns = second < 0 ? -1 : number_or(object, "begin_ns", -1);
         double interval_ns = second < 0 ? -1 : number_or(object, "interval_ns", -1);
-        if (begin_ns < 0 || interval_ns <= 0)
+        if (interval_ns <= 0)
+                return -EBADMSG;
+        if (!json_get(object, "begin_ns"))
+                return -ENODATA;
+        double begin_ns = number_or(object, "begin_ns", -1);
+        if (begin_ns < 0)
                 return -EBADMSG;
         *ret = (struct sample_noise_second){
                 .second = (uint64_t) second,
@@ -112,7 +120,7 @@ static int read_seconds(struct sample_noise *n, const struct json *list) {
         return 0;
 }
 
-/* "noise" of a result: its seconds and how many there are, or why it is null. */
+/* "noise" of a result: its seconds and how many there are, or why they are not known. */
 static int read_noise(struct sample_noise *n, const char *result_json) {
         const char *noise, *part;
         size_t length;
@@ -122,8 +130,11 @@ static int read_noise(struct sample_noise *n, const char *result_json) {
                 n->reason = no_noise;
                 return 0;
         }
-        if (!json_find_member(noise, "seconds_total", &part, &length) ||
-            !json_part_double(&(struct json_part){.text = part, .length = length}, &total) || total < 0)
+        if (!json_find_member(noise, "seconds_total", &part, &length)) {
+                n->reason = no_noise;
+                return 0;
+        }
+        if (!json_part_double(&(struct json_part){.text = part, .length = length}, &total) || total < 0)
                 return -EBADMSG;
         n->total = (uint64_t) total;
         if (!json_find_member(noise, "seconds", &part, &length))
@@ -132,7 +143,11 @@ static int read_noise(struct sample_noise *n, const char *result_json) {
         if (k == 0)
                 k = read_seconds(n, list);
         json_free(list);
-        return k;
+        if (k == -ENODATA) {
+                n->n = 0;
+                n->reason = no_times;
+        }
+        return k == -ENODATA ? 0 : k;
 }
 
 int sample_noise_read(struct sample_noise *ret, const struct run_record *run) {

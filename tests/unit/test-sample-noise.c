@@ -136,7 +136,10 @@ static void each_form_has_the_same(void) {
 }
 
 static void a_run_without_noise_says_why(void) {
-        char null[] = "{\"noise\":null,\"noise_reason\":\"there were no descriptors\"}", old[] = "{\"messages\":1}";
+        char null[] = "{\"noise\":null,\"noise_reason\":\"there were no descriptors\"}", old[] = "{\"messages\":1}",
+             older[] = "{\"noise\":{\"foreign_share\":0.1}}",
+             taken_in[] =
+                     "{\"noise\":{\"seconds_total\":1,\"seconds\":[{\"second\":0,\"interval_ns\":1,\"flags\":[]}]}}";
         const struct {
                 struct run_record run;
                 const char *word;
@@ -146,6 +149,8 @@ static void a_run_without_noise_says_why(void) {
                 {{.state = STATE_FAILED}, "not completed"},
                 {{.state = STATE_DONE, .result_json = null}, "noise_reason"},
                 {{.state = STATE_DONE, .result_json = old}, "earlier version"},
+                {{.state = STATE_DONE, .result_json = older}, "earlier version"},
+                {{.state = STATE_DONE, .result_json = taken_in}, "bundle"},
         };
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 const struct sample_record s = {.begin_ns = 1, .interval_ns = 1};
@@ -157,7 +162,6 @@ static void a_run_without_noise_says_why(void) {
 
 static void a_damaged_result_is_refused(void) {
         static const char *const texts[] = {
-                "{\"noise\":{}}",
                 "{\"noise\":{\"seconds_total\":\"2\",\"seconds\":[]}}",
                 "{\"noise\":{\"seconds_total\":1}}",
                 "{\"noise\":{\"seconds_total\":1,\"seconds\":{}}}",
