@@ -250,12 +250,11 @@ const struct route routes[] = {
          .problems = "400 404 409 422 503"},
         {METHOD_GET, "/host", handle_host, "getHost",
          "What is known of this host, in one document: health, environment, noise, topology, transports and presets, "
-         "each "
-         "as its own route has it",
-         .status = 200, .media = host_media, .problems = "503"},
+         "each as its own route has it",
+         .dear = true, .status = 200, .media = host_media, .problems = "503"},
         {METHOD_GET, "/presets", handle_presets, "listPresets",
-         "Named specs that ship with ipclab, with the time that each takes here and its last experiment", .status = 200,
-         .media = presets_media, .problems = "503"},
+         "Named specs that ship with ipclab, with the time that each takes here and its last experiment", .dear = true,
+         .status = 200, .media = presets_media, .problems = "503"},
         {METHOD_GET, "/transports", handle_transports, "listTransports",
          "What this host supports, each limit, and why something is unavailable", .status = 200,
          .media = transports_media, .problems = "503"},
