@@ -174,8 +174,8 @@ def check_database(daemon):
 
 
 def check_next(daemon):
-    """Whatever befell the last experiment, the next one is done. By count: where the machine is busy, a short window may
-    be over without a message."""
+    """Whatever befell the last experiment, the next one is done. Its messages are counted: where the machine is busy, a
+    short window may be over without one."""
     experiment = daemon.wait_final(daemon.post({"transport": "pipe", "messages": 500, "warmup_seconds": 0})["id"])
     assert experiment["state"] == "done", (experiment["error"], daemon.log_tail())
 
