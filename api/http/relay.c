@@ -36,7 +36,7 @@ struct client {
         char in[RELAY_BUFFER]; /* from `sent` to `length`: may pass, and not yet forwarded */
         size_t sent, length;
         bool in_ended;    /* the client sends no more, or its further bytes are dropped */
-        uint64_t end_at;  /* the library is told so again; 0: it was not told yet */
+        uint64_t end_at;  /* when the socket to the library is shut down once more; 0: it was not shut down yet */
         uint64_t end_gap; /* between the last two times */
         bool in_full;
         atomic_bool out_full;

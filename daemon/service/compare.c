@@ -602,7 +602,7 @@ static int make_rows(struct work *w, struct tests *t) {
         return r;
 }
 
-/* Whether so many of the rows' placements name the places of their ends. */
+/* Whether the rows are a map: COMPARISON_MAP_PAIRS placements or more, each of which is given end by end. */
 static bool is_map(const struct comparison_answer *a) {
         struct {
                 const char *text;

@@ -81,7 +81,7 @@ static ssize_t read_at_edge(int epoll, int fd) {
         return epoll_wait(epoll, &event, 1, PATIENCE_MS) == 1 ? recv(fd, block, sizeof(block), MSG_DONTWAIT) : -1;
 }
 
-/* The bytes and the end are one edge for who reads neither before both are there. */
+/* A reader that epoll wakes once gets one edge for the bytes and the end, if both arrive before it reads. */
 static void check_end_is_seen(struct door *d, const char *text, bool leaves, const char *answer) {
         char got[100] = "";
         int inner = -1, client = door_enter(d, text, &inner), epoll = epoll_create1(EPOLL_CLOEXEC);
