@@ -49,15 +49,17 @@ int guard_host(const struct api *a, const struct request *q, struct refusal *r) 
                       a->hosts[0]);
 }
 
-/* A page of another site may lead to the dashboard, and have nothing loaded from here: a browser does not show it the
- * answer, but the work would be done. Source: the Fetch standard's metadata (w3.org/TR/fetch-metadata). */
+/* A page of another site, or of another port of this host, which counts as the same site, may lead to the dashboard,
+ * and have nothing loaded from here: a browser does not show it the answer, but the work would be done. Source: the
+ * Fetch standard's metadata (w3.org/TR/fetch-metadata). */
 static int guard_site(const struct request *q, struct refusal *r) {
         const char *site = request_header(q, "Sec-Fetch-Site"), *mode = request_header(q, "Sec-Fetch-Mode");
         bool link = mode && strcasecmp(mode, "navigate") == 0 && strcmp(q->path, "/") == 0;
-        if (!site || strcasecmp(site, "cross-site") != 0 || link)
+        bool foreign = site && (strcasecmp(site, "cross-site") == 0 || strcasecmp(site, "same-site") == 0);
+        if (!foreign || link)
                 return 0;
         return refuse(r, 403, "foreign-origin", "",
-                      "Requests by pages of other sites are refused (Sec-Fetch-Site: cross-site).");
+                      "Requests by pages of other origins are refused (Sec-Fetch-Site: %.20s).", site);
 }
 
 /* Same origin as the Host, which was found to be ours before. */

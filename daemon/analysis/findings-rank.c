@@ -171,9 +171,10 @@ static void write_effect(struct draft *d, const struct comparison *c, enum judge
                 draft_write(d, "leaves %s equal within 3 %%", term->words);
                 return;
         }
-        phrase_share(fabs(c->ratio - 1), share);
-        phrase_share(fabs(c->low - 1), low);
-        phrase_share(fabs(c->high - 1), high);
+        double way = c->ratio < 1 ? -1 : 1; /* a bound beyond 1 is negative: the pairs do not exclude the contrary */
+        phrase_share(way * (c->ratio - 1), share);
+        phrase_share(way * (c->low - 1), low);
+        phrase_share(way * (c->high - 1), high);
         draft_write(d, "%s %s%s %s", is_better(c) ? "brings" : "costs", *term->article ? phrase_article(share) : "",
                     share,
                     c->ratio < 1 ? (term->less_is_better ? term->better : term->worse)

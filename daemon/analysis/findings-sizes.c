@@ -171,10 +171,10 @@ static struct fit_point *times_of(struct answer *a, const uint32_t *rows, size_t
         return points;
 }
 
-static bool is_knee(const struct fit *fit, const struct fit_piece *p) {
-        double least = fit->pieces[0].size_low, most = fit->pieces[fit->n_pieces - 1].size_high;
-        return p->has_knee && p->has_interval && p->alpha_low > 0 && p->beta_low > 0 && p->knee >= least &&
-               p->knee <= most;
+/* Within the sizes that have the piece's law: beyond them another piece holds, or nothing is known. */
+static bool is_knee(const struct fit_piece *p) {
+        return p->has_knee && p->has_interval && p->alpha_low > 0 && p->beta_low > 0 && p->knee >= p->size_low &&
+               p->knee <= p->size_high;
 }
 
 static void draw_knee(struct answer *a, const uint32_t *rows, size_t n, const struct fit *fit,
@@ -241,7 +241,7 @@ static void knee_group(struct answer *a, const uint32_t *rows, size_t n) {
         if (r < 0 && a->error == 0)
                 a->error = r;
         for (size_t i = 0; r == 0 && fit.residual <= FIT_RESIDUAL_MOST && i < fit.n_pieces; i++)
-                if (is_knee(&fit, &fit.pieces[i])) {
+                if (is_knee(&fit.pieces[i])) {
                         draw_knee(a, rows, n, &fit, &fit.pieces[i]);
                         return;
                 }

@@ -11,7 +11,7 @@
 /* `unit` is that of the figure (schema/figures.c): "ns" becomes "2.71 µs", "bytes/s" "3.18 GB/s". "bytes" become
  * "4 KiB" where they are whole, "%" and "threads" stay. */
 void phrase_value(double value, const char *unit, char ret[static PHRASE_MAX]);
-/* "12 %" of 0.12, "0.4 %" of 0.004; "3.2 times" is phrase_times(). */
+/* "12 %" of 0.12, "0.4 %" of 0.004. */
 void phrase_share(double share, char ret[static PHRASE_MAX]);
 /* "a " or "an " before a number as these functions write it: "an 83 %", "a 70 %", "an 11 %". */
 const char *phrase_article(const char *number);

@@ -274,8 +274,8 @@ static int answer_figure(const struct question *q, const struct findings_input *
         figure_name(q->figure, a->figure.name, sizeof(a->figure.name));
         if (q->kind == STUDY_PEAK) {
                 phrase_axis(AXIS_MESSAGE_SIZE, &in->rows[row].point, size);
-                (void) snprintf(a->figure.of, sizeof(a->figure.of), "%.60s, %u threads", size,
-                                in->rows[row].point.threads);
+                (void) snprintf(a->figure.of, sizeof(a->figure.of), "%.60s, %u thread%s", size,
+                                in->rows[row].point.threads, in->rows[row].point.threads == 1 ? "" : "s");
         }
         name_runs(&a->figure, s.n);
         return add_row(in, a, row, s.n);

@@ -13,8 +13,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PACKETS_FILES 2
-
 struct packets {
         int softnet_fd, dev_fd;
         char *buffer;

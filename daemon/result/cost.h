@@ -13,8 +13,6 @@ struct json_writer;
 
 /* The reason why a run, or all of a point, has no cost of its own. */
 #define RESULT_COST_REASON "of syscall and context-switch only"
-/* The reason why all of a point has no hops. */
-#define RESULT_HOP_REASON "of context-switch only"
 
 /* Members of a run's result under construction: "cost_ns" and "cost_of" ("call", "context switch"), both null for
  * workloads that move data, with "cost_ns_reason"; for a switch also "hop_ns", from which "pipe_overhead_ns" has been

@@ -351,6 +351,8 @@ def test_pages_of_other_sites_read_nothing(stranger, unix):
     link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
     assert stranger.request("GET", "/", headers=link).status == 200
     stranger.refused("GET", "/experiments", 403, "foreign-origin", headers=link)
-    for site in ("same-origin", "same-site", "none"):
+    port = {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "no-cors"}  # a page of another port of this host
+    stranger.refused("GET", "/experiments", 403, "foreign-origin", headers=port)
+    for site in ("same-origin", "none"):
         assert stranger.request("GET", "/health", headers={"Sec-Fetch-Site": site}).status == 200
     assert unix.request("GET", "/health", headers=foreign).status == 200

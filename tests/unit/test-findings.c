@@ -147,6 +147,23 @@ static double jagged(const struct point *p) {
         return (p->message_size == 256 || p->message_size == 4096 ? 9 : 1) * (1000 + 0.01 * (double) p->message_size);
 }
 
+/* Two laws: the knee of the first would be at 20000 bytes, where the second holds. */
+static double broken(const struct point *p) {
+        double size = (double) p->message_size;
+        return size <= 4096 ? 1000 + 0.05 * size : 60000 + 0.01 * size;
+}
+
+static void test_knee_of_another_piece(void) {
+        MADE m;
+        make(&m, "{\"transport\": \"pipe\", \"message_size\": [64, 256, 1024, 4096, 16384, 65536, 262144]}", 8, 1);
+        measure(&m, broken, NULL, 0.001, 0);
+        FINDINGS *f = draw(&m);
+        for (size_t i = 0; nth(f, FINDING_KNEE, i); i++) {
+                const struct finding_figure *knee = figure(nth(f, FINDING_KNEE, i), "knee");
+                CHECK(knee && knee->value > 65536);
+        }
+}
+
 static void test_knee(void) {
         unsigned found = 0;
         MADE m;
@@ -925,6 +942,7 @@ int main(void) {
         RUN(test_equal_points);
         RUN(test_unequal_instances);
         RUN(test_knee);
+        RUN(test_knee_of_another_piece);
         RUN(test_best_size);
         RUN(test_crossover);
         RUN(test_crossover_in_doubt);
