@@ -159,8 +159,7 @@ static int prepare_workers(struct agent *a) {
         if (r < 0)
                 return r;
         (void) sem_post(&a->workers_ready);
-        uint64_t thread_ns = AGENT_THREAD_NS + a->setup.point.message_size / 16;
-        r = agent_wait(a, util_now_ns() + AGENT_RENDEZVOUS_NS + a->n_workers * thread_ns, WAIT_WORKERS);
+        r = agent_wait(a, util_now_ns() + workers_prepare_ns(a), WAIT_WORKERS);
         if (r == 0)
                 return failure_set(&a->failure, ETIMEDOUT, "the worker threads did not get ready in time");
         if (r < 0)

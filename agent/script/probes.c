@@ -13,11 +13,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* The other end may have larger buffers to prepare, or more threads to end. */
-static uint64_t patience_ns(const struct agent *a) {
-        return AGENT_RENDEZVOUS_NS + a->n_workers * (AGENT_THREAD_NS + a->setup.point.message_size / 16);
-}
-
 /* Without a page, which has no memory, the descriptor stays -1. */
 static void make_page(struct probes *p, int *ret_fd) {
         _cleanup_close_ int fd = memfd_create("ipclab-probe", MFD_CLOEXEC);
@@ -33,7 +28,7 @@ static void make_page(struct probes *p, int *ret_fd) {
 /* The first end makes the page, says whether it has one, and sends it. */
 static int send_page(struct probes *p, struct agent *a) {
         _cleanup_close_ int fd = -1;
-        uint64_t deadline_ns = agent_now_ns() + patience_ns(a);
+        uint64_t deadline_ns = agent_now_ns() + workers_prepare_ns(a);
         make_page(p, &fd);
         int r = peer_send(a, PEER_PROBE, 0, fd >= 0, deadline_ns);
         return r == 0 && fd >= 0 ? peer_send_fds(a, 0, &fd, 1, deadline_ns) : r;
@@ -41,7 +36,7 @@ static int send_page(struct probes *p, struct agent *a) {
 
 static int receive_page(struct probes *p, struct agent *a) {
         _cleanup_close_ int fd = -1;
-        uint64_t deadline_ns = agent_now_ns() + patience_ns(a), made;
+        uint64_t deadline_ns = agent_now_ns() + workers_prepare_ns(a), made;
         int r = peer_receive(a, PEER_PROBE, 0, &made, deadline_ns);
         if (r == 0 && made)
                 r = peer_receive_fds(a, 0, &fd, 1, deadline_ns);
@@ -72,7 +67,7 @@ static int meet(struct probes *p, struct agent *a) {
         uint64_t theirs = 0;
         if (a->workload->one_agent)
                 return 0;
-        uint64_t deadline_ns = agent_now_ns() + patience_ns(a);
+        uint64_t deadline_ns = agent_now_ns() + workers_prepare_ns(a);
         int r = peer_send(a, PEER_PROBE, 0, p->page != NULL, deadline_ns);
         if (r == 0)
                 r = peer_receive(a, PEER_PROBE, 0, &theirs, deadline_ns);
@@ -85,11 +80,11 @@ static int meet(struct probes *p, struct agent *a) {
 
 /* Without the page the leaders take the turns: the first end's probe, then the second's. */
 static int send_turn(struct agent *a) {
-        return peer_send(a, PEER_PROBE, 0, 0, agent_now_ns() + patience_ns(a));
+        return peer_send(a, PEER_PROBE, 0, 0, agent_now_ns() + workers_prepare_ns(a));
 }
 
 static int await_turn(struct agent *a) {
-        return peer_receive(a, PEER_PROBE, 0, NULL, agent_now_ns() + patience_ns(a) + PROBE_LONGEST_NS);
+        return peer_receive(a, PEER_PROBE, 0, NULL, agent_now_ns() + workers_prepare_ns(a) + PROBE_LONGEST_NS);
 }
 
 /* What is known of a probe whose thread had no CPU: the worker may still write to p->message. */

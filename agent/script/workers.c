@@ -8,10 +8,12 @@
 #include "agent/script/workers.h"
 
 #include "agent/base/agent.h"
+#include "agent/base/wait.h"
 #include "agent/loop/buffer.h"
 #include "agent/loop/source.h"
 #include "agent/measure/clock.h"
 #include "agent/measure/probe.h"
+#include "agent/os/last-cache.h"
 #include "agent/proof/proof.h"
 #include "agent/transport/transport.h"
 #include "agent/workload/workload.h"
@@ -246,6 +248,11 @@ void workers_go(struct agent *a, uint64_t start_ns) {
                 a->workers[i].start_ns = start_ns;
                 command(&a->workers[i], WORKER_RUN);
         }
+}
+
+uint64_t workers_prepare_ns(const struct agent *a) {
+        uint64_t fill_ns = point_fill_ns(&a->setup.point, last_cache_bytes(), (uint64_t) sysconf(_SC_PAGESIZE));
+        return AGENT_RENDEZVOUS_NS + a->n_workers * (AGENT_THREAD_NS + fill_ns);
 }
 
 void workers_probe(struct agent *a) {

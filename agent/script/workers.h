@@ -23,6 +23,9 @@ void workers_free(struct agent *a);
  * WORKER_QUIT. */
 void workers_main(struct agent *a);
 
+/* For how long the other end, and this end's leader, wait until all workers have prepared themselves: ns. */
+uint64_t workers_prepare_ns(const struct agent *a);
+
 /* The leader's part. workers_go() begins the loops at start_ns with each worker's current limit. */
 void workers_go(struct agent *a, uint64_t start_ns);
 /* Worker 0 takes a->probe by a->probe_order; the others rest. */

@@ -119,25 +119,12 @@ static void add_carrier(struct admission *a, unsigned e, struct holding *h) {
                 h->messages += rings.ring_bytes * a->p->threads;
 }
 
-/* Of the host's CPUs; of all of the highest level the largest. */
-static uint64_t last_cache(const struct topology *t) {
-        uint64_t bytes = 0;
-        int level = 0;
-        for (size_t i = 0; t && i < t->n_caches; i++) {
-                const struct topology_cache *c = &t->caches[i];
-                if (c->level > level || (c->level == level && c->size_bytes > bytes)) {
-                        level = c->level;
-                        bytes = c->size_bytes;
-                }
-        }
-        return bytes ? bytes : SPEC_LAST_CACHE_DEFAULT;
-}
-
 /* All threads' cold sources of an end. */
 static uint64_t source_bytes(const struct admission *a, unsigned e) {
         if (!end_sends(a->p, e))
                 return 0;
-        return a->p->threads * point_source_bytes(a->p, last_cache(a->t), (uint64_t) sysconf(_SC_PAGESIZE));
+        uint64_t cache = a->t ? topology_last_cache(a->t) : SPEC_LAST_CACHE_DEFAULT;
+        return a->p->threads * point_source_bytes(a->p, cache, (uint64_t) sysconf(_SC_PAGESIZE));
 }
 
 static struct holding end_holds(struct admission *a, unsigned e) {

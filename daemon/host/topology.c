@@ -9,6 +9,7 @@
 
 #include "daemon/host/hostfs.h"
 #include "daemon/log.h"
+#include "schema/spec/spec.h"
 #include "schema/util.h"
 
 #include <pthread.h>
@@ -65,6 +66,19 @@ const struct topology_node *topology_find_node(const struct topology *t, int id)
                 if (t->nodes[i].id == id)
                         return &t->nodes[i];
         return NULL;
+}
+
+uint64_t topology_last_cache(const struct topology *t) {
+        uint64_t bytes = 0;
+        int level = 0;
+        for (size_t i = 0; i < t->n_caches; i++) {
+                const struct topology_cache *c = &t->caches[i];
+                if (c->level > level || (c->level == level && c->size_bytes > bytes)) {
+                        level = c->level;
+                        bytes = c->size_bytes;
+                }
+        }
+        return bytes ? bytes : SPEC_LAST_CACHE_DEFAULT;
 }
 
 /* Logs the file that could not be read and the reason, and returns the error. */

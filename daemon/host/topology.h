@@ -74,6 +74,8 @@ void topology_hold(void);
 void topology_release(void);
 const struct topology_cpu *topology_find_cpu(const struct topology *t, int id);
 const struct topology_node *topology_find_node(const struct topology *t, int id);
+/* Bytes of the largest cache of the highest level; SPEC_LAST_CACHE_DEFAULT where the kernel shows none. */
+uint64_t topology_last_cache(const struct topology *t);
 /* Malloc()ed. */
 int topology_to_json(const struct topology *t, char **ret);
 /* The same with the memory of the nodes and the setting of NUMA balancing read now, for GET /topology. Malloc()ed. 0;

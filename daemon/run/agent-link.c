@@ -30,7 +30,6 @@
 
 #define HELLO_WITHIN_NS (5 * NSEC_PER_SEC)
 #define READY_WITHIN_NS (10 * NSEC_PER_SEC)
-#define BYTES_PER_NS 0.1 /* buffers are made and touched, and given back, at 100 MB/s at least */
 #define READY_THREAD_NS (10 * NSEC_PER_MSEC)
 #define SILENCE_BEYOND_INTERVAL_NS (1500 * NSEC_PER_MSEC)
 #define SILENCE_PER_THREAD_NS (5 * NSEC_PER_MSEC) /* the leader's turn among a thousand spinning threads is far */
@@ -177,8 +176,10 @@ static uint64_t silence_allowed(const struct agent_link *l) {
         return l->setup->interval_ns + SILENCE_BEYOND_INTERVAL_NS + l->setup->point.threads * SILENCE_PER_THREAD_NS;
 }
 
-static uint64_t bytes_allowed(const struct message_setup *s) {
-        return (uint64_t) ((double) s->point.message_size * s->point.threads / BYTES_PER_NS);
+/* What the threads send from is made and touched, and given back. */
+static uint64_t bytes_allowed(const struct agent_link *l) {
+        const struct point *p = &l->setup->point;
+        return p->threads * point_fill_ns(p, l->cache_bytes, (uint64_t) sysconf(_SC_PAGESIZE));
 }
 
 /* Files may be filled beforehand, by either end. */
@@ -226,7 +227,7 @@ static void take_hello(struct agent_link *l, const struct message *m) {
         }
         l->state = AGENT_SETTING_UP;
         deadline_or_fail(l, l->received_ns + READY_WITHIN_NS + l->setup->point.threads * READY_THREAD_NS +
-                                    bytes_allowed(l->setup) + files_allowed(l->setup));
+                                    bytes_allowed(l) + files_allowed(l->setup));
 }
 
 /* Opening takes some milliseconds at the most, and nothing is measured yet. */
@@ -575,6 +576,7 @@ int agent_link_new(struct agent_link **ret, const struct agent_link_options *o) 
         l->pid = o->process.pid;
         l->event = sd_event_ref(o->event);
         l->setup = o->setup;
+        l->cache_bytes = o->cache_bytes;
         l->ops = o->ops;
         l->userdata = o->userdata;
         l->control_fd = o->control_fd;
@@ -634,7 +636,7 @@ void agent_link_dismiss(struct agent_link *l) {
                 return;
         l->state = AGENT_LEAVING;
         l->received_ns = util_now_ns();
-        deadline_or_fail(l, l->received_ns + LEAVE_WITHIN_NS + bytes_allowed(l->setup));
+        deadline_or_fail(l, l->received_ns + LEAVE_WITHIN_NS + bytes_allowed(l));
 }
 
 void agent_link_kill(struct agent_link *l) {

@@ -44,6 +44,7 @@ struct agent_link_options {
         sd_event *event;
         const char *role;                  /* static */
         const struct message_setup *setup; /* must outlive the link */
+        uint64_t cache_bytes;              /* topology_last_cache() */
         int control_fd;                    /* of agent_link_socketpair(); taken over */
         struct spawned process;            /* taken over */
         const struct agent_link_ops *ops;
@@ -70,6 +71,7 @@ struct agent_link {
         /* its own */
         sd_event *event;
         const struct message_setup *setup;
+        uint64_t cache_bytes;
         const struct agent_link_ops *ops;
         void *userdata;
         int control_fd, pidfd;

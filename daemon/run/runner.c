@@ -758,6 +758,7 @@ static int prepare_launch(struct runner *r, enum end end, int peer_fd, struct la
         ret->link = (struct agent_link_options){.event = r->host->event,
                                                 .role = r->result.roles[end],
                                                 .setup = &r->setups[end],
+                                                .cache_bytes = topology_last_cache(r->host->topology),
                                                 .control_fd = -1,
                                                 .ops = &link_ops,
                                                 .userdata = r};

@@ -380,6 +380,14 @@ static inline uint64_t point_source_bytes(const struct point *p, uint64_t cache_
         return page + point_source_messages(p, cache_bytes) * point_source_stride(p, page);
 }
 
+#define SPEC_FILL_NS UINT64_C(10) /* a byte of memory that is touched for the first time: 100 MB/s */
+
+/* For how long a thread may make and touch what it sends from, with a last cache of this size. The daemon and the
+ * agents wait this long for each thread. */
+static inline uint64_t point_fill_ns(const struct point *p, uint64_t cache_bytes, uint64_t page) {
+        return (p->message_size + point_source_bytes(p, cache_bytes, page)) * SPEC_FILL_NS;
+}
+
 /* Bytes of a message of a stream that is long enough to carry the time of its sending. Without a suffix: it
  * stands in sentences. */
 #define SPEC_STAMPED_MIN 16

@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#define CACHE_BYTES (UINT64_C(480) << 20)
 #define THREADS 2u
 
 static const struct message_setup setup = {
@@ -126,6 +127,7 @@ static bool scene_open_with(struct scene *s, int status, const struct message_se
         const struct agent_link_options o = {.event = s->event,
                                              .role = "sender",
                                              .setup = with,
+                                             .cache_bytes = CACHE_BYTES,
                                              .control_fd = daemons,
                                              .process = {.pid = s->pid, .pidfd = pidfd},
                                              .ops = &ops,
@@ -649,6 +651,18 @@ static void files_are_filled_before_ready(void) {
         CHECK_UINT(direct, pipe);
 }
 
+/* Twice the last cache's bytes for each thread, at 100 MB/s. */
+static void cold_sources_are_filled_before_ready(void) {
+        struct message_setup m = setup;
+        m.point.message_size = 64;
+        uint64_t hot = time_to_get_ready(&m);
+        m.point.source = SOURCE_COLD;
+        uint64_t cold = time_to_get_ready(&m);
+        CHECK(hot > 0);
+        CHECK(cold - hot >= THREADS * 2 * CACHE_BYTES * 10);
+        CHECK(cold - hot < THREADS * 5 * CACHE_BYTES * 10);
+}
+
 int main(void) {
         log_open(LOG_ERR);
         RUN(a_run_from_hello_to_the_end);
@@ -671,5 +685,6 @@ int main(void) {
         RUN(a_stopped_agent_is_named);
         RUN(freed_it_leaves_no_process);
         RUN(files_are_filled_before_ready);
+        RUN(cold_sources_are_filled_before_ready);
         return check_end();
 }

@@ -5,6 +5,7 @@
 
 #include "agent/base/agent.h"
 #include "agent/base/worker.h"
+#include "agent/os/last-cache.h"
 #include "agent/script/workers.h"
 #include "agent/workload/workload.h"
 #include "schema/measure/recorder.h"
@@ -263,6 +264,15 @@ static void the_end_closes_every_descriptor(void) {
         workers_free(&agent);
 }
 
+/* Cold sources are made at 100 MB/s at the slowest. */
+static void a_cold_source_has_time_to_be_made(void) {
+        struct agent a = {.n_workers = THREADS,
+                          .setup.point = {.message_size = 64, .threads = THREADS, .transport = TRANSPORT_PIPE}};
+        uint64_t cache = last_cache_bytes(), hot = workers_prepare_ns(&a);
+        a.setup.point.source = SOURCE_COLD;
+        CHECK(workers_prepare_ns(&a) - hot >= THREADS * 2 * (cache ? cache : SPEC_LAST_CACHE_DEFAULT) * 10);
+}
+
 int main(void) {
         if (workers_init_signals() < 0)
                 return 1;
@@ -274,5 +284,6 @@ int main(void) {
         RUN(a_kick_gets_them_out);
         RUN(a_recorder_where_there_are_samples);
         RUN(the_end_closes_every_descriptor);
+        RUN(a_cold_source_has_time_to_be_made);
         return check_end();
 }
