@@ -36,27 +36,21 @@ static bool is_possible(const struct driver_spec *s) {
                s->point.copy_mode != COPY_ZERO;
 }
 
-static bool run_well(struct driver *d, const struct driver_spec *s) {
+static const char *batch_fault(const struct driver *d) {
         char depth[32];
-        (void) snprintf(depth, sizeof depth, "\"queue_depth\":%" PRIu32 ",", s->point.queue_depth);
-        int r = driver_run(d, s);
-        const char *fault = r < 0 ? d->trouble : NULL;
-        for (enum end end = END_FIRST; !fault && end < END_COUNT; end++) {
+        (void) snprintf(depth, sizeof depth, "\"queue_depth\":%" PRIu32 ",", d->spec.point.queue_depth);
+        for (enum end end = END_FIRST; end < END_COUNT; end++) {
                 const struct message_report *report = &d->ends[end].report;
                 const char *effective = d->ends[end].effective_at_end;
                 bool many = strstr(effective, "\"recv multishot\"") != NULL;
-                if (s->messages && report->messages != s->messages * s->point.threads)
-                        fault = "not as many messages as were asked for";
-                else if (report->messages != d->ends[END_FIRST].report.messages && s->messages)
-                        fault = "the ends counted differently";
-                else if (!strstr(effective, depth) && !many)
-                        fault = effective;
+                if (d->spec.messages && report->messages != d->spec.messages * d->spec.point.threads)
+                        return "not as many messages as were asked for";
+                if (report->messages != d->ends[END_FIRST].report.messages && d->spec.messages)
+                        return "the ends counted differently";
+                if (!strstr(effective, depth) && !many)
+                        return effective;
         }
-        if (fault)
-                fprintf(stderr, "%s %s, %" PRIu64 " bytes, depth %" PRIu32 ", %" PRIu32 " threads: %s\n",
-                        transport_name(s->point.transport), copy_mode_name(s->point.copy_mode), s->point.message_size,
-                        s->point.queue_depth, s->point.threads, fault);
-        return !fault;
+        return NULL;
 }
 
 static void test_every_transport_by_count(void) {
@@ -82,7 +76,7 @@ static void test_every_transport_by_count(void) {
                 s.messages = 997; /* no multiple of a depth */
                 s.warmup_ns = i % 2 ? 5 * NSEC_PER_MSEC : 0;
                 s.point.threads = i % 2 ? 1 : 3;
-                CHECK(run_well(&d, &s));
+                CHECK(run_pair(&d, &s, batch_fault));
                 driver_deinit(&d);
         }
         CHECK(n >= 6 * 2 * ELEMENTS(sizes) * ELEMENTS(depths)); /* pipes, Unix sockets, tcp; two copy modes */
@@ -101,7 +95,7 @@ static void test_every_transport_by_time(void) {
                 s.point.message_size = 10007;
                 s.duration_ns = 60 * NSEC_PER_MSEC;
                 s.warmup_ns = 20 * NSEC_PER_MSEC;
-                CHECK(run_well(&d, &s));
+                CHECK(run_pair(&d, &s, batch_fault));
                 driver_deinit(&d);
         }
 }

@@ -156,20 +156,6 @@ static uint64_t some_messages(const struct mode *m, uint64_t size) {
         return size < 65536 ? 500 : 100;
 }
 
-static void explain(const struct driver *d) {
-        const struct point *p = &d->spec.point;
-        fprintf(stderr, "%s %s %s %s, %" PRIu64 " bytes, %" PRIu32 " threads: %s\n", transport_name(p->transport),
-                engine_name(p->engine), copy_mode_name(p->copy_mode), workload_name(p->workload), p->message_size,
-                p->threads, d->trouble);
-}
-
-static bool run_well(struct driver *d, const struct driver_spec *s) {
-        bool well = driver_run(d, s) == 0;
-        if (!well)
-                explain(d);
-        return well;
-}
-
 static void test_every_byte_arrives(void) {
         SKIP_WHAT_IS_LACKING();
         IN_LANES(LANES, NULL, test_every_byte_arrives);
@@ -264,7 +250,7 @@ static void test_every_verification_by_time(void) {
                                 struct driver_spec s = spec_of(&modes[i], workloads[k]);
                                 s.verify = v;
                                 s.duration_ns = 30 * NSEC_PER_MSEC;
-                                CHECK(something_arrives(&d, &s, run_well));
+                                CHECK(something_arrives(&d, &s, NULL));
                                 driver_deinit(&d);
                         }
 }
@@ -286,7 +272,7 @@ static void test_reader_that_stands_still(void) {
                 stop_and_continue(d.ends[END_SECOND].pid, 10);
                 int r = driver_collect(&d, util_now_ns() + 60 * NSEC_PER_SEC);
                 if (r < 0)
-                        explain(&d);
+                        explain(&d.spec, d.trouble);
                 CHECK_INT(r, 0);
                 CHECK_INT(driver_close(&d), 0);
                 driver_deinit(&d);

@@ -36,13 +36,6 @@ static long set_policy(int mode) {
         return r < 0 ? -errno : 0;
 }
 
-static bool run_well(struct driver *d, const struct driver_spec *s) {
-        int r = driver_run(d, s);
-        if (r < 0)
-                fprintf(stderr, "%s: %s\n", transport_name(s->point.transport), d->trouble);
-        return r == 0;
-}
-
 /* The daemon's judgement on an agent that was given one CPU. */
 static int verify(const struct driver *d, enum end end, const struct proof_report *proof, char *ret_detail) {
         int32_t cpu = d->spec.cpus[end];

@@ -42,24 +42,17 @@ static struct driver_spec counted(struct driver_spec s, uint64_t messages) {
         return s;
 }
 
-static bool run_well(struct driver *d, const struct driver_spec *s) {
-        int r = driver_run(d, s);
-        const char *fault = r < 0 ? d->trouble : NULL;
-        for (enum end end = END_FIRST; !fault && end < END_COUNT; end++) {
+static const char *samples_fault(const struct driver *d) {
+        for (enum end end = END_FIRST; end < END_COUNT; end++) {
                 const struct driver_end *e = &d->ends[end];
                 /* a short window on a busy machine may pass before both ends get a CPU; counted ones wait */
-                if (s->messages && e->report.messages == 0)
-                        fault = "no message passed";
-                else if (e->samples == 0 || e->sampled_messages != e->report.messages ||
-                         e->sampled_ns != e->report.window_ns)
-                        fault = "the samples do not add up to the report";
+                if (d->spec.messages && e->report.messages == 0)
+                        return "no message passed";
+                if (e->samples == 0 || e->sampled_messages != e->report.messages ||
+                    e->sampled_ns != e->report.window_ns)
+                        return "the samples do not add up to the report";
         }
-        if (fault)
-                fprintf(stderr, "%s %s, wait %s, %" PRIu64 " bytes, %" PRIu32 " threads, verify %s: %s\n",
-                        transport_name(s->point.transport), workload_name(s->point.workload),
-                        wait_mode_name(s->point.wait), s->point.message_size, s->point.threads, verify_name(s->verify),
-                        fault);
-        return !fault;
+        return NULL;
 }
 
 static void test_every_combination_by_time(void) {
@@ -74,7 +67,7 @@ static void test_every_combination_by_time(void) {
                                         s.point.threads = v == VERIFY_CHECKSUM ? 3 : 1;
                                         if (!lanes_my_turn())
                                                 continue;
-                                        CHECK(something_arrives(&d, &s, run_well));
+                                        CHECK(something_arrives(&d, &s, samples_fault));
                                         driver_deinit(&d);
                                 }
 }
@@ -94,7 +87,7 @@ static void test_every_spinner_by_time(void) {
                                         continue;
                                 (void) allowed_cpus(s.cpus);
                                 s.verify = v;
-                                CHECK(something_arrives(&d, &s, run_well));
+                                CHECK(something_arrives(&d, &s, samples_fault));
                                 driver_deinit(&d);
                         }
 }
@@ -117,7 +110,7 @@ static void test_rate(void) {
                                 s.point.threads = 2;
                                 all = 100;
                         }
-                        CHECK(run_well(&d, &s));
+                        CHECK(run_pair(&d, &s, samples_fault));
                         for (enum end end = END_FIRST; end < END_COUNT; end++) {
                                 CHECK_UINT(d.ends[end].report.messages, all);
                                 CHECK_UINT(histogram_total(&d.ends[end].latency), end == timed ? all : 0);
@@ -149,7 +142,7 @@ static void test_odd_sizes_and_rings(void) {
                                 s.point.message_size = cases[i].size;
                                 s.point.threads = cases[i].threads;
                                 s.options.ring_bytes = cases[i].ring_bytes;
-                                CHECK(run_well(&d, &s));
+                                CHECK(run_pair(&d, &s, samples_fault));
                                 CHECK_UINT(d.ends[END_SECOND].report.messages, cases[i].messages * cases[i].threads);
                                 if (cases[i].slots)
                                         CHECK_INT(atoll(text_in(d.ends[END_FIRST].effective, "ring_messages")),
@@ -176,7 +169,7 @@ static void test_many_threads(void) {
                 s.point.message_size = 64;
                 s.warmup_ns = 0;
                 s.interval_ns = NSEC_PER_SEC;
-                CHECK(run_well(&d, &s));
+                CHECK(run_pair(&d, &s, samples_fault));
                 CHECK_UINT(d.ends[END_FIRST].report.messages, 3 * s.point.threads);
                 driver_deinit(&d);
         }
@@ -198,7 +191,7 @@ static void test_one_cpu(void) {
                 struct driver d;
                 struct driver_spec s = counted(shm_spec(TRANSPORT_SHM_POSIX, workloads[k], WAIT_BLOCK), 5000);
                 s.cpus[0] = s.cpus[1] = cpus[0];
-                CHECK(run_well(&d, &s));
+                CHECK(run_pair(&d, &s, samples_fault));
                 CHECK_UINT(d.ends[END_SECOND].report.messages, 5000);
                 CHECK(futex_waits(&d) >= (workloads[k] == WORKLOAD_PINGPONG ? 2500 : 1));
                 driver_deinit(&d);
@@ -210,7 +203,7 @@ static void test_effective(void) {
         struct driver_spec s = shm_spec(TRANSPORT_MMAP_FILE, WORKLOAD_PINGPONG, WAIT_HYBRID);
         s.options.ring_bytes = 65536;
         s.point.message_size = 4096;
-        CHECK(run_well(&d, &s));
+        CHECK(run_pair(&d, &s, samples_fault));
         const char *e = d.ends[END_FIRST].effective_at_end;
         CHECK_STRING(text_in(e, "ring_slot_bytes"), "4160");
         CHECK_STRING(text_in(e, "ring_messages"), "15");
@@ -223,7 +216,7 @@ static void test_effective(void) {
         driver_deinit(&d);
 
         s = counted(shm_spec(TRANSPORT_SHM_POSIX, WORKLOAD_STREAM, WAIT_SPIN), 1000);
-        CHECK(run_well(&d, &s));
+        CHECK(run_pair(&d, &s, samples_fault));
         CHECK_STRING(text_in(d.ends[END_SECOND].effective_at_end, "futex_waits"), ""); /* a spinner knows none */
         CHECK_STRING(text_in(d.ends[END_SECOND].effective_at_end, "object"), "shm_open");
         driver_deinit(&d);
@@ -251,7 +244,7 @@ static void test_gathering_ends(void) {
                 s.options.ring_bytes = cases[i].ring_bytes;
                 s.options.gather = cases[i].gather;
                 s.rate = cases[i].rate;
-                CHECK(run_well(&d, &s));
+                CHECK(run_pair(&d, &s, samples_fault));
                 CHECK_STRING(text_in(d.ends[END_FIRST].effective_at_end, "gather_ns"), cases[i].there);
                 CHECK_STRING(text_in(d.ends[END_SECOND].effective_at_end, "gather_ns"), cases[i].back);
                 driver_deinit(&d);
@@ -262,7 +255,7 @@ static void test_gathering_ends(void) {
 static void test_pages(void) {
         struct driver d;
         struct driver_spec s = shm_spec(TRANSPORT_SHM_SYSV, WORKLOAD_STREAM, WAIT_BLOCK);
-        CHECK(run_well(&d, &s));
+        CHECK(run_pair(&d, &s, samples_fault));
         CHECK(!strstr(d.ends[END_FIRST].proof, "\"ring\",\"thread\""));     /* its pages are not placed there … */
         CHECK(strstr(d.ends[END_FIRST].proof, "\"ring\",\"mappings\":1,")); /* … but mapped */
         const char *ring = strstr(d.ends[END_SECOND].proof, "{\"what\":\"ring\"");
@@ -270,7 +263,7 @@ static void test_pages(void) {
         driver_deinit(&d);
 
         s = shm_spec(TRANSPORT_SHM_SYSV, WORKLOAD_PINGPONG, WAIT_BLOCK);
-        CHECK(run_well(&d, &s));
+        CHECK(run_pair(&d, &s, samples_fault));
         for (enum end end = END_FIRST; end < END_COUNT; end++) {
                 ring = strstr(d.ends[end].proof_at_end, "{\"what\":\"ring\"");
                 CHECK(ring && strstr(ring, "\"absent\":0,"));

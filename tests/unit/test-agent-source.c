@@ -66,11 +66,8 @@ static void check_report(const struct driver_spec *s, const char *effective, enu
 static void run(const struct driver_spec *s) {
         const struct point *p = &s->point;
         struct driver d;
-        if (driver_run(&d, s) < 0)
-                CHECK_FAIL("%s %s %s %s, direction %s, %" PRIu64 " bytes, source %s, fresh %d, verify %s: %s",
-                           transport_name(p->transport), engine_name(p->engine), copy_mode_name(p->copy_mode),
-                           workload_name(p->workload), direction_name(p->direction), p->message_size,
-                           source_name(p->source), s->fresh, verify_name(s->verify), d.trouble);
+        if (!run_well(&d, s))
+                CHECK_FAIL("%s", d.trouble);
         else
                 for (enum end end = END_FIRST; end < END_COUNT; end++) {
                         CHECK_UINT(d.ends[end].report.messages, s->messages * p->threads);

@@ -76,22 +76,11 @@ static struct driver_spec spec_of(const struct way *way, enum workload k) {
         return s;
 }
 
-static void explain(const struct driver_spec *s, const char *fault) {
-        fprintf(stderr, "%s %s, %s, wait %s, memfd %s, %" PRIu64 " bytes, %" PRIu32 " threads, verify %s: %s\n",
-                transport_name(s->point.transport), workload_name(s->point.workload),
-                copy_mode_name(s->point.copy_mode), wait_mode_name(s->point.wait), memfd_source_name(s->options.memfd),
-                s->point.message_size, s->point.threads, verify_name(s->verify), fault);
-}
-
-static bool run_well(struct driver *d, const struct driver_spec *s) {
-        int r = driver_run(d, s);
-        const char *fault = r < 0 ? d->trouble : NULL;
-        for (enum end end = END_FIRST; !fault && s->messages && end < END_COUNT; end++)
-                if (d->ends[end].report.messages != s->messages * s->point.threads)
-                        fault = "another number of messages than the limit";
-        if (fault)
-                explain(s, fault);
-        return !fault;
+static const char *count_fault(const struct driver *d) {
+        for (enum end end = END_FIRST; d->spec.messages && end < END_COUNT; end++)
+                if (d->ends[end].report.messages != d->spec.messages * d->spec.point.threads)
+                        return "another number of messages than the limit";
+        return NULL;
 }
 
 static void test_every_way_by_count(void) {
@@ -113,7 +102,7 @@ static void test_every_way_by_count(void) {
                                 s.point.message_size = sizes[v];
                                 /* spinners take each other's time */
                                 s.point.threads = v == VERIFY_CHECKSUM && way.wait != WAIT_SPIN ? 3 : 1;
-                                CHECK(run_well(&d, &s));
+                                CHECK(run_pair(&d, &s, count_fault));
                                 driver_deinit(&d);
                         }
 }
@@ -131,7 +120,7 @@ static void test_a_long_message(void) {
                                 continue;
                         s.messages = 7;
                         s.point.message_size = (UINT64_C(5) << 20) + 3;
-                        CHECK(run_well(&d, &s));
+                        CHECK(run_pair(&d, &s, count_fault));
                         driver_deinit(&d);
                 }
 }
@@ -204,7 +193,7 @@ static void test_process_vm(void) {
                 struct driver_spec s = spec_of(&way, WORKLOAD_STREAM);
                 struct file_layout l = file_layout_of(&s.point, (uint64_t) sysconf(_SC_PAGESIZE));
                 s.messages = 500;
-                CHECK(run_well(&d, &s));
+                CHECK(run_pair(&d, &s, count_fault));
                 const char *effective = d.ends[END_SECOND].effective_at_end;
                 CHECK_STRING(text_in(effective, c == COPY_ONE ? "send_method" : "receive_method"),
                              c == COPY_ONE ? "process_vm_writev" : "process_vm_readv");
@@ -245,7 +234,7 @@ static void test_memfd(void) {
                 struct driver d;
                 struct driver_spec s = spec_of(&way, WORKLOAD_STREAM);
                 s.messages = 500;
-                CHECK(run_well(&d, &s));
+                CHECK(run_pair(&d, &s, count_fault));
                 const char *effective = d.ends[END_SECOND].effective_at_end;
                 CHECK_STRING(text_in(effective, "memfd"), memfd_source_name(m));
                 CHECK_STRING(text_in(effective, "seals"), m == MEMFD_POOL ? "shrink grow" : "shrink grow write");

@@ -57,23 +57,6 @@ static struct driver_spec counted_spec(const struct job *job, enum engine engine
         return s;
 }
 
-static void explain(const struct driver_spec *s, const char *what) {
-        const struct point *p = &s->point;
-        fprintf(stderr, "%s %s, %s, engine %s, %" PRIu64 " bytes in %" PRIu32 " fields, %" PRIu32 " threads: %s\n",
-                workload_name(p->workload), direction_name(p->direction), copy_mode_name(p->copy_mode),
-                engine_name(p->engine), p->message_size, p->fields, p->threads, what);
-}
-
-static uint64_t began_ns; /* the last run */
-
-static bool run_well(struct driver *d, const struct driver_spec *s) {
-        began_ns = util_now_ns();
-        int r = driver_run(d, s);
-        if (r < 0)
-                explain(s, d->trouble);
-        return r == 0;
-}
-
 /* The ends that receive messages in this job. */
 static bool receives(const struct job *job, enum end end) {
         if (job->workload == WORKLOAD_PINGPONG || job->direction == DIRECTION_BOTH)
@@ -102,10 +85,13 @@ static bool held_up(const struct driver *d, const struct job *job) {
         return false;
 }
 
+static uint64_t began_ns; /* the last run of moves() */
+
 /* So many messages at both ends, and of a job what is beside them. A busy machine may let little through for a while:
  * then it is given longer. */
 static bool moves(struct driver *d, struct driver_spec *s, const struct job *job, uint64_t at_least) {
         for (;; s->duration_ns *= 4) {
+                began_ns = util_now_ns();
                 if (!run_well(d, s))
                         return false;
                 if (d->ends[END_FIRST].report.messages >= at_least && d->ends[END_SECOND].report.messages >= at_least &&
