@@ -141,7 +141,7 @@ def start_disturber(unix, experiment, path):
     unix.wait_state(experiment["id"], {"running"})
     time.sleep(1)
     disturber = Disturber("spinner", CPUS[1], path)
-    prefer(disturber.process.pid, -15)
+    prefer(disturber.process.pid, -10)
     return disturber
 
 
@@ -150,12 +150,20 @@ def run_once(unix, path):
     experiment = unix.post(pinned(duration_seconds=2))
     disturber = start_disturber(unix, experiment, path) if path else None
     try:
-        assert unix.wait_final(experiment["id"])["state"] == "done"
+        unix.wait_final(experiment["id"])
     finally:
         if disturber:
             prefer(disturber.process.pid, 0)
             disturber.end()
-    return unix.items(f"/experiments/{experiment['id']}/runs")[0]
+    (run,) = unix.items(f"/experiments/{experiment['id']}/runs")
+    assert run["state"] == "done" or (disturber and is_starved(run)), run["error"]
+    return run
+
+
+def is_starved(run):
+    """Whether an agent had its CPU so seldom that it could not say in time that it lives, on a machine whose own time
+    is taken, too."""
+    return run["state"] == "failed" and re.search(r"silent for|had no CPU for", run["error"])
 
 
 def is_taken(run):
@@ -171,12 +179,12 @@ def is_taken(run):
 def test_a_cpu_that_is_taken_in_mid_run_is_a_change(unix, tmp_path, disturbed):
     """The probe after the run finds the CPU shared, the one before did not; without the disturber neither does. A
     machine that is busy with other things shares it, too: a run whose first probe, or without a disturber whose window,
-    was not alone is none to judge by."""
+    was not alone is none to judge by, and neither is one whose agent the disturber starved."""
     judged = taken = 0
     for n in range(TRIES):
         run = run_once(unix, tmp_path / f"records-{n}" if disturbed else None)
         quiet = disturbed or not any(flag.startswith("noisy:") for flag in run["flags"])
-        if quiet and run["probes"]["before"]["receiver"]["cpu_share"] > 0.8:
+        if quiet and run["state"] == "done" and run["probes"]["before"]["receiver"]["cpu_share"] > 0.8:
             judged += 1
             taken += is_taken(run)
         if judged == RUNS:
