@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The life of one run: spawn, rendezvous, barrier, window, reports, verification, removal. Owns the agents' links, the
- * run's cgroup, IPC namespace and directory, from runner_new() until ops->ended. The first thing that goes wrong
- * decides the verdict; after it everything is killed, and the run ends when all of it is gone.
+ * The life of one run: launch, rendezvous, barrier, window, reports, verification, removal. Owns the agents' links and
+ * the launch, from runner_new() until ops->ended. The first thing that goes wrong decides the verdict; after it
+ * everything is killed, and the run ends when all of it is gone.
  *
  *      STARTING -> MEASURING -> LEAVING ---\
  *          \-----------\-----------\--> KILLING -> ENDED
@@ -14,25 +14,18 @@
 #include "daemon/admission/queues.h"
 #include "daemon/log.h"
 #include "daemon/result/result.h"
-#include "daemon/run/agent-link.h"
-#include "daemon/run/agent-output.h"
 #include "daemon/run/cgroup.h"
-#include "daemon/run/file-limits.h"
-#include "daemon/run/ipcns.h"
-#include "daemon/run/rundir.h"
+#include "daemon/run/launch.h"
 #include "daemon/run/watch.h"
 #include "schema/detail.h"
 #include "schema/json/json.h"
-#include "schema/transport/ring-layout.h"
 #include "schema/util.h"
 
 #include <inttypes.h>
 #include <linux/seccomp.h>
 #include <stdarg.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 
 #define INTERVAL_NS NSEC_PER_SEC
@@ -61,21 +54,7 @@ struct runner {
         struct message_setup setups[END_COUNT];
         struct agent_link *links[END_COUNT];
         unsigned n_agents;
-        struct cgroup_run *cgroup;
-        struct ipcns ipcns;
-        struct agent_output *outputs[END_COUNT];
-        int report_fds[END_COUNT]; /* of spawn_report(); -1: none, or the agent is ready */
-        struct {
-                int fd; /* of spawn_meet(); -1: no forked peer is to come, or it has */
-                sd_event_source *source;
-                struct spawn_forked forked;
-                struct agent_link_options link; /* control_fd -1: taken over by the link */
-        } meeting;
-        pid_t unmet; /* leads a group with a forked peer whose pid is not known; 0: there is none */
-        int run_dir_fd;
-        struct rundir_made made;
-        sd_event_source *making; /* of rundir_watch() */
-        char cgroup_reason[DETAIL_MAX], ipcns_reason[DETAIL_MAX];
+        struct launch launch;
         struct result result;
         struct numastat numa_before;
         struct watch *watch; /* NULL: the machine cannot be observed; logged */
@@ -136,12 +115,6 @@ static void settle_if_over(struct runner *r) {
         (void) sd_event_source_set_enabled(r->settle, SD_EVENT_ONESHOT);
 }
 
-static void end_meeting(struct runner *r) {
-        r->meeting.source = sd_event_source_disable_unref(r->meeting.source);
-        r->meeting.fd = util_close(r->meeting.fd);
-        r->meeting.link.control_fd = util_close(r->meeting.link.control_fd);
-}
-
 static void kill_all(struct runner *r) {
         if (r->state >= RUNNER_KILLING)
                 return;
@@ -149,14 +122,7 @@ static void kill_all(struct runner *r) {
         for (unsigned i = 0; i < r->n_agents; i++)
                 if (r->links[i])
                         agent_link_kill(r->links[i]);
-        int e = r->cgroup ? cgroup_run_kill(r->cgroup) : 0;
-        if (e < 0)
-                log_error("cannot kill the cgroup of run %" PRId64 ": %s", r->order->run_id, strerrordesc_np(-e));
-        if (r->meeting.fd >= 0 && r->links[END_FIRST]) {
-                r->unmet = r->links[END_FIRST]->pid;
-                spawn_kill_group(r->unmet);
-        }
-        end_meeting(r);
+        launch_kill(&r->launch);
         set_timer(r, util_now_ns() + KILL_WITHIN_NS);
         settle_if_over(r);
 }
@@ -172,21 +138,6 @@ static void fail(struct runner *r, const char *format, ...) {
         kill_all(r);
 }
 
-static void clean_up(struct runner *r, uint64_t wait_ns) {
-        cgroup_run_end(util_steal(&r->cgroup), wait_ns); /* has logged what went wrong, and so has rundir_remove() */
-        ipcns_close(&r->ipcns);
-        for (unsigned i = 0; i < END_COUNT; i++) {
-                agent_output_free(util_steal(&r->outputs[i]));
-                r->report_fds[i] = util_close(r->report_fds[i]);
-        }
-        if (r->run_dir_fd >= 0) {
-                r->run_dir_fd = util_close(r->run_dir_fd);
-                r->making = sd_event_source_disable_unref(r->making);
-                rundir_unwatch(r->host->rundirs);
-                (void) rundir_remove(r->host->rundirs, r->order->run_id);
-        }
-}
-
 /* --- words about the agents --- */
 
 static void put_isolation(const struct runner *r, struct json_writer *w) {
@@ -197,12 +148,12 @@ static void put_isolation(const struct runner *r, struct json_writer *w) {
         json_member_bool(w, "own_user", id->change);
         if (!id->change)
                 json_member_string(w, "own_user_reason", "the daemon is not root: agents run as its user");
-        json_member_string(w, "cgroup", r->cgroup_reason[0] ? NULL : "own");
-        if (r->cgroup_reason[0])
-                json_member_string(w, "cgroup_reason", r->cgroup_reason);
-        json_member_string(w, "ipc_namespace", r->ipcns_reason[0] ? NULL : "own");
-        if (r->ipcns_reason[0])
-                json_member_string(w, "ipc_namespace_reason", r->ipcns_reason);
+        json_member_string(w, "cgroup", r->launch.cgroup_reason[0] ? NULL : "own");
+        if (r->launch.cgroup_reason[0])
+                json_member_string(w, "cgroup_reason", r->launch.cgroup_reason);
+        json_member_string(w, "ipc_namespace", r->launch.ipcns_reason[0] ? NULL : "own");
+        if (r->launch.ipcns_reason[0])
+                json_member_string(w, "ipc_namespace_reason", r->launch.ipcns_reason);
         json_member_string(w, "capabilities", "none");
         json_member_bool(w, "no_new_privileges", true);
         /* inherited from a service manager or a container: the filter then runs in each system call */
@@ -295,15 +246,15 @@ static bool is_removed(struct runner *r) {
         uint64_t now = util_now_ns();
         if (r->removed_until_ns == 0) {
                 r->removed_until_ns = now + REMOVE_WITHIN_NS;
-                if (r->cgroup)
-                        (void) cgroup_run_kill(r->cgroup); /* cgroup_run_end() reports that it cannot */
+                if (r->launch.cgroup)
+                        (void) cgroup_run_kill(r->launch.cgroup); /* cgroup_run_end() reports that it cannot */
         }
         bool late = now >= r->removed_until_ns;
-        if (!late && r->cgroup && !cgroup_run_is_empty(r->cgroup))
+        if (!late && r->launch.cgroup && !cgroup_run_is_empty(r->launch.cgroup))
                 return false;
-        clean_up(r, 0);
+        launch_deinit(&r->launch, 0);
         bool no_child = spawn_reap_strays();
-        return late || ((no_child || r->unmet == 0) && rundir_settle(r->host->rundirs, 0));
+        return late || ((no_child || r->launch.unmet == 0) && rundir_settle(r->host->rundirs, 0));
 }
 
 static int on_settle(sd_event_source *source, void *userdata) {
@@ -360,7 +311,7 @@ static void observe(struct runner *r) {
                 .placement = r->order->placement,
                 .point = r->order->point,
                 .pids = {r->links[END_FIRST]->pid, r->n_agents > 1 ? r->links[END_SECOND]->pid : 0},
-                .cgroup_fd = r->cgroup ? cgroup_run_fd(r->cgroup) : -1,
+                .cgroup_fd = r->launch.cgroup ? cgroup_run_fd(r->launch.cgroup) : -1,
                 .root = r->host->root ? r->host->root : "",
                 .environment = r->order->environment,
         };
@@ -432,7 +383,7 @@ static void on_ready(void *userdata, struct agent_link *l) {
         struct runner *r = userdata;
         if (violated(r, l, l->ready.ready.proof))
                 return;
-        r->report_fds[end_of(r, l)] = util_close(r->report_fds[end_of(r, l)]);
+        launch_ready(&r->launch, end_of(r, l));
         for (unsigned i = 0; i < r->n_agents; i++)
                 if (!r->links[i] || r->links[i]->state != AGENT_READY)
                         return;
@@ -559,17 +510,12 @@ static void on_reported(void *userdata, struct agent_link *l) {
                 agent_link_dismiss(r->links[i]);
 }
 
-static void fail_start(struct runner *r, const char *role, const struct spawn_error *error) {
-        fail(r, "%s cannot be started: %s: %s", role, error->step, strerrordesc_np(error->error));
-}
-
 /* An agent that has ended before its program began has left the reason behind. */
 static bool gave_up_starting(struct runner *r, const struct agent_link *l) {
         struct spawn_error error = {{0}, 0};
-        int fd = r->report_fds[end_of(r, l)];
-        if (fd < 0 || spawn_report(fd, &error) == 0)
+        if (!launch_gave_up(&r->launch, end_of(r, l), &error))
                 return false;
-        fail_start(r, l->role, &error);
+        fail(r, "%s cannot be started: %s: %s", l->role, error.step, strerrordesc_np(error.error));
         return true;
 }
 
@@ -629,9 +575,9 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
                 set_timer(r, util_now_ns() + KILL_WITHIN_NS); /* no next run starts beside it: wait, and log it again */
         } else if (r->deferred_error[0])
                 fail(r, "%s", r->deferred_error);
-        else if (r->meeting.fd >= 0)
+        else if (launch_is_meeting(&r->launch))
                 fail(r, "%s (pid %d) has not forked %s within %.0f s", r->links[END_FIRST]->role,
-                     r->links[END_FIRST]->pid, r->meeting.link.role, (double) MEET_WITHIN_NS / 1e9);
+                     r->links[END_FIRST]->pid, r->launch.roles[END_SECOND], (double) MEET_WITHIN_NS / 1e9);
         else if (util_now_ns() >= r->started_ns + r->order->timeout_ns)
                 fail(r, "the run took longer than the limit run_timeout, %.0f s", (double) r->order->timeout_ns / 1e9);
         else
@@ -670,268 +616,35 @@ static void plan_setup(struct runner *r, enum end end) {
         };
 }
 
-/* A run without isolation does not fail: the reason stands in its result, and once in the log. */
-static void make_isolation(struct runner *r) {
-        static bool logged_ipcns, logged_cgroup;
-        if (!r->host->cgroups)
-                (void) snprintf(r->cgroup_reason, sizeof(r->cgroup_reason), "%s", r->host->cgroup_reason);
-        else {
-                int e = cgroup_run_new(r->host->cgroups, r->order->run_id, &r->cgroup);
-                if (e < 0)
-                        (void) snprintf(r->cgroup_reason, sizeof(r->cgroup_reason), "cannot make the run's cgroup: %s",
-                                        strerrordesc_np(-e));
-        }
-        if (r->cgroup_reason[0] && !logged_cgroup) {
-                log_notice("runs have no cgroup of their own: %s", r->cgroup_reason);
-                logged_cgroup = true;
-        }
-        if (ipcns_new(r->order->queue_settings, &r->ipcns, r->ipcns_reason) < 0 && !logged_ipcns) {
-                log_notice("runs have no IPC namespace of their own: %s", r->ipcns_reason);
-                logged_ipcns = true;
-        }
-}
-
-static int plan_spawn(const struct runner *r, enum end end, struct spawn_request *q) {
-        const struct agent_placement *p = &r->order->placement->ends[end];
-        const struct runner_host *h = r->host;
-        q->program_fd = h->program_fd;
-        q->role = r->result.roles[end];
-        q->run_dir_fd = r->run_dir_fd;
-        q->file_bytes = run_file_bytes(r->order->point, &r->order->spec->options);
-        q->cgroup_fd = r->cgroup ? cgroup_run_fd(r->cgroup) : -1;
-        q->ipc_ns_fd = r->ipcns.ipc_fd;
-        q->user_ns_fd = r->ipcns.user_fd;
-        q->identity = h->identity;
-        q->memory = p->memory;
-        q->memory_nodes = p->memory_nodes;
-        q->numa = h->topology->numa;
-        q->affinity = h->affinity;
-        return p->n_cpus ? affinity_from_list(p->cpus, p->n_cpus, &q->affinity) : 0;
-}
-
-/* A cgroup that exists may still refuse members (a threaded domain, a limit of pids). */
-static int spawn_somewhere(struct runner *r, struct spawn_request *q, struct spawn_start *ret,
-                           struct spawn_error *error) {
-        int e = spawn_agent(q, ret, error);
-        if (e >= 0 || q->cgroup_fd < 0 || strcmp(error->step, "clone") != 0)
-                return e;
-        log_warning("run %" PRId64 ": the cgroup takes no process: %s", r->order->run_id, strerrordesc_np(-e));
-        (void) snprintf(r->cgroup_reason, sizeof(r->cgroup_reason), "the run's cgroup takes no process: %s",
-                        strerrordesc_np(-e));
-        q->cgroup_fd = -1;
-        return spawn_agent(q, ret, error);
-}
-
-/* The request to spawn an agent, and the daemon's end of its control socket. */
-struct launch {
-        struct spawn_request request;
-        struct agent_link_options link;
-        int theirs, output; /* the agent's ends of its control socket and of its standard error */
-};
-
-static void launch_deinit(struct launch *l) {
-        l->link.control_fd = util_close(l->link.control_fd);
-        l->theirs = util_close(l->theirs);
-        l->output = util_close(l->output);
-}
-
-/* Two agents that are started as one program, and have one standard error. */
-static bool are_forked(const struct runner *r) {
-        return r->n_agents > 1 && transport_terms[r->order->point->transport].by_descent;
-}
-
-static int make_output(struct runner *r, enum end end, int *ret_write_fd) {
-        char who[48];
-        const char *const *roles = r->result.roles;
-        if (are_forked(r))
-                (void) snprintf(who, sizeof(who), "%s or %s", roles[END_FIRST], roles[END_SECOND]);
-        else
-                (void) snprintf(who, sizeof(who), "%s", roles[end]);
-        return agent_output_new(&r->outputs[end], r->host->event, r->order->run_id, who, ret_write_fd);
-}
-
-/* peer_fd -1: the run has one agent. */
-static int prepare_launch(struct runner *r, enum end end, int peer_fd, struct launch *ret) {
-        *ret = (struct launch){.request = {.peer_fd = peer_fd}, .link = {.control_fd = -1}, .theirs = -1, .output = -1};
-        plan_setup(r, end);
-        int e = plan_spawn(r, end, &ret->request);
-        ret->link = (struct agent_link_options){.event = r->host->event,
-                                                .role = r->result.roles[end],
-                                                .setup = &r->setups[end],
-                                                .cache_bytes = topology_last_cache(r->host->topology),
-                                                .control_fd = -1,
-                                                .ops = &link_ops,
-                                                .userdata = r};
-        if (e == 0)
-                e = agent_link_socketpair(&ret->link.control_fd, &ret->theirs);
-        if (e == 0)
-                e = make_output(r, end, &ret->output);
-        ret->request.control_fd = ret->theirs;
-        ret->request.stderr_fd = ret->output;
+static int on_begun(void *userdata, enum end end, struct agent_link_options *o) {
+        struct runner *r = userdata;
+        o->ops = &link_ops;
+        o->userdata = r;
+        if (end == END_SECOND && !r->deferred_error[0])
+                (void) sd_event_source_set_enabled(r->timer, SD_EVENT_OFF); /* it has met its forked peer */
+        int e = agent_link_new(&r->links[end], o);
         if (e < 0)
-                fail(r, "cannot prepare %s: %s", r->result.roles[end], strerrordesc_np(-e));
+                fail(r, "%s (pid %d) cannot be watched: %s", o->role, o->process.pid, strerrordesc_np(-e));
         return e;
 }
 
-static int launch(struct runner *r, enum end end, struct launch *l) {
-        struct spawn_error error = {{0}, 0};
-        struct spawn_start start;
-        int e = spawn_somewhere(r, &l->request, &start, &error);
-        if (e < 0) {
-                fail_start(r, l->link.role, &error);
-                return e;
-        }
-        l->link.process = start.process;
-        r->report_fds[end] = start.report_fd;
-        r->meeting.fd = start.meeting_fd;
-        return 0;
-}
-
-/* Hands the running process to a new link; on failure it is ended. */
-static int watch(struct runner *r, enum end end, struct agent_link_options *o) {
-        int e = agent_link_new(&r->links[end], o);
-        if (e < 0) {
-                fail(r, "%s (pid %d) cannot be watched: %s", o->role, o->process.pid, strerrordesc_np(-e));
-                spawn_abort(&o->process);
-                return e;
-        }
-        o->control_fd = -1;
-        return 0;
-}
-
-static int on_meeting(sd_event_source *source, int fd, uint32_t events, void *userdata) {
-        struct runner *r = userdata;
-        struct spawn_error error = {{0}, 0};
-        (void) source;
-        (void) events;
-        int e = spawn_meet(fd, r->links[END_FIRST]->pid, &r->meeting.forked, &r->meeting.link.process, &error);
-        if (e == -EAGAIN)
-                return 0;
-        if (e == -EPIPE) { /* its link fails, or the timer */
-                r->meeting.source = sd_event_source_disable_unref(r->meeting.source);
-                return 0;
-        }
-        if (e < 0) {
-                fail_start(r, r->meeting.link.role, &error);
-                return 0;
-        }
-        struct agent_link_options link = r->meeting.link;
-        r->meeting.link.control_fd = -1;
-        end_meeting(r);
-        if (!r->deferred_error[0])
-                (void) sd_event_source_set_enabled(r->timer, SD_EVENT_OFF);
-        (void) watch(r, END_SECOND, &link);
-        util_close(link.control_fd);
-        return 0;
-}
-
-/* Starts both agents from one program, which makes their shared memory and forks the second. */
-static void start_forked(struct runner *r, const int peers[2]) {
-        _cleanup_(launch_deinit) struct launch first = {.link = {.control_fd = -1}, .theirs = -1, .output = -1};
-        _cleanup_(launch_deinit) struct launch second = {.link = {.control_fd = -1}, .theirs = -1, .output = -1};
-        const struct transport_options o = options_for_point(&r->order->spec->options, r->order->point);
-        if (prepare_launch(r, END_FIRST, peers[0], &first) < 0 || prepare_launch(r, END_SECOND, peers[1], &second) < 0)
-                return;
-        bool huge = o.huge_pages == TOGGLE_ON;
-        uint64_t page = huge ? run_huge_page_bytes() : (uint64_t) sysconf(_SC_PAGESIZE);
-        if (page == 0) {
-                fail(r, "huge_pages: this kernel has none");
-                return;
-        }
-        r->meeting.forked = (struct spawn_forked){
-                .role = second.link.role,
-                .control_fd = second.theirs,
-                .peer_fd = peers[1],
-                .affinity = second.request.affinity,
-                .memory = second.request.memory,
-                .memory_nodes = second.request.memory_nodes,
-                .numa = second.request.numa,
-                .shared_bytes = ring_layout_of(r->order->point, &o, page).area_bytes,
-                .huge_pages = huge,
-        };
-        first.request.forked = &r->meeting.forked;
-        if (launch(r, END_FIRST, &first) < 0 || watch(r, END_FIRST, &first.link) < 0)
-                return;
-        r->meeting.link = second.link;
-        second.link.control_fd = -1;
-        int e = sd_event_add_io(r->host->event, &r->meeting.source, r->meeting.fd, EPOLLIN, on_meeting, r);
-        if (e < 0)
-                fail(r, "%s cannot be waited for: %s", r->meeting.link.role, strerrordesc_np(-e));
-        else
-                set_timer(r, util_now_ns() + MEET_WITHIN_NS);
-}
-
-static int on_made(sd_event_source *source, int fd, uint32_t events, void *userdata) {
-        struct runner *r = userdata;
-        unsigned most = run_files(r->order->point);
-        (void) fd;
-        (void) events;
-        rundir_take_made(r->host->rundirs, &r->made);
-        if (r->made.directories == 0 && r->made.names <= most)
-                return 0;
-        (void) sd_event_source_set_enabled(source, SD_EVENT_OFF);
-        if (r->made.directories > 0)
-                fail(r, "an agent has made a directory in the run's directory, where there may be only files");
-        else
-                fail(r, "the agents have made more than %u files in the run's directory, the limit of this run", most);
-        return 0;
-}
-
-/* Where directories cannot be watched, the length of each file is limited and their number is not. The source is
- * dispatched first: what an agent made explains how it ended. */
-static void watch_names(struct runner *r) {
-        int fd = rundir_watch(r->host->rundirs, r->run_dir_fd), e = fd;
-        if (e >= 0)
-                e = sd_event_add_io(r->host->event, &r->making, fd, EPOLLIN, on_made, r);
-        if (e >= 0)
-                e = sd_event_source_set_priority(r->making, SD_EVENT_PRIORITY_IMPORTANT);
-        if (e < 0)
-                log_warning("run %" PRId64 ": the files that its agents make are not counted: %s", r->order->run_id,
-                            strerrordesc_np(-e));
-}
-
-static void start_agents(struct runner *r) {
-        int peers[2] = {-1, -1};
-        if (r->n_agents > 1 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, peers) < 0) {
-                fail(r, "cannot connect the agents: %s", strerrordesc_np(errno));
-                return;
-        }
-        if (are_forked(r))
-                start_forked(r, peers);
-        else
-                for (unsigned i = 0; i < r->n_agents; i++) {
-                        _cleanup_(launch_deinit) struct launch l = {};
-                        if (prepare_launch(r, (enum end) i, peers[i], &l) < 0 || launch(r, (enum end) i, &l) < 0 ||
-                            watch(r, (enum end) i, &l.link) < 0)
-                                break;
-                }
-        util_close(peers[0]);
-        util_close(peers[1]);
+static void on_launch_failed(void *userdata, const char *words) {
+        fail(userdata, "%s", words);
 }
 
 static void start(struct runner *r) {
         const struct run_order *o = r->order;
-        const struct agent_identity *id = &r->host->identity;
         uint64_t planned = o->spec->warmup_ns + o->spec->end.duration_ns;
         if (planned > o->timeout_ns) {
                 fail(r, "the spec takes %.0f s, the limit run_timeout is %.0f s", (double) planned / 1e9,
                      (double) o->timeout_ns / 1e9);
                 return;
         }
-        int e = rundir_new(r->host->rundirs, o->run_id, id->change ? id->uid : (uid_t) -1, id->gid, &r->run_dir_fd);
-        if (e < 0) {
-                fail(r, "cannot make the run's directory: %s", strerrordesc_np(-e));
-                return;
-        }
-        watch_names(r);
-        make_isolation(r);
-        if (r->ipcns_reason[0] && queues_are_used(o->point)) {
-                /* a queue has no owner whose death would end it */
-                fail(r, "transport %s needs an IPC namespace of the run's own: %s", transport_name(o->point->transport),
-                     r->ipcns_reason);
-                return;
-        }
-        start_agents(r);
+        for (unsigned i = 0; i < r->n_agents; i++)
+                plan_setup(r, (enum end) i);
+        launch_start(&r->launch);
+        if (launch_is_meeting(&r->launch))
+                set_timer(r, util_now_ns() + MEET_WITHIN_NS);
 }
 
 int runner_new(struct runner **ret, const struct runner_host *host, const struct run_order *order,
@@ -943,14 +656,18 @@ int runner_new(struct runner **ret, const struct runner_host *host, const struct
         r->order = order;
         r->ops = ops;
         r->userdata = userdata;
-        r->run_dir_fd = r->meeting.fd = r->meeting.link.control_fd = -1;
-        r->report_fds[END_FIRST] = r->report_fds[END_SECOND] = -1;
-        r->ipcns = IPCNS_NONE;
         r->started_ns = util_now_ns();
         r->n_agents = workload_agents(order->point->workload);
         r->result.order = order;
         for (unsigned i = 0; i < r->n_agents; i++)
                 r->result.roles[i] = role_name(order->point->workload, order->point->transport, (enum end) i);
+        r->launch = (struct launch){.host = host,
+                                    .order = order,
+                                    .roles = {r->result.roles[END_FIRST], r->result.roles[END_SECOND]},
+                                    .n_agents = r->n_agents,
+                                    .setups = r->setups,
+                                    .ops = {.begun = on_begun, .failed = on_launch_failed, .userdata = r}};
+        launch_init(&r->launch);
         int e = sd_event_add_defer(host->event, &r->settle, on_settle, r);
         if (e >= 0)
                 e = sd_event_source_set_enabled(r->settle, SD_EVENT_OFF);
@@ -977,8 +694,7 @@ void runner_free(struct runner *r) {
                 agent_link_free(r->links[i]);
         sd_event_source_disable_unref(r->timer);
         sd_event_source_disable_unref(r->settle);
-        end_meeting(r);
-        clean_up(r, KILL_WITHIN_NS);
+        launch_deinit(&r->launch, KILL_WITHIN_NS);
         watch_free(r->watch);
         result_deinit(&r->result);
         free(r->result_json);

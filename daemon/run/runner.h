@@ -7,34 +7,11 @@
  * samples and its verdict. The runner knows neither the store nor the queue.
  */
 
-#include "daemon/admission/queues.h"
-#include "daemon/host/build.h"
-#include "daemon/placement/placement.h"
 #include "daemon/run/order.h"
-#include "daemon/run/spawn.h"
+#include "daemon/run/runner-host.h"
 #include "daemon/store/records.h"
-#include "schema/detail.h"
 
-#include <systemd/sd-event.h>
-
-struct cgroup_tree;
-struct rundir_root;
 struct runner;
-
-/* The resources of the machine that runs need: made once by main, lent to every run. */
-struct runner_host {
-        sd_event *event;
-        int program_fd; /* the agent */
-        struct agent_identity identity;
-        struct cgroup_tree *cgroups;    /* NULL: not available */
-        char cgroup_reason[DETAIL_MAX]; /* why not */
-        struct rundir_root *rundirs;
-        struct affinity affinity;  /* initial CPUs of the daemon and of unpinned agents: affinity_initial() */
-        struct topology *topology; /* read again by the scheduler alone, between runs */
-        struct queue_host queues;  /* the limits of runs' message queues */
-        const char *root;          /* "" or a captured tree; NULL: "" */
-        struct build build;
-};
 
 struct runner_ops {
         /* Takes the sample over. */
