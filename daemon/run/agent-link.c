@@ -10,6 +10,7 @@
 
 #include "daemon/log.h"
 #include "daemon/run/oom-kills.h"
+#include "daemon/run/procs.h"
 #include "schema/detail.h"
 #include "schema/measure/perf-pass.h"
 #include "schema/standstill.h"
@@ -68,17 +69,6 @@ static void describe_moment(const struct agent_link *l, uint64_t at, char *ret, 
         }
 }
 
-/* State letter of /proc/PID/stat, after the command in parentheses. Source: man 5 proc. */
-static char state_of(pid_t pid) {
-        char path[64], text[512];
-        (void) snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-        _cleanup_fclose_ FILE *f = fopen(path, "re");
-        size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
-        text[n] = 0;
-        const char *after = strrchr(text, ')');
-        return after && after[1] == ' ' && after[2] ? after[2] : '?';
-}
-
 static void describe_process(const struct agent_link *l, char *ret, size_t size) {
         static const struct {
                 char letter;
@@ -90,17 +80,12 @@ static void describe_process(const struct agent_link *l, char *ret, size_t size)
                       {'t', "stopped by a tracer"},
                       {'Z', "a zombie"},
                       {'X', "dead"}};
-        char letter = state_of(l->pid);
+        char letter = procs_state(l->pid);
         const char *word = "unknown";
         for (size_t i = 0; i < ELEMENTS(states); i++)
                 if (states[i].letter == letter)
                         word = states[i].word;
         (void) snprintf(ret, size, "state %c, %s", letter, word);
-}
-
-static bool is_stopped(pid_t pid) {
-        char letter = state_of(pid);
-        return letter == 'T' || letter == 't';
 }
 
 static void append(char *words, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -118,12 +103,12 @@ void agent_link_append_stopped(const struct agent_link *l, bool itself, char *wo
         int child;
         if (l->has_ended)
                 return;
-        if (itself && is_stopped(l->pid))
+        if (itself && procs_is_stopped(l->pid))
                 append(words, size, "; %s (pid %d) is stopped", l->role, l->pid);
         (void) snprintf(path, sizeof(path), "/proc/%d/task/%d/children", l->pid, l->pid);
         _cleanup_fclose_ FILE *f = fopen(path, "re");
         while (f && fscanf(f, "%d", &child) == 1) /* NOLINT(cert-err34-c): the kernel's own numbers */
-                if (is_stopped(child)) {
+                if (procs_is_stopped(child)) {
                         append(words, size, "; process %d of %s (pid %d) is stopped", child, l->role, l->pid);
                         return;
                 }
@@ -476,6 +461,10 @@ static int on_control(sd_event_source *source, int fd, uint32_t events, void *us
 }
 
 static void describe_end(struct agent_link *l, char *ret, size_t size) {
+        if (!l->has_status) {
+                (void) snprintf(ret, size, "ended, and its exit status cannot be had,");
+                return;
+        }
         if (l->exit_code == CLD_EXITED) {
                 (void) snprintf(ret, size, "exited with status %d", l->exit_status);
                 return;
@@ -505,7 +494,7 @@ static int reap(struct agent_link *l) {
                 return -errno;
         if (info.si_pid == 0)
                 return -EAGAIN;
-        l->has_ended = true;
+        l->has_ended = l->has_status = true;
         l->exit_code = info.si_code;
         l->exit_status = info.si_status;
         l->cpu_ns = ((uint64_t) usage.ru_utime.tv_sec + (uint64_t) usage.ru_stime.tv_sec) * NSEC_PER_SEC +
@@ -526,10 +515,9 @@ static int on_process(sd_event_source *source, int fd, uint32_t events, void *us
         if (r < 0) {
                 log_error("cannot reap pid %d: %s", l->pid, strerrordesc_np(-r));
                 l->has_ended = true;
-                l->exit_code = 0;
         }
         l->process_source = sd_event_source_disable_unref(l->process_source);
-        bool well = l->state == AGENT_LEAVING && l->exit_code == CLD_EXITED && l->exit_status == 0;
+        bool well = l->state == AGENT_LEAVING && l->has_status && l->exit_code == CLD_EXITED && l->exit_status == 0;
         if (!well && l->state != AGENT_FAILED) {
                 char end[160], moment[64];
                 describe_end(l, end, sizeof(end));
@@ -644,4 +632,13 @@ void agent_link_kill(struct agent_link *l) {
         stop_receiving(l);
         if (!l->has_ended && syscall(SYS_pidfd_send_signal, l->pidfd, SIGKILL, NULL, 0) < 0 && errno != ESRCH)
                 log_error("cannot kill %s (pid %d): %s", l->role, l->pid, strerrordesc_np(errno));
+}
+
+bool agent_link_leave_to_tracer(struct agent_link *l, pid_t *ret_tracer) {
+        if (l->has_ended || !procs_is_held(l->pid, ret_tracer))
+                return false;
+        l->has_ended = l->held = true;
+        l->process_source = sd_event_source_disable_unref(l->process_source);
+        l->ops->ended(l->userdata, l);
+        return true;
 }

@@ -37,7 +37,7 @@ struct agent_link_ops {
         void (*sample)(void *userdata, struct agent_link *l, struct message_sample *sample);
         void (*reported)(void *userdata, struct agent_link *l);
         void (*failed)(void *userdata, struct agent_link *l, enum agent_failure failure, const char *words);
-        void (*ended)(void *userdata, struct agent_link *l); /* reaped; exactly once */
+        void (*ended)(void *userdata, struct agent_link *l); /* reaped, or left to its tracer; exactly once */
 };
 
 struct agent_link_options {
@@ -56,7 +56,9 @@ struct agent_link {
         const char *role;
         pid_t pid;
         enum agent_state state;
-        bool has_ended;               /* reaped: the two below are known */
+        bool has_ended;
+        bool has_status;              /* it was reaped: the three below are known */
+        bool held;                    /* it was not: agent_link_leave_to_tracer() */
         int exit_code;                /* of siginfo_t: CLD_EXITED … */
         int exit_status;              /* status or signal */
         uint64_t cpu_ns;              /* user and system time, all threads */
@@ -104,6 +106,10 @@ int agent_link_start(struct agent_link *l, uint64_t start_ns);
 void agent_link_dismiss(struct agent_link *l);
 /* Sends SIGKILL and receives no more messages; `ended` follows. */
 void agent_link_kill(struct agent_link *l);
+/* A killed agent that is still there because a tracer holds it, which may be for ever: calls `ended`, and leaves the
+ * process to spawn_reap_strays(). *ret_tracer: its pid; 0: it is not seen from here. False: nothing is known to hold
+ * it. */
+bool agent_link_leave_to_tracer(struct agent_link *l, pid_t *ret_tracer);
 /* Appends stopped processes, which others may be waiting for, to the words of a failure: "; ROLE (pid 12) is stopped"
  * if `itself`, and "; process 13 of ROLE (pid 12) is stopped" for the first such child of its main thread. */
 void agent_link_append_stopped(const struct agent_link *l, bool itself, char *words, size_t size);

@@ -26,10 +26,12 @@
 struct cgroup_tree {
         int fd; /* the daemon's own cgroup */
         char *owner;
+        bool left; /* one that could not be emptied in time is still there */
 };
 
 struct cgroup_run {
-        int tree_fd, fd; /* tree_fd is the tree's */
+        struct cgroup_tree *tree;
+        int fd;
         char name[NAME_MAX + 1];
 };
 
@@ -189,8 +191,9 @@ static void run_name(const struct cgroup_tree *t, int64_t run_id, char name[stat
         (void) snprintf(name, NAME_MAX + 1, "run-%lld.%s", (long long) run_id, t->owner);
 }
 
-/* Removes the cgroups that a dead daemon left, whose agents may still be alive. */
-static void remove_leftovers(struct cgroup_tree *t) {
+/* Removes the cgroups that a dead daemon left, whose agents may still be alive, and those of runs that something
+ * survived. */
+static void remove_leftovers(struct cgroup_tree *t, uint64_t wait_ns) {
         int copy = openat(t->fd, ".", DIR_FLAGS);
         DIR *dir = copy < 0 ? NULL : fdopendir(copy);
         if (!dir) {
@@ -203,8 +206,12 @@ static void remove_leftovers(struct cgroup_tree *t) {
                 if (strncmp(d->d_name, "run-", 4) != 0 || !dot || strcmp(dot + 1, t->owner) != 0)
                         continue;
                 _cleanup_close_ int fd = openat(t->fd, d->d_name, DIR_FLAGS);
-                if (fd >= 0 && end_group(t->fd, fd, d->d_name, LEFTOVER_EMPTY_WITHIN_NS) == 0)
-                        log_notice("removed the cgroup %s that an earlier daemon left", d->d_name);
+                if (fd < 0)
+                        continue;
+                if (end_group(t->fd, fd, d->d_name, wait_ns) == 0)
+                        log_notice("removed the cgroup %s that an earlier run left", d->d_name);
+                else
+                        t->left = true;
         }
         closedir(dir);
 }
@@ -246,7 +253,7 @@ int cgroup_tree_new(struct cgroup_tree **ret, const char *owner, char *ret_detai
                 cgroup_tree_free(t);
                 return r;
         }
-        remove_leftovers(t);
+        remove_leftovers(t, LEFTOVER_EMPTY_WITHIN_NS);
         *ret = t;
         return 0;
 }
@@ -263,7 +270,11 @@ int cgroup_run_new(struct cgroup_tree *t, int64_t run_id, struct cgroup_run **re
         struct cgroup_run *g = malloc(sizeof(*g));
         if (!g)
                 return -ENOMEM;
-        *g = (struct cgroup_run){.tree_fd = t->fd, .fd = -1};
+        if (t->left) {
+                t->left = false;
+                remove_leftovers(t, 0);
+        }
+        *g = (struct cgroup_run){.tree = t, .fd = -1};
         run_name(t, run_id, g->name);
         int r = mkdirat(t->fd, g->name, 0755) < 0 && errno != EEXIST ? -errno : 0;
         if (r == 0) {
@@ -298,7 +309,9 @@ bool cgroup_run_is_empty(const struct cgroup_run *g) {
 int cgroup_run_end(struct cgroup_run *g, uint64_t wait_ns) {
         if (!g)
                 return 0;
-        int r = end_group(g->tree_fd, g->fd, g->name, wait_ns);
+        int r = end_group(g->tree->fd, g->fd, g->name, wait_ns);
+        if (r < 0)
+                g->tree->left = true;
         util_close(g->fd);
         free(g);
         return r;

@@ -19,6 +19,7 @@ struct cgroup_run;
 int cgroup_tree_new(struct cgroup_tree **ret, const char *owner, char *ret_detail);
 void cgroup_tree_free(struct cgroup_tree *t); /* NULL-safe */
 
+/* Tries again to remove those of earlier runs that something had survived. There is one run at a time. */
 int cgroup_run_new(struct cgroup_tree *t, int64_t run_id, struct cgroup_run **ret);
 int cgroup_run_fd(const struct cgroup_run *g); /* for CLONE_INTO_CGROUP */
 const char *cgroup_run_name(const struct cgroup_run *g);

@@ -185,6 +185,24 @@ static void put_proofs(const struct agent_link *l, struct json_writer *w) {
                 json_put_null(w);
 }
 
+static void put_exit(const struct agent_link *l, struct json_writer *w) {
+        if (l->has_status) {
+                json_member_u64(w, "cpu_ns", l->cpu_ns);
+                json_put_key(w, "exit");
+                json_object_begin(w);
+                json_member_i64(w, l->exit_code == CLD_EXITED ? "status" : "signal", l->exit_status);
+                json_object_end(w);
+                return;
+        }
+        const char *reason = l->held ? "a tracer held the process when it had been killed"
+                                     : "the kernel gave no exit status of the process";
+        static const char *const members[][2] = {{"cpu_ns", "cpu_ns_reason"}, {"exit", "exit_reason"}};
+        for (size_t i = 0; i < ELEMENTS(members); i++) {
+                json_member_string(w, members[i][0], NULL);
+                json_member_string(w, members[i][1], reason);
+        }
+}
+
 static void put_agent(const struct runner *r, const struct agent_link *l, struct json_writer *w) {
         _cleanup_free_ char *placement = NULL;
         int e = placement_to_json(r->host->topology, &r->order->placement->ends[end_of(r, l)], &placement);
@@ -196,11 +214,7 @@ static void put_agent(const struct runner *r, const struct agent_link *l, struct
         json_member_raw(w, "placement", placement);
         put_proofs(l, w);
         put_isolation(r, w);
-        json_member_u64(w, "cpu_ns", l->cpu_ns);
-        json_put_key(w, "exit");
-        json_object_begin(w);
-        json_member_i64(w, l->exit_code == CLD_EXITED ? "status" : "signal", l->exit_status);
-        json_object_end(w);
+        put_exit(l, w);
         json_object_end(w);
 }
 
@@ -561,19 +575,44 @@ static const struct agent_link_ops link_ops = {.ready = on_ready,
                                                .failed = on_failed,
                                                .ended = on_ended};
 
+static void append_held(struct runner *r, const struct agent_link *l, pid_t tracer) {
+        char who[48] = "that is not seen from here";
+        size_t n = strlen(r->error);
+        if (tracer > 0)
+                (void) snprintf(who, sizeof(who), "(pid %d)", tracer);
+        (void) snprintf(r->error + n, sizeof(r->error) - n, "%s%s (pid %d) was killed, and a tracer %s holds it",
+                        n ? "; " : "", l->role, l->pid, who);
+        log_warning("run %" PRId64 ": %s (pid %d) was killed, and a tracer %s holds it: the run ends without its exit "
+                    "status",
+                    r->order->run_id, l->role, l->pid, who);
+}
+
+/* An agent that a tracer holds does nothing any more. No next run starts beside any other that is still there: it is
+ * waited for, and logged again. */
+static void look_at_killed(struct runner *r) {
+        set_timer(r, util_now_ns() + KILL_WITHIN_NS);
+        for (unsigned i = 0; i < r->n_agents; i++) {
+                struct agent_link *l = r->links[i];
+                pid_t tracer = 0;
+                if (!l || l->has_ended)
+                        continue;
+                if (agent_link_leave_to_tracer(l, &tracer))
+                        append_held(r, l, tracer);
+                else
+                        log_error("%s (pid %d) of run %" PRId64 " was killed and is still there", l->role, l->pid,
+                                  r->order->run_id);
+        }
+}
+
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         struct runner *r = userdata;
         (void) source;
         (void) usec;
         if (r->state == RUNNER_ENDED) /* is_removed() looks again */
                 (void) sd_event_source_set_enabled(r->settle, SD_EVENT_ONESHOT);
-        else if (r->state == RUNNER_KILLING) {
-                for (unsigned i = 0; i < r->n_agents; i++)
-                        if (r->links[i] && !r->links[i]->has_ended)
-                                log_error("%s (pid %d) of run %" PRId64 " was killed and is still there",
-                                          r->links[i]->role, r->links[i]->pid, r->order->run_id);
-                set_timer(r, util_now_ns() + KILL_WITHIN_NS); /* no next run starts beside it: wait, and log it again */
-        } else if (r->deferred_error[0])
+        else if (r->state == RUNNER_KILLING)
+                look_at_killed(r);
+        else if (r->deferred_error[0])
                 fail(r, "%s", r->deferred_error);
         else if (launch_is_meeting(&r->launch))
                 fail(r, "%s (pid %d) has not forked %s within %.0f s", r->links[END_FIRST]->role,

@@ -739,6 +739,139 @@ static void a_forked_peer_that_is_hidden_ends_with_the_run(void) {
         run_verdict_deinit(&verdict);
 }
 
+/* --- agents that a tracer holds, which does not take their exit status --- */
+
+/* The last of the agent's threads, its first one, or 0. */
+static pid_t thread_of(pid_t pid, bool leader) {
+        char path[64];
+        pid_t found = 0;
+        (void) snprintf(path, sizeof(path), "/proc/%d/task", pid);
+        DIR *tasks = opendir(path);
+        struct dirent *d;
+        while (!leader && tasks && (d = readdir(tasks)))
+                if (strtol(d->d_name, NULL, 10) > 0 && strtol(d->d_name, NULL, 10) != pid)
+                        found = (pid_t) strtol(d->d_name, NULL, 10);
+        if (tasks)
+                closedir(tasks);
+        return leader ? pid : found;
+}
+
+/* Traces it and sleeps. -1: it may not. */
+static pid_t start_tracer(pid_t tid, uintptr_t options) {
+        int ready[2];
+        char byte = 'n';
+        if (pipe2(ready, O_CLOEXEC) < 0)
+                return -1;
+        pid_t pid = fork();
+        if (pid == 0) {
+                byte = ptrace(PTRACE_SEIZE, tid, NULL, (void *) options) == 0 ? 'y' : 'n'; /* NOLINT: an integer */
+                if (write(ready[1], &byte, 1) != 1 || byte == 'n')
+                        _exit(1);
+                (void) poll(NULL, 0, 120000);
+                _exit(0);
+        }
+        util_close(ready[1]);
+        if (read(ready[0], &byte, 1) != 1)
+                byte = 'n';
+        util_close(ready[0]);
+        if (byte == 'y')
+                return pid;
+        (void) waitpid(pid, NULL, 0);
+        return -1;
+}
+
+static void open_real_agent(void) {
+        char path[512];
+        (void) snprintf(path, sizeof(path), "%s/agent/ipclab-agent", getenv("IPCLAB_BUILD_ROOT"));
+        over = false;
+        host.program_fd = open(path, O_PATH | O_CLOEXEC);
+}
+
+static void end_tracer(pid_t tracer) {
+        (void) kill(tracer, SIGKILL);
+        for (unsigned i = 0; i < 1000 && !spawn_reap_strays(); i++)
+                (void) poll(NULL, 0, 10);
+}
+
+/* The pid of an agent that runs, the one of the first child. */
+static pid_t first_child(void) {
+        char path[64], text[64];
+        (void) snprintf(path, sizeof(path), "/proc/self/task/%d/children", getpid());
+        _cleanup_fclose_ FILE *f = fopen(path, "re");
+        return f && fgets(text, sizeof(text), f) ? (pid_t) strtol(text, NULL, 10) : 0;
+}
+
+/* Traces a thread of an agent in its window, then ends the run; false: no process may be traced here. */
+static bool run_held(const struct run_order *order, bool leader, uintptr_t options, pid_t *ret_agent,
+                     pid_t *ret_tracer) {
+        struct runner *r = NULL;
+        open_real_agent();
+        if (runner_new(&r, &host, order, &ops, NULL) < 0)
+                return false;
+        run_for(NSEC_PER_SEC / 2);
+        *ret_agent = first_child();
+        *ret_tracer = start_tracer(thread_of(*ret_agent, leader), options);
+        runner_stop(r, STATE_FAILED, "the test ends it");
+        run_for(DEADLINE_NS);
+        runner_free(r);
+        host.program_fd = util_close(host.program_fd);
+        return *ret_tracer > 0;
+}
+
+static bool run_well(int64_t id) {
+        struct order o;
+        make_order(&o);
+        o.run.run_id = id;
+        bool well = run_order(&o.run, "nobody.nothing", UINT64_MAX, STATE_FAILED) && verdict.state == STATE_DONE;
+        run_verdict_deinit(&verdict);
+        return well;
+}
+
+static void check_held(bool leader, uintptr_t options) {
+        struct order o;
+        char words[128];
+        pid_t agent = 0, tracer = -1;
+        unsigned descriptors = count_entries("/proc/self/fd");
+        make_order(&o);
+        o.spec.end.duration_ns = DEADLINE_NS / 2;
+        if (!run_held(&o.run, leader, options, &agent, &tracer)) {
+                run_verdict_deinit(&verdict);
+                SKIP("no process may be traced here");
+        }
+        bool ended = over;
+        enum state state = verdict.state;
+        _cleanup_free_ char *error = util_steal(&verdict.error), *agents = util_steal(&verdict.agents_json);
+        run_verdict_deinit(&verdict);
+        bool next = ended && run_well(RUN_ID + 1); /* its tracer is still there */
+        end_tracer(tracer);
+        bool last = ended && run_well(RUN_ID + 2); /* which removes what the tracer had held */
+        CHECK(ended);
+        CHECK(next && last);
+        CHECK_INT(state, STATE_FAILED);
+        (void) snprintf(words, sizeof(words), "er (pid %d) was killed, and a tracer (pid %d) holds it", agent, tracer);
+        if (!error || strncmp(error, "the test ends it; ", 18) != 0 || !strstr(error, words))
+                CHECK_FAIL("\"%s\", expected \"%s\"", error ? error : "(null)", words);
+        CHECK(agents && strstr(agents, "\"cpu_ns\":null,\"cpu_ns_reason\":\"a tracer ") != NULL);
+        CHECK(agents && strstr(agents, "\"exit\":null,\"exit_reason\":\"a tracer ") != NULL);
+        CHECK(agents && strstr(agents, "\"signal\":9") != NULL); /* the other one */
+        CHECK(agents && !strstr(agents, "\"signal\":0"));
+        CHECK(nothing_left());
+        CHECK_UINT(count_entries("/proc/self/fd"), descriptors);
+}
+
+static void an_agent_that_a_tracer_holds_ends(void) {
+        check_held(true, 0);
+}
+
+static void an_agent_of_which_a_tracer_holds_a_thread_ends(void) {
+        check_held(false, 0);
+}
+
+/* It does not die: it stands in its exit, before it has given back its memory. */
+static void an_agent_that_a_tracer_stops_in_its_exit_ends(void) {
+        check_held(true, PTRACE_O_TRACEEXIT);
+}
+
 static int set_up(void) {
         log_open(LOG_WARNING);
         (void) snprintf(owner, sizeof(owner), "ipclab-test-runner-%d", getpid());
@@ -774,6 +907,9 @@ int main(void) {
         RUN(a_start_that_is_stopped_does_not_hold_the_daemon);
         RUN(a_fork_that_is_stopped_does_not_hold_the_daemon);
         RUN(a_forked_peer_that_is_hidden_ends_with_the_run);
+        RUN(an_agent_that_a_tracer_holds_ends);
+        RUN(an_agent_of_which_a_tracer_holds_a_thread_ends);
+        RUN(an_agent_that_a_tracer_stops_in_its_exit_ends);
         RUN(misbehaviour_fails_the_run_with_its_reason);
         RUN(standstill_of_all_is_no_silence);
         cgroup_tree_free(host.cgroups);

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_PROCS_H
+#define IPCLAB_DAEMON_PROCS_H
+
+/*
+ * What /proc shows of an agent's processes. They may be hostile: what is looked at of one is limited, as the main loop
+ * waits for it.
+ */
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define PROCS_TASKS_MAX 64u /* threads of one process that are looked at */
+
+/* State letter of /proc/PID/stat, '?' when it cannot be read. Source: man 5 proc_pid_stat. */
+char procs_state(pid_t pid);
+bool procs_is_stopped(pid_t pid);
+
+/* Whether no thread of a killed process runs any more, and yet it is there: a tracer holds it, of its first thread or
+ * of another one, as a zombie or in its exit (PTRACE_O_TRACEEXIT). *ret_tracer: its pid; 0: it is not seen from here.
+ * Source: man 2 ptrace, man 5 proc_pid_status (TracerPid). */
+bool procs_is_held(pid_t pid, pid_t *ret_tracer);
+
+#endif
