@@ -97,21 +97,18 @@ static void append(char *words, size_t size, const char *format, ...) {
         va_end(ap);
 }
 
-/* A kernel without CONFIG_PROC_CHILDREN does not list the forked children. */
 void agent_link_append_stopped(const struct agent_link *l, bool itself, char *words, size_t size) {
-        char path[64];
-        int child;
+        bool more;
         if (l->has_ended)
                 return;
         if (itself && procs_is_stopped(l->pid))
                 append(words, size, "; %s (pid %d) is stopped", l->role, l->pid);
-        (void) snprintf(path, sizeof(path), "/proc/%d/task/%d/children", l->pid, l->pid);
-        _cleanup_fclose_ FILE *f = fopen(path, "re");
-        while (f && fscanf(f, "%d", &child) == 1) /* NOLINT(cert-err34-c): the kernel's own numbers */
-                if (procs_is_stopped(child)) {
-                        append(words, size, "; process %d of %s (pid %d) is stopped", child, l->role, l->pid);
-                        return;
-                }
+        pid_t child = procs_stopped_child(l->pid, &more);
+        if (child > 0)
+                append(words, size, "; process %d of %s (pid %d) is stopped", child, l->role, l->pid);
+        else if (more)
+                append(words, size, "; %s (pid %d) has more than %u processes, and none of the first %u is stopped",
+                       l->role, l->pid, PROCS_CHILDREN_MAX, PROCS_CHILDREN_MAX);
 }
 
 static void stop_receiving(struct agent_link *l) {

@@ -29,6 +29,23 @@ bool procs_is_stopped(pid_t pid) {
         return letter == 'T' || letter == 't';
 }
 
+pid_t procs_stopped_child(pid_t pid, bool *ret_more) {
+        char path[64];
+        int child;
+        *ret_more = false;
+        (void) snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+        _cleanup_fclose_ FILE *f = fopen(path, "re");
+        for (unsigned n = 0; f && fscanf(f, "%d", &child) == 1; n++) { /* NOLINT(cert-err34-c): the kernel's numbers */
+                if (n == PROCS_CHILDREN_MAX) {
+                        *ret_more = true;
+                        return 0;
+                }
+                if (procs_is_stopped(child))
+                        return child;
+        }
+        return 0;
+}
+
 static pid_t tracer_of(pid_t pid, long tid) {
         static const char key[] = "TracerPid:";
         char path[64], line[256];

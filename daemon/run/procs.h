@@ -7,14 +7,20 @@
  * waits for it.
  */
 
+#include "schema/spec/spec.h"
+
 #include <stdbool.h>
 #include <sys/types.h>
 
-#define PROCS_TASKS_MAX 64u /* threads of one process that are looked at */
+#define PROCS_TASKS_MAX 64u                   /* threads of one process that are looked at */
+#define PROCS_CHILDREN_MAX SPEC_PROCESSES_MAX /* and its children: no workload forks more */
 
 /* State letter of /proc/PID/stat, '?' when it cannot be read. Source: man 5 proc_pid_stat. */
 char procs_state(pid_t pid);
 bool procs_is_stopped(pid_t pid);
+/* The first stopped one of the first children of its main thread, 0: none is. *ret_more: it has further ones, which
+ * were not looked at. A kernel without CONFIG_PROC_CHILDREN lists none. */
+pid_t procs_stopped_child(pid_t pid, bool *ret_more);
 
 /* Whether no thread of a killed process runs any more, and yet it is there: a tracer holds it, of its first thread or
  * of another one, as a zombie or in its exit (PTRACE_O_TRACEEXIT). *ret_tracer: its pid; 0: it is not seen from here.

@@ -6,6 +6,7 @@
 
 #include "daemon/log.h"
 #include "daemon/run/agent-link.h"
+#include "daemon/run/procs.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 
@@ -13,6 +14,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/pidfd.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -663,6 +665,62 @@ static void cold_sources_are_filled_before_ready(void) {
         CHECK(cold - hot < THREADS * 5 * CACHE_BYTES * 10);
 }
 
+/* ---- processes that are stopped ---- */
+
+/* An agent with so many children, of which the last one is stopped; ends with them. */
+static pid_t start_family(unsigned n) {
+        int ready[2];
+        char byte;
+        if (pipe2(ready, O_CLOEXEC) < 0)
+                return -1;
+        pid_t pid = fork();
+        if (pid == 0) {
+                pid_t last = 0, parent = getpid();
+                for (unsigned i = 0; i < n; i++) {
+                        last = fork();
+                        if (last == 0) {
+                                (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+                                if (i + 1 == n)
+                                        (void) raise(SIGSTOP);
+                                while (getppid() == parent)
+                                        (void) poll(NULL, 0, 60000);
+                                _exit(0);
+                        }
+                        if (last < 0)
+                                _exit(1);
+                }
+                if (waitid(P_PID, (id_t) last, &(siginfo_t){0}, WSTOPPED | WNOWAIT) == 0 &&
+                    write(ready[1], "y", 1) == 1)
+                        (void) poll(NULL, 0, 60000);
+                _exit(1);
+        }
+        util_close(ready[1]);
+        bool is_ready = read(ready[0], &byte, 1) == 1;
+        util_close(ready[0]);
+        return is_ready ? pid : -1;
+}
+
+/* A hostile agent may have a hundred thousand. */
+static void a_stopped_child_is_looked_for_among_the_first(void) {
+        for (unsigned more = 0; more < 2; more++) {
+                char words[300] = "silence", expected[200], unseen[200];
+                struct agent_link l = {.role = "sender", .pid = start_family(PROCS_CHILDREN_MAX + more)};
+                CHECK(l.pid > 0);
+                agent_link_append_stopped(&l, true, words, sizeof words);
+                (void) kill(l.pid, SIGKILL);
+                CHECK_INT(waitpid(l.pid, NULL, 0), l.pid);
+                (void) snprintf(expected, sizeof expected, " of sender (pid %d) is stopped", l.pid);
+                (void) snprintf(unseen, sizeof unseen,
+                                "silence; sender (pid %d) has more than 64 processes, and none of the first 64 is "
+                                "stopped",
+                                l.pid);
+                if (more)
+                        CHECK_STRING(words, unseen);
+                else if (strncmp(words, "silence; process ", 17) != 0 || !strstr(words, expected))
+                        CHECK_FAIL("%s", words);
+        }
+}
+
 int main(void) {
         log_open(LOG_ERR);
         RUN(a_run_from_hello_to_the_end);
@@ -684,6 +742,7 @@ int main(void) {
         RUN(killed_it_only_ends);
         RUN(a_stopped_agent_is_named);
         RUN(freed_it_leaves_no_process);
+        RUN(a_stopped_child_is_looked_for_among_the_first);
         RUN(files_are_filled_before_ready);
         RUN(cold_sources_are_filled_before_ready);
         return check_end();
