@@ -16,12 +16,14 @@
 #include "schema/util.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
 #define WORDS_MAX 700u
+#define STRAYS_LOOK_MS 5
 
 static void fail(struct launch *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void fail(struct launch *l, const char *format, ...) {
@@ -39,6 +41,17 @@ static void fail_start(struct launch *l, const char *role, const struct spawn_er
 
 /* --- what the agents are in --- */
 
+/* For agents that no cgroup holds. */
+static void adopt_strays(void) {
+        static bool logged;
+        int e = strays_adopt();
+        if (e < 0 && !logged) {
+                log_warning("what agents fork and leave behind outlives their runs: it cannot be adopted: %s",
+                            strerrordesc_np(-e));
+                logged = true;
+        }
+}
+
 /* A run without isolation does not fail: the reason stands in its result, and once in the log. */
 static void make_isolation(struct launch *l) {
         static bool logged_ipcns, logged_cgroup;
@@ -54,6 +67,8 @@ static void make_isolation(struct launch *l) {
                 log_notice("runs have no cgroup of their own: %s", l->cgroup_reason);
                 logged_cgroup = true;
         }
+        if (l->cgroup_reason[0])
+                adopt_strays();
         if (ipcns_new(l->order->queue_settings, &l->ipcns, l->ipcns_reason) < 0 && !logged_ipcns) {
                 log_notice("runs have no IPC namespace of their own: %s", l->ipcns_reason);
                 logged_ipcns = true;
@@ -132,6 +147,7 @@ static int spawn_somewhere(struct launch *l, struct spawn_request *q, struct spa
         (void) snprintf(l->cgroup_reason, sizeof(l->cgroup_reason), "the run's cgroup takes no process: %s",
                         strerrordesc_np(-e));
         q->cgroup_fd = -1;
+        adopt_strays();
         return spawn_agent(q, ret, error);
 }
 
@@ -331,8 +347,16 @@ void launch_kill(struct launch *l) {
         end_meeting(l);
 }
 
+bool launch_end_strays(struct launch *l) {
+        return !l->cgroup_reason[0] || strays_end(&l->host->identity, &l->strays);
+}
+
 void launch_deinit(struct launch *l, uint64_t wait_ns) {
+        uint64_t until = util_now_ns() + wait_ns;
         end_meeting(l);
+        while (wait_ns > 0 && !l->removed && !launch_end_strays(l) && util_now_ns() < until)
+                (void) poll(NULL, 0, STRAYS_LOOK_MS);
+        l->removed = true;
         cgroup_run_end(util_steal(&l->cgroup), wait_ns); /* has logged what went wrong, and so has rundir_remove() */
         ipcns_close(&l->ipcns);
         for (unsigned i = 0; i < END_COUNT; i++) {

@@ -12,6 +12,7 @@
 #include "daemon/run/order.h"
 #include "daemon/run/rundir.h"
 #include "daemon/run/runner-host.h"
+#include "daemon/run/strays.h"
 
 struct launch_ops {
         /* An agent's process runs; a peer that the first one forks comes later, from the event loop. The handler makes
@@ -34,6 +35,7 @@ struct launch {
         /* for the owner to read */
         struct cgroup_run *cgroup;                                /* NULL: there is none */
         char cgroup_reason[DETAIL_MAX], ipcns_reason[DETAIL_MAX]; /* why the run has none of its own; "": it has one */
+        struct strays strays;                                     /* of the last launch_end_strays() */
         pid_t unmet; /* leads a group with a forked peer whose pid is not known; 0: there is none */
 
         /* its own */
@@ -50,6 +52,7 @@ struct launch {
         int run_dir_fd;
         struct rundir_made made;
         sd_event_source *making; /* of rundir_watch() */
+        bool removed;
 };
 
 /* Leaves what its owner has set. */
@@ -64,7 +67,11 @@ void launch_ready(struct launch *l, enum end end);
 bool launch_gave_up(const struct launch *l, enum end end, struct spawn_error *ret);
 /* Kills what the run's cgroup has, and a forked peer that has not been met; the links kill the agents. */
 void launch_kill(struct launch *l);
-/* Removes what the agents were in, and waits so long for the cgroup to be empty. May be called again. */
+/* When no agent runs any more: kills and reaps some of what they have left where the run has no cgroup. True: nothing
+ * is left. */
+bool launch_end_strays(struct launch *l);
+/* Removes what the agents were in; the first time it waits so long for the cgroup to be empty, or for what they have
+ * left without one. */
 void launch_deinit(struct launch *l, uint64_t wait_ns);
 
 #endif

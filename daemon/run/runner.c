@@ -255,6 +255,17 @@ end:
         return 0;
 }
 
+static void log_strays(const struct runner *r) {
+        const struct strays *s = &r->launch.strays;
+        char which[64] = "";
+        if (s->n > 0)
+                (void) snprintf(which, sizeof(which), ", %u%s, one of them pid %d (%s)", s->n,
+                                s->n < STRAYS_KILLS_MAX ? "" : " or more", s->pid, s->name);
+        log_error("run %" PRId64 " has no cgroup, and processes that its agents left are still there %.0f s after the "
+                  "agents' end%s",
+                  r->order->run_id, (double) REMOVE_WITHIN_NS / 1e9, which);
+}
+
 /* The next run is not measured beside what is left of this one, but does not wait for its end for ever. */
 static bool is_removed(struct runner *r) {
         uint64_t now = util_now_ns();
@@ -263,9 +274,11 @@ static bool is_removed(struct runner *r) {
                 if (r->launch.cgroup)
                         (void) cgroup_run_kill(r->launch.cgroup); /* cgroup_run_end() reports that it cannot */
         }
-        bool late = now >= r->removed_until_ns;
-        if (!late && r->launch.cgroup && !cgroup_run_is_empty(r->launch.cgroup))
+        bool late = now >= r->removed_until_ns, alone = launch_end_strays(&r->launch);
+        if (!late && (!alone || (r->launch.cgroup && !cgroup_run_is_empty(r->launch.cgroup))))
                 return false;
+        if (!alone)
+                log_strays(r);
         launch_deinit(&r->launch, 0);
         bool no_child = spawn_reap_strays();
         return late || ((no_child || r->launch.unmet == 0) && rundir_settle(r->host->rundirs, 0));

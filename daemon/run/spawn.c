@@ -26,6 +26,7 @@
 #include <sys/wait.h>
 
 #define REAP_WITHIN_NS NSEC_PER_SEC
+#define STRAYS_NS (10 * NSEC_PER_MSEC)
 #define NGROUPS_KEPT 256
 #define TASKS_MIN 4096u
 
@@ -104,14 +105,16 @@ static int set_error(struct spawn_error *e, const char *step, int error) {
 /* --- killed children --- */
 
 bool spawn_reap_strays(void) {
-        for (;;) {
+        uint64_t until = util_now_ns() + STRAYS_NS;
+        do {
                 siginfo_t info = {0};
                 if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | __WALL) < 0) {
                         if (errno != EINTR)
                                 return true;
                 } else if (info.si_pid == 0)
                         return false;
-        }
+        } while (util_now_ns() < until);
+        return false;
 }
 
 static bool reap(pid_t pid) {

@@ -53,8 +53,8 @@ int spawn_meet(int meeting_fd, pid_t first, const struct spawn_forked *forked, s
 /* Kills a first agent and what it has forked. */
 void spawn_kill_group(pid_t first);
 
-/* Reaps children that nothing watches, such as a forked peer that was not met. To be called when no agent runs, as it
- * would take the status of one. True: no child is left. */
+/* Reaps children that nothing watches, such as a forked peer that was not met, for at most some 10 ms. To be called
+ * when no agent runs, as it would take the status of one. True: no child is left. */
 bool spawn_reap_strays(void);
 
 /* Kills and reaps; a process that is still there after a second is logged, and left to spawn_reap_strays(). */

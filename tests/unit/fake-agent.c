@@ -152,6 +152,23 @@ static void bury(void) {
         raise(SIGKILL);
 }
 
+/* Its parent ends at once. It ends itself, whatever the daemon does. */
+static void leave_grandchild(void) {
+        pid_t child = fork();
+        if (child == 0) {
+                if (fork() != 0)
+                        _exit(0);
+                (void) setsid();
+                close(AGENT_CONTROL_FD);
+                close(AGENT_PEER_FD);
+                (void) alarm(60);
+                for (;;)
+                        pause();
+        }
+        if (child < 0 || waitpid(child, NULL, 0) != child)
+                _exit(93);
+}
+
 static void leave_child(void) {
         if (fork() == 0) {
                 close(AGENT_CONTROL_FD);
@@ -278,6 +295,8 @@ static void be_ready(void) {
                 leave_a_directory();
         if (wished("child"))
                 leave_child();
+        if (wished("grandchild"))
+                leave_grandchild();
         send_probe(false);
         m.ready.proof = proof(wished("lies-at-ready"));
         m.ready.effective = effective_of("{\"pipe_size\": 65536}");

@@ -569,6 +569,46 @@ static void children_of_an_agent_end_with_the_run(void) {
         CHECK(nothing_left());
 }
 
+/* Processes whose program is the one of this test's agents. */
+static unsigned count_agents(void) {
+        char path[300], exe[512], ours[64];
+        unsigned n = 0;
+        (void) snprintf(ours, sizeof(ours), "/fake.%d/", getpid());
+        DIR *dir = opendir("/proc");
+        struct dirent *d;
+        while (dir && (d = readdir(dir))) {
+                (void) snprintf(path, sizeof(path), "/proc/%s/exe", d->d_name);
+                ssize_t length = readlink(path, exe, sizeof(exe) - 1);
+                exe[length > 0 ? length : 0] = 0;
+                n += strstr(exe, ours) != NULL;
+        }
+        if (dir)
+                closedir(dir);
+        return n;
+}
+
+/* Neither a child of an agent nor what that has forked outlives a run, where there is no cgroup either. */
+static void what_agents_leave_ends_without_a_cgroup(void) {
+        static const char *const wishes[] = {"receiver.child", "sender.grandchild"};
+        struct cgroup_tree *cgroups = util_steal(&host.cgroups);
+        char reason[DETAIL_MAX];
+        memcpy(reason, host.cgroup_reason, sizeof(reason));
+        (void) snprintf(host.cgroup_reason, sizeof(host.cgroup_reason), "this test has none");
+        bool good[ELEMENTS(wishes)] = {false};
+        for (size_t i = 0; i < ELEMENTS(wishes); i++) {
+                struct order o;
+                make_order(&o);
+                good[i] = run_order(&o.run, wishes[i], UINT64_MAX, STATE_FAILED) && verdict.state == STATE_DONE &&
+                          count_agents() == 0 && nothing_left();
+                run_verdict_deinit(&verdict);
+        }
+        host.cgroups = cgroups;
+        memcpy(host.cgroup_reason, reason, sizeof(reason));
+        for (size_t i = 0; i < ELEMENTS(wishes); i++)
+                if (!good[i])
+                        CHECK_FAIL("%s: something is left", wishes[i]);
+}
+
 static void stopping_ends_a_run_at_once(void) {
         static const enum state states[] = {STATE_CANCELLED, STATE_INTERRUPTED};
         static const uint64_t moments[] = {0, 5, 60, 150};
@@ -901,6 +941,7 @@ int main(void) {
         RUN(counted_runs_must_agree);
         RUN(files_left_are_removed);
         RUN(children_of_an_agent_end_with_the_run);
+        RUN(what_agents_leave_ends_without_a_cgroup);
         RUN(stopping_ends_a_run_at_once);
         RUN(limits_are_named);
         RUN(an_agent_that_cannot_be_executed_fails_the_run);

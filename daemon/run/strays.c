@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Each call reaps, then walks the list of children once. A stray that dies has its own children adopted before it is a
+ * zombie, so a walk that has met none alive has missed none. What a tracer holds as a zombie does nothing any more, and
+ * is no stray. Owns the time of the first adoption. Called by the runner, through the launch.
+ *
+ * Source: man 2 prctl (PR_SET_CHILD_SUBREAPER), man 5 proc_pid_task (children), proc_pid_stat, proc_pid_status.
+ */
+
+#include "daemon/run/strays.h"
+
+#include "schema/util.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#define WALK_NS (10 * NSEC_PER_MSEC)
+
+static uint64_t adopted_ticks; /* since the boot; 0: nothing is adopted */
+
+static FILE *open_children(void) {
+        char path[64];
+        (void) snprintf(path, sizeof(path), "/proc/self/task/%d/children",
+                        getpid()); /* orphans go to the first thread */
+        return fopen(path, "re");
+}
+
+int strays_adopt(void) {
+        struct timespec now;
+        if (adopted_ticks > 0)
+                return 0;
+        _cleanup_fclose_ FILE *f = open_children();
+        if (!f || clock_gettime(CLOCK_BOOTTIME, &now) < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+                return -errno;
+        uint64_t ticks = (uint64_t) sysconf(_SC_CLK_TCK);
+        adopted_ticks = (uint64_t) now.tv_sec * ticks + (uint64_t) now.tv_nsec * ticks / NSEC_PER_SEC;
+        return 0;
+}
+
+/* "PID (COMMAND) STATE PPID …", of which the 22nd is the start. A command may have any byte in it. */
+static bool is_alive_child(pid_t pid, char name[static 16]) {
+        char path[64], text[1024], state;
+        int parent;
+        unsigned long long start;
+        (void) snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+        _cleanup_fclose_ FILE *f = fopen(path, "re");
+        size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
+        text[n] = 0;
+        const char *begin = strchr(text, '('), *end = strrchr(text, ')');
+        if (!begin || !end ||
+            sscanf(end + 1, /* NOLINT(cert-err34-c): the kernel's own numbers */
+                   " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &state, &parent,
+                   &start) != 3)
+                return false;
+        (void) snprintf(name, 16, "%.*s", (int) (end - begin - 1), begin + 1);
+        return parent == getpid() && state != 'Z' && state != 'X' && start >= adopted_ticks;
+}
+
+/* Source: "Uid:" has the real, effective, saved and file system's user. */
+static bool is_like_an_agent(pid_t pid, uid_t uid) {
+        char path[64], line[256];
+        unsigned real, effective, saved, bound = 0, users = 0;
+        (void) snprintf(path, sizeof(path), "/proc/%d/status", pid);
+        _cleanup_fclose_ FILE *f = fopen(path, "re");
+        while (f && fgets(line, sizeof(line), f)) {
+                if (sscanf(line, "Uid: %u %u %u", &real, &effective, &saved) == 3) /* NOLINT(cert-err34-c) */
+                        users = real == uid && effective == uid && saved == uid;
+                else if (sscanf(line, "NoNewPrivs: %u", &bound) == 1) /* NOLINT(cert-err34-c) */
+                        break;
+        }
+        return users && bound == 1;
+}
+
+bool strays_end(const struct agent_identity *agents, struct strays *ret) {
+        struct strays found = {0};
+        bool whole = true;
+        int pid;
+        *ret = found;
+        if (adopted_ticks == 0 || spawn_reap_strays())
+                return true;
+        _cleanup_fclose_ FILE *f = open_children();
+        uint64_t until = util_now_ns() + WALK_NS;
+        while (f && whole && fscanf(f, "%d", &pid) == 1) { /* NOLINT(cert-err34-c) */
+                struct strays one = {.pid = pid};
+                if (is_alive_child(pid, one.name) && is_like_an_agent(pid, agents->uid)) {
+                        (void) kill(pid, SIGKILL); /* its number is its own until it is reaped here */
+                        one.n = found.n + 1;
+                        found = one;
+                }
+                whole = found.n < STRAYS_KILLS_MAX && util_now_ns() < until;
+        }
+        *ret = found;
+        return f && whole && found.n == 0;
+}

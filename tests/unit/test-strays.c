@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Processes that a child forks and leaves behind, as an agent could: they end, in portions, and nothing else does. */
+
+#include "daemon/run/strays.h"
+
+#include "check.h"
+#include "daemon/log.h"
+#include "schema/util.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+
+#define DEADLINE_NS (20 * NSEC_PER_SEC)
+#define ALIVE_SECONDS 60u /* whatever happens here, it ends itself */
+
+static struct agent_identity agents;
+
+enum kind {
+        LIKE_AN_AGENT,
+        MAY_GAIN, /* it has not given up gaining privileges */
+        OF_ANOTHER_USER,
+};
+
+static void become(enum kind kind) {
+        (void) alarm(ALIVE_SECONDS);
+        if (kind != MAY_GAIN && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+                _exit(1);
+        if (kind != OF_ANOTHER_USER && agents.change && setresuid(agents.uid, agents.uid, agents.uid) < 0)
+                _exit(1);
+}
+
+/* A child of the given kind. */
+static pid_t start_child(enum kind kind) {
+        int ready[2];
+        char byte;
+        if (pipe2(ready, O_CLOEXEC) < 0)
+                return -1;
+        pid_t pid = fork();
+        if (pid == 0) {
+                become(kind);
+                if (write(ready[1], "y", 1) != 1)
+                        _exit(1);
+                for (;;)
+                        pause();
+        }
+        util_close(ready[1]);
+        bool is = read(ready[0], &byte, 1) == 1;
+        util_close(ready[0]);
+        return is ? pid : -1;
+}
+
+/* An agent leaves n processes behind, each of which has forked so many in turn. Their pids go to *ret. */
+static bool leave(enum kind kind, unsigned n, unsigned of_each, pid_t *ret) {
+        int pids[2];
+        if (pipe2(pids, O_CLOEXEC) < 0)
+                return false;
+        pid_t agent = fork();
+        if (agent == 0) {
+                become(kind);
+                for (unsigned i = 0; i < n; i++)
+                        if (fork() == 0) {
+                                (void) setsid();
+                                (void) alarm(ALIVE_SECONDS);
+                                for (unsigned j = 0; j < of_each && fork() != 0;)
+                                        j++;
+                                (void) alarm(ALIVE_SECONDS);
+                                pid_t own = getpid();
+                                if (write(pids[1], &own, sizeof(own)) != (ssize_t) sizeof(own))
+                                        _exit(1);
+                                for (;;)
+                                        pause();
+                        }
+                _exit(0);
+        }
+        util_close(pids[1]);
+        bool all = agent > 0 && waitpid(agent, NULL, 0) == agent;
+        for (unsigned i = 0; all && i < n * (of_each + 1); i++)
+                all = read(pids[0], &ret[i], sizeof(ret[i])) == (ssize_t) sizeof(ret[i]);
+        util_close(pids[0]);
+        return all;
+}
+
+static bool is_there(pid_t pid) {
+        return kill(pid, 0) == 0 || errno != ESRCH;
+}
+
+/* True: all have ended in time. */
+static bool end_all(struct strays *left, unsigned *ret_calls) {
+        uint64_t until = util_now_ns() + DEADLINE_NS;
+        for (*ret_calls = 1; !strays_end(&agents, left); (*ret_calls)++) {
+                if (util_now_ns() > until)
+                        return false;
+                (void) poll(NULL, 0, 1);
+        }
+        return true;
+}
+
+static void without_strays_there_is_nothing_to_do(void) {
+        struct strays left = {.n = 1};
+        CHECK(strays_end(&agents, &left));
+        CHECK_UINT(left.n, 0);
+        if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 0)
+                SKIP("no process of this test may gain privileges, so that all are like an agent's");
+        pid_t child = start_child(MAY_GAIN);
+        bool done = strays_end(&agents, &left), alive = waitpid(child, NULL, WNOHANG) == 0;
+        (void) kill(child, SIGKILL);
+        CHECK_INT(waitpid(child, NULL, 0), child);
+        CHECK(done && alive);
+        CHECK_UINT(left.n, 0);
+}
+
+static void what_is_left_behind_ends(void) {
+        enum { N = 3, OF_EACH = 2, ALL = N * (OF_EACH + 1) };
+        pid_t pids[ALL];
+        struct strays left;
+        unsigned calls;
+        CHECK(leave(LIKE_AN_AGENT, N, OF_EACH, pids));
+        bool all = true;
+        for (unsigned i = 0; i < ALL; i++)
+                all = all && is_there(pids[i]);
+        CHECK(all);
+        CHECK(!strays_end(&agents, &left));
+        CHECK(left.n > 0 && left.pid > 0);
+        CHECK_STRING(left.name, "test-strays");
+        CHECK(end_all(&left, &calls));
+        CHECK_UINT(left.n, 0);
+        for (unsigned i = 0; i < ALL; i++)
+                if (is_there(pids[i]))
+                        CHECK_FAIL("process %u, pid %d, is still there", i, pids[i]);
+}
+
+static void many_end_in_portions(void) {
+        enum { N = 3 * STRAYS_KILLS_MAX };
+        pid_t pids[N];
+        struct strays left;
+        unsigned calls, dead = 0;
+        CHECK(leave(LIKE_AN_AGENT, N, 0, pids));
+        CHECK(!strays_end(&agents, &left));
+        CHECK(left.n > 0 && left.n <= STRAYS_KILLS_MAX);
+        (void) poll(NULL, 0, 200);
+        for (unsigned i = 0; i < N; i++) {
+                siginfo_t info = {0};
+                dead += waitid(P_PID, (id_t) pids[i], &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
+        }
+        CHECK(dead > 0 && dead <= STRAYS_KILLS_MAX);
+        CHECK(end_all(&left, &calls));
+        CHECK(calls >= 2);
+        for (unsigned i = 0; i < N; i++)
+                CHECK(!is_there(pids[i]));
+}
+
+static void others_are_left_alone(void) {
+        pid_t pids[2], gaining, other = 0;
+        struct strays left;
+        if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 0)
+                SKIP("no process of this test may gain privileges, so that all are like an agent's");
+        CHECK(leave(MAY_GAIN, 1, 0, &pids[0])); /* as the first process of a container adopts them */
+        gaining = pids[0];
+        if (agents.change) {
+                CHECK(leave(OF_ANOTHER_USER, 1, 0, &pids[1]));
+                other = pids[1];
+        }
+        bool done = strays_end(&agents, &left);
+        bool alive = waitpid(gaining, NULL, WNOHANG) == 0 && (!other || waitpid(other, NULL, WNOHANG) == 0);
+        (void) kill(gaining, SIGKILL);
+        CHECK_INT(waitpid(gaining, NULL, 0), gaining);
+        if (other) {
+                (void) kill(other, SIGKILL);
+                CHECK_INT(waitpid(other, NULL, 0), other);
+        }
+        CHECK(done && alive);
+        CHECK_UINT(left.n, 0);
+}
+
+/* A program that was executed in place of another one has its children. */
+static void an_earlier_child_is_left_alone(void) {
+        struct strays left;
+        pid_t child = start_child(LIKE_AN_AGENT);
+        CHECK(child > 0);
+        (void) poll(NULL, 0, 50);          /* some ticks of the clock that begins are told by */
+        CHECK(strays_end(&agents, &left)); /* nothing is adopted yet */
+        int adopted = strays_adopt();
+        bool done = adopted == 0 && strays_end(&agents, &left), alive = waitpid(child, NULL, WNOHANG) == 0;
+        (void) kill(child, SIGKILL);
+        CHECK_INT(waitpid(child, NULL, 0), child);
+        CHECK_INT(adopted, 0);
+        CHECK(done && alive);
+}
+
+/* One that a tracer stops in its exit does not die, and is named. */
+static void what_cannot_be_ended_is_named(void) {
+        pid_t stray;
+        struct strays left = {0};
+        int ready[2];
+        char byte = 'n';
+        CHECK(leave(LIKE_AN_AGENT, 1, 0, &stray));
+        CHECK(pipe2(ready, O_CLOEXEC) == 0);
+        pid_t tracer = fork();
+        if (tracer == 0) {
+                (void) alarm(ALIVE_SECONDS);
+                byte = ptrace(PTRACE_SEIZE, stray, NULL, PTRACE_O_TRACEEXIT) == 0 ? 'y' : 'n';
+                if (write(ready[1], &byte, 1) == 1)
+                        (void) poll(NULL, 0, 60000);
+                _exit(0);
+        }
+        util_close(ready[1]);
+        bool traced = read(ready[0], &byte, 1) == 1 && byte == 'y', ended = false;
+        util_close(ready[0]);
+        for (unsigned i = 0; traced && !ended && i < 20; i++) {
+                ended = strays_end(&agents, &left);
+                (void) poll(NULL, 0, 10);
+        }
+        struct strays named = left;
+        unsigned calls;
+        (void) kill(tracer, SIGKILL);
+        bool in_the_end = end_all(&left, &calls);
+        (void) waitpid(tracer, NULL, 0);
+        CHECK(in_the_end && !is_there(stray));
+        if (!traced)
+                SKIP("no process may be traced here");
+        CHECK(!ended);
+        CHECK_UINT(named.n, 1);
+        CHECK_INT(named.pid, stray);
+}
+
+int main(void) {
+        log_open(LOG_ERR);
+        if (agent_identity_find("nobody", &agents) < 0)
+                return 1;
+        RUN(an_earlier_child_is_left_alone);
+        RUN(without_strays_there_is_nothing_to_do);
+        RUN(what_is_left_behind_ends);
+        RUN(many_end_in_portions);
+        RUN(others_are_left_alone);
+        RUN(what_cannot_be_ended_is_named);
+        return check_end();
+}
