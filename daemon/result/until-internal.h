@@ -30,8 +30,9 @@ void until_put_width(struct json_writer *w, const struct adaptive_row *known, do
 
 struct pair {
         size_t baseline, candidate; /* rows */
-        double *values;             /* of the blocks that both have: the baseline's, then the candidate's; > 0 */
+        double *values;             /* of the blocks that both have: the baseline's, then the candidate's */
         size_t n;
+        bool no_ratio; /* one of them is not above 0: the others alone would be a choice */
         struct adaptive_row known;
         struct comparison comparison;
 };

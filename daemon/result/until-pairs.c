@@ -9,7 +9,6 @@
 #include "schema/util.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,10 +16,6 @@ void until_pairs_deinit(struct pairs *p) {
         for (size_t i = 0; i < p->n; i++)
                 free(p->items[i].values);
         free(p->items);
-}
-
-static bool is_usable(double value) {
-        return isfinite(value) && value > 0;
 }
 
 /* The values of both rows in the blocks in which both have one; a row's blocks ascend. */
@@ -31,7 +26,8 @@ static int pair_up(const struct row *b, const struct row *c, struct pair *ret) {
                 return -ENOMEM;
         for (size_t i = 0, k = 0; i < b->runs && k < c->runs && n < RANK_MAX;) {
                 uint32_t x = b->blocks[i], y = c->blocks[k];
-                if (x == y && is_usable(b->values[i]) && is_usable(c->values[k])) {
+                if (x == y) {
+                        ret->no_ratio |= !(b->values[i] > 0 && c->values[k] > 0);
                         values[n] = b->values[i];
                         values[least + n++] = c->values[k];
                 }
@@ -71,7 +67,11 @@ static int find_pairs(const struct row *rows, size_t n, const struct spec_compar
         return r == 0 && p->n == 0 ? -EBADMSG : r;
 }
 
-/* Those without a block in common stay without an interval. */
+/* Those without a block in common, or without a ratio, stay without an interval. */
+static bool has_ratio(const struct pair *p) {
+        return p->n > 0 && !p->no_ratio;
+}
+
 static int compare_pairs(const struct spec *spec, struct pairs *p) {
         _cleanup_free_ struct compare_row *rows = calloc(p->n + 1, sizeof(*rows));
         _cleanup_free_ struct adaptive_row *known = calloc(p->n + 1, sizeof(*known));
@@ -81,7 +81,7 @@ static int compare_pairs(const struct spec *spec, struct pairs *p) {
         if (!rows || !known || !results)
                 return -ENOMEM;
         for (size_t i = 0; i < p->n; i++)
-                if (p->items[i].n > 0)
+                if (has_ratio(&p->items[i]))
                         rows[n++] = (struct compare_row){.baseline = p->items[i].values,
                                                          .candidate = p->items[i].values + p->items[i].n,
                                                          .n_baseline = p->items[i].n,
@@ -90,7 +90,7 @@ static int compare_pairs(const struct spec *spec, struct pairs *p) {
                                                          .less_is_faster = less};
         int r = adaptive_compare(rows, n, spec->until.max_repetitions, known, results);
         for (size_t i = 0, k = 0; r == 0 && i < p->n; i++)
-                if (p->items[i].n > 0) {
+                if (has_ratio(&p->items[i])) {
                         p->items[i].known = known[k];
                         p->items[i].comparison = results[k++];
                 }
@@ -122,24 +122,27 @@ static int by_need(const void *a, const void *b) {
         return wide != other ? (wide < other ? 1 : -1) : 0;
 }
 
+static const char *why_no_interval(const struct row *rows, const struct pair *p, const struct spec_until *until) {
+        if (rows[p->baseline].few_latencies || rows[p->candidate].few_latencies)
+                return figure_terms[until_figure(until->figure)].few;
+        return p->no_ratio ? "a run's figure is not above 0, and there is no ratio of such"
+                           : "fewer than " UTIL_TEXT(INTERVAL_RUNS_MIN) " blocks have the figure of both points, and "
+                                                                        "there is no interval";
+}
+
 static void put_pair(struct json_writer *w, const struct row *rows, const struct pair *p,
                      const struct spec_until *until, uint32_t blocks) {
-        bool few = rows[p->baseline].few_latencies || rows[p->candidate].few_latencies;
         json_object_begin(w);
         json_member_raw(w, "baseline", rows[p->baseline].point_json);
         json_member_raw(w, "candidate", rows[p->candidate].point_json);
         json_member_u64(w, "runs", p->n);
-        if (p->n > 0)
+        if (has_ratio(p))
                 json_member_double(w, "ratio", p->comparison.ratio);
         else
                 json_member_null(w, "ratio");
         until_put_width(w, &p->known, until->relative_ci, blocks);
         if (!p->known.has_interval)
-                json_member_string(w, "reason",
-                                   few ? figure_terms[until_figure(until->figure)].few
-                                       : "fewer than " UTIL_TEXT(
-                                                 INTERVAL_RUNS_MIN) " blocks have the figure of both points, and there "
-                                                                    "is no interval");
+                json_member_string(w, "reason", why_no_interval(rows, p, until));
         json_object_end(w);
 }
 

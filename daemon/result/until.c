@@ -263,9 +263,13 @@ int until_begin(const struct spec *spec, double block_seconds, uint32_t *ret_blo
         return r;
 }
 
-/* Without a row of which there is nothing, no further block would help the others to be compared with it. */
+/* Without a row of which there is nothing, no further block would help the others to be compared with it; nor does one
+ * give a ratio to a pair of which a run has none. */
 static bool is_dead(const struct table *t, const struct pairs *p, bool compares, size_t i) {
-        return compares ? t->rows[p->items[i].baseline].dead || t->rows[p->items[i].candidate].dead : t->rows[i].dead;
+        if (!compares)
+                return t->rows[i].dead;
+        const struct pair *pair = &p->items[i];
+        return t->rows[pair->baseline].dead || t->rows[pair->candidate].dead || pair->no_ratio;
 }
 
 /* What decides: the pairs where the spec compares, else the rows; those that are dead do not. */

@@ -437,6 +437,23 @@ static void a_pair_without_common_blocks_is_named(void) {
         CHECK_UINT(a.more, 3);
 }
 
+/* There is no ratio of such a run, nor is the rest of the pair's runs one of the pair; further blocks change nothing.
+ */
+static void a_run_of_nothing_gives_no_ratio(void) {
+        ADAPTIVE a;
+        CHECK_INT(begin_pairs(&a, 0.001, 0.5, 0.05), 12);
+        CHECK_INT(db_run_script(a.f.store->db,
+                                "UPDATE runs SET result = '{\"throughput_bytes_per_second\":0}' WHERE position = 5"),
+                  0);
+        CHECK_INT(decide(&a), 0);
+        const struct json *pair = json_first(json_get(a.decision, "pairs_not_reached"));
+        CHECK(pair && json_type(json_get(pair, "ratio")) == JSON_NULL);
+        CHECK(json_type(json_get(pair, "relative_ci")) == JSON_NULL);
+        CHECK_STRING(string(pair, "reason"), "a run's figure is not above 0, and there is no ratio of such");
+        CHECK_STRING(string(a.decision, "state"), "failed");
+        CHECK_UINT(a.more, 0);
+}
+
 int main(void) {
         RUN(first_blocks);
         RUN(nothing_is_decided_before_the_last_run);
@@ -455,5 +472,6 @@ int main(void) {
         RUN(a_great_difference_ends_it_early);
         RUN(a_retried_run_is_of_no_pair);
         RUN(a_pair_without_common_blocks_is_named);
+        RUN(a_run_of_nothing_gives_no_ratio);
         return check_end();
 }
