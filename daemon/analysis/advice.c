@@ -120,13 +120,18 @@ static const struct advice_row *find_measured(const struct work *w, const struct
         return found;
 }
 
-/* ret_serial may be NULL. */
+/* Of all runs that have the figure: a median of 0 has a place beside a limit, though no ratio. ret_serial may be NULL.
+ */
 static int statistic_of(const struct findings_row *row, enum figure figure, struct statistic *ret,
                         struct serial *ret_serial) {
         _cleanup_free_ double *values = reallocarray(NULL, row->n_runs + 1, sizeof(*values));
+        size_t n = 0;
         if (!values)
                 return -ENOMEM;
-        return serial_summarize(values, findings_row_values(row, figure, values), ret, ret_serial);
+        for (size_t i = 0; i < row->n_runs; i++)
+                if (isfinite(row->runs[i].values[figure]))
+                        values[n++] = row->runs[i].values[figure];
+        return serial_summarize(values, n, ret, ret_serial);
 }
 
 static int measure(const struct work *w, struct candidate *c) {
@@ -164,13 +169,14 @@ static size_t gather(const struct work *w, const struct candidate *c, int64_t ex
         for (size_t i = 0; i < w->n_rows; i++) {
                 const struct advice_row *row = &w->rows[i];
                 double size = (double) row->row.point.message_size;
-                if (row->experiment_id != experiment_id || !is_same(row, c->first))
+                if (row->experiment_id != experiment_id || !is_same(row, c->first) ||
+                    !findings_row_has_ratios(&row->row, advice_terms[w->q->want].figure))
                         continue;
                 below |= row->row.point.message_size < w->q->message_size;
                 above |= row->row.point.message_size > w->q->message_size;
                 for (size_t k = 0; k < row->row.n_runs; k++) {
                         double value = row->row.runs[k].values[advice_terms[w->q->want].figure];
-                        if (isfinite(value) && value > 0)
+                        if (isfinite(value))
                                 ret[n++] = (struct fit_point){size, as_time(w->q->want, value, size)};
                 }
         }
@@ -497,6 +503,7 @@ int advice_draw(const struct advice_question *q, const struct advice_row *rows, 
                 if (rows[i].row.point.message_size == q->message_size) {
                         a.measured = true;
                         a.few |= rows[i].row.few_messages;
+                        a.n_without_ratios += !findings_row_has_ratios(&rows[i].row, advice_terms[q->want].figure);
                 }
         if (r == 0)
                 r = settle_candidates(&w);

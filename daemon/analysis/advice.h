@@ -105,7 +105,8 @@ struct advice {
         size_t n_excluded;
         size_t n_better; /* whose own figure is better than the leader's: it is of another sitting, or not compared */
         bool measured;   /* some run is of the size that was asked for, with or without the figure */
-        bool few;        /* of these, some have too few latencies for a 99th percentile */
+        size_t n_without_ratios; /* rows of the size of which a run's figure is 0 or less: they rank nothing */
+        bool few;                /* of these, some have too few latencies for a 99th percentile */
 };
 
 /* Whether the row is of a point that the question is about, at any size. */

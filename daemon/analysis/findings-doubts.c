@@ -141,6 +141,10 @@ static void draw_crossing(struct answer *a, enum axis_name axis, enum judged jud
         draft_end(&d);
 }
 
+void doubt_ratios(struct answer *a, uint32_t row, enum judged judged) {
+        add_rows(a, &a->without_ratios[judged], &row, 1, 0);
+}
+
 static bool has_counts(const struct findings_row *row) {
         for (size_t i = 0; i < row->n_runs; i++)
                 if (isfinite(row->runs[i].values[FIGURE_CYCLES_PER_BYTE]))
@@ -353,6 +357,19 @@ static void draw_reason(struct answer *a, size_t which) {
         draft_end(&d);
 }
 
+static void draw_without_ratios(struct answer *a, enum judged judged) {
+        const struct doubt *doubt = &a->without_ratios[judged];
+        struct draft d;
+        draft_begin(&d, a, FINDING_UNDECIDED, AXIS_COUNT, doubt->rows, doubt->n);
+        d.f.reason = "not-above-0";
+        write_rows(&d, doubt->n, a->in->n_rows);
+        draft_write(&d,
+                    "runs whose figure for %s is 0 or less. There is no ratio of such, so nothing is concluded from it "
+                    "for %s.",
+                    judged_terms[judged].words, doubt->n == 1 ? "this row" : "these rows");
+        draft_end(&d);
+}
+
 struct missing {
         uint32_t *rows; /* that have fewer runs than are planned */
         size_t n;
@@ -471,6 +488,9 @@ void draw_doubts(struct answer *a) {
                                 draw_crossing(a, axis, j, &a->crossings[axis][j]);
                 }
         draw_uncounted(a);
+        for (enum judged j = 0; j < JUDGED_COUNT; j++)
+                if (a->without_ratios[j].n > 0)
+                        draw_without_ratios(a, j);
         doubt_missing(a);
         for (size_t i = 0; i < ELEMENTS(reasons); i++)
                 draw_reason(a, i);

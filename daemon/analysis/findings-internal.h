@@ -76,7 +76,8 @@ struct answer {
                 size_t n, n_off, n_outside; /* rows; series whose fit is off; that have no knee among their sizes */
                 double residual;            /* of the worst fit */
         } kneeless;
-        uint32_t *uncounted; /* rows of which a choice's cost in cycles is not known */
+        struct doubt without_ratios[JUDGED_COUNT]; /* rows whose runs have a figure of 0 or less */
+        uint32_t *uncounted;                       /* rows of which a choice's cost in cycles is not known */
         size_t n_uncounted;
         struct findings *out;
         int error; /* the first one, sticky */
@@ -92,7 +93,11 @@ void answer_groups(struct answer *a, uint32_t varied, enum axis_name axis, draw_
 static inline bool findings_row_is_doubtful(const struct findings_row *row) {
         return row->noisy || row->unsteady || row->changed || row->unobserved;
 }
-/* A row's figures that ranks can be made of, > 0, RANK_MAX at most; `ret` may be NULL: they are just counted. */
+/* Whether all figures of the row's runs are above 0: ranks are of logarithms, and without a run of 0 the others would
+ * be a choice. */
+bool findings_row_has_ratios(const struct findings_row *x, enum figure figure);
+/* A row's figures that ranks can be made of, > 0, RANK_MAX at most; none where one is not. `ret` may be NULL: they are
+ * just counted. */
 size_t findings_row_values(const struct findings_row *x, enum figure figure, double *ret);
 /* The comparison of y with x: in pairs where there are blocks enough for an interval. `values` has room for both rows'
  * figures, and must outlive it; how many are used. */
@@ -177,6 +182,8 @@ void draw_doubts(struct answer *a); /* for all rows; the others add what their o
 /* Otherwise equal rows whose comparison `c` decided nothing: they go into the doubt about that axis. */
 void doubt_rows(struct answer *a, enum axis_name axis, enum judged judged, const uint32_t *rows, size_t n,
                 const struct comparison *c);
+/* A row that is not compared, as a run's figure is not above 0; each once. */
+void doubt_ratios(struct answer *a, uint32_t row, enum judged judged);
 /* Rows whose runs have no counts of cycles and cache misses; each once. */
 void doubt_counts(struct answer *a, const uint32_t *rows, size_t n);
 /* Two values of an axis whose medians change places at `pair->bytes`, among these rows. runs_needed: of each row; 0:

@@ -160,13 +160,16 @@ static struct fit_point *times_of(struct answer *a, const uint32_t *rows, size_t
         struct fit_point *points = reallocarray(NULL, total + 1, sizeof(*points));
         if (!points && a->error == 0)
                 a->error = -ENOMEM;
-        for (size_t i = 0; points && i < n; i++)
-                for (size_t k = 0; k < a->in->rows[rows[i]].n_runs; k++) {
-                        double rate = a->in->rows[rows[i]].runs[k].values[FIGURE_MESSAGES];
-                        if (isfinite(rate) && rate > 0)
+        for (size_t i = 0; points && i < n; i++) {
+                const struct findings_row *row = &a->in->rows[rows[i]];
+                bool usable = findings_row_has_ratios(row, FIGURE_MESSAGES);
+                for (size_t k = 0; usable && k < row->n_runs; k++) {
+                        double rate = row->runs[k].values[FIGURE_MESSAGES];
+                        if (isfinite(rate))
                                 points[used++] = (struct fit_point){.size = (double) point_of(a, rows[i])->message_size,
                                                                     .time = 1e9 / rate};
                 }
+        }
         *ret_n = used;
         return points;
 }
@@ -330,9 +333,12 @@ static size_t meet(struct answer *a, const uint32_t *x, size_t n_x, const uint32
         for (size_t i = 0, j = 0; i < n_x && j < n_y;) {
                 uint64_t u = point_of(a, x[i])->message_size, v = point_of(a, y[j])->message_size;
                 if (u == v) {
+                        const enum figure figure = judged_terms[judged].figure;
+                        bool usable = findings_row_has_ratios(&a->in->rows[x[i]], figure) &&
+                                      findings_row_has_ratios(&a->in->rows[y[j]], figure);
                         double mine = a->counting ? 1 : middle_of(a, x[i], judged);
                         double other = a->counting ? 1 : middle_of(a, y[j], judged);
-                        if (mine > 0 && other > 0)
+                        if (usable && mine > 0 && other > 0)
                                 ret[n++] = (struct meeting){.rows = {x[i], y[j]}, .log_ratio = log(other / mine)};
                 }
                 i += u <= v;

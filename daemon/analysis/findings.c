@@ -163,20 +163,25 @@ void answer_groups(struct answer *a, uint32_t varied, enum axis_name axis, draw_
 /* ---- comparisons ---- */
 
 /* Ranks are of logarithms. */
-static bool is_usable(double value) {
-        return isfinite(value) && value > 0;
+bool findings_row_has_ratios(const struct findings_row *x, enum figure figure) {
+        for (size_t i = 0; i < x->n_runs; i++)
+                if (isfinite(x->runs[i].values[figure]) && !(x->runs[i].values[figure] > 0))
+                        return false;
+        return true;
 }
 
 /* Pairs of both rows' runs, by block; at most as far as the tests are exact. */
 static size_t pair_up(const struct findings_row *x, const struct findings_row *y, enum figure figure, double *ret_x,
                       double *ret_y) {
         size_t n = 0;
+        if (!findings_row_has_ratios(x, figure) || !findings_row_has_ratios(y, figure))
+                return 0;
         for (size_t i = 0, j = 0; i < x->n_runs && j < y->n_runs && n < RANK_MAX;) {
                 const struct findings_run *u = &x->runs[i], *v = &y->runs[j];
                 i += u->block <= v->block;
                 j += v->block <= u->block;
-                if (u->block != v->block || u->block == 0 || !is_usable(u->values[figure]) ||
-                    !is_usable(v->values[figure]))
+                if (u->block != v->block || u->block == 0 || !isfinite(u->values[figure]) ||
+                    !isfinite(v->values[figure]))
                         continue;
                 if (ret_x) {
                         ret_x[n] = u->values[figure];
@@ -189,8 +194,10 @@ static size_t pair_up(const struct findings_row *x, const struct findings_row *y
 
 size_t findings_row_values(const struct findings_row *x, enum figure figure, double *ret) {
         size_t n = 0;
+        if (!findings_row_has_ratios(x, figure))
+                return 0;
         for (size_t i = 0; i < x->n_runs && n < RANK_MAX; i++)
-                if (is_usable(x->runs[i].values[figure])) {
+                if (isfinite(x->runs[i].values[figure])) {
                         if (ret)
                                 ret[n] = x->runs[i].values[figure];
                         n++;
@@ -199,8 +206,11 @@ size_t findings_row_values(const struct findings_row *x, enum figure figure, dou
 }
 
 /* While counting, whether it would have: a row without runs is taken to have every figure that the machine has. */
-static bool has_runs_enough(const struct answer *a, uint32_t row, enum figure figure) {
+static bool has_runs_enough(struct answer *a, uint32_t row, enum judged judged) {
         const struct findings_row *x = &a->in->rows[row];
+        const enum figure figure = judged_terms[judged].figure;
+        if (!a->collecting && !findings_row_has_ratios(x, figure))
+                doubt_ratios(a, row, judged);
         if (a->counting && x->n_runs == 0)
                 return !a->in->uncounted || (figure != FIGURE_CYCLES_PER_BYTE && figure != FIGURE_LLC_MISSES);
         return findings_row_values(x, figure, NULL) >= (a->counting ? 1 : FINDINGS_RUNS_LEAST);
@@ -230,12 +240,11 @@ static int compare_tests(const void *x, const void *y) {
 
 bool answer_compare(struct answer *a, uint32_t baseline, uint32_t candidate, enum judged judged,
                     struct comparison *ret) {
-        enum figure figure = judged_terms[judged].figure;
         bool turn = baseline > candidate;
         const struct test key = {
                 .baseline = turn ? candidate : baseline, .candidate = turn ? baseline : candidate, .judged = judged};
         *ret = (struct comparison){.verdict = COMPARE_UNDECIDED};
-        if (a->error < 0 || !has_runs_enough(a, baseline, figure) || !has_runs_enough(a, candidate, figure))
+        if (a->error < 0 || !has_runs_enough(a, baseline, judged) || !has_runs_enough(a, candidate, judged))
                 return false;
         if (a->counting) {
                 a->n_counted++;
@@ -346,7 +355,7 @@ struct ranked *answer_rank(struct answer *a, const uint32_t *rows, size_t n, enu
         if (!ranked && a->error == 0)
                 a->error = -ENOMEM;
         for (size_t i = 0; ranked && i < n; i++)
-                if (has_runs_enough(a, rows[i], figure))
+                if (has_runs_enough(a, rows[i], judged))
                         ranked[n_ranked++] =
                                 (struct ranked){.row = rows[i], .statistic = answer_statistic(a, rows[i], figure)};
         if (n_ranked == 0 || a->error < 0) {
@@ -399,6 +408,8 @@ static void answer_deinit(struct answer *a) {
                         free(a->doubts[i][j].rows);
                         free(a->crossings[i][j].doubt.rows);
                 }
+        for (size_t j = 0; j < JUDGED_COUNT; j++)
+                free(a->without_ratios[j].rows);
         free(a->kneeless.rows);
         free(a->uncounted);
         findings_free(a->out);

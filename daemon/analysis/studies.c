@@ -390,6 +390,14 @@ static bool is_planned(const struct question *q, const struct findings_input *in
         return of && over;
 }
 
+static bool has_runs_without_ratios(const struct question *q, const struct findings_input *in) {
+        for (size_t i = 0; i < in->n_rows; i++)
+                if ((selects(&q->of, &in->rows[i].point) || selects(&q->over, &in->rows[i].point)) &&
+                    !findings_row_has_ratios(&in->rows[i], q->figure))
+                        return true;
+        return false;
+}
+
 static int answer(const struct question *q, const struct findings_input *in, const struct findings *f,
                   struct study_answer *a) {
         *a = (struct study_answer){.question = q->words,
@@ -405,6 +413,8 @@ static int answer(const struct question *q, const struct findings_input *in, con
                 return r;
         if (q->elsewhere)
                 a->reason = q->elsewhere;
+        else if (q->kind == STUDY_RATIO && has_runs_without_ratios(q, in))
+                a->reason = "a run's figure is 0 or less, and there is no ratio of such";
         else if (q->kind != STUDY_FINDING && is_planned(q, in))
                 a->reason = "no run of such a row is done";
         else if (q->kind != STUDY_FINDING)

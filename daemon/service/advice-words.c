@@ -187,6 +187,15 @@ static void write_placements(FILE *f, unsigned placements) {
                 (void) fprintf(f, ".");
 }
 
+static void write_without_ratios(FILE *f, const struct advice_record *a) {
+        const size_t n = a->advice.n_without_ratios;
+        if (n > 0)
+                (void) fprintf(f,
+                               " Of %zu row%s of this size nothing is concluded: the %s of a run is 0 or less, and "
+                               "there is no ratio of such.",
+                               n, n == 1 ? "" : "s", advice_terms[a->question.want].words);
+}
+
 /* Why no other transport is asked about a stream's latency. */
 static void write_stamps(FILE *f, const struct advice_question *q) {
         const char *joint = " over ";
@@ -245,6 +254,7 @@ int advice_write_sentence(struct advice_record *a, uint32_t repetitions) {
         if (a->other_environment > 0)
                 (void) fprintf(f, " %u other %s left out: the environment was another.", a->other_environment,
                                a->other_environment == 1 ? "experiment was" : "experiments were");
+        write_without_ratios(f, a);
         write_stamps(f, q);
         write_failing(f, a);
         write_too_long(f, a);

@@ -373,6 +373,30 @@ static void test_few(void) {
         CHECK_UINT(none.n, 0);
 }
 
+/* What moved nothing in one of its runs is not ranked by the others; beside a limit it has its place. */
+static void test_a_run_of_nothing(void) {
+        struct advice_row rows[32];
+        MADE m;
+        make(&m, LADDER, 12, 1);
+        measure(&m, ladder, NULL, NOISE, 0);
+        struct advice_question q = question(WANT_LATENCY_P50, 1024);
+        ADVICE sound = {0}, a = {0}, limited = {0};
+        CHECK_INT(advice_draw(&q, rows, take(&m, 7, "{}", rows), &sound), 0);
+        CHECK(sound.n == 4 && sound.n_without_ratios == 0);
+        for (size_t i = 0; i < m.n_rows; i++)
+                if (m.rows[i].point.transport == TRANSPORT_SHM_POSIX)
+                        m.runs[i * m.blocks + 5].values[FIGURE_LATENCY_P50] = 0;
+        CHECK_INT(advice_draw(&q, rows, take(&m, 7, "{}", rows), &a), 0);
+        CHECK_UINT(a.n, 3);
+        CHECK_UINT(a.n_without_ratios, 1);
+        CHECK_INT(of(&a, TRANSPORT_SHM_POSIX)->standing, STANDING_COUNT);
+        CHECK(a.items[0].point.transport != TRANSPORT_TCP && a.measured);
+        q.want = WANT_LATENCY_P99;
+        q.limits[WANT_LATENCY_P50] = 1000;
+        CHECK_INT(advice_draw(&q, rows, take(&m, 7, "{}", rows), &limited), 0);
+        CHECK(of(&limited, TRANSPORT_SHM_POSIX)->leads);
+}
+
 static void test_what_concerns(void) {
         struct advice_question q = question(WANT_LATENCY_P50, 4096);
         struct point p = {.workload = WORKLOAD_PINGPONG, .threads = 1};
@@ -401,6 +425,7 @@ int main(void) {
         RUN(test_a_limit_within_the_interval_is_undecided);
         RUN(test_only_one_that_keeps_the_limits_leads);
         RUN(test_few);
+        RUN(test_a_run_of_nothing);
         RUN(test_what_concerns);
         return check_end();
 }

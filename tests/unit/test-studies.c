@@ -145,6 +145,11 @@ static void test_a_ratio_of_a_study(void) {
         CHECK(a->figure.low < 2 && 2 < a->figure.high && a->figure.value > 1.9 && a->figure.value < 2.1);
         CHECK_STRING(a->figure.unit, "times");
         study_free(s);
+        m.runs[3].values[FIGURE_THROUGHPUT] = 0;
+        CHECK_INT(study_answer("pipe-block-sweep", &in, &(struct findings){0}, &s), 0);
+        a = answer_of(s, "How many times as fast");
+        CHECK(a && !a->has_figure && a->reason && strstr(a->reason, "0 or less"));
+        study_free(s);
 }
 
 /* So few runs that no test of them would decide anything are said beside the figure. */
