@@ -4,6 +4,7 @@
 
 #include "daemon/analysis/studies.h"
 
+#include "daemon/analysis/asked.h"
 #include "daemon/analysis/findings-internal.h"
 #include "daemon/analysis/order.h"
 #include "daemon/analysis/phrase.h"
@@ -188,7 +189,16 @@ static const struct question questions[] = {
                  "that limits it, and how to raise it"},
 };
 
-static bool selects(const struct selection *s, const struct point *p) {
+/* An experiment, and what of the study it still asks. */
+struct asking {
+        const struct findings_input *in;
+        const struct findings *findings;
+        struct asked asked;
+};
+
+static bool selects(const struct asking *k, const struct selection *s, const struct point *p) {
+        if (!asked_point(&k->asked, p))
+                return false;
         for (size_t i = 0; i < AXIS_COUNT; i++) {
                 const struct axis *a = &axes[i];
                 if (!(s->bits & BIT(i)))
@@ -238,12 +248,13 @@ static void name_runs(struct finding_figure *figure, size_t n_runs) {
 }
 
 /* The selected row with the greatest median; n = 0 in the statistic where there is none. Of one row it is that. */
-static int greatest(const struct findings_input *in, const struct selection *s, enum figure figure,
-                    struct statistic *ret, uint32_t *ret_row) {
+static int greatest(const struct asking *k, const struct selection *s, enum figure figure, struct statistic *ret,
+                    uint32_t *ret_row) {
+        const struct findings_input *in = k->in;
         *ret = (struct statistic){0};
         for (size_t i = 0; i < in->n_rows; i++) {
                 struct statistic here;
-                if (!selects(s, &in->rows[i].point))
+                if (!selects(k, s, &in->rows[i].point))
                         continue;
                 int r = statistic_of(&in->rows[i], figure, &here);
                 if (r < 0)
@@ -256,11 +267,12 @@ static int greatest(const struct findings_input *in, const struct selection *s, 
         return 0;
 }
 
-static int answer_figure(const struct question *q, const struct findings_input *in, struct study_answer *a) {
+static int answer_figure(const struct question *q, const struct asking *k, struct study_answer *a) {
+        const struct findings_input *in = k->in;
         struct statistic s;
         uint32_t row = 0;
         char size[PHRASE_MAX];
-        int r = greatest(in, &q->of, q->figure, &s, &row);
+        int r = greatest(k, &q->of, q->figure, &s, &row);
         double scale = q->factor / q->divisor;
         if (r < 0 || s.n == 0)
                 return r;
@@ -307,12 +319,13 @@ static int compare_two(const struct question *q, const struct findings_row *over
         return 0;
 }
 
-static int answer_ratio(const struct question *q, const struct findings_input *in, struct study_answer *a) {
+static int answer_ratio(const struct question *q, const struct asking *k, struct study_answer *a) {
+        const struct findings_input *in = k->in;
         struct statistic of, over;
         uint32_t rows[2] = {0, 0};
-        int r = greatest(in, &q->of, q->figure, &of, &rows[0]);
+        int r = greatest(k, &q->of, q->figure, &of, &rows[0]);
         if (r == 0)
-                r = greatest(in, &q->over, q->figure, &over, &rows[1]);
+                r = greatest(k, &q->over, q->figure, &over, &rows[1]);
         if (r < 0 || of.n == 0 || over.n == 0)
                 return r;
         size_t runs_least = of.n < over.n ? of.n : over.n;
@@ -325,29 +338,33 @@ static int answer_ratio(const struct question *q, const struct findings_input *i
 }
 
 /* Whether one of these rows has what the selection selects; rows NULL: all of them that have runs. */
-static bool has_selected(const struct findings_input *in, const struct selection *s, const uint32_t *rows, size_t n) {
-        for (size_t i = 0; i < (rows ? n : in->n_rows); i++) {
-                const struct findings_row *row = &in->rows[rows ? rows[i] : i];
-                if ((rows || row->n_runs > 0) && selects(s, &row->point))
+static bool has_selected(const struct asking *k, const struct selection *s, const uint32_t *rows, size_t n) {
+        for (size_t i = 0; i < (rows ? n : k->in->n_rows); i++) {
+                const struct findings_row *row = &k->in->rows[rows ? rows[i] : i];
+                if ((rows || row->n_runs > 0) && selects(k, s, &row->point))
                         return true;
         }
         return false;
 }
 
-/* Of a question that names no two values, any finding is. */
-static bool is_about(const struct question *q, const struct findings_input *in, const struct finding *f) {
-        return (q->of.bits == 0 || has_selected(in, &q->of, f->rows, f->n_rows)) &&
-               (q->over.bits == 0 || has_selected(in, &q->over, f->rows, f->n_rows));
+/* Of a question that names no two values, any finding is that rests on the study's points alone. */
+static bool is_about(const struct question *q, const struct asking *k, const struct finding *f) {
+        for (size_t i = 0; i < f->n_rows; i++)
+                if (!asked_point(&k->asked, &k->in->rows[f->rows[i]].point))
+                        return false;
+        return (q->of.bits == 0 || has_selected(k, &q->of, f->rows, f->n_rows)) &&
+               (q->over.bits == 0 || has_selected(k, &q->over, f->rows, f->n_rows));
 }
 
 /* The sentences one after the other. */
-static int answer_finding(const struct question *q, const struct findings_input *in, const struct findings *f,
-                          struct study_answer *a) {
+static int answer_finding(const struct question *q, const struct asking *k, struct study_answer *a) {
+        const struct findings_input *in = k->in;
+        const struct findings *f = k->findings;
         size_t length = 0;
         int r = 0;
         for (size_t i = 0; r == 0 && i < f->n; i++) {
                 const struct finding *one = &f->items[i];
-                if (one->kind != q->finding || one->axis != q->axis || !is_about(q, in, one))
+                if (one->kind != q->finding || one->axis != q->axis || !is_about(q, k, one))
                         continue;
                 size_t more = strlen(one->sentence);
                 char *sentence = realloc(a->sentence, length + more + 2);
@@ -355,8 +372,8 @@ static int answer_finding(const struct question *q, const struct findings_input 
                         return -ENOMEM;
                 a->sentence = sentence;
                 length += (size_t) snprintf(sentence + length, more + 2, "%s%s", length ? " " : "", one->sentence);
-                for (size_t k = 0; r == 0 && k < one->n_rows; k++)
-                        r = add_row(in, a, one->rows[k], in->rows[one->rows[k]].n_runs);
+                for (size_t j = 0; r == 0 && j < one->n_rows; j++)
+                        r = add_row(in, a, one->rows[j], in->rows[one->rows[j]].n_runs);
                 if (one->confidence == CONFIDENCE_REDUCED)
                         a->confidence = CONFIDENCE_REDUCED;
         }
@@ -364,11 +381,12 @@ static int answer_finding(const struct question *q, const struct findings_input 
 }
 
 /* Whether two rows with runs differ in the question's axis: without them there is nothing to conclude from. */
-static bool has_two_values(const struct question *q, const struct findings_input *in) {
+static bool has_two_values(const struct question *q, const struct asking *k) {
+        const struct findings_input *in = k->in;
         const struct axis *a = &axes[q->axis];
         const struct point *first = NULL;
         if (q->of.bits)
-                return has_selected(in, &q->of, NULL, 0) && has_selected(in, &q->over, NULL, 0);
+                return has_selected(k, &q->of, NULL, 0) && has_selected(k, &q->over, NULL, 0);
         for (size_t i = 0; i < in->n_rows; i++) {
                 const struct point *p = &in->rows[i].point;
                 if (in->rows[i].n_runs == 0 || !axis_applies(a, p))
@@ -381,81 +399,153 @@ static bool has_two_values(const struct question *q, const struct findings_input
 }
 
 /* Whether the rows are there, though none of their runs may be done yet. */
-static bool is_planned(const struct question *q, const struct findings_input *in) {
+static bool is_planned(const struct question *q, const struct asking *k) {
+        const struct findings_input *in = k->in;
         bool of = false, over = q->kind != STUDY_RATIO;
         for (size_t i = 0; i < in->n_rows; i++) {
-                of = of || selects(&q->of, &in->rows[i].point);
-                over = over || selects(&q->over, &in->rows[i].point);
+                of = of || selects(k, &q->of, &in->rows[i].point);
+                over = over || selects(k, &q->over, &in->rows[i].point);
         }
         return of && over;
 }
 
-static bool has_runs_without_ratios(const struct question *q, const struct findings_input *in) {
+static bool has_runs_without_ratios(const struct question *q, const struct asking *k) {
+        const struct findings_input *in = k->in;
         for (size_t i = 0; i < in->n_rows; i++)
-                if ((selects(&q->of, &in->rows[i].point) || selects(&q->over, &in->rows[i].point)) &&
+                if ((selects(k, &q->of, &in->rows[i].point) || selects(k, &q->over, &in->rows[i].point)) &&
                     !findings_row_has_ratios(&in->rows[i], q->figure))
                         return true;
         return false;
 }
 
-static int answer(const struct question *q, const struct findings_input *in, const struct findings *f,
-                  struct study_answer *a) {
+/* ---- what is not asked any more ---- */
+
+static bool has_value_of(const struct selection *s, const struct asked *a, enum axis_name axis) {
+        return !(s->bits & BIT(axis)) || asked_value(a, axis, &s->point);
+}
+
+/* The axes, as bits, in which the experiment has not what the question is about. Of an axis that it names no value of,
+ * a figure takes one row of the study's; a greatest one takes all of them, and a conclusion no others beside. */
+static uint32_t lost_axes(const struct question *q, const struct asked *a) {
+        uint32_t lost = 0;
+        for (enum axis_name axis = 0; axis < AXIS_COUNT; axis++) {
+                bool named = (q->of.bits | q->over.bits) & BIT(axis), kept;
+                if (named)
+                        kept = has_value_of(&q->of, a, axis) && has_value_of(&q->over, a, axis);
+                else if (q->kind == STUDY_FIGURE)
+                        kept = asked_any(a, axis);
+                else
+                        kept = asked_all(a, axis) && (q->kind != STUDY_FINDING || asked_alone(a, axis));
+                lost |= kept ? 0 : BIT(axis);
+        }
+        return lost;
+}
+
+/* "transport and message_size", as far as there is room. */
+static void name_axes(uint32_t bits, char *ret, size_t size) {
+        size_t used = 0;
+        for (enum axis_name axis = 0; axis < AXIS_COUNT && used < size; axis++) {
+                bool last = !(bits >> axis >> 1);
+                if (bits & BIT(axis))
+                        used += (size_t) snprintf(ret + used, size - used, "%s%s",
+                                                  !used  ? ""
+                                                  : last ? " and "
+                                                         : ", ",
+                                                  axes[axis].value.name);
+        }
+}
+
+/* Writes why it is not asked; *ret stays NULL where it is. */
+static int say_not_asked(const struct question *q, const struct asked *asked, char **ret) {
+        const uint32_t lost = lost_axes(q, asked);
+        char names[128];
+        if (q->elsewhere || (lost == 0 && !asked->setting))
+                return 0;
+        if (lost)
+                name_axes(lost, names, sizeof(names));
+        else
+                (void) snprintf(names, sizeof(names), "%s", asked->setting);
+        int n = asprintf(ret,
+                         "the experiment changes the preset's %s: it does not ask this, and the published answer does "
+                         "not apply",
+                         names);
+        if (n < 0)
+                *ret = NULL;
+        return n < 0 ? -ENOMEM : 0;
+}
+
+static const char *why_no_answer(const struct question *q, const struct asking *k) {
+        if (q->elsewhere)
+                return q->elsewhere;
+        if (q->kind == STUDY_RATIO && has_runs_without_ratios(q, k))
+                return "a run's figure is 0 or less, and there is no ratio of such";
+        if (q->kind != STUDY_FINDING)
+                return is_planned(q, k) ? "no run of such a row is done"
+                                        : "the experiment has no such row: see its skipped points";
+        return has_two_values(q, k) ? "the runs do not let one conclude it: see the findings that are undecided"
+                                    : "the experiment has no two rows that differ in it and have runs that are done: "
+                                      "see its skipped points";
+}
+
+static int answer(const struct question *q, const struct asking *k, struct study_answer *a) {
         *a = (struct study_answer){.question = q->words,
                                    .kind = q->kind,
                                    .unit = q->unit,
                                    .has_published = q->published > 0,
                                    .published = q->published,
                                    .published_words = q->published_words};
-        int r = q->kind == STUDY_FINDING ? answer_finding(q, in, f, a)
-                : q->kind == STUDY_RATIO ? answer_ratio(q, in, a)
-                                         : answer_figure(q, in, a);
-        if (a->sentence || a->has_figure)
+        int r = say_not_asked(q, &k->asked, &a->reason);
+        if (r < 0 || a->reason)
                 return r;
-        if (q->elsewhere)
-                a->reason = q->elsewhere;
-        else if (q->kind == STUDY_RATIO && has_runs_without_ratios(q, in))
-                a->reason = "a run's figure is 0 or less, and there is no ratio of such";
-        else if (q->kind != STUDY_FINDING && is_planned(q, in))
-                a->reason = "no run of such a row is done";
-        else if (q->kind != STUDY_FINDING)
-                a->reason = "the experiment has no such row: see its skipped points";
-        else if (has_two_values(q, in))
-                a->reason = "the runs do not let one conclude it: see the findings that are undecided";
-        else
-                a->reason = "the experiment has no two rows that differ in it and have runs that are done: see its "
-                            "skipped points";
+        r = q->kind == STUDY_FINDING ? answer_finding(q, k, a)
+            : q->kind == STUDY_RATIO ? answer_ratio(q, k, a)
+                                     : answer_figure(q, k, a);
+        if (r < 0 || a->sentence || a->has_figure)
+                return r;
+        a->reason = strdup(why_no_answer(q, k));
+        return a->reason ? 0 : -ENOMEM;
+}
+
+static void study_freep(struct study **s) {
+        study_free(*s);
+}
+
+static int answer_all(const struct asking *k, const char *study, struct study **ret) {
+        _cleanup_(study_freep) struct study *s = calloc(1, sizeof(*s));
+        int r = 0;
+        if (s)
+                s->answers = calloc(ELEMENTS(questions), sizeof(*s->answers));
+        if (!s || !s->answers)
+                return -ENOMEM;
+        s->name = study;
+        for (size_t i = 0; r == 0 && i < ELEMENTS(questions); i++)
+                if (strcmp(questions[i].study, study) == 0)
+                        r = answer(&questions[i], k, &s->answers[s->n++]);
+        if (r == 0)
+                *ret = util_steal(&s);
         return r;
 }
 
-int study_answer(const char *preset, const struct findings_input *in, const struct findings *findings,
-                 struct study **ret) {
-        struct study *s = NULL;
-        int r = 0;
-        for (size_t i = 0; preset && r == 0 && i < ELEMENTS(questions); i++) {
-                if (!preset_is_of(preset, questions[i].study))
-                        continue;
-                if (!s)
-                        s = calloc(1, sizeof(*s));
-                if (s && !s->answers)
-                        s->answers = calloc(ELEMENTS(questions), sizeof(*s->answers));
-                if (!s || !s->answers) {
-                        study_free(s);
-                        return -ENOMEM;
-                }
-                s->name = questions[i].study;
-                r = answer(&questions[i], in, findings, &s->answers[s->n++]);
-        }
-        if (r < 0) {
-                study_free(s);
-                return r;
-        }
-        *ret = s;
-        return 0;
+int study_answer(const char *preset, const struct spec *spec, const struct findings_input *in,
+                 const struct findings *findings, struct study **ret) {
+        struct asking k = {.in = in, .findings = findings};
+        size_t i = 0;
+        while (i < ELEMENTS(questions) && !(preset && preset_is_of(preset, questions[i].study)))
+                i++;
+        *ret = NULL;
+        if (i == ELEMENTS(questions))
+                return 0;
+        int r = asked_init(&k.asked, preset, questions[i].study, spec);
+        if (r == 0)
+                r = answer_all(&k, questions[i].study, ret);
+        asked_deinit(&k.asked);
+        return r;
 }
 
 void study_free(struct study *s) {
         for (size_t i = 0; s && i < s->n; i++) {
                 free(s->answers[i].sentence);
+                free(s->answers[i].reason);
                 free(s->answers[i].rows);
         }
         if (s)
@@ -467,6 +557,7 @@ size_t study_bytes(const struct study *s) {
         size_t bytes = s ? sizeof(*s) + ELEMENTS(questions) * sizeof(*s->answers) : 0;
         for (size_t i = 0; s && i < s->n; i++)
                 bytes += s->answers[i].n_rows * sizeof(uint32_t) +
-                         (s->answers[i].sentence ? strlen(s->answers[i].sentence) : 0);
+                         (s->answers[i].sentence ? strlen(s->answers[i].sentence) : 0) +
+                         (s->answers[i].reason ? strlen(s->answers[i].reason) : 0);
         return bytes;
 }

@@ -33,7 +33,7 @@ struct study_answer {
         char *sentence;               /* of findings; NULL */
         uint32_t *rows;
         size_t n_rows;
-        const char *reason;                 /* why there is neither figure nor sentence; NULL */
+        char *reason;                       /* why there is neither figure nor sentence; NULL */
         enum finding_confidence confidence; /* CONFIDENCE_NONE: there is neither; reduced also of few runs */
 };
 
@@ -44,9 +44,10 @@ struct study {
 };
 
 /* Answers for an experiment that was posted with this preset, or its -quick form. *ret is NULL where no study belongs
- * to it (`preset` may be NULL). -ENOMEM; others as compare_rows(). */
-int study_answer(const char *preset, const struct findings_input *in, const struct findings *findings,
-                 struct study **ret);
+ * to it (`preset` may be NULL). `spec` is the experiment's, NULL: the preset as it is; a question that it does not ask
+ * any more, as a field was overridden, has that for its reason. -ENOMEM; others as compare_rows(). */
+int study_answer(const char *preset, const struct spec *spec, const struct findings_input *in,
+                 const struct findings *findings, struct study **ret);
 void study_free(struct study *s);          /* NULL-safe */
 size_t study_bytes(const struct study *s); /* NULL: 0 */
 

@@ -154,10 +154,25 @@ static int read_searches(struct service *s, const struct experiment_record *e, s
         return r < 0 ? r : find_noisy(s, e->id, ret, refusal);
 }
 
+/* The answers of the preset's study to what the experiment asks. A spec that another version wrote and this one cannot
+ * read is taken for the preset's own, and the study's points alone count all the same. */
+static int answer_study(const struct experiment_record *e, const struct findings_input *in,
+                        struct findings_record *ret) {
+        char preset[64];
+        struct spec *spec = NULL;
+        struct refusal ignored;
+        read_preset(e->spec_json, preset, sizeof(preset));
+        int r = *preset && e->merged_json ? spec_parse_stored(e->merged_json, strlen(e->merged_json), &spec, &ignored)
+                                          : 0;
+        if (r == 0 || r == -EINVAL)
+                r = study_answer(preset, spec, in, ret->findings, &ret->study);
+        spec_free(spec);
+        return r;
+}
+
 static int draw(struct service *s, const struct experiment_record *e, const struct evidence *evidence,
                 const struct search_list *searches, struct findings_record *ret) {
         struct findings_limit caches[FINDINGS_LIMITS_MAX];
-        char preset[64];
         topology_hold();
         size_t n = e->imported_json ? 0 : list_caches(s->hooks.topology, caches); /* they are this host's */
         topology_release();
@@ -170,10 +185,7 @@ static int draw(struct service *s, const struct experiment_record *e, const stru
                                           .search_limit_us = searches->limit_us,
                                           .uncounted = evidence->uncounted};
         int r = findings_draw(&in, &ret->findings);
-        if (r < 0)
-                return r;
-        read_preset(e->spec_json, preset, sizeof(preset));
-        return study_answer(preset, &in, ret->findings, &ret->study);
+        return r < 0 ? r : answer_study(e, &in, ret);
 }
 
 /* Makes the findings from the experiment's figures, which may be in the cache already. */

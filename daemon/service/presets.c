@@ -102,7 +102,7 @@ static int put_here(struct service *s, struct json_writer *w, const struct prese
 static int put_published(struct json_writer *w, const char *preset) {
         const struct findings_input no_rows = {0};
         struct study *study;
-        int r = study_answer(preset, &no_rows, &(const struct findings){0}, &study);
+        int r = study_answer(preset, NULL, &no_rows, &(const struct findings){0}, &study);
         if (r < 0)
                 return r;
         json_put_key(w, "published");

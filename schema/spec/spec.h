@@ -240,6 +240,10 @@ void spec_free(struct spec *spec);
 /* The axes that have a meaning for any of the spec's points, as bits (1u << axis). Spans only what decides on that. */
 unsigned spec_axes_met(const struct spec *spec);
 
+/* The first setting of the whole experiment in which the runs of both differ: it is no axis, and what is measured
+ * depends on it. NULL: none. */
+const char *spec_unlike_setting(const struct spec *a, const struct spec *b);
+
 /* Whether a run of the point changes a setting of the host, or requires something that such a setting changes. */
 bool spec_depends_on_host(const struct spec *spec, const struct point *p);
 

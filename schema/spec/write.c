@@ -50,6 +50,20 @@ static void put_until(struct json_writer *w, const struct spec_until *until) {
         json_object_end(w);
 }
 
+const char *spec_unlike_setting(const struct spec *a, const struct spec *b) {
+        if (a->verify != b->verify)
+                return "verify";
+        if (a->fresh != b->fresh)
+                return "fresh";
+        if (a->stamp != b->stamp)
+                return "stamp";
+        if (a->rate != b->rate)
+                return "rate";
+        if (!values_equal(&tune_values, &a->tune, &b->tune))
+                return "tune";
+        return values_equal(&option_values, &a->options, &b->options) ? NULL : "transport_options";
+}
+
 int spec_to_json(const struct spec *s, char **ret) {
         struct json_writer w;
         size_t length;

@@ -201,6 +201,22 @@ def test_a_study_has_its_answers(unix):
     assert "\n| question | here | published |\n" in text and "3185 MiB/s" in text
 
 
+def test_a_study_that_was_changed_is_not_answered(unix):
+    """What a pipe moves in blocks is not asked of a named pipe."""
+    spec = {"preset": "pipe-block-sweep-quick", "transport": "fifo", "bytes": 6553600, "message_size": [64, 65536]}
+    experiment = unix.wait_final(unix.post(spec | {"warmup_seconds": 0})["id"])
+    assert experiment["state"] == "done", experiment
+    answers = unix.get(f"/experiments/{experiment['id']}/findings")["study"]["answers"]
+    for answer in answers:
+        assert answer["figures"] == [] and answer["sentence"] is None
+        assert answer["reason"].startswith("the experiment changes the preset's transport")
+        assert answer["reason"].endswith("it does not ask this, and the published answer does not apply")
+    named = {"blocks of 64 bytes": False, "blocks of 256 bytes": True, "Which range": True}
+    for words, sizes in named.items():
+        (reason,) = (answer["reason"] for answer in answers if words in answer["question"])
+        assert ("transport and message_size" in reason) == sizes
+
+
 @pytest.mark.parametrize("messages", [999, 1000])
 def test_few_messages_have_no_99th_percentile(unix, messages):
     """Of which anything could be concluded."""

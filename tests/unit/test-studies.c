@@ -35,7 +35,7 @@ static void test_studies(void) {
                 m.rows[0].noisy = true;
                 FINDINGS *f = draw(&m);
                 const struct findings_input in = {.rows = m.rows, .n_rows = m.n_rows};
-                CHECK_INT(study_answer(table[t].preset, &in, f, &s), 0);
+                CHECK_INT(study_answer(table[t].preset, NULL, &in, f, &s), 0);
                 CHECK(s != NULL);
                 CHECK_STRING(s->name, table[t].preset);
                 CHECK_UINT(s->n, table[t].n);
@@ -103,7 +103,7 @@ static void test_a_study_without_its_rows(void) {
                 make(&m, cases[i].spec, 3, 13);
                 measure(&m, any_time, NULL, NOISE, 0);
                 const struct findings_input in = {.rows = m.rows, .n_rows = m.n_rows};
-                CHECK_INT(study_answer("fifo-numa", &in, &(struct findings){0}, &s), 0);
+                CHECK_INT(study_answer("fifo-numa", NULL, &in, &(struct findings){0}, &s), 0);
                 const struct study_answer *a = answer_of(s, "What does the other node cost?");
                 CHECK(a && a->reason && strstr(a->reason, cases[i].reason));
                 study_free(s);
@@ -124,7 +124,7 @@ static void test_a_finding_about_other_values_is_no_answer(void) {
         FINDINGS *f = draw(&m);
         const struct findings_input in = {.rows = m.rows, .n_rows = m.n_rows};
         CHECK(says(nth(f, FINDING_COST, 0), "same-cpu instead of same-node costs"));
-        CHECK_INT(study_answer("fifo-numa", &in, f, &s), 0);
+        CHECK_INT(study_answer("fifo-numa", NULL, &in, f, &s), 0);
         const struct study_answer *a = answer_of(s, "What does the other node cost?");
         CHECK(a && (!a->sentence || !strstr(a->sentence, "same-cpu")));
         study_free(s);
@@ -139,14 +139,14 @@ static void test_a_ratio_of_a_study(void) {
                 for (size_t k = 0; k < m.rows[i].n_runs && m.rows[i].point.placement.kind == PLACEMENT_SAME_CPU; k++)
                         m.runs[i * m.blocks + k].values[FIGURE_THROUGHPUT] *= 2;
         const struct findings_input in = {.rows = m.rows, .n_rows = m.n_rows};
-        CHECK_INT(study_answer("pipe-block-sweep", &in, &(struct findings){0}, &s), 0);
+        CHECK_INT(study_answer("pipe-block-sweep", NULL, &in, &(struct findings){0}, &s), 0);
         const struct study_answer *a = answer_of(s, "How many times as fast");
         CHECK(a && a->has_figure && a->figure.has_interval && a->n_rows == 2);
         CHECK(a->figure.low < 2 && 2 < a->figure.high && a->figure.value > 1.9 && a->figure.value < 2.1);
         CHECK_STRING(a->figure.unit, "times");
         study_free(s);
         m.runs[3].values[FIGURE_THROUGHPUT] = 0;
-        CHECK_INT(study_answer("pipe-block-sweep", &in, &(struct findings){0}, &s), 0);
+        CHECK_INT(study_answer("pipe-block-sweep", NULL, &in, &(struct findings){0}, &s), 0);
         a = answer_of(s, "How many times as fast");
         CHECK(a && !a->has_figure && a->reason && strstr(a->reason, "0 or less"));
         study_free(s);
@@ -163,7 +163,7 @@ static void test_a_study_of_few_runs(void) {
                 make(&m, "{\"transport\": \"pipe\", \"placement\": [\"same-node\", \"same-cpu\"]}", runs, 17);
                 measure(&m, any_time, NULL, NOISE, 0);
                 const struct findings_input in = {.rows = m.rows, .n_rows = m.n_rows};
-                CHECK_INT(study_answer("pipe-block-sweep", &in, &(struct findings){0}, &s), 0);
+                CHECK_INT(study_answer("pipe-block-sweep", NULL, &in, &(struct findings){0}, &s), 0);
                 const struct study_answer *ratio = answer_of(s, "How many times as fast");
                 const struct study_answer *block = answer_of(s, "How many MiB/s do blocks of 4096 bytes");
                 CHECK(ratio && ratio->has_figure && block && block->has_figure);
@@ -171,10 +171,13 @@ static void test_a_study_of_few_runs(void) {
                 CHECK_STRING(block->figure.of, words[runs]);
                 CHECK_INT(ratio->confidence, runs < 4 ? CONFIDENCE_REDUCED : CONFIDENCE_HIGH);
                 CHECK_INT(block->confidence, runs < 4 ? CONFIDENCE_REDUCED : CONFIDENCE_HIGH);
-                make(&tcp, "{\"transport\": \"tcp\", \"message_size\": 65536, \"threads\": 8}", runs, 17);
+                make(&tcp,
+                     "{\"transport\": \"tcp\", \"message_size\": 65536, \"threads\": 8, \"fields\": 8, \"placement\": "
+                     "\"same-node\"}",
+                     runs, 17);
                 measure(&tcp, any_time, NULL, NOISE, 0);
                 const struct findings_input tcp_in = {.rows = tcp.rows, .n_rows = tcp.n_rows};
-                CHECK_INT(study_answer("tcp-copy-modes", &tcp_in, &(struct findings){0}, &peaks), 0);
+                CHECK_INT(study_answer("tcp-copy-modes", NULL, &tcp_in, &(struct findings){0}, &peaks), 0);
                 const struct study_answer *peak = answer_of(peaks, "What is the greatest throughput of two-copy");
                 char where[64];
                 (void) snprintf(where, sizeof(where), "64 KiB, 8 threads%s%s", runs < 4 ? "; " : "", words[runs]);
@@ -190,14 +193,92 @@ static void test_a_study_is_named(void) {
         const struct findings f = {0};
         for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
                 struct study *s = NULL;
-                CHECK_INT(study_answer(none[i], &in, &f, &s), 0);
+                CHECK_INT(study_answer(none[i], NULL, &in, &f, &s), 0);
                 CHECK(!s);
         }
         struct study *s = NULL;
-        CHECK_INT(study_answer("fifo-numa-quick", &in, &f, &s), 0);
+        CHECK_INT(study_answer("fifo-numa-quick", NULL, &in, &f, &s), 0);
         CHECK_STRING(s->name, "fifo-numa");
         for (size_t i = 0; i < s->n; i++) /* without a row there is no answer, but what was published */
                 CHECK(s->answers[i].reason && !s->answers[i].has_figure);
+        study_free(s);
+}
+
+/* A field that the spec overrides may make another thing of what is measured, to which the published figure is none. */
+static void test_a_question_that_is_not_asked(void) {
+        static const struct {
+                const char *preset, *over, *question;
+                const char *changed; /* NULL: it is answered */
+        } cases[] = {
+                {"pipe-block-sweep", "\"transport\": \"tcp\"", "How many MiB/s do blocks of 4096", "transport"},
+                {"pipe-block-sweep", "\"transport\": \"tcp\"", "How many times as fast", "transport"},
+                {"pipe-block-sweep", "\"transport\": [\"pipe\", \"fifo\"]", "Which range", "transport"},
+                {"pipe-block-sweep", "\"transport\": [\"pipe\", \"fifo\"]", "blocks of 4096", NULL},
+                {"pipe-block-sweep", "\"message_size\": [64, 100]", "blocks of 64 bytes", NULL},
+                {"pipe-block-sweep", "\"message_size\": [64, 100]", "blocks of 256 bytes", "message_size"},
+                {"pipe-block-sweep", "\"message_size\": [64, 100]", "How many times as fast", "message_size"},
+                {"pipe-block-sweep", "\"message_size\": [64, 100]", "Which range", "message_size"},
+                {"pipe-block-sweep", "\"workload\": \"pingpong\"", "blocks of 64 bytes", "workload"},
+                {"pipe-block-sweep", "\"threads\": 2, \"transport\": \"fifo\"", "blocks of 64 bytes",
+                 "transport and threads"},
+                {"pipe-block-sweep", "\"verify\": \"checksum\"", "blocks of 64 bytes", "verify"},
+                {"pipe-block-sweep", "\"transport_options\": {\"pipe_size\": 4096}", "blocks of 64 bytes",
+                 "transport_options"},
+                {"pipe-block-sweep", "\"repetitions\": 5, \"bytes\": 65536, \"name\": \"mine\"", "How many times",
+                 NULL},
+                {"fifo-numa", "\"transport\": \"pipe\"", "operations a second of 1 byte", "transport"},
+                {"fifo-numa", "\"message_size\": 2", "operations a second of 1 byte", "message_size"},
+                {"syscall-and-switch", "\"processes\": 8", "context switch between two", "processes"},
+                {"syscall-and-switch-quick", "\"messages\": 10", "context switch between two", NULL},
+                {"tcp-copy-modes", "\"threads\": [1, 2]", "greatest throughput of one-copy", "threads"},
+                {"tcp-copy-modes", "\"threads\": [1, 2]", "is left of one-copy at 1 MiB and 8", "threads"},
+                {"tcp-copy-modes", "\"copy_mode\": [\"two-copy\", \"one-copy\"]", "greatest throughput of one-copy",
+                 NULL},
+                {"tcp-copy-modes", "\"copy_mode\": [\"two-copy\", \"one-copy\"]", "greatest throughput of zero-copy",
+                 "copy_mode"},
+                {"tcp-copy-modes", "\"direction\": \"up\"", "greatest throughput of one-copy", "direction"},
+                {"tcp-copy-modes-quick", "\"repetitions\": 8", "greatest throughput of one-copy", NULL},
+                {"ipc-4mib", "\"message_size\": 65536", "How long does 4 MiB take one way over shared memory",
+                 "message_size"},
+                {"ipc-4mib", "\"transport\": [\"fifo\", \"shm-sysv\"]", "4 MiB take one way over shared memory", NULL},
+                {"ipc-4mib", "\"transport\": [\"fifo\", \"shm-sysv\"]", "Which medium is fastest?", "transport"},
+        };
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                struct study *s = NULL;
+                char spec[256], words[256];
+                MADE m;
+                (void) snprintf(spec, sizeof(spec), "{\"preset\": \"%s\", %s}", cases[i].preset, cases[i].over);
+                make(&m, spec, 4, 11);
+                measure(&m, any_time, NULL, NOISE, 0);
+                for (size_t k = 0; k < m.n_rows * m.blocks; k++)
+                        for (size_t f = 0; f < FIGURE_COUNT; f++)
+                                m.runs[k].values[f] = 1 + (double) k;
+                FINDINGS *f = draw(&m);
+                const struct findings_input in = {.rows = m.rows, .n_rows = m.n_rows};
+                CHECK_INT(study_answer(cases[i].preset, m.spec, &in, f, &s), 0);
+                const struct study_answer *a = answer_of(s, cases[i].question);
+                (void) snprintf(words, sizeof(words),
+                                "the experiment changes the preset's %s: ", cases[i].changed ? cases[i].changed : "");
+                if (!a || (cases[i].changed ? !a->reason || !strstr(a->reason, words) || a->has_figure || a->sentence
+                                            : !a->has_figure))
+                        CHECK_FAIL("%s: %s: %s", spec, cases[i].question, a && a->reason ? a->reason : "(answered)");
+                study_free(s);
+        }
+}
+
+/* Rows that the study has not stand beside its own: none of them is the answer. */
+static void test_rows_beside_the_study(void) {
+        struct study *s = NULL;
+        MADE m;
+        make(&m, "{\"preset\": \"pipe-block-sweep\", \"transport\": [\"fifo\", \"pipe\"]}", 4, 11);
+        measure(&m, any_time, NULL, NOISE, 0);
+        for (size_t i = 0; i < m.n_rows * m.blocks; i++)
+                m.runs[i].values[FIGURE_THROUGHPUT] *= m.rows[i / m.blocks].point.transport == TRANSPORT_FIFO ? 3 : 1;
+        FINDINGS *f = draw(&m);
+        const struct findings_input in = {.rows = m.rows, .n_rows = m.n_rows};
+        CHECK_INT(study_answer("pipe-block-sweep", m.spec, &in, f, &s), 0);
+        const struct study_answer *a = answer_of(s, "blocks of 4096 bytes");
+        CHECK(a && a->n_rows == 1 && m.rows[a->rows[0]].point.transport == TRANSPORT_PIPE);
         study_free(s);
 }
 
@@ -209,5 +290,7 @@ int main(void) {
         RUN(test_a_ratio_of_a_study);
         RUN(test_a_study_of_few_runs);
         RUN(test_a_study_is_named);
+        RUN(test_a_question_that_is_not_asked);
+        RUN(test_rows_beside_the_study);
         return check_end();
 }
