@@ -234,6 +234,7 @@ static void draw_cost(struct answer *a, enum axis_name axis, uint32_t usual, uin
         phrase_axis(axis, p, label);
         phrase_axis(axis, &a->in->rows[usual].point, usual_label);
         draft_begin(&d, a, FINDING_COST, axis, rows, 2);
+        d.f.lead = is_better(&effects[0].c) ? 1 : is_worse(&effects[0].c) ? -1 : 0;
         draft_write(&d, "%s", label);
         if (call)
                 draft_write(&d, " (%s)", call);

@@ -142,6 +142,8 @@ struct finding {
         int64_t *run_ids; /* of these rows, without a search's rates; NULL: they are more than FINDINGS_RUN_IDS_MAX */
         size_t n_run_ids;
         enum finding_confidence confidence;
+        int lead; /* of FINDING_COST: whether the second row is for certain better (1) or worse (-1) than the first in
+                     the figure that ranks them; 0: neither is known */
         uint32_t runs_needed; /* of each row, to decide; 0: not known */
 };
 

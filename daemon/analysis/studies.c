@@ -321,7 +321,7 @@ static int compare_two(const struct question *q, const struct findings_row *over
 
 static int answer_ratio(const struct question *q, const struct asking *k, struct study_answer *a) {
         const struct findings_input *in = k->in;
-        struct statistic of, over;
+        struct statistic of = {0}, over = {0};
         uint32_t rows[2] = {0, 0};
         int r = greatest(k, &q->of, q->figure, &of, &rows[0]);
         if (r == 0)
@@ -418,6 +418,123 @@ static bool has_runs_without_ratios(const struct question *q, const struct askin
         return false;
 }
 
+/* ---- a crossover that there is not ---- */
+
+/* The sizes at which both values ran, with one number of threads: on which of them the first is better for certain. */
+struct standing {
+        size_t n, n_better, n_worse;
+        uint64_t least, most; /* sizes */
+        bool crosses;         /* a finding says where */
+};
+
+static bool is_crossover_of(const struct question *q, const struct asking *k, const struct finding *f, uint32_t row) {
+        bool has = false;
+        for (size_t i = 0; i < f->n_rows; i++)
+                has = has || f->rows[i] == row;
+        return has && f->kind == q->finding && f->axis == q->axis && is_about(q, k, f);
+}
+
+/* 1: the row is better for certain than its match; -1: worse. */
+static int lead_of(const struct question *q, const struct asking *k, uint32_t row, uint32_t match) {
+        for (size_t i = 0; i < k->findings->n; i++) {
+                const struct finding *f = &k->findings->items[i];
+                if (f->kind == FINDING_COST && f->axis == q->axis && f->n_rows == 2 && f->rows[0] == match &&
+                    f->rows[1] == row)
+                        return f->lead;
+        }
+        return 0;
+}
+
+/* The row with runs of the other value that equals this one else; false: there is none. */
+static bool find_match(const struct question *q, const struct asking *k, const struct point *p, uint32_t *ret) {
+        for (size_t i = 0; i < k->in->n_rows; i++) {
+                const struct findings_row *row = &k->in->rows[i];
+                if (row->n_runs > 0 && selects(k, &q->over, &row->point) && points_match(p, &row->point, q->axis)) {
+                        *ret = (uint32_t) i;
+                        return true;
+                }
+        }
+        return false;
+}
+
+static struct standing standing_at(const struct question *q, const struct asking *k, uint32_t threads) {
+        struct standing s = {0};
+        for (uint32_t i = 0; i < k->in->n_rows; i++) {
+                const struct findings_row *row = &k->in->rows[i];
+                uint32_t match;
+                if (row->n_runs == 0 || row->point.threads != threads || !selects(k, &q->of, &row->point) ||
+                    !find_match(q, k, &row->point, &match))
+                        continue;
+                int lead = lead_of(q, k, i, match);
+                s.n_better += lead > 0;
+                s.n_worse += lead < 0;
+                s.least = s.n == 0 || row->point.message_size < s.least ? row->point.message_size : s.least;
+                s.most = row->point.message_size > s.most ? row->point.message_size : s.most;
+                s.n++;
+                for (size_t f = 0; f < k->findings->n; f++)
+                        s.crosses |= is_crossover_of(q, k, &k->findings->items[f], i);
+        }
+        return s;
+}
+
+/* "one-copy leads at every size that was measured, 16 KiB to 1 MiB, with 8 threads: it overtakes two-copy at none of
+ * them." */
+static void write_standing(FILE *f, const struct question *q, const struct standing *s, uint32_t threads) {
+        char of[PHRASE_MAX], over[PHRASE_MAX], least[PHRASE_MAX], most[PHRASE_MAX];
+        bool better = s->n_better == s->n;
+        phrase_axis(q->axis, &q->of.point, of);
+        phrase_axis(q->axis, &q->over.point, over);
+        phrase_axis(AXIS_MESSAGE_SIZE, &(struct point){.message_size = s->least}, least);
+        phrase_axis(AXIS_MESSAGE_SIZE, &(struct point){.message_size = s->most}, most);
+        (void) fprintf(f, "%s%s leads %s, %s%s%s, with %u thread%s: %s overtakes %s at none of them.",
+                       ftell(f) > 0 ? " " : "", better ? of : over,
+                       s->n == 1 ? "at the only size that was measured" : "at every size that was measured", least,
+                       s->least == s->most ? "" : " to ", s->least == s->most ? "" : most, threads,
+                       threads == 1 ? "" : "s", of, over);
+}
+
+static int add_standing_rows(const struct question *q, const struct asking *k, uint32_t threads,
+                             struct study_answer *a) {
+        int r = 0;
+        for (uint32_t i = 0; r == 0 && i < k->in->n_rows; i++) {
+                const struct findings_row *row = &k->in->rows[i];
+                if (row->n_runs > 0 && row->point.threads == threads &&
+                    (selects(k, &q->of, &row->point) || selects(k, &q->over, &row->point)))
+                        r = add_row(k->in, a, i, row->n_runs);
+        }
+        return r;
+}
+
+/* Where one leads at all sizes there is nothing to overtake: that is the answer, with each number of threads. */
+static int answer_leads(const struct question *q, const struct asking *k, struct study_answer *a) {
+        _cleanup_free_ char *sentence = NULL;
+        size_t length = 0;
+        int r = 0;
+        FILE *f = open_memstream(&sentence, &length);
+        if (!f)
+                return -ENOMEM;
+        if (a->sentence)
+                (void) fputs(a->sentence, f);
+        for (uint32_t i = 0; r == 0 && i < k->in->n_rows; i++) {
+                const uint32_t threads = k->in->rows[i].point.threads;
+                bool seen = false;
+                for (uint32_t j = 0; j < i && !seen; j++)
+                        seen = k->in->rows[j].point.threads == threads;
+                const struct standing s = seen ? (struct standing){0} : standing_at(q, k, threads);
+                if (s.n == 0 || s.crosses || (s.n_better < s.n && s.n_worse < s.n))
+                        continue;
+                write_standing(f, q, &s, threads);
+                r = add_standing_rows(q, k, threads, a);
+        }
+        if (fclose(f) != 0 || !sentence)
+                return -ENOMEM;
+        if (length > 0) {
+                free(a->sentence);
+                a->sentence = util_steal(&sentence);
+        }
+        return r;
+}
+
 /* ---- what is not asked any more ---- */
 
 static bool has_value_of(const struct selection *s, const struct asked *a, enum axis_name axis) {
@@ -500,6 +617,8 @@ static int answer(const struct question *q, const struct asking *k, struct study
         r = q->kind == STUDY_FINDING ? answer_finding(q, k, a)
             : q->kind == STUDY_RATIO ? answer_ratio(q, k, a)
                                      : answer_figure(q, k, a);
+        if (r == 0 && q->kind == STUDY_FINDING && q->finding == FINDING_CROSSOVER)
+                r = answer_leads(q, k, a);
         if (r < 0 || a->sentence || a->has_figure)
                 return r;
         a->reason = strdup(why_no_answer(q, k));

@@ -282,6 +282,44 @@ static void test_rows_beside_the_study(void) {
         study_free(s);
 }
 
+/* One-copy sends in this part of two-copy's time, whatever the size; with one thread zero-copy overtakes at 256 KiB. */
+static double copies(const struct point *p) {
+        double time = 1000 + (double) p->message_size;
+        if (p->copy_mode == COPY_ZERO && p->threads == 1)
+                return p->message_size > 200000 ? 0.8 * time : 1.3 * time;
+        return p->copy_mode == COPY_ONE ? 0.8 * time : p->copy_mode == COPY_ZERO ? 1.3 * time : time;
+}
+
+/* Where one mode leads at every size there is no crossover, and that is an answer. */
+static void test_a_mode_that_leads_everywhere(void) {
+        struct study *s = NULL, *even = NULL;
+        MADE m;
+        make(&m, "{\"preset\": \"tcp-copy-modes\", \"threads\": [1, 2, 4, 8]}", 8, 18);
+        measure(&m, copies, NULL, 0.01, 0);
+        FINDINGS *f = draw(&m);
+        const struct findings_input in = {.rows = m.rows, .n_rows = m.n_rows};
+        CHECK_INT(study_answer("tcp-copy-modes", m.spec, &in, f, &s), 0);
+        const struct study_answer *one_copy = answer_of(s, "Where does one-copy overtake");
+        CHECK(one_copy && one_copy->sentence && !one_copy->reason && one_copy->n_rows == 32);
+        CHECK(strstr(one_copy->sentence, "one-copy leads at every size that was measured, 16 KiB to 1 MiB, with 1 "
+                                         "thread: one-copy overtakes two-copy at none of them. one-copy leads at "));
+        CHECK(strstr(one_copy->sentence, "with 8 threads: one-copy overtakes two-copy at none of them."));
+        CHECK_INT(one_copy->confidence, CONFIDENCE_HIGH);
+        const struct study_answer *zero_copy = answer_of(s, "Where does zero-copy overtake");
+        CHECK(zero_copy && zero_copy->sentence);
+        CHECK(strstr(zero_copy->sentence, "zero-copy overtakes two-copy in throughput between 64 KiB and 256 KiB"));
+        CHECK(!strstr(zero_copy->sentence, "with 1 thread:"));
+        CHECK(strstr(zero_copy->sentence, "two-copy leads at every size that was measured, 16 KiB to 1 MiB, with 2 "
+                                          "threads: zero-copy overtakes two-copy at none of them."));
+        study_free(s);
+        measure(&m, any_time, NULL, 0.1, 0);
+        FINDINGS *same = draw(&m);
+        CHECK_INT(study_answer("tcp-copy-modes", m.spec, &in, same, &even), 0);
+        one_copy = answer_of(even, "Where does one-copy overtake");
+        CHECK(one_copy && !one_copy->sentence && strstr(one_copy->reason, "do not let one conclude it"));
+        study_free(even);
+}
+
 int main(void) {
         RUN(test_studies);
         RUN(test_presets_have_runs_enough);
@@ -292,5 +330,6 @@ int main(void) {
         RUN(test_a_study_is_named);
         RUN(test_a_question_that_is_not_asked);
         RUN(test_rows_beside_the_study);
+        RUN(test_a_mode_that_leads_everywhere);
         return check_end();
 }
