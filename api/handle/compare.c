@@ -227,6 +227,26 @@ static void put_undecided(struct json_writer *w, const struct comparison *c) {
                                                                 "quieter machine or a longer window would decide");
 }
 
+#define TOO_FEW                                                                                                        \
+        " has fewer than " UTIL_TEXT(                                                                                  \
+                SERIAL_RUNS_LEAST) " runs, too few to tell whether each depends on the one before it: "
+
+/* A side that cannot be judged is not known to be of independent runs. */
+static void put_widening(struct json_writer *w, const struct comparison *c) {
+        static const char *const reasons[2][2] = {
+                {NULL, "the candidate" TOO_FEW "the intervals count what the baseline's runs show alone"},
+                {"the baseline" TOO_FEW "the intervals count what the candidate's runs show alone",
+                 "each side" TOO_FEW "the intervals are those of independent runs"},
+        };
+        const char *reason = reasons[c->baseline_unjudged][c->candidate_unjudged];
+        if (!reason) {
+                json_member_double(w, "widening", c->widening);
+                return;
+        }
+        json_member_null(w, "widening");
+        json_member_string(w, "widening_reason", reason);
+}
+
 static void put_figure(struct json_writer *w, const struct comparison_figure *f) {
         const struct comparison *c = f->c;
         json_object_begin(w);
@@ -239,7 +259,7 @@ static void put_figure(struct json_writer *w, const struct comparison_figure *f)
         json_member_double(w, "p_adjusted", c->p_adjusted);
         json_member_bool(w, "differs", c->differs);
         json_member_bool(w, "paired", f->paired);
-        json_member_double(w, "widening", c->widening);
+        put_widening(w, c);
         json_member_string(w, "test", f->paired && !c->by_runs ? "signed-rank" : "rank-sum");
         json_member_u64(w, "runs_baseline", f->n[SIDE_BASELINE]);
         json_member_u64(w, "runs_candidate", f->n[SIDE_CANDIDATE]);

@@ -169,6 +169,8 @@ static int compare_row(const struct compare_row *row, const struct compare_rule 
                 .equivalence_high = narrow.has_interval ? exp(narrow.high) : 0,
                 .equivalence_level = narrow.level,
                 .widening = widening,
+                .baseline_unjudged = !row->paired && row->n_baseline < SERIAL_RUNS_LEAST,
+                .candidate_unjudged = !row->paired && row->n_candidate < SERIAL_RUNS_LEAST,
                 .by_runs = row->paired && !by_pairs,
                 .p = widening > 1 ? fmax(p, widened_p(&shift, p, widening)) : p,
         };
@@ -270,6 +272,8 @@ struct comparison compare_turned(const struct comparison *c) {
         t.ratio = 1 / c->ratio;
         t.low = c->has_interval ? 1 / c->high : 0;
         t.high = c->has_interval ? 1 / c->low : 0;
+        t.baseline_unjudged = c->candidate_unjudged;
+        t.candidate_unjudged = c->baseline_unjudged;
         t.equivalence_low = c->has_equivalence ? 1 / c->equivalence_high : 0;
         t.equivalence_high = c->has_equivalence ? 1 / c->equivalence_low : 0;
         if (c->verdict == COMPARE_FASTER || c->verdict == COMPARE_SLOWER)

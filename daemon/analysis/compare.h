@@ -68,7 +68,9 @@ struct comparison {
         double low, high, level;
         bool has_equivalence; /* the same at 90 % or more; at more where there are looks */
         double equivalence_low, equivalence_high, equivalence_level;
-        double widening;      /* how many times as wide the intervals are as of independent runs; 1 of a paired row */
+        double widening; /* how many times as wide the intervals are as of independent runs; 1 of a paired row */
+        /* unless paired: the side has too few runs to tell whether they are (serial.h), and widens nothing */
+        bool baseline_unjudged, candidate_unjudged;
         bool by_runs;         /* of a paired row: the rank-sum test decided, as there are too few pairs */
         double p, p_adjusted; /* two-sided */
         bool differs;         /* p_adjusted is at most the error, whatever the margin */

@@ -220,6 +220,16 @@ def test_undecided_has_what_would_decide(compare):
     assert found["runs_candidate"] == 3 and found["runs_baseline"] == 12
 
 
+def test_too_few_runs_are_not_called_independent(compare):
+    """Of fewer than 12 runs nobody can tell whether each depends on the one before it: 1 would say that none does."""
+    cases = (("base", "few", "the candidate has fewer"), ("few", "base", "the baseline has fewer"))
+    for baseline, candidate, reason in (*cases, ("few", "failing", "each side has fewer")):
+        found = figure(compare(baseline, candidate))
+        assert not found["paired"] and found["widening"] is None and reason in found["widening_reason"]
+    found = figure(compare("base", "same"))
+    assert not found["paired"] and found["widening"] >= 1 and "widening_reason" not in found
+
+
 def test_unmatched_points_are_listed(compare):
     answer = compare("base", "pipe")
     assert [row["baseline"]["point"]["transport"] for row in answer["rows"]] == ["pipe"]

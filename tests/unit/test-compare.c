@@ -4,6 +4,7 @@
 
 #include "daemon/analysis/compare.h"
 #include "daemon/analysis/rank.h"
+#include "daemon/analysis/serial.h"
 #include "tests/unit/cases.h"
 #include "tests/unit/check.h"
 #include "tests/unit/lanes.h"
@@ -340,6 +341,30 @@ static void test_change_half_way(void) {
         CHECK(c.widening > 2);
 }
 
+/* With fewer runs than have an autocorrelation, a side is not known to be of independent ones; of pairs that does not
+ * matter. */
+static void test_too_few_to_judge(void) {
+        double a[SERIAL_RUNS_LEAST], b[SERIAL_RUNS_LEAST];
+        struct random random;
+        random_init(&random, 11);
+        fill(&random, a, SERIAL_RUNS_LEAST, 1000, 0.02);
+        fill(&random, b, SERIAL_RUNS_LEAST, 1000, 0.02);
+        for (unsigned k = 0; k < 5; k++) {
+                bool few_a = k & 1, few_b = k & 2 || k == 4, paired = k == 4;
+                struct compare_row row = {.baseline = a,
+                                          .candidate = b,
+                                          .n_baseline = SERIAL_RUNS_LEAST - (few_a || paired),
+                                          .n_candidate = SERIAL_RUNS_LEAST - few_b,
+                                          .paired = paired};
+                struct comparison c;
+                CHECK_INT(compare_rows(&row, 1, &rule, &c), 0);
+                CHECK(c.baseline_unjudged == (few_a && !paired) && c.candidate_unjudged == (few_b && !paired));
+                struct comparison turned = compare_turned(&c);
+                CHECK(turned.baseline_unjudged == c.candidate_unjudged);
+                CHECK(turned.candidate_unjudged == c.baseline_unjudged);
+        }
+}
+
 /* What compare_runs_for() promises, tried out: a difference of 5 % at several variations from run to run. */
 static void test_runs_for(void) {
         static const double variations[] = {0.01, 0.02, 0.03, 0.05, 0.08, 0.10};
@@ -385,6 +410,7 @@ int main(void) {
         RUN(test_drift_without_blocks);
         RUN(test_sittings);
         RUN(test_change_half_way);
+        RUN(test_too_few_to_judge);
         RUN(test_runs_for);
         return check_end();
 }
