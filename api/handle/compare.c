@@ -160,6 +160,11 @@ static void put_machine(struct json_writer *w, const struct machine *m) {
         json_object_begin(w);
         json_member_string(w, "state", machine_state_name(m->state));
         json_member_string(w, "reason", m->reason);
+        json_put_key(w, "runs_uncompared");
+        json_object_begin(w);
+        for (size_t side = 0; side < SIDE_COUNT; side++)
+                json_member_u64(w, side_names[side], m->uncompared[side]);
+        json_object_end(w);
         json_put_key(w, "probes");
         json_array_begin(w);
         for (size_t i = 0; i < m->n; i++) {

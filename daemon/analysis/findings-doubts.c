@@ -211,6 +211,10 @@ static bool is_restless(const struct findings_row *row) {
         return row->restless;
 }
 
+static bool is_unprobed(const struct findings_row *row) {
+        return !lacks_runs(row) && row->unprobed;
+}
+
 static bool has_too_many(const struct findings_row *row) {
         return row->n_runs > RANK_MAX;
 }
@@ -258,6 +262,11 @@ static const struct {
          "runs beside which the machine itself was faster or slower, by its probes. Intervals of single rows are of "
          "all "
          "these states together; comparisons within blocks depend less on it",
+         NULL},
+        {"machine-unknown", is_unprobed, false,
+         "runs whose probes are missing, or not all of the same CPUs. Whether the machine was in the same state beside "
+         "all of them is not known, and intervals of single rows may be of several; with threads that stay on their "
+         "CPUs it would be",
          NULL},
         {"open-loop", has_open_loop, false,
          "an open loop. Their throughput is the requested rate, so nothing is concluded from it", NULL},

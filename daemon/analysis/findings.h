@@ -59,6 +59,7 @@ struct findings_row {
         bool changed;                 /* the host's environment or the build changed in one */
         bool unobserved;              /* one was not watched: that it has no noise flag says nothing */
         bool restless;                /* its probes found the machine in another state in one, or since the first */
+        bool unprobed;                /* whether they did is not known of one: no probes, or of other CPUs */
         bool few_messages;            /* in a run, for a 99th percentile: its runs have none in `values` */
         bool open_loop;               /* its throughput is the requested rate, and its runs have none in `values` */
         double chunk_bytes;           /* the message goes in pieces of this size; 0: whole */

@@ -241,6 +241,24 @@ static int load_rows(struct service *s, int64_t experiment_id, struct evidence *
         }
 }
 
+/* Runs whose machine was not compared with that of the others count as of an unknown state, not as of the same one. */
+static int load_unprobed(struct service *s, int64_t experiment_id, struct evidence *e, struct refusal *r) {
+        _cleanup_free_ uint32_t *ordinals = NULL;
+        size_t n = 0;
+        struct reader *reader;
+        int error = service_reader_get(s, &reader, r);
+        if (error < 0)
+                return error;
+        error = store_unprobed_points(reader->store, experiment_id, &ordinals, &n);
+        service_reader_put(s, reader);
+        if (error < 0)
+                return service_fail(s, r, error, "reading the runs' probes", 0);
+        for (size_t i = 0; i < n; i++)
+                if (ordinals[i] < e->n_rows)
+                        e->rows[ordinals[i]].unprobed = true;
+        return 0;
+}
+
 /* A run's environment before it, as one text; NULL where it has none. */
 static int print_before(const char *environment_json, char **ret) {
         struct json *root = NULL;
@@ -311,6 +329,8 @@ static int load(struct service *s, int64_t experiment_id, struct evidence *e, st
         int error = service_experiment(s, experiment_id, &record, r);
         if (error == 0)
                 error = load_rows(s, experiment_id, e, r);
+        if (error == 0)
+                error = load_unprobed(s, experiment_id, e, r);
         if (error == 0)
                 error = load_environment(s, experiment_id, e, r);
         if (error < 0)

@@ -28,7 +28,13 @@ struct series {
 
 struct collection {
         struct series items[MACHINE_CPU_SETS_MAX * END_COUNT * PROBE_KIND_COUNT];
-        size_t n, n_sets;
+        size_t n;
+        struct {
+                char cpus[PROBE_CPUS_MAX];
+                size_t runs[SIDE_COUNT];
+        } sets[MACHINE_CPU_SETS_MAX];
+        size_t n_sets;
+        size_t elsewhere[SIDE_COUNT]; /* runs of none of these sets: without probes, of moved threads, of other CPUs */
 };
 
 static void collection_freep(struct collection **c) {
@@ -45,11 +51,28 @@ static struct series *find_series(struct collection *c, const char *cpus, unsign
         return NULL;
 }
 
-static bool has_set(const struct collection *c, const char *cpus) {
-        for (size_t i = 0; i < c->n; i++)
-                if (strcmp(c->items[i].cpus, cpus) == 0)
-                        return true;
-        return false;
+/* Counts a run, and adds its set of CPUs where it is the baseline's and there is room. Whether the set is kept. */
+static bool count_run(struct collection *c, enum comparison_side side, const char *cpus) {
+        size_t i = 0;
+        while (i < c->n_sets && strcmp(c->sets[i].cpus, cpus) != 0)
+                i++;
+        if (i == c->n_sets && (side != SIDE_BASELINE || i == MACHINE_CPU_SETS_MAX)) {
+                c->elsewhere[side]++;
+                return false;
+        }
+        if (i == c->n_sets)
+                (void) snprintf(c->sets[c->n_sets++].cpus, PROBE_CPUS_MAX, "%s", cpus);
+        c->sets[i].runs[side]++;
+        return true;
+}
+
+/* Runs that nothing of the other side is held against. */
+static size_t uncompared(const struct collection *c, enum comparison_side side) {
+        enum comparison_side other = side == SIDE_BASELINE ? SIDE_CANDIDATE : SIDE_BASELINE;
+        size_t n = c->elsewhere[side];
+        for (size_t i = 0; i < c->n_sets; i++)
+                n += c->sets[i].runs[other] == 0 ? c->sets[i].runs[side] : 0;
+        return n;
 }
 
 static int series_add(struct series *s, enum comparison_side side, double value) {
@@ -85,13 +108,12 @@ static int take_sitting(struct collection *c, enum comparison_side side, const s
         const struct run_probes run = {.at[PROBE_BEFORE] = *p};
         char cpus[PROBE_CPUS_MAX] = "";
         int r = 0;
-        if (!run_probes_cpus(&run, cpus))
+        if (!run_probes_cpus(&run, cpus)) {
+                c->elsewhere[side]++;
                 return 0;
-        if (side == SIDE_BASELINE && !has_set(c, cpus)) {
-                if (c->n_sets == MACHINE_CPU_SETS_MAX)
-                        return 0;
-                c->n_sets++;
         }
+        if (!count_run(c, side, cpus))
+                return 0;
         for (unsigned end = 0; r == 0 && end < p->n_ends; end++) {
                 if (end > 0 && p->ends[end].cpu == p->ends[0].cpu) /* the same CPU once more */
                         continue;
@@ -102,16 +124,17 @@ static int take_sitting(struct collection *c, enum comparison_side side, const s
         return r;
 }
 
-/* What cannot be read counts as none: the run's own figures are there all the same. */
+/* text: NULL: the run has none. What cannot be read counts as none: the run's own figures are there all the same. */
 static int take_text(struct collection *c, enum comparison_side side, int64_t experiment, const char *text) {
         struct probe_sitting sitting;
-        int r = probe_sitting_parse(text, &sitting);
-        if (r == -EBADMSG) {
+        int r = text ? probe_sitting_parse(text, &sitting) : -EBADMSG;
+        if (r != -EBADMSG)
+                return r < 0 ? r : take_sitting(c, side, &sitting);
+        if (text)
                 log_warning("experiment %" PRId64 ": the probes of a run cannot be read and are not compared",
                             experiment);
-                return 0;
-        }
-        return r < 0 ? r : take_sitting(c, side, &sitting);
+        c->elsewhere[side]++;
+        return 0;
 }
 
 static int collect(struct service *s, enum comparison_side side, int64_t experiment, struct collection *c,
@@ -162,20 +185,24 @@ static int add_figure(struct series *s, struct machine *m, struct compare_row *r
         return 0;
 }
 
+/* One figure that shows no difference says nothing of the CPUs and runs that no figure is of. */
 static void conclude(struct machine *m, const struct comparison *results, const int *kinds) {
         size_t least = compare_runs_least(false, m->n ? m->n : 1);
-        bool any = false, enough = false;
+        bool any = false, enough = m->n > 0, all = m->uncompared[SIDE_BASELINE] + m->uncompared[SIDE_CANDIDATE] == 0;
         for (size_t i = 0; i < m->n; i++) {
                 struct machine_figure *f = &m->items[i];
                 f->c = results[i];
                 f->differs = f->c.differs && fabs(log(f->c.ratio)) > log1p(probe_terms[kinds[i]].tolerance);
                 any |= f->differs;
-                enough |= f->n[SIDE_BASELINE] >= least && f->n[SIDE_CANDIDATE] >= least;
+                enough &= f->n[SIDE_BASELINE] >= least && f->n[SIDE_CANDIDATE] >= least;
         }
-        m->state = any ? MACHINE_DIFFERS : enough ? MACHINE_NO_DIFFERENCE : MACHINE_UNKNOWN;
+        m->state = any ? MACHINE_DIFFERS : enough && all ? MACHINE_NO_DIFFERENCE : MACHINE_UNKNOWN;
         if (m->state == MACHINE_UNKNOWN)
-                m->reason = m->n ? "too few runs of both on the same CPUs have probes to find a difference"
-                                 : "no runs of both on the same CPUs have probes";
+                m->reason =
+                        m->n == 0 ? "no runs of both on the same CPUs have probes"
+                        : !enough
+                                ? "too few runs of both on the same CPUs have probes to find a difference"
+                                : "some runs have no probes of CPUs that both have, and the others show no difference";
 }
 
 static int judge(struct collection *c, struct machine *m) {
@@ -185,6 +212,8 @@ static int judge(struct collection *c, struct machine *m) {
         _cleanup_free_ int *kinds = calloc(c->n + 1, sizeof(*kinds));
         int r = 0;
         m->items = calloc(c->n + 1, sizeof(*m->items));
+        for (int side = 0; side < SIDE_COUNT; side++)
+                m->uncompared[side] = uncompared(c, (enum comparison_side) side);
         if (!rows || !results || !kinds || !m->items)
                 return -ENOMEM;
         for (size_t i = 0; r == 0 && i < c->n; i++) {

@@ -7,7 +7,8 @@
  * (daemon/result/probes.h): each run has one value of each operation on each set of CPUs, the median of its rounds, and
  * the values of both experiments are compared as the figures of a comparison are, by exact rank-sum tests that are
  * corrected over all of them (Holm). The state differs where a test finds a difference and the ratio is further from 1
- * than the operation's tolerance.
+ * than the operation's tolerance. That it does not is known where each figure has runs enough to find a difference and
+ * each run was compared: what was probed on other CPUs, or not at all, may have been of another state.
  */
 
 #include "daemon/analysis/compare.h"
@@ -35,6 +36,7 @@ struct machine {
         const char *reason; /* of an unknown one; static */
         struct machine_figure *items;
         size_t n;
+        size_t uncompared[SIDE_COUNT]; /* runs without probes of CPUs that runs of the other side have, too */
 };
 
 const char *machine_state_name(enum machine_state state); /* "unknown", "no-difference", "differs" */

@@ -91,9 +91,37 @@ int store_next_probes(struct store *s, int64_t experiment_id, int64_t *position,
         int r = db_select(
                 s->db, &q,
                 "SELECT position, probes FROM runs WHERE state = 'done' AND experiment_id = ? AND position > ? "
-                "AND probes IS NOT NULL ORDER BY position LIMIT 1",
+                "ORDER BY position LIMIT 1",
                 DB_INT(experiment_id), DB_INT(*position));
         return r < 0 ? r : db_take_id_text(&q, position, ret_json);
+}
+
+/* NULL: its two probes were not compared. */
+#define PROBED_CPUS                                                                                                    \
+        "CASE WHEN json_valid(probes) THEN CASE WHEN probes ->> '$.compared' THEN probes ->> '$.cpus' END END"
+
+int store_unprobed_points(struct store *s, int64_t experiment_id, uint32_t **ret, size_t *ret_n) {
+        _cleanup_query_ struct db_query q = {0};
+        _cleanup_free_ uint32_t *ordinals = NULL;
+        size_t n = 0, size = 0;
+        int r = db_select(s->db, &q,
+                          "SELECT ordinal FROM points JOIN runs ON point_id = points.id "
+                          "WHERE points.experiment_id = ? AND state = 'done' GROUP BY ordinal "
+                          "HAVING count(" PROBED_CPUS ") < count(*) OR count(DISTINCT " PROBED_CPUS ") > 1 "
+                          "ORDER BY ordinal",
+                          DB_INT(experiment_id));
+        while (r == 0 && (r = db_step(&q)) > 0) {
+                r = store_grow((void **) &ordinals, &size, n, sizeof(*ordinals));
+                if (r == 0)
+                        ordinals[n++] = db_column_u32(&q, 0);
+        }
+        if (r == 0)
+                r = q.error;
+        if (r < 0)
+                return r;
+        *ret = util_steal(&ordinals);
+        *ret_n = n;
+        return 0;
 }
 
 static int environment_of(struct db *db, int64_t experiment_id, bool last, char **ret, int64_t *ret_at) {

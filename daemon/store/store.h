@@ -179,9 +179,12 @@ int store_finish_run(struct store *s, int64_t run_id, const struct run_outcome *
  * there is none. *ret_json is free()d. */
 int store_first_probes(struct store *s, int64_t experiment_id, int64_t run_id, const char *cpus, int64_t *ret_id,
                        char **ret_json);
-/* The probes of the experiment's first done run behind *position (-1: from the first), which becomes that run's.
- * -ENOENT: there is none. */
+/* The probes of the experiment's first done run behind *position (-1: from the first), which becomes that run's; NULL
+ * where the run has none. -ENOENT: there is no such run. */
 int store_next_probes(struct store *s, int64_t experiment_id, int64_t *position, char **ret_json);
+/* The ordinals, ascending, of an experiment's points with done runs whose probes are not of one set of CPUs, or of
+ * which one has none that were compared. *ret is free()d. */
+int store_unprobed_points(struct store *s, int64_t experiment_id, uint32_t **ret, size_t *ret_n);
 /* running -> interrupted, for a shutdown: store_recover() of the next start queues it again. The attempt does not
  * count. 0: whichever runs; -ENOENT: none does. */
 int store_interrupt_run(struct store *s, int64_t run_id);

@@ -71,7 +71,8 @@ def probed(getpid, cpu=0, apart=1):
         rounds = [scatter(repetition) * (1000 + number) for number in range(15)]
         series = {"getpid_ns": {"rounds": [getpid * one for one in rounds]}, "memcpy_64k_ns": {"rounds": rounds}}
         end = {"cpu_share": 1, "cost_ns": 1, "hand_over_ns": None, "wake_up_ns": None} | series
-        return {"before": {"initiator": end | {"cpu": cpu}, "responder": end | {"cpu": cpu + apart}}}
+        before = {"initiator": end | {"cpu": cpu}, "responder": end | {"cpu": cpu + apart}}
+        return {"before": before, "cpus": [cpu, cpu + apart], "compared": True}
 
     return probes
 
@@ -129,6 +130,16 @@ def known():
         },
         "other CPUs": {"repetitions": 12, "adapt": scaled(1), "probes": probed(1, cpu=2)},
         "no probes": {"repetitions": 12, "adapt": scaled(1), "probes": lambda repetition, taken: None},
+        "half unprobed": {
+            "repetitions": 24,
+            "adapt": scaled(1),
+            "probes": lambda repetition, taken: probed(1)(repetition, taken) if repetition % 2 else None,
+        },
+        "once elsewhere": {
+            "repetitions": 12,
+            "adapt": scaled(1),
+            "probes": lambda repetition, taken: probed(1, cpu=2 if repetition == 12 else 0)(repetition, taken),
+        },
         "kernel": {"repetitions": 12, "adapt": scaled(1), "environment": {"kernel_release": "0.0.1", "lsm": None}},
         "zero": {"repetitions": 6, "adapt": lambda point, repetition, result: result.update(cost_ns=0)},
         "999 latencies": {"repetitions": 12, "adapt": counted(999, many_from=2)},
@@ -380,11 +391,39 @@ def test_a_machine_of_which_too_little_is_known(known, compare):
     assert few["state"] == "unknown" and "too few runs" in few["reason"] and few["probes"]
     for other in ("other CPUs", "no probes"):
         machine = compare("usual machine", other)["machine"]
-        assert machine == {"state": "unknown", "reason": machine["reason"], "probes": []}
+        uncompared = {"baseline": 24, "candidate": 24}
+        assert machine == {
+            "state": "unknown",
+            "reason": machine["reason"],
+            "runs_uncompared": uncompared,
+            "probes": [],
+        }
         assert "no runs of both on the same CPUs" in machine["reason"]
     daemon, ids = known
     target = f"/compare?experiment={ids['slow machine']}&axis=transport&baseline=pipe&candidate=unix-stream"
     assert daemon.unix.get(target)["machine"] is None  # the runs took turns
+
+
+def test_runs_that_were_not_compared_leave_the_machine_unknown(compare):
+    """What was probed on other CPUs, or not at all, is not known to be unchanged; what differs differs all the same."""
+    for other, n in (("half unprobed", 24), ("once elsewhere", 2)):
+        for pair, side in ((("usual machine", other), "candidate"), ((other, "usual machine"), "baseline")):
+            machine = compare(*pair)["machine"]
+            assert machine["state"] == "unknown" and "some runs have no probes" in machine["reason"], pair
+            assert machine["probes"] and not any(probe["differs"] for probe in machine["probes"])
+            assert machine["runs_uncompared"] == {"baseline": 0, "candidate": 0} | {side: n}
+        machine = compare("slow machine", other)["machine"]
+        assert machine["state"] == "differs" and machine["runs_uncompared"]["candidate"] == n
+    assert compare("usual machine", "near machine")["machine"]["runs_uncompared"] == {"baseline": 0, "candidate": 0}
+
+
+def test_findings_name_runs_whose_machine_is_unknown(known):
+    """Within a row: each run is held against the first one on its own CPUs, or, without a probe, against none."""
+    daemon, ids = known
+    for name, doubted in (("usual machine", False), ("once elsewhere", True), ("half unprobed", True)):
+        items = daemon.unix.items(f"/experiments/{ids[name]}/findings")
+        said = [item["sentence"] for item in items if item["reason"] == "machine-unknown"]
+        assert len(said) == doubted and all("2 of 2 rows have" in sentence for sentence in said), name
 
 
 def test_settings_that_differ_are_listed(compare):

@@ -153,10 +153,13 @@ def test_a_machine_in_another_state_is_named(given):
         "The machine was in another state: beside the candidate, memcpy 64k on CPU 1 took 1.250 times as long. "
         "A verdict below may be of that."
     )
-    page = given(TWO, **{"/compare": ANSWER | {"machine": {"state": "differs", "reason": None, "probes": probes}}})
+    none = {"baseline": 0, "candidate": 0}
+    differs = {"state": "differs", "reason": None, "runs_uncompared": none, "probes": probes}
+    page = given(TWO, **{"/compare": ANSWER | {"machine": differs}})
     page.wait(lambda: words in [one.text for one in page.all("#comparison .notice")], "the machine's state")
     assert violations(page) == []
-    unknown = {"state": "unknown", "reason": "no runs of both on the same CPUs have probes", "probes": []}
+    reason = "no runs of both on the same CPUs have probes"
+    unknown = {"state": "unknown", "reason": reason, "runs_uncompared": dict.fromkeys(none, 12), "probes": []}
     page = given(TWO, **{"/compare": ANSWER | {"machine": unknown}})
     words = "Whether the machine was in the same state is not known: no runs of both on the same CPUs have probes."
     page.wait(lambda: words in [one.text for one in page.all("#comparison .notice")], "that nothing is known")

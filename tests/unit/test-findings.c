@@ -878,6 +878,22 @@ static void test_unknown_correlation(void) {
         }
 }
 
+/* What is not known of a row's machine is said of rows that are compared; it is no doubt of what their pairs show. */
+static void test_unknown_machine(void) {
+        for (unsigned runs = 3; runs <= 4; runs++) {
+                MADE m;
+                make(&m, "{\"transport\": [\"pipe\", \"fifo\"]}", runs, 12);
+                measure(&m, nearly, NULL, 0.01, 0);
+                FINDINGS *known = draw(&m);
+                CHECK(!has_doubt(known, "machine-unknown"));
+                m.rows[1].unprobed = true;
+                FINDINGS *f = draw(&m);
+                CHECK_INT(has_doubt(f, "machine-unknown"), runs == 4);
+                if (runs == 4)
+                        CHECK(says(of_reason(f, "machine-unknown"), "1 of 2 rows has runs whose probes are missing, "));
+        }
+}
+
 /* Of a host that drifts, alike for all rows of a block: pairs are compared as before, and a single row's interval is
  * that which counts how alike its runs are, or there is none. */
 static void test_neighbours_that_are_alike(void) {
@@ -993,6 +1009,7 @@ int main(void) {
         RUN(test_hopeless);
         RUN(test_what_is_missing);
         RUN(test_unknown_correlation);
+        RUN(test_unknown_machine);
         RUN(test_neighbours_that_are_alike);
         RUN(test_run_ids);
         RUN(test_nothing);
