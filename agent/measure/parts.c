@@ -28,7 +28,7 @@ struct parts {
 
 int parts_new(struct agent *a, struct parts **ret) {
         struct parts *p = calloc(1, sizeof *p);
-        bool timed = a->workers[0].latency && a->n_workers <= PARTS_TIMED_THREADS;
+        bool timed = a->workers[0].latency && a->n_workers <= MESSAGE_PARTS_TIMED_THREADS;
         if (p && timed)
                 p->latencies = calloc(1, sizeof *p->latencies);
         if (!p || (timed && !p->latencies)) {

@@ -16,9 +16,6 @@
 struct agent;
 struct parts;
 
-/* The most threads whose median is taken: copying a histogram takes microseconds. */
-#define PARTS_TIMED_THREADS 64u
-
 /* 0; negative errno with a->failure. */
 int parts_new(struct agent *a, struct parts **ret);
 void parts_free(struct parts *p); /* NULL-safe */

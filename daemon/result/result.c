@@ -50,14 +50,14 @@ int result_add_parts(struct result *r, enum end end, const struct message_parts 
         return steadiness_add(&r->steadiness, end, parts);
 }
 
-int result_add_sample(struct result *r, const struct message_sample *s) {
+int result_add_sample(struct result *r, enum end end, const struct message_sample *s) {
         if (s->latency) {
                 if (!r->latency)
                         r->latency = calloc(1, sizeof(*r->latency));
                 if (!r->latency)
                         return -ENOMEM;
                 histogram_add(r->latency, s->latency);
-                r->has_latency = true;
+                r->has_latency = r->timed[end] = true;
         }
         return 0;
 }
@@ -66,7 +66,7 @@ int result_judge(struct result *r) {
         bool measured[END_COUNT];
         for (int end = 0; end < END_COUNT; end++)
                 measured[end] = is_measured(r, (enum end) end);
-        return steadiness_judge(&r->steadiness, measured);
+        return steadiness_judge(&r->steadiness, measured, r->timed);
 }
 
 static double per_second(uint64_t count, uint64_t window_ns) {

@@ -25,8 +25,9 @@ struct result {
         const struct message_thread *threads[END_COUNT]; /* as many as the point has; NULL where not known */
         struct histogram *latency;                       /* NULL until the first sample that has one */
         bool has_latency;
-        uint64_t begin_ns; /* of the window, CLOCK_MONOTONIC; 0: no part of it has come */
-        int64_t begun_ms;  /* the same by the wall clock, since the epoch */
+        bool timed[END_COUNT]; /* its samples have latencies */
+        uint64_t begin_ns;     /* of the window, CLOCK_MONOTONIC; 0: no part of it has come */
+        int64_t begun_ms;      /* the same by the wall clock, since the epoch */
         struct steadiness steadiness;
         const struct disturbance *beside; /* disturbances of each second; NULL: not observed */
         struct numastat numa;             /* the kernel's counts during the window */
@@ -38,7 +39,7 @@ struct result {
 /* Parts of one end's seconds, by which steadiness is judged. 0 or -ENOMEM. */
 int result_add_parts(struct result *r, enum end end, const struct message_parts *parts);
 /* A sample of one end: its latency is merged. 0 or -ENOMEM. */
-int result_add_sample(struct result *r, const struct message_sample *s);
+int result_add_sample(struct result *r, enum end end, const struct message_sample *s);
 /* When all samples have come, and before what follows: whether the run was steady. 0 or -ENOMEM. */
 int result_judge(struct result *r);
 /* Whether the two reports can both be true; -EBADMSG with a sentence in ret_detail[DETAIL_MAX] when not. */

@@ -136,7 +136,7 @@ static int judge_messages(struct steadiness *s, const bool measured[END_COUNT]) 
 
 /* A tenth of a second in which nothing was timed has the median of the one before: the count of messages shows
  * that none came. */
-static int judge_latency(struct steadiness *s, enum end end) {
+static int judge_latency(struct steadiness *s, enum end end, bool timed) {
         const struct steadiness_end *e = &s->ends[end];
         size_t n = whole_tenths(e), known = 0;
         double last = 0;
@@ -145,12 +145,13 @@ static int judge_latency(struct steadiness *s, enum end end) {
                         last = e->p50_ns[i]; /* the first one after the loop */
                         known++;
                 }
-        if (known == 0)
+        if (known == 0 && !timed)
                 return 0;
         struct steadiness_series *series = &s->series[s->n++];
         *series = (struct steadiness_series){.is_latency = true, .end = (int) end, .begin_ns = e->begin_ns};
-        series->sparse = 2 * known < n;
-        if (series->sparse)
+        series->untaken = known == 0;
+        series->sparse = !series->untaken && 2 * known < n;
+        if (series->untaken || series->sparse)
                 return 0;
         _cleanup_free_ double *values = calloc(n, sizeof(*values));
         if (!values)
@@ -160,7 +161,7 @@ static int judge_latency(struct steadiness *s, enum end end) {
         return segments_judge(values, n, SEGMENTS_OF_TIMES, STEADINESS_TOLERANCE, &series->segments);
 }
 
-int steadiness_judge(struct steadiness *s, const bool measured[END_COUNT]) {
+int steadiness_judge(struct steadiness *s, const bool measured[END_COUNT], const bool timed[END_COUNT]) {
         free(s->series);
         s->n = 0;
         s->series = calloc(SERIES_MAX, sizeof(*s->series));
@@ -168,12 +169,12 @@ int steadiness_judge(struct steadiness *s, const bool measured[END_COUNT]) {
                 return -ENOMEM;
         int r = judge_messages(s, measured);
         for (int end = 0; r == 0 && end < END_COUNT; end++)
-                r = judge_latency(s, (enum end) end);
+                r = judge_latency(s, (enum end) end, timed[end]);
         return r;
 }
 
 static bool is_judged(const struct steadiness_series *series) {
-        return !series->sparse && series->segments.class != SEGMENTS_UNKNOWN;
+        return !series->sparse && !series->untaken && series->segments.class != SEGMENTS_UNKNOWN;
 }
 
 bool steadiness_is_lost(const struct steadiness *s) {
@@ -192,6 +193,9 @@ bool steadiness_is_known(const struct steadiness *s) {
 
 /* NULL: it was judged. */
 static const char *reason_of(const struct steadiness_series *series) {
+        if (series->untaken)
+                return "not judged: of more than " UTIL_TEXT(
+                        MESSAGE_PARTS_TIMED_THREADS) " threads no median latency is taken ten times a second";
         if (series->sparse)
                 return "not judged: most tenths of a second have no latency";
         if (series->segments.reason == SEGMENTS_TOO_SHORT)

@@ -36,6 +36,7 @@ struct steadiness_series {
         bool is_latency; /* else messages per second */
         int end;         /* enum end; -1: both together */
         bool sparse;     /* not judged: most tenths of a second have no latency */
+        bool untaken;    /* not judged: none has one, as those of so many threads are not taken ten times a second */
         uint64_t begin_ns;
         struct segments segments;
 };
@@ -48,8 +49,9 @@ struct steadiness {
 
 /* The next parts of an end. 0; -ENOMEM. */
 int steadiness_add(struct steadiness *s, enum end end, const struct message_parts *parts);
-/* When all have come; `measured`: whether an end's counts make the run's figures. 0; -ENOMEM. */
-int steadiness_judge(struct steadiness *s, const bool measured[END_COUNT]);
+/* When all have come; `measured`: whether an end's counts make the run's figures; `timed`: whether its samples have
+ * latencies. 0; -ENOMEM. */
+int steadiness_judge(struct steadiness *s, const bool measured[END_COUNT], const bool timed[END_COUNT]);
 /* After it. Whether a series is known not to be flat; else, whether all are known to be. */
 bool steadiness_is_lost(const struct steadiness *s);
 bool steadiness_is_known(const struct steadiness *s);

@@ -460,7 +460,7 @@ static void on_sample(void *userdata, struct agent_link *l, struct message_sampl
                 .latency_length = s->latency_length,
         };
         if (!record.agent || counters_to_json(&s->counters, &record.counters_json) < 0 ||
-            result_add_sample(&r->result, s) < 0) {
+            result_add_sample(&r->result, end_of(r, l), s) < 0) {
                 sample_record_deinit(&record);
                 fail(r, "out of memory");
                 return;

@@ -159,8 +159,11 @@ struct message_alive {
 struct message_part {
         uint64_t interval_ns; /* true length, not 0 */
         uint64_t messages;
-        uint64_t p50_ns; /* of its latencies; 0: none was measured in it */
+        uint64_t p50_ns; /* of its latencies; 0: none was measured in it, or there are too many threads */
 };
+
+/* The most threads of which parts have a median: copying a histogram takes microseconds. */
+#define MESSAGE_PARTS_TIMED_THREADS 64
 
 #define MESSAGE_PARTS_PER_SAMPLE 10u
 #define MESSAGE_PARTS_MAX (2 * MESSAGE_PARTS_PER_SAMPLE)

@@ -110,6 +110,18 @@ def test_latency_is_judged_where_there_is_one(daemon, unix, workload):
         assert latency["min"] <= segment["mean"] <= latency["max"]
 
 
+def test_latencies_of_many_threads_are_not_called_steady(unix):
+    """Their median is not taken ten times a second: nobody knows whether it stayed the same."""
+    spec = {"workload": "pingpong", "transport": "pipe", "message_size": 64, "threads": 65, "rate": 1300}
+    experiment = unix.wait_final(unix.post(spec | {"duration_seconds": 4, "warmup_seconds": 0})["id"])
+    assert experiment["state"] == "done", experiment["error"]
+    (run,) = unix.items(f"/experiments/{experiment['id']}/runs")
+    series = series_of(run, "latency_p50_ns")
+    assert run["result"]["latency_ns"]["count"] > 0
+    assert series["class"] is None and "more than 64 threads" in series["class_reason"]
+    assert series["segments"] == series["changes"] == [] and run["result"]["steady"] is not True
+
+
 @pytest.mark.parametrize("stop", ["sender", "receiver"])
 def test_the_seconds_are_those_of_the_clock(daemon, unix, stop):
     began = time.time()

@@ -386,9 +386,9 @@ static void test_latency_above_the_limit(void) {
                 struct run_verdict v = {.n_flags = 0};
                 struct message_sample sample = {.interval_ns = NSEC_PER_SEC, .messages = 100};
                 sample.latency = rows[i].of_a_second;
-                CHECK_INT(result_add_sample(&r, &sample), 0);
+                CHECK_INT(result_add_sample(&r, END_FIRST, &sample), 0);
                 sample.latency = &within;
-                CHECK_INT(result_add_sample(&r, &sample), 0);
+                CHECK_INT(result_add_sample(&r, END_FIRST, &sample), 0);
                 result_flags(&r, &v);
                 if (has_flag(&v, "latency_above_limit") != rows[i].flagged)
                         CHECK_FAIL("case %zu: expected %s flag", i, rows[i].flagged ? "a" : "no");

@@ -20,6 +20,8 @@
 #define GO_MS 4150u
 #define LATE_MS 90u
 
+static const bool untimed[END_COUNT] = {false};
+
 struct run {
         double rates[TENTHS]; /* messages in each tenth of a second that is not stopped */
         bool stops;
@@ -71,7 +73,7 @@ static const struct segments *judge(struct steadiness *s, const struct run *r, b
         *s = (struct steadiness){.n = 0};
         add_window(s, END_FIRST, r, first_stopped);
         add_window(s, END_SECOND, r, second_stopped);
-        return steadiness_judge(s, measured) == 0 && s->n == 1 ? &s->series[0].segments : NULL;
+        return steadiness_judge(s, measured, untimed) == 0 && s->n == 1 ? &s->series[0].segments : NULL;
 }
 
 /* The segment that the stop is; NULL: there is none. */
@@ -164,7 +166,7 @@ static void a_lower_latency_is_faster(void) {
                                                                       .p50_ns = (uint64_t) (10000 / speed)}}};
                         CHECK_INT(steadiness_add(&s, END_FIRST, &parts), 0);
                 }
-                CHECK_INT(steadiness_judge(&s, measured), 0);
+                CHECK_INT(steadiness_judge(&s, measured, untimed), 0);
                 CHECK_UINT(s.n, 2);
                 for (size_t k = 0; k < s.n; k++)
                         CHECK_INT(s.series[k].segments.class, cases[i].class);
@@ -200,7 +202,7 @@ static void a_correlation_that_is_unknown_is_null(void) {
                                 .list = {{.interval_ns = 100 * MS, .messages = (uint64_t) messages}}};
                         CHECK_INT(steadiness_add(&s, END_FIRST, &parts), 0);
                 }
-                CHECK_INT(steadiness_judge(&s, measured), 0);
+                CHECK_INT(steadiness_judge(&s, measured, untimed), 0);
                 json_writer_init(&w);
                 json_object_begin(&w);
                 steadiness_put(&s, roles, NULL, &w);
@@ -213,11 +215,55 @@ static void a_correlation_that_is_unknown_is_null(void) {
         }
 }
 
+/* Latencies that were measured and are in no part, as the end has too many threads: that the counts are flat does not
+ * make the run steady, and where they are not, it is not. */
+static void latencies_that_are_not_taken_are_not_judged(void) {
+        static const bool measured[END_COUNT] = {[END_FIRST] = true};
+        static const char *const roles[END_COUNT] = {"initiator", "responder"};
+        static const struct {
+                double first; /* messages of the first half, the others being 10000 */
+                bool timed;
+                const char *steady;
+        } cases[] = {{10000, false, "\"steady\":true,"},
+                     {10000, true, "\"steady\":null,\"steady_reason\":\"not judged: of more than 64 threads"},
+                     {5000, true, "\"steady\":false,"}};
+        struct random random;
+        random_init(&random, 5);
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                struct steadiness s = {.n = 0};
+                struct json_writer w;
+                _cleanup_free_ char *text = NULL;
+                for (unsigned tenth = 0; tenth < TENTHS; tenth++) {
+                        double messages = tenth < TENTHS / 2 ? cases[i].first : 10000;
+                        messages *= exp(0.01 * sample_normal(&random));
+                        const struct message_parts parts = {
+                                .begin_ns = NSEC_PER_SEC + tenth * 100 * MS,
+                                .n = 1,
+                                .list = {{.interval_ns = 100 * MS, .messages = (uint64_t) messages}}};
+                        CHECK_INT(steadiness_add(&s, END_FIRST, &parts), 0);
+                }
+                CHECK_INT(steadiness_judge(&s, measured, (const bool[END_COUNT]){[END_FIRST] = cases[i].timed}), 0);
+                json_writer_init(&w);
+                json_object_begin(&w);
+                steadiness_put(&s, roles, NULL, &w);
+                json_object_end(&w);
+                CHECK_INT(json_writer_steal(&w, &text, NULL), 0);
+                json_writer_deinit(&w);
+                if (!strstr(text, cases[i].steady))
+                        CHECK_FAIL("%s: %s", cases[i].steady, text);
+                CHECK_INT(strstr(text, "\"class\":null,\"class_reason\":\"not judged: of more than 64") != NULL,
+                          cases[i].timed);
+                CHECK_INT(steadiness_is_lost(&s), cases[i].first < 10000);
+                steadiness_deinit(&s);
+        }
+}
+
 int main(void) {
         RUN(a_stop_is_found_whatever_the_noise);
         RUN(messages_are_moved_and_none_is_lost);
         RUN(a_late_sampler_is_no_stop);
         RUN(a_lower_latency_is_faster);
         RUN(a_correlation_that_is_unknown_is_null);
+        RUN(latencies_that_are_not_taken_are_not_judged);
         return check_end();
 }
