@@ -166,8 +166,8 @@ static void put_latencies(const struct result *r, struct json_writer *w) {
 }
 
 static void put_clock_offset(const struct result *r, struct json_writer *w) {
-        const struct probe_offset *offset = &r->clock_offset;
-        const char *reason = probe_absence_reason((enum probe_absence) offset->absence);
+        const struct clock_offset *offset = &r->clock_offset;
+        const char *reason = offset->reason;
         if (r->order->point->workload != WORKLOAD_STREAM || spec_latency_missing(r->order->spec, r->order->point))
                 reason = "no time begins at one end and ends at the other";
         if (reason) {
@@ -179,6 +179,7 @@ static void put_clock_offset(const struct result *r, struct json_writer *w) {
         json_object_begin(w);
         json_member_i64(w, "low", offset->low_ns);
         json_member_i64(w, "high", offset->high_ns);
+        json_member_u64(w, "probes", offset->probes);
         json_object_end(w);
 }
 

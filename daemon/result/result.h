@@ -8,6 +8,7 @@
  */
 
 #include "daemon/host/numastat.h"
+#include "daemon/result/clock-offset.h"
 #include "daemon/result/steadiness.h"
 #include "daemon/run/order.h"
 
@@ -31,7 +32,7 @@ struct result {
         struct steadiness steadiness;
         const struct disturbance *beside; /* disturbances of each second; NULL: not observed */
         struct numastat numa;             /* the kernel's counts during the window */
-        struct probe_offset clock_offset; /* of the probe before the warm-up; of runs with two ends */
+        struct clock_offset clock_offset; /* of runs with two ends */
         char *noise_json;                 /* other use of the CPUs (run/watch.h); NULL: not observed */
         int noise_error;                  /* why it is not; 0: nothing was to observe it */
 };

@@ -497,6 +497,14 @@ static bool threads_incomplete(struct runner *r, const struct agent_link *l) {
         return true;
 }
 
+static struct clock_offset clock_offset(const struct runner *r) {
+        const struct probe *probes[PROBE_TIMES][END_COUNT] = {{NULL}};
+        for (unsigned end = 0; end < r->n_agents; end++)
+                for (uint32_t time = 0; time < r->links[end]->n_probes; time++)
+                        probes[time][end] = &r->links[end]->probes[time];
+        return clock_offset_of(probes);
+}
+
 static void on_reported(void *userdata, struct agent_link *l) {
         struct runner *r = userdata;
         char detail[DETAIL_MAX];
@@ -514,9 +522,7 @@ static void on_reported(void *userdata, struct agent_link *l) {
         struct numastat after;
         numastat_take(r->host->root ? r->host->root : "", &after);
         numastat_subtract(&r->result.numa, &after, &r->numa_before);
-        const struct agent_link *first = r->links[END_FIRST];
-        r->result.clock_offset =
-                first->n_probes > 0 ? first->probes[PROBE_BEFORE].offset : (struct probe_offset){.absence = PROBE_LATE};
+        r->result.clock_offset = clock_offset(r);
         int e = conclude_watch(r);
         if (e == 0)
                 e = result_judge(&r->result);

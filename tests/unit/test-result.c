@@ -139,30 +139,30 @@ static void test_clock(void) {
                 enum transport transport;
                 bool stamp;
                 double rate;
-                struct probe_offset offset;
+                struct clock_offset offset;
                 const char *wanted;
         } rows[] = {
                 {WORKLOAD_STREAM,
                  TRANSPORT_TCP,
                  true,
                  0,
-                 {PROBE_TAKEN, -20, 35},
-                 ENDS "\"offset_ns\":{\"low\":-20,\"high\":35}}"},
+                 {NULL, -20, 35, 2},
+                 ENDS "\"offset_ns\":{\"low\":-20,\"high\":35,\"probes\":2}}"},
                 {WORKLOAD_STREAM,
                  TRANSPORT_PIPE,
                  false,
                  10,
-                 {PROBE_TAKEN, -20, 35},
-                 ENDS "\"offset_ns\":{\"low\":-20,\"high\":35}}"},
+                 {NULL, -20, 35, 2},
+                 ENDS "\"offset_ns\":{\"low\":-20,\"high\":35,\"probes\":2}}"},
                 {WORKLOAD_STREAM,
                  TRANSPORT_TCP,
                  true,
                  0,
-                 {PROBE_SAME_CPU, 0, 0},
+                 {.reason = "both ends are on one CPU"},
                  ENDS "\"offset_ns\":null,\"offset_ns_reason\":\"both ends are on one CPU\"}"},
-                {WORKLOAD_STREAM, TRANSPORT_TCP, false, 0, {PROBE_TAKEN, -20, 35}, NOT_COMPARED},
-                {WORKLOAD_STREAM, TRANSPORT_PIPE, false, 0, {PROBE_TAKEN, -20, 35}, NOT_COMPARED},
-                {WORKLOAD_PINGPONG, TRANSPORT_PIPE, false, 10, {PROBE_TAKEN, -20, 35}, NOT_COMPARED},
+                {WORKLOAD_STREAM, TRANSPORT_TCP, false, 0, {NULL, -20, 35, 2}, NOT_COMPARED},
+                {WORKLOAD_STREAM, TRANSPORT_PIPE, false, 0, {NULL, -20, 35, 2}, NOT_COMPARED},
+                {WORKLOAD_PINGPONG, TRANSPORT_PIPE, false, 10, {NULL, -20, 35, 2}, NOT_COMPARED},
         };
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
                 struct point point = {.workload = rows[i].workload,
@@ -188,6 +188,62 @@ static void test_clock(void) {
         }
 #undef ENDS
 #undef NOT_COMPARED
+}
+
+/* Both probes bound the difference of the clocks, and each thing that makes them no bounds of the window's is named. */
+static void test_clock_offset(void) {
+#define ON(x, low, high)                                                                                               \
+        {                                                                                                              \
+                .cpu = (x), .offset = { PROBE_TAKEN, (low), (high) }                                                   \
+        }
+#define WITHOUT(x, why)                                                                                                \
+        { .cpu = (x), .offset.absence = (why) }
+        static const struct probe second = {.cpu = 1}, moved = {.cpu = 1, .moved = 1}, elsewhere = {.cpu = 3};
+        static const struct {
+                struct probe first[PROBE_TIMES];
+                const struct probe *second[PROBE_TIMES];
+                bool after; /* the second probe was taken */
+                int64_t low_ns, high_ns;
+                unsigned probes;
+                const char *reason; /* NULL: there are bounds */
+        } rows[] = {
+                {{ON(0, -20, 35), ON(0, -10, 50)}, {&second, &second}, true, -10, 35, 2, NULL},
+                {{ON(0, -20, 35), ON(0, 35, 50)}, {&second, &second}, true, 35, 35, 2, NULL},
+                {{ON(0, -20, 35), ON(0, 36, 50)}, {&second, &second}, true, 0, 0, 0, "exclude each other"},
+                {{ON(0, 36, 35), ON(0, -20, 35)}, {&second, &second}, true, 0, 0, 0, "exclude each other"},
+                {{ON(0, -20, 35), ON(0, 36, 35)}, {&second, &second}, true, 0, 0, 0, "exclude each other"},
+                {{ON(0, -20, 35), ON(0, -20, 35)}, {&moved, &second}, true, 0, 0, 0, "several CPUs during a probe"},
+                {{ON(0, -20, 35), ON(0, -20, 35)}, {&second, &moved}, true, 0, 0, 0, "several CPUs during a probe"},
+                {{ON(0, -20, 35), ON(0, -20, 35)}, {&second, &elsewhere}, true, 0, 0, 0, "on other CPUs after the run"},
+                {{ON(0, -20, 35), ON(2, -20, 35)}, {&second, &second}, true, 0, 0, 0, "on other CPUs after the run"},
+                {{ON(0, -20, 35), WITHOUT(0, PROBE_LATE)}, {&second, &second}, true, -20, 35, 1, NULL},
+                {{WITHOUT(0, PROBE_LATE), ON(0, -20, 35)}, {&second, &second}, true, -20, 35, 1, NULL},
+                {{ON(0, -20, 35)}, {&second}, false, -20, 35, 1, NULL},
+                {{WITHOUT(0, PROBE_STARVED), WITHOUT(0, PROBE_LATE)}, {&second, &second}, true, 0, 0, 0, "others had"},
+                {{WITHOUT(1, PROBE_SAME_CPU), WITHOUT(1, PROBE_SAME_CPU)},
+                 {&second, &second},
+                 true,
+                 0,
+                 0,
+                 0,
+                 "one CPU"},
+                {{WITHOUT(1, PROBE_SAME_CPU), ON(0, -2, 3)}, {&second, &second}, true, 0, 0, 0, "on other CPUs after"},
+        };
+#undef ON
+#undef WITHOUT
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                const struct probe *probes[PROBE_TIMES][END_COUNT] = {
+                        {&rows[i].first[PROBE_BEFORE], rows[i].second[PROBE_BEFORE]},
+                        {rows[i].after ? &rows[i].first[PROBE_AFTER] : NULL, rows[i].second[PROBE_AFTER]}};
+                struct clock_offset got = clock_offset_of(probes);
+                bool as_told = rows[i].reason ? got.reason && strstr(got.reason, rows[i].reason) : !got.reason;
+                if (!as_told || got.low_ns != rows[i].low_ns || got.high_ns != rows[i].high_ns ||
+                    got.probes != rows[i].probes)
+                        CHECK_FAIL("case %zu: %lld to %lld of %u, %s", i, (long long) got.low_ns,
+                                   (long long) got.high_ns, got.probes, got.reason ? got.reason : "no reason");
+        }
+        const struct probe *const none[PROBE_TIMES][END_COUNT] = {{NULL}};
+        CHECK(clock_offset_of(none).reason);
 }
 
 /* A median of ten steps of the clock, by the coarser of the two ends; the means of calls are not rounded to a step. */
@@ -762,6 +818,7 @@ int main(void) {
         RUN(test_latency_reason);
         RUN(test_stamp_cost);
         RUN(test_clock);
+        RUN(test_clock_offset);
         RUN(test_latency_near_the_quantum);
         RUN(test_loop_and_verify);
         RUN(test_round_trips_have_their_kind);

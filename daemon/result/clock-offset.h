@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_DAEMON_CLOCK_OFFSET_H
+#define IPCLAB_DAEMON_CLOCK_OFFSET_H
+
+/*
+ * How far the clocks of a run's two ends may differ, from the round trips of both of its probes
+ * (schema/measure/probe.h). What lies within the bounds of each holds for the window between them; a probe during which
+ * a thread moved is of more CPUs than two, and bounds nothing.
+ */
+
+#include "schema/measure/probe.h"
+#include "schema/terms.h"
+
+struct clock_offset {
+        const char *reason;      /* static; why there are no bounds; NULL: there are */
+        int64_t low_ns, high_ns; /* of the second end's clock minus the first's */
+        unsigned probes;         /* that they are of, 1 or 2 */
+};
+
+/* probes: NULL: that end sent none at that time. */
+struct clock_offset clock_offset_of(const struct probe *const probes[PROBE_TIMES][END_COUNT]);
+
+#endif
