@@ -421,7 +421,7 @@ static int act_on_store(const struct config *c, enum config_action action) {
                                           : store_adopt(c->state_dir);
         if (e == -EBUSY)
                 log_error("%s is in use: stop ipclabd first", c->state_dir);
-        else if (e < 0)
+        else if (e < 0 && (action != CONFIG_BACKUP || e != -EUCLEAN)) /* the store has logged why */
                 log_error("%s: %s", action == CONFIG_BACKUP ? c->backup_file : c->state_dir, strerrordesc_np(-e));
         return e < 0 || fflush(stdout) != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -117,7 +117,7 @@ static int configure_handle(struct db *db) {
                 if (code != SQLITE_OK)
                         return fail(db, code, "sqlite3_db_config");
         }
-        int code = sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, db->mode == DB_READER, NULL);
+        int code = sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, db->mode != DB_WRITER, NULL);
         if (code != SQLITE_OK)
                 return fail(db, code, "sqlite3_db_config");
         return 0;
@@ -141,6 +141,12 @@ static int require_trailer(struct db *db) {
                 r = -EBADMSG;
         }
         return r;
+}
+
+int db_kind(struct db *db, enum pages_kind *ret) {
+        sqlite3_file *file;
+        int r = database_file(db, &file);
+        return r < 0 ? r : pages_file_kind(file, ret);
 }
 
 int db_scrub(struct db *db, uint32_t from, uint32_t n, uint32_t *ret_next, uint32_t *ret_total) {
@@ -276,10 +282,14 @@ static int reserve_trailer(struct db *db) {
         return code == SQLITE_OK ? 0 : fail(db, code, "SQLITE_FCNTL_RESERVE_BYTES");
 }
 
+static const char *vfs_of(enum db_mode mode) {
+        return mode == DB_PLAIN_READER ? NULL : PAGES_VFS;
+}
+
 static int open_checked(struct db *db, const char *path) {
         int flags = SQLITE_OPEN_NOFOLLOW;
         flags |= db->mode == DB_WRITER ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
-        int r = open_handle(db, path, flags, PAGES_VFS);
+        int r = open_handle(db, path, flags, vfs_of(db->mode));
         return r == 0 && db->mode == DB_WRITER ? reserve_trailer(db)
                                                : r; /* it may be empty, or become so by a journal */
 }
@@ -457,19 +467,30 @@ static int sync_parent(const char *path) {
         return sync_path(dir, O_DIRECTORY);
 }
 
-/* Nothing of it is left after an error. */
-static int copy_into(const char *path, const char *vfs, const char *to) {
+/* The close of the last connection would move the log into the database, and empty it. */
+static int leave_log(struct db *db) {
+        int code = sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+        return code == SQLITE_OK ? 0 : fail(db, code, "sqlite3_db_config");
+}
+
+/* Nothing of it is left after an error. accept: NULL, or asked first, and the log stays as it is. */
+static int copy_into(const char *path, enum db_mode mode, const char *to, int (*accept)(struct db *db, void *userdata),
+                     void *userdata) {
         _cleanup_(closep) struct db *db = calloc(1, sizeof(*db));
         _cleanup_free_ char *uri = copy_uri(to);
         if (!db || !uri)
                 return -ENOMEM;
         if (unlink(to) < 0 && errno != ENOENT)
                 return -errno;
-        db->mode = DB_READER;
+        db->mode = mode;
         db->fd = -1;
-        int r = open_handle(db, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_URI, vfs);
+        int r = open_handle(db, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_URI, vfs_of(mode));
         if (r == 0)
                 r = keep_files(db);
+        if (r == 0 && accept)
+                r = leave_log(db);
+        if (r == 0 && accept)
+                r = accept(db, userdata);
         if (r == 0)
                 r = reserve_trailer(db);
         if (r == 0)
@@ -504,7 +525,7 @@ int db_convert(const char *path) {
                 return -ENOMEM;
         }
         log_notice("%s: its pages are given checksums, which takes a copy of it", path);
-        int r = copy_into(path, NULL, copy);
+        int r = copy_into(path, DB_PLAIN_READER, copy, NULL, NULL);
         if (r == 0)
                 r = drop_log(path); /* it would be taken for the copy's */
         if (r == 0 && rename(copy, path) < 0)
@@ -512,7 +533,8 @@ int db_convert(const char *path) {
         return r < 0 ? r : sync_parent(path);
 }
 
-int db_backup(const char *path, const char *to) {
+int db_backup(const char *path, enum db_mode mode, const char *to, int (*accept)(struct db *db, void *userdata),
+              void *userdata) {
         _cleanup_free_ char *part = NULL;
         if (access(to, F_OK) == 0)
                 return -EEXIST;
@@ -520,7 +542,7 @@ int db_backup(const char *path, const char *to) {
                 part = NULL;
                 return -ENOMEM;
         }
-        int r = copy_into(path, PAGES_VFS, part);
+        int r = copy_into(path, mode, part, accept, userdata);
         if (r == 0 && renameat2(AT_FDCWD, part, AT_FDCWD, to, RENAME_NOREPLACE) < 0) {
                 r = -errno;
                 (void) unlink(part); /* the first error is what is reported */

@@ -12,6 +12,8 @@
  * type, -ESTALE the files were removed or replaced, -EEXIST a constraint, -EROFS, -ENOMEM, -EIO for the rest.
  */
 
+#include "daemon/store/pages.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,8 +21,9 @@
 struct db;
 
 enum db_mode {
-        DB_WRITER, /* creates what is missing, owns the checkpoints: one per database */
-        DB_READER, /* cannot change anything, never checkpoints */
+        DB_WRITER,       /* creates what is missing, owns the checkpoints: one per database */
+        DB_READER,       /* cannot change anything, never checkpoints */
+        DB_PLAIN_READER, /* the same, of a database whose pages have no checksums */
 };
 
 /* Allocates room for the log of the database at this path beyond its end, where the disk has it. The log loses it when
@@ -60,8 +63,13 @@ int db_on_long_log(struct db *db, void (*grown)(void *userdata), void *userdata)
 
 /* Gives the pages of a database checksums: a copy takes its place in one step. No process may have it open. */
 int db_convert(const char *path);
-/* One consistent copy of a database that others may be using, as the new file `to`: -EEXIST when there is one. */
-int db_backup(const char *path, const char *to);
+/* One consistent copy of a database that others may be using, as the new file `to`: -EEXIST when there is one. The mode
+ * is that of the reader that it takes. `accept` is asked first whether it is the right one, on the connection that is
+ * copied; its error is returned. */
+int db_backup(const char *path, enum db_mode mode, const char *to, int (*accept)(struct db *db, void *userdata),
+              void *userdata);
+/* As the header of its file has it. */
+int db_kind(struct db *db, enum pages_kind *ret);
 
 /* Values to bind, in the order of the statement's parameters. Text and blobs must live until the statement ends. */
 enum db_type { DB_TYPE_NULL, DB_TYPE_INTEGER, DB_TYPE_REAL, DB_TYPE_TEXT, DB_TYPE_BLOB };

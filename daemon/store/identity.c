@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 
 #define TEXT_MAX 512
+#define READINGS_MAX 100u
 
 static int format(const struct identity *i, char text[static TEXT_MAX]) {
         return snprintf(text, TEXT_MAX,
@@ -69,17 +70,23 @@ static int parse(const char *text, struct identity *ret) {
 }
 
 int identity_read(const char *dir, struct identity *ret) {
-        char text[TEXT_MAX];
+        char text[TEXT_MAX] = "", before[TEXT_MAX];
         _cleanup_close_ int dir_fd = dir_open(dir);
         if (dir_fd < 0)
                 return dir_fd;
         _cleanup_close_ int fd = openat(dir_fd, IDENTITY_FILE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
         if (fd < 0)
                 return -errno;
-        ssize_t n = read(fd, text, sizeof(text) - 1);
-        if (n < 0)
-                return -errno;
-        text[n] = '\0';
+        /* a daemon may be writing over it: two readings that agree are not half of one number and half of another */
+        for (unsigned i = 0; i < READINGS_MAX && (i < 2 || strcmp(text, before) != 0); i++) {
+                memcpy(before, text, sizeof(before));
+                if (lseek(fd, 0, SEEK_SET) < 0 && errno != ESPIPE) /* of a FIFO, in which there is nothing */
+                        return -errno;
+                ssize_t n = read(fd, text, sizeof(text) - 1);
+                if (n < 0)
+                        return -errno;
+                text[n] = '\0';
+        }
         return parse(text, ret);
 }
 

@@ -12,7 +12,10 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SCRUB_PAGES 1024u /* 4 MiB at a step */
 #define WAY_OUT "put back the files that were there, or accept what is there now with: ipclabd --adopt --state-dir %s"
@@ -58,48 +61,71 @@ static void note_commit(void *userdata) {
         }
 }
 
-int integrity_before_open(struct store *s) {
-        enum pages_kind kind;
-        struct identity noted = {0};
-        int known = identity_read(s->dir, &noted);
-        if (known < 0 && known != -ENOENT) {
-                log_error("%s/" IDENTITY_FILE ": %s; " WAY_OUT, s->dir, strerrordesc_np(-known), s->dir);
-                return -EUCLEAN;
-        }
-        int r = pages_kind(s->path, &kind);
-        if (r < 0) {
-                log_error("%s: %s", s->path, r == -EBADMSG ? "it is no database" : strerrordesc_np(-r));
-                return r;
-        }
-        if (known == 0 && kind != PAGES_CHECKED) {
-                log_error("%s %s, and this directory had the store %s with experiments up to %" PRId64 "; " WAY_OUT,
-                          s->path, kind == PAGES_NONE ? "is missing or empty" : "was written by another program",
-                          noted.store, noted.experiment, s->dir);
-                return -EUCLEAN;
-        }
-        s->identity = noted;
-        return kind == PAGES_PLAIN ? db_convert(s->path) : 0;
+/* The sentence on what is wrong, malloc()ed. -EUCLEAN. */
+__attribute__((format(printf, 2, 3))) static int wrong(char **ret, const char *format, ...) {
+        char *words;
+        va_list args;
+        va_start(args, format);
+        int n = vasprintf(&words, format, args);
+        va_end(args);
+        if (n < 0)
+                return -ENOMEM;
+        *ret = words;
+        return -EUCLEAN;
 }
 
-static int compare_identity(const struct store *s, const struct identity *found) {
+/* Has to come before anything of the database is read: a daemon may be at work, and the identity is never ahead. */
+static int read_identity(struct store *s, char **ret_wrong) {
+        struct identity noted = {0};
+        int r = identity_read(s->dir, &noted);
+        if (r < 0 && r != -ENOENT)
+                return wrong(ret_wrong, "%s/" IDENTITY_FILE ": %s; " WAY_OUT, s->dir, strerrordesc_np(-r), s->dir);
+        s->identity = noted;
+        return 0;
+}
+
+static int compare_kind(const struct store *s, enum pages_kind kind, char **ret_wrong) {
+        const struct identity *noted = &s->identity;
+        if (!noted->store[0] || kind == PAGES_CHECKED)
+                return 0;
+        return wrong(ret_wrong,
+                     "%s %s, and this directory had the store %s with experiments up to %" PRId64 "; " WAY_OUT, s->path,
+                     kind == PAGES_NONE ? "is missing or empty" : "was written by another program", noted->store,
+                     noted->experiment, s->dir);
+}
+
+static int compare_numbers(const struct store *s, const struct identity *found, char **ret_wrong) {
         const struct identity *noted = &s->identity;
         if (!noted->store[0])
                 return 0;
-        if (strcmp(noted->store, found->store) != 0) {
-                log_error("%s is the store %s, and this directory had the store %s; " WAY_OUT, s->path, found->store,
-                          noted->store, s->dir);
-                return -EUCLEAN;
-        }
-        if (noted->change > found->change || noted->experiment > found->experiment || noted->run > found->run) {
-                log_error("%s ends with change %" PRId64 ", experiment %" PRId64 " and run %" PRId64
-                          ", and change %" PRId64 ", experiment %" PRId64 " and run %" PRId64
-                          " had been acknowledged: it is an older copy, or its log (%s-wal) was lost or "
-                          "damaged; " WAY_OUT,
-                          s->path, found->change, found->experiment, found->run, noted->change, noted->experiment,
-                          noted->run, s->path, s->dir);
-                return -EUCLEAN;
-        }
+        if (strcmp(noted->store, found->store) != 0)
+                return wrong(ret_wrong, "%s is the store %s, and this directory had the store %s; " WAY_OUT, s->path,
+                             found->store, noted->store, s->dir);
+        if (noted->change > found->change || noted->experiment > found->experiment || noted->run > found->run)
+                return wrong(ret_wrong,
+                             "%s ends with change %" PRId64 ", experiment %" PRId64 " and run %" PRId64
+                             ", and change %" PRId64 ", experiment %" PRId64 " and run %" PRId64
+                             " had been acknowledged: it is an older copy, or its log (%s-wal) was lost or "
+                             "damaged; " WAY_OUT,
+                             s->path, found->change, found->experiment, found->run, noted->change, noted->experiment,
+                             noted->run, s->path, s->dir);
         return 0;
+}
+
+int integrity_before_open(struct store *s) {
+        _cleanup_free_ char *words = NULL;
+        enum pages_kind kind = PAGES_NONE;
+        int r = read_identity(s, &words);
+        if (r == 0) {
+                r = pages_kind(s->path, &kind);
+                if (r < 0)
+                        log_error("%s: %s", s->path, r == -EBADMSG ? "it is no database" : strerrordesc_np(-r));
+        }
+        if (r == 0)
+                r = compare_kind(s, kind, &words);
+        if (words)
+                log_error("%s", words);
+        return r == 0 && kind == PAGES_PLAIN ? db_convert(s->path) : r;
 }
 
 static int keep_identity(struct store *s, const struct identity *identity) {
@@ -119,11 +145,14 @@ static int keep_identity(struct store *s, const struct identity *identity) {
 }
 
 int integrity_after_open(struct store *s) {
+        _cleanup_free_ char *words = NULL;
         struct identity found;
         bool unclean = s->identity.open;
         int r = read_noted(s->db, &found);
         if (r == 0)
-                r = compare_identity(s, &found);
+                r = compare_numbers(s, &found, &words);
+        if (words)
+                log_error("%s", words);
         if (r == 0)
                 r = keep_identity(s, &found);
         if (r == 0 && unclean) {
@@ -239,15 +268,87 @@ static int report_faults(struct db *db, void (*report)(const char *fault), unsig
         return r;
 }
 
+/* Compares what a connection reads with what the directory had, as a start does. */
+static int compare_database(const struct store *s, struct db *db, char **ret_wrong) {
+        enum pages_kind kind;
+        int64_t knows;
+        struct identity found;
+        if (!s->identity.store[0]) /* of an earlier version, or copied alone */
+                return 0;
+        int r = db_kind(db, &kind);
+        if (r == 0)
+                r = compare_kind(s, kind, ret_wrong);
+        if (r == 0)
+                r = db_get_one(db, &knows, "SELECT count(*) FROM sqlite_schema WHERE name = 'identity'");
+        if (r == 0 && knows == 0) /* a start would migrate it, and find another store */
+                return wrong(ret_wrong,
+                             "%s has no identity, and this directory had the store %s with experiments up to %" PRId64
+                             ": it is another database, or its log (%s-wal) was lost; " WAY_OUT,
+                             s->path, s->identity.store, s->identity.experiment, s->path, s->dir);
+        if (r == 0)
+                r = read_noted(db, &found);
+        return r == 0 ? compare_numbers(s, &found, ret_wrong) : r;
+}
+
+/* A database of a version before the identity can be one of a version before the checksums. */
+static enum db_mode reader_mode(const struct store *s) {
+        enum pages_kind kind;
+        if (s->identity.store[0] || pages_kind(s->path, &kind) < 0 || kind != PAGES_PLAIN)
+                return DB_READER;
+        log_notice("%s has no checksums yet, so that values in it are not compared: its first start gives it some",
+                   s->path);
+        return DB_PLAIN_READER;
+}
+
+static int open_compared(struct store *s, char **ret_wrong) {
+        int known = read_identity(s, ret_wrong), r = db_open(&s->db, s->path, reader_mode(s));
+        if (known < 0)
+                return known;
+        if (r == -ENOENT && s->identity.store[0])
+                return compare_kind(s, PAGES_NONE, ret_wrong);
+        return r < 0 ? r : compare_database(s, s->db, ret_wrong);
+}
+
 int integrity_verify(struct store *s, void (*report)(const char *fault), unsigned *ret_faults) {
+        _cleanup_free_ char *words = NULL;
         struct pages_damage d;
-        unsigned faults = 0;
-        int r = report_faults(s->db, report, &faults);
+        unsigned others = 0, faults = 0;
+        int r = open_compared(s, &words);
+        if (r == -EUCLEAN || (r == -EBADMSG && s->db)) {
+                report(words ? words : "the database's identity cannot be read");
+                others = 1;
+                r = 0;
+        }
+        if (r == 0 && s->db)
+                r = report_faults(s->db, report, &faults);
         pages_damage(s->path, &d);
         if (r == -EBADMSG && d.n > 0)
                 r = 0; /* it ends at some pages, which have been logged by number */
         if (r < 0)
                 return r;
-        *ret_faults = faults > d.n ? faults : d.n;
+        *ret_faults = others + (faults > d.n ? faults : d.n);
         return 0;
+}
+
+struct backup {
+        const struct store *store;
+        char *wrong;
+};
+
+static int accept_source(struct db *db, void *userdata) {
+        struct backup *b = userdata;
+        return compare_database(b->store, db, &b->wrong);
+}
+
+int integrity_backup(struct store *s, const char *to) {
+        struct backup b = {.store = s};
+        int r = read_identity(s, &b.wrong);
+        if (r == 0)
+                r = db_backup(s->path, reader_mode(s), to, accept_source, &b);
+        if (r == -ENOENT && s->identity.store[0] && access(s->path, F_OK) < 0)
+                r = compare_kind(s, PAGES_NONE, &b.wrong);
+        if (b.wrong)
+                log_error("%s is not made: %s", to, b.wrong);
+        free(b.wrong);
+        return r;
 }

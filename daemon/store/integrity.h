@@ -17,6 +17,8 @@ void integrity_close(struct store *s); /* once the database is closed */
 int integrity_scrub(struct store *s);
 
 int integrity_adopt(struct store *s, const struct identity *above);
+/* Both compare the database with the identity first, as a start does. */
 int integrity_verify(struct store *s, void (*report)(const char *fault), unsigned *ret_faults);
+int integrity_backup(struct store *s, const char *to); /* -EUCLEAN, logged, and no file */
 
 #endif

@@ -186,12 +186,12 @@ int store_adopt(const char *dir) {
 int store_backup(const char *dir, const char *to) {
         _cleanup_(store_closep) struct store *s = NULL;
         int r = store_new(&s, dir);
-        return r < 0 ? r : db_backup(s->path, to);
+        return r < 0 ? r : integrity_backup(s, to);
 }
 
 int store_verify(const char *dir, void (*report)(const char *fault), unsigned *ret_faults) {
         _cleanup_(store_closep) struct store *s = NULL;
-        int r = store_open_reader(&s, dir);
+        int r = store_new(&s, dir);
         return r < 0 ? r : integrity_verify(s, report, ret_faults);
 }
 

@@ -23,7 +23,8 @@
 #define WAL_HEADER 32
 #define WAL_FRAME_HEADER 24
 #define WAL_FRAME (WAL_FRAME_HEADER + (sqlite3_int64) PAGES_SIZE)
-#define HEADER_RESERVED 20 /* in the database's header: bytes at the end of each page that SQLite leaves alone */
+#define HEADER_BYTES 100   /* the database's, at the beginning of its first page */
+#define HEADER_RESERVED 20 /* in it: bytes at the end of each page that SQLite leaves alone */
 
 /* Damage found */
 
@@ -352,9 +353,19 @@ int pages_register(void) {
 
 /* The files without SQLite */
 
+static int kind_of(const uint8_t header[static HEADER_BYTES], size_t n, enum pages_kind *ret) {
+        static const uint8_t unwritten[HEADER_BYTES];
+        if (memcmp(header, unwritten, n) == 0) /* the power failed before SQLite had written the first page */
+                *ret = PAGES_NONE;
+        else if (n < HEADER_BYTES || memcmp(header, "SQLite format 3", 16) != 0)
+                return -EBADMSG;
+        else
+                *ret = header[HEADER_RESERVED] == PAGES_TRAILER ? PAGES_CHECKED : PAGES_PLAIN;
+        return 0;
+}
+
 int pages_kind(const char *path, enum pages_kind *ret) {
-        static const uint8_t unwritten[100];
-        uint8_t header[sizeof(unwritten)];
+        uint8_t header[HEADER_BYTES];
         _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
         if (fd < 0 && errno == ENOENT) {
                 *ret = PAGES_NONE;
@@ -363,13 +374,15 @@ int pages_kind(const char *path, enum pages_kind *ret) {
         ssize_t n = fd < 0 ? -1 : read(fd, header, sizeof(header));
         if (n < 0)
                 return -errno;
-        if (memcmp(header, unwritten, (size_t) n) == 0) /* the power failed before SQLite had written the first page */
-                *ret = PAGES_NONE;
-        else if (n < (ssize_t) sizeof(header) || memcmp(header, "SQLite format 3", 16) != 0)
-                return -EBADMSG;
-        else
-                *ret = header[HEADER_RESERVED] == PAGES_TRAILER ? PAGES_CHECKED : PAGES_PLAIN;
-        return 0;
+        return kind_of(header, (size_t) n, ret);
+}
+
+int pages_file_kind(sqlite3_file *file, enum pages_kind *ret) {
+        uint8_t header[HEADER_BYTES];
+        int code = real_of(file)->pMethods->xRead(real_of(file), header, sizeof(header), 0);
+        if (code != SQLITE_OK && code != SQLITE_IOERR_SHORT_READ) /* after which zeros are behind what there is */
+                return -EIO;
+        return kind_of(header, sizeof(header), ret);
 }
 
 static bool is_zero(const uint8_t *page) {

@@ -45,6 +45,7 @@ int pages_kind(const char *path, enum pages_kind *ret);
 
 /* For a database that this VFS has opened: */
 int pages_reserved(struct sqlite3_file *file, unsigned *ret); /* at the end of each page, as its header has it */
+int pages_file_kind(struct sqlite3_file *file, enum pages_kind *ret); /* as pages_kind() */
 /* Compares `n` pages from page `from` on (from 1) with their checksums, noting mismatches: no checkpoint may
  * be under way. A page of zeros has never been written. *ret_next: where to go on, 0 at the end of the file. */
 int pages_scrub(struct sqlite3_file *file, uint32_t from, uint32_t n, uint32_t *ret_next, uint32_t *ret_total);

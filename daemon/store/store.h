@@ -29,10 +29,12 @@ void store_close(struct store *s); /* NULL-safe; the writer checkpoints */
 /* Makes the database that is in DIR, or an empty one, the directory's own: under a new identity, and with ids and
  * changes above all that were noted before. */
 int store_adopt(const char *dir);
-/* A copy of the database in DIR, which a daemon may be using, as a new file: -EEXIST when there is one. */
+/* A copy of the database in DIR, which a daemon may be using, as a new file: -EEXIST when there is one, -EUCLEAN (and
+ * no file) as store_open(). */
 int store_backup(const char *dir, const char *to);
 /* Reads the whole database in DIR, which a daemon may be using, and calls `report` for each thing that is wrong with
- * it. 0 also when there is something: *ret_faults counts. */
+ * it, also that it is not the one, or not all of it, that the directory had. 0 also when there is something:
+ * *ret_faults counts. */
 int store_verify(const char *dir, void (*report)(const char *fault), unsigned *ret_faults);
 
 /* The integrity of the stored data. */

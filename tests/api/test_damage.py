@@ -192,6 +192,42 @@ def test_backup_of_a_daemon_at_work_and_back(own_daemon):
         daemon.remove()
 
 
+@pytest.mark.parametrize("state", ["missing", "empty", "older", "another", "without its log"])
+def test_a_wrong_database_is_neither_whole_nor_copied(own_daemon, tmp_path, state):
+    """--check and --backup compare it with the identity beside it, as a start does."""
+    path, copy = database(own_daemon), own_daemon.base / "copy.db"
+    own_daemon.unix.post(SHORT)
+    own_daemon.unix.wait_final(1)
+    assert ipclabd(own_daemon, "--backup", tmp_path / "older.db").returncode == 0
+    own_daemon.unix.post(SHORT)
+    kill(own_daemon)
+    identity = path.with_name("ipclab.identity")
+    noted = identity.read_text()
+    path.with_name("ipclab.db-wal").unlink()
+    if state != "without its log":
+        path.unlink()
+    if state == "empty":
+        path.touch()
+    elif state == "older":
+        shutil.copy(tmp_path / "older.db", path)
+    elif state == "another":
+        identity.unlink()
+        assert ipclabd(own_daemon, "--adopt").returncode == 0
+        identity.write_text(noted)
+    words = {
+        "missing": "missing or empty",
+        "empty": "missing or empty",
+        "older": "older copy",
+        "another": "is the store",
+    }
+    check, backup = ipclabd(own_daemon, "--check"), ipclabd(own_daemon, "--backup", copy)
+    assert check.returncode == 1 and "whole" not in check.stdout
+    assert backup.returncode == 1 and not [*own_daemon.base.glob("copy.db*")]
+    for text in (check.stdout, backup.stderr):
+        assert str(path) in text and words.get(state, "its log") in text and "--adopt" in text, text
+    assert "--adopt" in refused_start(own_daemon)
+
+
 @pytest.mark.skipif(not shutil.which("sqlite3"), reason="there is no sqlite3 on this host")
 def test_what_can_be_read_is_taken_over(own_daemon):
     """The documented way back without a backup."""

@@ -679,12 +679,30 @@ static void test_an_unclean_end_is_checked(void) {
         CHECK_UINT(i.pages_to_check, 0);
 }
 
+/* What a start refuses, ipclabd --check does not call whole, and --backup does not copy. */
+static void check_not_whole(const char *what, const struct fixture *f) {
+        unsigned faults = 0;
+        char to[128], part[128];
+        snprintf(to, sizeof(to), "%s", fixture_path(f, "copy"));
+        snprintf(part, sizeof(part), "%s", fixture_path(f, "copy.part"));
+        int64_t log = file_size(f, "ipclab.db-wal");
+        faults_reported = 0;
+        int r = store_verify(f->dir, count_fault, &faults), copied = store_backup(f->dir, to);
+        if (r != 0 || faults == 0 || faults_reported == 0)
+                CHECK_FAIL("%s: store_verify() is %d, with %u faults", what, r, faults);
+        if (copied != -EUCLEAN || access(to, F_OK) == 0 || access(part, F_OK) == 0)
+                CHECK_FAIL("%s: store_backup() is %d", what, copied);
+        if (log > 0 && file_size(f, "ipclab.db-wal") != log)
+                CHECK_FAIL("%s: the log has changed", what);
+}
+
 static void check_refused(const char *what, int (*lose)(struct fixture *f)) {
         FIXTURE f;
         struct store *s = NULL;
         fixture_dir(&f);
         CHECK_INT(fill_and_die(&f), 0);
         CHECK_INT(lose(&f), 0);
+        check_not_whole(what, &f);
         int r = store_open(&s, f.dir);
         store_close(s);
         if (r != -EUCLEAN && r != -EBADMSG)
@@ -780,6 +798,7 @@ static void test_an_older_copy_is_refused(void) {
         char backup[128];
         snprintf(backup, sizeof(backup), "%s", fixture_path(&f, "backup"));
         CHECK_INT(rename(backup, fixture_path(&f, "ipclab.db")), 0);
+        check_not_whole("an older copy", &f);
         CHECK_INT(store_open(&s, f.dir), -EUCLEAN);
         CHECK_INT(store_adopt(f.dir), 0);
         CHECK_INT(store_open(&f.store, f.dir), 0);
