@@ -707,7 +707,7 @@ static void decide_aside(void *userdata) {
         struct deciding *d = &s->deciding;
         struct experiment_record e = {0};
         struct store *reader = NULL;
-        int r = store_open_reader(&reader, store_dir(s->o.store));
+        int r = store_open_beside(&reader, s->o.store);
         if (r == 0)
                 r = store_experiment(reader, d->id, util_now_ms(), &e);
         if (r == 0)

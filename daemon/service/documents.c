@@ -93,11 +93,9 @@ static void check_integrity(struct service *s, struct service_health *h) {
         h->damaged_pages = i.damaged;
         h->pages_checked = i.pages_checked;
         h->pages_to_check = i.pages_to_check;
-        if (i.files_gone) {
-                (void) snprintf(
-                        problem, sizeof(problem),
-                        "the database is gone: %s or a file beside it was removed or replaced while ipclabd runs",
-                        i.path);
+        if (i.gone) {
+                (void) snprintf(problem, sizeof(problem),
+                                "the database is gone: %s was removed or replaced while ipclabd runs", i.gone);
                 set_problem(h, problem);
         }
         if (i.damaged == 0)

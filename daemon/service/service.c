@@ -61,6 +61,16 @@ static int fail_damaged(struct service *s, struct refusal *r, const char *what, 
         return -EBADMSG;
 }
 
+static int fail_gone(struct service *s, struct refusal *r) {
+        struct store_integrity i;
+        store_integrity(s->store, &i);
+        (void) refuse(r, 503, "unavailable", "",
+                      "%s was removed or replaced while ipclabd runs: nothing is stored, nor read from what is there "
+                      "now; restart it, and the log names the way out",
+                      i.gone ? i.gone : "a file of the database");
+        return -ESTALE;
+}
+
 int service_fail(struct service *s, struct refusal *r, int error, const char *what, int64_t id) {
         switch (error) {
         case -ENOENT:
@@ -73,9 +83,7 @@ int service_fail(struct service *s, struct refusal *r, int error, const char *wh
         case -EBADMSG:
                 return fail_damaged(s, r, what, id);
         case -ESTALE:
-                return service_unavailable(r, error,
-                                           "the database's files were removed or replaced while ipclabd runs: nothing "
-                                           "is stored; restart it, and the log names the way out");
+                return fail_gone(s, r);
         case -ENOMEM:
                 return service_unavailable(r, error, "the daemon has no memory left for this");
         default:
@@ -283,6 +291,14 @@ int service_look_at_machine(struct service *s, struct refusal *r) {
 
 /* Readers */
 
+/* One that was opened before has the writer's files. Without their names what it reads is lost with the process, and it
+ * is refused as a change is. */
+static int open_or_look(const struct service *s, struct reader *reader) {
+        if (!reader->store)
+                return store_open_beside(&reader->store, s->store);
+        return store_check_files(reader->store, NULL) == -ESTALE ? -ESTALE : 0;
+}
+
 int service_reader_get(struct service *s, struct reader **ret, struct refusal *r) {
         struct reader *found = NULL;
         uint64_t deadline = util_now_ns() + s->deadline_ns;
@@ -305,11 +321,9 @@ int service_reader_get(struct service *s, struct reader **ret, struct refusal *r
                 return stopping ? service_unavailable(r, -ESHUTDOWN, "the daemon is stopping")
                                 : service_unavailable(r, -ETIMEDOUT, "too many readers at once");
 
-        error = found->store ? 0 : store_open_reader(&found->store, s->dir);
+        error = open_or_look(s, found);
         if (error < 0) {
                 service_reader_put(s, found);
-                if (error == -ENOENT) /* the requested record is not stored */
-                        return service_unavailable(r, error, "the database is gone from its directory");
                 return service_fail(s, r, error, "opening the database", 0);
         }
         *ret = found;

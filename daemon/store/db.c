@@ -46,6 +46,7 @@ struct watched_file {
 struct db {
         sqlite3 *handle;
         struct watched_file files[WATCHED_MAX]; /* without a path: not watched */
+        const struct db *beside;                /* of a reader: the writer, whose files it has; NULL: it is alone */
         void (*committed)(void *userdata);
         void *committed_userdata;
         void (*log_grown)(void *userdata);
@@ -365,7 +366,7 @@ static int watch_file(struct db *db, char *path) {
                 free(path);
                 return -E2BIG;
         }
-        if (stat(path, &st) < 0) {
+        if (lstat(path, &st) < 0) {
                 int r = -errno;
                 log_error("%s: %s", path, strerrordesc_np(-r));
                 free(path);
@@ -389,17 +390,42 @@ int db_watch_files(struct db *db, const char *dir, const char *const *others, si
         return r;
 }
 
-int db_check_files(const struct db *db) {
-        for (size_t i = 0; i < ELEMENTS(db->files); i++) {
-                const struct watched_file *f = &db->files[i];
-                struct stat st;
-                if (!f->path)
-                        continue;
-                if (stat(f->path, &st) < 0)
-                        return errno == ENOENT ? -ESTALE : -errno;
-                if (st.st_dev != f->device || st.st_ino != f->inode)
-                        return -ESTALE;
+/* A link to the file is not the file either: the next start does not follow it. */
+static int check_file(const struct watched_file *f) {
+        struct stat st;
+        if (lstat(f->path, &st) < 0)
+                return errno == ENOENT || errno == ENOTDIR ? -ESTALE : -errno;
+        return st.st_dev == f->device && st.st_ino == f->inode ? 0 : -ESTALE;
+}
+
+int db_check_files(const struct db *db, const char **ret_path) {
+        const struct watched_file *files = db->beside ? db->beside->files : db->files;
+        for (size_t i = 0; i < WATCHED_MAX; i++) {
+                int r = files[i].path ? check_file(&files[i]) : 0;
+                if (r < 0 && ret_path)
+                        *ret_path = files[i].path;
+                if (r < 0)
+                        return r;
         }
+        return 0;
+}
+
+/* Only the first read opens the log, by its name: the names are compared before it, as it would make a log where there
+ * is none, and after it. */
+int db_open_beside(struct db **ret, const char *path, const struct db *writer) {
+        _cleanup_(closep) struct db *db = NULL;
+        int64_t tables;
+        int r = db_check_files(writer, NULL);
+        if (r < 0)
+                return r;
+        r = db_open(&db, path, DB_READER);
+        if (r == 0)
+                r = db_get_one(db, &tables, "SELECT count(*) FROM sqlite_schema");
+        int stale = db_check_files(writer, NULL); /* the cause of any other error */
+        if (stale < 0 || r < 0)
+                return stale < 0 ? stale : r;
+        db->beside = writer;
+        *ret = util_steal(&db);
         return 0;
 }
 
@@ -815,7 +841,7 @@ int db_begin_read(struct db *db, struct db_transaction *ret) {
 }
 
 int db_commit(struct db_transaction *t) {
-        int r = db_check_files(t->db);
+        int r = db_check_files(t->db, NULL);
         if (r < 0)
                 log_error("database: its files were removed or replaced: nothing is committed to them");
         else

@@ -37,14 +37,19 @@ int db_keep_growth(struct db *db);
 
 /* dir must be an absolute path without symbolic links (realpath(3)); a link in place of the file is refused. */
 int db_open(struct db **ret, const char *path, enum db_mode mode);
+/* A reader of the files that a writer of this process has open, which db_watch_files() has noted, and which outlives
+ * it: -ESTALE when one of their names is another file's by now. SQLite itself opens each by its name, and a new log
+ * where there is none. From any thread. */
+int db_open_beside(struct db **ret, const char *path, const struct db *writer);
 void db_close(struct db *db); /* NULL-safe; the writer checkpoints */
 
 /* To be called by the writer once the database has its tables. From then on db_check_files(), and every db_commit()
  * before it commits, compares the database, its log, the log's index and these other files of the directory with the
- * files that have their names: -ESTALE when one was removed or replaced. Commits to a file without a name are lost with
- * the process, and without the index or the lock another process takes the database for one that nobody uses. */
+ * files that have their names: -ESTALE when one was removed or replaced, *ret_path (which may be NULL). Commits to a
+ * file without a name are lost with the process, and without the index or the lock another process takes the database
+ * for one that nobody uses. */
 int db_watch_files(struct db *db, const char *dir, const char *const *others, size_t n_others);
-int db_check_files(const struct db *db);
+int db_check_files(const struct db *db, const char **ret_path); /* from any thread; of a reader: its writer's */
 
 /* pages_scrub() of the writer's database file, for which a checkpoint has moved the log into it. */
 int db_scrub(struct db *db, uint32_t from, uint32_t n, uint32_t *ret_next, uint32_t *ret_total);

@@ -196,14 +196,21 @@ int integrity_scrub(struct store *s) {
         return next > 0;
 }
 
+int store_check_files(const struct store *s, const char **ret_path) {
+        return db_check_files(s->db, ret_path);
+}
+
 void store_integrity(const struct store *s, struct store_integrity *ret) {
         struct pages_damage d;
+        const char *gone = NULL;
         pages_damage(s->path, &d);
+        if (store_check_files(s, &gone) != -ESTALE)
+                gone = NULL;
         *ret = (struct store_integrity){.damaged = d.n,
                                         .damaged_page = d.page,
                                         .pages_checked = s->scrub_next ? s->scrub_next - 1 : s->scrub_total,
                                         .pages_to_check = s->scrub_total,
-                                        .files_gone = db_check_files(s->db) == -ESTALE,
+                                        .gone = gone,
                                         .path = s->path};
 }
 

@@ -195,13 +195,13 @@ int store_verify(const char *dir, void (*report)(const char *fault), unsigned *r
         return r < 0 ? r : integrity_verify(s, report, ret_faults);
 }
 
-int store_open_reader(struct store **ret, const char *dir) {
+int store_open_beside(struct store **ret, const struct store *writer) {
         _cleanup_(store_closep) struct store *s = NULL;
-        int r = store_new(&s, dir);
+        int r = store_new(&s, writer->dir);
         if (r == 0)
-                r = db_open(&s->db, s->path, DB_READER);
+                r = db_open_beside(&s->db, s->path, writer->db);
         if (r < 0)
-                return r;
+                return r == -ENOENT ? -ESTALE : r; /* the directory is gone */
         *ret = util_steal(&s);
         return 0;
 }

@@ -4,7 +4,7 @@
 
 /*
  * Experiments, runs and samples on disk: SQLite, WAL, synchronous=FULL. One struct store is one connection: the
- * daemon's main thread has the only one that writes, readers open their own with store_open_reader(). A function that
+ * daemon's main thread has the only one that writes, readers open their own with store_open_beside(). A function that
  * changes something is one transaction, and has committed when it returns 0. Errors are negative errnos (-EIO for what
  * SQLite reports without one; logged with SQLite's message), -ENOENT for a row that does not exist.
  */
@@ -22,7 +22,12 @@ struct store;
  * -EPROTONOSUPPORT when a newer ipclab has written it, -EUCLEAN when it is not the database, or not all of it, that was
  * in this directory before (identity.h; the log names what is missing and the way out). */
 int store_open(struct store **ret, const char *dir);
-int store_open_reader(struct store **ret, const char *dir);
+/* A reader of the files that this process's writer has open, which must outlive it: -ESTALE when one of them was
+ * removed or replaced. From any thread. */
+int store_open_beside(struct store **ret, const struct store *writer);
+/* -ESTALE: one was removed or replaced since the writer opened them: *ret_path, the writer's; NULL: no matter which.
+ * From any thread. */
+int store_check_files(const struct store *s, const char **ret_path);
 void store_close(struct store *s); /* NULL-safe; the writer checkpoints */
 
 /* For ipclabd --adopt, --backup and --check. */
@@ -42,8 +47,8 @@ struct store_integrity {
         uint32_t damaged;                       /* pages, and frames of the log, that did not match their checksum */
         uint32_t damaged_page;                  /* the first of them, from 1; 0: it is a frame of the log */
         uint32_t pages_checked, pages_to_check; /* after an unclean end; equal: all have been */
-        bool files_gone;                        /* the database or its log was removed or replaced */
-        const char *path;                       /* of the database; the store's */
+        const char *gone; /* the database or a file beside it that was removed or replaced, the store's; NULL: none */
+        const char *path; /* of the database; the store's */
 };
 void store_integrity(const struct store *s, struct store_integrity *ret); /* from any thread */
 const char *store_identity(const struct store *s);                        /* UUID; the store's */

@@ -124,15 +124,21 @@ def test_no_damaged_figure_is_served(own_daemon):
     assert ipclabd(own_daemon, "--backup", own_daemon.base / "copy.db").returncode == 1
 
 
-def test_files_that_are_gone_take_nothing_in(own_daemon):
+@pytest.mark.parametrize("gone", ["ipclab.db*", "ipclab.db", "ipclab.db-wal", "ipclab.db-shm"])
+def test_files_that_are_gone_take_nothing_in(own_daemon, gone):
     own_daemon.unix.post(SHORT)
     own_daemon.unix.wait_final(1)
-    for file in (own_daemon.base / "state").glob("ipclab.db*"):
+    files = [*(own_daemon.base / "state").glob(gone)]
+    for file in files:
         file.unlink()
     answer = own_daemon.unix.request("POST", "/experiments", body=SHORT)
     assert answer.status == 503 and "removed or replaced" in answer.json["detail"]
+    for target in addresses([1]):
+        answer = own_daemon.unix.request("GET", target)
+        assert answer.status == 503 and any(f"{file} was removed" in answer.json["detail"] for file in files), target
     health = own_daemon.unix.request("GET", "/health")
-    assert health.status == 503 and "removed or replaced" in health.json["problem"]
+    assert health.status == 503 and any(f"{file} was removed" in health.json["problem"] for file in files)
+    assert not any(file.exists() for file in files)
 
 
 @pytest.mark.parametrize("loss", ["database", "empty", "log"])

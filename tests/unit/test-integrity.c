@@ -880,7 +880,7 @@ static void check_gone(const char *name) {
         CHECK_INT(remove_one(&f, name), 0);
         CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), -ESTALE);
         store_integrity(f.store, &i);
-        CHECK(i.files_gone);
+        CHECK_STRING(i.gone, fixture_path(&f, name));
         CHECK_INT(number(&f, "SELECT count(*) FROM experiments"), 1); /* nothing of it stays */
 }
 
@@ -888,6 +888,50 @@ static void test_files_removed_at_work(void) {
         static const char *const names[] = {"ipclab.db", "ipclab.db-wal", "ipclab.db-shm", LOCK_FILE, IDENTITY_FILE};
         for (size_t i = 0; i < ELEMENTS(names) && !check_case_failed; i++)
                 check_gone(names[i]);
+}
+
+static int exchange_one(const struct fixture *f, const char *name) {
+        char away[128], path[128];
+        (void) snprintf(path, sizeof(path), "%s", fixture_path(f, name));
+        (void) snprintf(away, sizeof(away), "%s", fixture_path(f, "away"));
+        return rename(path, away) < 0 ? -errno : copy_file(away, path);
+}
+
+static int link_one(const struct fixture *f, const char *name) {
+        char away[128];
+        (void) snprintf(away, sizeof(away), "%s", fixture_path(f, "away"));
+        return rename(fixture_path(f, name), away) < 0 || symlink(away, fixture_path(f, name)) < 0 ? -errno : 0;
+}
+
+static void check_beside(const char *name, int (*lose)(const struct fixture *f, const char *name)) {
+        FIXTURE f;
+        int64_t id;
+        const char *path = "";
+        struct store *before = NULL, *after = NULL;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0);
+        CHECK_INT(store_open_beside(&before, f.store), 0);
+        int found = store_check_files(before, &path), lost = lose(&f, name);
+        bool there = access(fixture_path(&f, name), F_OK) == 0;
+        int opened = store_open_beside(&after, f.store), gone = store_check_files(before, &path);
+        store_close(before);
+        CHECK_INT(found, 0);
+        CHECK_INT(lost, 0);
+        CHECK_INT(opened, -ESTALE);
+        CHECK(after == NULL);
+        CHECK_INT(gone, -ESTALE);
+        CHECK_STRING(path, fixture_path(&f, name));
+        CHECK(there == (access(fixture_path(&f, name), F_OK) == 0)); /* none was made for the reader */
+}
+
+/* SQLite opens what has the name: the log of another database, or an empty one. */
+static void test_a_reader_has_the_writers_files(void) {
+        static const char *const names[] = {"ipclab.db", "ipclab.db-wal", "ipclab.db-shm"};
+        for (size_t i = 0; i < ELEMENTS(names) && !check_case_failed; i++) {
+                check_beside(names[i], remove_one);
+                check_beside(names[i], exchange_one);
+                check_beside(names[i], link_one);
+        }
 }
 
 /* Copies and checks */
@@ -902,7 +946,7 @@ static void test_another_process_leaves_the_log(void) {
         fixture_open(&f);
         f.store->scrub_next = 1;
         CHECK_INT(integrity_scrub(f.store), 0);
-        CHECK_INT(store_open_reader(&reader, f.dir), 0);
+        CHECK_INT(store_open_beside(&reader, f.store), 0);
         store_close(reader);
         CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0);
         pid_t pid = fork();
@@ -969,6 +1013,7 @@ int main(void) {
         RUN(test_an_older_copy_without_a_pin_is_refused);
         RUN(test_what_root_adopts_is_the_owners);
         RUN(test_files_removed_at_work);
+        RUN(test_a_reader_has_the_writers_files);
         RUN(test_another_process_leaves_the_log);
         RUN(test_backup_of_a_store_at_work);
         RUN(test_verify_names_what_is_damaged);

@@ -160,6 +160,35 @@ static void test_runs_samples_changes(void) {
         CHECK_INT(service_run(h.service, 999, &record, &r), -ENOENT);
 }
 
+static void check_read_without(const char *name, bool opened_before) {
+        HARNESS h;
+        harness_start(&h);
+        struct refusal r = {0};
+        struct experiment_record e;
+        struct service_health health;
+        bool created;
+        int64_t id;
+        CHECK_INT(SUBMIT(&h, "{}", NULL, &id, &created, &r), 0);
+        if (opened_before) {
+                CHECK_INT(service_experiment(h.service, id, &e, &r), 0);
+                experiment_record_deinit(&e);
+        }
+        CHECK_INT(unlink(fixture_path(&h.f, name)), 0);
+        CHECK_INT(service_experiment(h.service, id, &e, &r), -ESTALE);
+        CHECK_INT(r.status, 503);
+        CHECK(strstr(r.detail, fixture_path(&h.f, name)) && strstr(r.detail, " was removed or replaced"));
+        CHECK_INT(service_health(h.service, &health, &r), 0);
+        CHECK(!health.ok && strstr(health.problem, fixture_path(&h.f, name)));
+}
+
+static void test_reads_without_a_file(void) {
+        static const char *const names[] = {"ipclab.db", "ipclab.db-wal", "ipclab.db-shm"};
+        for (size_t i = 0; i < ELEMENTS(names) && !check_case_failed; i++) {
+                check_read_without(names[i], false);
+                check_read_without(names[i], true);
+        }
+}
+
 /* Results */
 
 static int keep_row(void *userdata, const struct result_record *row) {
@@ -559,6 +588,7 @@ int main(void) {
         RUN(test_lists_are_paged);
         RUN(test_a_page_ends_by_its_bytes);
         RUN(test_runs_samples_changes);
+        RUN(test_reads_without_a_file);
         RUN(test_results);
         RUN(test_figures_without_their_results);
         RUN(test_results_of_counters);

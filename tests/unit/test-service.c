@@ -78,7 +78,7 @@ static void test_seed_gives_the_order(void) {
                 struct run_record *runs;
                 size_t n;
                 struct store *reader;
-                CHECK_INT(store_open_reader(&reader, h.f.dir), 0);
+                CHECK_INT(store_open_beside(&reader, h.f.store), 0);
                 int error = store_runs(reader, id, 0, 100, &runs, &n);
                 store_close(reader);
                 CHECK_INT(error, 0);

@@ -36,10 +36,11 @@ static void test_a_lock_of_a_child_that_ends_is_waited_for(void) {
 static void test_bad_directories(void) {
         FIXTURE f;
         struct store *s = NULL;
+        unsigned faults;
         fixture_dir(&f);
         CHECK_INT(store_open(&s, "/nonexistent/ipclab"), -ENOENT);
         CHECK_INT(store_open(&s, "/dev/null"), -ENOTDIR);
-        CHECK_INT(store_open_reader(&s, f.dir), -ENOENT); /* a reader creates nothing */
+        CHECK_INT(store_verify(f.dir, NULL, &faults), -ENOENT); /* a reader creates nothing */
         CHECK(s == NULL);
 }
 
@@ -123,7 +124,7 @@ static void test_reader_changes_nothing(void) {
         fixture_open(&f);
         CHECK_INT(fixture_add(f.store, 2, 1, NULL, &id), 0);
         struct store *reader;
-        CHECK_INT(store_open_reader(&reader, f.dir), 0);
+        CHECK_INT(store_open_beside(&reader, f.store), 0);
         int read_only = fixture_add(reader, 1, 1, NULL, &other);
         int64_t second;
         int added = fixture_add(f.store, 1, 1, NULL, &second);
