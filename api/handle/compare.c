@@ -221,15 +221,18 @@ static void put_undecided(struct json_writer *w, const struct comparison *c) {
         else
                 json_put_null(w);
         json_put_key(w, "runs_needed");
-        if (undecided && c->runs_needed > 0 && c->runs_needed <= COMPARISON_RUNS_MAX)
+        if (undecided && c->runs_needed > 0 && !c->out_of_reach)
                 json_put_u64(w, c->runs_needed);
         else
                 json_put_null(w);
-        if (undecided && c->runs_needed > COMPARISON_RUNS_MAX)
-                json_member_string(w, "runs_needed_reason",
-                                   "it would take more than the " UTIL_TEXT(
-                                           COMPARISON_RUNS_MAX) " runs of a side that take part; a "
-                                                                "quieter machine or a longer window would decide");
+        if (!c->out_of_reach)
+                return;
+        char reason[160];
+        (void) snprintf(reason, sizeof(reason),
+                        "it would take more than the %u runs of a side that take part; a quieter machine or a longer "
+                        "window would decide",
+                        c->runs_most);
+        json_member_string(w, "runs_needed_reason", reason);
 }
 
 #define TOO_FEW                                                                                                        \

@@ -354,7 +354,7 @@ def remark_of(figure):
     words = [
         f"would have seen {seen:.1%}" if seen is not None else "",
         f"{needed} runs would decide" if needed else "",
-        "more than 60 runs would be needed" if "runs_needed_reason" in figure else "",
+        "more runs would be needed than take part" if "runs_needed_reason" in figure else "",
     ]
     return ", ".join(word for word in words if word)
 

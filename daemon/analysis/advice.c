@@ -273,8 +273,10 @@ static int check_limits(const struct work *w, struct candidate *c) {
                 needed = more > needed ? more : needed;
                 c->keeping = keeping > c->keeping ? keeping : c->keeping;
         }
-        if (c->keeping == LIMITS_UNDECIDED)
-                c->item.runs_needed = needed;
+        if (c->keeping == LIMITS_UNDECIDED) {
+                c->item.out_of_reach = needed > SPEC_REPETITIONS_MAX;
+                c->item.runs_needed = c->item.out_of_reach ? 0 : needed;
+        }
         if (c->keeping < LIMITS_NOT_KNOWN)
                 return 0;
         c->item.standing = STANDING_EXCLUDED;
@@ -354,11 +356,19 @@ struct duels {
         struct duel *items;
         struct comparison *results;
         size_t n;
+        bool cut; /* as of struct advice */
 };
 
 static void duels_deinit(struct duels *d) {
         free(d->items);
         free(d->results);
+}
+
+static bool is_cut(const struct duel *d, const struct compare_row *row, enum figure figure) {
+        bool cut = false;
+        for (size_t i = 0; i < ELEMENTS(d->rows) && !row->paired; i++)
+                cut |= findings_row_values(d->rows[i], figure, NULL) > COMPARISON_RUNS_MAX;
+        return cut;
 }
 
 static int compare_duels(const struct work *w, struct duels *d) {
@@ -372,6 +382,7 @@ static int compare_duels(const struct work *w, struct duels *d) {
                 (void) findings_fill_comparison(d->items[i].rows[0], d->items[i].rows[1], figure,
                                                 advice_terms[w->q->want].less_is_better, values + i * 2 * RANK_MAX,
                                                 &rows[i]);
+                d->cut |= is_cut(&d->items[i], &rows[i], figure);
         }
         return compare_rows(rows, d->n, &rule, d->results);
 }
@@ -447,7 +458,8 @@ static void stand(struct candidate *candidate, const struct comparison *c) {
                        : c->verdict == COMPARE_FASTER  ? REASON_DISAGREE
                        : c->has_visible                ? REASON_OVERLAP
                                                        : REASON_TOO_FEW_RUNS;
-        item->runs_needed = item->standing == STANDING_OPEN ? c->runs_needed : 0;
+        item->out_of_reach = item->standing == STANDING_OPEN && c->out_of_reach;
+        item->runs_needed = item->standing == STANDING_OPEN && !c->out_of_reach ? c->runs_needed : 0;
 }
 
 static void stand_first(struct candidate *leader, bool beaten) {
@@ -457,11 +469,12 @@ static void stand_first(struct candidate *leader, bool beaten) {
 }
 
 /* The first n candidates are those that no limit excludes. Puts the leader before the others. */
-static int rank(struct work *w, size_t n) {
+static int rank(struct work *w, size_t n, struct advice *ret) {
         _cleanup_(duels_deinit) struct duels duels = {0};
         int r = make_duels(w, n, &duels);
         if (r < 0)
                 return r;
+        ret->cut = duels.cut;
         for (size_t i = 0; i < n; i++) {
                 struct candidate *c = &w->candidates[i];
                 c->item.reason = c->item.interpolated             ? REASON_INTERPOLATED
@@ -513,7 +526,7 @@ int advice_draw(const struct advice_question *q, const struct advice_row *rows, 
                         n_known++;
                 for (size_t i = 0; i < n_known; i++)
                         a.n_excluded += w.candidates[i].item.standing == STANDING_EXCLUDED;
-                r = rank(&w, n_known - a.n_excluded);
+                r = rank(&w, n_known - a.n_excluded, &a);
                 a.n_better = count_better(&w, n_known - a.n_excluded);
         }
         a.items = r == 0 ? calloc(n_known + 1, sizeof(*a.items)) : NULL;

@@ -172,6 +172,7 @@ static int compare_row(const struct compare_row *row, const struct compare_rule 
                 .baseline_unjudged = !row->paired && row->n_baseline < SERIAL_RUNS_LEAST,
                 .candidate_unjudged = !row->paired && row->n_candidate < SERIAL_RUNS_LEAST,
                 .by_runs = row->paired && !by_pairs,
+                .runs_most = row->runs_most ? row->runs_most : comparison_runs_most(row->paired),
                 .p = widening > 1 ? fmax(p, widened_p(&shift, p, widening)) : p,
         };
         return 0;
@@ -233,7 +234,9 @@ static int settle_row(const struct compare_row *row, const struct compare_rule *
                 c->verdict = (c->ratio < 1) == row->less_is_faster ? COMPARE_FASTER : COMPARE_SLOWER;
         } else {
                 c->verdict = COMPARE_UNDECIDED;
-                return plan_row(row, rule, n_rows, c);
+                int r = plan_row(row, rule, n_rows, c);
+                c->out_of_reach = c->runs_needed > c->runs_most;
+                return r;
         }
         return 0;
 }

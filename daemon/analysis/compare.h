@@ -43,6 +43,10 @@ enum comparison_side { SIDE_BASELINE, SIDE_CANDIDATE, SIDE_COUNT };
 #define COMPARISON_RUNS_MAX 60
 /* Pairs that take part: as many as `until` runs blocks at most, as the test of their signs takes the third power. */
 #define COMPARISON_PAIRS_MAX RANK_MAX
+/* What takes more runs of a side to decide than take part is out of reach, however many there are. */
+static inline uint32_t comparison_runs_most(bool paired) {
+        return paired ? COMPARISON_PAIRS_MAX : COMPARISON_RUNS_MAX;
+}
 
 enum compare_verdict { COMPARE_UNDECIDED, COMPARE_FASTER, COMPARE_SLOWER, COMPARE_EQUIVALENT };
 
@@ -52,6 +56,7 @@ struct compare_row {
         size_t n_baseline, n_candidate;
         bool paired;         /* runs at the same place are of the same block; there are as many of both */
         bool less_is_faster; /* a time */
+        uint32_t runs_most;  /* of a side, that would take part if there were more; 0: comparison_runs_most() */
 };
 
 struct compare_rule {
@@ -78,6 +83,8 @@ struct comparison {
         bool has_visible;     /* else no difference would have been seen by so few runs */
         double visible;       /* the smallest difference that would have been seen, 0.02 for 2 %; else 0 */
         uint32_t runs_needed; /* a side, to decide, at most COMPARE_RUNS_MAX; else 0 */
+        uint32_t runs_most;   /* of a side, that would take part */
+        bool out_of_reach;    /* more are needed than that: further runs do not decide it */
 };
 
 /* All rows of one answer. -EINVAL: no runs, pairs of unlike number, a margin out of range; -EDOM: a value that is not

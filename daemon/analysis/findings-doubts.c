@@ -13,10 +13,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define RUNS_WORTH_IT 1000u /* of each row: a spec may not request more */
-
-/* runs_needed 0: not known. */
-static void add_rows(struct answer *a, struct doubt *d, const uint32_t *rows, size_t n, uint32_t runs_needed) {
+static void add_rows(struct answer *a, struct doubt *d, const uint32_t *rows, size_t n, struct runs_to_decide needed) {
         uint32_t *more = reallocarray(d->rows, d->n + n, sizeof(*more));
         if (!more) {
                 a->error = -ENOMEM;
@@ -30,42 +27,59 @@ static void add_rows(struct answer *a, struct doubt *d, const uint32_t *rows, si
                 if (k == d->n)
                         d->rows[d->n++] = rows[i];
         }
-        if (runs_needed > 0 && (d->runs_first == 0 || runs_needed < d->runs_first))
-                d->runs_first = runs_needed;
-        if (runs_needed > d->runs_needed)
-                d->runs_needed = runs_needed;
+        if (needed.most > d->runs_most)
+                d->runs_most = needed.most;
+        if (needed.most > 0)
+                return;
+        if (needed.runs > 0 && (d->runs_first == 0 || needed.runs < d->runs_first))
+                d->runs_first = needed.runs;
+        if (needed.runs > d->runs_needed)
+                d->runs_needed = needed.runs;
 }
 
 void doubt_rows(struct answer *a, enum axis_name axis, enum judged judged, const uint32_t *rows, size_t n,
                 const struct comparison *c) {
         struct doubt *d = &a->doubts[axis][judged];
-        add_rows(a, d, rows, n, c->runs_needed);
+        add_rows(a, d, rows, n, (struct runs_to_decide){c->runs_needed, c->out_of_reach ? c->runs_most : 0});
         if (c->has_visible && c->visible > d->visible)
                 d->visible = c->visible;
 }
 
 void doubt_crossing(struct answer *a, enum axis_name axis, enum judged judged, const uint32_t *rows, size_t n,
-                    const struct crossing_pair *pair, uint32_t runs_needed) {
+                    const struct crossing_pair *pair, struct runs_to_decide needed) {
         struct crossing *x = &a->crossings[axis][judged];
-        add_rows(a, &x->doubt, rows, n, runs_needed);
+        add_rows(a, &x->doubt, rows, n, needed);
         if (x->n_pairs < CROSSINGS_NAMED_MAX)
                 x->pairs[x->n_pairs] = *pair;
         x->n_pairs++;
 }
 
-static void write_runs_needed(struct draft *d, uint32_t first, uint32_t most) {
-        if (most <= RUNS_WORTH_IT && first == most)
-                draft_write(d, ". About %u runs of each would decide", most);
-        else if (most <= RUNS_WORTH_IT)
-                draft_write(d, ". About %u runs of each would decide the first of them, and %u all", first, most);
-        else if (first <= RUNS_WORTH_IT)
-                draft_write(d, ". About %u runs of each would decide the first of them, but more than %u all", first,
-                            RUNS_WORTH_IT);
-        else
+/* More runs than take part in a comparison decide nothing, so that such a number is no advice. */
+static void write_runs_needed(struct draft *d, const struct doubt *doubt) {
+        const uint32_t first = doubt->runs_first, all = doubt->runs_needed;
+        if (doubt->runs_most == 0) {
+                if (all == 0)
+                        return;
+                d->f.runs_needed = all;
+                if (first == all)
+                        draft_write(d, ". About %u runs of each would decide", all);
+                else
+                        draft_write(d, ". About %u runs of each would decide the first of them, and %u all", first,
+                                    all);
+        } else if (first > 0) {
                 draft_write(d,
-                            ". More than %u runs of each would be needed: a quieter machine or a longer window decides "
-                            "sooner",
-                            RUNS_WORTH_IT);
+                            ". About %u runs of each would decide the first of them, but all of them take more than "
+                            "the %u that take part in a comparison",
+                            first, doubt->runs_most);
+        } else {
+                draft_write(d,
+                            ". It would take more than the %u runs of each that take part in a comparison: a quieter "
+                            "machine or a longer window decides sooner",
+                            doubt->runs_most);
+        }
+        if (all > 0)
+                draft_figure(d, "runs_needed", doubt->runs_most ? "the first of them" : NULL, "runs",
+                             doubt->runs_most ? first : all);
 }
 
 static void draw_overlap(struct answer *a, enum axis_name axis, enum judged judged, const struct doubt *doubt) {
@@ -73,7 +87,6 @@ static void draw_overlap(struct answer *a, enum axis_name axis, enum judged judg
         struct draft d;
         draft_begin(&d, a, FINDING_UNDECIDED, axis, doubt->rows, doubt->n);
         d.f.reason = "overlap";
-        d.f.runs_needed = doubt->runs_needed;
         phrase_axis_name(axis, name);
         draft_write(&d, "Which %s has %s%s is not known for %zu rows", name, judged_terms[judged].article,
                     judged_terms[judged].better, doubt->n);
@@ -91,10 +104,7 @@ static void draw_overlap(struct answer *a, enum axis_name axis, enum judged judg
                 draft_write(&d, ", or have too few runs for the %zu comparison%s of this answer", a->n_tests,
                             a->n_tests == 1 ? "" : "s");
         }
-        if (doubt->runs_needed > 0) {
-                write_runs_needed(&d, doubt->runs_first, doubt->runs_needed);
-                draft_figure(&d, "runs_needed", NULL, "runs", doubt->runs_needed);
-        }
+        write_runs_needed(&d, doubt);
         draft_write(&d, ".");
         draft_end(&d);
 }
@@ -124,7 +134,6 @@ static void draw_crossing(struct answer *a, enum axis_name axis, enum judged jud
         struct draft d;
         draft_begin(&d, a, FINDING_UNDECIDED, axis, doubt->rows, doubt->n);
         d.f.reason = "crossover";
-        d.f.runs_needed = doubt->runs_needed;
         phrase_axis_name(axis, name);
         draft_write(&d, "Whether one %s overtakes another in %s as messages grow is not known for %zu pair%s", name,
                     judged_terms[judged].words, x->n_pairs, x->n_pairs == 1 ? "" : "s");
@@ -133,16 +142,17 @@ static void draw_crossing(struct answer *a, enum axis_name axis, enum judged jud
         write_crossings(&d, x);
         draft_write(&d,
                     ", but on one side of that size, or on both, no difference is more than the scatter of the runs");
-        if (doubt->runs_needed > 0) {
-                write_runs_needed(&d, doubt->runs_first, doubt->runs_needed);
-                draft_figure(&d, "runs_needed", NULL, "runs", doubt->runs_needed);
-        }
+        write_runs_needed(&d, doubt);
         draft_write(&d, ".");
         draft_end(&d);
 }
 
 void doubt_ratios(struct answer *a, uint32_t row, enum judged judged) {
-        add_rows(a, &a->without_ratios[judged], &row, 1, 0);
+        add_rows(a, &a->without_ratios[judged], &row, 1, (struct runs_to_decide){0});
+}
+
+void doubt_cut(struct answer *a, uint32_t row) {
+        add_rows(a, &a->cut, &row, 1, (struct runs_to_decide){0});
 }
 
 static bool has_counts(const struct findings_row *row) {
@@ -216,7 +226,7 @@ static bool is_unprobed(const struct findings_row *row) {
 }
 
 static bool has_too_many(const struct findings_row *row) {
-        return row->n_runs > RANK_MAX;
+        return row->n_runs > COMPARISON_PAIRS_MAX;
 }
 
 static bool has_few_messages(const struct findings_row *row) {
@@ -277,7 +287,7 @@ static const struct {
                                              "the longest, so nothing is concluded from it; longer runs would decide",
          NULL},
         {"too-many-runs", has_too_many, false,
-         "more than 200 runs. The exact tests go no further: the first 200 of each were compared", NULL},
+         "more than 200 runs. The exact tests go no further: at most the first 200 of each were compared", NULL},
         {"neighbours-alike", has_alike_neighbours, false,
          "runs that are like those before them. Intervals of single rows are as much wider, or there is none, and runs "
          "at other times tell more than further runs now; comparisons within blocks do not depend on it",
@@ -289,6 +299,8 @@ static const struct {
                                                     "on it",
          NULL},
 };
+
+_Static_assert(COMPARISON_PAIRS_MAX == 200, "the words have the number");
 
 static bool is_concluded(const struct answer *a) {
         for (size_t i = 0; i < a->out->n; i++)
@@ -376,6 +388,19 @@ static void draw_without_ratios(struct answer *a, enum judged judged) {
                     "runs whose figure for %s is 0 or less. There is no ratio of such, so nothing is concluded from it "
                     "for %s.",
                     judged_terms[judged].words, doubt->n == 1 ? "this row" : "these rows");
+        draft_end(&d);
+}
+
+/* An exact test of runs that are no pairs takes a time that grows with the fourth power of those that are tied. */
+static void draw_cut(struct answer *a) {
+        struct draft d;
+        draft_begin(&d, a, FINDING_UNDECIDED, AXIS_COUNT, a->cut.rows, a->cut.n);
+        d.f.reason = "too-many-runs";
+        write_rows(&d, a->cut.n, a->in->n_rows);
+        draft_write(&d,
+                    "more than %u runs that were compared with others than those of their blocks. Such a test goes no "
+                    "further: the first %u of each were compared.",
+                    comparison_runs_most(false), comparison_runs_most(false));
         draft_end(&d);
 }
 
@@ -500,6 +525,8 @@ void draw_doubts(struct answer *a) {
         for (enum judged j = 0; j < JUDGED_COUNT; j++)
                 if (a->without_ratios[j].n > 0)
                         draw_without_ratios(a, j);
+        if (a->cut.n > 0)
+                draw_cut(a);
         doubt_missing(a);
         for (size_t i = 0; i < ELEMENTS(reasons); i++)
                 draw_reason(a, i);

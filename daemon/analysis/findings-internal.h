@@ -60,8 +60,10 @@ struct answer {
         struct doubt {
                 uint32_t *rows;
                 size_t n;
-                uint32_t runs_first, runs_needed; /* of the pair that takes the fewest, and the most */
-                double visible;                   /* the greatest; 0: none would have been seen */
+                uint32_t runs_first,
+                        runs_needed; /* of the pair that takes the fewest, and the most, of those in reach */
+                uint32_t runs_most;  /* that take part, where a pair takes more; 0: none does */
+                double visible;      /* the greatest; 0: none would have been seen */
         } doubts[AXIS_COUNT][JUDGED_COUNT];
         struct crossing { /* values of an axis whose medians change places, which the runs do not carry */
                 struct doubt doubt;
@@ -76,6 +78,7 @@ struct answer {
                 size_t n, n_off, n_outside; /* rows; series whose fit is off; that have no knee among their sizes */
                 double residual;            /* of the worst fit */
         } kneeless;
+        struct doubt cut;                          /* rows of which a test of runs that are no pairs left some out */
         struct doubt without_ratios[JUDGED_COUNT]; /* rows whose runs have a figure of 0 or less */
         uint32_t *uncounted;                       /* rows of which a choice's cost in cycles is not known */
         size_t n_uncounted;
@@ -184,11 +187,17 @@ void doubt_rows(struct answer *a, enum axis_name axis, enum judged judged, const
                 const struct comparison *c);
 /* A row that is not compared, as a run's figure is not above 0; each once. */
 void doubt_ratios(struct answer *a, uint32_t row, enum judged judged);
+/* A row of whose runs a test took the first COMPARISON_RUNS_MAX; each once. */
+void doubt_cut(struct answer *a, uint32_t row);
 /* Rows whose runs have no counts of cycles and cache misses; each once. */
 void doubt_counts(struct answer *a, const uint32_t *rows, size_t n);
-/* Two values of an axis whose medians change places at `pair->bytes`, among these rows. runs_needed: of each row; 0:
- * not known. */
+/* How many runs of each row would decide: runs 0: it is not known; most: that take part, where it takes more; else 0.
+ */
+struct runs_to_decide {
+        uint32_t runs, most;
+};
+/* Two values of an axis whose medians change places at `pair->bytes`, among these rows. */
 void doubt_crossing(struct answer *a, enum axis_name axis, enum judged judged, const uint32_t *rows, size_t n,
-                    const struct crossing_pair *pair, uint32_t runs_needed);
+                    const struct crossing_pair *pair, struct runs_to_decide needed);
 
 #endif

@@ -389,7 +389,8 @@ static void draw_crossover(struct answer *a, enum axis_name axis, const struct m
 /* One side of a crossing: the sizes at which one of the two has the greater median. */
 struct side {
         bool decided, open;
-        uint32_t runs_needed; /* the fewest that decide an open one; 0: not known */
+        uint32_t runs_needed; /* the fewest that decide an open one; 0: not known, or out of reach */
+        uint32_t runs_most;   /* that take part, where one is out of reach */
 };
 
 static struct side side_of(const struct meeting *m, size_t n, bool up) {
@@ -401,11 +402,15 @@ static struct side side_of(const struct meeting *m, size_t n, bool up) {
                 if (m[i].c.verdict != COMPARE_UNDECIDED)
                         continue;
                 s.open = true;
-                if (m[i].c.runs_needed > 0 && (s.runs_needed == 0 || m[i].c.runs_needed < s.runs_needed))
+                if (m[i].c.out_of_reach)
+                        s.runs_most = m[i].c.runs_most;
+                else if (m[i].c.runs_needed > 0 && (s.runs_needed == 0 || m[i].c.runs_needed < s.runs_needed))
                         s.runs_needed = m[i].c.runs_needed;
         }
         if (s.decided)
                 s.runs_needed = 0;
+        if (s.decided || s.runs_needed > 0)
+                s.runs_most = 0;
         return s;
 }
 
@@ -416,9 +421,10 @@ static void doubt_pair(struct answer *a, enum axis_name axis, enum judged judged
         size_t at = 0;
         if (!(up.decided || up.open) || !(down.decided || down.open))
                 return;
-        uint32_t needed = up.runs_needed > down.runs_needed ? up.runs_needed : down.runs_needed;
+        struct runs_to_decide needed = {.runs = up.runs_needed > down.runs_needed ? up.runs_needed : down.runs_needed,
+                                        .most = up.runs_most > down.runs_most ? up.runs_most : down.runs_most};
         if ((!up.decided && up.runs_needed == 0) || (!down.decided && down.runs_needed == 0))
-                needed = 0;
+                needed.runs = 0;
         while ((m[at].log_ratio > 0) == (m[at + 1].log_ratio > 0))
                 at++;
         _cleanup_free_ uint32_t *rows = reallocarray(NULL, 2 * n, sizeof(*rows));

@@ -272,19 +272,27 @@ static void settle_tests(struct answer *a) {
         a->n_tests = n;
 }
 
+static bool is_in_blocks(const struct findings_row *row) {
+        return row->n_runs > 0 && row->runs[row->n_runs - 1].block > 0;
+}
+
 size_t findings_fill_comparison(const struct findings_row *x, const struct findings_row *y, enum figure figure,
                                 bool less_is_better, double *values, struct compare_row *ret) {
-        size_t n = pair_up(x, y, figure, NULL, NULL), n_x = findings_row_values(x, figure, values);
+        size_t n = pair_up(x, y, figure, NULL, NULL), n_x = findings_row_values(x, figure, values), n_y;
         *ret = (struct compare_row){.baseline = values,
                                     .candidate = values + n_x,
                                     .n_baseline = n_x,
                                     .paired = n >= compare_runs_least(true, 1),
-                                    .less_is_faster = less_is_better};
-        if (ret->paired)
-                ret->n_baseline = ret->n_candidate = pair_up(x, y, figure, values, values + n_x);
-        else
-                ret->n_candidate = findings_row_values(y, figure, values + n_x);
-        return n_x + ret->n_candidate;
+                                    .less_is_faster = less_is_better,
+                                    .runs_most = comparison_runs_most(is_in_blocks(x) && is_in_blocks(y))};
+        if (ret->paired) {
+                ret->n_baseline = ret->n_candidate = n_y = pair_up(x, y, figure, values, values + n_x);
+        } else {
+                n_y = findings_row_values(y, figure, values + n_x);
+                ret->n_baseline = n_x < COMPARISON_RUNS_MAX ? n_x : COMPARISON_RUNS_MAX;
+                ret->n_candidate = n_y < COMPARISON_RUNS_MAX ? n_y : COMPARISON_RUNS_MAX;
+        }
+        return n_x + n_y;
 }
 
 /* The values of all comparisons together, at most. */
@@ -296,6 +304,15 @@ static size_t count_values(const struct answer *a) {
                      findings_row_values(&a->in->rows[a->tests[i].candidate], figure, NULL);
         }
         return n;
+}
+
+/* The rows of which runs were left out of a test of runs that are no pairs. */
+static void note_cut(struct answer *a, const struct test *t) {
+        const uint32_t rows[] = {t->baseline, t->candidate};
+        for (size_t i = 0; i < ELEMENTS(rows); i++)
+                if (findings_row_values(&a->in->rows[rows[i]], judged_terms[t->judged].figure, NULL) >
+                    COMPARISON_RUNS_MAX)
+                        doubt_cut(a, rows[i]);
 }
 
 /* All at once, as the correction is over all of them. */
@@ -313,9 +330,12 @@ static int make_comparisons(struct answer *a) {
                         judged_terms[a->tests[i].judged].figure, judged_terms[a->tests[i].judged].less_is_better,
                         values + used, &rows[i]);
         int r = compare_rows(rows, a->n_tests, &rule, results);
-        for (size_t i = 0; r == 0 && i < a->n_tests; i++)
+        for (size_t i = 0; r == 0 && i < a->n_tests; i++) {
                 a->tests[i].result = results[i];
-        return r;
+                if (!rows[i].paired)
+                        note_cut(a, &a->tests[i]);
+        }
+        return r < 0 ? r : a->error;
 }
 
 struct statistic answer_statistic(struct answer *a, uint32_t row, enum figure figure) {
@@ -410,6 +430,7 @@ static void answer_deinit(struct answer *a) {
                 }
         for (size_t j = 0; j < JUDGED_COUNT; j++)
                 free(a->without_ratios[j].rows);
+        free(a->cut.rows);
         free(a->kneeless.rows);
         free(a->uncounted);
         findings_free(a->out);

@@ -16,6 +16,11 @@ static inline bool advice_is_open(const struct advice_item *item) {
         return item->standing == STANDING_OPEN;
 }
 
+/* Whether further runs may decide it. */
+static inline bool advice_may_settle(const struct advice_item *item) {
+        return advice_is_open(item) && !item->out_of_reach;
+}
+
 /* Whether it is about the latency of a stream, whose messages have to carry the time of their sending. */
 bool advice_is_stamped(const struct advice_question *q);
 

@@ -33,10 +33,10 @@ static size_t list_group(const struct advice *a, const char *settings,
         bool says = false;
         for (size_t i = 0; i < a->n && n < SETTLE_MECHANISMS_MAX; i++) {
                 const struct advice_item *item = &a->items[i];
-                if ((!item->leads && !advice_is_open(item)) || strcmp(item->settings, settings) != 0)
+                if ((!item->leads && !advice_may_settle(item)) || strcmp(item->settings, settings) != 0)
                         continue;
                 ret[n++] = item;
-                says |= advice_is_open(item) && (ret[0]->leads || is_told_alone(item));
+                says |= advice_may_settle(item) && (ret[0]->leads || is_told_alone(item));
         }
         return says ? n : 0;
 }
@@ -47,7 +47,7 @@ static size_t list_group(const struct advice *a, const char *settings,
 size_t advice_list_contenders(const struct advice *a, const struct advice_item *ret[static SETTLE_MECHANISMS_MAX]) {
         size_t n = 0;
         for (size_t i = 0; i < a->n && n == 0; i++)
-                if (a->items[i].leads || advice_is_open(&a->items[i]))
+                if (a->items[i].leads || advice_may_settle(&a->items[i]))
                         n = list_group(a, a->items[i].settings, ret);
         return n;
 }

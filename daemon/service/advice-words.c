@@ -141,7 +141,7 @@ static void write_proposal(FILE *f, const struct advice_record *a, uint32_t repe
                 (void) fprintf(f, " To decide more, %u runs of each are proposed.", repetitions);
         for (size_t i = 0; i < a->advice.n; i++) {
                 const struct advice_item *item = &a->advice.items[i];
-                bool listed = !advice_is_open(item);
+                bool listed = !advice_may_settle(item);
                 for (size_t k = 0; k < n && !listed; k++)
                         listed = items[k] == item;
                 if (listed || n_left++ >= LEFT_NAMED_MAX)
@@ -156,6 +156,23 @@ static void write_proposal(FILE *f, const struct advice_record *a, uint32_t repe
         if (n_left > 0)
                 (void) fprintf(f, ": all mechanisms of an experiment have the same settings%s.",
                                n == SETTLE_MECHANISMS_MAX ? ", and eight are proposed at most" : "");
+}
+
+/* Those that no number of runs would decide. */
+static void write_out_of_reach(FILE *f, const struct advice *a) {
+        size_t n = 0;
+        for (size_t i = 0; i < a->n; i++) {
+                if (!a->items[i].out_of_reach)
+                        continue;
+                if (n++ < LEFT_NAMED_MAX) {
+                        (void) fputs(n > 1 ? ", " : " No number of runs that an answer can use would decide ", f);
+                        write_mechanism(f, &a->items[i].point);
+                }
+        }
+        if (n > LEFT_NAMED_MAX)
+                (void) fprintf(f, " and %zu more", n - LEFT_NAMED_MAX);
+        if (n > 0)
+                (void) fputs(": a quieter machine or a longer window decides sooner.", f);
 }
 
 /* Why nothing is ranked. */
@@ -249,6 +266,10 @@ int advice_write_sentence(struct advice_record *a, uint32_t repetitions) {
                 write_none(f, &a->advice);
         write_versions(f, &a->advice);
         write_proposal(f, a, repetitions);
+        write_out_of_reach(f, &a->advice);
+        if (a->advice.cut)
+                (void) fprintf(f, " Of runs that are no pairs of a block the first %u of each were compared.",
+                               comparison_runs_most(false));
         if (a->advice.n == 0)
                 write_placements(f, a->placements);
         if (a->other_environment > 0)

@@ -497,6 +497,10 @@ static int tests_init(struct tests *t, size_t most) {
         return t->values && t->rows && t->results && t->figures ? 0 : -ENOMEM;
 }
 
+static bool is_in_blocks(const struct compared_point *p) {
+        return p->runs > 0 && p->blocks[0] > 0;
+}
+
 static int add_tests(const struct work *w, const struct compared_point *b, const struct compared_point *c,
                      struct comparison_row *row, struct tests *t) {
         for (size_t i = 0; i < w->figures.n; i++) {
@@ -516,6 +520,7 @@ static int add_tests(const struct work *w, const struct compared_point *b, const
                         .n_candidate = v.n[SIDE_CANDIDATE],
                         .paired = row->figures[i].paired,
                         .less_is_faster = figure_terms[f].faster == FIGURE_LESS_IS_FASTER,
+                        .runs_most = comparison_runs_most(w->axis && is_in_blocks(b) && is_in_blocks(c)),
                 };
                 t->figures[t->n] = &row->figures[i];
                 t->values[t->n++] = v;

@@ -397,6 +397,38 @@ static void test_a_run_of_nothing(void) {
         CHECK(of(&limited, TRANSPORT_SHM_POSIX)->leads);
 }
 
+static double barely(const struct point *p) {
+        return p->transport == TRANSPORT_PIPE ? 1000 : 1001;
+}
+
+/* A number of runs that no comparison takes is no advice; nor are all runs of no block compared. */
+static void test_out_of_reach(void) {
+        struct advice_row rows[8];
+        unsigned beyond = 0;
+        MADE m;
+        make(&m, "{\"workload\": \"pingpong\", \"transport\": [\"pipe\", \"tcp\"]}", 8, 7);
+        const struct advice_question q = question(WANT_LATENCY_P50, 4096);
+        for (unsigned t = 0; t < TRIALS; t++) {
+                measure(&m, barely, NULL, 0.3, 0);
+                ADVICE a = {0};
+                CHECK_INT(advice_draw(&q, rows, take(&m, 1, "{}", rows), &a), 0);
+                CHECK(a.items[1].runs_needed <= 200 && !a.cut);
+                CHECK(!a.items[1].out_of_reach || (a.items[1].standing == STANDING_OPEN && !a.items[1].runs_needed));
+                beyond += a.items[1].out_of_reach;
+        }
+        CHECK(beyond > 0);
+        MADE many;
+        make(&many, "{\"workload\": \"pingpong\", \"transport\": [\"pipe\", \"tcp\"]}", 61, 7);
+        measure(&many, barely, NULL, 0.3, 0);
+        ADVICE pairs = {0}, cut = {0};
+        CHECK_INT(advice_draw(&q, rows, take(&many, 1, "{}", rows), &pairs), 0);
+        CHECK(!pairs.cut);
+        for (size_t i = 0; i < many.n_rows * many.blocks; i++)
+                many.runs[i].block = 0;
+        CHECK_INT(advice_draw(&q, rows, take(&many, 1, "{}", rows), &cut), 0);
+        CHECK(cut.cut);
+}
+
 static void test_what_concerns(void) {
         struct advice_question q = question(WANT_LATENCY_P50, 4096);
         struct point p = {.workload = WORKLOAD_PINGPONG, .threads = 1};
@@ -426,6 +458,7 @@ int main(void) {
         RUN(test_only_one_that_keeps_the_limits_leads);
         RUN(test_few);
         RUN(test_a_run_of_nothing);
+        RUN(test_out_of_reach);
         RUN(test_what_concerns);
         return check_end();
 }

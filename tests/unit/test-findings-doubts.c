@@ -79,10 +79,83 @@ static void test_no_law_from_what_is_left(void) {
         CHECK(says(of_reason(f, "not-above-0"), "10 of 10 rows have"));
 }
 
+/* ---- more runs than take part ---- */
+
+/* Of the second pair of neighbours a difference is a tenth of that of the first. */
+static double close_second(const struct point *p) {
+        return p->transport == TRANSPORT_PIPE ? 1000 : p->transport == TRANSPORT_FIFO ? 1100 : 1108;
+}
+
+/* No number is advised that a comparison does not take: 200 pairs, or 60 runs of no block. */
+static void test_runs_that_decide_nothing(void) {
+        static const struct {
+                bool in_blocks;
+                uint32_t most;
+        } cases[] = {{true, 200}, {false, 60}};
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+                unsigned in_reach = 0, beyond = 0, both = 0;
+                for (unsigned t = 0; t < 100; t++) {
+                        char words[80];
+                        MADE m;
+                        make(&m, "{\"transport\": [\"pipe\", \"fifo\", \"tcp\"]}", 8, 100 + t);
+                        measure(&m, close_second, NULL, 0.08, 0);
+                        for (size_t k = 0; !cases[i].in_blocks && k < m.n_rows * m.blocks; k++)
+                                m.runs[k].block = 0;
+                        FINDINGS *f = draw(&m);
+                        const struct finding *u = of_reason(f, "overlap");
+                        if (!u)
+                                continue;
+                        CHECK(u->runs_needed <= cases[i].most);
+                        const struct finding_figure *needed = figure(u, "runs_needed");
+                        CHECK(!needed || needed->value <= cases[i].most);
+                        (void) snprintf(words, sizeof(words), "more than the %u ", cases[i].most);
+                        in_reach += u->runs_needed > 0;
+                        beyond += u->runs_needed == 0 && !needed && says(u, words);
+                        both += u->runs_needed == 0 && needed && says(u, "would decide the first of them, but all") &&
+                                says(u, words);
+                }
+                printf("     doubts in reach %u, beyond %u, both %u\n", in_reach, beyond, both);
+                CHECK(in_reach > 0 && beyond > 0 && both > 0);
+        }
+}
+
+/* Runs of no block are compared as far as an exact test of tied ones is quick, and the answer says so. */
+static void test_many_runs_that_are_no_pairs(void) {
+        MADE m;
+        make(&m, "{\"transport\": [\"pipe\", \"fifo\", \"tcp\"]}", 200, 14);
+        measure(&m, faster_pipe, NULL, 0.3, 0);
+        for (size_t i = 0; i < m.n_rows * m.blocks; i++) {
+                double *value = &m.runs[i].values[FIGURE_THROUGHPUT];
+                *value = floor(*value / 1e5) * 1e5;     /* tied */
+                if (i >= 2 * m.blocks && i % 200 >= 60) /* of tcp after the first sixty nothing is as it was */
+                        *value *= 100;
+        }
+        FINDINGS *pairs = draw(&m);
+        CHECK(!has_doubt(pairs, "too-many-runs"));
+        for (size_t i = 0; i < m.n_rows * m.blocks; i++)
+                m.runs[i].block = 0;
+        FINDINGS *f = draw(&m);
+        CHECK(says(of_reason(f, "too-many-runs"), "3 of 3 rows have more than 60 runs that were compared with others "
+                                                  "than those of their blocks"));
+        MADE few;
+        make(&few, "{\"transport\": [\"pipe\", \"fifo\", \"tcp\"]}", 60, 14);
+        measure(&few, faster_pipe, NULL, 0.3, 0);
+        for (size_t i = 0; i < few.n_rows * few.blocks; i++) {
+                few.runs[i] = m.runs[i / few.blocks * m.blocks + i % few.blocks];
+                few.runs[i].id = (int64_t) i;
+        }
+        FINDINGS *same = draw(&few);
+        CHECK(!has_doubt(same, "too-many-runs"));
+        const struct finding *first = nth(same, FINDING_RANKING, 0);
+        CHECK(first && figure(first, "next_over_this"));
+}
+
 int main(void) {
         RUN(test_a_run_of_nothing);
         RUN(test_nothing_beside_one);
         RUN(test_a_cost_of_nothing);
         RUN(test_no_law_from_what_is_left);
+        RUN(test_runs_that_decide_nothing);
+        RUN(test_many_runs_that_are_no_pairs);
         return check_end();
 }
