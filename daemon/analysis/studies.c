@@ -6,8 +6,8 @@
 
 #include "daemon/analysis/asked.h"
 #include "daemon/analysis/findings-internal.h"
-#include "daemon/analysis/order.h"
 #include "daemon/analysis/phrase.h"
+#include "daemon/analysis/serial.h"
 #include "schema/presets.h"
 #include "schema/spec/axes.h"
 #include "schema/util.h"
@@ -222,7 +222,7 @@ static int statistic_of(const struct findings_row *row, enum figure figure, stru
         for (size_t i = 0; i < row->n_runs; i++)
                 if (isfinite(row->runs[i].values[figure]))
                         values[n++] = row->runs[i].values[figure];
-        return order_summarize(values, n, ret);
+        return serial_summarize(values, n, ret, NULL);
 }
 
 /* n_runs: of this row, that the answer rests on */

@@ -3,6 +3,7 @@
 /* The questions of the published studies, answered from made rows. */
 
 #include "daemon/analysis/compare.h"
+#include "daemon/analysis/serial.h"
 #include "daemon/analysis/studies.h"
 #include "schema/util.h"
 #include "tests/unit/drawn.h"
@@ -149,6 +150,28 @@ static void test_a_ratio_of_a_study(void) {
         CHECK_INT(study_answer("pipe-block-sweep", NULL, &in, &(struct findings){0}, &s), 0);
         a = answer_of(s, "How many times as fast");
         CHECK(a && !a->has_figure && a->reason && strstr(a->reason, "0 or less"));
+        study_free(s);
+}
+
+/* Of runs that are like those before them an interval counts how alike they are, or there is none. */
+static void test_runs_that_are_alike(void) {
+        struct study *s = NULL;
+        struct serial serial;
+        double values[60];
+        MADE m;
+        make(&m, "{\"transport\": \"pipe\", \"placement\": \"same-node\"}", 60, 17);
+        measure(&m, any_time, NULL, 0.002, 0);
+        for (size_t i = 0; i < m.blocks; i++) {
+                m.runs[i].values[FIGURE_THROUGHPUT] *= i / 10 % 2 ? 1.02 : 1; /* ten by ten */
+                values[i] = m.runs[i].values[FIGURE_THROUGHPUT] / 1048576;
+        }
+        const struct findings_input in = {.rows = m.rows, .n_rows = m.n_rows};
+        CHECK_INT(study_answer("pipe-block-sweep", NULL, &in, &(struct findings){0}, &s), 0);
+        const struct study_answer *a = answer_of(s, "blocks of 4096 bytes");
+        CHECK_INT(serial_judge(values, m.blocks, &serial), 0);
+        CHECK(serial.material && a && a->has_figure && a->figure.has_interval == serial.interval.has_interval);
+        CHECK(!a->figure.has_interval ||
+              (fabs(a->figure.low / serial.interval.low - 1) < 1e-12 && a->figure.level == serial.interval.level));
         study_free(s);
 }
 
@@ -327,6 +350,7 @@ int main(void) {
         RUN(test_a_finding_about_other_values_is_no_answer);
         RUN(test_a_ratio_of_a_study);
         RUN(test_a_study_of_few_runs);
+        RUN(test_runs_that_are_alike);
         RUN(test_a_study_is_named);
         RUN(test_a_question_that_is_not_asked);
         RUN(test_rows_beside_the_study);
