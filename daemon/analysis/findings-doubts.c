@@ -41,6 +41,8 @@ void doubt_rows(struct answer *a, enum axis_name axis, enum judged judged, const
                 const struct comparison *c) {
         struct doubt *d = &a->doubts[axis][judged];
         add_rows(a, d, rows, n, (struct runs_to_decide){c->runs_needed, c->out_of_reach ? c->runs_most : 0});
+        d->n_tests++;
+        d->n_blind += !c->has_visible;
         if (c->has_visible && c->visible > d->visible)
                 d->visible = c->visible;
 }
@@ -82,8 +84,29 @@ static void write_runs_needed(struct draft *d, const struct doubt *doubt) {
                              doubt->runs_most ? first : all);
 }
 
+/* A difference that would have been seen is that of the comparisons in which one would have been at all. */
+static void write_visible(struct draft *d, const struct doubt *doubt) {
+        char share[PHRASE_MAX];
+        const size_t n_seeing = doubt->n_tests - doubt->n_blind;
+        if (n_seeing == 0) {
+                draft_write(d, ", or have too few runs for the %zu comparison%s of this answer", d->a->n_tests,
+                            d->a->n_tests == 1 ? "" : "s");
+                return;
+        }
+        phrase_share(doubt->visible, share);
+        if (doubt->visible < 1)
+                draft_write(d, "; a difference of %s would have been seen", share);
+        else
+                draft_write(d, "; only a difference of more than a factor of %.0f would have been seen",
+                            doubt->visible + 1);
+        if (doubt->n_blind > 0)
+                draft_write(d, " in %zu of their %zu comparisons, and in the other%s none by so few runs", n_seeing,
+                            doubt->n_tests, doubt->n_blind == 1 ? "" : "s");
+        draft_figure(d, "visible_difference", NULL, "ratio", doubt->visible);
+}
+
 static void draw_overlap(struct answer *a, enum axis_name axis, enum judged judged, const struct doubt *doubt) {
-        char share[PHRASE_MAX], name[PHRASE_MAX];
+        char name[PHRASE_MAX];
         struct draft d;
         draft_begin(&d, a, FINDING_UNDECIDED, axis, doubt->rows, doubt->n);
         d.f.reason = "overlap";
@@ -92,18 +115,7 @@ static void draw_overlap(struct answer *a, enum axis_name axis, enum judged judg
                     judged_terms[judged].better, doubt->n);
         draft_write_subject(&d, AXIS_BIT(axis), " of ");
         draft_write(&d, ": they are too close for their scatter");
-        if (doubt->visible > 0) {
-                phrase_share(doubt->visible, share);
-                if (doubt->visible < 1)
-                        draft_write(&d, "; a difference of %s would have been seen", share);
-                else
-                        draft_write(&d, "; only a difference of more than a factor of %.0f would have been seen",
-                                    doubt->visible + 1);
-                draft_figure(&d, "visible_difference", NULL, "ratio", doubt->visible);
-        } else {
-                draft_write(&d, ", or have too few runs for the %zu comparison%s of this answer", a->n_tests,
-                            a->n_tests == 1 ? "" : "s");
-        }
+        write_visible(&d, doubt);
         write_runs_needed(&d, doubt);
         draft_write(&d, ".");
         draft_end(&d);

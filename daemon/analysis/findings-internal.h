@@ -61,9 +61,10 @@ struct answer {
                 uint32_t *rows;
                 size_t n;
                 uint32_t runs_first,
-                        runs_needed; /* of the pair that takes the fewest, and the most, of those in reach */
-                uint32_t runs_most;  /* that take part, where a pair takes more; 0: none does */
-                double visible;      /* the greatest; 0: none would have been seen */
+                        runs_needed;     /* of the pair that takes the fewest, and the most, of those in reach */
+                uint32_t runs_most;      /* that take part, where a pair takes more; 0: none does */
+                double visible;          /* the greatest; 0: none would have been seen */
+                size_t n_tests, n_blind; /* comparisons; of these, in which none would have been seen */
         } doubts[AXIS_COUNT][JUDGED_COUNT];
         struct crossing { /* values of an axis whose medians change places, which the runs do not carry */
                 struct doubt doubt;

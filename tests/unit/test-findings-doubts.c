@@ -119,6 +119,35 @@ static void test_runs_that_decide_nothing(void) {
         }
 }
 
+/* Few runs of a row and more of the others: of its comparisons none shows a difference among so many, and nothing is
+ * said of them that holds for the others alone. */
+static void test_blind_comparisons(void) {
+        unsigned some = 0;
+        MADE m;
+        make(&m,
+             "{\"transport\": [\"pipe\", \"fifo\", \"tcp\", \"unix-stream\"], \"message_size\": 4096, "
+             "\"workload\": [\"stream\", \"pingpong\"]}",
+             12, 14);
+        for (unsigned t = 0; t < 20; t++) {
+                measure(&m, one, NULL, 0.2, 0);
+                for (size_t i = 0; i < m.n_rows; i++)
+                        m.rows[i].n_runs = m.rows[i].point.transport == TRANSPORT_TCP ? 4 : m.blocks;
+                FINDINGS *f = draw(&m);
+                const struct finding *u = of_reason(f, "overlap");
+                if (!u || u->n_rows < 4)
+                        continue;
+                some++;
+                CHECK(says(u, " would have been seen in ") && says(u, " of their ") && says(u, " none by so few runs"));
+        }
+        CHECK(some > 10);
+        measure(&m, one, NULL, 0.2, 0);
+        for (size_t i = 0; i < m.n_rows; i++)
+                m.rows[i].n_runs = m.blocks;
+        FINDINGS *all = draw(&m);
+        const struct finding *u = of_reason(all, "overlap");
+        CHECK(says(u, " would have been seen") && !strstr(u->sentence, "so few runs"));
+}
+
 /* Runs of no block are compared as far as an exact test of tied ones is quick, and the answer says so. */
 static void test_many_runs_that_are_no_pairs(void) {
         MADE m;
@@ -156,6 +185,7 @@ int main(void) {
         RUN(test_a_cost_of_nothing);
         RUN(test_no_law_from_what_is_left);
         RUN(test_runs_that_decide_nothing);
+        RUN(test_blind_comparisons);
         RUN(test_many_runs_that_are_no_pairs);
         return check_end();
 }
