@@ -17,10 +17,10 @@
 #define FIT_RESIDUAL_MOST 0.2 /* of a law that is reported */
 
 struct scaling {
-        const uint32_t *rows;         /* ascend by threads */
-        size_t n, peak;               /* the peak's place among the rows */
-        bool rises, falls;            /* that it is above the first, and above the last, is certain */
-        struct comparison rise, fall; /* the peak over the first, the last over the peak */
+        const uint32_t *rows;      /* ascend by threads */
+        size_t n, peak;            /* the peak's place among the rows */
+        struct comparison *beside; /* each row over the peak */
+        bool rises, falls;         /* that it is above the first, and above the last, is certain */
 };
 
 static uint32_t threads_of(const struct answer *a, uint32_t row) {
@@ -169,8 +169,26 @@ static void write_times(struct draft *d, const struct comparison *c) {
         draft_write(d, ")");
 }
 
+/* " with 2 and 16 threads": the counts that the peak is not known to be above. */
+static void write_near(struct draft *d, const struct scaling *s) {
+        size_t n = 0, k = 0;
+        for (size_t i = 0; i < s->n; i++)
+                n += i != s->peak && !is_worse(&s->beside[i]);
+        if (n == 0)
+                return;
+        draft_write(d, " It is not known to be more with %u thread%s than with ", threads_of(d->a, s->rows[s->peak]),
+                    threads_of(d->a, s->rows[s->peak]) == 1 ? "" : "s");
+        for (size_t i = 0; i < s->n; i++)
+                if (i != s->peak && !is_worse(&s->beside[i])) {
+                        draft_write(d, "%s%u", k == 0 ? "" : k + 1 == n ? " and " : ", ", threads_of(d->a, s->rows[i]));
+                        k++;
+                }
+        draft_write(d, ".");
+}
+
 static void draw_scaling(struct answer *a, const struct scaling *s) {
         uint32_t first = s->rows[0], peak = s->rows[s->peak], last = s->rows[s->n - 1];
+        const struct comparison rise = compare_turned(&s->beside[0]), *fall = &s->beside[s->n - 1];
         struct draft d;
         draft_begin(&d, a, FINDING_SCALING, AXIS_THREADS, s->rows, s->n);
         draft_write_subject(&d, AXIS_BIT(AXIS_THREADS), "");
@@ -179,18 +197,19 @@ static void draw_scaling(struct answer *a, const struct scaling *s) {
                 write_at(&d, "rises from ", first);
                 write_at(&d, threads_of(a, first) == 1 ? " thread to " : " threads to ", peak);
                 draft_write(&d, " threads");
-                write_times(&d, &s->rise);
+                write_times(&d, &rise);
         }
         if (s->falls) {
                 write_at(&d, s->rises ? " and falls to " : "falls to ", last);
                 if (!s->rises)
                         write_at(&d, " threads from ", peak);
                 draft_write(&d, s->rises || threads_of(a, peak) > 1 ? " threads" : " thread");
-                write_times(&d, &s->fall);
+                write_times(&d, fall);
         }
         draft_write(&d, s->falls              ? "."
                         : s->peak + 1 == s->n ? "; no more threads were measured."
                                               : "; no fall behind it was found.");
+        write_near(&d, s);
         for (size_t i = 0; i < s->n; i++) {
                 char label[PHRASE_MAX];
                 phrase_axis(AXIS_THREADS, &a->in->rows[s->rows[i]].point, label);
@@ -198,46 +217,66 @@ static void draw_scaling(struct answer *a, const struct scaling *s) {
         }
         draft_figure(&d, "peak", NULL, "threads", threads_of(a, peak));
         if (s->rises)
-                draft_ratio(&d, "ratio", "the peak over the fewest", &s->rise);
+                draft_ratio(&d, "ratio", "the peak over the fewest", &rise);
         if (s->falls)
-                draft_ratio(&d, "ratio", "the most over the peak", &s->fall);
+                draft_ratio(&d, "ratio", "the most over the peak", fall);
         add_law(&d, s);
         draft_end(&d);
 }
 
-static void scaling_group(struct answer *a, enum axis_name axis, const uint32_t *rows, size_t n) {
-        struct scaling s = {.rows = rows, .n = n};
+static size_t find_peak(struct answer *a, const uint32_t *rows, size_t n) {
+        size_t peak = 0;
         double most = 0;
-        struct comparison doubtful = {0};
-        bool decided = false;
-        if (n < THREADS_LEAST)
-                return;
         for (size_t i = 0; i < n; i++) {
                 double rate = answer_statistic(a, rows[i], FIGURE_THROUGHPUT).median;
                 if (rate > most) {
                         most = rate;
-                        s.peak = i;
+                        peak = i;
                 }
         }
-        if (a->counting)
-                s.peak = 1; /* between the ends there are two comparisons */
-        for (size_t i = 0; i < 2; i++) {
-                struct comparison c;
-                uint32_t before = rows[i == 0 ? 0 : s.peak], after = rows[i == 0 ? s.peak : n - 1];
-                if (before == after || !answer_compare(a, before, after, JUDGED_THROUGHPUT, &c))
+        return peak;
+}
+
+/* The peak is picked from all counts, so that it is compared with all of them, not with the first and the last alone:
+ * of 8 and of 16 equal counts 7 % of the answers had a peak by these two, which the correction of two does not cover.
+ */
+static void compare_counts(struct answer *a, struct scaling *s) {
+        struct comparison doubtful = {0};
+        bool decided = false;
+        for (size_t i = 0; i < s->n; i++) {
+                bool end = i == 0 || i + 1 == s->n;
+                if (i == s->peak ||
+                    !answer_compare(a, s->rows[s->peak], s->rows[i], JUDGED_THROUGHPUT, &s->beside[i]) || !end)
                         continue;
-                *(i == 0 ? &s.rise : &s.fall) = c;
-                *(i == 0 ? &s.rises : &s.falls) = i == 0 ? is_better(&c) : is_worse(&c);
-                decided |= c.verdict != COMPARE_UNDECIDED;
-                if (c.verdict == COMPARE_UNDECIDED)
-                        doubtful = c;
+                *(i == 0 ? &s->rises : &s->falls) = is_worse(&s->beside[i]);
+                decided |= s->beside[i].verdict != COMPARE_UNDECIDED;
+                if (s->beside[i].verdict == COMPARE_UNDECIDED)
+                        doubtful = s->beside[i];
         }
         if (a->collecting || a->error < 0)
                 return;
-        if (s.rises || s.falls)
-                draw_scaling(a, &s);
+        if (s->rises || s->falls)
+                draw_scaling(a, s);
         else if (!decided && doubtful.runs_needed)
-                doubt_rows(a, axis, JUDGED_THROUGHPUT, rows, n, &doubtful);
+                doubt_rows(a, AXIS_THREADS, JUDGED_THROUGHPUT, s->rows, s->n, &doubtful);
+}
+
+static void scaling_group(struct answer *a, enum axis_name axis, const uint32_t *rows, size_t n) {
+        _cleanup_free_ uint32_t *usable = reallocarray(NULL, n, sizeof(*usable));
+        _cleanup_free_ struct comparison *beside = calloc(n, sizeof(*beside));
+        struct scaling s = {.rows = usable, .beside = beside};
+        (void) axis;
+        if (!usable || !beside) {
+                a->error = a->error < 0 ? a->error : -ENOMEM;
+                return;
+        }
+        for (size_t i = 0; i < n; i++)
+                if (findings_row_has_ratios(&a->in->rows[rows[i]], FIGURE_THROUGHPUT))
+                        usable[s.n++] = rows[i];
+        if (s.n < THREADS_LEAST)
+                return;
+        s.peak = find_peak(a, usable, s.n);
+        compare_counts(a, &s);
 }
 
 void draw_scalings(struct answer *a) {
