@@ -76,6 +76,47 @@ static void put_changes(struct json_writer *w, const struct run_probes *p, const
         json_array_end(w);
 }
 
+static bool is_probed(const struct probe_sitting *s, int32_t cpu) {
+        for (unsigned end = 0; end < s->n_ends; end++)
+                if (!s->ends[end].moved && s->ends[end].cpu == (uint32_t) cpu)
+                        return true;
+        return false;
+}
+
+/* The CPUs of an end's placement that it measured: the first ones, a thread on each. */
+static size_t used_cpus(const struct run_probes *p, int end) {
+        const struct agent_placement *given = p->placements[end];
+        return given->roam || given->n_cpus < p->threads ? given->n_cpus : p->threads;
+}
+
+/* Whether an end before this one, or this one's placement before its CPU `at`, has the CPU. */
+static bool is_listed(const struct run_probes *p, int end, size_t at) {
+        const int32_t cpu = p->placements[end]->cpus[at];
+        for (int i = 0; i <= end; i++)
+                for (size_t k = 0; p->placements[i] && k < (i == end ? at : used_cpus(p, i)); k++)
+                        if (p->placements[i]->cpus[k] == cpu)
+                                return true;
+        return false;
+}
+
+/* The measured CPUs of whose state nothing is known. */
+static void put_unprobed(struct json_writer *w, const struct run_probes *p) {
+        for (int end = 0; end < END_COUNT; end++)
+                if (p->placements[end] && p->placements[end]->n_cpus == 0) {
+                        put_null(w, "cpus_unprobed", "threads are not pinned: any CPU may have been measured");
+                        return;
+                }
+        json_put_key(w, "cpus_unprobed");
+        json_array_begin(w);
+        for (int end = 0; end < END_COUNT; end++)
+                for (size_t i = 0; p->placements[end] && i < used_cpus(p, end); i++) {
+                        const int32_t cpu = p->placements[end]->cpus[i];
+                        if (!is_probed(&p->at[PROBE_BEFORE], cpu) && !is_listed(p, end, i))
+                                json_put_i64(w, cpu);
+                }
+        json_array_end(w);
+}
+
 int run_probes_to_json(const struct run_probes *p, const struct probe_verdict *v, char **ret) {
         char cpus[PROBE_CPUS_MAX];
         struct json_writer w;
@@ -96,6 +137,7 @@ int run_probes_to_json(const struct run_probes *p, const struct probe_verdict *v
                 json_object_end(&w);
         }
         json_member_raw(&w, "cpus", run_probes_cpus(p, cpus) ? cpus : NULL);
+        put_unprobed(&w, p);
         json_member_bool(&w, "compared", v->within);
         if (!v->within)
                 json_member_string(&w, "compared_reason", "the two probes are not both known, or not of the same CPUs");

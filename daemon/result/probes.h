@@ -17,11 +17,14 @@
  * few rounds, by its whole slices, and leaves their median as it was. A difference of more than PROBE_SHARE_TOLERANCE
  * is a change, too.
  *
+ * All that is said of the CPUs on which threads 0 are; others that the run measured are listed as not probed.
+ *
  * The tolerances are those at which at most 2 of 100 undisturbed runs are called changed; docs/reading-the-figures.md
  * has the counts.
  */
 
 #include "schema/measure/probe.h"
+#include "schema/protocol/protocol.h"
 #include "schema/terms.h"
 
 #include <stdbool.h>
@@ -46,7 +49,9 @@ struct probe_sitting {
 };
 
 struct run_probes {
-        const char *roles[END_COUNT]; /* static */
+        const char *roles[END_COUNT];                        /* static */
+        const struct agent_placement *placements[END_COUNT]; /* of the run's order; NULL: the run has no such end */
+        uint32_t threads;                                    /* of each end: the probes are of the first one's CPU */
         struct probe_sitting at[PROBE_TIMES];
 };
 

@@ -233,7 +233,7 @@ static int agents_to_json(const struct runner *r, char **ret) {
 
 /* Takes the probes that all ends have sent. */
 static int collect_probes(const struct runner *r, struct run_probes **ret) {
-        struct run_probes p = {0};
+        struct run_probes p = {.threads = r->order->point->threads};
         for (size_t time = 0; time < PROBE_TIMES; time++) {
                 const struct probe *probes[END_COUNT] = {NULL};
                 for (unsigned i = 0; i < r->n_agents; i++) {
@@ -241,6 +241,7 @@ static int collect_probes(const struct runner *r, struct run_probes **ret) {
                                 goto end;
                         probes[i] = &r->links[i]->probes[time];
                         p.roles[i] = r->result.roles[i];
+                        p.placements[i] = &r->order->placement->ends[i];
                 }
                 probe_sitting_init(&p.at[time], probes, r->n_agents);
         }

@@ -107,6 +107,18 @@ def test_a_run_without_memory_for_its_probes():
         daemon.remove()
 
 
+def test_cpus_that_have_no_probe_are_listed(unix):
+    """Two threads at each end, and CPUs for one of them: the placement's others are measured without a probe."""
+    place = {"node": 0, "cpu": CPUS[0]}
+    (run,) = runs_of(unix, SHORT | {"threads": 2, "placement": {"sender": place, "receiver": place}})
+    assert run["probes"]["cpus_unprobed"] == []
+    (run,) = runs_of(unix, SHORT | {"threads": 2, "placement": "same-node"})
+    measured = {cpu for agent in run["agents"] for cpu in agent["placement"]["cpus"][:2]}
+    assert sorted(measured - set(run["probes"]["cpus"])) == sorted(run["probes"]["cpus_unprobed"])
+    (run,) = runs_of(unix, SHORT)
+    assert run["probes"]["cpus_unprobed"] is None and "not pinned" in run["probes"]["cpus_unprobed_reason"]
+
+
 def test_ends_that_cannot_meet(unix):
     """On one CPU there is no line to hand over, and in a run of one agent no other end."""
     runs = runs_of(unix, SHORT | {"placement": "same-cpu", "repetitions": 5})

@@ -160,6 +160,43 @@ static void cpus_in_words(void) {
         CHECK(!run_probes_cpus(&p, cpus));
 }
 
+/* Of several threads the probes are of the first one's CPU alone; a CPU that both ends have is listed once. */
+static void cpus_without_a_probe_are_listed(void) {
+        int32_t first[] = {0, 2, 4, 6}, second[] = {1, 3, 4, 5};
+        static const struct {
+                uint32_t threads;
+                size_t n_cpus[END_COUNT];
+                bool roam, moved, one_end;
+                const char *wanted;
+        } cases[] = {
+                {1, {4, 4}, false, false, false, "\"cpus_unprobed\":[],"},
+                {2, {4, 4}, false, false, false, "\"cpus_unprobed\":[2,3],"},
+                {9, {4, 4}, false, false, false, "\"cpus_unprobed\":[2,4,6,3,5],"},
+                {9, {2, 1}, false, false, false, "\"cpus_unprobed\":[2],"},
+                {9, {2, 1}, false, false, true, "\"cpus_unprobed\":[2],"},
+                {1, {2, 2}, true, false, false, "\"cpus_unprobed\":[2,3],"},
+                {1, {2, 2}, true, true, false, "\"cpus_unprobed\":[0,2,3],"},
+                {9, {0, 4}, false, false, false, "\"cpus_unprobed\":null,\"cpus_unprobed_reason\":\"threads are not"},
+        };
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                struct agent_placement a = {.cpus = first, .n_cpus = cases[i].n_cpus[0], .roam = cases[i].roam};
+                struct agent_placement b = {.cpus = second, .n_cpus = cases[i].n_cpus[1], .roam = cases[i].roam};
+                struct run_probes p = {.roles = {"sender", "receiver"},
+                                       .placements = {&a, cases[i].one_end ? NULL : &b},
+                                       .threads = cases[i].threads,
+                                       .at = {recorded[0], recorded[1]}};
+                _cleanup_free_ char *text = NULL;
+                bool changed;
+                for (int time = 0; time < PROBE_TIMES; time++) {
+                        p.at[time].n_ends = cases[i].one_end ? 1 : 2;
+                        p.at[time].ends[0].moved = cases[i].moved;
+                }
+                CHECK_INT(run_probes_judge(&p, NULL, &text, &changed), 0);
+                if (!strstr(text, cases[i].wanted))
+                        CHECK_FAIL("case %zu: %s", i, strstr(text, "\"cpus"));
+        }
+}
+
 /* What is read back is what was written, to the last digit; and what is missing has its reason. */
 static void json_there_and_back(void) {
         struct run_probes p = {.roles = {"sender", "receiver"}, .at = {recorded[0], {0}}};
@@ -207,6 +244,7 @@ int main(void) {
         RUN(a_cpu_that_is_shared);
         RUN(unlike_cpus_are_not_compared);
         RUN(cpus_in_words);
+        RUN(cpus_without_a_probe_are_listed);
         RUN(json_there_and_back);
         return check_end();
 }

@@ -70,6 +70,7 @@ function runDetails(run, settings) {
                 h('h3', { text: 'The machine before and after' }),
                 probeTable(run.probes),
                 changeWords(run.probes),
+                unprobedWords(run.probes),
             ],
             run.environment && [
                 h('h3', { text: 'The environment before and after' }),
@@ -151,6 +152,14 @@ function changeWords({ changes }) {
                 .map((change) => `${change.figure} of ${change.role} × ${figure(change.ratio)} ${since[change.since]}`)
                 .join('; ')}.`,
         })
+    );
+}
+
+/* Of a run of several threads: the flag, or its absence, is not of these. */
+function unprobedWords({ cpus_unprobed: unprobed }) {
+    return (
+        unprobed?.length > 0 &&
+        h('p', { text: `Probes are of the CPUs of threads 0. Of CPUs ${unprobed.join(', ')} there is none.` })
     );
 }
 
