@@ -132,79 +132,123 @@ static bool is_a_choice(size_t axis, const struct point *p) {
         return !v->type->equal(v, axis_of(&axes[axis], p), v->standard);
 }
 
-/* Whether a row before this one has the same value of the draft's axis and as large a buffer: it differs in an axis
- * that the sentence leaves out. */
-static bool is_repeated(const struct draft *d, size_t at) {
-        const struct findings_row *row = &d->a->in->rows[d->f.rows[at]];
+/* A setting in force that is a number; 0: the row has none, or it is not known. */
+struct sized {
+        double (*of)(const struct findings_row *row);
+        const char *words, *unit;
+        bool own; /* of a mechanism: what one transport's own grew to in its rows is no setting */
+};
+
+static double buffer_of(const struct findings_row *row) {
+        return row->buffer_bytes;
+}
+
+static double pages_of(const struct findings_row *row) {
+        return row->page_bytes;
+}
+
+static double gathering_of(const struct findings_row *row) {
+        return row->gather_ns;
+}
+
+static double stamp_of(const struct findings_row *row) {
+        return row->stamped;
+}
+
+static const struct sized sizes[] = {
+        {buffer_of, "buffers of ", "bytes", true},
+        {pages_of, "pages of ", "bytes", false},
+        {gathering_of, "gathering for ", "ns", true},
+};
+
+static const struct findings_row *row_of(const struct draft *d, size_t at) {
+        return &d->a->in->rows[d->f.rows[at]];
+}
+
+/* Whether two rows have different ones; where it is their mechanism's own, of different transports. */
+static bool are_unlike(const struct draft *d, const struct sized *s) {
+        const struct findings_row *first = NULL;
+        bool other_value = false, other_transport = false;
+        for (size_t i = 0; i < d->f.n_rows; i++) {
+                const struct findings_row *row = row_of(d, i);
+                if (s->of(row) == 0)
+                        continue;
+                first = first ? first : row;
+                bool value = s->of(row) != s->of(first), transport = row->point.transport != first->point.transport;
+                if (value && transport)
+                        return true;
+                other_value |= value;         /* and the transport of the first */
+                other_transport |= transport; /* and its value: these two differ in both */
+        }
+        return other_value && (other_transport || !s->own);
+}
+
+/* Whether a row before this one has the same value of the draft's axis and the same of the setting: it differs in an
+ * axis that the sentence leaves out. */
+static bool is_repeated(const struct draft *d, double (*of)(const struct findings_row *row), size_t at) {
         const uint16_t value = d->a->values[d->f.rows[at]][d->f.axis];
         for (size_t i = 0; i < at; i++)
-                if (d->a->values[d->f.rows[i]][d->f.axis] == value &&
-                    d->a->in->rows[d->f.rows[i]].buffer_bytes == row->buffer_bytes)
+                if (d->a->values[d->f.rows[i]][d->f.axis] == value && of(row_of(d, i)) == of(row_of(d, at)))
                         return true;
         return false;
 }
 
-/* The first row with a buffer of this size. */
-static size_t first_with_buffer(const struct draft *d, double bytes) {
+/* The first row that has this value. */
+static size_t first_with(const struct draft *d, const struct sized *s, double value) {
         size_t i = 0;
-        while (d->a->in->rows[d->f.rows[i]].buffer_bytes != bytes)
+        while (s->of(row_of(d, i)) != value)
                 i++;
         return i;
 }
 
 /* "8 MiB (shm-sysv, mmap-file)": those from row `first` on. */
-static void write_buffer(struct draft *d, size_t first) {
-        const double bytes = d->a->in->rows[d->f.rows[first]].buffer_bytes;
+static void write_value(struct draft *d, const struct sized *s, size_t first) {
+        const double value = s->of(row_of(d, first));
         const char *joint = " (";
-        char words[PHRASE_MAX];
-        phrase_value(bytes, "bytes", words);
+        char words[PHRASE_MAX] = "several sizes";
+        if (value > 0)
+                phrase_value(value, s->unit, words);
         draft_write(d, "%s", words);
         for (size_t i = first; i < d->f.n_rows; i++) {
-                if (d->a->in->rows[d->f.rows[i]].buffer_bytes != bytes || is_repeated(d, i))
+                if (s->of(row_of(d, i)) != value || is_repeated(d, s->of, i))
                         continue;
-                phrase_axis(d->f.axis, &d->a->in->rows[d->f.rows[i]].point, words);
+                phrase_axis(d->f.axis, &row_of(d, i)->point, words);
                 draft_write(d, "%s%s", joint, words);
                 joint = ", ";
         }
         draft_write(d, ")");
 }
 
-/* Writes the buffers of different mechanisms; the size that one transport's own buffer grew to is no setting. */
-static const char *write_buffers(struct draft *d, const char *joint) {
-        const struct findings_row *first = d->f.n_rows ? &d->a->in->rows[d->f.rows[0]] : NULL;
-        bool unlike = false;
-        for (size_t i = 1; i < d->f.n_rows; i++) {
-                const struct findings_row *row = &d->a->in->rows[d->f.rows[i]];
-                unlike |= row->buffer_bytes > 0 && first->buffer_bytes > 0 &&
-                          row->point.transport != first->point.transport && row->buffer_bytes != first->buffer_bytes;
-        }
-        for (size_t i = 0, n_written = 0; unlike && i < d->f.n_rows; i++) {
-                const double bytes = d->a->in->rows[d->f.rows[i]].buffer_bytes;
-                if (bytes == 0 || first_with_buffer(d, bytes) < i)
+static const char *write_sized(struct draft *d, const char *joint, const struct sized *s) {
+        if (!are_unlike(d, s))
+                return joint;
+        draft_write(d, "%s%s", joint, s->words);
+        for (size_t i = 0, n_written = 0; i < d->f.n_rows; i++) {
+                const double value = s->of(row_of(d, i));
+                if (value == 0 || first_with(d, s, value) < i)
                         continue;
-                draft_write(d, "%s%s", n_written ? ", " : joint, n_written ? "" : "buffers of ");
-                write_buffer(d, i);
-                n_written++;
+                draft_write(d, "%s", n_written++ ? ", " : "");
+                write_value(d, s, i);
         }
-        return unlike ? "; " : joint;
+        return "; ";
 }
 
-/* Only rings have readers that wait for messages to gather. */
-static const char *write_gathering(struct draft *d, const char *joint) {
-        size_t n = 0;
+/* What some rows do and others do not: `one` does, or `many` do. */
+static const char *write_doers(struct draft *d, const char *joint, double (*of)(const struct findings_row *row),
+                               const char *one, const char *many) {
+        size_t n = 0, n_written = 0;
         for (size_t i = 0; i < d->f.n_rows; i++)
-                n += d->a->in->rows[d->f.rows[i]].gather_ns > 0;
+                n += of(row_of(d, i)) > 0;
         if (n == 0 || n == d->f.n_rows)
                 return joint;
-        for (size_t i = 0, n_written = 0; i < d->f.n_rows; i++) {
-                const struct findings_row *row = &d->a->in->rows[d->f.rows[i]];
+        for (size_t i = 0; i < d->f.n_rows; i++) {
                 char words[PHRASE_MAX];
-                if (row->gather_ns == 0)
+                if (of(row_of(d, i)) == 0 || is_repeated(d, of, i))
                         continue;
-                phrase_axis(d->f.axis, &row->point, words);
+                phrase_axis(d->f.axis, &row_of(d, i)->point, words);
                 draft_write(d, "%s%s", n_written++ ? ", " : joint, words);
         }
-        draft_write(d, " let%s messages gather", n == 1 ? "s" : "");
+        draft_write(d, "%s", n_written == 1 ? one : many);
         return "; ";
 }
 
@@ -234,7 +278,10 @@ void draft_write_unlike(struct draft *d) {
                 draft_write(d, "%s%s sends a message in pieces of %s", joint, words, size);
                 joint = "; ";
         }
-        joint = write_gathering(d, write_buffers(d, joint));
+        for (size_t i = 0; i < ELEMENTS(sizes); i++)
+                joint = write_sized(d, joint, &sizes[i]);
+        joint = write_doers(d, joint, gathering_of, " lets messages gather", " let messages gather");
+        joint = write_doers(d, joint, stamp_of, " writes a time into each message", " write a time into each message");
         if (joint[0] == ';')
                 draft_write(d, ".");
 }

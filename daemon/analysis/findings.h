@@ -65,6 +65,8 @@ struct findings_row {
         double chunk_bytes;           /* the message goes in pieces of this size; 0: whole */
         double buffer_bytes;          /* of the mechanism; 0: not known */
         double gather_ns;             /* that its reader lets messages gather for; 0: not at all */
+        double page_bytes;            /* of the pages that hold most of its rings; 0: not known; -1: its runs differ */
+        bool stamped;                 /* messages carry the time of their sending: both ends read the clock for each */
         struct findings_limit limits[FINDINGS_LIMITS_MAX];
         size_t n_limits;
 };

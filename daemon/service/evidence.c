@@ -81,6 +81,7 @@ static void evidence_deinit(struct evidence *e) {
 
 static void take_settings(const struct json_part *result, struct findings_row *row) {
         const struct json_part *effective = json_part_get(result, "effective");
+        double page_bytes;
         bool steady;
         if (json_part_is(json_part_get(result, "loop"), "open"))
                 row->open_loop = true;
@@ -90,6 +91,9 @@ static void take_settings(const struct json_part *result, struct findings_row *r
         (void) json_part_double(json_part_get(effective, "chunk_bytes"), &row->chunk_bytes);
         (void) json_part_double(json_part_get(effective, "buffer_bytes"), &row->buffer_bytes);
         (void) json_part_double(json_part_get(effective, "gather_ns"), &row->gather_ns);
+        (void) json_part_bool(json_part_get(effective, "stamp"), &row->stamped);
+        if (json_part_double(json_part_get(effective, "page_bytes"), &page_bytes))
+                row->page_bytes = row->page_bytes == 0 || row->page_bytes == page_bytes ? page_bytes : -1;
         if (row->n_limits > 0) /* a run before this one had them */
                 return;
         for (size_t i = 0; i < ELEMENTS(limits); i++) {

@@ -39,6 +39,17 @@ def law(point):
     return (2000 + 0.25 * size) * (4 if size == 65536 else 1)
 
 
+def test_settings_in_force_that_differ_are_named(own_daemon):
+    """A ranking of unlike rows says so: of messages that carry times, and of readers that let messages gather."""
+    spec = SPEC | {"transport": ["tcp", "pipe", "shm-posix"], "stamp": True, "repetitions": 6, "message_size": 64}
+    experiment = own_daemon.unix.wait_final(own_daemon.unix.post(spec)["id"])["id"]
+    times = {"tcp": 4000, "pipe": 2000, "shm-posix": 1000}
+    write_figures(own_daemon, experiment, lambda point: times[point["transport"]])
+    (ranking,) = of_kind(own_daemon.unix.get(f"/experiments/{experiment}/findings"), "ranking")
+    unlike = ranking["sentence"].partition("Their settings are unlike: ")[2]
+    assert "tcp writes a time into each message" in unlike and "shm-posix lets messages gather" in unlike
+
+
 def test_runs_that_are_alike_have_a_wider_interval(own_daemon):
     """The machine is half as fast for the second half of the runs, and the interval of a row says so."""
     spec = SPEC | {"transport": ["pipe", "fifo"], "repetitions": 16}

@@ -490,6 +490,8 @@ static void test_ranking(void) {
         CHECK(says(nth(unlike, FINDING_RANKING, 0), "1 MiB (pipe)"));
         CHECK(says(nth(unlike, FINDING_RANKING, 0), "unix-stream, tcp)"));
         CHECK(says(nth(unlike, FINDING_RANKING, 0), "; pipe lets messages gather."));
+        m.rows[1].buffer_bytes = 65536;
+        m.rows[1].gather_ns = 0;
         m.rows[0].noisy = true;
         FINDINGS *g = draw(&m);
         CHECK_INT(nth(g, FINDING_RANKING, 0)->confidence, CONFIDENCE_REDUCED);
@@ -539,6 +541,63 @@ static void test_pairs_against_the_medians(void) {
         FINDINGS *f = draw(&m);
         CHECK(says(nth(f, FINDING_RANKING, 0), "), which are not ranked: their medians and the pairs of their runs "
                                                "disagree."));
+}
+
+/* Settings in force, whichever row is the first: one that is not known, or has a sibling of another size, hides none.
+ */
+static void test_settings_in_force_that_differ(void) {
+        enum { PIPE, FIFO, TCP, SHM, N_ROWS };
+        static const struct {
+                double buffers[N_ROWS], pages[N_ROWS], gathers[N_ROWS];
+                bool stamps[N_ROWS];
+                const char *wanted; /* NULL: they are alike */
+        } cases[] = {
+                {.buffers = {65536, 65536, 65536, 65536}, .pages = {[SHM] = 4096}, .wanted = NULL},
+                {.buffers = {0, 65536, 1048576, 65536}, .wanted = "buffers of "},
+                {.pages = {[TCP] = 4096, [SHM] = 2097152}, .wanted = "pages of "},
+                {.pages = {4096, 4096, 4096, -1}, .wanted = "several sizes (shm-posix)"},
+                {.gathers = {1000, 1000, 1000, 2000}, .wanted = "gathering for "},
+                {.gathers = {1000, 1000, 1000, 1000}, .wanted = NULL},
+                {.stamps = {[TCP] = true}, .wanted = "tcp writes a time into each message."},
+                {.stamps = {true, true, true, true}, .wanted = NULL},
+        };
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+                MADE m;
+                make(&m, "{\"transport\": [\"pipe\", \"fifo\", \"tcp\", \"shm-posix\"]}", 8, 5);
+                measure(&m, three, NULL, NOISE, 0);
+                for (size_t k = 0; k < N_ROWS; k++) {
+                        m.rows[k].buffer_bytes = cases[i].buffers[k];
+                        m.rows[k].page_bytes = cases[i].pages[k];
+                        m.rows[k].gather_ns = cases[i].gathers[k];
+                        m.rows[k].stamped = cases[i].stamps[k];
+                }
+                FINDINGS *f = draw(&m);
+                const struct finding *r = nth(f, FINDING_RANKING, 0);
+                const char *sentence = r ? r->sentence : "no ranking", *unlike = strstr(sentence, "unlike");
+                if (!r || (cases[i].wanted ? !unlike || !strstr(unlike, cases[i].wanted) : unlike != NULL))
+                        CHECK_FAIL("case %zu: %s", i, sentence);
+        }
+}
+
+/* A crossover has each transport twice: a buffer that grew in between differs from the other transport's, and from none
+ * of the first row's. */
+static void test_buffers_on_both_sides_of_a_crossover(void) {
+        static const enum transport growing[] = {TRANSPORT_PIPE, TRANSPORT_UNIX_STREAM, TRANSPORT_COUNT};
+        MADE m;
+        make(&m,
+             "{\"transport\": [\"pipe\", \"unix-stream\"], \"workload\": \"pingpong\", "
+             "\"message_size\": [256, 1024, 16384, 65536]}",
+             10, 2);
+        measure(&m, crossing, NULL, 0.002, 0);
+        for (size_t i = 0; i < sizeof(growing) / sizeof(growing[0]); i++) {
+                for (size_t k = 0; k < 8; k++) {
+                        const struct point *p = &m.rows[k].point;
+                        m.rows[k].buffer_bytes = p->transport == growing[i] && p->message_size > 1024 ? 1048576 : 65536;
+                }
+                FINDINGS *f = draw(&m);
+                const struct finding *c = nth(f, FINDING_CROSSOVER, 0);
+                CHECK(c && (strstr(c->sentence, "buffers of ") != NULL) == (growing[i] != TRANSPORT_COUNT));
+        }
 }
 
 static void test_unlike_rows_are_kept_apart(void) {
@@ -996,6 +1055,8 @@ int main(void) {
         RUN(test_ranking);
         RUN(test_too_few_runs_are_no_sign_of_equality);
         RUN(test_pairs_against_the_medians);
+        RUN(test_settings_in_force_that_differ);
+        RUN(test_buffers_on_both_sides_of_a_crossover);
         RUN(test_unlike_rows_are_kept_apart);
         RUN(test_cost);
         RUN(test_the_call_of_a_copy_mode);
