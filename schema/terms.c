@@ -60,24 +60,17 @@ static const char *lookup(const char *const *names, size_t n, unsigned value) {
         return value < n ? names[value] : NULL;
 }
 
-static int find(const char *const *names, size_t n, const char *name) {
-        for (size_t i = 0; i < n; i++)
-                if (strcmp(names[i], name) == 0)
+int vocabulary_find(const struct vocabulary *words, const char *name) {
+        for (unsigned i = 0; i < words->n; i++)
+                if (strcmp(words->name(i), name) == 0)
                         return (int) i;
         return -EINVAL;
 }
 
-/* One vocabulary: its words, and both ways between word and value. */
+/* One vocabulary: its words, and their names. */
 #define VOCABULARY(word, type, table, n)                                                                               \
         const char *word##_name(enum type v) {                                                                         \
                 return lookup(table, n, (unsigned) v);                                                                 \
-        }                                                                                                              \
-        int word##_from_name(const char *name, enum type *ret) {                                                       \
-                int i = find(table, n, name);                                                                          \
-                if (i < 0)                                                                                             \
-                        return i;                                                                                      \
-                *ret = (enum type) i;                                                                                  \
-                return 0;                                                                                              \
         }                                                                                                              \
         static const char *word##_at(unsigned i) {                                                                     \
                 return lookup(table, n, i);                                                                            \
@@ -102,15 +95,7 @@ const char *placement_kind_name(enum placement_kind v) {
         return lookup(placement_kinds, PLACEMENT_COUNT, (unsigned) v);
 }
 
-int placement_kind_from_name(const char *name, enum placement_kind *ret) {
-        /* "explicit" is shown and never read: an explicit placement is an object */
-        int i = find(placement_kinds, PLACEMENT_EXPLICIT, name);
-        if (i < 0)
-                return i;
-        *ret = (enum placement_kind) i;
-        return 0;
-}
-
+/* "explicit" is shown and never read: an explicit placement is an object. */
 static const char *placement_kind_at(unsigned i) {
         return lookup(placement_kinds, PLACEMENT_EXPLICIT, i);
 }
@@ -125,15 +110,6 @@ const struct vocabulary transport_words = {transport_at, TRANSPORT_COUNT};
 
 const char *transport_name(enum transport v) {
         return transport_at((unsigned) v);
-}
-
-int transport_from_name(const char *name, enum transport *ret) {
-        for (unsigned i = 0; i < TRANSPORT_COUNT; i++)
-                if (strcmp(transport_terms[i].name, name) == 0) {
-                        *ret = (enum transport) i;
-                        return 0;
-                }
-        return -EINVAL;
 }
 
 bool workload_has_transport(enum workload w) {
@@ -183,13 +159,12 @@ const char *role_name(enum workload w, enum transport t, enum end end) {
 }
 
 int role_from_name(const char *name, enum end *ret) {
-        for (unsigned i = 0; i < ROLES_COUNT; i++) {
-                int end = find(roles[i], END_COUNT, name);
-                if (end >= 0) {
-                        *ret = (enum end) end;
-                        return 0;
-                }
-        }
+        for (unsigned i = 0; i < ROLES_COUNT; i++)
+                for (unsigned end = 0; end < END_COUNT; end++)
+                        if (strcmp(roles[i][end], name) == 0) {
+                                *ret = (enum end) end;
+                                return 0;
+                        }
         return -EINVAL;
 }
 

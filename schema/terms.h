@@ -72,6 +72,9 @@ extern const struct vocabulary workload_words, transport_words, copy_mode_words,
         spec_order_words, spec_instances_words, source_words;
 extern const struct vocabulary placement_kind_words; /* without "explicit" */
 
+/* The value that a word stands for; -EINVAL: it is none of these. */
+int vocabulary_find(const struct vocabulary *words, const char *name);
+
 /* Names; a value out of range is a programming error and gives NULL. */
 const char *workload_name(enum workload v);
 const char *transport_name(enum transport v);
@@ -88,23 +91,6 @@ const char *file_sync_name(enum file_sync v);
 const char *memfd_source_name(enum memfd_source v);
 const char *spec_order_name(enum spec_order v);
 const char *spec_instances_name(enum spec_instances v);
-
-/* Words to values: 0 or -EINVAL; *ret only on success. */
-int workload_from_name(const char *name, enum workload *ret);
-int transport_from_name(const char *name, enum transport *ret);
-int copy_mode_from_name(const char *name, enum copy_mode *ret);
-int engine_from_name(const char *name, enum engine *ret);
-int source_from_name(const char *name, enum source *ret);
-int wait_mode_from_name(const char *name, enum wait_mode *ret);
-int verify_from_name(const char *name, enum verify *ret);
-int memory_policy_from_name(const char *name, enum memory_policy *ret);
-int placement_kind_from_name(const char *name, enum placement_kind *ret);
-int system_call_from_name(const char *name, enum system_call *ret);
-int direction_from_name(const char *name, enum data_direction *ret);
-int file_sync_from_name(const char *name, enum file_sync *ret);
-int memfd_source_from_name(const char *name, enum memfd_source *ret);
-int spec_order_from_name(const char *name, enum spec_order *ret);
-int spec_instances_from_name(const char *name, enum spec_instances *ret);
 
 /* Which fields of a point mean something for this workload over this transport; of the others see schema/spec/axes.c.
  */

@@ -111,9 +111,11 @@ static int take_memory(const struct json *v, const char *pointer, enum memory_po
                 return refuse(r, 422, "missing-field", pointer, "memory needs a policy");
         char here[JSON_POINTER_MAX];
         json_pointer_key(here, pointer, "policy");
-        if (json_as_string(policy, &word) < 0 || memory_policy_from_name(word, ret_policy) < 0)
+        int value = json_as_string(policy, &word) < 0 ? -EINVAL : vocabulary_find(&memory_policy_words, word);
+        if (value < 0)
                 return refuse(r, 422, "unknown-value", here,
                               "a memory policy is one of default, bind, preferred, interleave, local");
+        *ret_policy = (enum memory_policy) value;
         return check_nodes(*ret_policy, n, pointer, r);
 }
 

@@ -323,13 +323,9 @@ static void add_limits(struct bench *b) {
 }
 
 static int parse_own(int c, const char *value) {
-        enum wait_mode m;
         switch (c) {
         case 'm':
-                if (wait_mode_from_name(value, &m) < 0)
-                        return -EINVAL;
-                only.wait = (int) m;
-                return 0;
+                return bench_parse_word(&wait_mode_words, value, &only.wait);
         case 'A':
                 only.all = true;
                 return 0;

@@ -441,21 +441,13 @@ static void add_vmsplice(struct bench *b) {
 }
 
 static int parse_own(int c, const char *value) {
-        enum engine e;
-        enum copy_mode m;
         switch (c) {
         case 'p':
                 return bench_parse_u64(value, 1, INT_MAX, &only.pipe_size);
         case 'e':
-                if (engine_from_name(value, &e) < 0)
-                        return -EINVAL;
-                only.engine = (int) e;
-                return 0;
+                return bench_parse_word(&engine_words, value, &only.engine);
         case 'm':
-                if (copy_mode_from_name(value, &m) < 0)
-                        return -EINVAL;
-                only.copy_mode = (int) m;
-                return 0;
+                return bench_parse_word(&copy_mode_words, value, &only.copy_mode);
         default:
                 return -EINVAL;
         }

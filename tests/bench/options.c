@@ -95,19 +95,17 @@ static int parse_part(const char *value, const struct bench_extra *extra, struct
         return -EINVAL;
 }
 
-static int parse_transport(const char *value, int *ret) {
-        enum transport t;
-        int r = transport_from_name(value, &t);
-        if (r == 0)
-                *ret = (int) t;
-        return r;
+int bench_parse_word(const struct vocabulary *words, const char *value, int *ret) {
+        int i = vocabulary_find(words, value);
+        if (i >= 0)
+                *ret = i;
+        return i < 0 ? i : 0;
 }
 
-static int parse_workload(const char *value, int *ret) {
-        enum workload w;
-        int r = workload_from_name(value, &w);
+static int parse_verify(const char *value, enum verify *ret) {
+        int word = 0, r = bench_parse_word(&verify_words, value, &word);
         if (r == 0)
-                *ret = (int) w;
+                *ret = (enum verify) word;
         return r;
 }
 
@@ -133,11 +131,11 @@ static int parse_one(int c, const char *value, const struct bench_extra *extra, 
         case 'c':
                 return parse_cpus(value, o->cpus);
         case 'v':
-                return verify_from_name(value, &o->verify);
+                return parse_verify(value, &o->verify);
         case 't':
-                return parse_transport(value, &o->transport);
+                return bench_parse_word(&transport_words, value, &o->transport);
         case 'w':
-                return parse_workload(value, &o->workload);
+                return bench_parse_word(&workload_words, value, &o->workload);
         case 'n':
                 return bench_parse_u64(value, 1, UINT32_MAX, &o->size);
         case 'q':

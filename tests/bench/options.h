@@ -45,5 +45,7 @@ bool bench_options_want(const struct bench_options *o, const char *part, enum tr
 
 /* Numbers, whole and within limits, or -EINVAL. */
 int bench_parse_u64(const char *value, uint64_t min, uint64_t max, uint64_t *ret);
+/* The value of a word; 0 or -EINVAL. */
+int bench_parse_word(const struct vocabulary *words, const char *value, int *ret);
 
 #endif

@@ -63,6 +63,14 @@ static int parse_cpus(const char *value, int cpus[2]) {
         return sscanf(value, "%d,%d%c", &cpus[0], &cpus[1], &end) == 2 ? 0 : bad("--cpus wants A,B", value);
 }
 
+static int parse_word(const struct vocabulary *words, const char *what, const char *value, unsigned *ret) {
+        int word = vocabulary_find(words, value);
+        if (word < 0)
+                return bad(what, value);
+        *ret = (unsigned) word;
+        return 0;
+}
+
 static int parse_option(int c, const char *value, struct options *o) {
         switch (c) {
         case 'a':
@@ -75,11 +83,11 @@ static int parse_option(int c, const char *value, struct options *o) {
                 o->tcp.pingpong = true;
                 return 0;
         case 'm':
-                return copy_mode_from_name(value, &o->tcp.mode) == 0 ? 0 : bad("--copy-mode", value);
+                return parse_word(&copy_mode_words, "--copy-mode", value, &o->tcp.mode);
         case 'e':
-                return engine_from_name(value, &o->engine) == 0 ? 0 : bad("--engine", value);
+                return parse_word(&engine_words, "--engine", value, &o->engine);
         case 'v':
-                return verify_from_name(value, &o->tcp.verify) == 0 ? 0 : bad("--verify", value);
+                return parse_word(&verify_words, "--verify", value, &o->tcp.verify);
         case 'n':
                 o->tcp.size = strtoull(value, NULL, 10);
                 return o->tcp.size ? 0 : bad("--size wants bytes", value);

@@ -115,8 +115,8 @@ static inline struct proof_report *proof_report_of(const char *text) {
         p->leader_tid = (int32_t) proof_number(leader, "tid");
         p->leader_cpu = (uint32_t) proof_number(leader, "cpu");
         p->leader_affinity = proof_numbers_of(p, leader, "affinity");
-        enum memory_policy given = MEMORY_COUNT;
-        (void) memory_policy_from_name(proof_word(root, "policy"), &given); /* stays none */
+        int word = vocabulary_find(&memory_policy_words, proof_word(root, "policy"));
+        enum memory_policy given = word < 0 ? MEMORY_COUNT : (enum memory_policy) word;
         p->policy_error = policy && json_type(policy) == JSON_NULL ? ENOSYS : 0;
         p->policy = p->policy_error ? MEMORY_DEFAULT : given;
         p->policy_nodes = proof_numbers_of(p, root, "policy_nodes");

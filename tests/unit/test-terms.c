@@ -12,18 +12,15 @@
 #define ROUND_TRIP(word, type, count)                                                                                  \
         static void word##_both_ways(void) {                                                                           \
                 for (unsigned i = 0; i < (count); i++) {                                                               \
-                        enum type v = (enum type) 0;                                                                   \
                         const char *name = word##_name((enum type) i);                                                 \
                         CHECK(name);                                                                                   \
-                        CHECK_INT(word##_from_name(name, &v), 0);                                                      \
-                        CHECK_UINT(v, i);                                                                              \
+                        CHECK_INT(vocabulary_find(&word##_words, name), (int) i);                                      \
                         CHECK_STRING(word##_words.name(i), name);                                                      \
                 }                                                                                                      \
                 CHECK_UINT(word##_words.n, count);                                                                     \
                 CHECK(!word##_words.name(count));                                                                      \
-                enum type unchanged = (enum type) 0;                                                                   \
-                CHECK_INT(word##_from_name("", &unchanged), -EINVAL);                                                  \
-                CHECK_INT(word##_from_name("Pipe", &unchanged), -EINVAL);                                              \
+                CHECK_INT(vocabulary_find(&word##_words, ""), -EINVAL);                                                \
+                CHECK_INT(vocabulary_find(&word##_words, "Pipe"), -EINVAL);                                            \
         }
 
 ROUND_TRIP(workload, workload, WORKLOAD_COUNT)
@@ -40,9 +37,8 @@ ROUND_TRIP(spec_order, spec_order, ORDER_COUNT)
 ROUND_TRIP(placement_kind, placement_kind, PLACEMENT_EXPLICIT)
 
 static void explicit_is_no_name(void) {
-        enum placement_kind v;
         CHECK_STRING(placement_kind_name(PLACEMENT_EXPLICIT), "explicit");
-        CHECK_INT(placement_kind_from_name("explicit", &v), -EINVAL);
+        CHECK_INT(vocabulary_find(&placement_kind_words, "explicit"), -EINVAL);
         CHECK(!placement_kind_name(PLACEMENT_COUNT));
         CHECK(!transport_name(TRANSPORT_COUNT));
         CHECK(!workload_name(WORKLOAD_COUNT));
