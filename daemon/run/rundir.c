@@ -4,7 +4,8 @@
  * Run directories. Owns RUNTIME_DIR/runs, which only the daemon can enter: agents get a descriptor of their run's
  * directory and need no path. An empty directory is removed at once. One that is not is renamed, so that its name is
  * free, and emptied by a thread of its own, which takes one after the other; what it cannot remove stays under its new
- * name, is logged, and is tried again by the next start, which it does not stop.
+ * name, is logged, and is tried again by the next start, which it does not stop. RUNTIME_DIR/runs itself stays, empty,
+ * when the daemon ends: the next start needs no block of the disk for it, and may have none.
  */
 
 #include "daemon/run/rundir.h"
@@ -19,6 +20,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <pthread.h>
+#include <pwd.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/inotify.h>
@@ -177,28 +179,67 @@ static int move_all_aside(struct rundir_root *root) {
 
 /* --- the root --- */
 
-static int open_root(struct rundir_root *root, const char *runtime_dir) {
-        int parent = open_runtime_dir(runtime_dir);
-        if (parent < 0)
-                return parent;
-        root->parent_fd = parent;
+static const char *user_name(uid_t uid, char buffer[static NAME_BYTES]) {
+        char names[1024];
+        struct passwd entry, *found = NULL;
+        if (getpwuid_r(uid, &entry, names, sizeof(names), &found) == 0 && found)
+                (void) snprintf(buffer, NAME_BYTES, "%s", found->pw_name);
+        else
+                (void) snprintf(buffer, NAME_BYTES, "uid %ju", (uintmax_t) uid);
+        return buffer;
+}
+
+static int refuse_foreign(const struct rundir_root *root, uid_t owner) {
+        char theirs[NAME_BYTES], ours[NAME_BYTES];
+        log_error("%s belongs to the user %s, and ipclabd runs as %s: remove the directory (rm -r %s) once no other "
+                  "ipclabd uses it, or have another runtime directory (--runtime-dir)",
+                  root->path, user_name(owner, theirs), user_name(geteuid(), ours), root->path);
+        return -EPERM;
+}
+
+/* What a daemon of another user left: only if it is empty, in use by nobody, and this user may, it goes. */
+static int remove_foreign(const struct rundir_root *root, int fd, uid_t owner) {
+        int r = lock_take(fd);
+        if (r < 0)
+                return r;
+        return unlinkat(root->parent_fd, ROOT_NAME, AT_REMOVEDIR) < 0 ? refuse_foreign(root, owner) : 0;
+}
+
+/* 0 with root->fd; 1: another user's was removed; negative errno. */
+static int open_own(struct rundir_root *root) {
+        struct stat st;
         if (mkdirat(root->parent_fd, ROOT_NAME, 0700) < 0 && errno != EEXIST)
                 return -errno;
-        int fd = tree_open_below(root->parent_fd, ROOT_NAME, O_RDONLY | O_DIRECTORY);
+        _cleanup_close_ int fd = tree_open_below(root->parent_fd, ROOT_NAME, O_RDONLY | O_DIRECTORY);
+        if (fd == -EACCES && fstatat(root->parent_fd, ROOT_NAME, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISDIR(st.st_mode) && st.st_uid != geteuid())
+                return refuse_foreign(root, st.st_uid);
         if (fd < 0)
                 return fd;
-        root->fd = fd;
-        struct stat st;
         if (fstat(fd, &st) < 0)
                 return -errno;
-        if (st.st_uid != geteuid())
-                return -EPERM;
+        if (st.st_uid != geteuid()) {
+                int r = remove_foreign(root, fd, st.st_uid);
+                return r < 0 ? r : 1;
+        }
         int r = lock_take(fd); /* another daemon may be using it */
         if (r < 0)
                 return r;
         if ((st.st_mode & 07777) != 0700 && fchmod(fd, 0700) < 0)
                 return -errno;
-        return move_all_aside(root);
+        root->fd = util_steal_fd(&fd);
+        return 0;
+}
+
+static int open_root(struct rundir_root *root, const char *runtime_dir) {
+        int parent = open_runtime_dir(runtime_dir);
+        if (parent < 0)
+                return parent;
+        root->parent_fd = parent;
+        int r = open_own(root);
+        if (r > 0)
+                r = open_own(root);
+        return r == 0 ? move_all_aside(root) : r > 0 ? -EPERM : r;
 }
 
 static int init_lock(struct rundir_root *root) {
@@ -260,13 +301,20 @@ int rundir_root_new(struct rundir_root **ret, const char *runtime_dir) {
         return 0;
 }
 
+/* It stays where the next daemon is of this user, too; the daemon of the runtime directory's owner could not use it. */
+static void leave_root(const struct rundir_root *root) {
+        struct stat st;
+        bool ours = fstat(root->parent_fd, &st) < 0 || st.st_uid == geteuid();
+        if (!ours && unlinkat(root->parent_fd, ROOT_NAME, AT_REMOVEDIR) < 0)
+                log_warning("cannot remove %s: %s", root->path, strerrordesc_np(errno));
+}
+
 void rundir_root_free(struct rundir_root *root) {
         if (!root)
                 return;
         stop_remover(root);
         root->has_remover = false;
-        if (unlinkat(root->parent_fd, ROOT_NAME, AT_REMOVEDIR) < 0)
-                log_warning("cannot remove %s: %s", root->path, strerrordesc_np(errno));
+        leave_root(root);
         root_close(root);
 }
 

@@ -15,10 +15,11 @@
 struct rundir_root; /* RUNTIME_DIR/runs */
 
 /* Makes RUNTIME_DIR/runs as needed. Directories that a dead daemon left in it are moved aside and removed in the
- * background; a failed removal is not an error. 0; -EBUSY while another daemon uses it; negative
- * errno; logged. */
+ * background; a failed removal is not an error. 0; -EBUSY while another daemon uses it; -EPERM: it is another user's;
+ * negative errno; logged. */
 int rundir_root_new(struct rundir_root **ret, const char *runtime_dir);
-/* Waits for removals for some seconds, then removes RUNTIME_DIR/runs itself if it is empty. NULL-safe. */
+/* Waits for removals for some seconds. RUNTIME_DIR/runs itself stays, unless RUNTIME_DIR is another user's. NULL-safe.
+ */
 void rundir_root_free(struct rundir_root *root);
 
 /* A new, empty directory of this user, mode 0700, and an O_PATH descriptor of it. (uid_t) -1: the daemon's own. */

@@ -25,6 +25,27 @@ def disk(tmp_path, request):
     subprocess.run(["umount", "--lazy", tmp_path], check=True)
 
 
+@pytest.fixture
+def blocks(tmp_path):
+    """A disk of a file system on which a new directory takes a block, as it does on most."""
+    image, disk = tmp_path / "image", tmp_path / "disk"
+    disk.mkdir()
+    with image.open("wb") as file:
+        file.truncate(96 << 20)
+    with contextlib.suppress(OSError):
+        if all(
+            subprocess.run(command, capture_output=True).returncode == 0
+            for command in (
+                ["mkfs.ext4", "-q", "-F", "-b", "4096", "-m", "0", image],
+                ["mount", "-o", "loop", image, disk],
+            )
+        ):
+            yield disk
+            subprocess.run(["umount", "--lazy", disk], check=True)
+            return
+    pytest.skip("this host has no ext4 for a file")
+
+
 def fill(disk):
     with (disk / "filler").open("wb", buffering=0) as file, contextlib.suppress(OSError):
         for size in (1 << 20, 4096, 1):
@@ -136,6 +157,26 @@ def test_it_starts_and_deletes_without_a_reserve(disk, ends):
         (disk / "filler").unlink()
         assert daemon.unix.wait_final(daemon.unix.post(SHORT)["id"])["state"] == "done"
         assert daemon.unix.get(f"/experiments/{done[0]}/results") == before
+    finally:
+        daemon.remove()
+
+
+@pytest.mark.parametrize("ends", ["killed", "stopped"])
+def test_it_starts_without_a_free_block(blocks, ends):
+    """State and runtime directory are on one disk, as those of tools/run are."""
+    daemon = Daemon(f"--state-dir={blocks / 'state'}", f"--runtime-dir={blocks / 'run'}")
+    try:
+        done = [daemon.unix.wait_final(daemon.unix.post(SHORT)["id"])["id"] for _ in range(2)]
+        before = daemon.unix.get(f"/experiments/{done[0]}/results")
+        if ends == "killed":
+            daemon.kill()
+        else:
+            assert daemon.stop() == 0
+        fill(blocks)
+        assert os.statvfs(blocks).f_bavail == 0
+        daemon.start()
+        assert daemon.unix.get(f"/experiments/{done[0]}/results") == before
+        assert daemon.unix.request("DELETE", f"/experiments/{done[1]}").status == 204
     finally:
         daemon.remove()
 

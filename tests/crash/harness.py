@@ -172,7 +172,8 @@ class Daemon(ipclabtest.daemon.Daemon):
         return [d + "/" + n for d, names, _ in os.walk("/sys/fs/cgroup") for n in names if n.endswith(ending)]
 
     def left_in_runtime(self):
-        return [str(path) for path in self.runtime.rglob("*")]
+        """All but the directory of the runs' directories, which stays, empty, for the next start."""
+        return [str(path) for path in self.runtime.rglob("*") if path != self.runtime / "runs"]
 
 
 def call(name, *arguments):

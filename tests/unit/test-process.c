@@ -121,7 +121,9 @@ static int make_run_directory(void) {
 static void run_directories_without_openat2(void) {
         CHECK(mkdtemp(runtime) != NULL);
         int r = in_filtered_child(make_run_directory);
-        int removed = rmdir(runtime);
+        char runs[64];
+        (void) snprintf(runs, sizeof(runs), "%s/runs", runtime);
+        int removed = rmdir(runs) < 0 ? -1 : rmdir(runtime);
         if (r == 77)
                 SKIP("no filter of system calls can be made here");
         CHECK_INT(r, 0);

@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -52,7 +53,7 @@ static void directory_is_private_and_goes(void) {
         CHECK_INT(access(run7, F_OK), -1);
         CHECK_INT(rundir_remove(root, 7), 0); /* once more is no error */
         rundir_root_free(root);
-        CHECK_INT(access(runs, F_OK), -1);
+        CHECK_UINT(entries(runs), 0);
 }
 
 static void links_are_removed_not_followed(void) {
@@ -99,12 +100,98 @@ static void leftovers_are_removed_at_start(void) {
         CHECK(rundir_settle(second, SOON));
         CHECK_UINT(entries(runs), 0);
         rundir_root_free(second);
+        CHECK_UINT(entries(runs), 0);
+}
+
+/* The next start may have no block of the disk for a new one. */
+static void the_directory_itself_stays(void) {
+        struct rundir_root *root;
+        struct stat first, second;
+        CHECK_INT(rundir_root_new(&root, base), 0);
+        CHECK_INT(stat(runs, &first), 0);
+        rundir_root_free(root);
+        CHECK_INT(stat(runs, &second), 0);
+        CHECK_UINT(second.st_ino, first.st_ino);
+        CHECK_INT(rundir_root_new(&root, base), 0);
+        CHECK_INT(stat(runs, &second), 0);
+        CHECK_UINT(second.st_ino, first.st_ino);
+        rundir_root_free(root);
+}
+
+/* In the runtime directory of another user, whose daemon could not use it. */
+static void it_does_not_stay_in_a_foreign_directory(void) {
+        struct rundir_root *root;
+        if (geteuid() != 0)
+                SKIP("giving a directory to another user takes root");
+        CHECK_INT(chown(base, 65534, (gid_t) -1), 0);
+        int r = rundir_root_new(&root, base);
+        if (r == 0)
+                rundir_root_free(root);
+        CHECK_INT(chown(base, 0, (gid_t) -1), 0);
+        CHECK_INT(r, 0);
         CHECK_INT(access(runs, F_OK), -1);
+}
+
+/* A start as `uid`; what it logs is kept. */
+static int start_as(uid_t uid, char *words, size_t size) {
+        int ends[2], status = -1;
+        if (pipe2(ends, O_CLOEXEC) < 0)
+                return -errno;
+        (void) fflush(NULL);
+        pid_t pid = fork();
+        if (pid == 0) {
+                struct rundir_root *root;
+                log_open(LOG_ERR);
+                if (dup2(ends[1], STDERR_FILENO) < 0 || setresuid(uid, uid, uid) < 0)
+                        _exit(100);
+                _exit(-rundir_root_new(&root, base));
+        }
+        close(ends[1]);
+        size_t n = 0;
+        for (ssize_t k = 1; k > 0 && n<size - 1; n += k> 0 ? (size_t) k : 0)
+                k = read(ends[0], words + n, size - 1 - n);
+        words[n] = '\0';
+        close(ends[0]);
+        return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? -WEXITSTATUS(status) : -ECHILD;
+}
+
+static void what_another_users_daemon_left_is_named(void) {
+        struct rundir_root *root;
+        char words[2000], content[80];
+        struct stat st;
+        if (geteuid() != 0)
+                SKIP("a start as another user takes root");
+        CHECK_INT(rundir_root_new(&root, base), 0);
+        rundir_root_free(root);
+        CHECK_INT(chmod(base, 0777), 0);
+        CHECK_INT(start_as(65534, words, sizeof(words)), -EPERM);
+        CHECK_INT(chmod(base, 0700), 0);
+        CHECK(strstr(words, runs) && strstr(words, "user root") && strstr(words, "--runtime-dir"));
+
+        /* an empty one is replaced, and so by root, which may look into it */
+        CHECK_INT(chown(runs, 65534, (gid_t) -1), 0);
+        CHECK_INT(start_as(0, words, sizeof(words)), 0);
+        CHECK_INT(stat(runs, &st), 0);
+        CHECK_UINT(st.st_uid, 0);
+
+        CHECK_INT(chown(runs, 65534, (gid_t) -1), 0);
+        (void) snprintf(content, sizeof(content), "%s/content", runs);
+        CHECK_INT(mkdir(content, 0700), 0);
+        CHECK_INT(start_as(0, words, sizeof(words)), -EPERM);
+        CHECK(strstr(words, runs) && strstr(words, "--runtime-dir"));
+        CHECK_INT(rmdir(content), 0);
+        int used = open(runs, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        CHECK(used >= 0 && flock(used, LOCK_EX) == 0);
+        int r = start_as(0, words, sizeof(words));
+        close(used);
+        CHECK_INT(r, -EBUSY);
+        CHECK_INT(rmdir(runs), 0);
 }
 
 static void foreign_roots_are_refused(void) {
         struct rundir_root *root;
         char target[80];
+        (void) rmdir(runs);
         (void) snprintf(target, sizeof(target), "%s/elsewhere", base);
         CHECK_INT(mkdir(target, 0700), 0);
         CHECK_INT(symlink(target, runs), 0);
@@ -115,8 +202,10 @@ static void foreign_roots_are_refused(void) {
         CHECK_INT(rundir_root_new(&root, "/nonexistent"), -ENOENT);
         if (geteuid() == 0) {
                 CHECK_INT(mkdir(runs, 0777), 0);
+                CHECK_INT(mkdir(run7, 0777), 0);
                 CHECK_INT(chown(runs, 65534, (gid_t) -1), 0);
                 CHECK_INT(rundir_root_new(&root, base), -EPERM);
+                CHECK_INT(rmdir(run7), 0);
                 CHECK_INT(rmdir(runs), 0);
         }
 }
@@ -124,7 +213,7 @@ static void foreign_roots_are_refused(void) {
 /* The directory itself shall be no link; one on the way to it, as /var/run is, may be. */
 static void a_linked_runtime_dir_is_refused(void) {
         struct rundir_root *root;
-        char real[80], link[80], slash[90], below[90];
+        char real[80], link[80], slash[90], below[100];
         (void) snprintf(real, sizeof(real), "%s/real", base);
         (void) snprintf(link, sizeof(link), "%s/link", base);
         (void) snprintf(slash, sizeof(slash), "%s//", link);
@@ -136,6 +225,9 @@ static void a_linked_runtime_dir_is_refused(void) {
         CHECK_INT(mkdir(below, 0700), 0);
         CHECK_INT(rundir_root_new(&root, below), 0);
         rundir_root_free(root);
+        (void) snprintf(below, sizeof(below), "%s/below/runs", link);
+        CHECK_INT(rmdir(below), 0);
+        (void) snprintf(below, sizeof(below), "%s/below", link);
         CHECK_INT(rmdir(below), 0);
         CHECK_INT(unlink(link), 0);
         CHECK_INT(rmdir(real), 0);
@@ -182,7 +274,7 @@ static void depth_has_no_limit(void) {
         CHECK_UINT(entries("/proc/self/fd"), open_before);
         CHECK_UINT(rundir_left(root, NULL, 0), 0);
         rundir_root_free(root);
-        CHECK_INT(access(runs, F_OK), -1);
+        CHECK_UINT(entries(runs), 0);
 }
 
 /* The names that the removal gives are taken, by directories with something in them and by files. */
@@ -263,7 +355,7 @@ static void what_stays_is_named_and_delays_no_start(void) {
         CHECK(rundir_settle(root, SOON));
         CHECK_UINT(rundir_left(root, left, sizeof(left)), 0);
         rundir_root_free(root);
-        CHECK_INT(access(runs, F_OK), -1);
+        CHECK_UINT(entries(runs), 0);
 }
 
 /* A process with a descriptor of a directory from before goes on adding to it, as fast as it is emptied. */
@@ -314,6 +406,9 @@ int main(void) {
         RUN(directory_is_private_and_goes);
         RUN(links_are_removed_not_followed);
         RUN(leftovers_are_removed_at_start);
+        RUN(the_directory_itself_stays);
+        RUN(it_does_not_stay_in_a_foreign_directory);
+        RUN(what_another_users_daemon_left_is_named);
         RUN(foreign_roots_are_refused);
         RUN(a_linked_runtime_dir_is_refused);
         RUN(depth_has_no_limit);
@@ -321,5 +416,5 @@ int main(void) {
         RUN(many_files_go_in_the_background);
         RUN(a_process_that_goes_on_adding_is_shut_out);
         RUN(what_stays_is_named_and_delays_no_start); /* the last one: it leaves the mount namespace */
-        return rmdir(base) < 0 ? 1 : check_end();
+        return rmdir(runs) < 0 || rmdir(base) < 0 ? 1 : check_end();
 }

@@ -957,7 +957,9 @@ int main(void) {
         rundir_root_free(host.rundirs);
         topology_free(topology);
         sd_event_unref(host.event);
-        if (rmdir(runtime_dir) < 0) {
+        char runs[64];
+        (void) snprintf(runs, sizeof(runs), "%s/runs", runtime_dir);
+        if (rmdir(runs) < 0 || rmdir(runtime_dir) < 0) {
                 fprintf(stderr, "%s is not empty\n", runtime_dir);
                 return 1;
         }

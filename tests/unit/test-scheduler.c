@@ -772,6 +772,8 @@ static void tear_down(void) {
                 (void) unlink(path);
         }
         (void) rmdir(fakes);
+        (void) snprintf(path, sizeof(path), "%s/runs", base);
+        (void) rmdir(path);
 }
 
 int main(void) {
