@@ -106,6 +106,12 @@ static int fail(struct db *db, int code, const char *what) {
 
 /* Opening */
 
+/* Else the close of the last connection moves the log into the database, and empties it. */
+static int keep_log(struct db *db, bool keep) {
+        int code = sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, (int) keep, NULL);
+        return code == SQLITE_OK ? 0 : fail(db, code, "sqlite3_db_config");
+}
+
 static int configure_handle(struct db *db) {
         static const struct {
                 int option, value;
@@ -118,10 +124,7 @@ static int configure_handle(struct db *db) {
                 if (code != SQLITE_OK)
                         return fail(db, code, "sqlite3_db_config");
         }
-        int code = sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, db->mode != DB_WRITER, NULL);
-        if (code != SQLITE_OK)
-                return fail(db, code, "sqlite3_db_config");
-        return 0;
+        return keep_log(db, true);
 }
 
 static int database_file(struct db *db, sqlite3_file **ret) {
@@ -387,7 +390,7 @@ int db_watch_files(struct db *db, const char *dir, const char *const *others, si
                             : asprintf(&path, "%s/%s", dir, others[i - ELEMENTS(suffixes)]);
                 r = watch_file(db, n < 0 ? NULL : path);
         }
-        return r;
+        return r < 0 ? r : keep_log(db, false);
 }
 
 /* A link to the file is not the file either: the next start does not follow it. */
@@ -493,12 +496,6 @@ static int sync_parent(const char *path) {
         return sync_path(dir, O_DIRECTORY);
 }
 
-/* The close of the last connection would move the log into the database, and empty it. */
-static int leave_log(struct db *db) {
-        int code = sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-        return code == SQLITE_OK ? 0 : fail(db, code, "sqlite3_db_config");
-}
-
 /* Nothing of it is left after an error. accept: NULL, or asked first, and the log stays as it is. */
 static int copy_into(const char *path, enum db_mode mode, const char *to, int (*accept)(struct db *db, void *userdata),
                      void *userdata) {
@@ -514,7 +511,7 @@ static int copy_into(const char *path, enum db_mode mode, const char *to, int (*
         if (r == 0)
                 r = keep_files(db);
         if (r == 0 && accept)
-                r = leave_log(db);
+                r = keep_log(db, true);
         if (r == 0 && accept)
                 r = accept(db, userdata);
         if (r == 0)

@@ -41,7 +41,7 @@ int db_open(struct db **ret, const char *path, enum db_mode mode);
  * it: -ESTALE when one of their names is another file's by now. SQLite itself opens each by its name, and a new log
  * where there is none. From any thread. */
 int db_open_beside(struct db **ret, const char *path, const struct db *writer);
-void db_close(struct db *db); /* NULL-safe; the writer checkpoints */
+void db_close(struct db *db); /* NULL-safe; after db_watch_files() the writer checkpoints */
 
 /* To be called by the writer once the database has its tables. From then on db_check_files(), and every db_commit()
  * before it commits, compares the database, its log, the log's index and these other files of the directory with the

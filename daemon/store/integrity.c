@@ -96,8 +96,6 @@ static int compare_kind(const struct store *s, enum pages_kind kind, char **ret_
 
 static int compare_numbers(const struct store *s, const struct identity *found, char **ret_wrong) {
         const struct identity *noted = &s->identity;
-        if (!noted->store[0])
-                return 0;
         if (strcmp(noted->store, found->store) != 0)
                 return wrong(ret_wrong, "%s is the store %s, and this directory had the store %s; " WAY_OUT, s->path,
                              found->store, noted->store, s->dir);
@@ -144,15 +142,40 @@ static int keep_identity(struct store *s, const struct identity *identity) {
         return db_watch_files(s->db, s->dir, others, ELEMENTS(others));
 }
 
-int integrity_after_open(struct store *s) {
+/* Compares what a connection reads with what the directory had, as a start does. */
+static int compare_database(const struct store *s, struct db *db, char **ret_wrong) {
+        enum pages_kind kind;
+        int64_t knows;
+        struct identity found;
+        if (!s->identity.store[0]) /* of an earlier version, or copied alone */
+                return 0;
+        int r = db_kind(db, &kind);
+        if (r == 0)
+                r = compare_kind(s, kind, ret_wrong);
+        if (r == 0)
+                r = db_get_one(db, &knows, "SELECT count(*) FROM sqlite_schema WHERE name = 'identity'");
+        if (r == 0 && knows == 0) /* of an earlier version, or none at all */
+                return wrong(ret_wrong,
+                             "%s has no identity, and this directory had the store %s with experiments up to %" PRId64
+                             ": it is another database, or its log (%s-wal) was lost; " WAY_OUT,
+                             s->path, s->identity.store, s->identity.experiment, s->path, s->dir);
+        if (r == 0)
+                r = read_noted(db, &found);
+        return r == 0 ? compare_numbers(s, &found, ret_wrong) : r;
+}
+
+int integrity_compare(struct store *s) {
         _cleanup_free_ char *words = NULL;
+        int r = compare_database(s, s->db, &words);
+        if (words)
+                log_error("%s", words);
+        return r;
+}
+
+int integrity_keep(struct store *s) {
         struct identity found;
         bool unclean = s->identity.open;
         int r = read_noted(s->db, &found);
-        if (r == 0)
-                r = compare_numbers(s, &found, &words);
-        if (words)
-                log_error("%s", words);
         if (r == 0)
                 r = keep_identity(s, &found);
         if (r == 0 && unclean) {
@@ -273,28 +296,6 @@ static int report_faults(struct db *db, void (*report)(const char *fault), unsig
         if (r == 0)
                 *ret = faults;
         return r;
-}
-
-/* Compares what a connection reads with what the directory had, as a start does. */
-static int compare_database(const struct store *s, struct db *db, char **ret_wrong) {
-        enum pages_kind kind;
-        int64_t knows;
-        struct identity found;
-        if (!s->identity.store[0]) /* of an earlier version, or copied alone */
-                return 0;
-        int r = db_kind(db, &kind);
-        if (r == 0)
-                r = compare_kind(s, kind, ret_wrong);
-        if (r == 0)
-                r = db_get_one(db, &knows, "SELECT count(*) FROM sqlite_schema WHERE name = 'identity'");
-        if (r == 0 && knows == 0) /* a start would migrate it, and find another store */
-                return wrong(ret_wrong,
-                             "%s has no identity, and this directory had the store %s with experiments up to %" PRId64
-                             ": it is another database, or its log (%s-wal) was lost; " WAY_OUT,
-                             s->path, s->identity.store, s->identity.experiment, s->path, s->dir);
-        if (r == 0)
-                r = read_noted(db, &found);
-        return r == 0 ? compare_numbers(s, &found, ret_wrong) : r;
 }
 
 /* A database of a version before the identity can be one of a version before the checksums. */

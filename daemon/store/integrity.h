@@ -6,11 +6,13 @@
 
 #include "daemon/store/internal.h"
 
-/* Called before and after the opening of a writer: the first refuses a directory whose database is missing, and gives
- * an older database its checksums; the second compares the database with the identity, and updates it from then on.
- * -EUCLEAN, with the remedy in the log. */
+/* Called before the opening of a writer, after it, and after its migration: the first refuses a directory whose
+ * database is missing, and gives an older database its checksums; the second compares the database with the identity,
+ * before anything is written to the one or its log; the third updates the identity from then on. -EUCLEAN, with the
+ * remedy in the log. */
 int integrity_before_open(struct store *s);
-int integrity_after_open(struct store *s);
+int integrity_compare(struct store *s);
+int integrity_keep(struct store *s);
 void integrity_close(struct store *s); /* once the database is closed */
 
 /* A step of the check after an unclean end: 1: there is more to do; 0: there is not, or not now; negative errno. */

@@ -124,9 +124,7 @@ int store_migrate(struct db *db, const struct migration *list, size_t n) {
 
 static int open_writer(struct store *s) {
         int r = create_file(s);
-        if (r == 0)
-                r = db_open(&s->db, s->path, DB_WRITER);
-        return r < 0 ? r : store_migrate(s->db, migrations, n_migrations);
+        return r < 0 ? r : db_open(&s->db, s->path, DB_WRITER);
 }
 
 static int open_once(struct store **ret, const char *dir) {
@@ -139,7 +137,11 @@ static int open_once(struct store **ret, const char *dir) {
         if (r == 0)
                 r = open_writer(s);
         if (r == 0)
-                r = integrity_after_open(s);
+                r = integrity_compare(s);
+        if (r == 0)
+                r = store_migrate(s->db, migrations, n_migrations);
+        if (r == 0)
+                r = integrity_keep(s);
         if (r < 0)
                 return r;
         *ret = util_steal(&s);
@@ -180,6 +182,8 @@ int store_adopt(const char *dir) {
                 r = db_convert(s->path);
         if (r == 0)
                 r = open_writer(s);
+        if (r == 0)
+                r = store_migrate(s->db, migrations, n_migrations);
         return r < 0 ? r : integrity_adopt(s, &above);
 }
 

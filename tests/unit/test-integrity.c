@@ -785,6 +785,47 @@ static void test_what_was_lost_is_refused(void) {
                 check_refused(ways[i].what, ways[i].lose);
 }
 
+static int add_two_and_die(struct fixture *f) {
+        int status;
+        pid_t pid = fork();
+        if (pid == 0) {
+                int64_t id;
+                int r = store_open(&f->store, f->dir);
+                if (r == 0)
+                        r = fixture_add(f->store, 1, 1, NULL, &id);
+                if (r == 0)
+                        r = db_checkpoint(f->store->db);
+                if (r == 0)
+                        r = fixture_add(f->store, 1, 1, NULL, &id);
+                _exit(r == 0 && raise(SIGKILL) == 0);
+        }
+        if (pid < 0 || waitpid(pid, &status, 0) != pid)
+                return -errno;
+        return WIFSIGNALED(status) ? 0 : -EIO;
+}
+
+/* The log belongs to the database that was there, and is needed when that is put back. */
+static void test_a_refused_start_leaves_the_log(void) {
+        FIXTURE f, other;
+        struct store *s = NULL;
+        char path[128], away[128];
+        fixture_dir(&f);
+        fixture_open(&other);
+        store_close(util_steal(&other.store));
+        CHECK_INT(add_two_and_die(&f), 0);
+        (void) snprintf(path, sizeof(path), "%s", fixture_path(&f, "ipclab.db"));
+        (void) snprintf(away, sizeof(away), "%s", fixture_path(&f, "away"));
+        int64_t log = file_size(&f, "ipclab.db-wal");
+        CHECK(log > 0);
+        CHECK_INT(rename(path, away), 0);
+        CHECK_INT(copy_file(fixture_path(&other, "ipclab.db"), path), 0);
+        CHECK_INT(store_open(&s, f.dir), -EUCLEAN);
+        CHECK_INT(file_size(&f, "ipclab.db-wal"), log);
+        CHECK_INT(rename(away, path), 0);
+        CHECK_INT(store_open(&f.store, f.dir), 0);
+        CHECK_INT(number(&f, "SELECT count(*) FROM experiments"), 2);
+}
+
 /* A copy of an earlier time. */
 static void test_an_older_copy_is_refused(void) {
         FIXTURE f;
@@ -1009,6 +1050,7 @@ int main(void) {
         RUN(test_a_large_transaction_reads_itself);
         RUN(test_an_unclean_end_is_checked);
         RUN(test_what_was_lost_is_refused);
+        RUN(test_a_refused_start_leaves_the_log);
         RUN(test_an_older_copy_is_refused);
         RUN(test_an_older_copy_without_a_pin_is_refused);
         RUN(test_what_root_adopts_is_the_owners);
