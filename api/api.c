@@ -20,10 +20,13 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-/* How much each listener takes. They share nothing: a flood on TCP leaves the unix socket as it is. */
+/* How much each listener takes. They share nothing but the memory for bodies, of which each leaves some to the other: a
+ * flood on TCP leaves the unix socket as it is. */
 #define WORKERS 4u
 #define EXPORTERS 2u
 #define MIB ((size_t) 1 << 20)
+#define MEMORY_PER_BODY 4u
+#define BODY_PER_REST 4u
 
 static const struct peer_limits limits[LISTENER_COUNT] = {
         [LISTENER_TCP].most =
@@ -62,6 +65,20 @@ static int fit_clients(struct api *a) {
                 }
         }
         return 0;
+}
+
+/* A body is held whole, and the kernel kills a process that exceeds its limit of memory. Beside the largest body there
+ * is room for those of the other listener: a listener's share is exceeded by one body, and scaled as the largest is. */
+static void fit_bodies(struct api *a, uint64_t memory_bytes) {
+        a->body_max = REQUEST_FILE_MAX;
+        if (memory_bytes > 0 && memory_bytes / MEMORY_PER_BODY < REQUEST_FILE_MAX)
+                a->body_max = (size_t) (memory_bytes / MEMORY_PER_BODY);
+        a->bodies.most = a->body_max + a->body_max / BODY_PER_REST;
+        for (size_t i = 0; i < LISTENER_COUNT; i++)
+                for (size_t level = 0; level < PEER_LEVELS; level++) {
+                        size_t *n = &a->limits[i].most[PEER_SENT_BYTES][level];
+                        *n = (size_t) ((uint64_t) *n * a->body_max / REQUEST_FILE_MAX);
+                }
 }
 
 static int add_host(struct api *a, const char *host, size_t length) {
@@ -128,6 +145,7 @@ static int start_listener(struct api *a, unsigned listener) {
                                                             .local = listener == LISTENER_LOCAL,
                                                             .clients = a->clients,
                                                             .limits = &a->limits[listener],
+                                                            .bodies = &a->bodies,
                                                             .workers = WORKERS,
                                                             .exporters = EXPORTERS,
                                                             .handler = {.admit = dispatch_admit,
@@ -187,6 +205,8 @@ int api_start(const struct api_options *o, struct api **ret) {
         a->started_ns = util_now_ns();
         a->token = strdup(o->token ? o->token : "");
         int k = a->token ? fit_clients(a) : -ENOMEM;
+        if (k >= 0)
+                fit_bodies(a, o->memory_bytes);
         if (k >= 0 && o->tcp_fd >= 0)
                 k = add_hosts(a, o->tcp_fd, o->extra_hosts);
         if (k >= 0)

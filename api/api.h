@@ -17,6 +17,7 @@ struct api_options {
         int tcp_fd;        /* listening TCP socket on loopback, or -1; api owns it */
         const char *token; /* bearer token that writes over TCP need */
         const char *web_dir;
+        uint64_t memory_bytes;   /* the limit of this process's memory; 0: there is none */
         const char *extra_hosts; /* comma-separated Host values accepted besides 127.0.0.1, localhost and [::1] with the
                                     port; may be NULL */
 };

@@ -233,7 +233,9 @@ static int open_listeners(struct daemon *d) {
                 log_error("%s", detail);
                 return e;
         }
+        uint64_t memory = cgroup_memory_limit();
         struct api_options o = {.service = d->service,
+                                .memory_bytes = memory == UINT64_MAX ? 0 : memory,
                                 .unix_fd = util_steal_fd(&d->listeners.unix_fd),
                                 .tcp_fd = util_steal_fd(&d->listeners.tcp_fd),
                                 .token = d->token,

@@ -93,28 +93,35 @@ static const struct route *find_route(struct request *q, struct refusal *r) {
         return route;
 }
 
-/* A body's bytes count from its head on, so that no two large ones are held at once; without a length, as many as it
- * may have. */
-static int take_body(struct request *q, struct refusal *r) {
+/* A body's bytes count from its head on, so that no two large ones of a listener are held at once, nor of both more
+ * than the process has memory for; without a length, as many as it may have. */
+static int take_body(struct api *a, struct request *q, struct refusal *r) {
         int64_t length = 0;
         const char *announced = request_header(q, "Content-Length");
         if (request_header(q, "Transfer-Encoding") || (announced && decimal_parse(announced, &length) < 0))
                 length = (int64_t) q->body_max;
         size_t cost = peer_cost((size_t) length);
-        int k = cost > 0 ? peer_take(q->peer, PEER_SENT_BYTES, cost, r) : 0;
-        if (k >= 0)
+        if (cost == 0)
+                return 0;
+        int k = peer_take(q->peer, PEER_SENT_BYTES, cost, r);
+        if (k < 0)
+                return k;
+        k = budget_take(&a->bodies, cost, "request bytes", r);
+        if (k < 0)
+                peer_give(q->peer, PEER_SENT_BYTES, cost);
+        else
                 q->body_cost = cost;
         return k;
 }
 
-static int check_head(const struct api *a, struct request *q, struct refusal *r) {
+static int check_head(struct api *a, struct request *q, struct refusal *r) {
         int k = guard_expectation(q, r);
         if (k >= 0)
                 k = guard_host(a, q, r);
         if (k >= 0)
                 k = guard_origin(q, r);
         if (k >= 0 && q->method == METHOD_OPTIONS)
-                return guard_body(q, BODY_NONE, r);
+                return guard_body(a, q, BODY_NONE, r);
         if (k < 0)
                 return k;
         const struct route *route = find_route(q, r);
@@ -123,13 +130,13 @@ static int check_head(const struct api *a, struct request *q, struct refusal *r)
         if (route->writes)
                 k = guard_token(a, q, r);
         if (k >= 0)
-                k = guard_body(q, route->body, r);
-        q->body_max = guard_body_max(route->body);
+                k = guard_body(a, q, route->body, r);
+        q->body_max = guard_body_max(a, route->body);
         if (k >= 0)
                 k = check_parameters(route, q, r);
         q->slow = route->dear || route->writes;
         if (k >= 0)
-                k = take_body(q, r);
+                k = take_body(a, q, r);
         if (k >= 0 && route->dear) {
                 k = peer_take(q->peer, PEER_DEAR, 1, r);
                 q->dear = k >= 0;

@@ -155,8 +155,9 @@ static int guard_media(const struct request *q, enum body_rule rule, struct refu
         return 0;
 }
 
-size_t guard_body_max(enum body_rule rule) {
-        return rule == BODY_GZIP ? REQUEST_FILE_MAX : REQUEST_BODY_MAX;
+size_t guard_body_max(const struct api *a, enum body_rule rule) {
+        size_t most = rule == BODY_GZIP ? REQUEST_FILE_MAX : REQUEST_BODY_MAX;
+        return most < a->body_max ? most : a->body_max;
 }
 
 /* Leading zeros aside, longer numbers than the limit are larger ones. */
@@ -167,13 +168,15 @@ static bool above_body_limit(const char *length, size_t most) {
         return strlen(length) > (size_t) n || (strlen(length) == (size_t) n && strcmp(length, limit) > 0);
 }
 
-int guard_body(const struct request *q, enum body_rule rule, struct refusal *r) {
+int guard_body(const struct api *a, const struct request *q, enum body_rule rule, struct refusal *r) {
         const char *length = request_header(q, "Content-Length");
         bool chunked = request_header(q, "Transfer-Encoding") != NULL;
         bool has_body = chunked || (length && length[strspn(length, "0")] != '\0');
-        size_t most = guard_body_max(rule);
+        size_t most = guard_body_max(a, rule);
         if (length && above_body_limit(length, most)) {
-                refuse(r, 413, "body-too-large", "", "The body may have %zu bytes, not %.40s.", most, length);
+                bool by_memory = most == a->body_max && most < REQUEST_FILE_MAX;
+                refuse(r, 413, "body-too-large", "", "The body may have %zu bytes%s, not %.40s.", most,
+                       by_memory ? ", a quarter of the daemon's limit of memory" : "", length);
                 snprintf(r->limit, sizeof(r->limit), "body bytes");
                 snprintf(r->limit_value, sizeof(r->limit_value), "%zu", most);
                 snprintf(r->value, sizeof(r->value), "%.40s", length);

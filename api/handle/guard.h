@@ -19,7 +19,7 @@ int guard_origin(const struct request *q, struct refusal *r);
 int guard_token(const struct api *a, const struct request *q, struct refusal *r);
 
 enum body_rule { BODY_NONE, BODY_OPTIONAL, BODY_JSON, BODY_GZIP };
-size_t guard_body_max(enum body_rule rule); /* bytes */
-int guard_body(const struct request *q, enum body_rule rule, struct refusal *r);
+size_t guard_body_max(const struct api *a, enum body_rule rule); /* bytes */
+int guard_body(const struct api *a, const struct request *q, enum body_rule rule, struct refusal *r);
 
 #endif

@@ -4,6 +4,7 @@
 
 /* The state of a running API, private to the files of api/. */
 
+#include "api/http/budget.h"
 #include "api/http/http.h"
 #include "api/http/peers.h"
 #include "daemon/service/service.h"
@@ -28,6 +29,8 @@ struct api {
         int fds[LISTENER_COUNT]; /* not served yet, or -1 */
         unsigned clients;        /* of each listener, at once */
         struct peer_limits limits[LISTENER_COUNT];
+        size_t body_max;      /* bytes of any request's body; REQUEST_FILE_MAX where memory is not limited */
+        struct budget bodies; /* of all that are held at once */
         struct http *listeners[LISTENER_COUNT];
         atomic_bool importing; /* a bundle is taken in: one at a time, as its JSON takes many times its bytes */
         atomic_uint_fast64_t responses[6]; /* by hundreds of the status; [0] is not used */

@@ -46,6 +46,7 @@ struct http {
         struct connections *connections;
         struct workers *workers, *exporters;
         struct peers *peers;
+        struct budget *bodies;
         char *timeout_response, *full_responses[PEER_LEVELS];
         pthread_mutex_t lock;
         bool stopping, closing; /* written under the lock; no more requests, no more work */
@@ -498,6 +499,7 @@ static void on_completed(void *userdata, struct MHD_Connection *mhd, void **con_
         if (x->request.dear)
                 peer_give(x->request.peer, PEER_DEAR, 1);
         peer_give(x->request.peer, PEER_SENT_BYTES, x->request.body_cost);
+        budget_give(h->bodies, x->request.body_cost);
         request_deinit(&x->request);
         response_deinit(&x->response);
         free(x->target);
@@ -646,7 +648,7 @@ int http_start(struct http **ret, const struct http_options *o) {
         struct http *h = calloc(1, sizeof(*h));
         if (!h)
                 return -ENOMEM;
-        *h = (struct http){.handler = o->handler, .local = o->local, .listen_fd = -1};
+        *h = (struct http){.handler = o->handler, .local = o->local, .bodies = o->bodies, .listen_fd = -1};
         pthread_mutex_init(&h->lock, NULL);
         int k = peers_new(&h->peers, o->limits);
         if (k >= 0)

@@ -11,6 +11,7 @@
  * response has the same headers.
  */
 
+#include "api/http/budget.h"
 #include "api/http/peers.h"
 #include "api/http/response.h"
 #include "api/http/stream.h"
@@ -33,6 +34,7 @@ struct http_options {
         bool local;                       /* AF_UNIX */
         unsigned clients;                 /* accepted at once, RELAY_CLIENTS_MAX at most */
         const struct peer_limits *limits; /* borrowed */
+        struct budget *bodies;            /* that `admit` takes each request's body_cost of; borrowed */
         unsigned workers;                 /* that handle requests */
         unsigned exporters;               /* that make what streams send */
         struct http_handler handler;

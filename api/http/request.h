@@ -57,7 +57,7 @@ struct request {
         char *body; /* NUL-terminated; NULL when there was none */
         size_t body_length;
         size_t body_max;              /* by its route; 0: REQUEST_BODY_MAX */
-        size_t body_cost;             /* what its body has of the peer's share of request bytes */
+        size_t body_cost;             /* what its body has of the peer's share of request bytes, and of the budget */
         int64_t id;                   /* the {id} of the path, set by the route's match */
         const char *name;             /* likewise its {name}; NULL: it has none */
         bool (*gone)(void *userdata); /* see request_has_gone(); NULL: the client stays */

@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 
 #define LEFTOVER_EMPTY_WITHIN_NS (2 * NSEC_PER_SEC)
+#define LEVELS_MAX 64u
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 struct cgroup_tree {
@@ -138,6 +139,41 @@ int cgroup_open(pid_t pid, const char *controller) {
                 return r;
         int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         return fd < 0 ? -errno : fd;
+}
+
+/* "max" is no number; version 1 has one for it that is larger than any memory. */
+static uint64_t read_limit(int fd, const char *name) {
+        char text[32];
+        _cleanup_close_ int file = openat(fd, name, O_RDONLY | O_CLOEXEC);
+        ssize_t n = file < 0 ? -1 : read(file, text, sizeof(text) - 1);
+        text[n > 0 ? n : 0] = 0;
+        return text[0] >= '0' && text[0] <= '9' ? strtoull(text, NULL, 10) : UINT64_MAX;
+}
+
+uint64_t cgroup_least_limit(int fd, const char *name) {
+        _cleanup_close_ int group = openat(fd, ".", DIR_FLAGS);
+        uint64_t least = UINT64_MAX;
+        for (unsigned i = 0; i < LEVELS_MAX && group >= 0 && faccessat(group, "cgroup.procs", F_OK, 0) == 0; i++) {
+                uint64_t limit = read_limit(group, name);
+                least = limit < least ? limit : least;
+                int above = openat(group, "..", DIR_FLAGS);
+                util_close(group);
+                group = above;
+        }
+        return least;
+}
+
+uint64_t cgroup_memory_limit(void) {
+        static const struct {
+                const char *controller, *name;
+        } versions[] = {{NULL, "memory.max"}, {"memory", "memory.limit_in_bytes"}};
+        uint64_t least = UINT64_MAX;
+        for (size_t i = 0; i < ELEMENTS(versions); i++) {
+                _cleanup_close_ int fd = cgroup_open(getpid(), versions[i].controller);
+                uint64_t limit = fd < 0 ? UINT64_MAX : cgroup_least_limit(fd, versions[i].name);
+                least = limit < least ? limit : least;
+        }
+        return least;
 }
 
 static int kill_group(int fd) {

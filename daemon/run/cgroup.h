@@ -34,6 +34,11 @@ int cgroup_run_end(struct cgroup_run *g, uint64_t wait_ns);
 /* A directory descriptor of the cgroup that a process is in: of the version 1 hierarchy with this controller ("cpu"),
  * or of version 2 (NULL). -ENOENT when there is none, or none that can be reached; -errno. */
 int cgroup_open(pid_t pid, const char *controller);
+/* The least limit of memory of the cgroups that this process is in, of either version, and of those above them;
+ * UINT64_MAX: there is none that can be read. */
+uint64_t cgroup_memory_limit(void);
+/* For tests: the least number in files of this name in a cgroup and in those above it. */
+uint64_t cgroup_least_limit(int fd, const char *name);
 /* For tests: its path, from the texts of /proc/self/mountinfo and /proc/PID/cgroup. ret_path is malloc()ed. */
 int cgroup_find(const char *mountinfo, const char *groups, const char *controller, char **ret_path);
 

@@ -87,8 +87,8 @@ def descendants(pid):
 
 
 class Daemon(ipclabtest.daemon.Daemon):
-    def __init__(self, *options, **settings):
-        super().__init__("--log-level=debug", *options, listen="none", **settings)
+    def __init__(self, *options, listen="none", **settings):
+        super().__init__("--log-level=debug", *options, listen=listen, **settings)
 
     def remove(self):
         super().remove()

@@ -4,24 +4,29 @@ when the host is well again the daemon is, too, without a restart. tests/api/tes
 tests/api/test_scarce.py the descriptors.
 """
 
+import contextlib
 import datetime
 import errno
+import json
 import os
 import re
 import shutil
 import signal
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from harness import BUILD, Daemon, wait_for
 from ipclabtest import PATIENCE_SECONDS
+from ipclabtest.client import Client, parse_raw
 
 SHORT = {"transport": "pipe", "messages": 500, "warmup_seconds": 0}
 WINDOW = {"transport": "pipe", "duration_seconds": 2, "warmup_seconds": 0}
 DAY = 24 * 60 * 60
 MEMORY = 48 << 20
+MEBIBYTE = bytes(1 << 20)
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can do this to a daemon")
 
@@ -236,6 +241,42 @@ def test_little_memory(little_memory, daemon_of):
         daemon.wait_final(body["id"])
     else:
         assert status == 422 and "memory" in (body["detail"] + body["limit"]["name"]).lower(), body
+    well_again(daemon, before)
+
+
+def send_bundle(client, length):
+    """The status, and the problem, of a body that is no bundle; it is sent as far as it is taken."""
+    target = f"/bundles?sha256={'0' * 64}"
+    token = f"Authorization: Bearer {client.token}\r\n" if client.token else ""
+    head = f"POST {target} HTTP/1.1\r\nHost: {client.host}\r\n{token}Content-Type: application/gzip\r\n"
+    with client.raw_socket() as sock:
+        sock.sendall(f"{head}Content-Length: {length}\r\n\r\n".encode())
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # refused at its head, and read
+            for _ in range(length // len(MEBIBYTE)):
+                sock.sendall(MEBIBYTE)
+        status, _, body = parse_raw(sock.recv(65536))
+    return status, json.loads(body)
+
+
+@root_only
+def test_large_bodies_in_little_memory(little_memory, daemon_of):
+    """Of a quarter of the memory at most, and of all clients together not much more."""
+    daemon = daemon_of(little_memory[1], listen="127.0.0.1:0")
+    before = read(daemon, done(daemon)["id"])
+    clients = [daemon.client(), Client(port=daemon.port, token=daemon.token)]
+    most = MEMORY // 4
+    for client in clients:
+        status, problem = send_bundle(client, 64 << 20)
+        assert status == 413 and str(most) in problem["detail"] and str(64 << 20) in problem["detail"], problem
+        assert (problem["limit"]["name"], problem["limit"]["value"]) == ("body bytes", most), problem
+    assert [send_bundle(client, most)[0] for client in clients] == [422, 422]
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(send_bundle, clients * 16, [most] * 32))
+    assert {status for status, _ in answers} <= {422, 503} and 422 in {status for status, _ in answers}, answers
+    assert all(
+        problem["limit"]["name"].startswith("request bytes of ") for status, problem in answers if status == 503
+    ), answers
+    assert daemon.process.poll() is None, daemon.log_tail()
     well_again(daemon, before)
 
 

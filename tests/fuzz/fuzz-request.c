@@ -39,7 +39,7 @@ static void read_headers(struct request *q, char *lines) {
 static void check_guards(struct request *q) {
         static char token[] = "secret", host[] = "127.0.0.1:8620";
         static const char *const types[] = {"application/json", "application/x-ndjson", "text/csv", NULL};
-        struct api api = {.token = token, .hosts = {host}, .n_hosts = 1};
+        struct api api = {.token = token, .hosts = {host}, .n_hosts = 1, .body_max = REQUEST_FILE_MAX};
         struct refusal r = {0};
         check_refusal(guard_expectation(q, &r), &r);
         check_refusal(guard_origin(q, &r), &r);
@@ -54,7 +54,7 @@ static void check_guards(struct request *q) {
         if (k == 0 && !q->local)
                 FUZZ_CHECK(strstr(request_header(q, "Authorization"), token));
         for (int rule = BODY_NONE; rule <= BODY_JSON; rule++)
-                check_refusal(guard_body(q, (enum body_rule) rule, &r), &r);
+                check_refusal(guard_body(&api, q, (enum body_rule) rule, &r), &r);
         check_refusal(negotiate(q, types, &r), &r);
 }
 

@@ -480,7 +480,7 @@ static struct api *api;
 static struct sockaddr_un local = {.sun_family = AF_UNIX};
 static struct sockaddr_in tcp = {.sin_family = AF_INET};
 
-static int start(void) {
+static int start_with(uint64_t memory_bytes) {
         int unix_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0),
             tcp_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         socklen_t length = sizeof(tcp);
@@ -496,8 +496,13 @@ static int start(void) {
                                                .unix_fd = unix_fd,
                                                .tcp_fd = tcp_fd,
                                                .token = TOKEN,
+                                               .memory_bytes = memory_bytes,
                                                .extra_hosts = "lab.example:80, other.example"},
                          &api);
+}
+
+static int start(void) {
+        return start_with(0);
 }
 
 static int dial(bool over_tcp) {
@@ -833,6 +838,66 @@ static void stops_while_a_bundle_is_made(void) {
         atomic_store(&fake.runs, 0);
 }
 
+/* A connection over which a body of this type and length is announced; *ret_answer: what comes of it, "HTTP/1.1 100 "
+ * if it may be sent. */
+static int announce(bool over_tcp, const char *target, const char *type, size_t length, char **ret_answer) {
+        char text[400];
+        int fd = dial(over_tcp);
+        snprintf(text, sizeof(text),
+                 "POST %s HTTP/1.1\r\nHost: localhost:%u\r\nAuthorization: Bearer " TOKEN "\r\nContent-Type: %s\r\n"
+                 "Expect: 100-continue\r\nContent-Length: %zu\r\n\r\n",
+                 target, ntohs(tcp.sin_port), type, length);
+        *ret_answer = fd >= 0 && send_text(fd, text) ? receive(fd, "\r\n\r\n") : NULL;
+        return fd;
+}
+
+static int announce_bundle(bool over_tcp, size_t length, char **ret_answer) {
+        return announce(over_tcp, "/bundles?sha256=0000000000000000000000000000000000000000000000000000000000000000",
+                        "application/gzip", length, ret_answer);
+}
+
+static bool may_send_bundle(bool over_tcp, size_t length) {
+        _cleanup_free_ char *answer = NULL;
+        _cleanup_close_ int fd = announce_bundle(over_tcp, length, &answer);
+        return starts_with(answer, "HTTP/1.1 100 ");
+}
+
+static void largest_bodies_fit_into_memory(void) {
+        static const struct {
+                uint64_t memory;
+                size_t most;
+        } cases[] = {{0, 64 << 20}, {UINT64_C(9223372036854771712), 64 << 20}, {48 << 20, 12 << 20}};
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                CHECK_INT(start_with(cases[i].memory), 0);
+                bool most = may_send_bundle(i % 2, cases[i].most), more = may_send_bundle(i % 2, cases[i].most + 1);
+                CHECK_UINT(api_stop(api, util_now_ns() + DEADLINE_MS * NSEC_PER_MSEC), 0);
+                api = NULL;
+                CHECK(most && !more);
+        }
+}
+
+/* Of both listeners, and beside a largest one there is room for others. */
+static void bodies_share_the_memory(void) {
+        _cleanup_free_ char *first = NULL, *second = NULL, *small = NULL;
+        CHECK_INT(start_with(48 << 20), 0);
+        int held = announce_bundle(false, 12 << 20, &first);
+        _cleanup_close_ int refused = announce_bundle(true, 12 << 20, &second);
+        _cleanup_close_ int other = announce(true, "/experiments", "application/json", 1 << 20, &small);
+        util_close(held);
+        bool again = false;
+        for (unsigned i = 0; i < DEADLINE_MS / 5 && !again; i++) {
+                again = may_send_bundle(true, 12 << 20);
+                nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+        }
+        other = util_close(other);
+        (void) api_stop(api, util_now_ns() + DEADLINE_MS * NSEC_PER_MSEC);
+        api = NULL;
+        CHECK(starts_with(first, "HTTP/1.1 100 "));
+        CHECK(starts_with(second, "HTTP/1.1 503 ") && strstr(second, "\r\nRetry-After: "));
+        CHECK(starts_with(small, "HTTP/1.1 100 "));
+        CHECK(again);
+}
+
 static void stops_without_any_request(void) {
         CHECK_INT(start(), 0);
         CHECK_UINT(api_stop(api, util_now_ns() + DEADLINE_MS * NSEC_PER_MSEC), 0);
@@ -863,6 +928,8 @@ int main(void) {
         RUN(gives_errors_without_a_detail_a_problem);
         RUN(closes_what_is_open_when_it_stops);
         RUN(stops_while_a_bundle_is_made);
+        RUN(largest_bodies_fit_into_memory);
+        RUN(bodies_share_the_memory);
         RUN(stops_without_any_request);
         return check_end();
 }

@@ -12,6 +12,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #define UNIFIED "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
@@ -53,6 +54,13 @@ static void own_cgroup_is_found(void) {
                 if (places[i].path ? r != 0 || strcmp(path, places[i].path) != 0 : r != -ENOENT)
                         CHECK_FAIL("case %zu: %d %s", i, r, path ? path : "-");
         }
+}
+
+static bool write_file(const char *directory, const char *name, const char *text) {
+        char path[120];
+        (void) snprintf(path, sizeof(path), "%s/%s", directory, name);
+        _cleanup_fclose_ FILE *f = fopen(path, "we");
+        return f && fputs(text, f) >= 0 && fflush(f) == 0;
 }
 
 static struct cgroup_tree *tree;
@@ -130,9 +138,89 @@ static void leftovers_are_killed_and_removed_at_start(void) {
         cgroup_tree_free(tree);
 }
 
+/* A limit stands in a cgroup or above it; without a number there is none, and what is above the hierarchy is none of
+ * its cgroups. */
+static void the_least_limit_counts(void) {
+        static const struct {
+                const char *of_root, *of_middle, *of_own; /* NULL: it has no such file */
+                uint64_t least;
+        } cases[] = {
+                {NULL, NULL, NULL, UINT64_MAX},
+                {NULL, "max\n", "max\n", UINT64_MAX},
+                {NULL, "max\n", "50331648\n", 50331648},
+                {NULL, "50331648\n", "max\n", 50331648},
+                {NULL, "50331648\n", NULL, 50331648}, /* the controller is not given on */
+                {NULL, "4096\n", "50331648\n", 4096},
+                {"9223372036854771712\n", "8192\n", "9223372036854771712\n", 8192},
+                {NULL, NULL, "0\n", 0},
+        };
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                char root[] = "/tmp/ipclab-test-limit-XXXXXX", path[80];
+                static const char *const levels[] = {"", "/a", "/a/b"};
+                const char *const texts[] = {cases[i].of_root, cases[i].of_middle, cases[i].of_own};
+                CHECK(mkdtemp(root));
+                bool made = true;
+                for (size_t p = 0; p < ELEMENTS(levels); p++) {
+                        (void) snprintf(path, sizeof(path), "%s%s", root, levels[p]);
+                        made = made && (p == 0 || mkdir(path, 0755) == 0);
+                        made = made && write_file(path, "cgroup.procs", "") &&
+                               (!texts[p] || write_file(path, "memory.max", texts[p]));
+                }
+                int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+                uint64_t least = cgroup_least_limit(fd, "memory.max");
+                util_close(fd);
+                for (size_t p = ELEMENTS(levels); p-- > 0;) {
+                        (void) snprintf(path, sizeof(path), "%s%s/memory.max", root, levels[p]);
+                        (void) unlink(path);
+                        (void) snprintf(path, sizeof(path), "%s%s/cgroup.procs", root, levels[p]);
+                        (void) unlink(path);
+                        (void) snprintf(path, sizeof(path), "%s%s", root, levels[p]);
+                        (void) rmdir(path);
+                }
+                CHECK(made);
+                CHECK_UINT(least, cases[i].least);
+        }
+}
+
+static bool write_number(const char *path, uint64_t number) {
+        _cleanup_fclose_ FILE *f = fopen(path, "we");
+        return f && fprintf(f, "%" PRIu64 "\n", number) > 0 && fflush(f) == 0;
+}
+
+/* A process that enters a cgroup of 48 MiB has that limit. */
+static void the_own_limit_is_found(void) {
+        static const struct {
+                const char *base, *file;
+        } versions[] = {{"/sys/fs/cgroup/memory", "memory.limit_in_bytes"}, {"/sys/fs/cgroup", "memory.max"}};
+        for (size_t i = 0; i < ELEMENTS(versions); i++) {
+                char directory[128], path[200];
+                int status = -1;
+                (void) snprintf(directory, sizeof(directory), "%s/ipclab-test-limit-%d", versions[i].base, getpid());
+                (void) snprintf(path, sizeof(path), "%s/%s", directory, versions[i].file);
+                if (mkdir(directory, 0755) < 0)
+                        continue;
+                if (access(path, W_OK) == 0 && write_number(path, 48 << 20)) {
+                        (void) snprintf(path, sizeof(path), "%s/cgroup.procs", directory);
+                        pid_t pid = fork();
+                        if (pid == 0)
+                                _exit(!write_number(path, (uint64_t) getpid()) ? 2 : cgroup_memory_limit() != 48 << 20);
+                        if (waitpid(pid, &status, 0) != pid)
+                                status = -1;
+                }
+                CHECK_INT(rmdir(directory), 0);
+                if (status < 0 || WEXITSTATUS(status) == 2)
+                        continue;
+                CHECK_INT(status, 0);
+                return;
+        }
+        SKIP("this host has no memory cgroup to give");
+}
+
 int main(void) {
         log_open(LOG_ERR);
         RUN(own_cgroup_is_found);
+        RUN(the_least_limit_counts);
+        RUN(the_own_limit_is_found);
         RUN(run_ends_with_all_its_processes);
         RUN(leftovers_are_killed_and_removed_at_start);
         return check_end();

@@ -92,7 +92,12 @@ struct call {
 /* headers: "Name: value" each with a newline; a Host of ours comes before them unless they begin with one. */
 static bool call_init(struct call *c, enum method m, const char *target, const char *headers) {
         struct refusal r;
-        *c = (struct call){.api = {.token = token, .hosts = {host}, .n_hosts = 1}, .q = {.method = m}};
+        *c = (struct call){.api = {.token = token,
+                                   .hosts = {host},
+                                   .n_hosts = 1,
+                                   .body_max = REQUEST_BODY_MAX,
+                                   .bodies = {.most = REQUEST_BODY_MAX}},
+                           .q = {.method = m}};
         memset(&script, 0, sizeof script);
         if (strcmp(target, "*") == 0)
                 c->q.path = strdup(target);
@@ -263,6 +268,33 @@ static void large_bodies_take_turns(void) {
         }
 }
 
+/* What is announced is taken of the budget, if it is more than a little; without a length, all that may come. */
+static void bodies_share_a_budget(void) {
+#define JSON "Content-Type: application/json\n"
+        static const struct {
+                const char *headers;
+                size_t cost;
+        } cases[] = {{BEARER JSON "Content-Length: 16384\n", 0},
+                     {BEARER JSON "Content-Length: 16385\n", 16385},
+                     {BEARER JSON "Transfer-Encoding: chunked\n", REQUEST_BODY_MAX}};
+        for (size_t i = 0; i < ELEMENTS(cases); i++)
+                for (unsigned full = 0; full < 2; full++) {
+                        CALL c;
+                        CHECK(call_init(&c, METHOD_POST, "/list", cases[i].headers));
+                        c.api.bodies.most = cases[i].cost + 5 - full;
+                        atomic_store(&c.api.bodies.used, 5);
+                        bool admitted = dispatch_admit(&c.api, &c.q, &c.p), may = full == 0 || cases[i].cost == 0;
+                        CHECK_INT(admitted, may);
+                        CHECK_UINT(c.q.body_cost, may ? cases[i].cost : 0);
+                        CHECK_UINT(atomic_load(&c.api.bodies.used), 5 + c.q.body_cost);
+                        if (may)
+                                continue;
+                        CHECK_INT(c.p.status, 503);
+                        CHECK_STRING(response_get_header(&c.p, "Retry-After"), "5");
+                        CHECK(strstr(c.p.body, "request bytes of all clients"));
+                }
+}
+
 static void options_are_answered(void) {
         CALL path, server, nowhere;
         CHECK(call_init(&path, METHOD_OPTIONS, "/gone", ""));
@@ -305,6 +337,7 @@ int main(void) {
         RUN(refusals_name_the_alternative);
         RUN(failures_of_handlers);
         RUN(large_bodies_take_turns);
+        RUN(bodies_share_a_budget);
         RUN(options_are_answered);
         RUN(the_servers_own_refusals);
         return check_end();

@@ -8,7 +8,8 @@
 #include "tests/unit/check.h"
 
 static char host_name[] = "127.0.0.1:8620", local_name[] = "localhost:8620", token[] = "secret";
-static const struct api api = {.token = token, .hosts = {host_name, local_name}, .n_hosts = 2};
+static const struct api api = {
+        .token = token, .hosts = {host_name, local_name}, .n_hosts = 2, .body_max = REQUEST_FILE_MAX};
 
 /* A request over TCP with headers of "Name: value", each ended by a newline. */
 struct head {
@@ -208,8 +209,40 @@ static void bodies_by_rule(void) {
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 HEAD h;
                 CHECK(head_init(&h, cases[i].headers));
-                CHECK_STATUS(h, guard_body(&h.q, cases[i].rule, &h.r), cases[i].status, cases[i].headers);
+                CHECK_STATUS(h, guard_body(&api, &h.q, cases[i].rule, &h.r), cases[i].status, cases[i].headers);
                 CHECK_STRING(h.r.limit_value, cases[i].status == 413 ? "1048576" : "");
+        }
+}
+
+/* A process of 48 MiB holds no body of more than 12, and one of 2 MiB no JSON of more than a half. */
+static void a_limit_of_memory_limits_bodies(void) {
+        static const struct {
+                size_t memory;
+                enum body_rule rule;
+                size_t length;
+                const char *words; /* NULL: it passes */
+        } cases[] = {
+                {48u << 20, BODY_GZIP, 12u << 20, NULL},
+                {48u << 20, BODY_GZIP, (12u << 20) + 1,
+                 "The body may have 12582912 bytes, a quarter of the daemon's limit of memory, not 12582913."},
+                {48u << 20, BODY_JSON, (1u << 20) + 1, "The body may have 1048576 bytes, not 1048577."},
+                {2u << 20, BODY_JSON, 1u << 19, NULL},
+                {2u << 20, BODY_JSON, (1u << 19) + 1,
+                 "The body may have 524288 bytes, a quarter of the daemon's limit of memory, not 524289."},
+                {4 * REQUEST_FILE_MAX, BODY_GZIP, REQUEST_FILE_MAX, NULL},
+                {4 * REQUEST_FILE_MAX, BODY_GZIP, REQUEST_FILE_MAX + 1,
+                 "The body may have 67108864 bytes, not 67108865."},
+        };
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                const struct api small = {.body_max = cases[i].memory / 4};
+                char headers[128];
+                HEAD h;
+                (void) snprintf(headers, sizeof headers, "Content-Length: %zu\nContent-Type: application/%s\n",
+                                cases[i].length, cases[i].rule == BODY_GZIP ? "gzip" : "json");
+                CHECK(head_init(&h, headers));
+                CHECK_STATUS(h, guard_body(&small, &h.q, cases[i].rule, &h.r), cases[i].words ? 413 : 0, headers);
+                CHECK_STRING(h.r.detail, cases[i].words ? cases[i].words : "");
+                CHECK_STRING(h.r.limit, cases[i].words ? "body bytes" : "");
         }
 }
 
@@ -244,7 +277,7 @@ static void bodies_are_json(void) {
                                         cases[i].type, cases[i].more);
                         CHECK(head_init(&h, headers));
                         h.q.local = local;
-                        CHECK_STATUS(h, guard_body(&h.q, BODY_JSON, &h.r),
+                        CHECK_STATUS(h, guard_body(&api, &h.q, BODY_JSON, &h.r),
                                      local ? cases[i].status_local : cases[i].status, headers);
                 }
 }
@@ -258,6 +291,7 @@ int main(void) {
         RUN(only_with_the_token);
         RUN(an_empty_token_opens_nothing);
         RUN(bodies_by_rule);
+        RUN(a_limit_of_memory_limits_bodies);
         RUN(bodies_are_json);
         return check_end();
 }
