@@ -79,8 +79,31 @@ static void test_a_peak_among_many(void) {
         CHECK(sample_share("of these with neighbours that are not told from it", near, 100) >= 0.95);
 }
 
+/* Hundreds of threads, and hundreds of times the throughput of one, are written without an exponent. */
+static double far_peak(const struct point *p) {
+        double n = p->threads, peak = 1000;
+        return 1e6 * (1 + 1e-6 * (n - 1) + n * (n - 1) / (peak * peak)) / n;
+}
+
+static void test_numbers_of_threads(void) {
+        MADE m;
+        make(&m, "{\"transport\": \"tcp\", \"threads\": [1, 64, 256, 512, 768, 1000, 1024], \"message_size\": 4096}", 8,
+             16);
+        measure(&m, far_peak, NULL, 0.001, 0);
+        for (size_t i = 0; i < m.blocks; i++)
+                m.runs[i].values[FIGURE_THROUGHPUT] /= 10;
+        FINDINGS *f = draw(&m);
+        const struct finding *s = nth(f, FINDING_SCALING, 0);
+        CHECK(s && !strstr(s->sentence, "e+") && says(s, " times ["));
+        measure(&m, far_peak, NULL, 0.001, 0);
+        FINDINGS *fitted = draw(&m);
+        s = nth(fitted, FINDING_SCALING, 0);
+        CHECK(s && !strstr(s->sentence, "e+") && says(s, "; its peak is at "));
+}
+
 int main(void) {
         RUN(test_no_peak_among_many);
         RUN(test_a_peak_among_many);
+        RUN(test_numbers_of_threads);
         return check_end();
 }
