@@ -30,6 +30,12 @@ static ssize_t find_usual(const struct answer *a, enum axis_name axis, const uin
         return -1;
 }
 
+/* Whether the row is told by what it costs beside the usual value. Placements by hand have no such; of each other axis
+ * they are placements as any. */
+static bool has_cost(const struct answer *a, enum axis_name axis, uint32_t row) {
+        return axis != AXIS_PLACEMENT || a->in->rows[row].point.placement.kind != PLACEMENT_EXPLICIT;
+}
+
 /* ---- rankings ---- */
 
 /* What is said of a tier's neighbours. So few runs that no difference would have been seen are no sign that there is
@@ -140,8 +146,8 @@ static void rank_by(struct answer *a, enum axis_name axis, const uint32_t *rows,
 }
 
 static void rank_group(struct answer *a, enum axis_name axis, const uint32_t *rows, size_t n) {
-        if (has_usual(axis) && n == 2 && find_usual(a, axis, rows, n) >= 0 &&
-            a->in->rows[rows[0]].point.placement.kind != PLACEMENT_EXPLICIT)
+        if (has_usual(axis) && n == 2 && find_usual(a, axis, rows, n) >= 0 && has_cost(a, axis, rows[0]) &&
+            has_cost(a, axis, rows[1]))
                 return; /* that is a cost */
         for (enum judged j = 0; j < JUDGED_COUNT; j++)
                 if (judged_applies(j, &a->in->rows[rows[0]].point))
@@ -259,7 +265,7 @@ static void cost_group(struct answer *a, enum axis_name axis, const uint32_t *ro
         if (usual < 0 || judged == JUDGED_COUNT)
                 return;
         for (size_t i = 0; i < n; i++)
-                if (i != (size_t) usual && a->in->rows[rows[i]].point.placement.kind != PLACEMENT_EXPLICIT)
+                if (i != (size_t) usual && has_cost(a, axis, rows[i]))
                         draw_cost(a, axis, rows[usual], rows[i], judged);
 }
 

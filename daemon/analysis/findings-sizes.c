@@ -347,11 +347,17 @@ static size_t meet(struct answer *a, const uint32_t *x, size_t n_x, const uint32
         return n;
 }
 
-/* The size at which the straight line between two sizes' ratios, both on logarithms, is at 1. */
-static double cross(const struct answer *a, const struct meeting *before, const struct meeting *after) {
+/* By the comparison, where there is one: of pairs that decided it may have another sign than the medians' quotient. */
+static double lead_of(const struct meeting *m) {
+        return m->c.ratio > 0 ? log(m->c.ratio) : m->log_ratio;
+}
+
+/* The size at which the straight line between two sizes' ratios, of unlike signs and both on logarithms, is at 1. */
+static double cross(const struct answer *a, const struct meeting *before, const struct meeting *after,
+                    double (*ratio_of)(const struct meeting *m)) {
         double from = log((double) point_of(a, before->rows[0])->message_size);
         double to = log((double) point_of(a, after->rows[0])->message_size);
-        double share = before->log_ratio / (before->log_ratio - after->log_ratio);
+        double share = ratio_of(before) / (ratio_of(before) - ratio_of(after));
         return exp(from + share * (to - from));
 }
 
@@ -365,11 +371,11 @@ static void draw_crossover(struct answer *a, enum axis_name axis, const struct m
         _cleanup_free_ uint32_t *rows = reallocarray(NULL, 2 * n, sizeof(*rows));
         for (size_t i = 0; rows && i < 2 * n; i++)
                 rows[i] = m[i / 2].rows[i % 2];
-        while (near + 1 < after && (m[near + 1].log_ratio > 0) == (first->log_ratio > 0))
+        while (near + 1 < after && (lead_of(&m[near + 1]) > 0) == (lead_of(first) > 0))
                 near++;
         for (size_t i = 0; i < 2; i++)
                 phrase_axis(axis, point_of(a, first->rows[turn ? 1 - i : i]), names[i]);
-        double estimate = cross(a, &m[near], &m[near + 1]);
+        double estimate = cross(a, &m[near], &m[near + 1], lead_of);
         phrase_value(estimate, "bytes", at);
         phrase_axis(AXIS_MESSAGE_SIZE, point_of(a, first->rows[0]), from);
         phrase_axis(AXIS_MESSAGE_SIZE, point_of(a, second->rows[0]), to);
@@ -414,6 +420,10 @@ static struct side side_of(const struct meeting *m, size_t n, bool up) {
         return s;
 }
 
+static double median_lead_of(const struct meeting *m) {
+        return m->log_ratio;
+}
+
 /* Of medians that change places while no crossover was found. Where one side has nothing but equals there is none to
  * look for. */
 static void doubt_pair(struct answer *a, enum axis_name axis, enum judged judged, const struct meeting *m, size_t n) {
@@ -434,10 +444,10 @@ static void doubt_pair(struct answer *a, enum axis_name axis, enum judged judged
         }
         for (size_t i = 0; i < 2 * n; i++)
                 rows[i] = m[i / 2].rows[i % 2];
-        doubt_crossing(
-                a, axis, judged, rows, 2 * n,
-                &(struct crossing_pair){.rows = {m[0].rows[0], m[0].rows[1]}, .bytes = cross(a, &m[at], &m[at + 1])},
-                needed);
+        doubt_crossing(a, axis, judged, rows, 2 * n,
+                       &(struct crossing_pair){.rows = {m[0].rows[0], m[0].rows[1]},
+                                               .bytes = cross(a, &m[at], &m[at + 1], median_lead_of)},
+                       needed);
 }
 
 /* Both sides of a crossover are differences of their own; the choice of pairs depends on signs alone. */

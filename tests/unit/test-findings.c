@@ -600,6 +600,58 @@ static void test_buffers_on_both_sides_of_a_crossover(void) {
         }
 }
 
+static double ring_time(const struct point *p) {
+        return p->engine == ENGINE_IO_URING ? 800 : 1000;
+}
+
+static double by_hand(const struct point *p) {
+        return p->placement.kind == PLACEMENT_EXPLICIT ? 800 : 1000;
+}
+
+/* At the smaller size the pairs and the medians disagree on which is better: the crossover lies between both sizes all
+ * the same, as by the pairs it does. */
+static void test_a_crossover_within_its_interval(void) {
+        enum { PAIRS = 12 };
+        MADE m;
+        make(&m, "{\"transport\": [\"pipe\", \"fifo\"], \"message_size\": [64, 1024, 4096]}", PAIRS, 18);
+        measure(&m, one, NULL, 0.001, 0);
+        for (size_t row = 0; row < m.n_rows; row++)
+                for (size_t i = 0; i < PAIRS; i++) {
+                        const bool fifo = m.rows[row].point.transport == TRANSPORT_FIFO;
+                        const double x = (i < 5 ? 100 : 200) + 0.01 * (double) i;
+                        double *value = &m.runs[row * PAIRS + i].values[FIGURE_THROUGHPUT];
+                        if (m.rows[row].point.message_size == 64)
+                                *value = !fifo ? x : x * (i == 5 || i == 6 ? 0.9 : 1.5);
+                        else
+                                *value *= !fifo ? 1 : m.rows[row].point.message_size == 1024 ? 0.5 : 1.5;
+                }
+        FINDINGS *f = draw(&m);
+        const struct finding *c = nth(f, FINDING_CROSSOVER, 0);
+        CHECK(says(c, "pipe overtakes fifo in throughput between 64 B and 1 KiB"));
+        for (size_t i = 0; i < 2; i++) {
+                const struct finding_figure *at = figure(nth(f, FINDING_CROSSOVER, i), "crossover");
+                CHECK(at && at->low <= at->value && at->value <= at->high);
+        }
+}
+
+#define BY_HAND(a, b) "{\"sender\": {\"cpu\": " a "}, \"receiver\": {\"cpu\": " b "}}"
+
+/* Where the ends stand is given by hand: what else is chosen has its cost, and placements are ranked. */
+static void test_cost_of_placements_by_hand(void) {
+        MADE m = {0}, places = {0};
+        make(&m,
+             "{\"transport\": \"pipe\", \"engine\": [\"syscall\", \"io_uring\"], \"placement\": " BY_HAND("0", "1") "}",
+             8, 7);
+        measure(&m, ring_time, NULL, NOISE, 0.02);
+        FINDINGS *f = draw(&m);
+        CHECK(says(nth(f, FINDING_COST, 0), "io_uring instead of syscall brings 2"));
+        CHECK(!nth(f, FINDING_RANKING, 0));
+        make(&places, "{\"transport\": \"pipe\", \"placement\": [\"same-node\", " BY_HAND("0", "1") "]}", 8, 7);
+        measure(&places, by_hand, NULL, NOISE, 0.02);
+        FINDINGS *g = draw(&places);
+        CHECK(!nth(g, FINDING_COST, 0) && says(nth(g, FINDING_RANKING, 0), "throughput by placement, best first: "));
+}
+
 static void test_unlike_rows_are_kept_apart(void) {
         MADE m;
         make(&m,
@@ -613,10 +665,6 @@ static void test_unlike_rows_are_kept_apart(void) {
         CHECK_UINT(r->n_rows, 2);
         CHECK(says(nth(f, FINDING_COST, 0), "spin instead of block brings an 80 "));
         CHECK(says(nth(f, FINDING_COST, 0), " % shorter median round trip ["));
-}
-
-static double ring_time(const struct point *p) {
-        return p->engine == ENGINE_IO_URING ? 800 : 1000;
 }
 
 static double ring_cpu(const struct point *p) {
@@ -1057,6 +1105,8 @@ int main(void) {
         RUN(test_pairs_against_the_medians);
         RUN(test_settings_in_force_that_differ);
         RUN(test_buffers_on_both_sides_of_a_crossover);
+        RUN(test_a_crossover_within_its_interval);
+        RUN(test_cost_of_placements_by_hand);
         RUN(test_unlike_rows_are_kept_apart);
         RUN(test_cost);
         RUN(test_the_call_of_a_copy_mode);
