@@ -157,6 +157,21 @@ static int read_body(const struct request *q, struct advice_question *ret, struc
 
 /* ---- rendering ---- */
 
+/* What is told of the runs and of the mechanism's settings. */
+static void put_remarks(struct json_writer *w, const struct advice_item *item) {
+        json_member_bool(w, "noisy", item->noisy);
+        json_member_bool(w, "unsteady", item->unsteady);
+        json_member_bool(w, "not_observed", item->unobserved);
+        json_member_bool(w, "environment_changed", item->changed);
+        json_member_bool(w, "neighbours_alike", item->alike);
+        json_put_key(w, "buffer_bytes");
+        if (item->buffer_bytes > 0)
+                json_put_double(w, item->buffer_bytes);
+        else
+                json_put_null(w);
+        json_member_bool(w, "gathers", item->gather_ns > 0);
+}
+
 static void put_item(struct json_writer *w, const struct advice_item *item, const struct advice_record *a) {
         int64_t now = util_now_ms();
         const struct figure_term *figure = &figure_terms[advice_terms[a->question.want].figure];
@@ -202,9 +217,7 @@ static void put_item(struct json_writer *w, const struct advice_item *item, cons
         json_member_time(w, "measured_at", item->measured_at);
         json_member_i64(w, "age_seconds", now > item->measured_at ? (now - item->measured_at) / 1000 : 0);
         json_member_u64(w, "runs", item->n_runs);
-        json_member_bool(w, "noisy", item->noisy);
-        json_member_bool(w, "unsteady", item->unsteady);
-        json_member_bool(w, "neighbours_alike", item->alike);
+        put_remarks(w, item);
         if (item->runs_needed > 0)
                 json_member_u64(w, "runs_needed", item->runs_needed);
         else

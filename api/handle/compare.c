@@ -309,6 +309,7 @@ static void put_row(struct json_writer *w, const struct comparison_row *row) {
                         json_member_string(w, name, row->figures[i].missing);
         }
         json_object_end(w);
+        json_member_string(w, "unlike", row->unlike);
         json_object_end(w);
 }
 

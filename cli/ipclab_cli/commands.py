@@ -413,6 +413,9 @@ def show_comparison(document):
     headings = ["point", "figure", "ratio", "interval", "verdict", "remark"]
     show_list(headings, list(comparison_rows(document)), right=("ratio", "interval"))
     print(f"\n{counts_text(document['verdicts'])}; equivalent is within {document['delta']:.1%}")
+    for unlike in dict.fromkeys(row.get("unlike") for row in document["rows"]):
+        if unlike:
+            print(f"Beside the axis, {unlike}.")
     for side in ("baseline", "candidate"):
         if document[f"only_in_{side}"]:
             print(f"Only the {side} has {len(document[f'only_in_{side}'])} of the points.")
@@ -428,6 +431,8 @@ def show_advice(document):
             item["reason"] or "",
             "noisy" if item["noisy"] else "",
             "not steady" if item["unsteady"] else "",
+            "not observed" if item["not_observed"] else "",
+            "environment changed" if item["environment_changed"] else "",
             "neighbouring runs alike" if item["neighbours_alike"] else "",
             "interpolated" if item["fit"] else "",
         ]

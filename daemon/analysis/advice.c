@@ -102,6 +102,8 @@ static void take_row(const struct advice_row *row, struct advice_item *item) {
         item->n_runs += (uint32_t) row->row.n_runs;
         item->noisy |= row->row.noisy;
         item->unsteady |= row->row.unsteady;
+        item->unobserved |= row->row.unobserved;
+        item->changed |= row->row.changed;
 }
 
 /* The newest row of the size with runs enough to be compared, else the newest with any. */
@@ -152,6 +154,8 @@ static int measure(const struct work *w, struct candidate *c) {
         c->item.high = s.ci95_high;
         c->item.level = s.level;
         c->item.alike = serial.material;
+        c->item.buffer_bytes = c->at->row.buffer_bytes;
+        c->item.gather_ns = c->at->row.gather_ns;
         take_row(c->at, &c->item);
         return 0;
 }
@@ -496,13 +500,14 @@ static int rank(struct work *w, size_t n, struct advice *ret) {
         return 0;
 }
 
-/* Of the first n, by their own figures; one that may exceed a limit does not count. */
-static size_t count_better(const struct work *w, size_t n) {
+/* Of the first n, by their own figures, or by those of other sizes; one that may exceed a limit does not count. */
+static size_t count_better(const struct work *w, size_t n, bool fitted) {
         bool less = advice_terms[w->q->want].less_is_better;
         size_t n_better = 0;
         for (size_t i = 1; i < n && w->candidates[0].item.leads; i++) {
                 double value = w->candidates[i].item.value, best = w->candidates[0].item.value;
-                n_better += w->candidates[i].keeping == LIMITS_KEPT && (less ? value < best : value > best);
+                n_better += w->candidates[i].keeping == LIMITS_KEPT && w->candidates[i].item.interpolated == fitted &&
+                            (less ? value < best : value > best);
         }
         return n_better;
 }
@@ -527,7 +532,8 @@ int advice_draw(const struct advice_question *q, const struct advice_row *rows, 
                 for (size_t i = 0; i < n_known; i++)
                         a.n_excluded += w.candidates[i].item.standing == STANDING_EXCLUDED;
                 r = rank(&w, n_known - a.n_excluded, &a);
-                a.n_better = count_better(&w, n_known - a.n_excluded);
+                a.n_better = count_better(&w, n_known - a.n_excluded, false);
+                a.n_better_fitted = count_better(&w, n_known - a.n_excluded, true);
         }
         a.items = r == 0 ? calloc(n_known + 1, sizeof(*a.items)) : NULL;
         for (size_t i = 0; a.items && i < n_known; i++)

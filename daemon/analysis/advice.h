@@ -94,7 +94,8 @@ struct advice_item {
         struct comparison ratio; /* this one over the leader */
         int64_t experiment_id, measured_at;
         uint32_t n_runs;
-        bool noisy, unsteady;
+        bool noisy, unsteady, unobserved, changed; /* as of struct findings_row */
+        double buffer_bytes, gather_ns;            /* likewise; 0 where interpolated */
         bool alike; /* runs are like those before them (serial.h): the interval is as much wider, or there is none */
         uint32_t runs_needed; /* of each, to decide; 0: not known, or out of reach */
         bool out_of_reach;    /* it takes more than take part in a comparison, or than a spec may have */
@@ -105,8 +106,9 @@ struct advice {
         size_t n;
         size_t n_excluded;
         size_t n_better; /* whose own figure is better than the leader's: it is of another sitting, or not compared */
-        bool cut;        /* of more than COMPARISON_RUNS_MAX runs that are no pairs the first were compared */
-        bool measured;   /* some run is of the size that was asked for, with or without the figure */
+        size_t n_better_fitted;  /* whose interpolated one is */
+        bool cut;                /* of more than COMPARISON_RUNS_MAX runs that are no pairs the first were compared */
+        bool measured;           /* some run is of the size that was asked for, with or without the figure */
         size_t n_without_ratios; /* rows of the size of which a run's figure is 0 or less: they rank nothing */
         bool few;                /* of these, some have too few latencies for a 99th percentile */
 };

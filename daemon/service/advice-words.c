@@ -87,10 +87,14 @@ static void write_leader(FILE *f, const struct advice_record *a, const struct ad
         else if (leader->standing != STANDING_BEST)
                 (void) fprintf(f, ". This is not confirmed: experiments disagree on which is the best");
         write_counts(f, &a->advice, ". Of the others ");
+        const size_t n_fitted = a->advice.n_better_fitted;
+        const char *better = term->less_is_better ? "lower" : "greater";
         if (n_better > 0)
                 (void) fprintf(f, " %zu of them %s a %s one by %s own runs, which no experiment with both confirms.",
-                               n_better, n_better == 1 ? "has" : "have", term->less_is_better ? "lower" : "greater",
-                               n_better == 1 ? "its" : "their");
+                               n_better, n_better == 1 ? "has" : "have", better, n_better == 1 ? "its" : "their");
+        if (n_fitted > 0)
+                (void) fprintf(f, " %zu of them %s a %s one as interpolated from other sizes, which is no measurement.",
+                               n_fitted, n_fitted == 1 ? "has" : "have", better);
 }
 
 /* Nothing leads: no size was measured, or none is known to keep the limits. */
@@ -180,7 +184,8 @@ static void write_nothing(FILE *f, const struct advice_record *a) {
         const struct advice_term *term = &advice_terms[a->question.want];
         const char *few = a->advice.few ? figure_terms[term->figure].few : NULL;
         if (a->experiments == 0)
-                (void) fprintf(f, "nothing is known of it under the environment %s.",
+                (void) fprintf(f, "nothing %sis known of it under the environment %s.",
+                               a->other_environment + a->unlike > 0 ? "that can be ranked " : "",
                                a->host ? "of its newest experiment" : "that is in force now");
         else if (a->advice.measured)
                 (void) fprintf(f, "it was measured, but has no %s to rank by%s%s.", term->words, few ? ": " : "",
@@ -211,6 +216,90 @@ static void write_without_ratios(FILE *f, const struct advice_record *a) {
                                " Of %zu row%s of this size nothing is concluded: the %s of a run is 0 or less, and "
                                "there is no ratio of such.",
                                n, n == 1 ? "" : "s", advice_terms[a->question.want].words);
+}
+
+static void write_threads(FILE *f, const struct advice_record *a) {
+        for (size_t i = 0; i < a->n_threads; i++)
+                (void) fprintf(f, "%s%u",
+                               i ? ", " : " Runs with another number of threads are stored: ", a->threads[i]);
+        if (a->n_threads > 0)
+                (void) fputs(".", f);
+}
+
+/* "governor, thp and mitigations" */
+static void write_facts(FILE *f, const struct advice_record *a) {
+        size_t n = a->mitigations, k = 0;
+        for (size_t i = 0; i < FACT_COUNT; i++)
+                n += a->facts[i];
+        for (size_t i = 0; i <= FACT_COUNT; i++)
+                if (i < FACT_COUNT ? a->facts[i] : a->mitigations) {
+                        (void) fprintf(f, "%s%s",
+                                       k == 0       ? " in "
+                                       : k + 1 == n ? " and "
+                                                    : ", ",
+                                       i < FACT_COUNT ? fact_rows[i].name : "mitigations");
+                        k++;
+                }
+}
+
+/* What there is beside what was used, and in what it differs. */
+static void write_left_out(FILE *f, const struct advice_record *a) {
+        const uint32_t others = a->other_environment, changed = a->changed_environment;
+        if (others > 0) {
+                (void) fprintf(f, " %u other %s left out: ", others,
+                               others == 1 ? "experiment was" : "experiments were");
+                if (others > changed)
+                        (void) fputs("the environment was another", f);
+                write_facts(f, a);
+                if (changed > 0)
+                        (void) fprintf(f, "%s%s environment changed between %s runs, or is not known.",
+                                       others > changed ? "; of " : "", others > changed ? "some the" : "the",
+                                       changed == 1 ? "its" : "their");
+                else
+                        (void) fputs(".", f);
+        }
+        if (a->unlike > 0)
+                (void) fprintf(f, " %u %s of it %s left out:", a->unlike, a->unlike == 1 ? "experiment" : "experiments",
+                               a->unlike == 1 ? "was" : "were");
+        if (a->open_loops > 0)
+                (void) fprintf(f, " %u with an open loop, whose figures are of the rate that was asked for%s",
+                               a->open_loops, a->tuned > 0 ? "," : ".");
+        if (a->tuned > 0)
+                (void) fprintf(f, " %u with settings of the host that were made for the runs.", a->tuned);
+}
+
+/* "pipe 64 KiB, shm-posix 8 MiB": of those that are ranked and were measured, where unlike mechanisms' are unlike. */
+static void write_buffers(FILE *f, const struct advice *a) {
+        const struct advice_item *first = NULL;
+        bool unlike = false;
+        size_t n = 0, n_gather = 0;
+        for (size_t i = 0; i + a->n_excluded < a->n; i++) {
+                const struct advice_item *item = &a->items[i];
+                n_gather += item->gather_ns > 0;
+                if (!(item->buffer_bytes > 0))
+                        continue;
+                unlike |= first && first->point.transport != item->point.transport &&
+                          first->buffer_bytes != item->buffer_bytes;
+                first = first ? first : item;
+        }
+        for (size_t i = 0; unlike && i + a->n_excluded < a->n; i++) {
+                char size[PHRASE_MAX];
+                if (!(a->items[i].buffer_bytes > 0))
+                        continue;
+                phrase_value(a->items[i].buffer_bytes, "bytes", size);
+                (void) fputs(n++ ? ", " : " Their buffers are unlike: ", f);
+                write_mechanism(f, &a->items[i].point);
+                (void) fprintf(f, " %s", size);
+        }
+        (void) fputs(n > 0 ? "." : "", f);
+        n = 0;
+        for (size_t i = 0; n_gather + a->n_excluded < a->n && i + a->n_excluded < a->n; i++)
+                if (a->items[i].gather_ns > 0) {
+                        (void) fputs(n++ ? ", " : " Unlike the others ", f);
+                        write_mechanism(f, &a->items[i].point);
+                }
+        if (n > 0)
+                (void) fprintf(f, " let%s messages gather.", n == 1 ? "s" : "");
 }
 
 /* Why no other transport is asked about a stream's latency. */
@@ -264,17 +353,18 @@ int advice_write_sentence(struct advice_record *a, uint32_t repetitions) {
                 write_leader(f, a, &a->advice.items[0]);
         else
                 write_none(f, &a->advice);
+        write_buffers(f, &a->advice);
         write_versions(f, &a->advice);
         write_proposal(f, a, repetitions);
         write_out_of_reach(f, &a->advice);
         if (a->advice.cut)
                 (void) fprintf(f, " Of runs that are no pairs of a block the first %u of each were compared.",
                                comparison_runs_most(false));
-        if (a->advice.n == 0)
+        if (a->advice.n == 0) {
+                write_threads(f, a);
                 write_placements(f, a->placements);
-        if (a->other_environment > 0)
-                (void) fprintf(f, " %u other %s left out: the environment was another.", a->other_environment,
-                               a->other_environment == 1 ? "experiment was" : "experiments were");
+        }
+        write_left_out(f, a);
         write_without_ratios(f, a);
         write_stamps(f, q);
         write_failing(f, a);

@@ -113,6 +113,44 @@ static unsigned known_placements(const struct advice_question *q, const struct e
         return bits;
 }
 
+/* The other numbers of threads of which the experiment would answer the question. */
+static void take_threads(const struct advice_question *q, const struct evidence *e, struct advice_record *a) {
+        struct advice_question other = *q;
+        for (size_t i = 0; i < e->n_rows; i++) {
+                size_t k = 0;
+                other.threads = e->rows[i].point.threads;
+                while (k < a->n_threads && a->threads[k] != other.threads)
+                        k++;
+                if (other.threads != q->threads && e->rows[i].n_runs > 0 && k == a->n_threads &&
+                    k < ADVICE_THREADS_NAMED_MAX && advice_concerns(&other, &e->rows[i].point))
+                        a->threads[a->n_threads++] = other.threads;
+        }
+}
+
+/* Whether a member of two environments (environment_print()) is another; without memory it counts as one. */
+static bool is_other(const struct json *then, const struct json *now, const char *name) {
+        const struct json *was = json_get(then, name), *is = json_get(now, name);
+        _cleanup_free_ char *before = was ? json_print(was) : NULL, *after = is ? json_print(is) : NULL;
+        return before && after ? strcmp(before, after) != 0 : was || is;
+}
+
+/* What differs between the environment of an experiment and the one in force. */
+static int take_differences(const char *then, const char *now, struct advice_record *a) {
+        struct json *was = NULL, *is = NULL;
+        int r = then && *now ? json_parse(then, strlen(then), &was, NULL) : -ENODATA;
+        if (r == 0)
+                r = json_parse(now, strlen(now), &is, NULL);
+        for (size_t i = 0; r == 0 && i < FACT_COUNT; i++)
+                a->facts[i] |= is_other(was, is, fact_rows[i].name);
+        if (r == 0)
+                a->mitigations |= is_other(was, is, "mitigations");
+        else if (r != -ENOMEM)
+                a->changed_environment++;
+        json_free(was);
+        json_free(is);
+        return r == -ENOMEM ? r : 0;
+}
+
 /* One damaged experiment does not hide the others' figures. */
 static void count_unreadable(int64_t experiment_id, const struct failing_unreadable *counted, struct advice_record *a) {
         for (size_t i = 0; i < counted->n; i++)
@@ -138,16 +176,21 @@ static int take_experiment(struct service *s, const struct experiment_change *x,
         unsigned placements = known_placements(q, e);
         bool concerns = placements & 1u << q->placement;
         bool alike = e->environment && strcmp(e->environment, environment) == 0;
+        bool usable = alike && !e->open_loop && !e->tuned;
+        a->other_environment += concerns && !alike;
+        a->unlike += concerns && alike && !usable;
+        a->open_loops += concerns && alike && e->open_loop;
+        a->tuned += concerns && alike && e->tuned;
         if (concerns && !alike)
-                a->other_environment++;
-        else if (concerns && !e->closed_loop)
-                a->unlike++;
-        else if (concerns && take_evidence(q, e, x->id, a, g) < 0)
-                error = service_fail(s, r, -ENOMEM, "gathering what is known", 0);
-        if (alike && e->closed_loop)
+                error = take_differences(e->environment, environment, a);
+        else if (concerns && usable)
+                error = take_evidence(q, e, x->id, a, g);
+        if (usable) {
                 a->placements |= placements & ~(1u << q->placement);
+                take_threads(q, e, a);
+        }
         cache_release(&s->cache, item);
-        return error;
+        return error < 0 ? service_fail(s, r, error, "gathering what is known", 0) : 0;
 }
 
 /* Those of the experiments that the answer rests on; of one that cannot be read any more it stays NULL. */

@@ -9,6 +9,7 @@
 
 #include "daemon/result/figure.h"
 #include "daemon/service/difference.h"
+#include "daemon/service/evidence.h"
 #include "daemon/service/machine.h"
 #include "daemon/service/service.h"
 #include "daemon/service/study.h"
@@ -653,6 +654,31 @@ static int compare_points(struct work *w, struct refusal *r) {
         return error < 0 ? fail(w, r, error) : 0;
 }
 
+/* Of an axis: the settings in force are those of the experiment's evidence, whose rows are its points in their order.
+ */
+static int take_unlike(struct work *w, struct refusal *r) {
+        const struct compared *st = &w->studies[SIDE_BASELINE];
+        const struct evidence *e;
+        struct cache_item *item;
+        int error = evidence_get(w->service, st->e.id, st->e.change, &e, &item, r);
+        if (error == -EBADMSG) /* what can be read of it was compared */
+                return 0;
+        if (error < 0)
+                return error;
+        for (size_t i = 0; error == 0 && i < w->pairs.n; i++) {
+                size_t at[SIDE_COUNT] = {
+                        (size_t) (w->sides[SIDE_BASELINE].points[w->pairs.items[i].baseline] - st->points),
+                        (size_t) (w->sides[SIDE_CANDIDATE].points[w->pairs.items[i].candidate] - st->points)};
+                if (at[SIDE_BASELINE] >= e->n_rows || at[SIDE_CANDIDATE] >= e->n_rows) /* of a search's rates */
+                        continue;
+                const struct findings_row *const rows[SIDE_COUNT] = {&e->rows[at[SIDE_BASELINE]],
+                                                                     &e->rows[at[SIDE_CANDIDATE]]};
+                error = comparison_write_unlike(rows, &w->answer->rows[i].unlike);
+        }
+        cache_release(&w->service->cache, item);
+        return error < 0 ? fail(w, r, error) : 0;
+}
+
 /* ---- the answer ---- */
 
 static int take_experiments(struct work *w) {
@@ -701,6 +727,8 @@ static int compare_alone(struct service *s, const struct comparison_query *q, st
                 error = machine_compare(s, w.ids, &w.answer->machine, r);
         if (error == 0)
                 error = compare_points(&w, r);
+        if (error == 0 && w.axis)
+                error = take_unlike(&w, r);
         if (error == 0)
                 *ret = util_steal(&w.answer);
         return error;

@@ -52,6 +52,7 @@ struct comparison_figure {
 struct comparison_row {
         struct comparison_points sides[SIDE_COUNT];
         struct comparison_figure *figures; /* of the compared figures, in the table's order */
+        char *unlike; /* of an axis: in which settings in force the two differ beside; NULL: none */
 };
 
 struct comparison_experiment {
@@ -86,6 +87,11 @@ struct comparison_answer {
         struct cache *cache;
         struct cache_item *item;
 };
+
+/* In which buffers, pieces of a message and gathering two mechanisms differ, in words; *ret is NULL where they do not.
+ */
+struct findings_row;
+int comparison_write_unlike(const struct findings_row *const rows[SIDE_COUNT], char **ret);
 
 const char *comparison_verdict(enum compare_verdict v);
 

@@ -322,7 +322,8 @@ static int take_spec(const char *merged_json, struct evidence *e) {
         json_object_end(&w);
         if (r == 0)
                 r = json_writer_steal(&w, &e->settings, NULL);
-        e->closed_loop = !json_get(spec, "rate") && !json_get(spec, "tune");
+        e->open_loop = json_get(spec, "rate") != NULL;
+        e->tuned = json_get(spec, "tune") != NULL;
         json_writer_deinit(&w);
         json_free(spec);
         return r;

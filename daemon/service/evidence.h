@@ -16,7 +16,8 @@ struct evidence {
         int64_t measured_at; /* end of its last run that is done, ms since the epoch; 0: none is */
         char *environment;   /* of its runs, as environment_print() has it; NULL: unknown, or it changed meanwhile */
         char *settings;      /* members of the spec that are no axes and affect the figures */
-        bool closed_loop;    /* and nothing of the host was set for its runs */
+        bool open_loop;
+        bool tuned; /* something of the host was set for its runs */
 };
 
 /* Gets the evidence of an experiment as of that change, from the cache or loaded; the caller must release it with

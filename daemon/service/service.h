@@ -20,6 +20,7 @@
 #include "daemon/service/comparison.h"
 #include "daemon/service/operation.h"
 #include "daemon/store/records.h"
+#include "schema/facts.h"
 #include "schema/refusal.h"
 
 #include <stdbool.h>
@@ -133,6 +134,8 @@ struct failing_transport {
         uint32_t runs;
         char *error; /* of the last of them */
 };
+#define ADVICE_THREADS_NAMED_MAX 8u
+
 struct advice_record {
         struct advice_question question;
         char *host; /* the label of the other host; NULL: this one */
@@ -144,9 +147,14 @@ struct advice_record {
         bool too_long;     /* something is open, but each run would last too long */
         uint32_t experiments; /* that were used; the others were left out: */
         uint32_t other_environment;
-        uint32_t unlike;     /* with an open loop, or on a host that was set for them */
-        uint32_t unreadable; /* what is stored of them is damaged */
+        uint32_t changed_environment;        /* of these: it changed between their runs, or is not known */
+        bool facts[FACT_COUNT], mitigations; /* in which the environments of the rest differ from that in force */
+        uint32_t unlike;                     /* with an open loop, or on a host that was set for them: */
+        uint32_t open_loops, tuned;          /* of these; one may be both */
+        uint32_t unreadable;                 /* what is stored of them is damaged */
         unsigned placements; /* a bit each: other placements, of which something is known otherwise as asked */
+        uint32_t threads[ADVICE_THREADS_NAMED_MAX]; /* likewise other numbers of threads, the first that are met */
+        size_t n_threads;
         struct failing_transport failing[TRANSPORT_COUNT]; /* the spec leaves them out; none of another host */
         size_t n_failing;
         char *environment, *state; /* the service's, as is `item` */

@@ -253,7 +253,8 @@ def test_another_environment_is_left_out(own_daemon):
         "open_loop_or_tuned": 0,
         "unreadable": 0,
     }
-    assert "1 other experiment was left out" in advice["sentence"]
+    assert " 1 other experiment was left out: the environment was another in kernel_release." in advice["sentence"]
+    assert "nothing that can be ranked is known of it under the environment" in advice["sentence"]
 
 
 def test_what_cannot_be_read_is_left_out(own_daemon):
@@ -290,6 +291,34 @@ def test_where_only_another_placement_is_known(own_daemon):
     other = own_daemon.unix.get("/advice?message_size=4096&workload=pingpong&placement=same-cpu")
     assert len(other["items"]) == 2 and other["other_placements"] == []
     assert own_daemon.unix.get("/advice?message_size=4096&workload=stream")["other_placements"] == []
+
+
+def test_what_is_left_out_is_named(own_daemon):
+    """Runs of a rate and of another number of threads are no figures of the question, and are named."""
+    unix = own_daemon.unix
+    measure(own_daemon, transport="pipe", rate=2000)
+    measure(own_daemon, transport="pipe", threads=2)
+    advice = unix.get("/advice?workload=pingpong&want=latency_p50")
+    assert advice["items"] == [] and advice["experiments"]["open_loop_or_tuned"] == 1
+    assert "nothing that can be ranked is known of it under the environment that is in force now" in advice["sentence"]
+    assert " Runs with another number of threads are stored: 2." in advice["sentence"]
+    words = " 1 experiment of it was left out: 1 with an open loop, whose figures are of the rate that was asked for."
+    assert words in advice["sentence"]
+    known = unix.get("/advice?workload=pingpong&want=latency_p50&threads=2")
+    assert len(known["items"]) == 1 and "left out" not in known["sentence"]
+
+
+def test_unlike_buffers_are_named(own_daemon):
+    """A pipe of a page beside a ring of a megabyte: the ranking says that they had these."""
+    unix = own_daemon.unix
+    both = {"message_size": 1024, "repetitions": 8}
+    measure(
+        own_daemon, **both, transport=["pipe", "unix-stream"], transport_options={"pipe_size": 4096, "sndbuf": 65536}
+    )
+    (pipe, other) = unix.get("/advice?workload=pingpong&message_size=1024&want=latency_p50")["items"]
+    assert pipe["buffer_bytes"] == 4096 and other["buffer_bytes"] > 4096 and not pipe["gathers"]
+    sentence = unix.get("/advice?workload=pingpong&message_size=1024&want=latency_p50")["sentence"]
+    assert " Their buffers are unlike: pipe 4 KiB, unix-stream " in sentence
 
 
 def test_one_mechanism_is_no_ranking(own_daemon):

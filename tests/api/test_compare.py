@@ -464,6 +464,31 @@ def test_an_axis_of_numbers(unix):
     assert answer["rows"][0]["candidate"]["point"]["message_size"] == 65536
 
 
+def test_unlike_buffers_of_an_axis_are_named(unix):
+    """Beside the transports the rows differ in what these were given: nobody takes that for the transports' own."""
+
+    gathers = set()  # nanoseconds that a reader waits, of which the machine decides
+
+    def unlike(candidate, **options):
+        spec = {"transport": ["pipe", candidate], "message_size": 1024, "messages": 50, "warmup_seconds": 0}
+        experiment = unix.wait_final(unix.post(spec | {"transport_options": options})["id"])
+        assert experiment["state"] == "done", experiment
+        runs = unix.items(f"/experiments/{experiment['id']}/runs")
+        gathers.update(run["result"]["effective"].get("gather_ns") or 0 for run in runs)
+        target = f"/compare?experiment={experiment['id']}&axis=transport&baseline=pipe&candidate={candidate}"
+        (row,) = unix.get(target)["rows"]
+        return row["unlike"]
+
+    assert unlike("fifo", buffer_bytes=65536) is None
+    assert unlike("unix-stream", pipe_size=4096, sndbuf=65536).startswith(
+        "the buffer of the baseline has 4 KiB, that of"
+    )
+    for gather in (True, False):
+        words = unlike("shm-posix", buffer_bytes=65536, gather=gather)
+        assert words.startswith("the buffer of the baseline has 64 KiB, that of the candidate 63.8 KiB")
+        assert words.endswith("; the candidate alone lets messages gather") == bool(gather and max(gathers))
+
+
 def test_an_axis_without_meaning_for_one_value_separates_nothing(unix):
     spec = SHORT | {"transport": ["pipe", "shm-posix"], "wait": ["block", "hybrid"], "duration_seconds": 0.05}
     experiment = unix.wait_final(unix.post(spec)["id"])

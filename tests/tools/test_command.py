@@ -490,7 +490,8 @@ def test_findings_are_sentences(made_up):
 
 def test_advice_is_a_ranking(made_up):
     item = {"standing": "best", "reason": None, "value": 2.5e9, "unit": "bytes/s", "runs": 8, "age_seconds": 7300,
-            "noisy": True, "unsteady": False, "neighbours_alike": False, "fit": None,
+            "noisy": True, "unsteady": False, "not_observed": False, "environment_changed": False,
+            "buffer_bytes": None, "gathers": False, "neighbours_alike": False, "fit": None,
             "interval": {"low": 2.4e9, "high": 2.6e9}}  # fmt: skip
     great = {"value": 17.7467e9, "interval": {"low": 17.56e9, "high": 18.01e9}}
     small = {"value": 25.13, "unit": "ns", "interval": {"low": 9.5, "high": 1132.6}}

@@ -429,6 +429,46 @@ static void test_out_of_reach(void) {
         CHECK(cut.cut);
 }
 
+/* What was not watched, or ran while the host changed, is told of a mechanism as that it was noisy. */
+static void test_flags(void) {
+        struct advice_row rows[8];
+        MADE m;
+        make(&m, "{\"workload\": \"pingpong\", \"transport\": [\"pipe\", \"tcp\"]}", 8, 7);
+        measure(&m, ladder, NULL, NOISE, 0);
+        m.rows[m.rows[0].point.transport == TRANSPORT_PIPE ? 0 : 1].unobserved = true;
+        m.rows[m.rows[0].point.transport == TRANSPORT_PIPE ? 1 : 0].changed = true;
+        for (size_t i = 0; i < 2; i++)
+                m.rows[i].buffer_bytes = 65536;
+        ADVICE a = {0};
+        const struct advice_question q = question(WANT_LATENCY_P50, 4096);
+        CHECK_INT(advice_draw(&q, rows, take(&m, 1, "{}", rows), &a), 0);
+        CHECK(of(&a, TRANSPORT_PIPE)->unobserved && !of(&a, TRANSPORT_PIPE)->changed);
+        CHECK(of(&a, TRANSPORT_TCP)->changed && !of(&a, TRANSPORT_TCP)->unobserved);
+        CHECK(of(&a, TRANSPORT_TCP)->buffer_bytes == 65536);
+}
+
+/* What was interpolated has no runs of its own by which it would be better. */
+static void test_a_better_one_that_was_interpolated(void) {
+        struct advice_row rows[32];
+        MADE ladders, own;
+        ADVICE a = {0};
+        make(&ladders,
+             "{\"workload\": \"pingpong\", \"transport\": \"shm-posix\", \"message_size\": [64, 256, 1024, 4096, "
+             "16384]}",
+             8, 1);
+        make(&own, "{\"workload\": \"pingpong\", \"transport\": [\"pipe\", \"tcp\"], \"message_size\": 2000}", 8, 1);
+        measure(&ladders, ladder, NULL, NOISE, 0);
+        measure(&own, ladder, NULL, NOISE, 0);
+        size_t n = take(&ladders, 2, "{}", rows);
+        n += take(&own, 1, "{}", rows + n);
+        const struct advice_question q = question(WANT_LATENCY_P50, 2000);
+        CHECK_INT(advice_draw(&q, rows, n, &a), 0);
+        CHECK_INT(a.items[0].point.transport, TRANSPORT_PIPE);
+        CHECK(a.items[0].leads && of(&a, TRANSPORT_SHM_POSIX)->interpolated);
+        CHECK_UINT(a.n_better, 0);
+        CHECK_UINT(a.n_better_fitted, 1);
+}
+
 static void test_what_concerns(void) {
         struct advice_question q = question(WANT_LATENCY_P50, 4096);
         struct point p = {.workload = WORKLOAD_PINGPONG, .threads = 1};
@@ -459,6 +499,8 @@ int main(void) {
         RUN(test_few);
         RUN(test_a_run_of_nothing);
         RUN(test_out_of_reach);
+        RUN(test_flags);
+        RUN(test_a_better_one_that_was_interpolated);
         RUN(test_what_concerns);
         return check_end();
 }

@@ -440,6 +440,8 @@ function ranking(items, transports, format) {
                 REASONS[item.reason] ?? item.reason?.replaceAll('-', ' '),
                 item.noisy && 'noisy',
                 item.unsteady && 'not steady',
+                item.not_observed && 'not observed',
+                item.environment_changed && 'environment changed',
                 item.neighbours_alike && 'neighbouring runs alike',
                 several && item.version && `ipclab ${item.version}`,
                 `${duration(item.age_seconds)} ago`,
