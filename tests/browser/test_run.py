@@ -104,11 +104,18 @@ IN_FORCE = run(
     snapshot(),
 )
 
+SERIES = {"median": 160, "low": 159, "high": 162, "operations": 2000, "rounds": [160] * 15}
+PROBE = {"cpu_share": 1, "cost_ns": 1, "getpid_ns": SERIES, "memcpy_64k_ns": None, "hand_over_ns": None}
+SITTING = {"sender": PROBE | {"cpu": 0, "wake_up_ns": None}, "receiver": PROBE | {"cpu": 4, "wake_up_ns": None}}
+PROBES = {"before": SITTING, "after": SITTING, "cpus": [0, 4], "compared": True, "first_run_id": None, "changes": []}
+PROBED = run(75, [SENDER, RECEIVER], snapshot(), snapshot()) | {"probes": PROBES | {"cpus_unprobed": [1, 2, 3, 5]}}
+OLDER = run(76, [SENDER, RECEIVER], snapshot(), snapshot()) | {"probes": PROBES}
+
 
 @pytest.fixture
 def show(driver, unopened):
     """Opens that experiment, and the details of one of its runs."""
-    runs = [CHANGED, VIOLATED, PUT_BACK, IN_FORCE]
+    runs = [CHANGED, VIOLATED, PUT_BACK, IN_FORCE, PROBED, OLDER]
     answers = Answers(driver, {}, **experiment(GIVEN, runs=runs), **{f"/runs/{run['id']}": run for run in runs})
 
     def open_run(identity):
@@ -196,6 +203,13 @@ def test_what_was_in_force_stands_side_by_side(show):
         ["memlock bytes", "—", "unlimited"],
     ]
     assert violations(page) == []
+
+
+def test_cpus_without_a_probe_are_named(show):
+    words = "Probes are of the CPUs of threads 0."
+    assert f"{words} Of CPU 1–3, 5 there is none." in show(75).text("#run-body")
+    page = show(76)  # of a version that does not say it
+    assert "getpid(), sender" in page.text("#run-body") and words not in page.text("#run-body")
 
 
 def test_what_cannot_be_shown_is_named(show):

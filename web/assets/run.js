@@ -159,7 +159,7 @@ function changeWords({ changes }) {
 function unprobedWords({ cpus_unprobed: unprobed }) {
     return (
         unprobed?.length > 0 &&
-        h('p', { text: `Probes are of the CPUs of threads 0. Of CPUs ${unprobed.join(', ')} there is none.` })
+        h('p', { text: `Probes are of the CPUs of threads 0. Of CPU ${ranges(unprobed)} there is none.` })
     );
 }
 
