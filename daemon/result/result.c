@@ -13,12 +13,15 @@
 #include "schema/json/json.h"
 #include "schema/util.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #define ENDS_DIFFER 0.03  /* throughput of the two ends */
 #define RATE_REACHED 0.97 /* of the requested one */
 #define NEAR_QUANTA 10    /* latencies of no more are near the clock's quantum */
+#define LATE_NS 40000    /* in which the copies of a thread's histogram and of its count are taken, once at each edge */
+#define LATE_SHARE 0.001 /* of a window's messages that may have no latency of it beyond that */
 
 static bool streams(const struct result *r, enum data_direction direction) {
         const struct point *p = r->order->point;
@@ -87,11 +90,60 @@ static int check_report(const struct result *r, enum end end, char *detail) {
         return 0;
 }
 
+/* Of the ends that time messages. */
+struct timed_messages {
+        uint64_t messages, latencies;
+        uint64_t expected, room; /* as many latencies as there should be, and how far from it they may be */
+};
+
+/* False: none is timed, or a latency is of several calls or switches. */
+static bool count_timed(const struct result *r, struct timed_messages *ret) {
+        struct timed_messages t = {.latencies = r->latency ? histogram_total(r->latency) : 0};
+        uint64_t every = 1, window_ns = UINT64_MAX, threads = r->order->point->threads;
+        if (!workload_has_transport(r->order->point->workload) || !(r->timed[END_FIRST] || r->timed[END_SECOND]))
+                return false;
+        for (int end = 0; end < END_COUNT; end++) {
+                const struct message_report *m = r->reports[end];
+                uint64_t one = r->timed[end] ? effective_number(m->effective, SETTING_LATENCY_EVERY_MESSAGES) : 0;
+                if (!r->timed[end])
+                        continue;
+                every = one > every ? one : every;
+                t.messages += m->messages;
+                window_ns = m->window_ns < window_ns ? m->window_ns : window_ns;
+        }
+        t.expected = t.messages / every;
+        t.room = every > 1 ? 2 * threads : 0;
+        if (r->order->spec->end.duration_ns) { /* cut by the clock: a message may be under way at each edge */
+                double late = fmin(1, 2.0 * LATE_NS * (double) threads / (double) window_ns) + LATE_SHARE;
+                t.room = 4 * threads + (uint64_t) (late * (double) t.expected);
+        }
+        *ret = t;
+        return true;
+}
+
+static bool are_timed(const struct timed_messages *t) {
+        uint64_t apart = t->latencies > t->expected ? t->latencies - t->expected : t->expected - t->latencies;
+        return apart <= t->room;
+}
+
+/* Of a number of messages each is counted and timed before the window ends. */
+static int check_latencies(const struct result *r, char *detail) {
+        struct timed_messages t;
+        if (r->order->spec->end.duration_ns || !count_timed(r, &t) || are_timed(&t))
+                return 0;
+        (void) snprintf(detail, 300,
+                        "counts_disagree: %" PRIu64 " messages were counted in the window, %" PRIu64 " timed",
+                        t.messages, t.latencies);
+        return -EBADMSG;
+}
+
 int result_check(const struct result *r, char *ret_detail) {
         const struct message_report *a = r->reports[END_FIRST], *b = r->reports[END_SECOND];
         for (int end = 0; end < END_COUNT; end++)
                 if (r->roles[end] && check_report(r, (enum end) end, ret_detail) < 0)
                         return -EBADMSG;
+        if (check_latencies(r, ret_detail) < 0)
+                return -EBADMSG;
         if (!r->roles[END_SECOND] || r->order->spec->end.duration_ns)
                 return 0; /* windows by the clock cut a stream at two instants */
         if (a->messages == b->messages && a->bytes == b->bytes)
@@ -487,6 +539,7 @@ static bool is_near_quantum(const struct result *r) {
 
 void result_flags(const struct result *r, struct run_verdict *v) {
         const struct message_report *a = r->reports[END_FIRST], *b = r->reports[END_SECOND];
+        struct timed_messages timed;
         bool unlike_pipes = false, refused_sends = false, scaled_counts = false;
         for (int end = 0; end < END_COUNT; end++)
                 if (r->roles[end]) {
@@ -515,6 +568,8 @@ void result_flags(const struct result *r, struct run_verdict *v) {
                 add_flag(v, "counters:multiplexed");
         if (r->latency && histogram_is_at_limit(r->latency))
                 add_flag(v, "latency_above_limit");
+        if (count_timed(r, &timed) && !are_timed(&timed))
+                add_flag(v, "latency_counts_differ");
         if (is_near_quantum(r))
                 add_flag(v, "latency_near_clock_quantum");
         if (steadiness_is_lost(&r->steadiness))

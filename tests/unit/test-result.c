@@ -452,6 +452,66 @@ static void test_latency_above_the_limit(void) {
         }
 }
 
+/* Each message that is counted at an end that times them is one latency, or one of so many is; by the clock all but the
+ * few that are under way at the window's edges. */
+static void test_latencies_are_of_the_counted_messages(void) {
+        enum { RIGHT, FLAGGED, REFUSED };
+        static const struct {
+                enum workload workload;
+                uint64_t duration_ns, messages[END_COUNT], latencies[END_COUNT], every;
+                int wanted;
+        } rows[] = {
+                {WORKLOAD_PINGPONG, 0, {100, 100}, {100, 0}, 0, RIGHT},
+                {WORKLOAD_PINGPONG, 0, {100, 100}, {99, 0}, 0, REFUSED},
+                {WORKLOAD_PINGPONG, 0, {100, 100}, {101, 0}, 0, REFUSED},
+                {WORKLOAD_STREAM, 0, {100, 100}, {0, 100}, 1, RIGHT},
+                {WORKLOAD_STREAM, 0, {100, 100}, {0, 98}, 1, REFUSED},
+                {WORKLOAD_STREAM, 0, {100, 100}, {100, 100}, 1, RIGHT}, /* both ways */
+                {WORKLOAD_STREAM, 0, {150, 150}, {0, 38}, 4, RIGHT},
+                {WORKLOAD_STREAM, 0, {150, 150}, {0, 150}, 4, REFUSED},
+                {WORKLOAD_STREAM, 0, {100, 100}, {0, 0}, 0, RIGHT}, /* none is timed */
+                {WORKLOAD_SYSCALL, 0, {50000, 0}, {500, 0}, 0, RIGHT},
+                {WORKLOAD_PINGPONG, NSEC_PER_SEC, {100, 100}, {104, 0}, 0, RIGHT},
+                {WORKLOAD_PINGPONG, NSEC_PER_SEC, {100, 100}, {95, 0}, 0, FLAGGED},
+                {WORKLOAD_PINGPONG, NSEC_PER_SEC, {100000, 100000}, {100100, 0}, 0, RIGHT},
+                {WORKLOAD_PINGPONG, NSEC_PER_SEC, {100000, 100000}, {100200, 0}, 0, FLAGGED},
+                {WORKLOAD_PINGPONG, NSEC_PER_SEC, {100000, 100000}, {99800, 0}, 0, FLAGGED},
+                {WORKLOAD_STREAM, NSEC_PER_SEC, {100000, 90000}, {0, 90000}, 1, RIGHT}, /* the receiver's */
+        };
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                struct point point = {.workload = rows[i].workload, .message_size = 10, .threads = 1};
+                struct spec spec = {.verify = VERIFY_TOUCH, .end = {.duration_ns = rows[i].duration_ns}};
+                struct run_order order = {.spec = &spec, .point = &point};
+                char text[64];
+                (void) snprintf(text, sizeof(text), "{\"latency_every_messages\":%d}", (int) rows[i].every);
+                EFFECTIVE *effective = effective_of(rows[i].every ? text : "{}");
+                struct message_report reports[END_COUNT] = {{.window_ns = NSEC_PER_SEC}, {.window_ns = NSEC_PER_SEC}};
+                struct result r = {
+                        .order = &order, .roles = {"first", "second"}, .reports = {&reports[0], &reports[1]}};
+                struct run_verdict v = {.n_flags = 0};
+                char detail[300] = "";
+                for (int end = 0; end < END_COUNT; end++) {
+                        struct histogram latency = {0};
+                        struct message_sample sample = {.latency = rows[i].latencies[end] ? &latency : NULL};
+                        for (uint64_t k = 0; k < rows[i].latencies[end]; k++)
+                                histogram_record(&latency, 5000);
+                        reports[end].messages = rows[i].messages[end];
+                        reports[end].bytes = 10 * rows[i].messages[end];
+                        reports[end].effective = effective;
+                        CHECK_INT(result_add_sample(&r, (enum end) end, &sample), 0);
+                }
+                if (rows[i].workload == WORKLOAD_SYSCALL)
+                        r.roles[END_SECOND] = NULL;
+                int checked = result_check(&r, detail);
+                result_flags(&r, &v);
+                CHECK_INT(checked, rows[i].wanted == REFUSED ? -EBADMSG : 0);
+                CHECK((strstr(detail, "counts_disagree") != NULL) == (rows[i].wanted == REFUSED));
+                if (rows[i].wanted != REFUSED && has_flag(&v, "latency_counts_differ") != (rows[i].wanted == FLAGGED))
+                        CHECK_FAIL("case %zu: expected %s flag", i, rows[i].wanted == FLAGGED ? "a" : "no");
+                result_deinit(&r);
+        }
+}
+
 /* What was received is checked against the rate: of all threads together, and of each end where both receive. */
 static void test_rate_that_is_not_reached(void) {
         static const struct {
@@ -830,6 +890,7 @@ int main(void) {
         RUN(test_flags_of_counters);
         RUN(test_rate_that_is_not_reached);
         RUN(test_latency_above_the_limit);
+        RUN(test_latencies_are_of_the_counted_messages);
         RUN(test_steady_is_reported);
         RUN(test_a_stop_is_a_dip);
         RUN(test_ksoftirqd_has_a_reason);
