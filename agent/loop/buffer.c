@@ -43,6 +43,16 @@ static unsigned char *map_aligned(size_t length, size_t alignment) {
         return p;
 }
 
+/* Of the largest power of two that fits, up to a huge page: kernels from 6.8 on have pages of sizes in between, which
+ * begin at a multiple of themselves, too. */
+static size_t alignment_of(size_t length) {
+        long huge = procfs_setting("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size");
+        size_t alignment = (size_t) sysconf(_SC_PAGESIZE);
+        while (huge > 0 && 2 * alignment <= (size_t) huge && 2 * alignment <= length)
+                alignment *= 2;
+        return alignment;
+}
+
 void buffer_unmap(unsigned char *memory, size_t length) {
         size_t page = (size_t) sysconf(_SC_PAGESIZE);
         if (memory)
@@ -53,8 +63,7 @@ int buffer_map(struct worker *w, size_t length, unsigned char **ret) {
         const struct agent_placement *given = &w->agent->setup.placement;
         size_t page = (size_t) sysconf(_SC_PAGESIZE),
                mapped = length > SIZE_MAX - page ? length : round_up(length, page);
-        long huge = procfs_setting("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size");
-        unsigned char *p = map_aligned(mapped, huge > 0 && mapped >= (size_t) huge ? (size_t) huge : page);
+        unsigned char *p = map_aligned(mapped, alignment_of(mapped));
         if (!p)
                 return failure_set(&w->failure, errno, "no buffer of %zu bytes for thread %" PRIu32 ": %s", length,
                                    w->index, strerrordesc_np(errno));

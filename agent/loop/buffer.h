@@ -10,10 +10,10 @@
 
 #include "agent/base/worker.h"
 
-/* Maps pages for `length` bytes and touches each of them; in the worker's own thread. Buffers of at least a huge page
- * are aligned to it, so that the kernel's use of huge pages does not depend on the address. Inaccessible pages before
- * and after keep the buffer a mapping of its own, as the proof reports page sizes by mapping. 0; negative errno with
- * w->failure. */
+/* Maps pages for `length` bytes and touches each of them; in the worker's own thread. They begin at a multiple of
+ * the largest power of two within their length, up to a huge page, so that the kernel's use of larger pages, of
+ * whatever size, does not depend on the address. Inaccessible pages before and after keep the buffer a mapping of its
+ * own, as the proof reports page sizes by mapping. 0; negative errno with w->failure. */
 int buffer_map(struct worker *w, size_t length, unsigned char **ret);
 /* NULL-safe. */
 void buffer_unmap(unsigned char *memory, size_t length);

@@ -99,6 +99,26 @@ static void test_begins_where_a_huge_page_does(void) {
         buffer_unmap(NULL, 4096);
 }
 
+/* Nor does it whether one of a size below that fits. */
+static void test_begins_where_a_page_of_its_size_does(void) {
+        const size_t page = (size_t) sysconf(_SC_PAGESIZE);
+        long huge = procfs_setting("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size");
+        if (huge <= (long) (16 * page))
+                SKIP("no transparent huge pages");
+        CHECK(set_up(TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_TWO) <= 0);
+        agent.setup.placement.buffer = MEMORY_DEFAULT;
+        for (size_t size = page; size < (size_t) huge; size *= 2)
+                for (unsigned i = 0; i < 4; i++) {
+                        unsigned char *p = NULL, *small = NULL;
+                        size_t length = size + i * size / 4;
+                        CHECK_INT(buffer_map(&worker, page, &small), 0); /* moves the next one's place */
+                        CHECK_INT(buffer_map(&worker, length, &p), 0);
+                        CHECK_UINT((uintptr_t) p % size, 0);
+                        buffer_unmap(p, length);
+                        buffer_unmap(small, page);
+                }
+}
+
 static void test_what_cannot_be_had(void) {
         unsigned char *p = NULL;
         if (set_up(TRANSPORT_PIPE, ENGINE_SYSCALL, COPY_TWO) == -ENOSYS)
@@ -151,6 +171,7 @@ static void test_memory_of_every_transport(void) {
 int main(void) {
         RUN(test_own_buffer);
         RUN(test_begins_where_a_huge_page_does);
+        RUN(test_begins_where_a_page_of_its_size_does);
         RUN(test_what_cannot_be_had);
         RUN(test_memory_of_every_transport);
         return check_end();
