@@ -45,13 +45,14 @@ static struct proof_page_sizes *row_of(struct page_sizes *s, enum page_kind kind
         return &s->rows[i];
 }
 
-/* Counts a mapping once for each kind of memory in it. Pages of hugetlbfs are not part of the resident bytes;
- * transparent huge pages are. */
-static int account(const struct page_list *list, const struct mapping *m, uint64_t huge_page, struct page_sizes *s) {
+/* Counts a mapping of the process (0: this one) once for each kind of memory in it. Pages of hugetlbfs are not part of
+ * the resident bytes; transparent huge pages are. */
+static int account(const struct page_list *list, pid_t pid, const struct mapping *m, uint64_t huge_page,
+                   struct page_sizes *s) {
         bool done[PAGE_KIND_COUNT] = {false};
         for (size_t i = 0; i < list->n + list->n_mapped; i++) {
                 const struct page_range *range = i < list->n ? &list->ranges[i] : &list->mapped[i - list->n];
-                bool is_within = range->fd < 0 && range->pid == 0 && range->low < m->high && m->low < range->high;
+                bool is_within = range->fd < 0 && range->pid == pid && range->low < m->high && m->low < range->high;
                 if (!is_within || done[range->kind])
                         continue;
                 struct proof_page_sizes *row = row_of(s, range->kind);
@@ -98,25 +99,50 @@ static void take_field(const char *line, struct mapping *m) {
                         *fields[i].into += kib * 1024;
 }
 
-void page_sizes_read(const struct page_list *list, const char *path, struct page_sizes *ret) {
-        long pmd = procfs_setting("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size");
-        uint64_t huge_page = pmd > 0 ? (uint64_t) pmd : 0;
+static int read_process(const struct page_list *list, pid_t pid, const char *path, uint64_t huge_page,
+                        struct page_sizes *s) {
         _cleanup_fclose_ FILE *f = fopen(path, "re");
         _cleanup_free_ char *line = NULL;
         struct mapping m = {.low = 0};
         size_t size = 0;
-        *ret = (struct page_sizes){.error = f ? 0 : -errno};
-        while (ret->error == 0 && getline(&line, &size, f) >= 0) {
+        int r = f ? 0 : -errno;
+        errno = 0;
+        while (r == 0 && getline(&line, &size, f) >= 0) {
                 struct mapping next;
                 if (!begins_mapping(line, &next)) {
                         take_field(line, &m);
                         continue;
                 }
-                ret->error = account(list, &m, huge_page, ret);
+                r = account(list, pid, &m, huge_page, s);
                 m = next;
         }
-        if (ret->error == 0)
-                ret->error = ferror(f) ? -EIO : account(list, &m, huge_page, ret);
+        if (r == 0 && ferror(f))
+                r = errno ? -errno : -EIO;
+        return r < 0 ? r : account(list, pid, &m, huge_page, s);
+}
+
+/* Whether a range before this one is of the same process. */
+static bool is_repeated(const struct page_list *list, size_t at) {
+        for (size_t i = at; i-- > 0;)
+                if (list->ranges[i].pid == list->ranges[at].pid)
+                        return true;
+        return false;
+}
+
+/* The memory of a process that has ended is gone, which the full check of the pages finds, too (list->lost). */
+void page_sizes_read(const struct page_list *list, const char *path, struct page_sizes *ret) {
+        long pmd = procfs_setting("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size");
+        uint64_t huge_page = pmd > 0 ? (uint64_t) pmd : 0;
+        *ret = (struct page_sizes){.error = 0};
+        ret->error = read_process(list, 0, path, huge_page, ret);
+        for (size_t i = 0; ret->error == 0 && i < list->n; i++) {
+                char other[48];
+                if (list->ranges[i].pid == 0 || is_repeated(list, i))
+                        continue;
+                (void) snprintf(other, sizeof other, "/proc/%d/smaps", (int) list->ranges[i].pid);
+                int r = read_process(list, list->ranges[i].pid, other, huge_page, ret);
+                ret->error = r == -ENOENT || r == -ESRCH ? 0 : r;
+        }
 }
 
 uint64_t page_sizes_most(const struct page_sizes *s, enum page_kind kind) {

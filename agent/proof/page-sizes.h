@@ -18,7 +18,9 @@ struct page_sizes {
         int error; /* negative errno: they could not be read */
 };
 
-/* Reads the sizes of the list's memory in this process from `path`, which is /proc/self/smaps except in tests. */
+/* Reads the sizes of the list's memory: in this process from `path`, which is /proc/self/smaps except in tests; in
+ * others, which this one must be permitted to inspect, from theirs. Of files in the page cache, which nothing maps,
+ * none is known. */
 void page_sizes_read(const struct page_list *list, const char *path, struct page_sizes *ret);
 /* The page size of the largest part of a kind's memory; 0: unknown, or none of it is mapped. */
 uint64_t page_sizes_most(const struct page_sizes *s, enum page_kind kind);

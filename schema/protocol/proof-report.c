@@ -347,6 +347,21 @@ static void put_sizes(struct json_writer *w, const struct proof_page_sizes *row)
         json_object_end(w);
 }
 
+/* Nothing says in which sizes the page cache has a file, and a missing row would read as if there were no such pages.
+ */
+static void put_unsized(const struct proof_report *p, struct json_writer *w) {
+        for (size_t i = 0; i < p->of.n_pages; i++)
+                if (p->of.pages[i].kind == PAGES_CACHE) {
+                        json_object_begin(w);
+                        json_member_string(w, "what", page_kind_name(PAGES_CACHE));
+                        json_member_u64(w, "mappings", 0);
+                        json_member_null(w, "bytes");
+                        json_member_string(w, "bytes_reason", "files are mapped only while their pages are counted");
+                        json_object_end(w);
+                        return;
+                }
+}
+
 void proof_report_put(const struct proof_report *p, struct json_writer *w) {
         json_object_begin(w);
         put_numbers(p, w, "affinity", &p->affinity);
@@ -373,6 +388,7 @@ void proof_report_put(const struct proof_report *p, struct json_writer *w) {
                 json_array_begin(w);
                 for (size_t i = 0; i < p->of.n_sizes; i++)
                         put_sizes(w, &p->of.sizes[i]);
+                put_unsized(p, w);
                 json_array_end(w);
         }
         if (p->no_page_cache[0]) {

@@ -142,6 +142,7 @@ def check_agent(agent, transport, seen, private, shared):
     assert (buffer, ring) == (kinds["buffer"], kinds["ring"])
     assert semaphores in ({}, kinds["semaphores"])  # one of both ends reports them
     assert "stack" in {row["what"] for row in agent["proof"]["page_sizes"]}
+    assert (reported(agent, "page_cache") is None) == ("page_cache" in {row["what"] for row in agent["proof"]["pages"]})
     if transport == "pipe":
         assert sum(buffer.values()) >= MESSAGE
     if private != "always" and decides("enabled"):

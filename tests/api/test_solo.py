@@ -93,6 +93,11 @@ def test_context_switches(unix):
         assert point["placement"] == "default"
         assert run["agents"][0]["placement"]["cpus"] == [result["effective"]["cpu"]]
         assert run["agents"][0]["effective"]["working_set_bytes"] == point["working_set"]
+        sizes = {row["what"]: row for row in run["agents"][0]["proof"]["page_sizes"]}
+        assert sizes["stack"]["mappings"] == point["processes"]
+        if point["working_set"]:
+            assert sizes["buffer"]["mappings"] == point["processes"]
+            assert sum(sizes["buffer"]["bytes"].values()) == point["processes"] * point["working_set"]
 
 
 def test_a_hop_is_a_column(unix):

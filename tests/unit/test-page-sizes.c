@@ -9,8 +9,14 @@
 #include "check.h"
 #include "tests/unit/proof-report.h"
 
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define MAPPING(range, rss, anon, shmem, page, hugetlb)                                                                \
@@ -66,7 +72,7 @@ static void test_kinds_have_their_mappings(void) {
         struct page_sizes s;
         for (size_t i = 0; i < ELEMENTS(ranges); i++)
                 CHECK_INT(page_list_add_of(&list, ranges[i].kind, 0, 0, ranges[i].at, 4096), 0);
-        CHECK_INT(page_list_add_of(&list, PAGES_STACK, 0, 4711, 0x20000000, 4096), 0); /* of another process */
+        CHECK_INT(page_list_add_of(&list, PAGES_STACK, 0, INT_MAX, 0x20000000, 4096), 0); /* of one that is gone */
         CHECK_INT(page_list_add_mapped(&list, PAGES_RING, (void *) 0x10000000, 0x1000000), 0);
         page_sizes_read(&list, path, &s);
         _cleanup_free_ char *text = put(&s);
@@ -115,9 +121,78 @@ static void test_own_memory(void) {
         CHECK_UINT(s.rows[0].sizes[0].bytes, 3 * page);
 }
 
+/* Of processes that the leader has forked: each has mappings of its own at the same place. */
+static void test_memory_of_other_processes(void) {
+        size_t page = (size_t) sysconf(_SC_PAGESIZE);
+        struct page_list list = {};
+        struct page_sizes s;
+        pid_t children[2];
+        int ready[2];
+        unsigned char *p = mmap(NULL, 10 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        CHECK(p != MAP_FAILED && mprotect(p + page, 8 * page, PROT_READ | PROT_WRITE) == 0);
+        CHECK_INT(pipe2(ready, O_CLOEXEC), 0);
+        for (size_t i = 0; i < ELEMENTS(children); i++) {
+                children[i] = fork();
+                if (children[i] == 0) {
+                        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+                        for (size_t k = 1; k <= 3; k++)
+                                p[k * page] = 1;
+                        if (write(ready[1], "", 1) == 1)
+                                (void) pause();
+                        _exit(1);
+                }
+                CHECK(children[i] > 0);
+                char byte;
+                CHECK_INT(read(ready[0], &byte, 1), 1);
+                CHECK_INT(page_list_add_of(&list, PAGES_STACK, (uint32_t) i, children[i], (uintptr_t) p + page, page),
+                          0);
+                CHECK_INT(page_list_add_of(&list, PAGES_STACK, (uint32_t) i, children[i], (uintptr_t) p + page, page),
+                          0);
+        }
+        CHECK_INT(page_list_add(&list, PAGES_BUFFER, 0, p + page, 8 * page), 0);
+        page_sizes_read(&list, "/proc/self/smaps", &s);
+        for (size_t i = 0; i < ELEMENTS(children); i++)
+                CHECK(kill(children[i], SIGKILL) == 0 && waitpid(children[i], NULL, 0) == children[i]);
+        page_list_deinit(&list);
+        CHECK(munmap(p, 10 * page) == 0 && close(ready[0]) == 0 && close(ready[1]) == 0);
+        _cleanup_free_ char *text = put(&s), *wanted = NULL;
+        CHECK(asprintf(&wanted,
+                       "[{\"what\":\"buffer\",\"mappings\":1,\"bytes\":{}},"
+                       "{\"what\":\"stack\",\"mappings\":2,\"bytes\":{\"%zu\":%zu}}]",
+                       page, 6 * page) > 0);
+        CHECK_STRING(text, wanted);
+}
+
+/* Of files in the page cache the proof has pages; that their sizes are unknown is said once. */
+static void test_files_have_no_sizes(void) {
+        static const enum page_kind kinds[] = {PAGES_BUFFER, PAGES_CACHE, PAGES_CACHE};
+        for (size_t n = 1; n <= ELEMENTS(kinds); n++) {
+                struct proof_report p = {.placed_together = 1};
+                _cleanup_free_ char *text = NULL;
+                struct json_writer w;
+                for (size_t i = 0; i < n; i++) {
+                        struct proof_pages *pages = proof_report_add_pages(&p);
+                        CHECK(pages);
+                        if (pages)
+                                pages->kind = kinds[i];
+                }
+                json_writer_init(&w);
+                proof_report_put(&p, &w);
+                CHECK_INT(json_writer_steal(&w, &text, NULL), 0);
+                json_writer_deinit(&w);
+                free(p.of.pages);
+                CHECK(text && strstr(text, n == 1 ? "\"page_sizes\":[]"
+                                                  : "\"page_sizes\":[{\"what\":\"page_cache\",\"mappings\":0,"
+                                                    "\"bytes\":null,\"bytes_reason\":\"files are mapped only while "
+                                                    "their pages are counted\"}]"));
+        }
+}
+
 int main(void) {
         RUN(test_kinds_have_their_mappings);
         RUN(test_what_cannot_be_read);
         RUN(test_own_memory);
+        RUN(test_memory_of_other_processes);
+        RUN(test_files_have_no_sizes);
         return check_end();
 }
