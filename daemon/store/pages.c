@@ -4,7 +4,7 @@
  * The VFS with a checksum in every page. It uses whatever VFS is the default one when a file is opened.
  *
  * Source: https://www.sqlite.org/vfs.html, /fileformat2.html (the database's header, the write-ahead log's frames and
- * their checksum).
+ * their checksum), /walformat.html (the log's index).
  */
 
 #include "daemon/store/pages.h"
@@ -23,6 +23,7 @@
 #define WAL_HEADER 32
 #define WAL_FRAME_HEADER 24
 #define WAL_FRAME (WAL_FRAME_HEADER + (sqlite3_int64) PAGES_SIZE)
+#define INDEX_PAGES 20     /* in the log's index: the pages of the database, in the machine's byte order */
 #define HEADER_BYTES 100   /* the database's, at the beginning of its first page */
 #define HEADER_RESERVED 20 /* in it: bytes at the end of each page that SQLite leaves alone */
 
@@ -106,6 +107,7 @@ struct checked_file {
         sqlite3_file *real;
         char *path; /* of the database, also for its log; NULL for others */
         enum role role;
+        const volatile uint8_t *index; /* of the log, while SQLite has the database's mapped; NULL */
         /* Log: what this connection has written from here on is not synced yet. SQLite may write a frame of the open
          * transaction again, and mends the checksums behind it when it commits. */
         sqlite3_int64 unsynced_from;
@@ -180,10 +182,30 @@ static int check_page(struct checked_file *c, const void *data, sqlite3_int64 of
         return SQLITE_IOERR_DATA;
 }
 
+/* Of the database, by the last commit; 0: there was none since the log's beginning, and SQLite compares the file's
+ * length with the database's header. */
+static uint32_t committed_pages(const struct checked_file *c) {
+        return c->index ? *(const volatile uint32_t *) (c->index + INDEX_PAGES) : 0;
+}
+
+/* SQLite takes what is behind the file's end for zeros: right for a page that its transaction has added. */
+static bool is_cut_off(const struct checked_file *c, sqlite3_int64 offset) {
+        return c->role == ROLE_LOG || (c->role == ROLE_DATABASE && offset / PAGES_SIZE < committed_pages(c));
+}
+
+static int fail_cut_off(const struct checked_file *c, sqlite3_int64 offset) {
+        note(c->path, c->role == ROLE_LOG ? 0 : (uint32_t) (offset / PAGES_SIZE) + 1, offset);
+        return SQLITE_IOERR_DATA;
+}
+
 static int checked_read(sqlite3_file *f, void *data, int n, sqlite3_int64 offset) {
         struct checked_file *c = checked(f);
         int code = c->real->pMethods->xRead(c->real, data, n, offset);
-        if (code != SQLITE_OK || n != (int) PAGES_SIZE) /* of the header alone, SQLite reads the page sooner or later */
+        if (n != (int) PAGES_SIZE) /* of the header alone, SQLite reads the page sooner or later */
+                return code;
+        if (code == SQLITE_IOERR_SHORT_READ && is_cut_off(c, offset))
+                return fail_cut_off(c, offset);
+        if (code != SQLITE_OK)
                 return code;
         switch (c->role) {
         case ROLE_DATABASE:
@@ -196,8 +218,16 @@ static int checked_read(sqlite3_file *f, void *data, int n, sqlite3_int64 offset
         return SQLITE_OK;
 }
 
+/* SQLite writes frame after frame: a gap before one is what others have cut off, and a recovery ends there. */
+static bool is_beyond_end(const struct checked_file *c, sqlite3_int64 offset) {
+        sqlite3_int64 size;
+        return c->real->pMethods->xFileSize(c->real, &size) == SQLITE_OK && offset > size;
+}
+
 static int checked_write(sqlite3_file *f, const void *data, int n, sqlite3_int64 offset) {
         struct checked_file *c = checked(f);
+        if (c->role == ROLE_LOG && is_beyond_end(c, offset))
+                return fail_cut_off(c, offset);
         if (c->role == ROLE_LOG && offset < c->unsynced_from)
                 c->unsynced_from = offset;
         if (c->role != ROLE_DATABASE)
@@ -253,7 +283,10 @@ static int checked_characteristics(sqlite3_file *f) {
         return real_of(f)->pMethods->xDeviceCharacteristics(real_of(f));
 }
 static int checked_shm_map(sqlite3_file *f, int page, int size, int extend, void volatile **ret) {
-        return real_of(f)->pMethods->xShmMap(real_of(f), page, size, extend, ret);
+        int code = real_of(f)->pMethods->xShmMap(real_of(f), page, size, extend, ret);
+        if (page == 0)
+                checked(f)->index = code == SQLITE_OK ? *ret : NULL;
+        return code;
 }
 static int checked_shm_lock(sqlite3_file *f, int offset, int n, int flags) {
         return real_of(f)->pMethods->xShmLock(real_of(f), offset, n, flags);
@@ -262,6 +295,7 @@ static void checked_shm_barrier(sqlite3_file *f) {
         real_of(f)->pMethods->xShmBarrier(real_of(f));
 }
 static int checked_shm_unmap(sqlite3_file *f, int remove) {
+        checked(f)->index = NULL;
         return real_of(f)->pMethods->xShmUnmap(real_of(f), remove);
 }
 
