@@ -357,6 +357,9 @@ int db_add_function(struct db *db, const char *name, char *(*function)(const cha
 
 /* The files behind the names */
 
+/* Of the database's own files, which are watched before the others. */
+static const char *const suffixes[] = {"", "-wal", "-shm"};
+
 /* Takes the path. */
 static int watch_file(struct db *db, char *path) {
         struct stat st;
@@ -380,7 +383,6 @@ static int watch_file(struct db *db, char *path) {
 }
 
 int db_watch_files(struct db *db, const char *dir, const char *const *others, size_t n_others) {
-        static const char *const suffixes[] = {"", "-wal", "-shm"};
         const char *database = sqlite3_db_filename(db->handle, "main");
         int r = 0;
         for (size_t i = 0; r == 0 && i < ELEMENTS(suffixes) + n_others; i++) {
@@ -401,16 +403,21 @@ static int check_file(const struct watched_file *f) {
         return st.st_dev == f->device && st.st_ino == f->inode ? 0 : -ESTALE;
 }
 
-int db_check_files(const struct db *db, const char **ret_path) {
-        const struct watched_file *files = db->beside ? db->beside->files : db->files;
-        for (size_t i = 0; i < WATCHED_MAX; i++) {
-                int r = files[i].path ? check_file(&files[i]) : 0;
+static int check_first(const struct db *writer, size_t n, const char **ret_path) {
+        for (size_t i = 0; i < n; i++) {
+                const struct watched_file *f = &writer->files[i];
+                int r = f->path ? check_file(f) : 0;
                 if (r < 0 && ret_path)
-                        *ret_path = files[i].path;
+                        *ret_path = f->path;
                 if (r < 0)
                         return r;
         }
         return 0;
+}
+
+int db_check_files(const struct db *db, const char **ret_path) {
+        return db->beside ? check_first(db->beside, ELEMENTS(suffixes), ret_path)
+                          : check_first(db, WATCHED_MAX, ret_path);
 }
 
 /* Only the first read opens the log, by its name: the names are compared before it, as it would make a log where there
@@ -418,13 +425,13 @@ int db_check_files(const struct db *db, const char **ret_path) {
 int db_open_beside(struct db **ret, const char *path, const struct db *writer) {
         _cleanup_(closep) struct db *db = NULL;
         int64_t tables;
-        int r = db_check_files(writer, NULL);
+        int r = check_first(writer, ELEMENTS(suffixes), NULL);
         if (r < 0)
                 return r;
         r = db_open(&db, path, DB_READER);
         if (r == 0)
                 r = db_get_one(db, &tables, "SELECT count(*) FROM sqlite_schema");
-        int stale = db_check_files(writer, NULL); /* the cause of any other error */
+        int stale = check_first(writer, ELEMENTS(suffixes), NULL); /* the cause of any other error */
         if (stale < 0 || r < 0)
                 return stale < 0 ? stale : r;
         db->beside = writer;

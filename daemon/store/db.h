@@ -49,7 +49,8 @@ void db_close(struct db *db); /* NULL-safe; after db_watch_files() the writer ch
  * file without a name are lost with the process, and without the index or the lock another process takes the database
  * for one that nobody uses. */
 int db_watch_files(struct db *db, const char *dir, const char *const *others, size_t n_others);
-int db_check_files(const struct db *db, const char **ret_path); /* from any thread; of a reader: its writer's */
+/* From any thread. Of a reader it compares what it reads: its writer's database, log and index. */
+int db_check_files(const struct db *db, const char **ret_path);
 
 /* pages_scrub() of the writer's database file, for which a checkpoint has moved the log into it. */
 int db_scrub(struct db *db, uint32_t from, uint32_t n, uint32_t *ret_next, uint32_t *ret_total);

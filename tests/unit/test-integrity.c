@@ -1024,6 +1024,28 @@ static void test_a_reader_has_the_writers_files(void) {
         }
 }
 
+/* They are for whoever writes. */
+static void test_a_reader_needs_no_other_files(void) {
+        static const char *const names[] = {LOCK_FILE, IDENTITY_FILE};
+        FIXTURE f;
+        int64_t id;
+        struct store *before = NULL, *after = NULL;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0);
+        CHECK_INT(store_open_beside(&before, f.store), 0);
+        for (size_t i = 0; i < ELEMENTS(names); i++)
+                (void) unlink(fixture_path(&f, names[i]));
+        int added = fixture_add(f.store, 1, 1, NULL, &id), found = store_check_files(before, NULL);
+        int opened = store_open_beside(&after, f.store);
+        enum state state = opened == 0 ? fixture_experiment_state(after, 1) : STATE_COUNT;
+        store_close(before);
+        store_close(after);
+        CHECK_INT(added, -ESTALE);
+        CHECK_INT(found, 0);
+        CHECK_INT(opened, 0);
+        CHECK_INT(state, STATE_QUEUED);
+}
+
 /* Copies and checks */
 
 /* What the kernel drops with a closed descriptor are the process's locks: the log of a store without them is removed by
@@ -1107,6 +1129,7 @@ int main(void) {
         RUN(test_what_root_adopts_is_the_owners);
         RUN(test_files_removed_at_work);
         RUN(test_a_reader_has_the_writers_files);
+        RUN(test_a_reader_needs_no_other_files);
         RUN(test_another_process_leaves_the_log);
         RUN(test_backup_of_a_store_at_work);
         RUN(test_verify_names_what_is_damaged);
