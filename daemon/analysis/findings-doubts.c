@@ -242,7 +242,8 @@ static bool has_too_many(const struct findings_row *row) {
 }
 
 static bool has_few_messages(const struct findings_row *row) {
-        return row->few_messages && judged_applies(JUDGED_LATENCY_P99, &row->point);
+        return row->few_messages &&
+               (judged_applies(JUDGED_LATENCY_P99, row) || judged_applies(JUDGED_ONE_WAY_P99, row));
 }
 
 static bool has_open_loop(const struct findings_row *row) {
@@ -257,7 +258,7 @@ static bool has_unknown_correlation(const struct findings_row *row) {
 /* In the figure that ranks the row first. */
 static bool has_alike_neighbours(const struct findings_row *row) {
         double values[RANK_MAX];
-        enum judged first = judged_first(&row->point);
+        enum judged first = judged_first(row);
         return first < JUDGED_COUNT &&
                serial_inflation(values, findings_row_values(row, judged_terms[first].figure, values)) > 1;
 }

@@ -51,12 +51,11 @@ static void draw_floor(struct answer *a, const uint32_t *rows, enum judged judge
 }
 
 static void floor_group(struct answer *a, enum axis_name axis, const uint32_t *rows, size_t n) {
-        const struct point *p = &a->in->rows[rows[0]].point;
         (void) axis;
         if (n != SPEC_INSTANCES)
                 return;
         for (enum judged j = 0; j < JUDGED_COUNT; j++)
-                if (judged_applies(j, p))
+                if (judged_applies(j, &a->in->rows[rows[0]]))
                         draw_floor(a, rows, j);
 }
 

@@ -19,6 +19,8 @@ enum judged {
         JUDGED_THROUGHPUT,
         JUDGED_LATENCY_P50,
         JUDGED_LATENCY_P99,
+        JUDGED_ONE_WAY_P50,
+        JUDGED_ONE_WAY_P99,
         JUDGED_COST,
         JUDGED_CPU,
         JUDGED_CYCLES,
@@ -33,6 +35,7 @@ struct judged_term {
         const char *article;        /* of both of these: "a " or "" */
         const char *better, *worse; /* "more throughput", "less throughput" */
         unsigned workloads;         /* bits: whose rows are ranked by it; 0: it goes beside another one */
+        bool one_way;               /* of those the streams whose messages have a latency */
 };
 
 extern const struct judged_term judged_terms[JUDGED_COUNT];
@@ -117,7 +120,7 @@ size_t answer_count_comparisons(struct answer *a);
 /* Summarizes a figure of a row's runs; n = 0 where none has it. Where neighbouring runs are alike (serial.h), the
  * interval is that which counts this. */
 struct statistic answer_statistic(struct answer *a, uint32_t row, enum figure figure);
-bool judged_applies(enum judged judged, const struct point *p);
+bool judged_applies(enum judged judged, const struct findings_row *row);
 static inline bool is_better(const struct comparison *c) {
         return c->verdict == COMPARE_FASTER;
 }
@@ -140,8 +143,8 @@ static inline bool axis_is_a_choice(enum axis_name axis) {
         return axis != AXIS_WORKLOAD && axis != AXIS_MESSAGE_SIZE && axis != AXIS_THREADS && axis != AXIS_INSTANCE;
 }
 
-/* The figure that ranks rows of this workload first; JUDGED_COUNT: none. */
-enum judged judged_first(const struct point *p);
+/* The figure that ranks such rows first; JUDGED_COUNT: none. */
+enum judged judged_first(const struct findings_row *row);
 
 /* Rows from the best to the worst median, each with its comparison to the next. */
 struct ranked {

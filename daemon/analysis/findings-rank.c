@@ -145,12 +145,20 @@ static void rank_by(struct answer *a, enum axis_name axis, const uint32_t *rows,
                 draw_ranking(a, axis, ranked, n_ranked, judged);
 }
 
+/* Some of the rows may be of a transport whose messages carry no time. */
+static bool applies_to_any(const struct answer *a, enum judged judged, const uint32_t *rows, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                if (judged_applies(judged, &a->in->rows[rows[i]]))
+                        return true;
+        return false;
+}
+
 static void rank_group(struct answer *a, enum axis_name axis, const uint32_t *rows, size_t n) {
         if (has_usual(axis) && n == 2 && find_usual(a, axis, rows, n) >= 0 && has_cost(a, axis, rows[0]) &&
             has_cost(a, axis, rows[1]))
                 return; /* that is a cost */
         for (enum judged j = 0; j < JUDGED_COUNT; j++)
-                if (judged_applies(j, &a->in->rows[rows[0]].point))
+                if (applies_to_any(a, j, rows, n))
                         rank_by(a, axis, rows, n, j);
 }
 
@@ -259,9 +267,8 @@ static void draw_cost(struct answer *a, enum axis_name axis, uint32_t usual, uin
 }
 
 static void cost_group(struct answer *a, enum axis_name axis, const uint32_t *rows, size_t n) {
-        const struct point *p = &a->in->rows[rows[0]].point;
         ssize_t usual = find_usual(a, axis, rows, n);
-        enum judged judged = judged_first(p);
+        enum judged judged = judged_first(&a->in->rows[rows[0]]);
         if (usual < 0 || judged == JUDGED_COUNT)
                 return;
         for (size_t i = 0; i < n; i++)

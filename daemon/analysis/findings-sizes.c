@@ -453,7 +453,7 @@ static void doubt_pair(struct answer *a, enum axis_name axis, enum judged judged
 /* Both sides of a crossover are differences of their own; the choice of pairs depends on signs alone. */
 static void pair_of_values(struct answer *a, enum axis_name axis, const uint32_t *x, size_t n_x, const uint32_t *y,
                            size_t n_y) {
-        enum judged judged = judged_first(point_of(a, x[0]));
+        enum judged judged = judged_first(&a->in->rows[x[0]]);
         _cleanup_free_ struct meeting *m = calloc(n_x, sizeof(*m));
         size_t n = 0, up = 0, last = SIZE_MAX;
         bool found = false;

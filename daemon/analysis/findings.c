@@ -37,6 +37,12 @@ const struct judged_term judged_terms[JUDGED_COUNT] = {
         [JUDGED_LATENCY_P99] = {FIGURE_LATENCY_P99, true, "p99 of the round trip", "a ",
                                 "shorter p99 of the round trip", "longer p99 of the round trip",
                                 WORKLOAD_BIT(WORKLOAD_PINGPONG)},
+        [JUDGED_ONE_WAY_P50] = {FIGURE_LATENCY_P50, true, "median one-way latency", "a ",
+                                "shorter median one-way latency", "longer median one-way latency",
+                                WORKLOAD_BIT(WORKLOAD_STREAM), true},
+        [JUDGED_ONE_WAY_P99] = {FIGURE_LATENCY_P99, true, "p99 of the one-way latency", "a ",
+                                "shorter p99 of the one-way latency", "longer p99 of the one-way latency",
+                                WORKLOAD_BIT(WORKLOAD_STREAM), true},
         [JUDGED_COST] = {FIGURE_COST, true, "cost", "a ", "lower cost", "higher cost", ALWAYS},
         [JUDGED_CPU] = {FIGURE_CPU_PER_MESSAGE, true, "CPU time per message", "", "less CPU time per message",
                         "more CPU time per message", 0},
@@ -47,8 +53,11 @@ const struct judged_term judged_terms[JUDGED_COUNT] = {
                                  "more misses of the last cache per message", 0},
 };
 
-bool judged_applies(enum judged judged, const struct point *p) {
-        return judged_terms[judged].workloads & WORKLOAD_BIT(p->workload);
+bool judged_applies(enum judged judged, const struct findings_row *row) {
+        const struct judged_term *term = &judged_terms[judged];
+        if (judged == JUDGED_THROUGHPUT && row->open_loop)
+                return false;
+        return term->workloads & WORKLOAD_BIT(row->point.workload) && (!term->one_way || row->one_way);
 }
 
 /* ---- groups ---- */
@@ -352,9 +361,9 @@ struct statistic answer_statistic(struct answer *a, uint32_t row, enum figure fi
         return s;
 }
 
-enum judged judged_first(const struct point *p) {
+enum judged judged_first(const struct findings_row *row) {
         enum judged j = 0;
-        while (j < JUDGED_COUNT && !judged_applies(j, p))
+        while (j < JUDGED_COUNT && !judged_applies(j, row))
                 j++;
         return j;
 }

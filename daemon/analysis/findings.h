@@ -62,6 +62,7 @@ struct findings_row {
         bool unprobed;                /* whether they did is not known of one: no probes, or of other CPUs */
         bool few_messages;            /* in a run, for a 99th percentile: its runs have none in `values` */
         bool open_loop;               /* its throughput is the requested rate, and its runs have none in `values` */
+        bool one_way;                 /* a stream whose messages have a latency, from one end to the other */
         double chunk_bytes;           /* the message goes in pieces of this size; 0: whole */
         double buffer_bytes;          /* of the mechanism; 0: not known */
         double gather_ns;             /* that its reader lets messages gather for; 0: not at all */

@@ -148,6 +148,7 @@ static int take_run(const struct point_run *stored, struct json_view *view, stru
                         ret->values[f] = NAN;
                 *few |= state == FIGURE_FEW ? UINT64_C(1) << f : 0;
         }
+        row->one_way |= row->point.workload == WORKLOAD_STREAM && isfinite(ret->values[FIGURE_LATENCY_P50]);
         take_settings(view->parts, row);
         row->noisy |= has_flag(stored->flags_json, "noisy:");
         row->unobserved |= has_flag(stored->flags_json, "not_observed");

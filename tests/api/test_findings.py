@@ -250,6 +250,20 @@ def test_an_open_loop_has_no_throughput(unix):
     assert "open-loop" in {item["reason"] for item in findings["items"]}
 
 
+def test_the_latency_of_an_open_loop_ranks_it(own_daemon):
+    """A stream at a rate has a latency one way, from the intended send time."""
+    unix = own_daemon.unix
+    spec = SPEC | {"transport": ["pipe", "unix-stream"], "rate": 2000, "messages": 100, "repetitions": 8}
+    experiment = unix.wait_final(unix.post(spec)["id"])
+    assert experiment["state"] == "done", experiment
+    write_figures(own_daemon, experiment["id"], lambda point: 2000 if point["transport"] == "pipe" else 1000)
+    findings = unix.get(f"/experiments/{experiment['id']}/findings")
+    ranked = [item["sentence"] for item in of_kind(findings, "ranking")]
+    assert [("p99 of the " in text, "unix-stream (" in text) for text in ranked] == [(False, True), (True, True)]
+    assert "median one-way latency by transport, best first: unix-stream (" in ranked[0]
+    assert "throughput" not in " ".join(ranked)
+
+
 def test_before_there_are_runs(unix, long_run):
     findings = unix.get(f"/experiments/{long_run['id']}/findings")
     assert findings.pop("provenance")["experiment"] == long_run["id"]

@@ -24,6 +24,19 @@ static inline void count(struct made *m) {
         }
 }
 
+/* The messages of a stream carry the time of their sending: they have as long a latency as ten of them take. */
+static inline void stamp(struct made *m) {
+        for (size_t i = 0; i < m->n_rows; i++) {
+                m->rows[i].one_way = m->rows[i].point.workload == WORKLOAD_STREAM;
+                for (size_t k = 0; m->rows[i].one_way && k < m->blocks; k++) {
+                        struct findings_run *run = &m->runs[i * m->blocks + k];
+                        run->values[FIGURE_LATENCY_P50] = 1e10 / run->values[FIGURE_MESSAGES];
+                        run->values[FIGURE_LATENCY_P99] =
+                                2e10 / run->values[FIGURE_MESSAGES] * exp(NOISE * sample_normal(&m->random));
+                }
+        }
+}
+
 /* What no sentence may have, whatever it is about. */
 static inline void check_sentence(const char *sentence) {
         static const char *const never[] = {"of :", "of all of", "% a ", " a 8", " a 11 ", " a 18 ",

@@ -604,8 +604,43 @@ static double ring_time(const struct point *p) {
         return p->engine == ENGINE_IO_URING ? 800 : 1000;
 }
 
+static double ring_cpu(const struct point *p) {
+        return p->engine == ENGINE_IO_URING ? 1500 : 1000;
+}
+
 static double by_hand(const struct point *p) {
         return p->placement.kind == PLACEMENT_EXPLICIT ? 800 : 1000;
+}
+
+/* Messages that carry the time of their sending have a latency, which ranks them; in an open loop it is all that does.
+ */
+static void test_latency_of_streams(void) {
+        MADE m;
+        make(&m, "{\"transport\": [\"tcp\", \"pipe\"], \"engine\": [\"syscall\", \"io_uring\"]}", 8, 7);
+        measure(&m, ring_time, ring_cpu, NOISE, 0.02);
+        FINDINGS *plain = draw(&m);
+        CHECK(says(nth(plain, FINDING_COST, 0), "more throughput"));
+        for (size_t i = 0; i < plain->n; i++)
+                CHECK(!strstr(plain->items[i].sentence, "one-way"));
+        stamp(&m);
+        FINDINGS *f = draw(&m);
+        CHECK(says(nth(f, FINDING_COST, 0), "more throughput"));
+        size_t n = 0;
+        for (size_t i = 0; nth(f, FINDING_RANKING, i); i++)
+                n += strstr(nth(f, FINDING_RANKING, i)->sentence, " one-way latency by ") != NULL;
+        printf("     rankings by latency: %zu\n", n);
+        for (size_t i = 0; i < m.n_rows; i++)
+                m.rows[i].open_loop = true;
+        for (size_t i = 0; i < m.n_rows * m.blocks; i++)
+                m.runs[i].values[FIGURE_THROUGHPUT] = m.runs[i].values[FIGURE_MESSAGES] = NAN;
+        FINDINGS *open = draw(&m);
+        CHECK(says(nth(open, FINDING_COST, 0), "io_uring instead of syscall brings "));
+        CHECK(says(nth(open, FINDING_COST, 0), " % shorter median one-way latency ["));
+        CHECK(says(nth(open, FINDING_COST, 0), "more CPU time per message"));
+        CHECK(has_doubt(open, "open-loop"));
+        for (size_t i = 0; i < open->n; i++)
+                CHECK(!strstr(open->items[i].sentence, " more throughput") &&
+                      !strstr(open->items[i].sentence, "round trip"));
 }
 
 /* At the smaller size the pairs and the medians disagree on which is better: the crossover lies between both sizes all
@@ -665,10 +700,6 @@ static void test_unlike_rows_are_kept_apart(void) {
         CHECK_UINT(r->n_rows, 2);
         CHECK(says(nth(f, FINDING_COST, 0), "spin instead of block brings an 80 "));
         CHECK(says(nth(f, FINDING_COST, 0), " % shorter median round trip ["));
-}
-
-static double ring_cpu(const struct point *p) {
-        return p->engine == ENGINE_IO_URING ? 1500 : 1000;
 }
 
 static void test_cost(void) {
@@ -1105,6 +1136,7 @@ int main(void) {
         RUN(test_pairs_against_the_medians);
         RUN(test_settings_in_force_that_differ);
         RUN(test_buffers_on_both_sides_of_a_crossover);
+        RUN(test_latency_of_streams);
         RUN(test_a_crossover_within_its_interval);
         RUN(test_cost_of_placements_by_hand);
         RUN(test_unlike_rows_are_kept_apart);

@@ -73,7 +73,10 @@ static void test_presets_have_runs_enough(void) {
                 make(&runs, spec, m.spec->repetitions, 16);
                 measure(&runs, any_time, one, NOISE, 0);
                 count(&runs);
+                if (runs.spec->stamp)
+                        stamp(&runs);
                 FINDINGS *f = draw(&runs);
+                printf("     comparisons of %s: %zu\n", presets[i], f->n_tests);
                 if (compare_runs_least(false, f->n_tests) > m.spec->repetitions)
                         CHECK_FAIL("%s: %zu comparisons take %u runs, it has %u", presets[i], f->n_tests,
                                    compare_runs_least(false, f->n_tests), m.spec->repetitions);
