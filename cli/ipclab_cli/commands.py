@@ -116,6 +116,12 @@ def show_enough(plan):
     known = [point for point in plan["points"] if point.get("enough")]
     if not known:
         return
+    beyond = [point["enough"] for point in known if point["enough"]["repetitions"] is None]
+    if beyond:
+        print(
+            f"by earlier runs, {beyond[0]['repetitions_reason']} to show a difference of {beyond[0]['difference']:.0%}"
+        )
+        return
     worst = max(known, key=lambda point: point["enough"]["repetitions"])
     enough = worst["enough"]
     print(

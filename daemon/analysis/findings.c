@@ -62,11 +62,9 @@ bool judged_applies(enum judged judged, const struct findings_row *row) {
 
 /* ---- groups ---- */
 
-/* Beyond this number of rows only those with runs enough are numbered, as each new value is compared with all before
- * it: each CPU of 128 with each are 16384 placements. */
-#define NUMBERED_ROWS_MAX 4096u
-
-/* The values of an axis by number, in the order in which they first appear. */
+/* The values of an axis by number, in the order in which they first appear. Beyond FINDINGS_NUMBERED_MAX rows only
+ * those with runs enough are numbered, as each new value is compared with all before it: each CPU of 128 with each are
+ * 16384 placements. */
 static int number_values(struct answer *a, enum axis_name axis) {
         const struct axis *x = &axes[axis];
         _cleanup_free_ const void **seen = NULL;
@@ -75,7 +73,7 @@ static int number_values(struct answer *a, enum axis_name axis) {
                 const struct point *p = &a->in->rows[i].point;
                 uint16_t k = 0;
                 if (!axis_applies(x, p) ||
-                    (a->in->n_rows > NUMBERED_ROWS_MAX && a->in->rows[i].n_runs < FINDINGS_RUNS_LEAST))
+                    (a->in->n_rows > FINDINGS_NUMBERED_MAX && a->in->rows[i].n_runs < FINDINGS_RUNS_LEAST))
                         continue;
                 while (k < a->n_values[axis] && !x->value.type->equal(&x->value, seen[k], axis_of(x, p)))
                         k++;
@@ -448,7 +446,7 @@ static void answer_deinit(struct answer *a) {
 size_t answer_count_comparisons(struct answer *a) {
         _cleanup_(answer_deinit) struct answer counter = {};
         const size_t n = a->in->n_rows;
-        if (n > NUMBERED_ROWS_MAX) /* each row with each, by all that they are judged by */
+        if (n > FINDINGS_NUMBERED_MAX) /* each row with each, by all that they are judged by */
                 return n * (n - 1) / 2 * JUDGED_COUNT;
         int r = answer_init(&counter, a->in, true);
         if (r == 0)
@@ -458,6 +456,12 @@ size_t answer_count_comparisons(struct answer *a) {
         if (r < 0 && a->error == 0)
                 a->error = r;
         return r < 0 ? 0 : counter.n_counted;
+}
+
+int findings_count(const struct findings_input *in, size_t *ret) {
+        struct answer a = {.in = in};
+        *ret = answer_count_comparisons(&a);
+        return a.error;
 }
 
 int findings_draw(const struct findings_input *in, struct findings **ret) {

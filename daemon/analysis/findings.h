@@ -159,6 +159,10 @@ struct findings {
 
 /* -EINVAL: more than UINT16_MAX values of an axis; -ENOMEM. */
 int findings_draw(const struct findings_input *in, struct findings **ret);
+/* How many comparisons it would make at most, if all rows had runs enough with all figures; of more rows than
+ * FINDINGS_NUMBERED_MAX each is counted with each, and `rows` is not read. Errors as of findings_draw(). */
+#define FINDINGS_NUMBERED_MAX 4096u
+int findings_count(const struct findings_input *in, size_t *ret);
 void findings_free(struct findings *f); /* NULL-safe */
 /* Bytes of memory that it holds. */
 size_t findings_bytes(const struct findings *f);

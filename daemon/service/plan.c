@@ -8,6 +8,7 @@
  */
 
 #include "daemon/analysis/compare.h"
+#include "daemon/analysis/findings.h"
 #include "daemon/analysis/order.h"
 #include "daemon/result/figure.h"
 #include "daemon/service/service.h"
@@ -33,6 +34,8 @@ struct plan_points {
         char *text;
         uint32_t repetitions;
         double window_seconds;
+        size_t n_comparisons; /* of the findings, at most; at least 1 */
+        bool in_blocks;       /* runs are compared in pairs */
         struct earlier_budget budget;
 };
 
@@ -87,14 +90,23 @@ static void put_not_known(struct json_writer *w, const char *reason) {
         json_member_string(w, "enough_reason", reason);
 }
 
-/* Of n_comparisons in all, whose errors are bounded together. */
-static void put_enough(struct json_writer *w, const struct variation *v, size_t n_comparisons) {
-        char name[64];
+/* Of all comparisons of the findings, whose errors are bounded together. */
+static void put_enough(struct json_writer *w, const struct variation *v, const struct plan_points *all) {
+        const uint32_t runs = compare_runs_for(v->value, DIFFERENCE, false, all->n_comparisons);
+        const uint32_t most = comparison_runs_most(all->in_blocks);
+        char name[64], reason[96];
         figure_name(v->figure, name, sizeof(name));
         json_put_key(w, "enough");
         json_object_begin(w);
-        json_member_u64(w, "repetitions", compare_runs_for(v->value, DIFFERENCE, false, n_comparisons));
-        json_member_u64(w, "comparisons", n_comparisons);
+        if (runs <= most) {
+                json_member_u64(w, "repetitions", runs);
+        } else {
+                (void) snprintf(reason, sizeof(reason),
+                                "it would take more than the %u runs of each that take part in a comparison", most);
+                json_member_null(w, "repetitions");
+                json_member_string(w, "repetitions_reason", reason);
+        }
+        json_member_u64(w, "comparisons", all->n_comparisons);
         json_member_double(w, "difference", DIFFERENCE);
         json_member_double(w, "power", COMPARE_POWER);
         json_member_string(w, "figure", name);
@@ -124,7 +136,7 @@ static int put_earlier(struct json_writer *w, struct store *store, struct plan *
                 return r;
         earlier_budget_take(&all->budget, earlier.n_runs * EARLIER_ROWS_OF_A_RESULT);
         if (r == 0)
-                put_enough(w, &v, plan->n_points > 2 ? plan->n_points - 1 : 1);
+                put_enough(w, &v, all);
         else
                 put_not_known(w,
                               "no experiment of this host has " UTIL_TEXT(
@@ -228,6 +240,25 @@ static int keep_point(struct plan_points *all, const struct submission *sub, siz
         return 0;
 }
 
+/* Rows without runs, of which only the number of comparisons is asked. */
+static int count_comparisons(struct plan_points *all, const struct submission *sub) {
+        const size_t n = sub->points.n_points;
+        struct findings_input in = {.n_rows = n};
+        _cleanup_free_ struct findings_row *rows = n <= FINDINGS_NUMBERED_MAX ? calloc(n + 1, sizeof(*rows)) : NULL;
+        if (!rows && n <= FINDINGS_NUMBERED_MAX)
+                return -ENOMEM;
+        for (size_t i = 0; rows && i < n; i++) {
+                const struct point *p = &sub->points.points[i];
+                rows[i].point = *p;
+                rows[i].open_loop = spec_point_rate(sub->spec, p) > 0;
+                rows[i].one_way = p->workload == WORKLOAD_STREAM && !spec_latency_missing(sub->spec, p);
+        }
+        in.rows = rows;
+        int r = findings_count(&in, &all->n_comparisons);
+        all->n_comparisons += all->n_comparisons == 0;
+        return r;
+}
+
 static int keep_points(struct plan *plan, const struct submission *sub) {
         struct plan_points *all = plan->points = calloc(1, sizeof(*all));
         size_t length = 0, size = 0;
@@ -236,9 +267,13 @@ static int keep_points(struct plan *plan, const struct submission *sub) {
         *all = (struct plan_points){.items = calloc(plan->n_points, sizeof(*all->items)),
                                     .repetitions = sub->repetitions,
                                     .window_seconds = (double) sub->spec->end.duration_ns / (double) NSEC_PER_SEC,
+                                    .in_blocks = sub->spec->order == ORDER_BLOCKS,
                                     .budget = {.rows_left = EARLIER_ROWS_MAX}};
         if (!all->items)
                 return -ENOMEM;
+        int error = count_comparisons(all, sub);
+        if (error < 0)
+                return error;
         for (size_t i = 0; i < plan->n_points; i++) {
                 int r = keep_point(all, sub, i, &length, &size);
                 if (r < 0)

@@ -462,6 +462,12 @@ def test_a_dry_run_says_what_earlier_runs_say(made_up):
         plan["points"] = [point(12, error, planned)]
         shown, _, _ = made_up({"/experiments": plan}, "run", '{"transport": "pipe"}', "--dry-run")
         assert "in the same time" not in shown
+    beyond = "it would take more than the 200 runs of each that take part in a comparison"
+    plan["points"].append(point(None, 0, 0))
+    plan["points"][1]["enough"]["repetitions_reason"] = beyond
+    shown, _, _ = made_up({"/experiments": plan}, "run", '{"transport": "pipe"}', "--dry-run")
+    assert f"by earlier runs, {beyond} to show a difference of 5%" in shown.splitlines()
+    assert "12 repetitions" not in shown
 
 
 def test_findings_are_sentences(made_up):

@@ -179,6 +179,41 @@ static void test_many_runs_that_are_no_pairs(void) {
         CHECK(first && figure(first, "next_over_this"));
 }
 
+/* ---- how many comparisons there will be ---- */
+
+/* Before there are runs it is known how many comparisons share the correction, at most. */
+static void test_comparisons_are_counted_before(void) {
+        static const struct {
+                const char *spec;
+                size_t n; /* 0: only that there are no more */
+        } cases[] = {
+                {"{\"transport\": \"pipe\"}", 0},
+                {"{\"transport\": [\"pipe\", \"fifo\"]}", 1},
+                {"{\"transport\": [\"pipe\", \"fifo\", \"tcp\"]}", 2},
+                {"{\"transport\": [\"pipe\", \"fifo\", \"tcp\"], \"workload\": \"pingpong\"}", 4},
+                {"{\"transport\": \"tcp\", \"threads\": [1, 2, 4, 8]}", 3},
+                {"{\"preset\": \"tcp-copy-modes\"}", 0},
+                {"{\"preset\": \"pipe-block-sweep\"}", 0},
+        };
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+                size_t n = 0;
+                MADE m;
+                make(&m, cases[i].spec, 8, 14);
+                measure(&m, faster_pipe, one, NOISE, 0);
+                count(&m);
+                if (m.spec->stamp)
+                        stamp(&m);
+                FINDINGS *f = draw(&m);
+                for (size_t k = 0; k < m.n_rows; k++)
+                        m.rows[k].n_runs = 0;
+                CHECK_INT(findings_count(&(struct findings_input){.rows = m.rows, .n_rows = m.n_rows}, &n), 0);
+                CHECK(n >= f->n_tests && (cases[i].n == 0 || n == cases[i].n));
+        }
+        size_t many = 0;
+        CHECK_INT(findings_count(&(struct findings_input){.n_rows = FINDINGS_NUMBERED_MAX + 1}, &many), 0);
+        CHECK(many > FINDINGS_NUMBERED_MAX);
+}
+
 int main(void) {
         RUN(test_a_run_of_nothing);
         RUN(test_nothing_beside_one);
@@ -186,6 +221,7 @@ int main(void) {
         RUN(test_no_law_from_what_is_left);
         RUN(test_runs_that_decide_nothing);
         RUN(test_blind_comparisons);
+        RUN(test_comparisons_are_counted_before);
         RUN(test_many_runs_that_are_no_pairs);
         return check_end();
 }

@@ -110,7 +110,8 @@ function splitWords(points) {
 /* A plan in words: what it costs, how many runs would show a difference, what is left out and why. */
 function planWords({ runs, estimated_seconds: seconds, points, skipped }) {
     const known = points.filter(({ enough }) => enough);
-    const most = Math.max(0, ...known.map(({ enough }) => enough.repetitions));
+    const beyond = known.find(({ enough }) => enough.repetitions === null);
+    const most = beyond ? 0 : Math.max(0, ...known.map(({ enough }) => enough.repetitions));
     const given = Math.max(...points.map((one) => one.runs));
     const division = splitWords(points);
     const fields = splitFields(skipped.map(({ point }) => point)).varying;
@@ -128,6 +129,13 @@ function planWords({ runs, estimated_seconds: seconds, points, skipped }) {
                 text:
                     `By earlier runs here, ${plural(most, 'repetition')} of each point show a difference of ` +
                     `${known[0].enough.difference * 100} %${given < most ? `; this has ${given}` : ''}.`,
+            }),
+        beyond &&
+            h('p', {
+                class: 'hint',
+                text:
+                    `By earlier runs here, ${beyond.enough.repetitions_reason} to show a difference of ` +
+                    `${beyond.enough.difference * 100} %.`,
             }),
         division && h('p', { class: 'hint', text: division }),
         skipped.length > 0 &&
