@@ -22,6 +22,28 @@
 #include <math.h>
 #include <string.h>
 
+/* A question, and all that its answer depends on. */
+struct inquiry {
+        struct service *service;
+        const struct advice_question *question;
+        const char *host;                        /* NULL: this one */
+        char *environment, *state;               /* in force; the state with all that may make runs fail, or NULL */
+        struct experiment_change *list, *failed; /* that were measured; that failed */
+        size_t n, n_failed;
+        struct refusal *refusal; /* the caller's, for the reason of an error */
+};
+
+static void inquiry_deinit(struct inquiry *i) {
+        free(i->environment);
+        free(i->state);
+        free(i->list);
+        free(i->failed);
+}
+
+static int fail(const struct inquiry *i, int error, const char *what) {
+        return service_fail(i->service, i->refusal, error, what, 0);
+}
+
 /* ---- gathering ---- */
 
 struct gathering {
@@ -159,12 +181,12 @@ static void count_unreadable(int64_t experiment_id, const struct failing_unreada
         a->unreadable++;
 }
 
-static int take_experiment(struct service *s, const struct experiment_change *x, const char *environment,
-                           const struct advice_question *q, struct advice_record *a, struct gathering *g,
-                           struct refusal *r) {
+static int take_experiment(const struct inquiry *by, const struct experiment_change *x, struct advice_record *a,
+                           struct gathering *g) {
+        const struct advice_question *q = by->question;
         const struct evidence *e;
         struct cache_item *item;
-        int error = evidence_get(s, x->id, x->change, &e, &item, r);
+        int error = evidence_get(by->service, x->id, x->change, &e, &item, by->refusal);
         if (error == -ENOENT) /* forgotten meanwhile */
                 return 0;
         if (error == -EBADMSG) {
@@ -175,22 +197,22 @@ static int take_experiment(struct service *s, const struct experiment_change *x,
                 return error;
         unsigned placements = known_placements(q, e);
         bool concerns = placements & 1u << q->placement;
-        bool alike = e->environment && strcmp(e->environment, environment) == 0;
+        bool alike = e->environment && strcmp(e->environment, by->environment) == 0;
         bool usable = alike && !e->open_loop && !e->tuned;
         a->other_environment += concerns && !alike;
         a->unlike += concerns && alike && !usable;
         a->open_loops += concerns && alike && e->open_loop;
         a->tuned += concerns && alike && e->tuned;
         if (concerns && !alike)
-                error = take_differences(e->environment, environment, a);
+                error = take_differences(e->environment, by->environment, a);
         else if (concerns && usable)
                 error = take_evidence(q, e, x->id, a, g);
         if (usable) {
                 a->placements |= placements & ~(1u << q->placement);
                 take_threads(q, e, a);
         }
-        cache_release(&s->cache, item);
-        return error < 0 ? service_fail(s, r, error, "gathering what is known", 0) : 0;
+        cache_release(&by->service->cache, item);
+        return error < 0 ? fail(by, error, "gathering what is known") : 0;
 }
 
 /* Those of the experiments that the answer rests on; of one that cannot be read any more it stays NULL. */
@@ -310,24 +332,26 @@ static bool is_same_question(const struct advice_question *x, const struct advic
 
 /* The key is a hash of the question and of all experiments with their changes. The record's own question and
  * environment are compared too, as two may have one hash. */
-static void make_key(const struct advice_question *q, const char *host, const char *environment, const char *state,
-                     const struct experiment_change *list, size_t n, int64_t *ret_id, int64_t *ret_change) {
+static void make_key(const struct inquiry *by, struct cache_item *ret) {
+        const struct advice_question *q = by->question;
         uint64_t id = HASH_BEGIN, change = id;
         const uint64_t parts[] = {q->workload, q->message_size, q->placement, q->threads, q->want};
         id = hash_more(id, parts, sizeof(parts));
-        if (host)
-                id = hash_more(id, host, strlen(host));
+        if (by->host)
+                id = hash_more(id, by->host, strlen(by->host));
         for (size_t i = 0; i < WANT_COUNT; i++)
                 if (!isnan(q->limits[i]))
                         id = hash_more(hash_more(id, &i, sizeof(i)), &q->limits[i], sizeof(q->limits[i]));
-        change = hash_more(change, environment, strlen(environment));
-        if (state)
-                change = hash_more(change, state, strlen(state));
-        for (size_t i = 0; i < n; i++)
-                change = hash_more(hash_more(change, &list[i].id, sizeof(list->id)), &list[i].change,
-                                   sizeof(list->change));
-        *ret_id = (int64_t) id;
-        *ret_change = (int64_t) change;
+        change = hash_more(change, by->environment, strlen(by->environment));
+        if (by->state)
+                change = hash_more(change, by->state, strlen(by->state));
+        for (size_t i = 0; i < by->n; i++)
+                change = hash_more(hash_more(change, &by->list[i].id, sizeof(by->list->id)), &by->list[i].change,
+                                   sizeof(by->list->change));
+        if (by->failed)
+                change = hash_more(change, by->failed, by->n_failed * sizeof(*by->failed));
+        ret->id = (int64_t) id;
+        ret->change = (int64_t) change;
 }
 
 static size_t record_bytes(const struct advice_record *a) {
@@ -341,54 +365,59 @@ static size_t record_bytes(const struct advice_record *a) {
         return bytes;
 }
 
-static int make_record(struct service *s, struct advice_record *a, const struct experiment_change *list, size_t n,
-                       struct refusal *r) {
+static int make_record(const struct inquiry *by, struct advice_record *a) {
         _cleanup_(gathering_deinit) struct gathering g = {0};
         uint32_t repetitions = 0; /* that are proposed */
         int error = 0;
         if (!a->host) /* nothing can be queued there */
-                error = failing_list(s, &a->question, a->state, a->failing, &a->n_failing, &g.unreadable, r);
+                error = failing_list(by->service, &a->question, a->state, a->failing, &a->n_failing, &g.unreadable,
+                                     by->refusal);
         a->unreadable = (uint32_t) g.unreadable.n;
-        for (size_t i = 0; error == 0 && i < n; i++)
-                error = take_experiment(s, &list[i], a->environment, &a->question, a, &g, r);
+        for (size_t i = 0; error == 0 && i < by->n; i++)
+                error = take_experiment(by, &by->list[i], a, &g);
         if (error < 0)
                 return error;
         error = advice_draw(&a->question, g.rows, g.n, &a->advice);
         if (error < 0)
-                return service_fail(s, r, error, "ranking what is known", 0);
-        error = take_versions(s, a, r);
+                return fail(by, error, "ranking what is known");
+        error = take_versions(by->service, a, by->refusal);
         if (error < 0)
                 return error;
         if (!a->host)
-                error = advice_write_settling(s, a, &repetitions);
+                error = advice_write_settling(by->service, a, &repetitions);
         if (error == 0)
                 error = advice_write_sentence(a, repetitions);
-        return error < 0 ? service_fail(s, r, error, "ranking what is known", 0) : 0;
+        return error < 0 ? fail(by, error, "ranking what is known") : 0;
 }
 
-/* Takes the environment and the state over. */
-static int remember(struct service *s, const struct advice_question *q, const char *host, char *environment,
-                    char *state, const struct experiment_change *list, size_t n, const struct cache_item *key,
-                    struct advice_record **ret, struct refusal *r) {
+/* Of this question and state; NULL without memory. */
+static struct advice_record *record_new(const struct inquiry *by) {
         struct advice_record *a = calloc(1, sizeof(*a));
-        if (!a) {
-                free(environment);
-                free(state);
-                return service_fail(s, r, -ENOMEM, "the advice", 0);
-        }
-        a->question = *q;
-        a->environment = environment;
-        a->state = state;
-        a->host = host ? strdup(host) : NULL;
-        int error = host && !a->host ? service_fail(s, r, -ENOMEM, "the advice", 0) : make_record(s, a, list, n, r);
+        if (!a)
+                return NULL;
+        a->question = *by->question;
+        a->environment = strdup(by->environment);
+        a->state = by->state ? strdup(by->state) : NULL;
+        a->host = by->host ? strdup(by->host) : NULL;
+        if (a->environment && !a->state == !by->state && !a->host == !by->host)
+                return a;
+        record_free(a);
+        return NULL;
+}
+
+static int remember(const struct inquiry *by, const struct cache_item *key, struct advice_record **ret) {
+        struct advice_record *a = record_new(by);
+        if (!a)
+                return fail(by, -ENOMEM, "the advice");
+        int error = make_record(by, a);
         if (error == 0) {
                 struct cache_item item = *key;
                 item.payload = a;
                 item.free_payload = record_free;
                 item.bytes = record_bytes(a);
-                error = cache_add(&s->cache, &item, &a->item);
+                error = cache_add(&by->service->cache, &item, &a->item);
                 if (error < 0)
-                        (void) service_fail(s, r, error, "keeping the advice", 0);
+                        (void) fail(by, error, "keeping the advice");
         }
         if (error < 0) {
                 record_free(a);
@@ -402,32 +431,37 @@ static bool are_same(const char *x, const char *y) {
         return x && y ? strcmp(x, y) == 0 : x == y;
 }
 
+static bool is_answer_to(const struct advice_record *a, const struct inquiry *by) {
+        return is_same_question(&a->question, by->question) && are_same(a->host, by->host) &&
+               strcmp(a->environment, by->environment) == 0 && are_same(a->state, by->state);
+}
+
+static int read_state(struct inquiry *by) {
+        int error = list_measured(by->service, by->host, &by->list, &by->n, by->refusal);
+        if (error == 0)
+                error = by->host ? environment_of_newest(by->service, by->list, by->n, &by->environment, by->refusal)
+                                 : environment_now(by->service, &by->environment, &by->state, by->refusal);
+        if (error == 0 && !by->host)
+                error = list_failed(by->service, &by->failed, &by->n_failed, by->refusal);
+        return error;
+}
+
 int service_advice(struct service *s, const struct advice_question *q, const char *host, struct advice_record **ret,
                    struct refusal *r) {
-        _cleanup_free_ struct experiment_change *list = NULL, *failed = NULL;
-        _cleanup_free_ char *environment = NULL, *state = NULL;
+        _cleanup_(inquiry_deinit) struct inquiry by = {.service = s, .question = q, .host = host, .refusal = r};
         struct cache_item key = {.kind = CACHE_ADVICE};
-        size_t n = 0, n_failed = 0;
-        int error = list_measured(s, host, &list, &n, r);
-        if (error == 0)
-                error = host ? environment_of_newest(s, list, n, &environment, r)
-                             : environment_now(s, &environment, &state, r);
-        if (error == 0 && !host)
-                error = list_failed(s, &failed, &n_failed, r);
+        int error = read_state(&by);
         if (error < 0)
                 return error;
-        make_key(q, host, environment, state, list, n, &key.id, &key.change);
-        if (n_failed > 0)
-                key.change = (int64_t) hash_more((uint64_t) key.change, failed, n_failed * sizeof(*failed));
+        make_key(&by, &key);
         struct cache_item *item = cache_get(&s->cache, CACHE_ADVICE, key.id, key.change);
         struct advice_record *found = item ? item->payload : NULL;
-        if (found && is_same_question(&found->question, q) && are_same(found->host, host) &&
-            strcmp(found->environment, environment) == 0 && are_same(found->state, state)) {
+        if (found && is_answer_to(found, &by)) {
                 *ret = found;
                 return 0;
         }
         cache_release(&s->cache, item);
-        return remember(s, q, host, util_steal(&environment), util_steal(&state), list, n, &key, ret, r);
+        return remember(&by, &key, ret);
 }
 
 /* ---- to settle it ---- */
