@@ -25,8 +25,10 @@ struct row {
         struct adaptive_row known;
 };
 
-/* What a list of those that are not reached has of one of them. */
-void until_put_width(struct json_writer *w, const struct adaptive_row *known, double relative_ci, uint32_t blocks);
+/* What a list of those that are not reached has of one of them. `most`: blocks of which something is concluded. Whether
+ * it needs more, and has no number of them. */
+bool until_put_width(struct json_writer *w, const struct adaptive_row *known, double relative_ci, uint32_t blocks,
+                     uint32_t most);
 
 struct pair {
         size_t baseline, candidate; /* rows */

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+_Static_assert(COMPARISON_PAIRS_MAX == 200, "the reason has the number");
+
 void until_pairs_deinit(struct pairs *p) {
         for (size_t i = 0; i < p->n; i++)
                 free(p->items[i].values);
@@ -140,9 +142,13 @@ static void put_pair(struct json_writer *w, const struct row *rows, const struct
                 json_member_double(w, "ratio", p->comparison.ratio);
         else
                 json_member_null(w, "ratio");
-        until_put_width(w, &p->known, until->relative_ci, blocks);
+        bool beyond = until_put_width(w, &p->known, until->relative_ci, blocks, COMPARISON_PAIRS_MAX);
         if (!p->known.has_interval)
                 json_member_string(w, "reason", why_no_interval(rows, p, until));
+        else if (beyond)
+                json_member_string(w, "reason",
+                                   "it would take more than the 200 blocks that take part in a comparison; a quieter "
+                                   "machine or a longer window would decide");
         json_object_end(w);
 }
 

@@ -121,7 +121,8 @@ static int by_width(const void *a, const void *b) {
         return x->known.has_interval && wide != other ? (wide < other ? 1 : -1) : 0;
 }
 
-void until_put_width(struct json_writer *w, const struct adaptive_row *known, double relative_ci, uint32_t blocks) {
+bool until_put_width(struct json_writer *w, const struct adaptive_row *known, double relative_ci, uint32_t blocks,
+                     uint32_t most) {
         uint32_t needed = adaptive_row_needs(known, relative_ci, blocks);
         json_put_key(w, "relative_ci");
         if (known->has_interval)
@@ -129,10 +130,11 @@ void until_put_width(struct json_writer *w, const struct adaptive_row *known, do
         else
                 json_put_null(w);
         json_put_key(w, "repetitions_needed");
-        if (needed < UINT32_MAX)
+        if (needed <= most)
                 json_put_u64(w, needed);
         else
                 json_put_null(w);
+        return needed > most;
 }
 
 static const char *why_no_interval(const struct row *row, enum figure figure) {
@@ -167,7 +169,7 @@ static void put_row(struct json_writer *w, const struct row *row, const struct s
         json_object_begin(w);
         json_member_raw(w, "point", row->point_json);
         json_member_u64(w, "runs", row->runs);
-        until_put_width(w, &row->known, until->relative_ci, blocks);
+        (void) until_put_width(w, &row->known, until->relative_ci, blocks, UINT32_MAX - 1);
         put_reason(w, row, until_figure(until->figure));
         json_object_end(w);
 }

@@ -437,6 +437,17 @@ static void a_pair_without_common_blocks_is_named(void) {
         CHECK_UINT(a.more, 3);
 }
 
+/* More blocks than a comparison takes would not decide it: no number of them is named. */
+static void a_pair_out_of_reach_has_no_number(void) {
+        ADAPTIVE a;
+        CHECK_INT(begin_pairs(&a, 0.0001, 1.01, 0.1), 12);
+        CHECK_INT(decide(&a), 0);
+        const struct json *pair = json_first(json_get(a.decision, "pairs_not_reached"));
+        CHECK(pair && figure(pair, "relative_ci") > 0.01);
+        CHECK_INT(json_type(json_get(pair, "repetitions_needed")), JSON_NULL);
+        CHECK(strstr(string(pair, "reason"), "more than the 200 blocks that take part in a comparison"));
+}
+
 /* There is no ratio of such a run, nor is the rest of the pair's runs one of the pair; further blocks change nothing.
  */
 static void a_run_of_nothing_gives_no_ratio(void) {
@@ -473,5 +484,6 @@ int main(void) {
         RUN(a_retried_run_is_of_no_pair);
         RUN(a_pair_without_common_blocks_is_named);
         RUN(a_run_of_nothing_gives_no_ratio);
+        RUN(a_pair_out_of_reach_has_no_number);
         return check_end();
 }
