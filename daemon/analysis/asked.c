@@ -87,6 +87,10 @@ bool asked_value(const struct asked *a, enum axis_name axis, const struct point 
         return has_value(a->posted, axis, value) || !has_value(a->preset, axis, value);
 }
 
+bool asked_by_preset(const struct asked *a, enum axis_name axis, const struct point *p) {
+        return has_value(a->preset, axis, axis_of(&axes[axis], p));
+}
+
 bool asked_any(const struct asked *a, enum axis_name axis) {
         return !matters(a, axis) || count_common(a->posted, a->study, axis) > 0;
 }

@@ -26,6 +26,8 @@ bool asked_point(const struct asked *a, const struct point *p);
 
 /* Whether the experiment has a value of the axis that the preset has; also where the preset has it not. */
 bool asked_value(const struct asked *a, enum axis_name axis, const struct point *p);
+/* Whether the preset has it: its -quick form has not all of the study's. */
+bool asked_by_preset(const struct asked *a, enum axis_name axis, const struct point *p);
 /* Whether it has one of the study's values of the axis; all that the preset has; and none beside the study's. */
 bool asked_any(const struct asked *a, enum axis_name axis);
 bool asked_all(const struct asked *a, enum axis_name axis);

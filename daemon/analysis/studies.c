@@ -541,8 +541,14 @@ static bool has_value_of(const struct selection *s, const struct asked *a, enum 
         return !(s->bits & BIT(axis)) || asked_value(a, axis, &s->point);
 }
 
+/* Whether one finding is of all values of the axis: others beside the study's change it. */
+static bool spans(const struct question *q, enum axis_name axis) {
+        return q->kind == STUDY_FINDING &&
+               (axis == q->axis || (q->finding == FINDING_CROSSOVER && axis == AXIS_MESSAGE_SIZE));
+}
+
 /* The axes, as bits, in which the experiment has not what the question is about. Of an axis that it names no value of,
- * a figure takes one row of the study's; a greatest one takes all of them, and a conclusion no others beside. */
+ * a figure takes one row of the study's; what is greatest, or concluded, takes all of them. */
 static uint32_t lost_axes(const struct question *q, const struct asked *a) {
         uint32_t lost = 0;
         for (enum axis_name axis = 0; axis < AXIS_COUNT; axis++) {
@@ -552,7 +558,7 @@ static uint32_t lost_axes(const struct question *q, const struct asked *a) {
                 else if (q->kind == STUDY_FIGURE)
                         kept = asked_any(a, axis);
                 else
-                        kept = asked_all(a, axis) && (q->kind != STUDY_FINDING || asked_alone(a, axis));
+                        kept = asked_all(a, axis) && (!spans(q, axis) || asked_alone(a, axis));
                 lost |= kept ? 0 : BIT(axis);
         }
         return lost;
@@ -591,14 +597,23 @@ static int say_not_asked(const struct question *q, const struct asked *asked, ch
         return n < 0 ? -ENOMEM : 0;
 }
 
+static bool is_left_to_the_study(const struct question *q, const struct asked *a) {
+        for (enum axis_name axis = 0; axis < AXIS_COUNT; axis++)
+                if (q->of.bits & BIT(axis) && !asked_by_preset(a, axis, &q->of.point))
+                        return true;
+        return false;
+}
+
 static const char *why_no_answer(const struct question *q, const struct asking *k) {
         if (q->elsewhere)
                 return q->elsewhere;
         if (q->kind == STUDY_RATIO && has_runs_without_ratios(q, k))
                 return "a run's figure is 0 or less, and there is no ratio of such";
+        if (q->kind != STUDY_FINDING && is_planned(q, k))
+                return "no run of such a row is done";
         if (q->kind != STUDY_FINDING)
-                return is_planned(q, k) ? "no run of such a row is done"
-                                        : "the experiment has no such row: see its skipped points";
+                return is_left_to_the_study(q, &k->asked) ? "the brief form of the preset has no such row"
+                                                          : "the experiment has no such row: see its skipped points";
         return has_two_values(q, k) ? "the runs do not let one conclude it: see the findings that are undecided"
                                     : "the experiment has no two rows that differ in it and have runs that are done: "
                                       "see its skipped points";
