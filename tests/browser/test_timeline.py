@@ -88,6 +88,12 @@ ROW = {
     "effective": {},
 }
 
+# The words that do not lie within the drawing.
+OUTSIDE = """const box = document.querySelector('#timeline svg').getBoundingClientRect();
+    return [...document.querySelectorAll('#timeline svg text')].map((text) => [text.textContent,
+        text.getBoundingClientRect()]).filter(([, one]) => one.left < box.left - 1 || one.right > box.right + 1)
+        .map(([words]) => words)"""
+
 
 @pytest.fixture
 def show(driver, unopened):
@@ -175,6 +181,34 @@ def test_what_a_second_is_flagged_by_is_drawn(show):
     assert "other load 0.0100 CPUs" in page.text("#timeline .readout")
 
 
+def test_packets_and_interrupts_have_their_tracks(show):
+    """Each where it is the cause: a flag that has several is none of the others'."""
+    tracks = "return document.getElementById('timeline').dataset.tracks.split(', ').slice(2, -1)"
+    causes = {
+        "Packets": ("noisy:softirq", "foreign_packets_per_second", 60_000),
+        "In interrupts": ("noisy:interrupts", "worst_irq_share", 0.08),
+        "Interrupts": ("noisy:interrupts", "device_interrupts_per_second", 3000),
+    }
+    quiet = {"foreign_packets_per_second": 10, "worst_irq_share": 0.01, "device_interrupts_per_second": 200}
+    for title, (flag, name, value) in causes.items():
+        one = run(1, 0, flags=[flag])
+        for second in one["result"]["noise"]["seconds"]:
+            second |= quiet
+        one["result"]["noise"]["seconds"][1] |= {name: value, "flags": [flag]}
+        page = show([one])
+        assert [track for track in page.run(tracks) if track != "Softirq"] == [title]
+        assert page.run(OUTSIDE) == []
+        drawn = f"return document.querySelectorAll('#timeline [data-track=\"{title}\"] .amount')"
+        assert page.run(f"{drawn}.length") == 3
+        assert (
+            page.run(f"return document.querySelectorAll('#timeline [data-track=\"{title}\"] .amount.over').length") == 1
+        )
+    still = run(1, 0)
+    for second in still["result"]["noise"]["seconds"]:
+        second |= quiet
+    assert show([still]).run(tracks) == []
+
+
 def test_runs_are_read_out_by_keys(show, picture):
     page = show()
     page.tab_to("#timeline .drawing")
@@ -202,11 +236,7 @@ def test_the_time_line_fits_every_screen(show, picture, scheme, width):
     page.size(width, 900)
     page.media(scheme)
     page.wait(lambda: page.run("return document.documentElement.scrollWidth <= innerWidth"), "nothing to the side")
-    within = """const box = document.querySelector('#timeline svg').getBoundingClientRect();
-        return [...document.querySelectorAll('#timeline svg text')].map((text) => [text.textContent,
-            text.getBoundingClientRect()]).filter(([, one]) => one.left < box.left - 1 || one.right > box.right + 1)
-            .map(([words]) => words)"""
-    page.wait(lambda: page.run(within) == [], "all words within the frame")
+    page.wait(lambda: page.run(OUTSIDE) == [], "all words within the frame")
     page.run("document.getElementById('timeline').scrollIntoView()")
     picture(f"timeline-{width}-{scheme}")
     assert violations(page) == []

@@ -14,12 +14,14 @@ const RIGHT = 14;
 const ROW = { runs: 26, track: 44, flags: 18 };
 const GAP = 24; /* between tracks, where their titles stand */
 const PAUSE_MS = 2000; /* of longer pauses between runs no more is drawn */
+const perSecond = (n) => `${figure(n, 3)}/s`;
 const percent = (share) => `${figure(share * 100, 3)} %`;
 
 /* A run's seconds, or the whole of it where it has one figure. A bundle has no times since boot: a second follows the
  * one before, or is as many seconds later as its number tells; those without a disturbance may be left out. Runs of
- * earlier versions have no worst softirqs, but those of the CPU with the most foreign time. */
-const seconds = (name, flag, earlier) => (run) => {
+ * earlier versions have no worst softirqs, but those of the CPU with the most foreign time. Where a flag has several
+ * causes, `from` is the value from which on this one is. */
+const seconds = (name, flag, { earlier, from: least = -Infinity } = {}) => (run) => {
     const { begin_ns: begin, seconds: all = [] } = run.result?.noise ?? {};
     let next = 0;
     let number = 0;
@@ -28,11 +30,12 @@ const seconds = (name, flag, earlier) => (run) => {
         const from = begin === undefined ? next : one.begin_ns - begin;
         next = from + one.interval_ns;
         number = (one.second ?? number) + 1;
+        const value = one[name] ?? one[earlier] ?? null;
         return {
             from: run.window + from / 1e6,
             to: run.window + next / 1e6,
-            value: one[name] ?? one[earlier] ?? null,
-            flagged: one.flags?.includes(flag),
+            value,
+            flagged: one.flags && one.flags.includes(flag) && value >= least,
         };
     });
 };
@@ -74,10 +77,34 @@ const TRACKS = [
     },
     {
         title: 'Softirq',
-        of: seconds('worst_softirq_share', 'noisy:softirq', 'softirq_share'),
+        of: seconds('worst_softirq_share', 'noisy:softirq', { earlier: 'softirq_share' }),
         format: percent,
         least: 0.1,
         limit: LIMITS.softirq,
+        quiet: true,
+    },
+    {
+        title: 'Packets',
+        of: seconds('foreign_packets_per_second', 'noisy:softirq', { from: LIMITS.packets }),
+        format: perSecond,
+        least: LIMITS.packets,
+        limit: LIMITS.packets,
+        quiet: true,
+    },
+    {
+        title: 'In interrupts',
+        of: seconds('worst_irq_share', 'noisy:interrupts', { from: LIMITS.irq }),
+        format: percent,
+        least: 0.1,
+        limit: LIMITS.irq,
+        quiet: true,
+    },
+    {
+        title: 'Interrupts',
+        of: seconds('device_interrupts_per_second', 'noisy:interrupts', { from: LIMITS.interrupts }),
+        format: perSecond,
+        least: LIMITS.interrupts,
+        limit: LIMITS.interrupts,
         quiet: true,
     },
     {
