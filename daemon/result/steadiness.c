@@ -109,29 +109,52 @@ static void follow_peer(const struct steadiness_end *e, const struct steadiness_
         }
 }
 
-static int judge_messages(struct steadiness *s, const bool measured[END_COUNT]) {
-        struct steadiness_series *series = &s->series[s->n++];
+/* The tenths of a second that all measured ends have, from the later begin of their windows on: an end that was stopped
+ * begins late, and what is of one moment must be added up as that. */
+static size_t common_tenths(const struct steadiness *s, const bool measured[END_COUNT],
+                            struct steadiness_series *series) {
         size_t n = SIZE_MAX, ends = 0;
         for (int i = 0; i < END_COUNT; i++)
                 if (measured[i]) {
-                        n = whole_tenths(&s->ends[i]) < n ? whole_tenths(&s->ends[i]) : n;
                         series->end = ends++ ? -1 : i;
-                        series->begin_ns = s->ends[i].begin_ns;
+                        if (s->ends[i].begin_ns > series->begin_ns)
+                                series->begin_ns = s->ends[i].begin_ns;
                 }
-        n = ends ? n : 0;
-        size_t room = n > 0 ? n : 1;
-        _cleanup_free_ double *values = calloc(room, sizeof(*values)), *one = calloc(room, sizeof(*one));
-        if (!values || !one)
+        for (int i = 0; i < END_COUNT; i++)
+                if (measured[i]) {
+                        size_t before = (series->begin_ns - s->ends[i].begin_ns + TENTH_NS - 1) / TENTH_NS;
+                        size_t whole = whole_tenths(&s->ends[i]), rest = whole > before ? whole - before : 0;
+                        n = rest < n ? rest : n;
+                }
+        return ends ? n : 0;
+}
+
+/* Adds an end's messages per second in n tenths from begin_ns on, each from the two of its own grid that it lies in. */
+static int add_end(const struct steadiness *s, enum end end, uint64_t begin_ns, double *values, size_t n) {
+        const struct steadiness_end *e = &s->ends[end];
+        size_t own = whole_tenths(e), from = (begin_ns - e->begin_ns) / TENTH_NS;
+        double late = (double) ((begin_ns - e->begin_ns) % TENTH_NS) / (double) TENTH_NS;
+        _cleanup_free_ double *messages = calloc(own ? own : 1, sizeof(*messages));
+        if (!messages)
                 return -ENOMEM;
-        for (int end = 0; end < END_COUNT; end++) {
-                if (!measured[end] || n == 0)
-                        continue;
-                memcpy(one, s->ends[end].messages, n * sizeof(*one));
-                follow_peer(&s->ends[end], &s->ends[END_COUNT - 1 - end], one, n);
-                for (size_t i = 0; i < n; i++)
-                        values[i] += one[i] * (double) NSEC_PER_SEC / (double) TENTH_NS;
+        memcpy(messages, e->messages, own * sizeof(*messages));
+        follow_peer(e, &s->ends[END_COUNT - 1 - end], messages, own);
+        for (size_t i = 0; i < n; i++) {
+                double one = messages[from + i] * (1 - late) + (late > 0 ? messages[from + i + 1] * late : 0);
+                values[i] += one * (double) NSEC_PER_SEC / (double) TENTH_NS;
         }
-        return segments_judge(values, n, SEGMENTS_OF_COUNTS, STEADINESS_TOLERANCE, &series->segments);
+        return 0;
+}
+
+static int judge_messages(struct steadiness *s, const bool measured[END_COUNT]) {
+        struct steadiness_series *series = &s->series[s->n++];
+        size_t n = common_tenths(s, measured, series);
+        _cleanup_free_ double *values = calloc(n ? n : 1, sizeof(*values));
+        int r = values ? 0 : -ENOMEM;
+        for (int end = 0; r == 0 && n > 0 && end < END_COUNT; end++)
+                if (measured[end])
+                        r = add_end(s, (enum end) end, series->begin_ns, values, n);
+        return r < 0 ? r : segments_judge(values, n, SEGMENTS_OF_COUNTS, STEADINESS_TOLERANCE, &series->segments);
 }
 
 /* A tenth of a second in which nothing was timed has the median of the one before: the count of messages shows

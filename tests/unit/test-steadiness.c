@@ -215,6 +215,41 @@ static void a_correlation_that_is_unknown_is_null(void) {
         }
 }
 
+/* Of two streams at once, whose ends began half a second apart, a second in which nothing passes is one second of both,
+ * and not two halves of one each. */
+static void ends_that_began_apart_are_added_by_time(void) {
+        static const bool measured[END_COUNT] = {true, true};
+        static const unsigned begins[] = {0, 500, 530};
+        for (size_t b = 0; b < ELEMENTS(begins); b++)
+                for (int late = 0; late < END_COUNT; late++) {
+                        struct steadiness s = {.n = 0};
+                        struct random random;
+                        random_init(&random, 6);
+                        for (int end = 0; end < END_COUNT; end++)
+                                for (unsigned ms = end == late ? begins[b] : 0; ms < 6000; ms += 100) {
+                                        double messages = 10000 * exp(0.01 * sample_normal(&random));
+                                        for (unsigned k = ms; k < ms + 100; k++)
+                                                messages -= k >= 2000 && k < 3000 ? 100 : 0;
+                                        const struct message_parts parts = {
+                                                .begin_ns = NSEC_PER_SEC + ms * MS,
+                                                .n = 1,
+                                                .list = {{.interval_ns = 100 * MS,
+                                                          .messages = (uint64_t) fmax(0, messages)}}};
+                                        CHECK_INT(steadiness_add(&s, (enum end) end, &parts), 0);
+                                }
+                        CHECK_INT(steadiness_judge(&s, measured, untimed), 0);
+                        CHECK_UINT(s.series[0].begin_ns, NSEC_PER_SEC + begins[b] * MS);
+                        const struct segments *all = &s.series[0].segments;
+                        const struct segment *stop = NULL;
+                        for (size_t i = 0; i < all->n; i++)
+                                if (all->list[i].mean < 0.1 * 2e5)
+                                        stop = &all->list[i];
+                        CHECK(stop && stop->end - stop->begin >= 9 && stop->end - stop->begin <= 11);
+                        CHECK(stop && stop->begin * 100 + begins[b] >= 1900 && stop->begin * 100 + begins[b] <= 2100);
+                        steadiness_deinit(&s);
+                }
+}
+
 /* Latencies that were measured and are in no part, as the end has too many threads: that the counts are flat does not
  * make the run steady, and where they are not, it is not. */
 static void latencies_that_are_not_taken_are_not_judged(void) {
@@ -265,5 +300,6 @@ int main(void) {
         RUN(a_lower_latency_is_faster);
         RUN(a_correlation_that_is_unknown_is_null);
         RUN(latencies_that_are_not_taken_are_not_judged);
+        RUN(ends_that_began_apart_are_added_by_time);
         return check_end();
 }
