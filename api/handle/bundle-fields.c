@@ -263,6 +263,7 @@ static const struct bundle_field probe_change[] = {PLAIN("since"), PLAIN("role")
 static const struct bundle_field probes[] = {OBJECT("before", probe_ends),
                                              OBJECT("after", probe_ends),
                                              NUMBERS("cpus"),
+                                             NUMBERS("cpus_unprobed"),
                                              COUNT("compared"),
                                              OBJECT("changes", probe_change),
                                              END};

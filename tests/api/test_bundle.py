@@ -62,6 +62,8 @@ def test_a_bundle_has_what_the_api_has(known):
             assert one["result"][member] == run["result"][member]
         assert [agent["role"] for agent in one["agents"]] == [agent["role"] for agent in run["agents"]]
         assert one["environment"]["build"] == run["environment"]["build"]
+        for member in ("cpus", "cpus_unprobed", "compared"):
+            assert one["probes"][member] == run["probes"][member]
         histogram = client.get(f"/runs/{run['id']}/histogram")["latency_histogram"]
         assert (one["latency_histogram"] or {}).get("histogram") == (histogram or {}).get("histogram")
     rows = client.get(f"/experiments/{ids['real']}/results?histogram=1")["items"]
