@@ -14,8 +14,7 @@
 #include <unistd.h>
 
 static bool sends(const struct agent *a) {
-        return a->setup.point.workload == WORKLOAD_PINGPONG || agent_is_duplex(a) ||
-               (workload_has_transport(a->setup.point.workload) && agent_sends(a));
+        return workload_has_transport(a->setup.point.workload) && point_sends(&a->setup.point, a->end);
 }
 
 static void next_message(struct worker *w) {

@@ -73,16 +73,6 @@ static int check_engine(struct admission *a) {
                    : 0;
 }
 
-static bool end_sends(const struct point *p, unsigned e) {
-        if (p->workload == WORKLOAD_PINGPONG || p->direction == DIRECTION_BOTH)
-                return true;
-        return e == (p->direction == DIRECTION_UP ? END_SECOND : END_FIRST);
-}
-
-static bool end_receives(const struct point *p, unsigned e) {
-        return p->workload == WORKLOAD_PINGPONG || p->direction == DIRECTION_BOTH || !end_sends(p, e);
-}
-
 /* The memory of a sending thread beside its buffer: the messages that tcp assembles from fields; the fields that are
  * gathered; or the pages that vmsplice leaves in a pipe, which are at most as many as it holds, and those of the
  * message before and behind them (agent/transport/stream/splice.h). */
@@ -106,22 +96,22 @@ struct holding {
  * memory that is reserved already. */
 static void add_carrier(struct admission *a, unsigned e, struct holding *h) {
         struct ring_layout rings;
-        if (a->options.pipe_size && end_sends(a->p, e))
+        if (a->options.pipe_size && point_sends(a->p, e))
                 h->own += admission_pipe_bytes(a->options.pipe_size) * a->p->threads;
-        if (end_sends(a->p, e))
+        if (point_sends(a->p, e))
                 h->own += admission_queue_bytes(a) / point_directions(a->p);
         h->messages += admission_slot_bytes(a, e);
         if (a->options.huge_pages == TOGGLE_ON || admission_ring_bytes(a, &rings) == 0)
                 return;
         if (e == END_FIRST)
                 h->messages += rings.control_bytes;
-        if (end_receives(a->p, e))
+        if (point_receives(a->p, e))
                 h->messages += rings.ring_bytes * a->p->threads;
 }
 
 /* All threads' cold sources of an end. */
 static uint64_t source_bytes(const struct admission *a, unsigned e) {
-        if (!end_sends(a->p, e))
+        if (!point_sends(a->p, e))
                 return 0;
         uint64_t cache = a->t ? topology_last_cache(a->t) : SPEC_LAST_CACHE_DEFAULT;
         return a->p->threads * point_source_bytes(a->p, cache, (uint64_t) sysconf(_SC_PAGESIZE));
@@ -133,10 +123,10 @@ static struct holding end_holds(struct admission *a, unsigned e) {
                             .messages = tasks * a->p->message_size};
         if (!workload_has_transport(a->p->workload))
                 return h;
-        h.messages += a->p->threads * point_queued_bytes(a->p, end_sends(a->p, e), (uint64_t) sysconf(_SC_PAGESIZE));
-        if (end_sends(a->p, e))
+        h.messages += a->p->threads * point_queued_bytes(a->p, point_sends(a->p, e), (uint64_t) sysconf(_SC_PAGESIZE));
+        if (point_sends(a->p, e))
                 h.messages += a->p->threads * sent_bytes(a) + source_bytes(a, e);
-        if (end_receives(a->p, e))
+        if (point_receives(a->p, e))
                 h.messages += a->p->threads * point_multishot_bytes(a->p);
         add_carrier(a, e, &h);
         return h;

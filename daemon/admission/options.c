@@ -116,8 +116,7 @@ static bool read_space(const struct admission *a, uint64_t *ret) {
 /* The files of all threads, which the agents claim before the run. */
 int check_file_space(struct admission *a) {
         uint64_t have = 0;
-        if (!workload_has_transport(a->p->workload) || transport_terms[a->p->transport].carrier != CARRIER_FILE ||
-            !read_space(a, &have))
+        if (!point_has_carrier(a->p, CARRIER_FILE) || !read_space(a, &have))
                 return 0;
         uint64_t need = a->p->threads * file_layout_of(a->p, (uint64_t) sysconf(_SC_PAGESIZE)).bytes;
         if (need <= have)

@@ -30,7 +30,7 @@ const struct queue_setting_term queue_setting_terms[QUEUE_SETTINGS] = {
 };
 
 bool queues_are_used(const struct point *p) {
-        return workload_has_transport(p->workload) && transport_terms[p->transport].carrier == CARRIER_QUEUE;
+        return point_has_carrier(p, CARRIER_QUEUE);
 }
 
 static bool settable(const struct queue_host *host) {

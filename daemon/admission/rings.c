@@ -34,7 +34,7 @@ static uint64_t meminfo(struct admission *a, const char *key) {
 
 uint64_t admission_ring_bytes(struct admission *a, struct ring_layout *ret) {
         uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE);
-        if (!workload_has_transport(a->p->workload) || transport_terms[a->p->transport].carrier != CARRIER_RING)
+        if (!point_has_carrier(a->p, CARRIER_RING))
                 return 0;
         if (wants_huge(a))
                 page = meminfo(a, "Hugepagesize") * 1024;

@@ -163,8 +163,7 @@ static bool is_required(const struct verdict *v, enum page_kind kind) {
                        (v->point->workload == WORKLOAD_CONTEXT_SWITCH && v->point->working_set > 0);
         case PAGES_RING:
                 /* A ring belongs to its reader: in a stream to the second end, in a round trip each end has one. */
-                return transport_terms[v->point->transport].carrier == CARRIER_RING &&
-                       workload_has_transport(v->point->workload) &&
+                return point_has_carrier(v->point, CARRIER_RING) &&
                        (v->end == END_SECOND || v->point->workload == WORKLOAD_PINGPONG);
         default:
                 return kind == PAGES_STACK;

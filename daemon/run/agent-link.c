@@ -166,7 +166,7 @@ static uint64_t bytes_allowed(const struct agent_link *l) {
 
 /* Files may be filled beforehand, by either end. */
 static uint64_t files_allowed(const struct message_setup *s) {
-        if (!workload_has_transport(s->point.workload) || transport_terms[s->point.transport].carrier != CARRIER_FILE)
+        if (!point_has_carrier(&s->point, CARRIER_FILE))
                 return 0;
         return file_layout_fill_ns(&s->point, s->options.file_sync, (uint64_t) sysconf(_SC_PAGESIZE));
 }

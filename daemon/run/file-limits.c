@@ -25,18 +25,18 @@ uint64_t run_huge_page_bytes(void) {
 }
 
 unsigned run_files(const struct point *p) {
-        bool pipes = workload_has_transport(p->workload) && transport_terms[p->transport].carrier == CARRIER_PIPE;
+        bool pipes = point_has_carrier(p, CARRIER_PIPE);
         return SPARE_FILES + (pipes ? 2 * p->threads : 1);
 }
 
 uint64_t run_file_bytes(const struct point *p, const struct transport_options *options) {
         const struct transport_options o = options_for_point(options, p);
         uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE), bytes = 0;
-        if (workload_has_transport(p->workload) && transport_terms[p->transport].carrier == CARRIER_FILE)
+        if (point_has_carrier(p, CARRIER_FILE))
                 bytes = file_layout_of(p, page).bytes;
-        else if (workload_has_transport(p->workload) && transport_terms[p->transport].carrier == CARRIER_MEMFD)
+        else if (point_has_carrier(p, CARRIER_MEMFD))
                 bytes = file_layout_of(p, page).stride;
-        else if (workload_has_transport(p->workload) && transport_terms[p->transport].carrier == CARRIER_RING)
+        else if (point_has_carrier(p, CARRIER_RING))
                 bytes = ring_layout_of(p, &o, o.huge_pages == TOGGLE_ON ? run_huge_page_bytes() : page).area_bytes;
         return bytes + SPARE_BYTES / run_files(p);
 }

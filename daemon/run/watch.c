@@ -591,8 +591,7 @@ static int prepare(struct watch *w) {
                 .n_threads = w->n_threads,
                 .roams = roams(w),
                 .shares_cpus = threads_share_cpus(w),
-                .network = workload_has_transport(point->workload) &&
-                           transport_terms[point->transport].carrier == CARRIER_TCP,
+                .network = point_has_carrier(point, CARRIER_TCP),
                 .softirqs_apart = cpu_time_softirqs_apart(&w->time),
                 .irq_apart = w->time.irq_apart,
                 .no_interrupts = w->no_interrupts,

@@ -312,10 +312,9 @@ static uint64_t channel_descriptors(const struct point *p) {
 
 /* Sends without copying have a ring of their own, beside that of who receives, too. */
 static uint64_t ring_descriptors(const struct point *p) {
-        bool both_ways = p->workload == WORKLOAD_PINGPONG || p->direction == DIRECTION_BOTH;
         if (p->engine != ENGINE_IO_URING)
                 return 0;
-        return p->copy_mode == COPY_ZERO && both_ways ? 2 : 1;
+        return p->copy_mode == COPY_ZERO && point_goes_both_ways(p) ? 2 : 1;
 }
 
 uint64_t point_descriptors(const struct point *p) {

@@ -291,6 +291,24 @@ static inline unsigned point_directions(const struct point *p) {
         return p->workload == WORKLOAD_PINGPONG ? 2 : 1;
 }
 
+/* Whether its messages go over a carrier of this kind; never of a workload that has no transport. */
+static inline bool point_has_carrier(const struct point *p, enum carrier carrier) {
+        return workload_has_transport(p->workload) && transport_terms[p->transport].carrier == carrier;
+}
+
+/* Whether each end both sends and receives messages. */
+static inline bool point_goes_both_ways(const struct point *p) {
+        return p->workload == WORKLOAD_PINGPONG || p->direction == DIRECTION_BOTH;
+}
+
+static inline bool point_sends(const struct point *p, enum end end) {
+        return point_goes_both_ways(p) || end == (p->direction == DIRECTION_UP ? END_SECOND : END_FIRST);
+}
+
+static inline bool point_receives(const struct point *p, enum end end) {
+        return point_goes_both_ways(p) || !point_sends(p, end);
+}
+
 /* Messages that a thread takes turns with when it sends over tcp without copying, as the kernel owns their bytes until
  * its completion notification: as many as a send buffer holds that has grown to tcp_wmem's default maximum, two at
  * least. */
@@ -322,11 +340,10 @@ static inline uint64_t point_field_bytes(const struct point *p, uint64_t page) {
 /* Bytes that a thread of an end that sends over tcp holds beside its buffer: the fields, and a buffer to pack them into
  * where its own is needed for receiving. */
 static inline uint64_t point_sent_bytes(const struct point *p, uint64_t page) {
-        bool receives = p->workload == WORKLOAD_PINGPONG || p->direction == DIRECTION_BOTH;
         uint64_t fields = point_field_bytes(p, page);
         if (p->copy_mode == COPY_ZERO)
                 return point_pool_messages(p->message_size) * fields;
-        return p->copy_mode == COPY_TWO && receives ? fields + p->message_size : fields;
+        return p->copy_mode == COPY_TWO && point_goes_both_ways(p) ? fields + p->message_size : fields;
 }
 
 /* io_uring receives the short messages of a stream over tcp by multishot requests, many at a time, into a ring of
@@ -372,7 +389,7 @@ static inline uint64_t point_source_messages(const struct point *p, uint64_t cac
 
 static inline uint64_t point_source_stride(const struct point *p, uint64_t page) {
         uint32_t n = point_source_pieces(p);
-        if (transport_terms[p->transport].carrier == CARRIER_FILE && p->message_size % SPEC_SECTOR == 0)
+        if (point_has_carrier(p, CARRIER_FILE) && p->message_size % SPEC_SECTOR == 0)
                 return p->message_size;
         return n * point_field_stride(p->message_size, n, page);
 }
@@ -429,10 +446,9 @@ static inline uint32_t point_pages_of_ring(const struct point *p) {
  * against RLIMIT_MEMLOCK depends on its version. 0: there are none. */
 static inline uint32_t point_ring_pages(const struct point *p) {
         bool zerocopy = point_zero_copy(p) == ZERO_COPY_NOTIFY;
-        bool both_receive = p->workload == WORKLOAD_PINGPONG || p->direction == DIRECTION_BOTH;
         if (p->engine != ENGINE_IO_URING)
                 return 0;
-        if (both_receive)
+        if (point_goes_both_ways(p))
                 return 2 * (zerocopy ? 2 + 3 : 2);
         return (point_multishot_bytes(p) > 0 ? 3 : point_pages_of_ring(p)) + (zerocopy ? 3 : point_pages_of_ring(p));
 }

@@ -38,14 +38,9 @@ static bool is_possible(const struct point *p) {
         return p->engine == ENGINE_SYSCALL || point_zero_copy(p) != ZERO_COPY_SPLICE;
 }
 
-static bool sends(const struct driver_spec *s, enum end end) {
-        const struct point *p = &s->point;
-        return p->workload == WORKLOAD_PINGPONG || p->direction == DIRECTION_BOTH || end == END_FIRST;
-}
-
 static void check_report(const struct driver_spec *s, const char *effective, enum end end) {
         bool cold = s->point.source == SOURCE_COLD, written = s->fresh || s->verify == VERIFY_CHECKSUM;
-        if (!sends(s, end)) {
+        if (!point_sends(&s->point, end)) {
                 CHECK(!strstr(effective, "\"fresh\":") && !strstr(effective, "\"source_bytes\""));
                 return;
         }
