@@ -180,7 +180,7 @@ def run_many_threads(daemon):
     daemon.unix.request("POST", f"/experiments/{running['id']}/cancel")
     spec = SHORT | {"workload": "pingpong", "threads": 1024, "rate": 1000, "message_size": 64}
     ended = daemon.unix.wait_final(daemon.unix.post(spec)["id"])
-    assert ended["state"] == "done", ended
+    assert ended["state"] == "done", daemon.unix.items(f"/experiments/{ended['id']}/runs")[0]["error"]
     measure(daemon)
 
 
