@@ -9,6 +9,7 @@
 
 #include "daemon/run/cgroup.h"
 
+#include "daemon/host/hostfs.h"
 #include "daemon/log.h"
 #include "schema/detail.h"
 #include "schema/util.h"
@@ -107,27 +108,13 @@ int cgroup_find(const char *mountinfo, const char *groups, const char *controlle
         return asprintf(ret_path, "%s%.*s", point, length - (int) skip, own + skip) < 0 ? -ENOMEM : 0;
 }
 
-static int read_text(const char *path, char **ret) {
-        _cleanup_fclose_ FILE *f = fopen(path, "re");
-        if (!f)
-                return -errno;
-        char *text = NULL;
-        size_t size = 0;
-        ssize_t n = getdelim(&text, &size, 0, f);
-        if (n < 0) {
-                free(text);
-                return ferror(f) ? -EIO : -ENODATA;
-        }
-        *ret = text;
-        return 0;
-}
-
 static int find_of(const char *groups_file, const char *controller, char **ret) {
         _cleanup_free_ char *mountinfo = NULL, *groups = NULL;
-        int r = read_text("/proc/self/mountinfo", &mountinfo);
+        struct hostfs h = HOSTFS_MACHINE;
+        int r = hostfs_text(&h, &mountinfo, "/proc/self/mountinfo");
         if (r == 0)
-                r = read_text(groups_file, &groups);
-        return r < 0 || !mountinfo || !groups ? r : cgroup_find(mountinfo, groups, controller, ret);
+                r = hostfs_text(&h, &groups, "%s", groups_file);
+        return r < 0 ? r : cgroup_find(mountinfo, groups, controller, ret);
 }
 
 int cgroup_open(pid_t pid, const char *controller) {

@@ -15,11 +15,10 @@
 #define SPARE_FILES 2u
 
 uint64_t run_huge_page_bytes(void) {
-        _cleanup_(hostfs_deinit) struct hostfs h = {};
+        struct hostfs h = HOSTFS_MACHINE;
         _cleanup_free_ char *text = NULL;
         char line[64];
-        if (hostfs_init(&h, NULL) < 0 || hostfs_text(&h, &text, "/proc/meminfo") < 0 ||
-            hostfs_field(text, "Hugepagesize", line, sizeof(line)) < 0)
+        if (hostfs_text(&h, &text, "/proc/meminfo") < 0 || hostfs_field(text, "Hugepagesize", line, sizeof(line)) < 0)
                 return 0;
         return strtoull(line, NULL, 10) * 1024;
 }

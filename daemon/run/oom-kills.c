@@ -4,18 +4,17 @@
 
 #include "daemon/run/oom-kills.h"
 
+#include "daemon/host/hostfs.h"
 #include "schema/util.h"
 
 #include <string.h>
 
 bool oom_kills(uint64_t *ret) {
-        static const char key[] = "oom_kill ";
-        _cleanup_fclose_ FILE *f = fopen("/proc/vmstat", "re");
-        char line[128];
-        while (f && fgets(line, sizeof(line), f))
-                if (strncmp(line, key, strlen(key)) == 0) {
-                        *ret = strtoull(line + strlen(key), NULL, 10);
-                        return true;
-                }
-        return false;
+        static const char key[] = "\noom_kill ";
+        struct hostfs h = HOSTFS_MACHINE;
+        _cleanup_free_ char *text = NULL;
+        const char *found = hostfs_text(&h, &text, "/proc/vmstat") == 0 ? strstr(text, key) : NULL;
+        if (found)
+                *ret = strtoull(found + strlen(key), NULL, 10);
+        return found;
 }

@@ -4,24 +4,33 @@
 
 #include "daemon/run/procs.h"
 
+#include "daemon/host/hostfs.h"
 #include "schema/util.h"
 
 #include <dirent.h>
+#include <inttypes.h>
 #include <string.h>
 
-static char state_in(const char *path) {
-        char text[512];
-        _cleanup_fclose_ FILE *f = fopen(path, "re");
-        size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
-        text[n] = 0;
-        const char *after = strrchr(text, ')'); /* of the command, which may have any byte in it */
-        return after && after[1] == ' ' && after[2] ? after[2] : '?';
+bool procs_read_stat(pid_t pid, pid_t tid, struct procs_stat *ret) {
+        struct hostfs h = HOSTFS_MACHINE;
+        _cleanup_free_ char *text = NULL;
+        int parent;
+        if (hostfs_text(&h, &text, "/proc/%d/task/%d/stat", pid, tid) < 0)
+                return false;
+        const char *begin = strchr(text, '('), *end = strrchr(text, ')'); /* a command may have any byte in it */
+        if (!begin || !end ||
+            sscanf(end + 1, /* NOLINT(cert-err34-c): the kernel's own numbers */
+                   " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64, &ret->state,
+                   &parent, &ret->start_ticks) != 3)
+                return false;
+        ret->parent = parent;
+        (void) snprintf(ret->name, sizeof(ret->name), "%.*s", (int) (end - begin - 1), begin + 1);
+        return true;
 }
 
 char procs_state(pid_t pid) {
-        char path[64];
-        (void) snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-        return state_in(path);
+        struct procs_stat stat;
+        return procs_read_stat(pid, pid, &stat) ? stat.state : '?';
 }
 
 bool procs_is_stopped(pid_t pid) {
@@ -46,15 +55,14 @@ pid_t procs_stopped_child(pid_t pid, bool *ret_more) {
         return 0;
 }
 
-static pid_t tracer_of(pid_t pid, long tid) {
-        static const char key[] = "TracerPid:";
-        char path[64], line[256];
-        (void) snprintf(path, sizeof(path), "/proc/%d/task/%ld/status", pid, tid);
-        _cleanup_fclose_ FILE *f = fopen(path, "re");
-        while (f && fgets(line, sizeof(line), f))
-                if (strncmp(line, key, strlen(key)) == 0)
-                        return (pid_t) strtol(line + strlen(key), NULL, 10);
-        return 0;
+static pid_t tracer_of(pid_t pid, pid_t tid) {
+        struct hostfs h = HOSTFS_MACHINE;
+        _cleanup_free_ char *text = NULL;
+        char tracer[16];
+        if (hostfs_text(&h, &text, "/proc/%d/task/%d/status", pid, tid) < 0 ||
+            hostfs_field(text, "TracerPid", tracer, sizeof(tracer)) < 0)
+                return 0;
+        return (pid_t) strtol(tracer, NULL, 10);
 }
 
 bool procs_is_held(pid_t pid, pid_t *ret_tracer) {
@@ -66,13 +74,12 @@ bool procs_is_held(pid_t pid, pid_t *ret_tracer) {
         DIR *tasks = opendir(path);
         struct dirent *d;
         while (tasks && stands && n < PROCS_TASKS_MAX && (d = readdir(tasks))) { /* NOLINT(concurrency-mt-unsafe) */
-                long tid = strtol(d->d_name, NULL, 10);
+                struct procs_stat stat;
+                pid_t tid = (pid_t) strtol(d->d_name, NULL, 10);
                 if (tid <= 0)
                         continue;
                 n++;
-                (void) snprintf(path, sizeof(path), "/proc/%d/task/%ld/stat", pid, tid);
-                char letter = state_in(path);
-                stands = letter == 'Z' || letter == 'X' || letter == 't';
+                stands = procs_read_stat(pid, tid, &stat) && strchr("ZXt", stat.state);
                 if (tracer == 0)
                         tracer = tracer_of(pid, tid);
         }

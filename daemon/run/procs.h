@@ -15,6 +15,15 @@
 #define PROCS_TASKS_MAX 64u                   /* threads of one process that are looked at */
 #define PROCS_CHILDREN_MAX SPEC_PROCESSES_MAX /* and its children: no workload forks more */
 
+struct procs_stat {
+        char state; /* its letter */
+        pid_t parent;
+        uint64_t start_ticks; /* since the boot */
+        char name[16];        /* its command's */
+};
+
+/* /proc/PID/task/TID/stat; of a whole process pid twice. False: it cannot be read. Source: man 5 proc_pid_stat. */
+bool procs_read_stat(pid_t pid, pid_t tid, struct procs_stat *ret);
 /* State letter of /proc/PID/stat, '?' when it cannot be read. Source: man 5 proc_pid_stat. */
 char procs_state(pid_t pid);
 bool procs_is_stopped(pid_t pid);

@@ -8,6 +8,7 @@
 
 #include "daemon/run/spawn.h"
 
+#include "daemon/host/hostfs.h"
 #include "daemon/log.h"
 #include "daemon/run/process.h"
 #include "daemon/run/spawn-child.h"
@@ -42,12 +43,11 @@ static bool find_user(const char *name, struct agent_identity *ret) {
 /* Whether a line of the map of a user namespace, "INSIDE OUTSIDE COUNT", has it. Without a map there is no namespace.
  */
 static bool is_mapped(const char *path, unsigned long id) {
-        _cleanup_fclose_ FILE *f = fopen(path, "re");
-        char line[128];
-        if (!f)
+        struct hostfs h = HOSTFS_MACHINE;
+        _cleanup_free_ char *text = NULL;
+        if (hostfs_text(&h, &text, "%s", path) < 0)
                 return true;
-        while (fgets(line, sizeof(line), f)) {
-                char *end;
+        for (char *line = text, *end; *line; line = end + strcspn(end, "\n"), line += *line == '\n') {
                 unsigned long inside = strtoul(line, &end, 10);
                 (void) strtoul(end, &end, 10);
                 unsigned long count = strtoul(end, &end, 10);
@@ -249,12 +249,11 @@ static int clone_child(struct spawn_child *child, int cgroup_fd, struct spawned 
  * whose tasks a service manager limits the number. A run needs far fewer than TASKS_MIN. Source: getrlimit(2)
  * (RLIMIT_NPROC), proc_sys_kernel(5) (pid_max). */
 static uint64_t most_tasks(const struct agent_identity *agents) {
-        _cleanup_fclose_ FILE *f = agents->change ? fopen("/proc/sys/kernel/pid_max", "re") : NULL;
-        char line[32];
-        if (!f || !fgets(line, sizeof(line), f))
+        struct hostfs h = HOSTFS_MACHINE;
+        int64_t pids;
+        if (!agents->change || hostfs_i64(&h, &pids, "/proc/sys/kernel/pid_max") < 0)
                 return 0;
-        uint64_t half = strtoull(line, NULL, 10) / 2;
-        return half > TASKS_MIN ? half : TASKS_MIN;
+        return pids / 2 > TASKS_MIN ? (uint64_t) pids / 2 : TASKS_MIN;
 }
 
 int spawn_agent(const struct spawn_request *request, struct spawn_start *ret, struct spawn_error *ret_error) {

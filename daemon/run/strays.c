@@ -10,6 +10,8 @@
 
 #include "daemon/run/strays.h"
 
+#include "daemon/host/hostfs.h"
+#include "daemon/run/procs.h"
 #include "schema/util.h"
 
 #include <signal.h>
@@ -40,38 +42,25 @@ int strays_adopt(void) {
         return 0;
 }
 
-/* "PID (COMMAND) STATE PPID …", of which the 22nd is the start. A command may have any byte in it. */
-static bool is_alive_child(pid_t pid, char name[static 16]) {
-        char path[64], text[1024], state;
-        int parent;
-        unsigned long long start;
-        (void) snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-        _cleanup_fclose_ FILE *f = fopen(path, "re");
-        size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
-        text[n] = 0;
-        const char *begin = strchr(text, '('), *end = strrchr(text, ')');
-        if (!begin || !end ||
-            sscanf(end + 1, /* NOLINT(cert-err34-c): the kernel's own numbers */
-                   " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &state, &parent,
-                   &start) != 3)
+static bool is_alive_child(pid_t pid, struct strays *one) {
+        struct procs_stat stat;
+        if (!procs_read_stat(pid, pid, &stat))
                 return false;
-        (void) snprintf(name, 16, "%.*s", (int) (end - begin - 1), begin + 1);
-        return parent == getpid() && state != 'Z' && state != 'X' && start >= adopted_ticks;
+        memcpy(one->name, stat.name, sizeof(one->name));
+        return stat.parent == getpid() && stat.state != 'Z' && stat.state != 'X' && stat.start_ticks >= adopted_ticks;
 }
 
 /* Source: "Uid:" has the real, effective, saved and file system's user. */
 static bool is_like_an_agent(pid_t pid, uid_t uid) {
-        char path[64], line[256];
-        unsigned real, effective, saved, bound = 0, users = 0;
-        (void) snprintf(path, sizeof(path), "/proc/%d/status", pid);
-        _cleanup_fclose_ FILE *f = fopen(path, "re");
-        while (f && fgets(line, sizeof(line), f)) {
-                if (sscanf(line, "Uid: %u %u %u", &real, &effective, &saved) == 3) /* NOLINT(cert-err34-c) */
-                        users = real == uid && effective == uid && saved == uid;
-                else if (sscanf(line, "NoNewPrivs: %u", &bound) == 1) /* NOLINT(cert-err34-c) */
-                        break;
-        }
-        return users && bound == 1;
+        struct hostfs h = HOSTFS_MACHINE;
+        _cleanup_free_ char *text = NULL;
+        char users[64], bound[8];
+        unsigned real, effective, saved;
+        return hostfs_text(&h, &text, "/proc/%d/status", pid) == 0 &&
+               hostfs_field(text, "Uid", users, sizeof(users)) == 0 &&
+               sscanf(users, "%u %u %u", &real, &effective, &saved) == 3 && /* NOLINT(cert-err34-c) */
+               real == uid && effective == uid && saved == uid &&
+               hostfs_field(text, "NoNewPrivs", bound, sizeof(bound)) == 0 && strcmp(bound, "1") == 0;
 }
 
 bool strays_end(const struct agent_identity *agents, struct strays *ret) {
@@ -85,7 +74,7 @@ bool strays_end(const struct agent_identity *agents, struct strays *ret) {
         uint64_t until = util_now_ns() + WALK_NS;
         while (f && whole && fscanf(f, "%d", &pid) == 1) { /* NOLINT(cert-err34-c) */
                 struct strays one = {.pid = pid};
-                if (is_alive_child(pid, one.name) && is_like_an_agent(pid, agents->uid)) {
+                if (is_alive_child(pid, &one) && is_like_an_agent(pid, agents->uid)) {
                         (void) kill(pid, SIGKILL); /* its number is its own until it is reaped here */
                         one.n = found.n + 1;
                         found = one;

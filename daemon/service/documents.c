@@ -6,6 +6,7 @@
 
 #include "daemon/admission/admission.h"
 #include "daemon/host/environment.h"
+#include "daemon/host/hostfs.h"
 #include "daemon/run/rundir.h"
 #include "daemon/service/internal.h"
 #include "daemon/service/service.h"
@@ -128,12 +129,11 @@ static void check_disk(struct service *s, struct service_health *h) {
 
 /* Source: proc(5), /proc/pid/statm: size and resident pages. */
 static int own_rss(uint64_t *ret) {
-        _cleanup_fclose_ FILE *f = fopen("/proc/self/statm", "re");
-        if (!f)
-                return -errno;
+        struct hostfs h = HOSTFS_MACHINE;
         char line[128], *resident, *end;
-        if (!fgets(line, sizeof(line), f))
-                return -EIO;
+        int r = hostfs_line(&h, line, sizeof(line), "/proc/self/statm");
+        if (r < 0)
+                return r;
         (void) strtoull(line, &resident, 10);
         unsigned long long pages = strtoull(resident, &end, 10);
         if (end == resident)

@@ -5,6 +5,7 @@
 #include "agent/transport/tcp/zerocopy.h"
 
 #include "agent/base/agent.h"
+#include "agent/os/procfs.h"
 #include "schema/protocol/effective.h"
 #include "schema/util.h"
 
@@ -19,6 +20,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#define OPTMEM_MAX "/proc/sys/net/core/optmem_max"
 #define POLL_MS 100 /* interval at which a waiting worker checks its limit */
 #define RETRY_MS ((int) (ZEROCOPY_RETRY_NS / NSEC_PER_MSEC))
 #define GIVE_WAY_MS ((int) (ZEROCOPY_GIVE_WAY_NS / NSEC_PER_MSEC))
@@ -187,14 +189,6 @@ int zerocopy_wait(struct worker *w, struct zerocopy *z, bool begun) {
         }
 }
 
-static uint64_t optmem_max(void) {
-        char text[32] = "";
-        _cleanup_close_ int fd = open("/proc/sys/net/core/optmem_max", O_RDONLY | O_CLOEXEC);
-        if (fd < 0 || read(fd, text, sizeof text - 1) <= 0)
-                return 0;
-        return strtoull(text, NULL, 10);
-}
-
 static const char *memlock_text(char text[32]) {
         struct rlimit memlock = {};
         if (getrlimit(RLIMIT_MEMLOCK, &memlock) < 0)
@@ -209,14 +203,15 @@ static const char *memlock_text(char text[32]) {
 int zerocopy_fail_stalled(struct worker *w, const struct zerocopy *z, bool optmem) {
         uint32_t n = zerocopy_under_way(z);
         char memlock[32], whose[96], socket[96] = "";
+        long optmem_max = optmem ? procfs_setting(OPTMEM_MAX) : -1;
         (void) memlock_text(memlock);
         if (n > 0)
                 (void) snprintf(whose, sizeof whose, "none of its %" PRIu32 " under way is notified", n);
         else
                 (void) snprintf(whose, sizeof whose, "it has none under way that could give some back");
-        if (optmem)
-                (void) snprintf(socket, sizeof socket, "net.core.optmem_max is %" PRIu64 " bytes for each socket, ",
-                                optmem_max());
+        if (optmem_max >= 0)
+                (void) snprintf(socket, sizeof socket, "net.core.optmem_max is %ld bytes for each socket, ",
+                                optmem_max);
         return failure_set(&w->failure, ENOBUFS,
                            "zero-copy sends of thread %" PRIu32 " got no buffers (ENOBUFS) for %u s, and %s: %s"
                            "RLIMIT_MEMLOCK is %s for all of the user's sends",
@@ -232,8 +227,11 @@ void zerocopy_limits(bool optmem, struct effective *e) {
                 effective_add_unknown(e, SETTING_MEMLOCK_BYTES,
                                       r < 0 ? "getrlimit failed" : "RLIMIT_MEMLOCK is unlimited");
         }
-        if (optmem)
-                effective_add_number(e, SETTING_OPTMEM_MAX_BYTES, optmem_max());
+        long optmem_max = optmem ? procfs_setting(OPTMEM_MAX) : -1;
+        if (optmem_max >= 0)
+                effective_add_number(e, SETTING_OPTMEM_MAX_BYTES, (uint64_t) optmem_max);
+        else if (optmem)
+                effective_add_unknown(e, SETTING_OPTMEM_MAX_BYTES, OPTMEM_MAX " cannot be read");
 }
 
 bool zerocopy_is_stalled(struct zerocopy *z, uint64_t *since_ns, bool news) {
