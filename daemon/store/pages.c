@@ -23,7 +23,11 @@
 #define WAL_HEADER 32
 #define WAL_FRAME_HEADER 24
 #define WAL_FRAME (WAL_FRAME_HEADER + (sqlite3_int64) PAGES_SIZE)
+#define WAL_SALTS 16 /* in its header: two numbers that it gets anew whenever it begins again, and each frame has */
+#define WAL_FRAME_SALTS 8 /* in a frame's header */
+#define SALTS_BYTES 8
 #define INDEX_PAGES 20     /* in the log's index: the pages of the database, in the machine's byte order */
+#define INDEX_SALTS 32     /* in it: those of the log, as they are there */
 #define HEADER_BYTES 100   /* the database's, at the beginning of its first page */
 #define HEADER_RESERVED 20 /* in it: bytes at the end of each page that SQLite leaves alone */
 
@@ -107,7 +111,8 @@ struct checked_file {
         sqlite3_file *real;
         char *path; /* of the database, also for its log; NULL for others */
         enum role role;
-        const volatile uint8_t *index; /* of the log, while SQLite has the database's mapped; NULL */
+        const volatile uint8_t *index; /* database: of its log, while SQLite has it mapped; NULL */
+        const struct checked_file *of; /* log: the connection's database, which SQLite closes after it */
         /* Log: what this connection has written from here on is not synced yet. SQLite may write a frame of the open
          * transaction again, and mends the checksums behind it when it commits. */
         sqlite3_int64 unsynced_from;
@@ -143,6 +148,15 @@ static void add_words(const uint8_t *data, size_t length, bool big_endian, uint3
         }
 }
 
+/* Another log's frames match their sums as well. */
+static bool is_of_index(const struct checked_file *c, const uint8_t salts[static SALTS_BYTES]) {
+        const volatile uint8_t *index = c->of ? c->of->index : NULL;
+        for (size_t i = 0; index && i < SALTS_BYTES; i++)
+                if (index[INDEX_SALTS + i] != salts[i])
+                        return false;
+        return true;
+}
+
 /* A frame's sum goes on from that of the frame before it, or of the log's header. Both are read at once, with the page
  * between them, as a checkpoint looks at a thousand frames. */
 static int frame_matches(struct checked_file *c, const uint8_t *page, sqlite3_int64 offset, bool *ret) {
@@ -159,7 +173,8 @@ static int frame_matches(struct checked_file *c, const uint8_t *page, sqlite3_in
         bool big_endian = header[3] & 1;
         add_words(frame, 8, big_endian, sum);
         add_words(page, PAGES_SIZE, big_endian, sum);
-        *ret = sum[0] == get_be32(frame + 16) && sum[1] == get_be32(frame + 20);
+        *ret = sum[0] == get_be32(frame + 16) && sum[1] == get_be32(frame + 20) && is_of_index(c, header + WAL_SALTS) &&
+               is_of_index(c, frame + WAL_FRAME_SALTS);
         return SQLITE_OK;
 }
 
@@ -189,11 +204,11 @@ static uint32_t committed_pages(const struct checked_file *c) {
 }
 
 /* SQLite takes what is behind the file's end for zeros: right for a page that its transaction has added. */
-static bool is_cut_off(const struct checked_file *c, sqlite3_int64 offset) {
+static bool is_lost(const struct checked_file *c, sqlite3_int64 offset) {
         return c->role == ROLE_LOG || (c->role == ROLE_DATABASE && offset / PAGES_SIZE < committed_pages(c));
 }
 
-static int fail_cut_off(const struct checked_file *c, sqlite3_int64 offset) {
+static int fail_lost(const struct checked_file *c, sqlite3_int64 offset) {
         note(c->path, c->role == ROLE_LOG ? 0 : (uint32_t) (offset / PAGES_SIZE) + 1, offset);
         return SQLITE_IOERR_DATA;
 }
@@ -203,8 +218,8 @@ static int checked_read(sqlite3_file *f, void *data, int n, sqlite3_int64 offset
         int code = c->real->pMethods->xRead(c->real, data, n, offset);
         if (n != (int) PAGES_SIZE) /* of the header alone, SQLite reads the page sooner or later */
                 return code;
-        if (code == SQLITE_IOERR_SHORT_READ && is_cut_off(c, offset))
-                return fail_cut_off(c, offset);
+        if (code == SQLITE_IOERR_SHORT_READ && is_lost(c, offset))
+                return fail_lost(c, offset);
         if (code != SQLITE_OK)
                 return code;
         switch (c->role) {
@@ -218,16 +233,30 @@ static int checked_read(sqlite3_file *f, void *data, int n, sqlite3_int64 offset
         return SQLITE_OK;
 }
 
-/* SQLite writes frame after frame: a gap before one is what others have cut off, and a recovery ends there. */
-static bool is_beyond_end(const struct checked_file *c, sqlite3_int64 offset) {
+/* SQLite writes frame after frame: a gap before one is what others have cut off, and with another header the log is
+ * another one. A recovery would not come to what is written here. A frame that a transaction writes once more has no
+ * salts until it commits. */
+static int check_log(const struct checked_file *c, const uint8_t *data, int n, sqlite3_int64 offset) {
+        static const uint8_t none[SALTS_BYTES];
+        bool begins = n == WAL_FRAME_HEADER && (offset - WAL_HEADER) % WAL_FRAME == 0;
+        uint8_t salts[SALTS_BYTES];
         sqlite3_int64 size;
-        return c->real->pMethods->xFileSize(c->real, &size) == SQLITE_OK && offset > size;
+        int code = c->real->pMethods->xFileSize(c->real, &size);
+        if (code == SQLITE_OK && offset > size)
+                return fail_lost(c, offset);
+        if (code != SQLITE_OK || !begins || memcmp(data + WAL_FRAME_SALTS, none, sizeof(none)) == 0)
+                return code;
+        code = c->real->pMethods->xRead(c->real, salts, sizeof(salts), WAL_SALTS);
+        if (code == SQLITE_OK && memcmp(salts, data + WAL_FRAME_SALTS, sizeof(salts)) != 0)
+                return fail_lost(c, offset);
+        return code;
 }
 
 static int checked_write(sqlite3_file *f, const void *data, int n, sqlite3_int64 offset) {
         struct checked_file *c = checked(f);
-        if (c->role == ROLE_LOG && is_beyond_end(c, offset))
-                return fail_cut_off(c, offset);
+        int code = c->role == ROLE_LOG ? check_log(c, data, n, offset) : SQLITE_OK;
+        if (code != SQLITE_OK)
+                return code;
         if (c->role == ROLE_LOG && offset < c->unsynced_from)
                 c->unsynced_from = offset;
         if (c->role != ROLE_DATABASE)
@@ -327,6 +356,7 @@ static int set_role(struct checked_file *c, const char *path, int flags) {
         if (flags & SQLITE_OPEN_WAL && (length <= suffix || strcmp(path + length - suffix, "-wal") != 0))
                 return SQLITE_CANTOPEN;
         c->role = flags & SQLITE_OPEN_WAL ? ROLE_LOG : ROLE_DATABASE;
+        c->of = c->role == ROLE_LOG ? checked(sqlite3_database_file_object(path)) : NULL;
         c->path = strndup(path, c->role == ROLE_LOG ? length - suffix : length);
         return c->path ? SQLITE_OK : SQLITE_NOMEM;
 }

@@ -557,6 +557,44 @@ static void test_a_log_that_was_cut_off_takes_nothing_in(void) {
                 check_cut_log(parts);
 }
 
+/* Over what is there, in place: `length` bytes from the beginning, 0: all. */
+static int write_over(const struct fixture *from, const struct fixture *to, const char *name, size_t length) {
+        _cleanup_fclose_ FILE *in = fopen(fixture_path(from, name), "re"), *out = fopen(fixture_path(to, name), "r+e");
+        uint8_t buffer[PAGES_SIZE];
+        size_t n = 0, left = length ? length : SIZE_MAX;
+        if (!in || !out)
+                return -errno;
+        while (left > 0 && (n = fread(buffer, 1, left < sizeof(buffer) ? left : sizeof(buffer), in)) > 0) {
+                if (fwrite(buffer, 1, n, out) != n)
+                        return -EIO;
+                left -= n;
+        }
+        return ferror(in) || fflush(out) != 0 ? -EIO : 0;
+}
+
+/* Its frames match the checksums that are among them: all of it, or its header alone, which is all that a recovery
+ * needs to drop what comes behind. */
+static void test_another_log_in_place_is_not_served(void) {
+        static const size_t lengths[] = {0, 32};
+        FIXTURE other;
+        fixture_open(&other);
+        CHECK_INT(fill(other.store), 0);
+        for (size_t i = 0; i < ELEMENTS(lengths) && !check_case_failed; i++) {
+                FIXTURE f;
+                __attribute__((cleanup(content_deinit))) struct content written = {0}, found = {0};
+                int64_t id;
+                fixture_open(&f);
+                CHECK_INT(fill(f.store), 0);
+                read_all(f.store, &written);
+                CHECK_INT(write_over(&other, &f, "ipclab.db-wal", lengths[i]), 0);
+                CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), -EBADMSG);
+                CHECK(damaged(&f) > 0);
+                CHECK_INT(db_run_script(f.store->db, "PRAGMA shrink_memory"), 0);
+                read_all(f.store, &found);
+                CHECK(compare(&written, &found) > 0);
+        }
+}
+
 /* A page at another's place has a good checksum of its own. */
 static void test_a_page_at_anothers_place(void) {
         FIXTURE f;
@@ -1115,6 +1153,7 @@ int main(void) {
         RUN(test_a_flipped_bit_in_the_log_is_not_served);
         RUN(test_what_was_cut_off_is_not_served);
         RUN(test_a_log_that_was_cut_off_takes_nothing_in);
+        RUN(test_another_log_in_place_is_not_served);
         RUN(test_a_page_at_anothers_place);
         RUN(test_a_damaged_spec_fails_its_experiment_alone);
         RUN(test_a_damaged_point_fails_its_experiment_alone);
