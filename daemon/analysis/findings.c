@@ -31,26 +31,26 @@ const char *const finding_confidence_names[CONFIDENCE_COUNT] = {
 
 const struct judged_term judged_terms[JUDGED_COUNT] = {
         [JUDGED_THROUGHPUT] = {FIGURE_THROUGHPUT, false, "throughput", "", "more throughput", "less throughput",
-                               WORKLOAD_BIT(WORKLOAD_STREAM)},
+                               WORKLOAD_BIT(WORKLOAD_STREAM), false},
         [JUDGED_LATENCY_P50] = {FIGURE_LATENCY_P50, true, "median round trip", "a ", "shorter median round trip",
-                                "longer median round trip", WORKLOAD_BIT(WORKLOAD_PINGPONG)},
+                                "longer median round trip", WORKLOAD_BIT(WORKLOAD_PINGPONG), false},
         [JUDGED_LATENCY_P99] = {FIGURE_LATENCY_P99, true, "p99 of the round trip", "a ",
                                 "shorter p99 of the round trip", "longer p99 of the round trip",
-                                WORKLOAD_BIT(WORKLOAD_PINGPONG)},
+                                WORKLOAD_BIT(WORKLOAD_PINGPONG), false},
         [JUDGED_ONE_WAY_P50] = {FIGURE_LATENCY_P50, true, "median one-way latency", "a ",
                                 "shorter median one-way latency", "longer median one-way latency",
                                 WORKLOAD_BIT(WORKLOAD_STREAM), true},
         [JUDGED_ONE_WAY_P99] = {FIGURE_LATENCY_P99, true, "p99 of the one-way latency", "a ",
                                 "shorter p99 of the one-way latency", "longer p99 of the one-way latency",
                                 WORKLOAD_BIT(WORKLOAD_STREAM), true},
-        [JUDGED_COST] = {FIGURE_COST, true, "cost", "a ", "lower cost", "higher cost", ALWAYS},
+        [JUDGED_COST] = {FIGURE_COST, true, "cost", "a ", "lower cost", "higher cost", ALWAYS, false},
         [JUDGED_CPU] = {FIGURE_CPU_PER_MESSAGE, true, "CPU time per message", "", "less CPU time per message",
-                        "more CPU time per message", 0},
+                        "more CPU time per message", 0, false},
         [JUDGED_CYCLES] = {FIGURE_CYCLES_PER_BYTE, true, "cycles per byte", "", "fewer cycles per byte",
-                           "more cycles per byte", 0},
+                           "more cycles per byte", 0, false},
         [JUDGED_CACHE_MISSES] = {FIGURE_LLC_MISSES, true, "misses of the last cache per message", "",
                                  "fewer misses of the last cache per message",
-                                 "more misses of the last cache per message", 0},
+                                 "more misses of the last cache per message", 0, false},
 };
 
 bool judged_applies(enum judged judged, const struct findings_row *row) {
