@@ -41,11 +41,12 @@ static bool has_cost(const struct answer *a, enum axis_name axis, uint32_t row) 
 /* What is said of a tier's neighbours. So few runs that no difference would have been seen are no sign that there is
  * none. Pairs of runs may be certain that the one with the worse median is the better one. */
 static const char *tier_words(const struct ranked *tier, size_t n) {
-        bool alike = true, few = true;
+        bool alike = true, few = true, some_few = false;
         size_t n_against = 0;
         for (size_t i = 0; i + 1 < n; i++) {
                 alike = alike && tier[i].next.verdict == COMPARE_EQUIVALENT;
                 few = few && (tier[i].next.verdict == COMPARE_EQUIVALENT || !tier[i].next.has_visible);
+                some_few = some_few || (tier[i].next.verdict == COMPARE_UNDECIDED && !tier[i].next.has_visible);
                 n_against += is_better(&tier[i].next);
         }
         if (n == 2 && n_against > 0)
@@ -59,6 +60,10 @@ static const char *tier_words(const struct ranked *tier, size_t n) {
                 return n == 2 ? ", which are equal within 3 %" : ", each and its neighbour equal within 3 %";
         if (few)
                 return ", which are not ranked: no difference would have been seen by so few runs";
+        if (some_few)
+                return ", where no neighbours can be distinguished, some of them by so few runs that no difference "
+                       "would "
+                       "have been seen";
         return n == 2 ? ", which cannot be distinguished" : ", where no neighbours can be distinguished";
 }
 

@@ -119,6 +119,10 @@ static void test_runs_that_decide_nothing(void) {
         }
 }
 
+static double far_ring(const struct point *p) {
+        return p->transport == TRANSPORT_SHM_POSIX ? 10 : 1000;
+}
+
 /* Few runs of a row and more of the others: of its comparisons none shows a difference among so many, and nothing is
  * said of them that holds for the others alone. */
 static void test_blind_comparisons(void) {
@@ -146,6 +150,33 @@ static void test_blind_comparisons(void) {
         FINDINGS *all = draw(&m);
         const struct finding *u = of_reason(all, "overlap");
         CHECK(says(u, " would have been seen") && !strstr(u->sentence, "so few runs"));
+}
+
+/* Among neighbours in a ranking that are not distinguished some may be so for their few runs alone. */
+static void test_neighbours_of_few_runs(void) {
+        unsigned some = 0;
+        MADE m;
+        make(&m,
+             "{\"transport\": [\"pipe\", \"fifo\", \"tcp\", \"shm-posix\"], \"workload\": [\"stream\", \"pingpong\"], "
+             "\"message_size\": [64, 4096]}",
+             12, 14);
+        for (unsigned t = 0; t < 100; t++) {
+                measure(&m, far_ring, NULL, 0.2, 0);
+                for (size_t i = 0; i < m.n_rows; i++)
+                        m.rows[i].n_runs = m.rows[i].point.transport == TRANSPORT_TCP ? 4 : m.blocks;
+                FINDINGS *f = draw(&m);
+                for (size_t i = 0; nth(f, FINDING_RANKING, i); i++) {
+                        const char *sentence = nth(f, FINDING_RANKING, i)->sentence;
+                        const char *words = strstr(sentence, ", where no neighbours can be distinguished");
+                        const char *tcp = strstr(sentence, "tcp (");
+                        const char *then = strstr(sentence, ", then ");
+                        if (!words || !tcp || !then || tcp < then || tcp > words)
+                                continue;
+                        CHECK(strstr(words, "some of them by so few runs that no difference would have been seen"));
+                        some++;
+                }
+        }
+        CHECK(some > 10);
 }
 
 /* Runs of no block are compared as far as an exact test of tied ones is quick, and the answer says so. */
@@ -222,6 +253,7 @@ int main(void) {
         RUN(test_runs_that_decide_nothing);
         RUN(test_blind_comparisons);
         RUN(test_comparisons_are_counted_before);
+        RUN(test_neighbours_of_few_runs);
         RUN(test_many_runs_that_are_no_pairs);
         return check_end();
 }
