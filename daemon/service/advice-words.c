@@ -97,6 +97,28 @@ static void write_leader(FILE *f, const struct advice_record *a, const struct ad
                                n_fitted, n_fitted == 1 ? "has" : "have", better);
 }
 
+/* What the runs of the leader were flagged for. */
+static void write_flags(FILE *f, const struct advice_item *leader) {
+        const struct {
+                bool flagged;
+                const char *words;
+        } rows[] = {{leader->noisy, "noisy"},
+                    {leader->unsteady, "not steady"},
+                    {leader->unobserved, "not watched"},
+                    {leader->changed, "of another environment or build than the first"}};
+        size_t n = 0;
+        for (size_t i = 0; i < ELEMENTS(rows); i++) {
+                if (!rows[i].flagged)
+                        continue;
+                if (n == 0) {
+                        (void) fputs(" Some runs of ", f);
+                        write_mechanism(f, &leader->point);
+                }
+                (void) fprintf(f, "%s%s", n++ ? ", or " : " were ", rows[i].words);
+        }
+        (void) fputs(n > 0 ? "." : "", f);
+}
+
 /* Nothing leads: no size was measured, or none is known to keep the limits. */
 static void write_none(FILE *f, const struct advice *a) {
         size_t n_measured = 0;
@@ -353,6 +375,8 @@ int advice_write_sentence(struct advice_record *a, uint32_t repetitions) {
                 write_leader(f, a, &a->advice.items[0]);
         else
                 write_none(f, &a->advice);
+        if (a->advice.n > 0 && a->advice.items[0].leads)
+                write_flags(f, &a->advice.items[0]);
         write_buffers(f, &a->advice);
         write_versions(f, &a->advice);
         write_proposal(f, a, repetitions);

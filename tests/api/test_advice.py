@@ -308,6 +308,21 @@ def test_what_is_left_out_is_named(own_daemon):
     assert len(known["items"]) == 1 and "left out" not in known["sentence"]
 
 
+def test_flags_of_the_leader_are_told(own_daemon):
+    """That nothing disturbed it is not known of runs that nobody watched."""
+    both = measure(own_daemon, transport=["pipe", "shm-posix"], message_size=1024, repetitions=8)
+    path = "/advice?workload=pingpong&message_size=1024&want=latency_p50"
+    assert "Some runs of" not in own_daemon.unix.get(path)["sentence"]
+    with database.live(own_daemon.base / "state/ipclab.db") as db:
+        flags = """UPDATE runs SET flags = '["not_observed", "environment-changed:load"]' WHERE experiment_id = ?"""
+        db.execute(flags, (both,))
+        changed(db, both)
+    advice = own_daemon.unix.get(path)
+    assert all(item["not_observed"] and item["environment_changed"] and not item["noisy"] for item in advice["items"])
+    words = " Some runs of shm-posix were not watched, or of another environment or build than the first."
+    assert words in advice["sentence"]
+
+
 def test_unlike_buffers_are_named(own_daemon):
     """A pipe of a page beside a ring of a megabyte: the ranking says that they had these."""
     unix = own_daemon.unix

@@ -67,6 +67,10 @@ def item(transport, standing, value, age, **more):
         "runs": 12,
         "noisy": False,
         "unsteady": False,
+        "not_observed": False,
+        "environment_changed": False,
+        "buffer_bytes": None,
+        "gathers": False,
         "neighbours_alike": False,
         "runs_needed": None,
     } | more
