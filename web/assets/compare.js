@@ -364,6 +364,7 @@ function rowsOf(answer, name) {
         label: pointLabel(row.candidate.point, fields) || 'all runs',
         one: row.figures[name],
         why: row.reasons[name],
+        unlike: row.unlike ? `; ${row.unlike}` : '',
     }));
     const drawn = h('div', {
         class: 'drawing',
@@ -384,7 +385,7 @@ function rowsOf(answer, name) {
         h(
             'ul',
             { class: 'sentences verdicts' },
-            rows.map(({ label, one, why }) =>
+            rows.map(({ label, one, why, unlike }) =>
                 h(
                     'li',
                     {},
@@ -392,7 +393,7 @@ function rowsOf(answer, name) {
                     h('span', {
                         class: 'verdict',
                         data: { verdict: one?.verdict ?? 'none' },
-                        text: one ? verdictOf(one) : `not compared: ${why ?? 'no figure'}`,
+                        text: one ? `${verdictOf(one)}${unlike}` : `not compared: ${why ?? 'no figure'}`,
                     }),
                 ),
             ),
