@@ -553,6 +553,8 @@ static uint32_t lost_axes(const struct question *q, const struct asked *a) {
         uint32_t lost = 0;
         for (enum axis_name axis = 0; axis < AXIS_COUNT; axis++) {
                 bool named = (q->of.bits | q->over.bits) & BIT(axis), kept;
+                if (q->of.bits & BIT(AXIS_WORKLOAD) && !axis_applies(&axes[axis], &q->of.point))
+                        continue; /* it has no meaning for the question's workload */
                 if (named)
                         kept = has_value_of(&q->of, a, axis) && has_value_of(&q->over, a, axis);
                 else if (q->kind == STUDY_FIGURE)

@@ -255,6 +255,8 @@ static void test_a_question_that_is_not_asked(void) {
                 {"fifo-numa", "\"transport\": \"pipe\"", "operations a second of 1 byte", "transport"},
                 {"fifo-numa", "\"message_size\": 2", "operations a second of 1 byte", "message_size"},
                 {"syscall-and-switch", "\"processes\": 8", "context switch between two", "processes"},
+                {"syscall-and-switch", "\"processes\": 4", "system call getpid", NULL},
+                {"syscall-and-switch", "\"workload\": \"syscall\"", "context switch between two", "workload"},
                 {"syscall-and-switch-quick", "\"messages\": 10", "context switch between two", NULL},
                 {"tcp-copy-modes", "\"threads\": [1, 2]", "greatest throughput of one-copy", "threads"},
                 {"tcp-copy-modes", "\"threads\": [1, 2]", "is left of one-copy at 1 MiB and 8", "threads"},
