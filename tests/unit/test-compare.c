@@ -397,6 +397,37 @@ static void test_runs_for(void) {
         }
 }
 
+/* Runs that do not take part decide nothing: 200 pairs do, 60 runs of two sittings, or as many as the caller says. */
+static void test_out_of_reach(void) {
+        static const struct {
+                bool paired;
+                uint32_t runs_most, most;
+        } cases[] = {{true, 0, 200}, {false, 0, 60}, {false, 200, 200}};
+        for (size_t k = 0; k < N(cases); k++) {
+                struct random random;
+                unsigned within = 0, beyond = 0;
+                random_init(&random, 11 + k);
+                for (unsigned t = 0; t < 200; t++) {
+                        double a[12], b[12];
+                        struct comparison c;
+                        fill(&random, a, N(a), 1000, 0.06);
+                        fill(&random, b, N(b), 1020, 0.06);
+                        struct compare_row row = {.baseline = a,
+                                                  .candidate = b,
+                                                  .n_baseline = N(a),
+                                                  .n_candidate = N(b),
+                                                  .paired = cases[k].paired,
+                                                  .runs_most = cases[k].runs_most};
+                        CHECK_INT(compare_rows(&row, 1, &rule, &c), 0);
+                        CHECK_UINT(c.runs_most, cases[k].most);
+                        CHECK(c.out_of_reach == (c.verdict == COMPARE_UNDECIDED && c.runs_needed > cases[k].most));
+                        within += c.verdict == COMPARE_UNDECIDED && !c.out_of_reach;
+                        beyond += c.out_of_reach;
+                }
+                CHECK(within > 0 && beyond > 0);
+        }
+}
+
 int main(void) {
         RUN(test_verdicts);
         RUN(test_margin);
@@ -412,5 +443,6 @@ int main(void) {
         RUN(test_change_half_way);
         RUN(test_too_few_to_judge);
         RUN(test_runs_for);
+        RUN(test_out_of_reach);
         return check_end();
 }
