@@ -580,7 +580,7 @@ static int take_mitigations(struct hostfs *h, struct environment *e) {
 }
 
 /* What an administrator, a daemon of theirs or the kernel may change while a run goes on. */
-static int take_settings(struct hostfs *h, const struct topology *t, struct environment *e) {
+static int take_settings(struct hostfs *h, bool this_machine, const struct topology *t, struct environment *e) {
         static const struct per_cpu per_cpu[] = {
                 {FACT_CPUFREQ_DRIVER, "cpufreq/scaling_driver", read_cpu_file},
                 {FACT_CPUFREQ_GOVERNOR, "cpufreq/scaling_governor", read_cpu_file},
@@ -604,11 +604,13 @@ static int take_settings(struct hostfs *h, const struct topology *t, struct envi
                 r = take_idle_governor(h, e);
         if (r == 0)
                 r = take_preemption(h, e);
+        if (r == 0)
+                r = take_ntp(this_machine, e);
         return r == 0 ? take_cpu_limit(h, e) : r;
 }
 
 int environment_take_facts(struct hostfs *h, bool this_machine, const struct topology *t, struct environment *e) {
-        int r = take_settings(h, t, e);
+        int r = take_settings(h, this_machine, t, e);
         if (r == 0)
                 r = take_machine(this_machine, e);
         if (r == 0)
@@ -624,8 +626,6 @@ int environment_take_facts(struct hostfs *h, bool this_machine, const struct top
         if (r == 0)
                 r = take_audit(h, e);
         if (r == 0)
-                r = take_ntp(this_machine, e);
-        if (r == 0)
                 r = take_inherited(this_machine, e);
         return r == 0 ? take_mitigations(h, e) : r;
 }
@@ -635,7 +635,7 @@ int environment_observe(const char *root, const struct topology *t, struct envir
         struct environment now = {0};
         int r = hostfs_init(&h, root);
         if (r == 0)
-                r = take_settings(&h, t, &now);
+                r = take_settings(&h, h.root_fd < 0, t, &now);
         for (size_t i = 0; i < now.n_facts; i++) {
                 if (r == 0 && now.facts[i].key)
                         before->facts[i].changed |= !fact_equal(&before->facts[i], &now.facts[i]);

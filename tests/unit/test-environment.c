@@ -4,6 +4,7 @@
 #include "tests/unit/check.h"
 
 #include "daemon/host/build.h"
+#include "daemon/host/environment-internal.h"
 #include "daemon/host/environment.h"
 #include "schema/detail.h"
 #include "schema/facts.h"
@@ -227,6 +228,30 @@ static void a_setting_that_is_put_back_has_changed(void) {
                 environment_free(after);
                 free(flags);
         }
+}
+
+/* Of the clock there is no file: it was disciplined, or was not, at some moment of this machine's run. */
+static void a_clock_that_was_disciplined_meanwhile_has_changed(void) {
+        static const char *const words[] = {"synchronized", "unsynchronized"};
+        struct environment *before = NULL;
+        struct topology *own = NULL;
+        CHECK_INT(topology_read("", &own), 0);
+        CHECK_INT(environment_take("", own, &before), 0);
+        struct fact *ntp = &before->facts[FACT_NTP];
+        if (!ntp->text) {
+                environment_free(before);
+                topology_free(own);
+                SKIP("adjtimex(2) is not permitted");
+        }
+        CHECK_INT(environment_observe("", own, before), 0);
+        CHECK(!ntp->changed);
+        const char *other = words[strcmp(ntp->text, words[0]) == 0];
+        free(ntp->text);
+        ntp->text = strdup(other);
+        CHECK_INT(environment_observe("", own, before), 0);
+        CHECK(ntp->text && ntp->changed);
+        environment_free(before);
+        topology_free(own);
 }
 
 static void unpinned_runs_are_measured_everywhere(void) {
@@ -757,6 +782,7 @@ int main(void) {
         RUN(one_change_gives_one_flag);
         RUN(a_later_run_differs_from_the_first);
         RUN(a_setting_that_is_put_back_has_changed);
+        RUN(a_clock_that_was_disciplined_meanwhile_has_changed);
         RUN(unpinned_runs_are_measured_everywhere);
         RUN(shared_placements_are_flagged);
         RUN(cpus_come_and_go);
