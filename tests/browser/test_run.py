@@ -110,12 +110,15 @@ SITTING = {"sender": PROBE | {"cpu": 0, "wake_up_ns": None}, "receiver": PROBE |
 PROBES = {"before": SITTING, "after": SITTING, "cpus": [0, 4], "compared": True, "first_run_id": None, "changes": []}
 PROBED = run(75, [SENDER, RECEIVER], snapshot(), snapshot()) | {"probes": PROBES | {"cpus_unprobed": [1, 2, 3, 5]}}
 OLDER = run(76, [SENDER, RECEIVER], snapshot(), snapshot()) | {"probes": PROBES}
+WHY = "the two probes are not both known, or not of the same CPUs"
+MOVED = PROBES | {"cpus": None, "compared": False, "compared_reason": WHY}
+ELSEWHERE = run(77, [SENDER, RECEIVER], snapshot(), snapshot()) | {"probes": MOVED}
 
 
 @pytest.fixture
 def show(driver, unopened):
     """Opens that experiment, and the details of one of its runs."""
-    runs = [CHANGED, VIOLATED, PUT_BACK, IN_FORCE, PROBED, OLDER]
+    runs = [CHANGED, VIOLATED, PUT_BACK, IN_FORCE, PROBED, OLDER, ELSEWHERE]
     answers = Answers(driver, {}, **experiment(GIVEN, runs=runs), **{f"/runs/{run['id']}": run for run in runs})
 
     def open_run(identity):
@@ -210,6 +213,12 @@ def test_cpus_without_a_probe_are_named(show):
     assert f"{words} Of CPU 1–3, 5 there is none." in show(75).text("#run-body")
     page = show(76)  # of a version that does not say it
     assert "getpid(), sender" in page.text("#run-body") and words not in page.text("#run-body")
+
+
+def test_a_machine_that_was_not_compared_is_not_shown_as_unchanged(show):
+    words = "Whether the machine’s state changed during the run is not known"
+    assert f"{words}: {WHY}." in show(77).text("#run-body")
+    assert words not in show(76).text("#run-body")
 
 
 def test_what_cannot_be_shown_is_named(show):

@@ -142,7 +142,12 @@ function probeTable({ before, after }) {
     return h('table', {}, h('thead', {}, h('tr', {}, head)), h('tbody', {}, rows));
 }
 
-function changeWords({ changes }) {
+/* Without a comparison, no change is nothing that was found. */
+function changeWords({ changes, compared, compared_reason: why }) {
+    if (!changes.length && !compared)
+        return h('p', {
+            text: `Whether the machine’s state changed during the run is not known: ${why ?? 'no reason is stored'}.`,
+        });
     const since = { before: 'during the run', first_run: 'since the first run on these CPUs' };
     return (
         changes.length > 0 &&
