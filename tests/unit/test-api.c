@@ -759,7 +759,7 @@ static void makes_no_bundle_for_a_client_that_left(void) {
 static void makes_a_bundle_for_a_client_that_sends_no_more(void) {
         for (int over_tcp = 0; over_tcp < 2; over_tcp++) {
                 size_t n = 0;
-                _cleanup_close_ int fd = ask_for_a_bundle(over_tcp, 50000);
+                _cleanup_close_ int fd = ask_for_a_bundle(over_tcp, 10000);
                 CHECK(fd >= 0);
                 CHECK_INT(shutdown(fd, SHUT_WR), 0);
                 _cleanup_free_ char *answer = receive_bytes(fd, NULL, &n);
