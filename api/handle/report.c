@@ -22,8 +22,9 @@
 #define MARK "<!--ipclab:"
 #define MARK_END "-->"
 #define FINDINGS_MAX 40000u /* bytes of the sentences, and again of their JSON */
-#define PRINTED_FINDINGS 6u
-#define SPEC_MAX 40000u /* bytes of a spec that is shown, in each of its two places */
+#define PRINTED_LINES 8u    /* of sentences, so that the first chart has its place on the same sheet */
+#define PRINTED_WIDTH 150u  /* letters of a line */
+#define SPEC_MAX 40000u     /* bytes of a spec that is shown, in each of its two places */
 #define PRINTED_SPEC 1500u
 #define CACHES_MAX 32u
 
@@ -112,19 +113,32 @@ static void put_answers(struct text *t, const struct study *s) {
         text_puts(t, "</tbody></table></div>");
 }
 
+/* How many sentences there are, how many of these are printed, and the lines that those take. */
+struct sentences {
+        size_t n, printed, lines;
+};
+
+static bool is_printed(struct sentences *s, const char *sentence) {
+        size_t lines = (strlen(sentence) + PRINTED_WIDTH - 1) / PRINTED_WIDTH;
+        if (s->printed < s->n || (s->n > 0 && s->lines + lines > PRINTED_LINES))
+                return false;
+        s->lines += lines;
+        s->printed++;
+        return true;
+}
+
 /* Conclusions first, then the undecided ones. */
-static size_t put_sentences(struct text *t, const struct findings *f, bool undecided, size_t begin, size_t n) {
+static void put_sentences(struct text *t, const struct findings *f, bool undecided, size_t begin, struct sentences *s) {
         for (size_t i = 0; i < f->n && t->length - begin < FINDINGS_MAX; i++) {
                 const struct finding *one = &f->items[i];
                 if ((one->kind == FINDING_UNDECIDED) != undecided)
                         continue;
-                text_printf(t, "<li%s>", n >= PRINTED_FINDINGS ? " class=\"screen\"" : "");
+                text_puts(t, is_printed(s, one->sentence) ? "<li>" : "<li class=\"screen\">");
                 text_html(t, one->sentence);
                 put_confidence(t, one->confidence);
                 text_puts(t, "</li>\n");
-                n++;
+                s->n++;
         }
-        return n;
 }
 
 static void put_findings(struct text *t, const struct report *r) {
@@ -133,22 +147,23 @@ static void put_findings(struct text *t, const struct report *r) {
         if (f->n == 0)
                 text_puts(t, "<p class=\"soft\">Nothing can be concluded from these runs.</p>");
         text_puts(t, f->n > 0 ? "<ul class=\"sentences\">\n" : "");
-        size_t n = put_sentences(t, f, false, begin, 0);
-        n = put_sentences(t, f, true, begin, n);
+        struct sentences s = {0};
+        put_sentences(t, f, false, begin, &s);
+        put_sentences(t, f, true, begin, &s);
         text_puts(t, f->n > 0 ? "</ul>\n" : "");
         text_puts(t, "<p class=\"hint\">");
         if (f->n_tests > 0)
                 text_printf(t,
                             "%zu comparison%s; the probability that one of them is a false difference is at most 5 %%.",
                             f->n_tests, f->n_tests == 1 ? "" : "s");
-        if (n < f->n)
-                text_printf(t, " %zu of %zu sentences are here; GET /experiments/{id}/findings has all of them.", n,
+        if (s.n < f->n)
+                text_printf(t, " %zu of %zu sentences are here; GET /experiments/{id}/findings has all of them.", s.n,
                             f->n);
-        if (n > PRINTED_FINDINGS)
+        if (s.n > s.printed)
                 text_printf(
                         t,
                         "<span class=\"paper\"> %zu more sentences are in the file that this was printed from.</span>",
-                        n - PRINTED_FINDINGS);
+                        s.n - s.printed);
         text_puts(t, "</p>\n");
         if (r->findings->study)
                 put_answers(t, r->findings->study);
