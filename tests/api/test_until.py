@@ -134,7 +134,11 @@ def test_a_pair_that_is_not_decided_has_what_it_takes(unix):
     assert until["state"] == "max_repetitions" and until["pairs_reached"] == 0, until
     (pair,) = until["pairs_not_reached"]
     assert (pair["baseline"]["instance"], pair["candidate"]["instance"], pair["runs"]) == (1, 2, 6)
-    assert pair["ratio"] > 0 and pair["relative_ci"] > NEVER and pair["repetitions_needed"] > 6
+    assert pair["ratio"] > 0 and pair["relative_ci"] > NEVER
+    if pair["repetitions_needed"] is None:  # on a busy machine
+        assert "more than the 200" in pair["reason"]
+    else:
+        assert 6 < pair["repetitions_needed"] <= 200
 
 
 def test_without_an_interval_the_state_shows_it(unix):
