@@ -499,6 +499,24 @@ static int reap(struct agent_link *l) {
         return 0;
 }
 
+/* With what reap() has given. */
+static void end(struct agent_link *l, int r) {
+        if (r < 0) {
+                log_error("cannot reap pid %d: %s", l->pid, strerrordesc_np(-r));
+                l->has_ended = true;
+        }
+        l->process_source = sd_event_source_disable_unref(l->process_source);
+        bool well = l->state == AGENT_LEAVING && l->has_status && l->exit_code == CLD_EXITED && l->exit_status == 0;
+        if (!well && l->state != AGENT_FAILED) {
+                char words[160], moment[64];
+                describe_end(l, words, sizeof(words));
+                describe_moment(l, util_now_ns(), moment, sizeof(moment));
+                fail(l, AGENT_DIED, "%s %s", words, moment);
+        }
+        stop_receiving(l);
+        l->ops->ended(l->userdata, l);
+}
+
 static int on_process(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         struct agent_link *l = userdata;
         (void) fd;
@@ -507,22 +525,8 @@ static int on_process(sd_event_source *source, int fd, uint32_t events, void *us
         if (receive_some(l) && sd_event_source_set_io_events(source, EPOLLIN | EPOLLET) >= 0)
                 return 0;
         int r = reap(l);
-        if (r == -EAGAIN) /* a tracer is notified first; another edge follows */
-                return 0;
-        if (r < 0) {
-                log_error("cannot reap pid %d: %s", l->pid, strerrordesc_np(-r));
-                l->has_ended = true;
-        }
-        l->process_source = sd_event_source_disable_unref(l->process_source);
-        bool well = l->state == AGENT_LEAVING && l->has_status && l->exit_code == CLD_EXITED && l->exit_status == 0;
-        if (!well && l->state != AGENT_FAILED) {
-                char end[160], moment[64];
-                describe_end(l, end, sizeof(end));
-                describe_moment(l, util_now_ns(), moment, sizeof(moment));
-                fail(l, AGENT_DIED, "%s %s", end, moment);
-        }
-        stop_receiving(l);
-        l->ops->ended(l->userdata, l);
+        if (r != -EAGAIN) /* a tracer is notified first; another edge follows */
+                end(l, r);
         return 0;
 }
 
@@ -634,6 +638,11 @@ void agent_link_kill(struct agent_link *l) {
 bool agent_link_leave_to_tracer(struct agent_link *l, pid_t *ret_tracer) {
         if (l->has_ended || !procs_is_held(l->pid, ret_tracer))
                 return false;
+        int r = reap(l); /* gives nothing of a process that is traced; any other zombie only waits for its reaping */
+        if (r != -EAGAIN) {
+                end(l, r);
+                return false;
+        }
         l->has_ended = l->held = true;
         l->process_source = sd_event_source_disable_unref(l->process_source);
         l->ops->ended(l->userdata, l);

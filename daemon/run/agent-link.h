@@ -108,7 +108,7 @@ void agent_link_dismiss(struct agent_link *l);
 void agent_link_kill(struct agent_link *l);
 /* A killed agent that is still there because a tracer holds it, which may be for ever: calls `ended`, and leaves the
  * process to spawn_reap_strays(). *ret_tracer: its pid; 0: it is not seen from here. False: nothing is known to hold
- * it. */
+ * it; one that only waited for its reaping has ended then (has_ended), with its status. */
 bool agent_link_leave_to_tracer(struct agent_link *l, pid_t *ret_tracer);
 /* Appends stopped processes, which others may be waiting for, to the words of a failure: "; ROLE (pid 12) is stopped"
  * if `itself`, and "; process 13 of ROLE (pid 12) is stopped" for the first such child of its main thread. An agent may

@@ -618,7 +618,7 @@ static void look_at_killed(struct runner *r) {
                         continue;
                 if (agent_link_leave_to_tracer(l, &tracer))
                         append_held(r, l, tracer);
-                else
+                else if (!l->has_ended)
                         log_error("%s (pid %d) of run %" PRId64 " was killed and is still there", l->role, l->pid,
                                   r->order->run_id);
         }

@@ -599,6 +599,26 @@ static void killed_it_only_ends(void) {
         agent_link_kill(s.link); /* again, when it is gone */
 }
 
+/* The runner may look at it before its end is reported: a zombie that only waits for its reaping is held by nobody. */
+static void a_zombie_that_nobody_traces_ends_with_its_status(void) {
+        SCENE s;
+        siginfo_t info;
+        pid_t tracer = 0;
+        CHECK(scene_open(&s, 0) && go_to(&s, AGENT_RUNNING));
+        agent_link_kill(s.link);
+        CHECK_INT(waitid(P_PID, (id_t) s.pid, &info, WEXITED | WNOWAIT), 0);
+        CHECK(!agent_link_leave_to_tracer(s.link, &tracer));
+        CHECK_UINT(s.received.ended, 1);
+        CHECK_UINT(s.received.failed, 0);
+        CHECK(s.link->has_ended && s.link->has_status && !s.link->held);
+        CHECK_INT(s.link->exit_code, CLD_KILLED);
+        CHECK_INT(s.link->exit_status, SIGKILL);
+        CHECK(kill(s.pid, 0) < 0 && errno == ESRCH);
+        turn(&s);
+        CHECK(!agent_link_leave_to_tracer(s.link, &tracer));
+        CHECK_UINT(s.received.ended, 1);
+}
+
 /* Only where stopped agents are to be named, and not the silent agent itself again: its state is given already. */
 static void a_stopped_agent_is_named(void) {
         SCENE s;
@@ -740,6 +760,7 @@ int main(void) {
         RUN(its_death_before_the_start_has_a_reason);
         RUN(leaving_badly_is_a_failure);
         RUN(killed_it_only_ends);
+        RUN(a_zombie_that_nobody_traces_ends_with_its_status);
         RUN(a_stopped_agent_is_named);
         RUN(freed_it_leaves_no_process);
         RUN(a_stopped_child_is_looked_for_among_the_first);
