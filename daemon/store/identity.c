@@ -78,7 +78,12 @@ int identity_read(const char *dir, struct identity *ret) {
         if (fd < 0)
                 return -errno;
         /* a daemon may be writing over it: two readings that agree are not half of one number and half of another */
-        for (unsigned i = 0; i < READINGS_MAX && (i < 2 || strcmp(text, before) != 0); i++) {
+        for (unsigned i = 0; i < 2 || strcmp(text, before) != 0; i++) {
+                if (i == READINGS_MAX) {
+                        log_error("%s/" IDENTITY_FILE ": no two of %u readings agree: something writes it all the time",
+                                  dir, READINGS_MAX);
+                        return -EAGAIN;
+                }
                 memcpy(before, text, sizeof(before));
                 if (lseek(fd, 0, SEEK_SET) < 0 && errno != ESPIPE) /* of a FIFO, in which there is nothing */
                         return -errno;

@@ -21,7 +21,8 @@ struct identity {
         bool open;                       /* a daemon has it, or ended without notice */
 };
 
-/* -ENOENT: there is none; -EBADMSG: it is not what identity_create() writes. */
+/* -ENOENT: there is none; -EBADMSG: it is not what identity_create() writes; -EAGAIN, and logged: it is written so
+ * often that no two readings agree. */
 int identity_read(const char *dir, struct identity *ret);
 /* Puts a new one in its place, durably. *ret_fd is for identity_note(). */
 int identity_create(const char *dir, const struct identity *identity, int *ret_fd);

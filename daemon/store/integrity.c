@@ -78,6 +78,8 @@ __attribute__((format(printf, 2, 3))) static int wrong(char **ret, const char *f
 static int read_identity(struct store *s, char **ret_wrong) {
         struct identity noted = {0};
         int r = identity_read(s->dir, &noted);
+        if (r == -EAGAIN) /* nothing is known to be damaged */
+                return r;
         if (r < 0 && r != -ENOENT)
                 return wrong(ret_wrong, "%s/" IDENTITY_FILE ": %s; " WAY_OUT, s->dir, strerrordesc_np(-r), s->dir);
         s->identity = noted;
