@@ -498,9 +498,11 @@ static void on_completed(void *userdata, struct MHD_Connection *mhd, void **con_
         (void) MHD_set_connection_option(mhd, MHD_CONNECTION_OPTION_TIMEOUT, INACTIVE_SECONDS);
         if (x->request.dear)
                 peer_give(x->request.peer, PEER_DEAR, 1);
-        peer_give(x->request.peer, PEER_SENT_BYTES, x->request.body_cost);
-        budget_give(h->bodies, x->request.body_cost);
+        struct peer *peer = x->request.peer; /* its connection refers to it */
+        size_t body_cost = x->request.body_cost;
         request_deinit(&x->request);
+        peer_give(peer, PEER_SENT_BYTES, body_cost); /* others may take what is given back, so the body is freed */
+        budget_give(h->bodies, body_cost);
         response_deinit(&x->response);
         free(x->target);
         free(x);
