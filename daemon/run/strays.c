@@ -72,14 +72,17 @@ bool strays_end(const struct agent_identity *agents, struct strays *ret) {
                 return true;
         _cleanup_fclose_ FILE *f = open_children();
         uint64_t until = util_now_ns() + WALK_NS;
-        while (f && whole && fscanf(f, "%d", &pid) == 1) { /* NOLINT(cert-err34-c) */
+        while (f && fscanf(f, "%d", &pid) == 1) { /* NOLINT(cert-err34-c) */
                 struct strays one = {.pid = pid};
+                if (found.n == STRAYS_KILLS_MAX || util_now_ns() >= until) { /* this one is not looked at */
+                        whole = false;
+                        break;
+                }
                 if (is_alive_child(pid, &one) && is_like_an_agent(pid, agents->uid)) {
                         (void) kill(pid, SIGKILL); /* its number is its own until it is reaped here */
                         one.n = found.n + 1;
                         found = one;
                 }
-                whole = found.n < STRAYS_KILLS_MAX && util_now_ns() < until;
         }
         *ret = found;
         return f && whole && found.n == 0;
