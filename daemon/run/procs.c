@@ -73,13 +73,12 @@ bool procs_is_held(pid_t pid, pid_t *ret_tracer) {
         (void) snprintf(path, sizeof(path), "/proc/%d/task", pid);
         DIR *tasks = opendir(path);
         struct dirent *d;
-        while (tasks && stands && n < PROCS_TASKS_MAX && (d = readdir(tasks))) { /* NOLINT(concurrency-mt-unsafe) */
+        while (tasks && stands && (d = readdir(tasks))) { /* NOLINT(concurrency-mt-unsafe) */
                 struct procs_stat stat;
                 pid_t tid = (pid_t) strtol(d->d_name, NULL, 10);
                 if (tid <= 0)
                         continue;
-                n++;
-                stands = procs_read_stat(pid, tid, &stat) && strchr("ZXt", stat.state);
+                stands = n++ < PROCS_TASKS_MAX && procs_read_stat(pid, tid, &stat) && strchr("ZXt", stat.state);
                 if (tracer == 0)
                         tracer = tracer_of(pid, tid);
         }

@@ -12,7 +12,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#define PROCS_TASKS_MAX 64u                   /* threads of one process that are looked at */
+/* Threads of one process that are looked at: one agent of both ends has two for each of its point, and a few more. */
+#define PROCS_TASKS_MAX (2 * SPEC_THREADS_MAX + 64)
 #define PROCS_CHILDREN_MAX SPEC_PROCESSES_MAX /* and its children: no workload forks more */
 
 struct procs_stat {
@@ -33,6 +34,7 @@ pid_t procs_stopped_child(pid_t pid, bool *ret_more);
 
 /* Whether no thread of a killed process runs any more, and yet it is there: a tracer holds it, of its first thread or
  * of another one, as a zombie or in its exit (PTRACE_O_TRACEEXIT). *ret_tracer: its pid; 0: it is not seen from here.
+ * False too of one with more than PROCS_TASKS_MAX threads: not all are looked at.
  * Source: man 2 ptrace, man 5 proc_pid_status (TracerPid). */
 bool procs_is_held(pid_t pid, pid_t *ret_tracer);
 

@@ -12,9 +12,11 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -741,6 +743,81 @@ static void a_stopped_child_is_looked_for_among_the_first(void) {
         }
 }
 
+/* ---- processes that are held ---- */
+
+enum { HELD_THREADS = 100 };
+
+static void *tell_and_wait(void *fd) {
+        pid_t tid = gettid();
+        if (write(*(const int *) fd, &tid, sizeof tid) == (ssize_t) sizeof tid)
+                for (;;)
+                        pause();
+        return NULL;
+}
+
+/* A process of that many threads, whose numbers come in the order in which they began. */
+static pid_t start_threads(pid_t tids[static HELD_THREADS]) {
+        int told[2];
+        if (pipe2(told, O_CLOEXEC) < 0)
+                return -1;
+        pid_t pid = fork();
+        if (pid == 0) {
+                (void) alarm(60);
+                pthread_t thread;
+                pid_t own[HELD_THREADS] = {getpid()};
+                int back[2];
+                if (pipe2(back, O_CLOEXEC) < 0)
+                        _exit(1);
+                for (unsigned i = 1; i < HELD_THREADS; i++)
+                        if (pthread_create(&thread, NULL, tell_and_wait, &back[1]) != 0 ||
+                            read(back[0], &own[i], sizeof own[i]) != (ssize_t) sizeof own[i])
+                                _exit(1);
+                if (write(told[1], own, sizeof own) == (ssize_t) sizeof own)
+                        for (;;)
+                                pause();
+                _exit(1);
+        }
+        util_close(told[1]);
+        size_t size = HELD_THREADS * sizeof *tids;
+        bool all = pid > 0 && read(told[0], tids, size) == (ssize_t) size;
+        util_close(told[0]);
+        return all ? pid : -1;
+}
+
+/* 0 or negative errno. */
+static int stop_thread(pid_t tid) {
+        int status;
+        if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0 || ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) < 0 ||
+            waitpid(tid, &status, __WALL) != tid)
+                return -errno;
+        return WIFSTOPPED(status) ? 0 : -ECHILD;
+}
+
+/* The last one of many decides. */
+static void every_thread_of_a_held_process_stands(void) {
+        pid_t tids[HELD_THREADS], tracer = 0, none = 0;
+        pid_t pid = start_threads(tids);
+        CHECK(pid > 0);
+        int e = 0;
+        unsigned n = 0;
+        for (; e == 0 && n + 1 < HELD_THREADS; n++)
+                e = stop_thread(tids[n]);
+        bool early = e == 0 && procs_is_held(pid, &none);
+        if (e == 0)
+                e = stop_thread(tids[n]);
+        bool held = e == 0 && procs_is_held(pid, &tracer);
+        (void) kill(pid, SIGKILL);
+        for (unsigned i = 1; i < HELD_THREADS; i++)
+                (void) waitpid(tids[i], NULL, __WALL);
+        CHECK_INT(waitpid(pid, NULL, __WALL), pid);
+        if (e == -EPERM)
+                SKIP("no process may be traced here");
+        CHECK_INT(e, 0);
+        CHECK(!early);
+        CHECK(held);
+        CHECK_INT(tracer, getpid());
+}
+
 int main(void) {
         log_open(LOG_ERR);
         RUN(a_run_from_hello_to_the_end);
@@ -764,6 +841,7 @@ int main(void) {
         RUN(a_stopped_agent_is_named);
         RUN(freed_it_leaves_no_process);
         RUN(a_stopped_child_is_looked_for_among_the_first);
+        RUN(every_thread_of_a_held_process_stands);
         RUN(files_are_filled_before_ready);
         RUN(cold_sources_are_filled_before_ready);
         return check_end();
