@@ -55,6 +55,33 @@ pid_t procs_stopped_child(pid_t pid, bool *ret_more) {
         return 0;
 }
 
+static bool has_live_child(pid_t pid, pid_t tid) {
+        char path[64];
+        int child;
+        bool lives = false;
+        (void) snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, tid);
+        _cleanup_fclose_ FILE *f = fopen(path, "re");
+        for (unsigned n = 0; f && !lives && fscanf(f, "%d", &child) == 1; n++) /* NOLINT(cert-err34-c) */
+                lives = n == PROCS_CHILDREN_MAX || !strchr("ZX?", procs_state(child));
+        return lives;
+}
+
+bool procs_has_live_child(pid_t pid) {
+        char path[64];
+        unsigned n = 0;
+        bool lives = false;
+        (void) snprintf(path, sizeof(path), "/proc/%d/task", pid);
+        DIR *tasks = opendir(path);
+        struct dirent *d;
+        while (tasks && !lives && (d = readdir(tasks))) { /* NOLINT(concurrency-mt-unsafe) */
+                pid_t tid = (pid_t) strtol(d->d_name, NULL, 10);
+                lives = tid > 0 && (n++ == PROCS_TASKS_MAX || has_live_child(pid, tid));
+        }
+        if (tasks)
+                closedir(tasks);
+        return lives;
+}
+
 static pid_t tracer_of(pid_t pid, pid_t tid) {
         struct hostfs h = HOSTFS_MACHINE;
         _cleanup_free_ char *text = NULL;

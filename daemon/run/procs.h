@@ -32,6 +32,9 @@ bool procs_is_stopped(pid_t pid);
  * were not looked at. A kernel without CONFIG_PROC_CHILDREN lists none. */
 pid_t procs_stopped_child(pid_t pid, bool *ret_more);
 
+/* Whether a child of any of its threads lives, or it has more than are looked at. */
+bool procs_has_live_child(pid_t pid);
+
 /* Whether no thread of a killed process runs any more, and yet it is there: a tracer holds it, of its first thread or
  * of another one, as a zombie or in its exit (PTRACE_O_TRACEEXIT). *ret_tracer: its pid; 0: it is not seen from here.
  * False too of one with more than PROCS_TASKS_MAX threads: not all are looked at.

@@ -2,8 +2,9 @@
 
 /*
  * Each call reaps, then walks the list of children once. A stray that dies has its own children adopted before it is a
- * zombie, so a walk that has met none alive has missed none. What a tracer holds as a zombie does nothing any more, and
- * is no stray. Owns the time of the first adoption. Called by the runner, through the launch.
+ * zombie, so a walk that has met none alive has missed none. What a tracer holds as a zombie, or in its exit and
+ * without children, does nothing any more, and is no stray. Owns the time of the first adoption. Called by the runner,
+ * through the launch.
  *
  * Source: man 2 prctl (PR_SET_CHILD_SUBREAPER), man 5 proc_pid_task (children), proc_pid_stat, proc_pid_status.
  */
@@ -63,6 +64,12 @@ static bool is_like_an_agent(pid_t pid, uid_t uid) {
                hostfs_field(text, "NoNewPrivs", bound, sizeof(bound)) == 0 && strcmp(bound, "1") == 0;
 }
 
+/* A tracer holds it in its exit, for ever perhaps. Its children are adopted when it goes on. */
+static bool is_done(pid_t pid) {
+        pid_t tracer;
+        return procs_is_held(pid, &tracer) && !procs_has_live_child(pid);
+}
+
 bool strays_end(const struct agent_identity *agents, struct strays *ret) {
         struct strays found = {0};
         bool whole = true;
@@ -79,7 +86,10 @@ bool strays_end(const struct agent_identity *agents, struct strays *ret) {
                         break;
                 }
                 if (is_alive_child(pid, &one) && is_like_an_agent(pid, agents->uid)) {
+                        bool done = is_done(pid);
                         (void) kill(pid, SIGKILL); /* its number is its own until it is reaped here */
+                        if (done && is_done(pid))  /* a tracer's other stops end with the signal */
+                                continue;
                         one.n = found.n + 1;
                         found = one;
                 }

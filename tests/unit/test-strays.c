@@ -197,14 +197,12 @@ static void an_earlier_child_is_left_alone(void) {
         CHECK(well);
 }
 
-/* One that a tracer stops in its exit does not die, and is named. */
-static void what_cannot_be_ended_is_named(void) {
-        pid_t stray;
-        struct strays left = {0};
+/* Stops it in its exit. -1: it may not. */
+static pid_t start_tracer(pid_t stray) {
         int ready[2];
         char byte = 'n';
-        CHECK(leave(LIKE_AN_AGENT, 1, 0, &stray));
-        CHECK(pipe2(ready, O_CLOEXEC) == 0);
+        if (pipe2(ready, O_CLOEXEC) < 0)
+                return -1;
         pid_t tracer = fork();
         if (tracer == 0) {
                 (void) alarm(ALIVE_SECONDS);
@@ -214,23 +212,61 @@ static void what_cannot_be_ended_is_named(void) {
                 _exit(0);
         }
         util_close(ready[1]);
-        bool traced = read(ready[0], &byte, 1) == 1 && byte == 'y', ended = false;
+        bool traced = read(ready[0], &byte, 1) == 1 && byte == 'y';
         util_close(ready[0]);
-        for (unsigned i = 0; traced && !ended && i < 20; i++) {
+        if (traced)
+                return tracer;
+        (void) kill(tracer, SIGKILL);
+        (void) waitpid(tracer, NULL, 0);
+        return -1;
+}
+
+/* One that a tracer stops in its exit does not die. With a child, which lives on below it, it is named; alone it does
+ * nothing any more, and is not waited for. */
+static void what_cannot_be_ended(bool with_child) {
+        pid_t pids[2];
+        struct strays left = {0};
+        bool ended = false;
+        unsigned calls;
+        char path[64];
+        CHECK(leave(LIKE_AN_AGENT, 1, with_child, pids));
+        (void) snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pids[0], pids[0]);
+        _cleanup_fclose_ FILE *children = fopen(path, "re");
+        bool first = !with_child || (children && fgetc(children) != EOF);
+        pid_t stray = pids[first ? 0 : 1], child = with_child ? pids[first ? 1 : 0] : 0;
+        pid_t tracer = start_tracer(stray);
+        if (tracer > 0 && !with_child)
+                ended = end_all(&left, &calls);
+        for (unsigned i = 0; tracer > 0 && with_child && !ended && i < 20; i++) {
                 ended = strays_end(&agents, &left);
                 (void) poll(NULL, 0, 10);
         }
         struct strays named = left;
-        unsigned calls;
-        (void) kill(tracer, SIGKILL);
+        bool stays = is_there(stray);
+        if (tracer > 0)
+                (void) kill(tracer, SIGKILL);
         bool in_the_end = end_all(&left, &calls);
-        (void) waitpid(tracer, NULL, 0);
-        CHECK(in_the_end && !is_there(stray));
-        if (!traced)
+        if (tracer > 0)
+                (void) waitpid(tracer, NULL, 0);
+        uint64_t until = util_now_ns() + DEADLINE_NS;
+        while ((is_there(stray) || (child && is_there(child))) && util_now_ns() < until) {
+                (void) poll(NULL, 0, 1);
+                in_the_end = end_all(&left, &calls) && in_the_end;
+        }
+        CHECK(in_the_end && !is_there(stray) && (!child || !is_there(child)));
+        if (tracer < 0)
                 SKIP("no process may be traced here");
-        CHECK(!ended);
-        CHECK_UINT(named.n, 1);
-        CHECK_INT(named.pid, stray);
+        CHECK(stays && ended == !with_child);
+        CHECK_UINT(named.n, with_child);
+        CHECK_INT(named.pid, with_child ? stray : 0);
+}
+
+static void what_cannot_be_ended_is_named(void) {
+        what_cannot_be_ended(true);
+}
+
+static void what_is_held_in_its_exit_is_not_waited_for(void) {
+        what_cannot_be_ended(false);
 }
 
 int main(void) {
@@ -243,5 +279,6 @@ int main(void) {
         RUN(many_end_in_portions);
         RUN(others_are_left_alone);
         RUN(what_cannot_be_ended_is_named);
+        RUN(what_is_held_in_its_exit_is_not_waited_for);
         return check_end();
 }
