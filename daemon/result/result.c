@@ -69,7 +69,7 @@ int result_judge(struct result *r) {
         bool measured[END_COUNT];
         for (int end = 0; end < END_COUNT; end++)
                 measured[end] = is_measured(r, (enum end) end);
-        return steadiness_judge(&r->steadiness, measured, r->timed);
+        return steadiness_judge(&r->steadiness, measured, r->timed, r->order->point->threads);
 }
 
 static double per_second(uint64_t count, uint64_t window_ns) {

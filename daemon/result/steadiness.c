@@ -159,7 +159,7 @@ static int judge_messages(struct steadiness *s, const bool measured[END_COUNT]) 
 
 /* A tenth of a second in which nothing was timed has the median of the one before: the count of messages shows
  * that none came. */
-static int judge_latency(struct steadiness *s, enum end end, bool timed) {
+static int judge_latency(struct steadiness *s, enum end end, bool untaken) {
         const struct steadiness_end *e = &s->ends[end];
         size_t n = whole_tenths(e), known = 0;
         double last = 0;
@@ -168,7 +168,7 @@ static int judge_latency(struct steadiness *s, enum end end, bool timed) {
                         last = e->p50_ns[i]; /* the first one after the loop */
                         known++;
                 }
-        if (known == 0 && !timed)
+        if (known == 0 && !untaken)
                 return 0;
         struct steadiness_series *series = &s->series[s->n++];
         *series = (struct steadiness_series){.is_latency = true, .end = (int) end, .begin_ns = e->begin_ns};
@@ -184,7 +184,8 @@ static int judge_latency(struct steadiness *s, enum end end, bool timed) {
         return segments_judge(values, n, SEGMENTS_OF_TIMES, STEADINESS_TOLERANCE, &series->segments);
 }
 
-int steadiness_judge(struct steadiness *s, const bool measured[END_COUNT], const bool timed[END_COUNT]) {
+int steadiness_judge(struct steadiness *s, const bool measured[END_COUNT], const bool timed[END_COUNT],
+                     uint32_t threads) {
         free(s->series);
         s->n = 0;
         s->series = calloc(SERIES_MAX, sizeof(*s->series));
@@ -192,7 +193,7 @@ int steadiness_judge(struct steadiness *s, const bool measured[END_COUNT], const
                 return -ENOMEM;
         int r = judge_messages(s, measured);
         for (int end = 0; r == 0 && end < END_COUNT; end++)
-                r = judge_latency(s, (enum end) end, timed[end]);
+                r = judge_latency(s, (enum end) end, timed[end] && threads > MESSAGE_PARTS_TIMED_THREADS);
         return r;
 }
 

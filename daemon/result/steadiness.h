@@ -50,8 +50,9 @@ struct steadiness {
 /* The next parts of an end. 0; -ENOMEM. */
 int steadiness_add(struct steadiness *s, enum end end, const struct message_parts *parts);
 /* When all have come; `measured`: whether an end's counts make the run's figures; `timed`: whether its samples have
- * latencies. 0; -ENOMEM. */
-int steadiness_judge(struct steadiness *s, const bool measured[END_COUNT], const bool timed[END_COUNT]);
+ * latencies; `threads` of each end. 0; -ENOMEM. */
+int steadiness_judge(struct steadiness *s, const bool measured[END_COUNT], const bool timed[END_COUNT],
+                     uint32_t threads);
 /* After it. Whether a series is known not to be flat; else, whether all are known to be. */
 bool steadiness_is_lost(const struct steadiness *s);
 bool steadiness_is_known(const struct steadiness *s);

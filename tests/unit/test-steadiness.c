@@ -73,7 +73,7 @@ static const struct segments *judge(struct steadiness *s, const struct run *r, b
         *s = (struct steadiness){.n = 0};
         add_window(s, END_FIRST, r, first_stopped);
         add_window(s, END_SECOND, r, second_stopped);
-        return steadiness_judge(s, measured, untimed) == 0 && s->n == 1 ? &s->series[0].segments : NULL;
+        return steadiness_judge(s, measured, untimed, 1) == 0 && s->n == 1 ? &s->series[0].segments : NULL;
 }
 
 /* The segment that the stop is; NULL: there is none. */
@@ -166,7 +166,7 @@ static void a_lower_latency_is_faster(void) {
                                                                       .p50_ns = (uint64_t) (10000 / speed)}}};
                         CHECK_INT(steadiness_add(&s, END_FIRST, &parts), 0);
                 }
-                CHECK_INT(steadiness_judge(&s, measured, untimed), 0);
+                CHECK_INT(steadiness_judge(&s, measured, untimed, 1), 0);
                 CHECK_UINT(s.n, 2);
                 for (size_t k = 0; k < s.n; k++)
                         CHECK_INT(s.series[k].segments.class, cases[i].class);
@@ -202,7 +202,7 @@ static void a_correlation_that_is_unknown_is_null(void) {
                                 .list = {{.interval_ns = 100 * MS, .messages = (uint64_t) messages}}};
                         CHECK_INT(steadiness_add(&s, END_FIRST, &parts), 0);
                 }
-                CHECK_INT(steadiness_judge(&s, measured, untimed), 0);
+                CHECK_INT(steadiness_judge(&s, measured, untimed, 1), 0);
                 json_writer_init(&w);
                 json_object_begin(&w);
                 steadiness_put(&s, roles, NULL, &w);
@@ -237,7 +237,7 @@ static void ends_that_began_apart_are_added_by_time(void) {
                                                           .messages = (uint64_t) fmax(0, messages)}}};
                                         CHECK_INT(steadiness_add(&s, (enum end) end, &parts), 0);
                                 }
-                        CHECK_INT(steadiness_judge(&s, measured, untimed), 0);
+                        CHECK_INT(steadiness_judge(&s, measured, untimed, 1), 0);
                         CHECK_UINT(s.series[0].begin_ns, NSEC_PER_SEC + begins[b] * MS);
                         const struct segments *all = &s.series[0].segments;
                         const struct segment *stop = NULL;
@@ -248,6 +248,29 @@ static void ends_that_began_apart_are_added_by_time(void) {
                         CHECK(stop && stop->begin * 100 + begins[b] >= 1900 && stop->begin * 100 + begins[b] <= 2100);
                         steadiness_deinit(&s);
                 }
+}
+
+/* A window of less than a tenth of a second has no whole tenth to judge, whatever the threads: its counts say so. */
+static void a_window_of_less_than_a_tenth_is_too_short(void) {
+        static const bool measured[END_COUNT] = {[END_FIRST] = true};
+        static const bool timed[END_COUNT] = {[END_FIRST] = true};
+        static const char *const roles[END_COUNT] = {"initiator", "responder"};
+        const struct message_parts parts = {
+                .begin_ns = NSEC_PER_SEC, .n = 1, .list = {{.interval_ns = 50 * MS, .messages = 5000, .p50_ns = 9000}}};
+        struct steadiness s = {.n = 0};
+        struct json_writer w;
+        _cleanup_free_ char *text = NULL;
+        CHECK_INT(steadiness_add(&s, END_FIRST, &parts), 0);
+        CHECK_INT(steadiness_judge(&s, measured, timed, 1), 0);
+        json_writer_init(&w);
+        json_object_begin(&w);
+        steadiness_put(&s, roles, NULL, &w);
+        json_object_end(&w);
+        CHECK_INT(json_writer_steal(&w, &text, NULL), 0);
+        json_writer_deinit(&w);
+        CHECK(strstr(text, "\"steady\":null,\"steady_reason\":\"not judged: the window has fewer than 3 seconds\""));
+        CHECK(!strstr(text, "threads"));
+        steadiness_deinit(&s);
 }
 
 /* Latencies that were measured and are in no part, as the end has too many threads: that the counts are flat does not
@@ -277,7 +300,9 @@ static void latencies_that_are_not_taken_are_not_judged(void) {
                                 .list = {{.interval_ns = 100 * MS, .messages = (uint64_t) messages}}};
                         CHECK_INT(steadiness_add(&s, END_FIRST, &parts), 0);
                 }
-                CHECK_INT(steadiness_judge(&s, measured, (const bool[END_COUNT]){[END_FIRST] = cases[i].timed}), 0);
+                CHECK_INT(steadiness_judge(&s, measured, (const bool[END_COUNT]){[END_FIRST] = cases[i].timed},
+                                           MESSAGE_PARTS_TIMED_THREADS + 1),
+                          0);
                 json_writer_init(&w);
                 json_object_begin(&w);
                 steadiness_put(&s, roles, NULL, &w);
@@ -299,6 +324,7 @@ int main(void) {
         RUN(a_late_sampler_is_no_stop);
         RUN(a_lower_latency_is_faster);
         RUN(a_correlation_that_is_unknown_is_null);
+        RUN(a_window_of_less_than_a_tenth_is_too_short);
         RUN(latencies_that_are_not_taken_are_not_judged);
         RUN(ends_that_began_apart_are_added_by_time);
         return check_end();
