@@ -105,7 +105,7 @@ static void write_flags(FILE *f, const struct advice_item *leader) {
         } rows[] = {{leader->noisy, "noisy"},
                     {leader->unsteady, "not steady"},
                     {leader->unobserved, "not watched"},
-                    {leader->changed, "of another environment or build than the first"}};
+                    {leader->changed, "in an environment that changed, or of another build"}};
         size_t n = 0;
         for (size_t i = 0; i < ELEMENTS(rows); i++) {
                 if (!rows[i].flagged)

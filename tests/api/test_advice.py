@@ -319,7 +319,7 @@ def test_flags_of_the_leader_are_told(own_daemon):
         changed(db, both)
     advice = own_daemon.unix.get(path)
     assert all(item["not_observed"] and item["environment_changed"] and not item["noisy"] for item in advice["items"])
-    words = " Some runs of shm-posix were not watched, or of another environment or build than the first."
+    words = " Some runs of shm-posix were not watched, or in an environment that changed, or of another build."
     assert words in advice["sentence"]
 
 
