@@ -13,6 +13,11 @@
 #include <stdio.h>
 #include <string.h>
 
+/* 0: the message goes whole. */
+static double pieces_of(const struct findings_row *row) {
+        return row->chunk_bytes > 0 && row->chunk_bytes < (double) row->point.message_size ? row->chunk_bytes : 0;
+}
+
 /* The buffer that one transport's own grew to is no setting. */
 static void write_unlike(FILE *f, const struct findings_row *const rows[SIDE_COUNT]) {
         static const char *const names[SIDE_COUNT] = {
@@ -34,8 +39,9 @@ static void write_unlike(FILE *f, const struct findings_row *const rows[SIDE_COU
                         (void) fprintf(f, "%s%s alone lets messages gather", joint, names[side]);
                         joint = "; ";
                 }
-                if (row->chunk_bytes > 0 && row->chunk_bytes < (double) row->point.message_size) {
-                        phrase_value(row->chunk_bytes, "bytes", words);
+                const double bytes = pieces_of(row);
+                if (bytes > 0 && pieces_of(b) != pieces_of(c)) {
+                        phrase_value(bytes, "bytes", words);
                         (void) fprintf(f, "%s%s sends a message in pieces of %s", joint, names[side], words);
                         joint = "; ";
                 }

@@ -489,6 +489,17 @@ def test_unlike_buffers_of_an_axis_are_named(unix):
         assert words.endswith("; the candidate alone lets messages gather") == bool(gather and max(gathers))
 
 
+def test_only_unlike_pieces_are_named(unix):
+    spec = {"transport": "msgq-sysv", "message_size": [1024, 16384, 32768], "messages": 50, "warmup_seconds": 0}
+    experiment = unix.wait_final(unix.post(spec | {"chunk": True})["id"])
+    assert experiment["state"] == "done", experiment
+    target = f"/compare?experiment={experiment['id']}&axis=message_size&candidate=32768&baseline="
+    (row,) = unix.get(target + "16384")["rows"]
+    assert row["unlike"] is None
+    (row,) = unix.get(target + "1024")["rows"]
+    assert row["unlike"].startswith("the candidate sends a message in pieces of ")
+
+
 def test_an_axis_without_meaning_for_one_value_separates_nothing(unix):
     spec = SHORT | {"transport": ["pipe", "shm-posix"], "wait": ["block", "hybrid"], "duration_seconds": 0.05}
     experiment = unix.wait_final(unix.post(spec)["id"])
