@@ -35,6 +35,7 @@ struct collection {
         } sets[MACHINE_CPU_SETS_MAX];
         size_t n_sets;
         size_t elsewhere[SIDE_COUNT]; /* runs of none of these sets: without probes, of moved threads, of other CPUs */
+        size_t beyond;                /* of these, the baseline's for whose sets of CPUs there was no room */
 };
 
 static void collection_freep(struct collection **c) {
@@ -58,6 +59,7 @@ static bool count_run(struct collection *c, enum comparison_side side, const cha
                 i++;
         if (i == c->n_sets && (side != SIDE_BASELINE || i == MACHINE_CPU_SETS_MAX)) {
                 c->elsewhere[side]++;
+                c->beyond += side == SIDE_BASELINE;
                 return false;
         }
         if (i == c->n_sets)
@@ -185,8 +187,22 @@ static int add_figure(struct series *s, struct machine *m, struct compare_row *r
         return 0;
 }
 
-/* One figure that shows no difference says nothing of the CPUs and runs that no figure is of. */
-static void conclude(struct machine *m, const struct comparison *results, const int *kinds) {
+static const char *why_unknown(const struct machine *m, bool enough, bool beyond) {
+#define FIRST_SETS "only the first " UTIL_TEXT(MACHINE_CPU_SETS_MAX) " sets of CPUs of the baseline are compared: "
+        if (m->n == 0)
+                return beyond ? FIRST_SETS "no runs of both on the same of these have probes"
+                              : "no runs of both on the same CPUs have probes";
+        if (!enough)
+                return beyond ? FIRST_SETS "too few runs of both on the same of these have probes to find a difference"
+                              : "too few runs of both on the same CPUs have probes to find a difference";
+        return beyond ? FIRST_SETS "some runs were on others, and those that were compared show no difference"
+                      : "some runs have no probes of CPUs that both have, and the others show no difference";
+#undef FIRST_SETS
+}
+
+/* One figure that shows no difference says nothing of the CPUs and runs that no figure is of. beyond: some of them are
+ * of sets of CPUs for which there was no room. */
+static void conclude(struct machine *m, const struct comparison *results, const int *kinds, bool beyond) {
         size_t least = compare_runs_least(false, m->n ? m->n : 1);
         bool any = false, enough = m->n > 0, all = m->uncompared[SIDE_BASELINE] + m->uncompared[SIDE_CANDIDATE] == 0;
         for (size_t i = 0; i < m->n; i++) {
@@ -198,11 +214,7 @@ static void conclude(struct machine *m, const struct comparison *results, const 
         }
         m->state = any ? MACHINE_DIFFERS : enough && all ? MACHINE_NO_DIFFERENCE : MACHINE_UNKNOWN;
         if (m->state == MACHINE_UNKNOWN)
-                m->reason =
-                        m->n == 0 ? "no runs of both on the same CPUs have probes"
-                        : !enough
-                                ? "too few runs of both on the same CPUs have probes to find a difference"
-                                : "some runs have no probes of CPUs that both have, and the others show no difference";
+                m->reason = why_unknown(m, enough, beyond);
 }
 
 static int judge(struct collection *c, struct machine *m) {
@@ -225,7 +237,7 @@ static int judge(struct collection *c, struct machine *m) {
         if (r == 0 && m->n > 0)
                 r = compare_rows(rows, m->n, &rule, results);
         if (r == 0)
-                conclude(m, results, kinds);
+                conclude(m, results, kinds, c->beyond > 0);
         return r;
 }
 

@@ -17,7 +17,7 @@
 struct refusal;
 struct service;
 
-#define MACHINE_CPU_SETS_MAX 8u /* sets of CPUs that are compared: the first of the baseline */
+#define MACHINE_CPU_SETS_MAX 8 /* sets of CPUs that are compared: the first of the baseline */
 
 enum machine_state { MACHINE_UNKNOWN, MACHINE_NO_DIFFERENCE, MACHINE_DIFFERS };
 
@@ -36,7 +36,8 @@ struct machine {
         const char *reason; /* of an unknown one; static */
         struct machine_figure *items;
         size_t n;
-        size_t uncompared[SIDE_COUNT]; /* runs without probes of CPUs that runs of the other side have, too */
+        size_t uncompared[SIDE_COUNT]; /* runs without probes of CPUs that are compared and that runs of both sides have
+                                        */
 };
 
 const char *machine_state_name(enum machine_state state); /* "unknown", "no-difference", "differs" */

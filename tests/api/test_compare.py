@@ -140,6 +140,16 @@ def known():
             "adapt": scaled(1),
             "probes": lambda repetition, taken: probed(1, cpu=2 if repetition == 12 else 0)(repetition, taken),
         },
+        **{
+            name: {
+                "repetitions": 24,
+                "adapt": scaled(1),
+                "probes": lambda repetition, taken, cpu=cpu: probed(1, cpu=cpu + 2 * max(0, repetition - 12))(
+                    repetition, taken
+                ),
+            }
+            for name, cpu in {"13 places": 0, "13 places too": 0, "13 other places": 2}.items()
+        },
         "kernel": {"repetitions": 12, "adapt": scaled(1), "environment": {"kernel_release": "0.0.1", "lsm": None}},
         "zero": {"repetitions": 6, "adapt": lambda point, repetition, result: result.update(cost_ns=0)},
         "999 latencies": {"repetitions": 12, "adapt": counted(999, many_from=2)},
@@ -415,6 +425,21 @@ def test_runs_that_were_not_compared_leave_the_machine_unknown(compare):
         machine = compare("slow machine", other)["machine"]
         assert machine["state"] == "differs" and machine["runs_uncompared"]["candidate"] == n
     assert compare("usual machine", "near machine")["machine"]["runs_uncompared"] == {"baseline": 0, "candidate": 0}
+
+
+def test_that_only_the_first_sets_of_cpus_are_compared_is_told(compare):
+    """Runs of a further set are not said to have no probes of CPUs that both have."""
+    for candidate, why in (
+        ("usual machine", "some runs were on others, and those that were compared show no difference"),
+        ("13 places too", "too few runs of both on the same of these have probes to find a difference"),
+        ("slow CPU", "no runs of both on the same of these have probes"),
+    ):
+        machine = compare("13 places" if candidate != "slow CPU" else "13 other places", candidate)["machine"]
+        assert machine["state"] == "unknown"
+        assert machine["reason"] == f"only the first 8 sets of CPUs of the baseline are compared: {why}"
+    both = compare("13 places", "13 places too")["machine"]
+    assert len({tuple(probe["cpus"]) for probe in both["probes"]}) == 8
+    assert both["runs_uncompared"] == {"baseline": 10, "candidate": 10}
 
 
 def test_findings_name_runs_whose_machine_is_unknown(known):
