@@ -209,8 +209,8 @@ def test_what_was_in_force_stands_side_by_side(show):
 
 
 def test_cpus_without_a_probe_are_named(show):
-    words = "Probes are of the CPUs of threads 0."
-    assert f"{words} Of CPU 1–3, 5 there is none." in show(75).text("#run-body")
+    words = "which the run may have measured, no probe was taken."
+    assert f"Of CPU 1–3, 5, {words}" in show(75).text("#run-body")
     page = show(76)  # of a version that does not say it
     assert "getpid(), sender" in page.text("#run-body") and words not in page.text("#run-body")
 

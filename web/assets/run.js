@@ -160,11 +160,11 @@ function changeWords({ changes, compared, compared_reason: why }) {
     );
 }
 
-/* Of a run of several threads: the flag, or its absence, is not of these. */
+/* The flag, or its absence, is not of these. */
 function unprobedWords({ cpus_unprobed: unprobed }) {
     return (
         unprobed?.length > 0 &&
-        h('p', { text: `Probes are of the CPUs of threads 0. Of CPU ${ranges(unprobed)} there is none.` })
+        h('p', { text: `Of CPU ${ranges(unprobed)}, which the run may have measured, no probe was taken.` })
     );
 }
 
