@@ -477,8 +477,8 @@ static struct standing standing_at(const struct question *q, const struct asking
         return s;
 }
 
-/* "one-copy leads at every size that was measured, 16 KiB to 1 MiB, with 8 threads: it overtakes two-copy at none of
- * them." */
+/* "two-copy leads at every size that was measured, 16 KiB to 1 MiB, with 8 threads: one-copy overtakes two-copy at none
+ * of them." */
 static void write_standing(FILE *f, const struct question *q, const struct standing *s, uint32_t threads) {
         char of[PHRASE_MAX], over[PHRASE_MAX], least[PHRASE_MAX], most[PHRASE_MAX];
         bool better = s->n_better == s->n;
@@ -486,11 +486,14 @@ static void write_standing(FILE *f, const struct question *q, const struct stand
         phrase_axis(q->axis, &q->over.point, over);
         phrase_axis(AXIS_MESSAGE_SIZE, &(struct point){.message_size = s->least}, least);
         phrase_axis(AXIS_MESSAGE_SIZE, &(struct point){.message_size = s->most}, most);
-        (void) fprintf(f, "%s%s leads %s, %s%s%s, with %u thread%s: %s overtakes %s at none of them.",
-                       ftell(f) > 0 ? " " : "", better ? of : over,
+        (void) fprintf(f, "%s%s leads %s, %s%s%s, with %u thread%s", ftell(f) > 0 ? " " : "", better ? of : over,
                        s->n == 1 ? "at the only size that was measured" : "at every size that was measured", least,
                        s->least == s->most ? "" : " to ", s->least == s->most ? "" : most, threads,
-                       threads == 1 ? "" : "s", of, over);
+                       threads == 1 ? "" : "s");
+        if (better)
+                (void) fputs(", so there is no size at which it begins to.", f);
+        else
+                (void) fprintf(f, ": %s overtakes %s at none of them.", of, over);
 }
 
 static int add_standing_rows(const struct question *q, const struct asking *k, uint32_t threads,
