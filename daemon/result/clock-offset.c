@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-/* NULL: each thread that took a probe had one CPU, the same at both times. */
+/* NULL: each thread that took a probe had one CPU, the same at both times. Where it was between them is not asked. */
 static const char *why_elsewhere(const struct probe *const probes[PROBE_TIMES][END_COUNT]) {
         for (int end = 0; end < END_COUNT; end++) {
                 const struct probe *before = probes[PROBE_BEFORE][end], *after = probes[PROBE_AFTER][end];

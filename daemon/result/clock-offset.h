@@ -4,8 +4,9 @@
 
 /*
  * How far the clocks of a run's two ends may differ, from the round trips of both of its probes
- * (schema/measure/probe.h). What lies within the bounds of each holds for the window between them; a probe during which
- * a thread moved is of more CPUs than two, and bounds nothing.
+ * (schema/measure/probe.h). What lies within the bounds of each holds at the two probes. For the window between them it
+ * holds where threads 0 are pinned to one CPU each: one that may roam can have been on another meanwhile. A probe
+ * during which a thread moved is of more CPUs than two, and bounds nothing.
  */
 
 #include "schema/measure/probe.h"

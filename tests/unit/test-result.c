@@ -190,7 +190,7 @@ static void test_clock(void) {
 #undef NOT_COMPARED
 }
 
-/* Both probes bound the difference of the clocks, and each thing that makes them no bounds of the window's is named. */
+/* Both probes bound the difference of the clocks, and each thing that makes them no bounds is named. */
 static void test_clock_offset(void) {
 #define ON(x, low, high)                                                                                               \
         {                                                                                                              \
