@@ -21,6 +21,7 @@ struct scaling {
         size_t n, peak;            /* the peak's place among the rows */
         struct comparison *beside; /* each row over the peak */
         bool rises, falls;         /* that it is above the first, and above the last, is certain */
+        bool more;                 /* more threads than the last row's were measured, and have no ratios */
 };
 
 static uint32_t threads_of(const struct answer *a, uint32_t row) {
@@ -215,9 +216,9 @@ static void draw_scaling(struct answer *a, const struct scaling *s) {
                 draft_write(&d, s->rises || threads_of(a, peak) > 1 ? " threads" : " thread");
                 write_times(&d, fall);
         }
-        draft_write(&d, s->falls              ? "."
-                        : s->peak + 1 == s->n ? "; no more threads were measured."
-                                              : "; no fall behind it was found.");
+        draft_write(&d, s->falls                          ? "."
+                        : s->peak + 1 == s->n && !s->more ? "; no more threads were measured."
+                                                          : "; no fall behind it was found.");
         write_near(&d, s);
         for (size_t i = 0; i < s->n; i++) {
                 char label[PHRASE_MAX];
@@ -279,9 +280,14 @@ static void scaling_group(struct answer *a, enum axis_name axis, const uint32_t 
                 a->error = a->error < 0 ? a->error : -ENOMEM;
                 return;
         }
-        for (size_t i = 0; i < n; i++)
-                if (findings_row_has_ratios(&a->in->rows[rows[i]], FIGURE_THROUGHPUT))
+        for (size_t i = 0; i < n; i++) {
+                bool has_ratios = findings_row_has_ratios(&a->in->rows[rows[i]], FIGURE_THROUGHPUT);
+                s.more = !has_ratios;
+                if (has_ratios)
                         usable[s.n++] = rows[i];
+                else if (!a->collecting)
+                        doubt_ratios(a, rows[i], JUDGED_THROUGHPUT);
+        }
         if (s.n < THREADS_LEAST)
                 return;
         s.peak = find_peak(a, usable, s.n);

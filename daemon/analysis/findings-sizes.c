@@ -163,6 +163,8 @@ static struct fit_point *times_of(struct answer *a, const uint32_t *rows, size_t
         for (size_t i = 0; points && i < n; i++) {
                 const struct findings_row *row = &a->in->rows[rows[i]];
                 bool usable = findings_row_has_ratios(row, FIGURE_MESSAGES);
+                if (!usable && !findings_row_has_ratios(row, FIGURE_THROUGHPUT))
+                        doubt_ratios(a, rows[i], JUDGED_THROUGHPUT);
                 for (size_t k = 0; usable && k < row->n_runs; k++) {
                         double rate = row->runs[k].values[FIGURE_MESSAGES];
                         if (isfinite(rate))
@@ -334,8 +336,14 @@ static size_t meet(struct answer *a, const uint32_t *x, size_t n_x, const uint32
                 uint64_t u = point_of(a, x[i])->message_size, v = point_of(a, y[j])->message_size;
                 if (u == v) {
                         const enum figure figure = judged_terms[judged].figure;
-                        bool usable = findings_row_has_ratios(&a->in->rows[x[i]], figure) &&
-                                      findings_row_has_ratios(&a->in->rows[y[j]], figure);
+                        bool usable = true;
+                        for (size_t k = 0; k < 2; k++) {
+                                uint32_t row = k ? y[j] : x[i];
+                                bool has_ratios = findings_row_has_ratios(&a->in->rows[row], figure);
+                                if (!has_ratios && !a->collecting)
+                                        doubt_ratios(a, row, judged);
+                                usable &= has_ratios;
+                        }
                         double mine = a->counting ? 1 : middle_of(a, x[i], judged);
                         double other = a->counting ? 1 : middle_of(a, y[j], judged);
                         if (usable && mine > 0 && other > 0)

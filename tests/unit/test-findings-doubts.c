@@ -79,6 +79,32 @@ static void test_no_law_from_what_is_left(void) {
         CHECK(says(of_reason(f, "not-above-0"), "10 of 10 rows have"));
 }
 
+static double one_less_with_threads(const struct point *p) {
+        return 1000 / fmin(p->threads, 4);
+}
+
+/* A count of threads of which there is no ratio is told with the throughput, and was measured all the same. */
+static void test_no_scaling_from_what_is_left(void) {
+        MADE m;
+        make(&m, "{\"transport\": \"pipe\", \"threads\": [1, 2, 4, 8]}", 8, 1);
+        measure(&m, one_less_with_threads, NULL, NOISE, 0);
+        for (size_t i = 0; i < 3 * m.blocks; i++)
+                m.runs[i].values[FIGURE_THROUGHPUT] *= (double) m.rows[i / m.blocks].point.threads;
+        m.runs[3 * m.blocks].values[FIGURE_THROUGHPUT] = 0;
+        FINDINGS *f = draw(&m);
+        const struct finding *scaling = nth(f, FINDING_SCALING, 0);
+        CHECK(scaling && scaling->n_rows == 3 && !strstr(scaling->sentence, "no more threads were measured"));
+        CHECK(says(scaling, "; no fall behind it was found."));
+        const struct finding *u = of_reason(f, "not-above-0");
+        CHECK(says(u, "1 of 4 rows has runs whose figure for throughput is 0 or less"));
+        CHECK(u && u->n_rows == 1 && u->rows[0] == 3);
+        for (size_t i = 1; i < m.n_rows; i++)
+                m.runs[i * m.blocks].values[FIGURE_THROUGHPUT] = 0;
+        FINDINGS *none = draw(&m);
+        CHECK(!nth(none, FINDING_SCALING, 0));
+        CHECK(says(of_reason(none, "not-above-0"), "3 of 4 rows have"));
+}
+
 /* ---- more runs than take part ---- */
 
 /* Of the second pair of neighbours a difference is a tenth of that of the first. */
@@ -250,6 +276,7 @@ int main(void) {
         RUN(test_nothing_beside_one);
         RUN(test_a_cost_of_nothing);
         RUN(test_no_law_from_what_is_left);
+        RUN(test_no_scaling_from_what_is_left);
         RUN(test_runs_that_decide_nothing);
         RUN(test_blind_comparisons);
         RUN(test_comparisons_are_counted_before);
