@@ -281,13 +281,18 @@ static void write_left_out(FILE *f, const struct advice_record *a) {
                         (void) fputs(".", f);
         }
         if (a->unlike > 0)
-                (void) fprintf(f, " %u %s of it %s left out:", a->unlike, a->unlike == 1 ? "experiment" : "experiments",
-                               a->unlike == 1 ? "was" : "were");
+                (void) fprintf(f, " %u %s of this question %s left out:", a->unlike,
+                               a->unlike == 1 ? "experiment" : "experiments", a->unlike == 1 ? "was" : "were");
         if (a->open_loops > 0)
                 (void) fprintf(f, " %u with an open loop, whose figures are of the rate that was asked for%s",
-                               a->open_loops, a->tuned > 0 ? "," : ".");
+                               a->open_loops, a->tuned > 0 ? "," : "");
         if (a->tuned > 0)
-                (void) fprintf(f, " %u with settings of the host that were made for the runs.", a->tuned);
+                (void) fprintf(f, " %u with settings of the host that were made for the runs", a->tuned);
+        if (a->unlike > 0)
+                (void) fprintf(f, "%s.",
+                               a->open_loops + a->tuned > a->unlike
+                                       ? a->unlike == 1 ? " (it is both)" : " (some are both)"
+                                       : "");
 }
 
 /* "pipe 64 KiB, shm-posix 8 MiB": of those that are ranked and were measured, where unlike mechanisms' are unlike. */

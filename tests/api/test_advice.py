@@ -302,10 +302,32 @@ def test_what_is_left_out_is_named(own_daemon):
     assert advice["items"] == [] and advice["experiments"]["open_loop_or_tuned"] == 1
     assert "nothing that can be ranked is known of it under the environment that is in force now" in advice["sentence"]
     assert " Runs with another number of threads are stored: 2." in advice["sentence"]
-    words = " 1 experiment of it was left out: 1 with an open loop, whose figures are of the rate that was asked for."
+    words = (
+        " 1 experiment of this question was left out: 1 with an open loop, whose figures are of the rate that was "
+        "asked for."
+    )
     assert words in advice["sentence"]
     known = unix.get("/advice?workload=pingpong&want=latency_p50&threads=2")
     assert len(known["items"]) == 1 and "left out" not in known["sentence"]
+
+
+def test_an_experiment_that_is_left_out_for_both_reasons_is_told_as_one(own_daemon):
+    both = measure(own_daemon, transport="pipe", rate=2000)
+    with database.live(own_daemon.base / "state/ipclab.db") as db:
+        tuned = "UPDATE specs SET merged = json_set(merged, '$.tune', json('{}')) WHERE experiment_id = ?"
+        db.execute(tuned, (both,))
+        changed(db, both)
+    path = "/advice?workload=pingpong&want=latency_p50"
+    end = ", 1 with settings of the host that were made for the runs (%s)."
+    sentence = own_daemon.unix.get(path)["sentence"]
+    assert (
+        " 1 experiment of this question was left out: 1 with an open loop" in sentence
+        and end % "it is both" in sentence
+    )
+    measure(own_daemon, transport="pipe", rate=3000)
+    sentence = own_daemon.unix.get(path)["sentence"]
+    assert " 2 experiments of this question were left out: 2 with an open loop" in sentence
+    assert end % "some are both" in sentence
 
 
 def test_flags_of_the_leader_are_told(own_daemon):
