@@ -119,13 +119,17 @@ def show_enough(plan):
     beyond = [point["enough"] for point in known if point["enough"]["repetitions"] is None]
     if beyond:
         print(
-            f"by earlier runs, {beyond[0]['repetitions_reason']} to show a difference of {beyond[0]['difference']:.0%}"
+            f"by earlier runs, for {len(beyond)} of {len(known)} points {beyond[0]['repetitions_reason']} to show a"
+            f" difference of {beyond[0]['difference']:.0%}"
         )
+    known = [point for point in known if point["enough"]["repetitions"] is not None]
+    if not known:
         return
     worst = max(known, key=lambda point: point["enough"]["repetitions"])
     enough = worst["enough"]
+    of = " of the others" if beyond else ""
     print(
-        f"by earlier runs, {enough['repetitions']} repetitions show a difference of {enough['difference']:.0%};"
+        f"by earlier runs, {enough['repetitions']} repetitions{of} show a difference of {enough['difference']:.0%};"
         f" this has {worst['runs']}"
     )
 

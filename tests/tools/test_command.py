@@ -466,8 +466,11 @@ def test_a_dry_run_says_what_earlier_runs_say(made_up):
     plan["points"].append(point(None, 0, 0))
     plan["points"][1]["enough"]["repetitions_reason"] = beyond
     shown, _, _ = made_up({"/experiments": plan}, "run", '{"transport": "pipe"}', "--dry-run")
-    assert f"by earlier runs, {beyond} to show a difference of 5%" in shown.splitlines()
-    assert "12 repetitions" not in shown
+    assert f"by earlier runs, for 1 of 2 points {beyond} to show a difference of 5%" in shown.splitlines()
+    assert "by earlier runs, 12 repetitions of the others show a difference of 5%; this has 8" in shown.splitlines()
+    del plan["points"][0]
+    shown, _, _ = made_up({"/experiments": plan}, "run", '{"transport": "pipe"}', "--dry-run")
+    assert f"for 1 of 1 points {beyond}" in shown and "of the others" not in shown
 
 
 def test_findings_are_sentences(made_up):
