@@ -173,9 +173,10 @@ def run_once(unix, path):
 
 
 def is_starved(run):
-    """Whether an agent had its CPU so seldom that it could not say in time that it lives, on a machine whose own time
-    is taken, too."""
-    return run["state"] == "failed" and re.search(r"silent for|had no CPU for", run["error"])
+    """Whether an agent had its CPU so seldom that it could not say in time that it lives, or take the other one's last
+    message, on a machine whose own time is taken, too."""
+    words = r"silent for|had no CPU for|did not finish its message within"
+    return run["state"] == "failed" and re.search(words, run["error"])
 
 
 def is_taken(run):
