@@ -88,8 +88,9 @@ static void test_no_scaling_from_what_is_left(void) {
         MADE m;
         make(&m, "{\"transport\": \"pipe\", \"threads\": [1, 2, 4, 8]}", 8, 1);
         measure(&m, one_less_with_threads, NULL, NOISE, 0);
-        for (size_t i = 0; i < 3 * m.blocks; i++)
-                m.runs[i].values[FIGURE_THROUGHPUT] *= (double) m.rows[i / m.blocks].point.threads;
+        for (size_t row = 0; row < 3; row++)
+                for (size_t i = 0; i < m.blocks; i++)
+                        m.runs[row * m.blocks + i].values[FIGURE_THROUGHPUT] *= m.rows[row].point.threads;
         m.runs[3 * m.blocks].values[FIGURE_THROUGHPUT] = 0;
         FINDINGS *f = draw(&m);
         const struct finding *scaling = nth(f, FINDING_SCALING, 0);
