@@ -252,6 +252,18 @@ static const char *write_doers(struct draft *d, const char *joint, double (*of)(
         return "; ";
 }
 
+/* Bytes of the pieces that a row's messages are sent in; 0: they are sent whole. */
+static double pieces_of(const struct findings_row *row) {
+        return row->chunk_bytes > 0 && row->chunk_bytes < (double) row->point.message_size ? row->chunk_bytes : 0;
+}
+
+static bool have_same_pieces(const struct draft *d) {
+        for (size_t i = 1; i < d->f.n_rows; i++)
+                if (pieces_of(row_of(d, i)) != pieces_of(row_of(d, 0)))
+                        return false;
+        return true;
+}
+
 void draft_write_unlike(struct draft *d) {
         const char *joint = " Their settings are unlike: ";
         for (size_t x = 0; x < AXIS_COUNT; x++) {
@@ -268,10 +280,10 @@ void draft_write_unlike(struct draft *d) {
                 draft_write(d, " alone");
                 joint = "; ";
         }
-        for (size_t i = 0; i < d->f.n_rows; i++) {
-                const struct findings_row *row = &d->a->in->rows[d->f.rows[i]];
+        for (size_t i = 0; i < d->f.n_rows && !have_same_pieces(d); i++) {
+                const struct findings_row *row = row_of(d, i);
                 char words[PHRASE_MAX], size[PHRASE_MAX];
-                if (!(row->chunk_bytes > 0 && row->chunk_bytes < (double) row->point.message_size))
+                if (pieces_of(row) == 0)
                         continue;
                 phrase_axis(d->f.axis, &row->point, words);
                 phrase_value(row->chunk_bytes, "bytes", size);

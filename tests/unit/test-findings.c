@@ -548,7 +548,7 @@ static void test_pairs_against_the_medians(void) {
 static void test_settings_in_force_that_differ(void) {
         enum { PIPE, FIFO, TCP, SHM, N_ROWS };
         static const struct {
-                double buffers[N_ROWS], pages[N_ROWS], gathers[N_ROWS];
+                double buffers[N_ROWS], pages[N_ROWS], gathers[N_ROWS], pieces[N_ROWS];
                 bool stamps[N_ROWS];
                 const char *wanted; /* NULL: they are alike */
         } cases[] = {
@@ -560,6 +560,8 @@ static void test_settings_in_force_that_differ(void) {
                 {.gathers = {1000, 1000, 1000, 1000}, .wanted = NULL},
                 {.stamps = {[TCP] = true}, .wanted = "tcp writes a time into each message."},
                 {.stamps = {true, true, true, true}, .wanted = NULL},
+                {.pieces = {[SHM] = 16}, .wanted = "shm-posix sends a message in pieces of 16 B"},
+                {.pieces = {16, 16, 16, 16}, .wanted = NULL},
         };
         for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
                 MADE m;
@@ -569,6 +571,7 @@ static void test_settings_in_force_that_differ(void) {
                         m.rows[k].buffer_bytes = cases[i].buffers[k];
                         m.rows[k].page_bytes = cases[i].pages[k];
                         m.rows[k].gather_ns = cases[i].gathers[k];
+                        m.rows[k].chunk_bytes = cases[i].pieces[k];
                         m.rows[k].stamped = cases[i].stamps[k];
                 }
                 FINDINGS *f = draw(&m);
