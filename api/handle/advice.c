@@ -157,7 +157,7 @@ static int read_body(const struct request *q, struct advice_question *ret, struc
 
 /* ---- rendering ---- */
 
-/* What is told of the runs and of the mechanism's settings. */
+/* Writes the flags of the runs and the settings of the mechanism. */
 static void put_remarks(struct json_writer *w, const struct advice_item *item) {
         json_member_bool(w, "noisy", item->noisy);
         json_member_bool(w, "unsteady", item->unsteady);

@@ -30,8 +30,8 @@ static ssize_t find_usual(const struct answer *a, enum axis_name axis, const uin
         return -1;
 }
 
-/* Whether the row is told by what it costs beside the usual value. Placements by hand have no such; of each other axis
- * they are placements as any. */
+/* Whether the axis of this row has a usual value beside which the row's value has a cost. Placements by hand have none;
+ * for every other axis they are placements like any. */
 static bool has_cost(const struct answer *a, enum axis_name axis, uint32_t row) {
         return axis != AXIS_PLACEMENT || a->in->rows[row].point.placement.kind != PLACEMENT_EXPLICIT;
 }

@@ -57,7 +57,7 @@ struct launch {
 
 /* Leaves what its owner has set. */
 void launch_init(struct launch *l);
-/* What goes wrong is told by ops.failed, once or more. */
+/* Calls ops.failed, once or more, when something goes wrong. */
 void launch_start(struct launch *l);
 /* Whether the first agent has yet to fork the second. */
 bool launch_is_meeting(const struct launch *l);

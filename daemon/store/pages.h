@@ -9,8 +9,8 @@
  * The database file: the last PAGES_TRAILER bytes of a page, which SQLite reserves, hold the page's number and the
  * CRC-32 of all before it. They are written with the page and compared whenever the page is read: tables, indexes and
  * free lists alike. The write-ahead log: SQLite writes a running checksum with each frame, but compares it only when it
- * recovers; here it is compared at every read of a frame that has been synced. A log that was exchanged or cut off in
- * place is told by its salts, which its index has, and by its length.
+ * recovers; here it is compared at every read of a frame that has been synced. Its salts, which its index has, and
+ * its length show a log that was exchanged or cut off in place.
  *
  * A mismatch is SQLITE_IOERR_DATA to SQLite and -EBADMSG to the store, and is noted here for /health.
  */

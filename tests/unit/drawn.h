@@ -15,6 +15,15 @@ static inline double one(const struct point *p) {
         return 1000;
 }
 
+/* Throughput is the same whatever the point. */
+static inline double alike(const struct point *p) {
+        return (double) p->message_size;
+}
+
+static inline double three(const struct point *p) {
+        return p->transport == TRANSPORT_TCP ? 2000 : p->transport == TRANSPORT_UNIX_STREAM ? 1200 : 1000;
+}
+
 /* Half the cycles, and three times the misses. */
 static inline void count(struct made *m) {
         for (size_t i = 0; i < m->n_rows * m->blocks; i++) {
@@ -117,6 +126,14 @@ static inline bool claims(const struct finding *f) {
         if (f->kind == FINDING_NOISE_FLOOR)
                 return strstr(f->sentence, "more than the scatter") != NULL;
         return true;
+}
+
+static inline unsigned claimed(const struct made *m) {
+        unsigned n = 0;
+        FINDINGS *f = draw(m);
+        for (size_t i = 0; i < f->n; i++)
+                n += claims(&f->items[i]);
+        return n;
 }
 
 static inline bool says(const struct finding *f, const char *words) {

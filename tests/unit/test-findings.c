@@ -19,11 +19,6 @@
 
 /* ---- what is not there ---- */
 
-/* Throughput is the same whatever the point. */
-static double alike(const struct point *p) {
-        return (double) p->message_size;
-}
-
 static double false_answers(const char *spec, double drift, const char *what) {
         unsigned wrong = 0;
         MADE m;
@@ -41,14 +36,6 @@ static double false_answers(const char *spec, double drift, const char *what) {
 
 static double faster_pipe(const struct point *p) {
         return p->transport == TRANSPORT_PIPE ? 1000 : 1060;
-}
-
-static unsigned claimed(const struct made *m) {
-        unsigned n = 0;
-        FINDINGS *f = draw(m);
-        for (size_t i = 0; i < f->n; i++)
-                n += claims(&f->items[i]);
-        return n;
 }
 
 /* A drift that all rows of a block share is taken out by pairs, and runs of no block make none. */
@@ -451,10 +438,6 @@ static void test_no_fall_and_no_more_threads(void) {
         CHECK(last > 0 && behind > 0);
 }
 
-static double three(const struct point *p) {
-        return p->transport == TRANSPORT_TCP ? 2000 : p->transport == TRANSPORT_UNIX_STREAM ? 1200 : 1000;
-}
-
 static void test_ranking(void) {
         MADE m;
         make(&m, "{\"transport\": [\"tcp\", \"pipe\", \"fifo\", \"unix-stream\"], \"fields\": 4}", 8, 5);
@@ -785,282 +768,6 @@ static void test_two_beside_the_usual(void) {
         CHECK(says(nth(f, FINDING_RANKING, 0), "throughput by placement, best first: same-cpu ("));
 }
 
-/* ---- what cannot be said ---- */
-
-static double nearly(const struct point *p) {
-        return p->transport == TRANSPORT_PIPE ? 1000 : 1030;
-}
-
-static void test_missing_runs(void) {
-        MADE m;
-        make(&m, "{\"transport\": [\"pipe\", \"fifo\"]}", 8, 9);
-        measure(&m, three, NULL, NOISE, 0);
-        FINDINGS *whole = draw(&m);
-        CHECK(!has_doubt(whole, "missing-runs"));
-        m.rows[1].n_planned = 11;
-        m.rows[1].n_failed = 1;
-        FINDINGS *f = draw(&m);
-        const struct finding *u = of_reason(f, "missing-runs");
-        CHECK(says(u, "1 of 2 rows has fewer runs than are planned: of 19 in all, 1 failed or was cancelled and 2 are "
-                      "not done."));
-        CHECK(u && u->n_rows == 1 && u->rows[0] == 1);
-        m.rows[0].n_planned = 10;
-        m.rows[0].n_failed = 2;
-        m.rows[1].n_planned = 8;
-        m.rows[1].n_failed = 0;
-        FINDINGS *g = draw(&m);
-        CHECK(says(of_reason(g, "missing-runs"), "of 18 in all, 2 failed or were cancelled. Conclusions rest on "));
-        measure(&m, nearly, NULL, 0.1, 0);
-        FINDINGS *none = draw(&m);
-        u = of_reason(none, "missing-runs");
-        CHECK(says(u, "of 18 in all, 2 failed or were cancelled.") && u && !strstr(u->sentence, "Conclusions"));
-}
-
-/* All runs of a row failed, or of all rows. */
-static void test_failed_runs(void) {
-        MADE m;
-        make(&m, "{\"transport\": [\"pipe\", \"fifo\", \"tcp\"]}", 8, 9);
-        measure(&m, three, NULL, NOISE, 0);
-        m.rows[1].n_runs = 0;
-        m.rows[1].n_failed = 8;
-        FINDINGS *some = draw(&m);
-        CHECK(says(of_reason(some, "missing-runs"), "1 of 3 rows has fewer runs than are planned: of 24 in all, 8 "
-                                                    "failed or were cancelled; no run of 1 row is done. Conclusions "));
-        for (size_t i = 0; i < m.n_rows; i++)
-                m.rows[i].n_runs = m.rows[i].n_failed = 0;
-        FINDINGS *queued = draw(&m);
-        CHECK(!has_doubt(queued, "missing-runs"));
-        m.rows[0].n_failed = 8;
-        m.rows[2].n_failed = 3;
-        FINDINGS *none = draw(&m);
-        const struct finding *u = of_reason(none, "missing-runs");
-        CHECK(says(u, "No run is done: 11 runs of 2 rows failed or were cancelled, and 13 are not begun or not over."));
-        CHECK(u->n_rows == 2 && u->rows[0] == 0 && u->rows[1] == 2 && u->confidence == CONFIDENCE_NONE);
-        m.rows[1].n_failed = m.rows[2].n_failed = 8;
-        FINDINGS *all = draw(&m);
-        CHECK(says(of_reason(all, "missing-runs"), "No run is done: 24 runs of 3 rows failed or were cancelled."));
-}
-
-static double far_apart(const struct point *p) {
-        double by_transport = p->transport == TRANSPORT_PIPE ? 1 : p->transport == TRANSPORT_FIFO ? 10 : 100;
-        return 1000 * by_transport * (p->wait == WAIT_SPIN ? 0.2 : 1) * p->threads;
-}
-
-/* With as many runs as the doubt names something is decided, if differences are great. */
-static void test_runs_that_would_be_enough(void) {
-        static const char *const specs[] = {
-                ("{\"transport\": [\"pipe\", \"fifo\"], \"workload\": \"pingpong\", "
-                 "\"message_size\": [64, 128, 256, 512, 1024, 2048]}"),
-                "{\"transport\": [\"pipe\", \"tcp\"], \"message_size\": [64, 4096, 65536]}",
-                "{\"transport\": \"tcp\", \"threads\": [1, 2, 4, 8]}",
-                "{\"transport\": \"shm-posix\", \"wait\": [\"block\", \"spin\"]}",
-        };
-        for (size_t i = 0; i < ELEMENTS(specs); i++) {
-                MADE first = {0}, more = {0};
-                make(&first, specs[i], 1, 19);
-                measure(&first, far_apart, one, NOISE, 0);
-                FINDINGS *f = draw(&first);
-                const struct finding *few = of_reason(f, "too-few-runs");
-                const uint32_t runs = few ? few->runs_needed : 0;
-                CHECK(runs >= FINDINGS_RUNS_LEAST);
-                for (size_t k = 0; k < first.n_rows; k++)
-                        first.rows[k].n_runs = 0;
-                FINDINGS *none = draw(&first);
-                few = of_reason(none, "too-few-runs");
-                CHECK(few && few->runs_needed >= runs);
-                make(&more, specs[i], runs, 20);
-                measure(&more, far_apart, one, 0.002, 0);
-                CHECK(claimed(&more) > 0);
-        }
-        MADE m;
-        make(&m, "{\"transport\": \"pipe\", \"workload\": [\"stream\", \"pingpong\"]}", 1, 19);
-        measure(&m, far_apart, NULL, NOISE, 0);
-        FINDINGS *alone = draw(&m); /* neither has another to be compared with */
-        const struct finding *u = of_reason(alone, "too-few-runs");
-        CHECK(u && u->runs_needed == 0 && !strstr(u->sentence, "would be enough"));
-}
-
-static void test_too_few_runs(void) {
-        MADE m;
-        make(&m, "{\"transport\": [\"pipe\", \"tcp\"], \"message_size\": [64, 4096, 65536]}", 3, 8);
-        measure(&m, three, NULL, NOISE, 0);
-        FINDINGS *f = draw(&m);
-        CHECK_UINT(f->n, 1);
-        CHECK_INT(f->items[0].kind, FINDING_UNDECIDED);
-        CHECK_STRING(f->items[0].reason, "too-few-runs");
-        CHECK(says(&f->items[0], "6 of 6 rows have fewer than 4 runs"));
-        CHECK(f->items[0].runs_needed > 3 && f->items[0].confidence == CONFIDENCE_NONE);
-        CHECK_UINT(f->n_tests, 0);
-}
-
-static void test_one_row_is_singular(void) {
-        MADE m;
-        make(&m, "{\"transport\": [\"pipe\", \"fifo\"]}", 8, 9);
-        measure(&m, nearly, NULL, 0.1, 0);
-        m.rows[0].noisy = true;
-        FINDINGS *f = draw(&m);
-        bool one = false, both = false;
-        for (size_t i = 0; i < f->n; i++) {
-                one = one || strstr(f->items[i].sentence, "1 of 2 rows has runs with noise flags; the same runs on a ");
-                CHECK(!strstr(f->items[i].sentence, "onclusions")); /* there are none */
-                both = both || strstr(f->items[i].sentence, "2 of 2 rows have fewer than 12 runs.");
-        }
-        CHECK(one && both);
-}
-
-/* Where nothing is compared a quieter machine would decide nothing. */
-static void test_a_row_alone(void) {
-        MADE m;
-        make(&m, "{\"transport\": \"pipe\"}", 8, 9);
-        measure(&m, nearly, NULL, 0.1, 0);
-        m.rows[0].noisy = true;
-        m.rows[0].n_planned = 9;
-        FINDINGS *f = draw(&m);
-        CHECK_STRING(of_reason(f, "noise")->sentence, "The only row has runs with noise flags.");
-        CHECK_STRING(of_reason(f, "missing-runs")->sentence,
-                     "The only row has fewer runs than are planned: of 9 in all, 1 is not done.");
-}
-
-static void test_overlap(void) {
-        MADE m;
-        make(&m, "{\"transport\": [\"pipe\", \"fifo\"]}", 8, 9);
-        measure(&m, nearly, NULL, 0.03, 0);
-        FINDINGS *f = draw(&m);
-        const struct finding *u = nth(f, FINDING_UNDECIDED, 0);
-        CHECK(!nth(f, FINDING_RANKING, 0));
-        CHECK_STRING(u->reason, "overlap");
-        CHECK(says(u, "would have been seen") && u->runs_needed > 8 &&
-              figure(u, "runs_needed")->value == u->runs_needed);
-        CHECK(says(
-                u,
-                "Which transport has more throughput is not known for 2 rows of stream, 4 KiB: they are too close "));
-        CHECK_UINT(u->n_rows, 2);
-}
-
-/* As many rows as an experiment can have, of a run each: nothing is compared, and all of them are named. */
-static void test_many_rows(void) {
-        struct findings_input in = {.n_rows = SPEC_POINTS_MAX};
-        MADE m;
-        make(&m, "{\"transport\": \"pipe\"}", 1, 12);
-        measure(&m, alike, NULL, NOISE, 0);
-        struct findings_row *rows = calloc(in.n_rows, sizeof(*rows));
-        CHECK(rows != NULL);
-        for (size_t i = 0; i < in.n_rows; i++) {
-                rows[i] = m.rows[0];
-                rows[i].point.message_size = i + 1;
-        }
-        in.rows = rows;
-        struct findings *f = NULL;
-        int r = findings_draw(&in, &f);
-        free(rows);
-        CHECK_INT(r, 0);
-        FINDINGS *owned = f;
-        CHECK_UINT(owned->n, 1);
-        CHECK_STRING(owned->items[0].reason, "too-few-runs");
-        CHECK_UINT(owned->items[0].n_rows, SPEC_POINTS_MAX);
-}
-
-/* Where the scatter is hopeless, more runs are not what is advised. */
-static void test_hopeless(void) {
-        unsigned hopeless = 0;
-        MADE m;
-        make(&m, "{\"transport\": [\"pipe\", \"fifo\"]}", 8, 13);
-        for (unsigned t = 0; t < TRIALS; t++) {
-                measure(&m, alike, NULL, 1, 0);
-                FINDINGS *f = draw(&m);
-                const struct finding *u = nth(f, FINDING_UNDECIDED, 0);
-                if (!u || u->runs_needed > 0)
-                        continue;
-                CHECK(says(u, "a factor of") && says(u, "would have been seen") && says(u, "a quieter machine"));
-                CHECK(says(u, "It would take more than the 200 runs of each that take part in a comparison"));
-                CHECK(!figure(u, "runs_needed") && !strstr(u->sentence, "would decide"));
-                hopeless++;
-        }
-        CHECK(hopeless > 0);
-}
-
-static void test_what_is_missing(void) {
-        MADE m;
-        make(&m, "{\"transport\": [\"pipe\", \"fifo\"]}", 220, 10);
-        measure(&m, nearly, NULL, 0.01, 0);
-        m.rows[1].n_runs = 0; /* all of them failed */
-        m.rows[1].n_failed = 220;
-        m.rows[0].unsteady = true;
-        FINDINGS *f = draw(&m);
-        CHECK(!nth(f, FINDING_RANKING, 0));
-        CHECK_STRING(nth(f, FINDING_UNDECIDED, 0)->reason, "missing-runs");
-        CHECK_STRING(nth(f, FINDING_UNDECIDED, 1)->reason, "too-few-runs");
-        CHECK_STRING(nth(f, FINDING_UNDECIDED, 2)->reason, "not-steady");
-        CHECK_STRING(nth(f, FINDING_UNDECIDED, 3)->reason, "too-many-runs");
-        m.rows[0].changed = m.rows[0].unobserved = m.rows[0].restless = true;
-        FINDINGS *c = draw(&m);
-        CHECK_STRING(nth(c, FINDING_UNDECIDED, 3)->reason, "environment-changed");
-        CHECK_STRING(nth(c, FINDING_UNDECIDED, 4)->reason, "not-observed");
-        CHECK_STRING(nth(c, FINDING_UNDECIDED, 5)->reason, "machine-state");
-        m.rows[0].changed = m.rows[0].unobserved = m.rows[0].restless = false;
-        m.rows[0].open_loop = true;
-        FINDINGS *g = draw(&m);
-        CHECK_STRING(nth(g, FINDING_UNDECIDED, 3)->reason, "open-loop");
-        m.rows[0].few_messages = true;
-        FINDINGS *stream = draw(&m);
-        CHECK(!has_doubt(stream, "few-messages")); /* it is not ranked by a latency */
-        m.rows[0].point.workload = WORKLOAD_PINGPONG;
-        FINDINGS *pingpong = draw(&m);
-        CHECK(says(of_reason(pingpong, "few-messages"), "1 of 2 rows has runs of fewer than 1000 latencies. "));
-        CHECK(findings_bytes(f) > sizeof(*f));
-}
-
-/* Said of rows that are compared and have too few runs for it; not of others. */
-static void test_unknown_correlation(void) {
-        static const unsigned runs[] = {3, 4, 11, 12};
-        for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
-                MADE m;
-                make(&m, "{\"transport\": [\"pipe\", \"fifo\"]}", runs[i], 12);
-                measure(&m, nearly, NULL, 0.01, 0);
-                FINDINGS *f = draw(&m);
-                CHECK_INT(has_doubt(f, "autocorrelation"), runs[i] >= 4 && runs[i] < 12);
-        }
-}
-
-/* What is not known of a row's machine is said of rows that are compared; it is no doubt of what their pairs show. */
-static void test_unknown_machine(void) {
-        for (unsigned runs = 3; runs <= 4; runs++) {
-                MADE m;
-                make(&m, "{\"transport\": [\"pipe\", \"fifo\"]}", runs, 12);
-                measure(&m, nearly, NULL, 0.01, 0);
-                FINDINGS *known = draw(&m);
-                CHECK(!has_doubt(known, "machine-unknown"));
-                m.rows[1].unprobed = true;
-                FINDINGS *f = draw(&m);
-                CHECK_INT(has_doubt(f, "machine-unknown"), runs == 4);
-                if (runs == 4)
-                        CHECK(says(of_reason(f, "machine-unknown"), "1 of 2 rows has runs whose probes are missing, "));
-        }
-}
-
-/* Of a host that drifts, alike for all rows of a block: pairs are compared as before, and a single row's interval is
- * that which counts how alike its runs are, or there is none. */
-static void test_neighbours_that_are_alike(void) {
-        struct serial s;
-        double values[60];
-        MADE m;
-        make(&m, "{\"transport\": [\"pipe\", \"fifo\"]}", 60, 12);
-        measure(&m, faster_pipe, NULL, 0.002, 0);
-        FINDINGS *still = draw(&m);
-        CHECK(!has_doubt(still, "neighbours-alike"));
-        for (size_t i = 0; i < 2 * m.blocks; i++)
-                m.runs[i].values[FIGURE_THROUGHPUT] *= i % m.blocks / 10 % 2 ? 1.02 : 1; /* ten by ten */
-        FINDINGS *f = draw(&m);
-        CHECK(says(of_reason(f, "neighbours-alike"), "2 of 2 rows have runs that are like those before them. "));
-        CHECK(claims(nth(f, FINDING_RANKING, 0)));
-        for (size_t i = 0; i < m.blocks; i++)
-                values[i] = m.rows[0].runs[i].values[FIGURE_THROUGHPUT];
-        CHECK_INT(serial_judge(values, m.blocks, &s), 0);
-        const struct finding_figure *of = figure(nth(f, FINDING_RANKING, 0), "throughput_bytes_per_second");
-        CHECK(s.material && of && of->has_interval == s.interval.has_interval);
-        CHECK(!of || (of->low == s.interval.low && of->high == s.interval.high && of->level == s.interval.level));
-}
-
 /* ---- the rest ---- */
 
 static void test_run_ids(void) {
@@ -1147,19 +854,6 @@ int main(void) {
         RUN(test_the_call_of_a_copy_mode);
         RUN(test_cost_in_counts);
         RUN(test_two_beside_the_usual);
-        RUN(test_missing_runs);
-        RUN(test_failed_runs);
-        RUN(test_too_few_runs);
-        RUN(test_runs_that_would_be_enough);
-        RUN(test_one_row_is_singular);
-        RUN(test_overlap);
-        RUN(test_a_row_alone);
-        RUN(test_many_rows);
-        RUN(test_hopeless);
-        RUN(test_what_is_missing);
-        RUN(test_unknown_correlation);
-        RUN(test_unknown_machine);
-        RUN(test_neighbours_that_are_alike);
         RUN(test_run_ids);
         RUN(test_nothing);
         RUN(test_phrases);
