@@ -10,9 +10,21 @@ from pathlib import Path
 
 import pytest
 from agents import wait_agents, wait_window
+from conftest import Daemon
 
 SPEC = {"workload": "stream", "duration_seconds": 600, "warmup_seconds": 0, "verify": "checksum", "threads": 2}
 NEXT = {"workload": "pingpong", "messages": 20, "duration_seconds": None}
+AGENTS_USER = "games"  # on every Debian, and no other test's: what is its own on this host is of these agents
+
+
+@pytest.fixture(scope="module")
+def daemon():
+    d = Daemon(agent_user=AGENTS_USER)
+    yield d
+    try:
+        assert d.stop() == 0, d.log_tail()
+    finally:
+        d.remove()
 
 
 @pytest.fixture
@@ -62,8 +74,12 @@ def users_of(namespace, held):
 
 def agents_objects():
     """Objects of the agents' user that outlive a process; other users' may come and go."""
-    uid = pwd.getpwnam("nobody").pw_uid if os.geteuid() == 0 else os.geteuid()
-    found = {path for path in entries("/dev/shm") if re.fullmatch("/dev/shm/ipclab-[0-9a-f]{16}", path)}
+    uid = pwd.getpwnam(AGENTS_USER).pw_uid if os.geteuid() == 0 else os.geteuid()
+    found = set()
+    for path in entries("/dev/shm"):
+        with contextlib.suppress(FileNotFoundError):
+            if os.stat(path).st_uid == uid and re.fullmatch("/dev/shm/ipclab-[0-9a-f]{16}", path):
+                found.add(path)
     for kind, owner in (("msg", 7), ("sem", 4), ("shm", 7)):
         lines = [line.split() for line in Path("/proc/sysvipc", kind).read_text().splitlines()[1:]]
         found |= {f"{kind} {line[0]} {line[1]}" for line in lines if int(line[owner]) == uid}

@@ -20,7 +20,17 @@ class Daemon:
     """Made stopped: start() returns when it is ready. Options are ipclabd's own, after those that are set here; it may
     be started again. `build` has the programs, unless they are named."""
 
-    def __init__(self, *options, build=BUILD, program=None, agent=None, web=None, listen="127.0.0.1:0", preexec=None):
+    def __init__(
+        self,
+        *options,
+        build=BUILD,
+        program=None,
+        agent=None,
+        web=None,
+        listen="127.0.0.1:0",
+        preexec=None,
+        agent_user="nobody",
+    ):
         self.base = Path(tempfile.mkdtemp(prefix="ipclab-test-"))
         self.base.chmod(0o755)  # agents of another user pass through
         self.log = self.base / "log"
@@ -42,7 +52,7 @@ class Daemon:
             *options,
         ]
         if os.geteuid() == 0:
-            self.command.append("--agent-user=nobody")
+            self.command.append(f"--agent-user={agent_user}")
 
     @property
     def token(self):
