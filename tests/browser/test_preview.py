@@ -77,6 +77,24 @@ def test_what_it_would_be_stands_there_before_it_is_posted(planned, picture):
     assert page.run("return document.documentElement.scrollWidth") <= 360
 
 
+def test_a_point_out_of_reach_does_not_speak_for_the_others(planned, picture):
+    reason = "it would take more than the 200 runs of each that take part in a comparison"
+    near, far = PLAN["points"][0], ENOUGH | {"repetitions": None, "repetitions_reason": reason}
+    page = planned(PLAN | {"points": [near, near | {"enough": far}]})
+    page.wait(lambda: f"for 1 of 2 points {reason} to show a difference of 5 %." in page.text("#plan"), "the point")
+    assert "12 repetitions of each of the others show a difference of 5 %; this has 4." in page.text("#plan")
+    assert violations(page) == []
+    page.run("document.querySelector('#plan').scrollIntoView({block: 'center'})")
+    picture("preview-out-of-reach")
+
+
+def test_the_only_point_is_not_counted_where_it_is_out_of_reach(planned):
+    far = ENOUGH | {"repetitions": None, "repetitions_reason": "it would take more than 200 runs"}
+    page = planned(PLAN | {"points": [PLAN["points"][0] | {"enough": far}]})
+    words = "By earlier runs here, it would take more than 200 runs to show a difference of 5 %."
+    page.wait(lambda: words in page.text("#plan"), "the point")
+
+
 def test_a_refusal_is_shown_in_advance(planned):
     body = {"title": "Unprocessable", "detail": "message_size is at most 1073741824.", "pointer": "/message_size"}
     page = planned({"status": 422, "body": body})

@@ -107,12 +107,33 @@ function splitWords(points) {
     );
 }
 
+/* How many runs show a difference: the points that no number of them decides, and the most that any other needs. */
+function enoughWords(points) {
+    const known = points.filter(({ enough }) => enough);
+    const beyond = known.filter(({ enough }) => enough.repetitions === null).map(({ enough }) => enough);
+    const [worst] = known
+        .filter(({ enough }) => enough.repetitions !== null)
+        .sort((a, b) => b.enough.repetitions - a.enough.repetitions);
+    const words = [];
+    if (beyond.length) {
+        const of = known.length > 1 ? `for ${beyond.length} of ${known.length} points ` : '';
+        const [{ repetitions_reason: reason, difference }] = beyond;
+        words.push(`By earlier runs here, ${of}${reason} to show a difference of ${100 * difference} %.`);
+    }
+    if (worst) {
+        const { repetitions, difference } = worst.enough;
+        const of = beyond.length ? 'of each of the others' : 'of each point';
+        const given = worst.runs < repetitions ? `; this has ${worst.runs}` : '';
+        words.push(
+            `By earlier runs here, ${plural(repetitions, 'repetition')} ${of} show a difference of ` +
+                `${100 * difference} %${given}.`,
+        );
+    }
+    return words;
+}
+
 /* A plan in words: what it costs, how many runs would show a difference, what is left out and why. */
 function planWords({ runs, estimated_seconds: seconds, points, skipped }) {
-    const known = points.filter(({ enough }) => enough);
-    const beyond = known.find(({ enough }) => enough.repetitions === null);
-    const most = beyond ? 0 : Math.max(0, ...known.map(({ enough }) => enough.repetitions));
-    const given = Math.max(...points.map((one) => one.runs));
     const division = splitWords(points);
     const fields = splitFields(skipped.map(({ point }) => point)).varying;
     return [
@@ -123,20 +144,7 @@ function planWords({ runs, estimated_seconds: seconds, points, skipped }) {
                 text: `${plural(points.length, 'point')}, ${plural(runs, 'run')}, about ${duration(seconds)}`,
             }),
         ),
-        most > 0 &&
-            h('p', {
-                class: 'hint',
-                text:
-                    `By earlier runs here, ${plural(most, 'repetition')} of each point show a difference of ` +
-                    `${known[0].enough.difference * 100} %${given < most ? `; this has ${given}` : ''}.`,
-            }),
-        beyond &&
-            h('p', {
-                class: 'hint',
-                text:
-                    `By earlier runs here, ${beyond.enough.repetitions_reason} to show a difference of ` +
-                    `${beyond.enough.difference * 100} %.`,
-            }),
+        enoughWords(points).map((text) => h('p', { class: 'hint', text })),
         division && h('p', { class: 'hint', text: division }),
         skipped.length > 0 &&
             h(
