@@ -16,6 +16,8 @@ from pathlib import Path
 import manyruns
 from ipclabtest.daemon import Daemon as OtherDaemon
 
+from daemon import resident_bytes
+
 HOUR = 3600
 ANSWERS_MS = dict.fromkeys(("results", "findings", "compare", "advice"), 50)
 PAGES_MS = dict.fromkeys(("experiments", "runs", "samples"), 5)
@@ -34,7 +36,7 @@ def show(daemon, paths, times):
     for path in paths:
         once = manyruns.milliseconds(daemon, path)
         again = statistics.median(manyruns.milliseconds(daemon, path) for _ in range(times))
-        resident = manyruns.resident_bytes(daemon.process.pid) / 2**20
+        resident = resident_bytes(daemon.process.pid) / 2**20
         print(f"{path:65} first {once:9.1f} ms, then {again:7.1f} ms  ({resident:.1f} MiB resident)", flush=True)
         limit = (ANSWERS_MS | PAGES_MS).get(path.partition("?")[0].rpartition("/")[2])
         if limit and again >= limit:
@@ -89,7 +91,7 @@ def main():
     arguments = parser.parse_args()
     with manyruns.removed_daemon() as daemon:
         many, runs, _ = manyruns.make_experiment(daemon, arguments.repetitions)
-        print(f"{runs} runs; before: {manyruns.resident_bytes(daemon.process.pid) / 2**20:.1f} MiB resident")
+        print(f"{runs} runs; before: {resident_bytes(daemon.process.pid) / 2**20:.1f} MiB resident")
         paths = (
             f"/experiments/{many}/results",
             f"/compare?experiment={many}&axis=transport&baseline=pipe&candidate=fifo",

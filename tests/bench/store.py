@@ -18,6 +18,8 @@ import manyruns
 from answers import add_arguments, judge, show, show_highest
 from ipclabtest.database import live
 
+from daemon import resident_bytes
+
 PORTION = 250  # runs in a transaction
 TIDY_SECONDS = 3600  # against hanging
 REST_SECONDS = 30
@@ -104,7 +106,7 @@ def main():
         before = megabytes(database)
         daemon.request("DELETE", f"/experiments/{many}")
         spent, after = wait_for_space(daemon, database)
-        resident = manyruns.resident_bytes(daemon.process.pid) / MIB
+        resident = resident_bytes(daemon.process.pid) / MIB
         print(
             f"deletion: {before:.0f} MiB before, {after:.0f} MiB {spent:.0f} s after it  ({resident:.1f} MiB resident)"
         )
