@@ -36,16 +36,14 @@ static int queue_again(struct db *db, int64_t id, int64_t change, const char *un
 
 int store_read_extent(struct store *s, int64_t id, struct experiment_extent *ret) {
         _cleanup_query_ struct db_query q = {0};
-        int r = db_select(s->db, &q,
-                          "SELECT state, seed, runs_total, cancel_requested_at IS NOT NULL, merged, "
-                          "(SELECT count(*) FROM points WHERE experiment_id = experiments.id), searches, "
-                          /* imported: not measured here */
-                          "NOT " OWN("experiments.id") " FROM " EXPERIMENT_TABLES " WHERE id = ? AND " SHOWN("id"),
-                          DB_INT(id));
-        if (r == 0)
-                r = db_step(&q);
-        if (r <= 0)
-                return r < 0 ? r : -ENOENT;
+        int r = db_first(s->db, &q,
+                         "SELECT state, seed, runs_total, cancel_requested_at IS NOT NULL, merged, "
+                         "(SELECT count(*) FROM points WHERE experiment_id = experiments.id), searches, "
+                         /* imported: not measured here */
+                         "NOT " OWN("experiments.id") " FROM " EXPERIMENT_TABLES " WHERE id = ? AND " SHOWN("id"),
+                         DB_INT(id));
+        if (r < 0)
+                return r;
         struct experiment_extent e = {
                 .seed = (uint64_t) db_column_i64(&q, 1),
                 .cancelling = db_column_i64(&q, 3) != 0,
@@ -79,14 +77,10 @@ int store_read_points(struct store *s, int64_t id, struct point **ret, size_t *r
         _cleanup_query_ struct db_query q = {0};
         size_t n = 0, size = 0;
         int r = db_select(s->db, &q, "SELECT point FROM points WHERE experiment_id = ? ORDER BY ordinal", DB_INT(id));
-        while (r == 0 && (r = db_step(&q)) > 0) {
+        while (r >= 0 && (r = store_next_row(&q, points, size, n)) > 0) {
                 const char *text = db_column_peek(&q, 0);
-                r = store_grow((void **) &points, &size, n, sizeof(*points));
-                if (r == 0)
-                        r = text ? point_from_json(text, strlen(text), &points[n++]) : -EBADMSG;
+                r = text ? point_from_json(text, strlen(text), &points[n++]) : -EBADMSG;
         }
-        if (r == 0)
-                r = q.error;
         if (r < 0)
                 return r == -EINVAL ? -EBADMSG : r;
         *ret = util_steal(&points);
@@ -99,14 +93,11 @@ static int read_point_ids(struct db *db, int64_t experiment_id, size_t n_points,
         _cleanup_query_ struct db_query q = {0};
         int r = db_select(db, &q, "SELECT id FROM points WHERE experiment_id = ? ORDER BY ordinal",
                           DB_INT(experiment_id));
-        while (r == 0 && (r = db_step(&q)) > 0) {
+        while (r >= 0 && (r = db_step(&q)) > 0) {
                 if (n == n_points)
                         return -EBADMSG;
                 ids[n++] = db_column_i64(&q, 0);
-                r = 0;
         }
-        if (r == 0)
-                r = q.error;
         return r == 0 && n != n_points ? -EBADMSG : r;
 }
 
@@ -268,14 +259,12 @@ static void pending_deinit(struct pending *p) {
 static int read_pending(struct db *db, int64_t id, struct pending *ret) {
         _cleanup_query_ struct db_query q = {0};
         size_t bytes;
-        int r = db_select(db, &q,
-                          "SELECT experiment_id, first_repetition, in_blocks, points, inserted, sequence "
-                          "FROM extensions WHERE ?1 IN (0, experiment_id) LIMIT 1",
-                          DB_INT(id));
-        if (r == 0)
-                r = db_step(&q);
-        if (r <= 0)
-                return r < 0 ? r : -ENOENT;
+        int r = db_first(db, &q,
+                         "SELECT experiment_id, first_repetition, in_blocks, points, inserted, sequence "
+                         "FROM extensions WHERE ?1 IN (0, experiment_id) LIMIT 1",
+                         DB_INT(id));
+        if (r < 0)
+                return r;
         struct pending p = {.id = db_column_i64(&q, 0), .inserted = db_column_u32(&q, 4)};
         p.x = (struct extension){.first_repetition = db_column_u32(&q, 1),
                                  .in_blocks = db_column_i64(&q, 2) != 0,

@@ -94,12 +94,10 @@ static int row_baseline(struct db_query *q, struct baseline_record *ret) {
 
 int store_baseline(struct store *s, const char *name, struct baseline_record *ret) {
         _cleanup_query_ struct db_query q = {0};
-        int r = db_select(s->db, &q, "SELECT " BASELINE_COLUMNS " FROM " BASELINE_TABLES " WHERE baselines.name = ?",
-                          DB_TEXT(name));
-        if (r == 0)
-                r = db_step(&q);
-        if (r <= 0)
-                return r < 0 ? r : -ENOENT;
+        int r = db_first(s->db, &q, "SELECT " BASELINE_COLUMNS " FROM " BASELINE_TABLES " WHERE baselines.name = ?",
+                         DB_TEXT(name));
+        if (r < 0)
+                return r;
         return row_baseline(&q, ret);
 }
 
@@ -111,10 +109,8 @@ int store_baselines(struct store *s, int64_t experiment_id, struct baseline_reco
                           "SELECT " BASELINE_COLUMNS " FROM " BASELINE_TABLES " WHERE ?1 = 0 OR experiment_id = ?1 "
                           "ORDER BY baselines.name",
                           DB_INT(experiment_id));
-        while (r == 0 && (r = db_step(&q)) > 0) {
-                r = store_grow((void **) &items, &size, n, sizeof(*items));
-                if (r == 0)
-                        r = row_baseline(&q, &items[n]);
+        while (r >= 0 && (r = store_next_row(&q, items, size, n)) > 0) {
+                r = row_baseline(&q, &items[n]);
                 n += r == 0;
         }
         if (r < 0) {

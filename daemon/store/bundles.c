@@ -165,14 +165,12 @@ int store_find_bundle(struct store *s, const char *sha256, int64_t *ret_id) {
 int store_bundle_part(struct store *s, int64_t id, uint32_t part, uint8_t **ret, size_t *ret_length, bool *ret_last) {
         size_t length = 0;
         _cleanup_query_ struct db_query q = {0};
-        int r = db_select(s->db, &q,
-                          "SELECT data, part = (SELECT max(part) FROM bundle_parts WHERE experiment_id = ?1) "
-                          "FROM bundle_parts WHERE experiment_id = ?1 AND part = ?2 AND " SHOWN("experiment_id"),
-                          DB_INT(id), DB_INT(part));
-        if (r == 0)
-                r = db_step(&q);
-        if (r <= 0)
-                return r < 0 ? r : -ENOENT;
+        int r = db_first(s->db, &q,
+                         "SELECT data, part = (SELECT max(part) FROM bundle_parts WHERE experiment_id = ?1) "
+                         "FROM bundle_parts WHERE experiment_id = ?1 AND part = ?2 AND " SHOWN("experiment_id"),
+                         DB_INT(id), DB_INT(part));
+        if (r < 0)
+                return r;
         const void *data = db_column_blob(&q, 0, &length);
         if (q.error < 0 || !data)
                 return q.error < 0 ? q.error : -EBADMSG;

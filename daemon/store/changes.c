@@ -77,14 +77,9 @@ static int read_keys(struct db *db, int64_t experiment_id, int64_t after_change,
         bool gone;
         _cleanup_query_ struct db_query q = {0};
         int r = select_keys(db, &q, experiment_id, after_change, limit, &gone);
-        while (r == 0 && (r = db_step(&q)) > 0) {
-                r = store_grow((void **) &keys, &size, n, sizeof(*keys));
-                if (r == 0)
-                        keys[n++] = (struct change_key){(enum kind) db_column_u32(&q, 1), db_column_i64(&q, 2),
-                                                        db_column_i64(&q, 0)};
-        }
-        if (r == 0)
-                r = q.error;
+        while (r >= 0 && (r = store_next_row(&q, keys, size, n)) > 0)
+                keys[n++] = (struct change_key){(enum kind) db_column_u32(&q, 1), db_column_i64(&q, 2),
+                                                db_column_i64(&q, 0)};
         if (r == 0 && gone && n == 0)
                 r = -ENOENT;
         if (r < 0)
@@ -238,10 +233,7 @@ static int read_point_runs(struct db *db, int64_t point_id, bool done_only, int6
                           "SELECT state, result, flags, error, COALESCE(block, 0), id FROM runs WHERE point_id = ? "
                           "AND (state = 'done' OR NOT ?) ORDER BY position LIMIT ?",
                           DB_INT(point_id), DB_INT(done_only), DB_INT(limit));
-        while (r == 0 && (r = db_step(&q)) > 0) {
-                r = store_grow((void **) &p->runs, &size, p->n_runs, sizeof(*p->runs));
-                if (r < 0)
-                        return r;
+        while (r >= 0 && (r = store_next_row(&q, p->runs, size, p->n_runs)) > 0) {
                 struct point_run *run = &p->runs[p->n_runs++];
                 *run = (struct point_run){
                         .result_json = db_column_text(&q, 1),
@@ -253,7 +245,7 @@ static int read_point_runs(struct db *db, int64_t point_id, bool done_only, int6
                 *bytes += (run->result_json ? strlen(run->result_json) : 0) + (run->error ? strlen(run->error) : 0);
                 r = store_row_state(&q, 0, &run->state);
         }
-        return r < 0 ? r : q.error;
+        return r;
 }
 
 static int read_points(struct store *s, int64_t experiment_id, uint32_t from_ordinal, uint32_t limit,
@@ -265,10 +257,7 @@ static int read_points(struct store *s, int64_t experiment_id, uint32_t from_ord
                           "SELECT id, point, rate FROM points WHERE experiment_id = ? AND ordinal >= ? "
                           "ORDER BY ordinal LIMIT ?",
                           DB_INT(experiment_id), DB_INT(from_ordinal), DB_INT(limit));
-        while (r == 0 && bytes < STORE_PAGE_BYTES && (r = db_step(&q)) > 0) {
-                r = store_grow((void **) &items, &size, n, sizeof(*items));
-                if (r < 0)
-                        break;
+        while (r >= 0 && bytes < STORE_PAGE_BYTES && (r = store_next_row(&q, items, size, n)) > 0) {
                 items[n++] = (struct point_record){.point_json = db_column_text(&q, 1),
                                                    .rate = (uint64_t) db_column_i64(&q, 2)};
                 r = read_point_runs(s->db, db_column_i64(&q, 0), false, ALL_RUNS, &items[n - 1], &bytes);
@@ -319,7 +308,7 @@ int store_import_points(struct store *s, int64_t experiment_id, uint32_t from_or
 static int find_earlier(struct db *db, const char *point_json, const char *merged_json, uint32_t least,
                         int64_t *ret_experiment, int64_t *ret_point) {
         _cleanup_query_ struct db_query q = {0};
-        int r = db_select(
+        int r = db_first(
                 db, &q,
                 "SELECT experiment_id, points.id FROM points "
                 "JOIN specs USING (experiment_id) "
@@ -327,10 +316,8 @@ static int find_earlier(struct db *db, const char *point_json, const char *merge
                 " AND (SELECT count(*) FROM runs WHERE point_id = points.id AND state = 'done') >= ?3" MEASURED_ALIKE
                 " ORDER BY experiment_id DESC LIMIT 1",
                 DB_TEXT(point_json), DB_TEXT(merged_json), DB_INT(least));
-        if (r == 0)
-                r = db_step(&q);
-        if (r <= 0)
-                return r < 0 ? r : -ENOENT;
+        if (r < 0)
+                return r;
         *ret_experiment = db_column_i64(&q, 0);
         *ret_point = db_column_i64(&q, 1);
         return q.error;
@@ -377,37 +364,21 @@ int store_earlier_time(struct store *s, const char *point_json, double *ret_mess
         return q.error;
 }
 
-static int take_text(struct db_query *q, char **ret) {
-        int r = db_step(q);
-        if (r <= 0)
-                return r < 0 ? r : -ENOENT;
-        char *text = db_column_text(q, 0);
-        if (q->error < 0) {
-                free(text);
-                return q->error;
-        }
-        *ret = text;
-        return 0;
-}
-
 int store_environment(struct store *s, int64_t experiment_id, bool last, char **ret) {
-        _cleanup_query_ struct db_query q = {0};
-        int r = last ? db_select(s->db, &q,
-                                 "SELECT environment FROM runs WHERE experiment_id = ? AND state = 'done' "
-                                 "AND environment IS NOT NULL ORDER BY position DESC LIMIT 1",
-                                 DB_INT(experiment_id))
-                     : db_select(s->db, &q,
-                                 "SELECT environment FROM runs WHERE experiment_id = ? AND state = 'done' "
-                                 "AND environment IS NOT NULL ORDER BY position LIMIT 1",
-                                 DB_INT(experiment_id));
-        return r < 0 ? r : take_text(&q, ret);
+        int64_t run_id;
+        return last ? db_get_text(s->db, &run_id, ret,
+                                  "SELECT id, environment FROM runs WHERE experiment_id = ? AND state = 'done' "
+                                  "AND environment IS NOT NULL ORDER BY position DESC LIMIT 1",
+                                  DB_INT(experiment_id))
+                    : db_get_text(s->db, &run_id, ret,
+                                  "SELECT id, environment FROM runs WHERE experiment_id = ? AND state = 'done' "
+                                  "AND environment IS NOT NULL ORDER BY position LIMIT 1",
+                                  DB_INT(experiment_id));
 }
 
 int store_run_environment(struct store *s, int64_t run_id, char **ret) {
-        _cleanup_query_ struct db_query q = {0};
-        int r = db_select(s->db, &q, "SELECT environment FROM runs WHERE id = ? AND environment IS NOT NULL",
-                          DB_INT(run_id));
-        return r < 0 ? r : take_text(&q, ret);
+        return db_get_text(s->db, &run_id, ret,
+                           "SELECT id, environment FROM runs WHERE id = ? AND environment IS NOT NULL", DB_INT(run_id));
 }
 
 void store_changed_runs_free(struct changed_run *runs, size_t n) {
@@ -425,14 +396,8 @@ int store_changed_runs(struct store *s, int64_t experiment_id, struct changed_ru
                           "SELECT id, flags, MIN(position) AS first FROM runs WHERE experiment_id = ? "
                           "AND state = 'done' AND flags LIKE '%\"environment-%' GROUP BY flags ORDER BY first",
                           DB_INT(experiment_id));
-        while (r == 0 && (r = db_step(&q)) > 0) {
-                r = store_grow((void **) &runs, &size, n, sizeof(*runs));
-                if (r == 0) {
-                        runs[n++] =
-                                (struct changed_run){.id = db_column_i64(&q, 0), .flags_json = db_column_text(&q, 1)};
-                        r = q.error;
-                }
-        }
+        while (r >= 0 && (r = store_next_row(&q, runs, size, n)) > 0)
+                runs[n++] = (struct changed_run){.id = db_column_i64(&q, 0), .flags_json = db_column_text(&q, 1)};
         if (r < 0) {
                 store_changed_runs_free(runs, n);
                 return r;

@@ -26,7 +26,7 @@
 /* CROSS JOIN goes from the few baselines to the few of their spec; the planner would scan all finished experiments. */
 int store_pending_check(struct store *s, struct pending_check *ret) {
         _cleanup_query_ struct db_query q = {0};
-        int r = db_select_all(
+        int r = db_first_of_all(
                 s->db, &q,
                 "SELECT b.name, b.experiment_id, e.id, e.finished_at FROM baselines b "
                 "CROSS JOIN specs p ON p.experiment_id = b.experiment_id "
@@ -35,10 +35,8 @@ int store_pending_check(struct store *s, struct pending_check *ret) {
                         "e.id") " "
                                 "LEFT JOIN baseline_checks c ON c.name = b.name AND c.experiment_id = e.id "
                                 "WHERE c.finished_at IS NULL OR c.finished_at <> e.finished_at ORDER BY e.id LIMIT 1");
-        if (r == 0)
-                r = db_step(&q);
-        if (r <= 0)
-                return r < 0 ? r : -ENOENT;
+        if (r < 0)
+                return r;
         struct pending_check p = {.name = db_column_text(&q, 0),
                                   .baseline_id = db_column_i64(&q, 1),
                                   .experiment_id = db_column_i64(&q, 2),
@@ -144,10 +142,7 @@ static int read_checks(struct db *db, const char *name, uint32_t limit, struct c
                                   "e.id") " "
                                           "ORDER BY c.experiment_id DESC LIMIT ?) ORDER BY experiment_id",
                           DB_TEXT(name), DB_INT(limit));
-        while (r == 0 && (r = db_step(&q)) > 0) {
-                r = store_grow((void **) items, &size, *n, sizeof(**items));
-                if (r < 0)
-                        return r;
+        while (r >= 0 && (r = store_next_row(&q, *items, size, *n)) > 0)
                 (*items)[(*n)++] = (struct check_record){.experiment_id = db_column_i64(&q, 0),
                                                          .experiment_name = db_column_text(&q, 1),
                                                          .version = db_column_text(&q, 2),
@@ -159,8 +154,7 @@ static int read_checks(struct db *db, const char *name, uint32_t limit, struct c
                                                          .equivalent = db_column_u32(&q, 8),
                                                          .error = db_column_text(&q, 9),
                                                          .differences_json = db_column_text(&q, 10)};
-        }
-        return r < 0 ? r : q.error;
+        return r;
 }
 
 void series_records_free(struct series_record *series, size_t n) {
@@ -230,7 +224,7 @@ static int read_series(struct db *db, const char *name, int64_t from_id, struct 
                 DB_TEXT(name), DB_INT(from_id));
         while (r == 0 && (r = db_step(&q)) > 0)
                 r = take_value(&q, list);
-        return r < 0 ? r : q.error;
+        return r;
 }
 
 int store_history(struct store *s, const char *name, uint32_t limit, struct check_record **ret_checks,

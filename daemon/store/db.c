@@ -691,6 +691,13 @@ int db_step(struct db_query *q) {
         return q->error;
 }
 
+int db_first_values(struct db *db, struct db_query *ret, const char *sql, const struct db_value *values, size_t n) {
+        int r = db_select_values(db, ret, sql, values, n);
+        if (r == 0)
+                r = db_step(ret);
+        return r > 0 ? 0 : r < 0 ? r : -ENOENT;
+}
+
 void db_query_end(struct db_query *q) {
         if (!q->statement)
                 return;
@@ -756,21 +763,6 @@ char *db_column_text(struct db_query *q, int column) {
         return copy;
 }
 
-int db_take_id_text(struct db_query *q, int64_t *ret_id, char **ret_text) {
-        int r = db_step(q);
-        if (r <= 0)
-                return r < 0 ? r : -ENOENT;
-        int64_t id = db_column_i64(q, 0);
-        char *text = db_column_text(q, 1);
-        if (q->error < 0) {
-                free(text);
-                return q->error;
-        }
-        *ret_id = id;
-        *ret_text = text;
-        return 0;
-}
-
 const void *db_column_blob(struct db_query *q, int column, size_t *ret_length) {
         *ret_length = 0;
         if (!has_type(q, column, SQLITE_BLOB))
@@ -803,18 +795,27 @@ int db_run_script(struct db *db, const char *sql) {
 
 int db_get_values(struct db *db, int64_t *ret, const char *sql, const struct db_value *values, size_t n) {
         _cleanup_query_ struct db_query q = {0};
-        int r = db_select_values(db, &q, sql, values, n);
+        int r = db_first_values(db, &q, sql, values, n);
         if (r < 0)
                 return r;
-        r = db_step(&q);
-        if (r < 0)
-                return r;
-        if (r == 0)
-                return -ENOENT;
         int64_t v = db_column_i64(&q, 0);
+        if (q.error == 0)
+                *ret = v;
+        return q.error;
+}
+
+int db_get_text_values(struct db *db, int64_t *ret, char **ret_text, const char *sql, const struct db_value *values,
+                       size_t n) {
+        _cleanup_query_ struct db_query q = {0};
+        int r = db_first_values(db, &q, sql, values, n);
+        if (r < 0)
+                return r;
+        int64_t v = db_column_i64(&q, 0);
+        _cleanup_free_ char *text = db_column_text(&q, 1);
         if (q.error < 0)
                 return q.error;
         *ret = v;
+        *ret_text = util_steal(&text);
         return 0;
 }
 

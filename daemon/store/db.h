@@ -106,17 +106,19 @@ struct db_query {
 int db_select_values(struct db *db, struct db_query *ret, const char *sql, const struct db_value *values, size_t n);
 #define db_select(db, ret, sql, ...) db_select_values(db, ret, sql, DB_VALUES(__VA_ARGS__))
 #define db_select_all(db, ret, sql) db_select_values(db, ret, sql, NULL, 0)
-int db_step(struct db_query *q);       /* 1: a row; 0: no more; negative errno */
+int db_step(struct db_query *q);       /* 1: a row; 0: no more; negative errno, also of the columns read before */
 void db_query_end(struct db_query *q); /* a zeroed struct is fine */
+/* Selects, and steps to the first row. -ENOENT: there is none. */
+int db_first_values(struct db *db, struct db_query *ret, const char *sql, const struct db_value *values, size_t n);
+#define db_first(db, ret, sql, ...) db_first_values(db, ret, sql, DB_VALUES(__VA_ARGS__))
+#define db_first_of_all(db, ret, sql) db_first_values(db, ret, sql, NULL, 0)
 
 /* Columns of the row, from 0. A wrong type is -EBADMSG in q->error, and the value is empty. */
 bool db_column_is_null(struct db_query *q, int column);
 int64_t db_column_i64(struct db_query *q, int column); /* NULL is 0 */
 uint32_t db_column_u32(struct db_query *q, int column);
-double db_column_double(struct db_query *q, int column); /* of any number; NULL is 0 */
-char *db_column_text(struct db_query *q, int column);    /* malloc()ed; NULL for NULL */
-/* Steps to the only row, of an id and a text. 0; -ENOENT: there is no row; negative errno, and nothing was written. */
-int db_take_id_text(struct db_query *q, int64_t *ret_id, char **ret_text);
+double db_column_double(struct db_query *q, int column);                        /* of any number; NULL is 0 */
+char *db_column_text(struct db_query *q, int column);                           /* malloc()ed; NULL for NULL */
 const char *db_column_peek(struct db_query *q, int column);                     /* until the next step */
 const void *db_column_blob(struct db_query *q, int column, size_t *ret_length); /* until the next step */
 
@@ -128,6 +130,10 @@ int db_run_script(struct db *db, const char *sql); /* several statements, nothin
 int db_get_values(struct db *db, int64_t *ret, const char *sql, const struct db_value *values, size_t n);
 #define db_get(db, ret, sql, ...) db_get_values(db, ret, sql, DB_VALUES(__VA_ARGS__))
 #define db_get_one(db, ret, sql) db_get_values(db, ret, sql, NULL, 0)
+/* An integer and a text (malloc()ed; NULL for NULL) from one row: -ENOENT without a row. */
+int db_get_text_values(struct db *db, int64_t *ret, char **ret_text, const char *sql, const struct db_value *values,
+                       size_t n);
+#define db_get_text(db, ret, ret_text, sql, ...) db_get_text_values(db, ret, ret_text, sql, DB_VALUES(__VA_ARGS__))
 
 uint64_t db_changed_rows(struct db *db); /* of the last statement */
 int64_t db_last_id(struct db *db);

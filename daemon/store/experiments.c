@@ -19,14 +19,8 @@
         "CASE WHEN json_valid(" merged ") THEN json_remove(" merged ", '$.name', '$.seed', '$.repetitions') END"
 
 int store_measures(struct store *s, const char *merged_json, char **ret) {
-        _cleanup_query_ struct db_query q = {0};
-        int r = db_select(s->db, &q, "SELECT " MEASURES("?1"), DB_TEXT(merged_json));
-        if (r == 0)
-                r = db_step(&q);
-        if (r < 0)
-                return r;
-        *ret = db_column_text(&q, 0);
-        return q.error;
+        int64_t none;
+        return db_get_text(s->db, &none, ret, "SELECT NULL, " MEASURES("?1"), DB_TEXT(merged_json));
 }
 
 int store_insert_search_text(struct db *db, int64_t id, const char *spec_json) {
@@ -185,12 +179,10 @@ int store_add_experiment(struct store *s, const struct new_experiment *e, int64_
 }
 
 int store_find_idempotency(struct store *s, const char *key, int64_t *ret_id, char **ret_spec_json) {
-        _cleanup_query_ struct db_query q = {0};
-        int r = db_select(s->db, &q,
-                          "SELECT id, spec FROM " EXPERIMENT_TABLES " WHERE idempotency_key = ?1 "
-                          "UNION ALL SELECT experiment_id, request FROM requests WHERE key = ?1",
-                          DB_TEXT(key));
-        return r < 0 ? r : db_take_id_text(&q, ret_id, ret_spec_json);
+        return db_get_text(s->db, ret_id, ret_spec_json,
+                           "SELECT id, spec FROM " EXPERIMENT_TABLES " WHERE idempotency_key = ?1 "
+                           "UNION ALL SELECT experiment_id, request FROM requests WHERE key = ?1",
+                           DB_TEXT(key));
 }
 
 /* Ending */
@@ -218,13 +210,9 @@ struct cancellable {
 
 static int read_cancellable(struct db *db, int64_t id, struct cancellable *ret) {
         _cleanup_query_ struct db_query q = {0};
-        int r = db_select(db, &q, "SELECT state, runs_total FROM experiments WHERE id = ? AND " SHOWN("id"),
-                          DB_INT(id));
+        int r = db_first(db, &q, "SELECT state, runs_total FROM experiments WHERE id = ? AND " SHOWN("id"), DB_INT(id));
         if (r < 0)
                 return r;
-        r = db_step(&q);
-        if (r <= 0)
-                return r < 0 ? r : -ENOENT;
         ret->runs_total = db_column_i64(&q, 1);
         return store_row_state(&q, 0, &ret->state);
 }
@@ -428,13 +416,9 @@ static int fill_backlog(struct db *db, const struct running_now *running, struct
                               "SELECT id, state, runs_total - runs_done - runs_failed - runs_cancelled, estimate_ns, "
                               "runs_done, measured_ms FROM experiments WHERE state IN ('running', 'queued') AND " SHOWN(
                                       "id") " ORDER BY state = 'queued', turn");
-        if (r < 0)
-                return r;
-        while ((r = db_step(&q)) > 0) {
+        while (r >= 0 && (r = store_next_row(&q, b->entries, size, b->n)) > 0) {
                 enum state state;
                 r = store_row_state(&q, 1, &state);
-                if (r == 0)
-                        r = store_grow((void **) &b->entries, &size, b->n, sizeof(*b->entries));
                 if (r < 0)
                         return r;
                 if (__builtin_add_overflow(sum, milliseconds_left(&q, running), &sum))
@@ -445,7 +429,7 @@ static int fill_backlog(struct db *db, const struct running_now *running, struct
                         .eta_ms = sum,
                 };
         }
-        return r < 0 ? r : q.error;
+        return r;
 }
 
 int store_read_backlog(struct db *db, int64_t now_ms, struct backlog *ret) {
@@ -471,13 +455,8 @@ int store_queued_ids(struct db *db, int64_t **ret, size_t *ret_n) {
         int r = db_select_all(db, &q,
                               "SELECT id FROM experiments INDEXED BY experiments_state "
                               "WHERE state IN ('running', 'queued') ORDER BY id");
-        while (r == 0 && (r = db_step(&q)) > 0) {
-                r = store_grow((void **) &ids, &size, n, sizeof(*ids));
-                if (r == 0)
-                        ids[n++] = db_column_i64(&q, 0);
-        }
-        if (r == 0)
-                r = q.error;
+        while (r >= 0 && (r = store_next_row(&q, ids, size, n)) > 0)
+                ids[n++] = db_column_i64(&q, 0);
         if (r < 0)
                 return r;
         *ret = util_steal(&ids);
@@ -547,14 +526,11 @@ int store_row_experiment(struct db_query *q, const struct backlog *b, struct exp
 
 static int select_experiment(struct db *db, int64_t id, const struct backlog *b, struct experiment_record *ret) {
         _cleanup_query_ struct db_query q = {0};
-        int r = db_select(db, &q,
-                          "SELECT " EXPERIMENT_COLUMNS " FROM " EXPERIMENT_TABLES " WHERE id = ? AND " SHOWN("id"),
-                          DB_INT(id));
+        int r = db_first(db, &q,
+                         "SELECT " EXPERIMENT_COLUMNS " FROM " EXPERIMENT_TABLES " WHERE id = ? AND " SHOWN("id"),
+                         DB_INT(id));
         if (r < 0)
                 return r;
-        r = db_step(&q);
-        if (r <= 0)
-                return r < 0 ? r : -ENOENT;
         return store_row_experiment(&q, b, ret);
 }
 
@@ -601,13 +577,9 @@ int store_experiments_end(struct store *s, const struct experiment_filter *f, in
         uint32_t n = 0;
         _cleanup_query_ struct db_query q = {0};
         int r = select_experiments(s->db, &q, true, f, before_id, (int64_t) limit + 1);
-        while (r == 0 && (r = db_step(&q)) > 0) {
+        while (r >= 0 && (r = db_step(&q)) > 0)
                 if (n++ < limit)
                         last = db_column_i64(&q, 0);
-                r = 0;
-        }
-        if (r == 0)
-                r = q.error;
         if (r < 0)
                 return r;
         *ret_last = last;
@@ -616,21 +588,14 @@ int store_experiments_end(struct store *s, const struct experiment_filter *f, in
 }
 
 static int take_changes(struct db_query *q, struct experiment_change **ret, size_t *ret_n) {
-        struct experiment_change *items = NULL;
+        _cleanup_free_ struct experiment_change *items = NULL;
         size_t n = 0, size = 0;
         int r = 0;
-        while (r == 0 && (r = db_step(q)) > 0) {
-                r = store_grow((void **) &items, &size, n, sizeof(*items));
-                if (r == 0)
-                        items[n++] = (struct experiment_change){db_column_i64(q, 0), db_column_i64(q, 1)};
-        }
-        if (r == 0)
-                r = q->error;
-        if (r < 0) {
-                free(items);
+        while (r >= 0 && (r = store_next_row(q, items, size, n)) > 0)
+                items[n++] = (struct experiment_change){db_column_i64(q, 0), db_column_i64(q, 1)};
+        if (r < 0)
                 return r;
-        }
-        *ret = items;
+        *ret = util_steal(&items);
         *ret_n = n;
         return 0;
 }
@@ -672,7 +637,7 @@ int store_visit_points(struct store *s, int64_t experiment_id, uint32_t most, st
                 r = point_json ? visit(userdata, id, point_json) : -EBADMSG;
         }
         *ret_n = n;
-        return r == 0 ? q.error : r;
+        return r;
 }
 
 void failed_point_deinit(struct failed_point *p) {
@@ -684,15 +649,13 @@ void failed_point_deinit(struct failed_point *p) {
 int store_failed_point(struct store *s, int64_t point_id, uint32_t least, struct failed_point *ret) {
         _cleanup_query_ struct db_query q = {0};
         /* with max() alone, the other columns are those of its row */
-        int r = db_select(s->db, &q,
-                          "SELECT sum(state = 'failed') AS n_failed, error, environment, "
-                          "max(CASE WHEN state = 'failed' THEN position END) FROM runs WHERE point_id = ?1 "
-                          "HAVING n_failed >= ?2 AND sum(state IN ('done', 'queued', 'running')) = 0",
-                          DB_INT(point_id), DB_INT(least));
-        if (r == 0)
-                r = db_step(&q);
-        if (r <= 0)
-                return r < 0 ? r : -ENOENT;
+        int r = db_first(s->db, &q,
+                         "SELECT sum(state = 'failed') AS n_failed, error, environment, "
+                         "max(CASE WHEN state = 'failed' THEN position END) FROM runs WHERE point_id = ?1 "
+                         "HAVING n_failed >= ?2 AND sum(state IN ('done', 'queued', 'running')) = 0",
+                         DB_INT(point_id), DB_INT(least));
+        if (r < 0)
+                return r;
         struct failed_point p = {.n_failed = db_column_u32(&q, 0),
                                  .error = db_column_text(&q, 1),
                                  .environment_json = db_column_text(&q, 2)};
@@ -722,10 +685,8 @@ int store_experiments(struct store *s, const struct experiment_filter *f, int64_
                 r = store_read_backlog(s->db, now_ms, &b);
         if (r == 0)
                 r = select_experiments(s->db, &q, false, f, before_id, limit);
-        while (r == 0 && bytes < STORE_PAGE_BYTES && (r = db_step(&q)) > 0) {
-                r = store_grow((void **) &items, &size, n, sizeof(*items));
-                if (r == 0)
-                        r = store_row_experiment(&q, &b, &items[n]);
+        while (r >= 0 && bytes < STORE_PAGE_BYTES && (r = store_next_row(&q, items, size, n)) > 0) {
+                r = store_row_experiment(&q, &b, &items[n]);
                 if (r == 0)
                         bytes += store_experiment_bytes(&items[n++]);
         }

@@ -106,9 +106,7 @@ int store_noisy_rates(struct store *s, int64_t experiment_id, void (*visit)(void
                           "WHERE points.experiment_id = ? AND points.rate IS NOT NULL AND runs.state = 'done' "
                           "AND runs.flags LIKE '%\"noisy:%'",
                           DB_INT(experiment_id));
-        while (r == 0 && (r = db_step(&q)) > 0) {
+        while (r >= 0 && (r = db_step(&q)) > 0)
                 visit(userdata, db_column_u32(&q, 0));
-                r = q.error;
-        }
         return r;
 }

@@ -126,5 +126,8 @@ size_t store_run_bytes(const struct run_record *run);
 
 /* Makes room for element n of an array of *size elements. 0 or -ENOMEM. */
 int store_grow(void **array, size_t *size, size_t n, size_t element_size);
+/* Steps to the next row, with room for what is read of it as element n. 1: there is one; 0: no more; negative errno. */
+int store_next_element(struct db_query *q, void **array, size_t *size, size_t n, size_t element_size);
+#define store_next_row(q, array, size, n) store_next_element(q, (void **) &(array), &(size), n, sizeof(*(array)))
 
 #endif

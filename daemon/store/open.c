@@ -240,6 +240,12 @@ int store_grow(void **array, size_t *size, size_t n, size_t element_size) {
         return 0;
 }
 
+int store_next_element(struct db_query *q, void **array, size_t *size, size_t n, size_t element_size) {
+        int r = db_step(q);
+        int grown = r > 0 ? store_grow(array, size, n, element_size) : 0;
+        return grown < 0 ? grown : r;
+}
+
 int store_reserve_changes(struct db *db, uint64_t n, int64_t *ret_first) {
         int64_t last;
         int r = db_get(db, &last, "UPDATE counters SET value = value + ? WHERE name = 'change' RETURNING value",
@@ -284,9 +290,7 @@ static uint64_t file_bytes(const char *path, const char *suffix) {
 
 static int read_totals(struct db *db, struct store_totals *ret) {
         _cleanup_query_ struct db_query q = {0};
-        int r = db_select_all(db, &q, STORE_TOTALS_SQL);
-        if (r == 0)
-                r = db_step(&q);
+        int r = db_first_of_all(db, &q, STORE_TOTALS_SQL);
         if (r < 0)
                 return r;
         ret->experiments_queued = db_column_u32(&q, 0);
@@ -298,12 +302,10 @@ static int read_totals(struct db *db, struct store_totals *ret) {
 
 int store_backlog(struct store *s, struct store_backlog *ret) {
         _cleanup_query_ struct db_query q = {0};
-        int r = db_select_all(
+        int r = db_first_of_all(
                 s->db, &q,
                 "SELECT count(*), COALESCE(SUM(runs_total - runs_done - runs_failed - runs_cancelled), 0) "
                 "FROM experiments WHERE state IN ('queued', 'running') AND " SHOWN("id"));
-        if (r == 0)
-                r = db_step(&q);
         if (r < 0)
                 return r;
         struct store_backlog backlog = {.experiments = (uint64_t) db_column_i64(&q, 0),

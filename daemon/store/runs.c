@@ -49,15 +49,12 @@ int store_row_run(struct db_query *q, struct run_record *ret) {
 
 int store_run(struct store *s, int64_t id, struct run_record *ret) {
         _cleanup_query_ struct db_query q = {0};
-        int r = db_select(s->db, &q,
-                          "SELECT " RUN_COLUMNS " FROM " RUN_TABLES
-                          " WHERE runs.id = ? AND " SHOWN("runs.experiment_id"),
-                          DB_INT(id));
+        int r = db_first(s->db, &q,
+                         "SELECT " RUN_COLUMNS " FROM " RUN_TABLES
+                         " WHERE runs.id = ? AND " SHOWN("runs.experiment_id"),
+                         DB_INT(id));
         if (r < 0)
                 return r;
-        r = db_step(&q);
-        if (r <= 0)
-                return r < 0 ? r : -ENOENT;
         return store_row_run(&q, ret);
 }
 
@@ -78,22 +75,18 @@ size_t store_run_bytes(const struct run_record *run) {
 
 int store_first_probes(struct store *s, int64_t experiment_id, int64_t run_id, const char *cpus, int64_t *ret_id,
                        char **ret_json) {
-        _cleanup_query_ struct db_query q = {0};
-        int r = db_select(s->db, &q,
-                          "SELECT id, probes FROM runs WHERE experiment_id = ? AND state = 'done' AND id != ? AND "
-                          "probes ->> '$.cpus' = ? ORDER BY position LIMIT 1",
-                          DB_INT(experiment_id), DB_INT(run_id), DB_TEXT(cpus));
-        return r < 0 ? r : db_take_id_text(&q, ret_id, ret_json);
+        return db_get_text(s->db, ret_id, ret_json,
+                           "SELECT id, probes FROM runs WHERE experiment_id = ? AND state = 'done' AND id != ? AND "
+                           "probes ->> '$.cpus' = ? ORDER BY position LIMIT 1",
+                           DB_INT(experiment_id), DB_INT(run_id), DB_TEXT(cpus));
 }
 
 int store_next_probes(struct store *s, int64_t experiment_id, int64_t *position, char **ret_json) {
-        _cleanup_query_ struct db_query q = {0};
-        int r = db_select(
-                s->db, &q,
+        return db_get_text(
+                s->db, position, ret_json,
                 "SELECT position, probes FROM runs WHERE state = 'done' AND experiment_id = ? AND position > ? "
                 "ORDER BY position LIMIT 1",
                 DB_INT(experiment_id), DB_INT(*position));
-        return r < 0 ? r : db_take_id_text(&q, position, ret_json);
 }
 
 /* NULL: its two probes were not compared. */
@@ -110,13 +103,8 @@ int store_unprobed_points(struct store *s, int64_t experiment_id, uint32_t **ret
                           "HAVING count(" PROBED_CPUS ") < count(*) OR count(DISTINCT " PROBED_CPUS ") > 1 "
                           "ORDER BY ordinal",
                           DB_INT(experiment_id));
-        while (r == 0 && (r = db_step(&q)) > 0) {
-                r = store_grow((void **) &ordinals, &size, n, sizeof(*ordinals));
-                if (r == 0)
-                        ordinals[n++] = db_column_u32(&q, 0);
-        }
-        if (r == 0)
-                r = q.error;
+        while (r >= 0 && (r = store_next_row(&q, ordinals, size, n)) > 0)
+                ordinals[n++] = db_column_u32(&q, 0);
         if (r < 0)
                 return r;
         *ret = util_steal(&ordinals);
@@ -124,39 +112,19 @@ int store_unprobed_points(struct store *s, int64_t experiment_id, uint32_t **ret
         return 0;
 }
 
-static int environment_of(struct db *db, int64_t experiment_id, bool last, char **ret, int64_t *ret_at) {
-        _cleanup_query_ struct db_query q = {0};
-        int r = last ? db_select(db, &q,
-                                 "SELECT environment, finished_at FROM runs WHERE experiment_id = ? AND state = 'done' "
-                                 "ORDER BY position DESC LIMIT 1",
-                                 DB_INT(experiment_id))
-                     : db_select(db, &q,
-                                 "SELECT environment, finished_at FROM runs WHERE experiment_id = ? AND state = 'done' "
-                                 "ORDER BY position LIMIT 1",
-                                 DB_INT(experiment_id));
-        if (r < 0)
-                return r;
-        r = db_step(&q);
-        if (r <= 0)
-                return r;
-        char *text = db_column_text(&q, 0);
-        int64_t at = db_column_i64(&q, 1);
-        if (q.error < 0) {
-                free(text);
-                return q.error;
-        }
-        *ret = text;
-        *ret_at = at;
-        return 0;
-}
-
 int store_environments(struct store *s, int64_t experiment_id, char **ret_first, char **ret_last, int64_t *ret_at) {
         _cleanup_free_ char *first = NULL, *last = NULL;
         int64_t at = 0;
-        int r = environment_of(s->db, experiment_id, false, &first, &at);
+        int r = db_get_text(s->db, &at, &first,
+                            "SELECT finished_at, environment FROM runs WHERE experiment_id = ? AND state = 'done' "
+                            "ORDER BY position LIMIT 1",
+                            DB_INT(experiment_id));
         if (r == 0)
-                r = environment_of(s->db, experiment_id, true, &last, &at);
-        if (r < 0)
+                r = db_get_text(s->db, &at, &last,
+                                "SELECT finished_at, environment FROM runs WHERE experiment_id = ? AND state = 'done' "
+                                "ORDER BY position DESC LIMIT 1",
+                                DB_INT(experiment_id));
+        if (r < 0 && r != -ENOENT)
                 return r;
         *ret_first = util_steal(&first);
         *ret_last = util_steal(&last);
@@ -178,10 +146,8 @@ int store_runs(struct store *s, int64_t experiment_id, uint32_t from_position, u
                               "SELECT " RUN_COLUMNS " FROM " RUN_TABLES " WHERE runs.experiment_id = ? "
                               "AND position >= ? ORDER BY position LIMIT ?",
                               DB_INT(experiment_id), DB_INT(from_position), DB_INT(limit));
-        while (r == 0 && bytes < STORE_PAGE_BYTES && (r = db_step(&q)) > 0) {
-                r = store_grow((void **) &items, &size, n, sizeof(*items));
-                if (r == 0)
-                        r = store_row_run(&q, &items[n]);
+        while (r >= 0 && bytes < STORE_PAGE_BYTES && (r = store_next_row(&q, items, size, n)) > 0) {
+                r = store_row_run(&q, &items[n]);
                 if (r == 0)
                         bytes += store_run_bytes(&items[n++]);
         }
@@ -371,15 +337,12 @@ struct leftover {
 
 static int find_leftover(struct db *db, struct leftover *ret) {
         _cleanup_query_ struct db_query q = {0};
-        int r = db_select_all(db, &q,
-                              "SELECT runs.id, experiment_id, runs.state, attempt, cancel_requested_at IS NOT NULL "
-                              "FROM runs JOIN experiments ON experiments.id = experiment_id "
-                              "WHERE runs.state IN ('running', 'interrupted') LIMIT 1");
+        int r = db_first_of_all(db, &q,
+                                "SELECT runs.id, experiment_id, runs.state, attempt, cancel_requested_at IS NOT NULL "
+                                "FROM runs JOIN experiments ON experiments.id = experiment_id "
+                                "WHERE runs.state IN ('running', 'interrupted') LIMIT 1");
         if (r < 0)
                 return r;
-        r = db_step(&q);
-        if (r <= 0)
-                return r < 0 ? r : -ENOENT;
         *ret = (struct leftover){
                 .id = db_column_i64(&q, 0),
                 .experiment_id = db_column_i64(&q, 1),

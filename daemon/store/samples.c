@@ -133,10 +133,8 @@ int store_samples(struct store *s, int64_t experiment_id, int64_t run_id, int64_
         int r = db_begin_read(s->db, &t);
         if (r == 0)
                 r = select_samples(s->db, &q, experiment_id, run_id, after_change, limit);
-        while (r == 0 && bytes < STORE_PAGE_BYTES && (r = db_step(&q)) > 0) {
-                r = store_grow((void **) &items, &size, n, sizeof(*items));
-                if (r == 0)
-                        r = store_row_sample(&q, &items[n]);
+        while (r >= 0 && bytes < STORE_PAGE_BYTES && (r = store_next_row(&q, items, size, n)) > 0) {
+                r = store_row_sample(&q, &items[n]);
                 if (r == 0)
                         bytes += items[n++].latency ? sizeof(struct histogram) : 0;
         }
@@ -161,17 +159,14 @@ int store_run_rates(struct store *s, int64_t run_id, double **ret, size_t *ret_n
                 "(SELECT second, messages, interval_ns FROM samples WHERE run_id = ? ORDER BY change LIMIT ?) "
                 "WHERE interval_ns BETWEEN 900000000 AND 1100000000 GROUP BY second ORDER BY second",
                 DB_INT(run_id), DB_INT(RATES_ROWS_MAX));
-        while (r == 0 && (r = db_step(&q)) > 0) {
+        while (r >= 0 && (r = store_next_row(&q, rates, size, n)) > 0) {
                 int64_t threads = db_column_i64(&q, 1);
                 if (threads > most)
                         n = 0;
                 most = threads > most ? threads : most;
                 rows += (size_t) threads;
-                r = store_grow((void **) &rates, &size, n, sizeof(*rates));
-                if (r == 0 && threads == most)
+                if (threads == most)
                         rates[n++] = db_column_double(&q, 0);
-                if (r == 0)
-                        r = q.error;
         }
         if (r < 0)
                 return r;

@@ -21,14 +21,12 @@ int store_add_tuning(struct store *s, const struct tuning_record *record) {
 
 int store_next_tuning(struct store *s, const char *after, struct tuning_record *ret) {
         _cleanup_query_ struct db_query q = {0};
-        int r = db_select(s->db, &q,
-                          "SELECT name, run_id, original, wanted, boot_id FROM tunings WHERE name > ? "
-                          "ORDER BY name LIMIT 1",
-                          DB_TEXT(after));
-        if (r == 0)
-                r = db_step(&q);
-        if (r <= 0)
-                return r < 0 ? r : -ENOENT;
+        int r = db_first(s->db, &q,
+                         "SELECT name, run_id, original, wanted, boot_id FROM tunings WHERE name > ? "
+                         "ORDER BY name LIMIT 1",
+                         DB_TEXT(after));
+        if (r < 0)
+                return r;
         struct tuning_record record = {.name = db_column_text(&q, 0),
                                        .run_id = db_column_i64(&q, 1),
                                        .original = db_column_text(&q, 2),
