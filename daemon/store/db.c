@@ -52,7 +52,8 @@ struct db {
         void (*log_grown)(void *userdata);
         void *log_grown_userdata;
         enum db_mode mode;
-        int fd;                          /* of the writer's database file, to allocate; -1 */
+        int fd;                          /* of the writer's database file, to allocate and look at its marks; -1 */
+        sqlite3_file *file;              /* the same, as SQLite has it; NULL: not watched */
         int64_t kept_end, kept_size;     /* where what is allocated ends, and the file did when it was */
         bool stuck;                      /* in a transaction that could not be rolled back */
         struct db_statement *statements; /* every statement ever prepared: as many as there are texts in the store */
@@ -139,7 +140,7 @@ static int require_trailer(struct db *db) {
         int r = database_file(db, &file);
         if (r == 0)
                 r = pages_reserved(file, &bytes);
-        if (r == 0 && bytes != PAGES_TRAILER) {
+        if (r == 0 && !pages_has_trailer(bytes)) {
                 log_error("database: its pages have %u reserved bytes, and their checksums need %u", bytes,
                           PAGES_TRAILER);
                 r = -EBADMSG;
@@ -230,7 +231,7 @@ int db_keep_growth(struct db *db) {
 
 /* Once SQLite has it open, and until it has closed it: with any descriptor that is closed, its locks would go. */
 static int open_descriptor(struct db *db, const char *path) {
-        db->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        db->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
         return db->fd < 0 ? -errno : 0;
 }
 
@@ -392,6 +393,8 @@ int db_watch_files(struct db *db, const char *dir, const char *const *others, si
                             : asprintf(&path, "%s/%s", dir, others[i - ELEMENTS(suffixes)]);
                 r = watch_file(db, n < 0 ? NULL : path);
         }
+        if (r == 0)
+                r = database_file(db, &db->file);
         return r < 0 ? r : keep_log(db, false);
 }
 
@@ -403,6 +406,14 @@ static int check_file(const struct watched_file *f) {
         return st.st_dev == f->device && st.st_ino == f->inode ? 0 : -ESTALE;
 }
 
+/* Another file's content, or this one's of an earlier time, written over it. */
+static int check_content(const struct db *writer, const char **ret_path) {
+        int r = writer->file ? pages_check_marks(writer->file, writer->fd) : 0;
+        if (r < 0 && ret_path)
+                *ret_path = writer->files[0].path;
+        return r;
+}
+
 static int check_first(const struct db *writer, size_t n, const char **ret_path) {
         for (size_t i = 0; i < n; i++) {
                 const struct watched_file *f = &writer->files[i];
@@ -412,7 +423,7 @@ static int check_first(const struct db *writer, size_t n, const char **ret_path)
                 if (r < 0)
                         return r;
         }
-        return 0;
+        return check_content(writer, ret_path);
 }
 
 int db_check_files(const struct db *db, const char **ret_path) {

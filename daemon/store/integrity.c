@@ -74,6 +74,23 @@ __attribute__((format(printf, 2, 3))) static int wrong(char **ret, const char *f
         return -EUCLEAN;
 }
 
+/* What SQLite would read as one. The log may have the newest numbers, beside an older copy of the database. */
+static int compare_log(const struct store *s, char **ret_wrong) {
+        bool goes = false;
+        int r = pages_goes_with_log(s->path, &goes);
+        if (r == -EAGAIN)
+                log_error("%s-wal begins anew all the time: something writes it", s->path);
+        else if (r < 0)
+                log_error("%s-wal: %s", s->path, strerrordesc_np(-r));
+        if (r < 0 || goes)
+                return r;
+        return wrong(ret_wrong,
+                     "%s-wal does not go with %s: one of them is an older copy, or of another store; put back the "
+                     "files that were there, or move the log away and accept the database without it with: ipclabd "
+                     "--adopt --state-dir %s",
+                     s->path, s->path, s->dir);
+}
+
 /* Has to come before anything of the database is read: a daemon may be at work, and the identity is never ahead. */
 static int read_identity(struct store *s, char **ret_wrong) {
         struct identity noted = {0};
@@ -83,7 +100,7 @@ static int read_identity(struct store *s, char **ret_wrong) {
         if (r < 0 && r != -ENOENT)
                 return wrong(ret_wrong, "%s/" IDENTITY_FILE ": %s; " WAY_OUT, s->dir, strerrordesc_np(-r), s->dir);
         s->identity = noted;
-        return 0;
+        return compare_log(s, ret_wrong);
 }
 
 static int compare_kind(const struct store *s, enum pages_kind kind, char **ret_wrong) {
@@ -259,6 +276,14 @@ static int raise_numbers(struct db *db, const struct identity *above) {
         return r;
 }
 
+int integrity_compare_log(struct store *s) {
+        _cleanup_free_ char *words = NULL;
+        int r = compare_log(s, &words);
+        if (words)
+                log_error("%s", words);
+        return r;
+}
+
 int integrity_adopt(struct store *s, const struct identity *above) {
         struct identity identity;
         _cleanup_transaction_ struct db_transaction t = {0};
@@ -332,8 +357,8 @@ int integrity_verify(struct store *s, void (*report)(const char *fault), unsigne
         if (r == 0 && s->db)
                 r = report_faults(s->db, report, &faults);
         pages_damage(s->path, &d);
-        if (r == -EBADMSG && d.n > 0)
-                r = 0; /* it ends at some pages, which have been logged by number */
+        if (r == -EBADMSG && (d.n > 0 || others > 0))
+                r = 0; /* it ends at some pages, which have been logged by number, or at a mixture of two databases */
         if (r < 0)
                 return r;
         *ret_faults = others + (faults > d.n ? faults : d.n);

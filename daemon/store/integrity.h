@@ -18,6 +18,8 @@ void integrity_close(struct store *s); /* once the database is closed */
 /* A step of the check after an unclean end: 1: there is more to do; 0: there is not, or not now; negative errno. */
 int integrity_scrub(struct store *s);
 
+/* Before the database is opened. -EUCLEAN, logged: the log is that of another one, which adopting would mix in. */
+int integrity_compare_log(struct store *s);
 int integrity_adopt(struct store *s, const struct identity *above);
 /* Both compare the database with the identity first, as a start does. */
 int integrity_verify(struct store *s, void (*report)(const char *fault), unsigned *ret_faults);

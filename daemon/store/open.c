@@ -177,7 +177,9 @@ int store_adopt(const char *dir) {
         if (r < 0)
                 log_notice("%s/" IDENTITY_FILE ": %s: ids continue above the database's own", s->dir,
                            strerrordesc_np(-r));
-        r = pages_kind(s->path, &kind);
+        r = integrity_compare_log(s);
+        if (r == 0)
+                r = pages_kind(s->path, &kind);
         if (r == 0 && kind == PAGES_PLAIN)
                 r = db_convert(s->path);
         if (r == 0)

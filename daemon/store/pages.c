@@ -30,6 +30,11 @@
 #define INDEX_SALTS 32     /* in it: those of the log, as they are there */
 #define HEADER_BYTES 100   /* the database's, at the beginning of its first page */
 #define HEADER_RESERVED 20 /* in it: bytes at the end of each page that SQLite leaves alone */
+#define MARK_AT (PAGES_SIZE - PAGES_TRAILER)
+#define MARK_BYTES 8 /* the database's and, in the first page, the log's */
+#define NUMBER_AT (PAGES_SIZE - 8)
+#define SUM_AT (PAGES_SIZE - 4)
+#define READINGS_MAX 100u
 
 /* Damage found */
 
@@ -76,7 +81,7 @@ void pages_damage(const char *path, struct pages_damage *ret) {
         *ret = d;
 }
 
-/* Pages */
+/* Files */
 
 static void put_be32(uint8_t *p, uint32_t v) {
         for (int i = 0; i < 4; i++)
@@ -87,23 +92,6 @@ static uint32_t get_be32(const uint8_t *p) {
         return (uint32_t) p[0] << 24 | (uint32_t) p[1] << 16 | (uint32_t) p[2] << 8 | p[3];
 }
 
-/* The number is within the checksum: a page that the disk has put at another's place does not match either. */
-static uint32_t page_sum(const uint8_t *page) {
-        return (uint32_t) crc32(0, page, PAGES_SIZE - 4);
-}
-
-static void seal_page(uint8_t *page, uint32_t number) {
-        put_be32(page + PAGES_SIZE - PAGES_TRAILER, number);
-        put_be32(page + PAGES_SIZE - 4, page_sum(page));
-}
-
-static bool page_matches(const uint8_t *page, uint32_t number) {
-        return get_be32(page + PAGES_SIZE - PAGES_TRAILER) == number &&
-               get_be32(page + PAGES_SIZE - 4) == page_sum(page);
-}
-
-/* Files */
-
 enum role { ROLE_DATABASE, ROLE_LOG, ROLE_OTHER };
 
 struct checked_file {
@@ -112,11 +100,16 @@ struct checked_file {
         char *path; /* of the database, also for its log; NULL for others */
         enum role role;
         const volatile uint8_t *index; /* database: of its log, while SQLite has it mapped; NULL */
-        const struct checked_file *of; /* log: the connection's database, which SQLite closes after it */
+        struct checked_file *of;       /* log: the connection's database, which SQLite closes after it */
         /* Log: what this connection has written from here on is not synced yet. SQLite may write a frame of the open
          * transaction again, and mends the checksums behind it when it commits. */
         sqlite3_int64 unsynced_from;
+        unsigned trailer; /* database: of its pages, in bytes; 0: it had none yet */
+        uint32_t mark, log_mark;
+        bool log_mark_unsynced;
 };
+
+static pthread_mutex_t marks_lock = PTHREAD_MUTEX_INITIALIZER; /* they change in the file and here as one */
 
 static struct checked_file *checked(sqlite3_file *f) {
         return (struct checked_file *) (void *) f;
@@ -125,6 +118,126 @@ static struct checked_file *checked(sqlite3_file *f) {
 static sqlite3_file *real_of(sqlite3_file *f) {
         return checked(f)->real;
 }
+
+/* Pages */
+
+/* The number is within the checksum: a page that the disk has put at another's place does not match either. */
+static uint32_t page_sum(const uint8_t *page) {
+        return (uint32_t) crc32(0, page, SUM_AT);
+}
+
+static void put_marks(const struct checked_file *c, uint8_t *trailer, uint32_t number) {
+        put_be32(trailer, c->mark);
+        put_be32(trailer + 4, number == 1 ? c->log_mark : 0);
+}
+
+static void seal_page(const struct checked_file *c, uint8_t *page, uint32_t number) {
+        if (c->trailer == PAGES_TRAILER)
+                put_marks(c, page + MARK_AT, number);
+        put_be32(page + NUMBER_AT, number);
+        put_be32(page + SUM_AT, page_sum(page));
+}
+
+static bool page_matches(const struct checked_file *c, const uint8_t *page, uint32_t number) {
+        return (c->trailer != PAGES_TRAILER || get_be32(page + MARK_AT) == c->mark) &&
+               get_be32(page + NUMBER_AT) == number && get_be32(page + SUM_AT) == page_sum(page);
+}
+
+/* Marks */
+
+static uint32_t not_zero(uint32_t v) {
+        return v ? v : 1;
+}
+
+static uint32_t mark_of_log(const uint8_t salts[static SALTS_BYTES]) {
+        return not_zero((uint32_t) crc32(0, salts, SALTS_BYTES));
+}
+
+/* From the file's first page, if there is one. */
+static int find_marks(struct checked_file *c) {
+        uint8_t header[HEADER_RESERVED + 1] = {0}, marks[MARK_BYTES];
+        int code = c->real->pMethods->xRead(c->real, header, sizeof(header), 0);
+        if (code == SQLITE_OK && header[0])
+                code = c->real->pMethods->xRead(c->real, marks, sizeof(marks), MARK_AT);
+        if (code == SQLITE_IOERR_SHORT_READ || (code == SQLITE_OK && !header[0]))
+                return SQLITE_OK;
+        if (code != SQLITE_OK)
+                return code;
+        bool marked = header[HEADER_RESERVED] != PAGES_TRAILER_UNMARKED;
+        c->trailer = marked ? PAGES_TRAILER : PAGES_TRAILER_UNMARKED;
+        c->mark = marked ? get_be32(marks) : 0;
+        c->log_mark = marked ? get_be32(marks + 4) : 0;
+        return SQLITE_OK;
+}
+
+/* Before a page is read or written: a file without any gets a mark of its own. */
+static int require_marks(struct checked_file *c) {
+        uint32_t mark;
+        int code = c->trailer ? SQLITE_OK : find_marks(c);
+        if (code != SQLITE_OK || c->trailer)
+                return code;
+        sqlite3_randomness(sizeof(mark), &mark);
+        c->trailer = PAGES_TRAILER;
+        c->mark = not_zero(mark);
+        return SQLITE_OK;
+}
+
+static int write_log_mark(struct checked_file *c, uint8_t *page, uint32_t mark) {
+        uint32_t before = c->log_mark;
+        pthread_mutex_lock(&marks_lock);
+        c->log_mark = mark;
+        seal_page(c, page, 1);
+        int code = c->real->pMethods->xWrite(c->real, page + MARK_AT, PAGES_TRAILER, MARK_AT);
+        if (code != SQLITE_OK)
+                c->log_mark = before;
+        pthread_mutex_unlock(&marks_lock);
+        c->log_mark_unsynced |= code == SQLITE_OK;
+        return code;
+}
+
+/* After the log was synced: one that has begun anew is named in the database's first page, which a checkpoint has
+ * written and synced before. SQLite syncs the new header before it writes the first frame, so that none is there before
+ * its log is named. */
+static int name_log(const struct checked_file *log, int flags) {
+        struct checked_file *c = log->of;
+        uint8_t salts[SALTS_BYTES], page[PAGES_SIZE];
+        if (!c || c->trailer != PAGES_TRAILER)
+                return SQLITE_OK;
+        int code = log->real->pMethods->xRead(log->real, salts, sizeof(salts), WAL_SALTS);
+        if (code != SQLITE_OK)
+                return code == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : code;
+        if (mark_of_log(salts) != c->log_mark) {
+                code = c->real->pMethods->xRead(c->real, page, sizeof(page), 0);
+                if (code == SQLITE_OK && !page_matches(c, page, 1)) {
+                        note(c->path, 1, 0);
+                        code = SQLITE_IOERR_DATA;
+                }
+                if (code == SQLITE_OK)
+                        code = write_log_mark(c, page, mark_of_log(salts));
+        }
+        if (code == SQLITE_OK && c->log_mark_unsynced) {
+                code = c->real->pMethods->xSync(c->real, flags);
+                c->log_mark_unsynced = code != SQLITE_OK;
+        }
+        return code;
+}
+
+int pages_check_marks(sqlite3_file *file, int fd) {
+        const struct checked_file *c = checked(file);
+        uint8_t found[MARK_BYTES], marks[MARK_BYTES];
+        if (c->trailer != PAGES_TRAILER)
+                return 0;
+        pthread_mutex_lock(&marks_lock);
+        ssize_t n = pread(fd, found, sizeof(found), MARK_AT);
+        int r = n < 0 ? -errno : 0;
+        put_marks(c, marks, 1);
+        pthread_mutex_unlock(&marks_lock);
+        if (r < 0)
+                return r;
+        return n == MARK_BYTES && memcmp(found, marks, sizeof(marks)) == 0 ? 0 : -ESTALE;
+}
+
+/* What SQLite calls */
 
 static int checked_close(sqlite3_file *f) {
         struct checked_file *c = checked(f);
@@ -191,8 +304,9 @@ static int check_frame(struct checked_file *c, const void *data, sqlite3_int64 o
 
 static int check_page(struct checked_file *c, const void *data, sqlite3_int64 offset) {
         uint32_t number = (uint32_t) (offset / PAGES_SIZE) + 1;
-        if (offset % PAGES_SIZE == 0 && page_matches(data, number))
-                return SQLITE_OK;
+        int code = require_marks(c);
+        if (code != SQLITE_OK || (offset % PAGES_SIZE == 0 && page_matches(c, data, number)))
+                return code;
         note(c->path, number, offset);
         return SQLITE_IOERR_DATA;
 }
@@ -266,18 +380,22 @@ static int checked_write(sqlite3_file *f, const void *data, int n, sqlite3_int64
                           (long long) offset, PAGES_SIZE);
                 return SQLITE_IOERR_WRITE;
         }
+        code = require_marks(c);
+        if (code != SQLITE_OK)
+                return code;
         uint8_t page[PAGES_SIZE];
         memcpy(page, data, sizeof(page));
-        seal_page(page, (uint32_t) (offset / PAGES_SIZE) + 1);
+        seal_page(c, page, (uint32_t) (offset / PAGES_SIZE) + 1);
         return c->real->pMethods->xWrite(c->real, page, n, offset);
 }
 
 static int checked_sync(sqlite3_file *f, int flags) {
         struct checked_file *c = checked(f);
         int code = c->real->pMethods->xSync(c->real, flags);
-        if (code == SQLITE_OK)
-                c->unsynced_from = INT64_MAX;
-        return code;
+        if (code != SQLITE_OK)
+                return code;
+        c->unsynced_from = INT64_MAX;
+        return c->role == ROLE_LOG ? name_log(c, flags) : SQLITE_OK;
 }
 
 /* The methods below call those of the real file. */
@@ -372,6 +490,8 @@ static int checked_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *f, int
         int code = set_role(c, path, flags);
         if (code == SQLITE_OK)
                 code = real->xOpen(real, path, c->real, flags, ret_flags);
+        if (code == SQLITE_OK && c->role == ROLE_DATABASE)
+                code = find_marks(c);
         if (code == SQLITE_OK) {
                 c->base.pMethods = &checked_methods;
                 return SQLITE_OK;
@@ -417,6 +537,10 @@ int pages_register(void) {
 
 /* The files without SQLite */
 
+bool pages_has_trailer(unsigned reserved) {
+        return reserved == PAGES_TRAILER || reserved == PAGES_TRAILER_UNMARKED;
+}
+
 static int kind_of(const uint8_t header[static HEADER_BYTES], size_t n, enum pages_kind *ret) {
         static const uint8_t unwritten[HEADER_BYTES];
         if (memcmp(header, unwritten, n) == 0) /* the power failed before SQLite had written the first page */
@@ -424,21 +548,66 @@ static int kind_of(const uint8_t header[static HEADER_BYTES], size_t n, enum pag
         else if (n < HEADER_BYTES || memcmp(header, "SQLite format 3", 16) != 0)
                 return -EBADMSG;
         else
-                *ret = header[HEADER_RESERVED] == PAGES_TRAILER ? PAGES_CHECKED : PAGES_PLAIN;
+                *ret = pages_has_trailer(header[HEADER_RESERVED]) ? PAGES_CHECKED : PAGES_PLAIN;
         return 0;
+}
+
+/* The first bytes of a file: how many there are, 0 without a file. */
+static ssize_t read_first(const char *path, uint8_t *ret, size_t n) {
+        _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        if (fd < 0)
+                return errno == ENOENT ? 0 : -errno;
+        ssize_t got = read(fd, ret, n);
+        return got < 0 ? -errno : got;
 }
 
 int pages_kind(const char *path, enum pages_kind *ret) {
         uint8_t header[HEADER_BYTES];
-        _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-        if (fd < 0 && errno == ENOENT) {
-                *ret = PAGES_NONE;
-                return 0;
-        }
-        ssize_t n = fd < 0 ? -1 : read(fd, header, sizeof(header));
+        ssize_t n = read_first(path, header, sizeof(header));
+        return n < 0 ? (int) n : kind_of(header, (size_t) n, ret);
+}
+
+/* The header and that of the first frame, which a recovery takes if it has the header's salts: zeros if not. */
+static int read_log(const char *path, uint8_t ret[static WAL_HEADER + WAL_FRAME_HEADER]) {
+        ssize_t n = read_first(path, ret, WAL_HEADER + WAL_FRAME_HEADER);
         if (n < 0)
-                return -errno;
-        return kind_of(header, (size_t) n, ret);
+                return (int) n;
+        if (n < WAL_HEADER + WAL_FRAME_HEADER ||
+            memcmp(ret + WAL_SALTS, ret + WAL_HEADER + WAL_FRAME_SALTS, SALTS_BYTES) != 0)
+                memset(ret, 0, WAL_HEADER + WAL_FRAME_HEADER);
+        return 0;
+}
+
+/* The log is read before the page that names it, and again after it: a daemon may be at work. */
+static int compare_log(const char *path, const char *log, bool *ret_same, bool *ret_settled) {
+        uint8_t first[WAL_HEADER + WAL_FRAME_HEADER], again[WAL_HEADER + WAL_FRAME_HEADER], page[PAGES_SIZE];
+        int r = read_log(log, first);
+        ssize_t n = r < 0 ? r : read_first(path, page, sizeof(page));
+        if (n >= 0)
+                r = read_log(log, again);
+        if (n < 0 || r < 0)
+                return n < 0 ? (int) n : r;
+        *ret_same = first[0] == 0 || n < (ssize_t) sizeof(page) || page[HEADER_RESERVED] != PAGES_TRAILER ||
+                    get_be32(page + MARK_AT + 4) == mark_of_log(first + WAL_SALTS);
+        *ret_settled = *ret_same || memcmp(first, again, sizeof(first)) == 0;
+        return 0;
+}
+
+int pages_goes_with_log(const char *path, bool *ret) {
+        _cleanup_free_ char *log = NULL;
+        bool same = false, settled = false;
+        int r = 0;
+        if (asprintf(&log, "%s-wal", path) < 0) {
+                log = NULL;
+                return -ENOMEM;
+        }
+        for (unsigned i = 0; r == 0 && !settled && i < READINGS_MAX; i++)
+                r = compare_log(path, log, &same, &settled);
+        if (r == 0 && !settled)
+                return -EAGAIN;
+        if (r == 0)
+                *ret = same;
+        return r;
 }
 
 int pages_file_kind(sqlite3_file *file, enum pages_kind *ret) {
@@ -473,7 +642,7 @@ int pages_scrub(sqlite3_file *file, uint32_t from, uint32_t n, uint32_t *ret_nex
                 sqlite3_int64 offset = (sqlite3_int64) (number - 1) * PAGES_SIZE;
                 if (real->pMethods->xRead(real, page, sizeof(page), offset) != SQLITE_OK)
                         return -EIO;
-                if (!is_zero(page) && !page_matches(page, number))
+                if (!is_zero(page) && !page_matches(checked(file), page, number))
                         note(checked(file)->path, number, offset);
         }
         *ret_next = number <= total ? number : 0;

@@ -8,7 +8,8 @@ import sqlite3
 import zlib
 
 PAGE = 4096
-TRAILER = 8
+TRAILER = 16
+MARK = 4
 
 
 @contextlib.contextmanager
@@ -20,10 +21,12 @@ def live(path):
 
 
 def seal(path):
-    """Gives every page of a database that nobody uses its number and checksum."""
+    """Gives every page of a database that nobody uses its mark, number and checksum. The first page has the marks."""
     with open(path, "r+b") as file:
         data = file.read()
+        marks = data[PAGE - TRAILER : PAGE - TRAILER + 2 * MARK]
         for number, begin in enumerate(range(0, len(data), PAGE), 1):
-            page = data[begin : begin + PAGE - TRAILER] + number.to_bytes(4, "big")
-            file.seek(begin + PAGE - TRAILER)
-            file.write(page[-4:] + zlib.crc32(page).to_bytes(4, "big"))
+            end = begin + PAGE - TRAILER
+            page = data[begin:end] + (marks if number == 1 else marks[:MARK] + bytes(MARK)) + number.to_bytes(4, "big")
+            file.seek(end)
+            file.write(page[PAGE - TRAILER :] + zlib.crc32(page).to_bytes(4, "big"))

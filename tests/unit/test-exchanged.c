@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Another database, or an older copy of the same one, in the place of the one that was there, at work and before a
+ * start: each of its pages is whole, and none may be served or built upon.
+ */
+
+#include "daemon/log.h"
+#include "daemon/store/integrity.h"
+#include "daemon/store/pages.h"
+#include "tests/unit/check.h"
+#include "tests/unit/store-fixture.h"
+
+#include <errno.h>
+#include <sqlite3.h>
+#include <sys/wait.h>
+#include <zlib.h>
+
+/* Over what is there, in place. */
+static int write_over(const char *from, const char *to) {
+        _cleanup_fclose_ FILE *in = fopen(from, "re"), *out = fopen(to, "r+e");
+        char buffer[PAGES_SIZE];
+        size_t n;
+        if (!in)
+                return -errno;
+        if (!out)
+                out = fopen(to, "we");
+        if (!out)
+                return -errno;
+        while ((n = fread(buffer, 1, sizeof(buffer), in)) > 0)
+                if (fwrite(buffer, 1, n, out) != n)
+                        return -EIO;
+        return ferror(in) || fflush(out) != 0 ? -EIO : 0;
+}
+
+static int copy_within(const struct fixture *f, const char *from, const char *to) {
+        char source[128];
+        (void) snprintf(source, sizeof(source), "%s", fixture_path(f, from));
+        return write_over(source, fixture_path(f, to));
+}
+
+static int copy_between(const struct fixture *from, const struct fixture *to, const char *name) {
+        char source[128];
+        (void) snprintf(source, sizeof(source), "%s", fixture_path(from, name));
+        return write_over(source, fixture_path(to, name));
+}
+
+static int64_t size_of(const struct fixture *f, const char *name) {
+        struct stat st;
+        return stat(fixture_path(f, name), &st) < 0 ? -errno : st.st_size;
+}
+
+static uint32_t damaged(const struct fixture *f) {
+        struct pages_damage d;
+        pages_damage(fixture_path(f, "ipclab.db"), &d);
+        return d.n;
+}
+
+/* A store whose experiments have all been moved into the database, with a large table that its cache does not hold. */
+static int make(struct fixture *f, const char *word) {
+        int64_t id;
+        char sql[200];
+        fixture_open(f);
+        (void) snprintf(
+                sql, sizeof(sql),
+                "CREATE TABLE words (x INTEGER PRIMARY KEY, word TEXT); INSERT INTO words (word) WITH RECURSIVE "
+                "n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) SELECT '%s' || i FROM n",
+                word);
+        int r = fixture_add(f->store, 4, 2, NULL, &id);
+        if (r == 0)
+                r = db_run_script(f->store->db, sql);
+        return r < 0 ? r : db_checkpoint(f->store->db);
+}
+
+/* What a read at work may find: its own words, or an error. */
+static int read_words(struct store *s, const char *word) {
+        _cleanup_query_ struct db_query q = {0};
+        int r = db_select_all(s->db, &q, "SELECT word FROM words ORDER BY x");
+        while (r == 0 && (r = db_step(&q)) > 0) {
+                const char *found = db_column_peek(&q, 0);
+                r = q.error;
+                if (r == 0 && strncmp(found, word, strlen(word)) != 0) {
+                        fprintf(stderr, "\"%s\" was read in place of \"%s\"\n", found, word);
+                        return 1;
+                }
+        }
+        return r;
+}
+
+static void test_another_database_written_over_this_one(void) {
+        FIXTURE f, other;
+        const char *path = NULL;
+        struct store *reader = NULL, *later = NULL;
+        int64_t id;
+        struct store_integrity i;
+        CHECK_INT(make(&f, "own"), 0);
+        CHECK_INT(make(&other, "foreign"), 0);
+        CHECK_INT(store_open_beside(&reader, f.store), 0);
+        store_close(util_steal(&other.store));
+        CHECK_INT(copy_between(&other, &f, "ipclab.db"), 0);
+        CHECK_INT(db_run_script(f.store->db, "PRAGMA shrink_memory"), 0);
+        int read = read_words(f.store, "own"), beside = read_words(reader, "own");
+        int found = store_check_files(reader, &path), opened = store_open_beside(&later, f.store);
+        store_close(reader);
+        store_close(later);
+        CHECK_INT(read, -EBADMSG);
+        CHECK_INT(beside, -EBADMSG);
+        CHECK_INT(found, -ESTALE);
+        CHECK_STRING(path, fixture_path(&f, "ipclab.db"));
+        CHECK_INT(opened, -ESTALE);
+        CHECK(damaged(&f) > 0);
+        CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), -EBADMSG);
+        store_integrity(f.store, &i);
+        CHECK_STRING(i.gone, fixture_path(&f, "ipclab.db"));
+}
+
+/* Its pages have this database's mark. */
+static void test_an_older_copy_written_over_this_one(void) {
+        FIXTURE f;
+        int64_t id;
+        CHECK_INT(make(&f, "own"), 0);
+        CHECK_INT(copy_within(&f, "ipclab.db", "older"), 0);
+        CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0);
+        CHECK_INT(db_checkpoint(f.store->db), 0);
+        CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0);
+        CHECK_INT(store_check_files(f.store, NULL), 0);
+        CHECK_INT(copy_within(&f, "older", "ipclab.db"), 0);
+        CHECK_INT(store_check_files(f.store, NULL), -ESTALE);
+        CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), -ESTALE);
+}
+
+/* A copy that VACUUM has made is another file, though of the same store. */
+static void test_a_backup_written_over_this_one(void) {
+        FIXTURE f;
+        int64_t id;
+        CHECK_INT(make(&f, "own"), 0);
+        CHECK_INT(store_backup(f.dir, fixture_path(&f, "backup")), 0);
+        CHECK_INT(copy_within(&f, "backup", "ipclab.db"), 0);
+        CHECK_INT(db_run_script(f.store->db, "PRAGMA shrink_memory"), 0);
+        CHECK_INT(read_words(f.store, "own"), -EBADMSG);
+        CHECK_INT(store_check_files(f.store, NULL), -ESTALE);
+        CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), -EBADMSG);
+}
+
+/* Before a start */
+
+static void ignore_fault(const char *fault) {
+        (void) fault;
+}
+
+enum copy_kind { COPY_OF_FILE, COPY_BY_BACKUP };
+
+/* Ends as by a kill, with what was added last in the log alone, and an older copy at "older". */
+static int make_and_die(struct fixture *f, enum copy_kind kind) {
+        int status;
+        fixture_dir(f);
+        pid_t pid = fork();
+        if (pid == 0) {
+                int64_t id;
+                int r = store_open(&f->store, f->dir);
+                if (r == 0)
+                        r = fixture_add(f->store, 1, 1, NULL, &id);
+                if (r == 0)
+                        r = db_checkpoint(f->store->db);
+                if (r == 0)
+                        r = kind == COPY_OF_FILE ? copy_within(f, "ipclab.db", "older")
+                                                 : store_backup(f->dir, fixture_path(f, "older"));
+                if (r == 0)
+                        r = fixture_add(f->store, 64, 32, NULL, &id);
+                if (r == 0)
+                        r = db_checkpoint(f->store->db);
+                if (r == 0)
+                        r = fixture_add(f->store, 1, 1, NULL, &id);
+                _exit(r == 0 && raise(SIGKILL) == 0);
+        }
+        if (pid < 0 || waitpid(pid, &status, 0) != pid)
+                return -errno;
+        return WIFSIGNALED(status) ? 0 : -EIO;
+}
+
+static void check_mixture(struct fixture *f) {
+        struct store *s = NULL;
+        unsigned faults = 0;
+        int64_t log = size_of(f, "ipclab.db-wal"), id;
+        CHECK(log > 0);
+        CHECK_INT(store_verify(f->dir, ignore_fault, &faults), 0);
+        CHECK(faults > 0);
+        CHECK_INT(store_backup(f->dir, fixture_path(f, "copy")), -EUCLEAN);
+        CHECK(access(fixture_path(f, "copy"), F_OK) < 0);
+        CHECK_INT(store_open(&s, f->dir), -EUCLEAN);
+        CHECK_INT(store_adopt(f->dir), -EUCLEAN);
+        CHECK_INT(size_of(f, "ipclab.db-wal"), log);
+        CHECK_INT(unlink(fixture_path(f, "ipclab.db-wal")), 0);
+        CHECK_INT(store_open(&s, f->dir), -EUCLEAN); /* it is older than what was acknowledged */
+        CHECK_INT(store_adopt(f->dir), 0);
+        CHECK_INT(store_open(&f->store, f->dir), 0);
+        CHECK_INT(fixture_add(f->store, 1, 1, NULL, &id), 0);
+        CHECK_INT(id, 4);
+}
+
+/* The log's pages lie over those of the copy, the newest numbers among them. */
+static void test_an_older_copy_with_the_newer_log(void) {
+        for (enum copy_kind kind = COPY_OF_FILE; kind <= COPY_BY_BACKUP && !check_case_failed; kind++) {
+                FIXTURE f;
+                CHECK_INT(make_and_die(&f, kind), 0);
+                CHECK_INT(copy_within(&f, "older", "ipclab.db"), 0);
+                CHECK_INT(truncate(fixture_path(&f, "ipclab.db"), size_of(&f, "older")), 0);
+                check_mixture(&f);
+        }
+}
+
+static void test_the_log_of_another_store(void) {
+        FIXTURE f, other;
+        struct store *s = NULL;
+        CHECK_INT(make_and_die(&f, COPY_OF_FILE), 0);
+        CHECK_INT(make_and_die(&other, COPY_OF_FILE), 0);
+        CHECK_INT(copy_between(&other, &f, "ipclab.db-wal"), 0);
+        CHECK_INT(store_open(&s, f.dir), -EUCLEAN);
+        CHECK(s == NULL);
+}
+
+/* A log that goes with its database is taken, whatever it went through. */
+static void test_the_own_log_is_taken(void) {
+        FIXTURE f;
+        bool goes = false;
+        CHECK_INT(make_and_die(&f, COPY_OF_FILE), 0);
+        CHECK_INT(pages_goes_with_log(fixture_path(&f, "ipclab.db"), &goes), 0);
+        CHECK(goes);
+        CHECK_INT(store_open(&f.store, f.dir), 0);
+        CHECK_INT(number(&f, "SELECT count(*) FROM experiments"), 3);
+}
+
+/* Databases of earlier versions */
+
+/* The checksums as they were before there were marks. */
+static int seal_unmarked(const char *path) {
+        uint8_t page[PAGES_SIZE];
+        _cleanup_close_ int fd = open(path, O_RDWR | O_CLOEXEC);
+        off_t at = 0;
+        for (uint32_t number = 1; pread(fd, page, sizeof(page), at) == (ssize_t) sizeof(page); number++) {
+                uint32_t be = htobe32(number);
+                memcpy(page + PAGES_SIZE - 8, &be, sizeof(be));
+                be = htobe32((uint32_t) crc32(0, page, PAGES_SIZE - 4));
+                memcpy(page + PAGES_SIZE - 4, &be, sizeof(be));
+                if (pwrite(fd, page, sizeof(page), at) != (ssize_t) sizeof(page))
+                        return -EIO;
+                at += PAGES_SIZE;
+        }
+        return at > 0 ? 0 : -EIO;
+}
+
+static int make_unmarked(const struct fixture *f) {
+        sqlite3 *db;
+        int bytes = PAGES_TRAILER_UNMARKED, code = sqlite3_open(fixture_path(f, "ipclab.db"), &db);
+        if (code == SQLITE_OK)
+                code = sqlite3_file_control(db, "main", SQLITE_FCNTL_RESERVE_BYTES, &bytes);
+        if (code == SQLITE_OK)
+                code = sqlite3_exec(db, "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL", NULL, NULL,
+                                    NULL);
+        for (size_t i = 0; code == SQLITE_OK && i < 12; i++)
+                code = sqlite3_exec(db, migrations[i].sql, NULL, NULL, NULL);
+        if (code == SQLITE_OK)
+                code = sqlite3_exec(db, "PRAGMA user_version = 12", NULL, NULL, NULL);
+        (void) sqlite3_close(db);
+        return code == SQLITE_OK ? seal_unmarked(fixture_path(f, "ipclab.db")) : -EIO;
+}
+
+static bool is_marked(const struct fixture *f) {
+        uint8_t header[21] = {0};
+        _cleanup_close_ int fd = open(fixture_path(f, "ipclab.db"), O_RDONLY | O_CLOEXEC);
+        return pread(fd, header, sizeof(header), 0) == (ssize_t) sizeof(header) && header[20] == PAGES_TRAILER;
+}
+
+static void test_a_database_without_marks(void) {
+        FIXTURE f;
+        char backup[128];
+        unsigned faults = 1;
+        int64_t id;
+        fixture_dir(&f);
+        CHECK_INT(make_unmarked(&f), 0);
+        CHECK_INT(store_open(&f.store, f.dir), 0);
+        for (int i = 0; i < 3; i++) {
+                CHECK_INT(fixture_add(f.store, 16, 16, NULL, &id), 0);
+                CHECK_INT(db_checkpoint(f.store->db), 0);
+                CHECK_INT(fixture_reopen(&f), 0);
+        }
+        store_close(util_steal(&f.store));
+        CHECK(!is_marked(&f));
+        CHECK_INT(store_verify(f.dir, ignore_fault, &faults), 0);
+        CHECK_UINT(faults, 0);
+        CHECK_UINT(damaged(&f), 0);
+        /* the documented way to marks */
+        (void) snprintf(backup, sizeof(backup), "%s", fixture_path(&f, "backup"));
+        CHECK_INT(store_backup(f.dir, backup), 0);
+        CHECK_INT(rename(backup, fixture_path(&f, "ipclab.db")), 0);
+        CHECK(is_marked(&f));
+        CHECK_INT(store_open(&f.store, f.dir), 0);
+        CHECK_INT(number(&f, "SELECT count(*) FROM experiments"), 3);
+        CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0);
+        CHECK_INT(id, 4);
+}
+
+int main(void) {
+        log_open(LOG_EMERG);
+        RUN(test_another_database_written_over_this_one);
+        RUN(test_an_older_copy_written_over_this_one);
+        RUN(test_a_backup_written_over_this_one);
+        RUN(test_an_older_copy_with_the_newer_log);
+        RUN(test_the_log_of_another_store);
+        RUN(test_the_own_log_is_taken);
+        RUN(test_a_database_without_marks);
+        return check_end();
+}
