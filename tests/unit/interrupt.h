@@ -50,7 +50,7 @@ static inline void interrupt_by_time(struct driver_spec *s, int signal) {
 
 /* An IPC namespace and a /dev/shm of this program's own. NULL; or why there are none. To be called once, while there is
  * one thread. */
-static const char *interrupt_isolate(void) {
+static inline const char *interrupt_isolate(void) {
         const char *trouble = own_namespaces(CLONE_NEWIPC | CLONE_NEWNS);
         if (trouble)
                 return trouble;
@@ -65,7 +65,7 @@ static const char *interrupt_isolate(void) {
 }
 
 /* Lines below the headline; -1: unreadable. */
-static int interrupt_lines(const char *path) {
+static inline int interrupt_lines(const char *path) {
         char line[400];
         int n = -1;
         _cleanup_fclose_ FILE *f = fopen(path, "re");
@@ -74,7 +74,7 @@ static int interrupt_lines(const char *path) {
         return n;
 }
 
-static int interrupt_entries(int fd) {
+static inline int interrupt_entries(int fd) {
         DIR *dir = fd < 0 ? NULL : fdopendir(fd);
         int n = 0;
         if (!dir)
@@ -86,7 +86,7 @@ static int interrupt_entries(int fd) {
 }
 
 /* POSIX queues of this namespace: the file system that has them, mounted nowhere. -1: it cannot be read. */
-static int interrupt_mqueues(void) {
+static inline int interrupt_mqueues(void) {
         _cleanup_close_ int context = fsopen("mqueue", FSOPEN_CLOEXEC);
         if (context < 0 || fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
                 return errno == ENODEV ? 0 : -1; /* a kernel without such queues has none */
@@ -95,7 +95,7 @@ static int interrupt_mqueues(void) {
 }
 
 /* Names what is left in the namespaces, or cannot be read; NULL: nothing is left. */
-static const char *interrupt_leftovers(void) {
+static inline const char *interrupt_leftovers(void) {
         static char text[200];
         const struct {
                 const char *what;
@@ -116,7 +116,7 @@ static const char *interrupt_leftovers(void) {
 }
 
 /* Sends the signal. A process that is being stopped runs its other threads until one has taken the signal. */
-static void interrupt_process(pid_t pid, int signal) {
+static inline void interrupt_process(pid_t pid, int signal) {
         siginfo_t info;
         if (kill(pid, signal) == 0 && signal == SIGSTOP)
                 (void) waitid(P_PID, (id_t) pid, &info, WSTOPPED | WEXITED | WNOWAIT);
@@ -124,7 +124,7 @@ static void interrupt_process(pid_t pid, int signal) {
 
 /* Interrupts the pair while it is at work; then waits for the peer. 1: the window may have been over. A victim that is
  * stopped then has sent its report before, and its peer cannot know any more which end is at fault. */
-static int interrupt_once(struct driver *d, const struct driver_spec *s, enum end victim, int signal) {
+static inline int interrupt_once(struct driver *d, const struct driver_spec *s, enum end victim, int signal) {
         const struct driver_end *peer = &d->ends[victim == END_FIRST ? END_SECOND : END_FIRST];
         int r = driver_open(d, s);
         uint64_t began_ns = util_now_ns(); /* before the window does */
@@ -146,7 +146,7 @@ static int interrupt_once(struct driver *d, const struct driver_spec *s, enum en
 /* A machine that stands still may let a short window pass before the signal: then the next one is longer, and so is the
  * stall limit, which is to outlast the window. A killed end is noticed at once, whatever the limit: it has the longest,
  * so that a thread that has no CPU is not taken for a stalled one. */
-static int interrupt_in_time(struct driver *d, const struct driver_spec *s, enum end victim, int signal) {
+static inline int interrupt_in_time(struct driver *d, const struct driver_spec *s, enum end victim, int signal) {
         struct driver_spec longer = *s;
         if (signal == SIGKILL)
                 longer.stall_ns = 0;
@@ -163,7 +163,7 @@ static int interrupt_in_time(struct driver *d, const struct driver_spec *s, enum
 }
 
 /* A victim that is stopped in a run by count is found as a stall of the thread that waits for it, else as a peer. */
-static bool interrupt_reason_is_right(const struct driver *d, enum end victim, int signal) {
+static inline bool interrupt_reason_is_right(const struct driver *d, enum end victim, int signal) {
         const struct driver_end *peer = &d->ends[victim == END_FIRST ? END_SECOND : END_FIRST];
         const char *detail = peer->error.detail;
         if (signal == SIGSTOP && peer->error.error != ETIMEDOUT)
@@ -173,7 +173,7 @@ static bool interrupt_reason_is_right(const struct driver *d, enum end victim, i
         return peer->error.error != 0 && peer->error.fault == FAULT_PEER && strstr(detail, d->ends[victim].role);
 }
 
-static int interrupt_next_run(const struct driver_spec *s, char *ret_trouble, size_t size) {
+static inline int interrupt_next_run(const struct driver_spec *s, char *ret_trouble, size_t size) {
         struct driver d;
         struct driver_spec next = *s;
         next.duration_ns = 0;
@@ -187,7 +187,7 @@ static int interrupt_next_run(const struct driver_spec *s, char *ret_trouble, si
 }
 
 /* NULL when all of it is as it should be; else a sentence. */
-static const char *interrupt_error(struct driver *d, const struct driver_spec *s, enum end victim, int signal) {
+static inline const char *interrupt_error(struct driver *d, const struct driver_spec *s, enum end victim, int signal) {
         static char text[500];
         const struct driver_end *peer = &d->ends[victim == END_FIRST ? END_SECOND : END_FIRST];
         int r = interrupt_in_time(d, s, victim, signal);
@@ -215,7 +215,7 @@ static const char *interrupt_error(struct driver *d, const struct driver_spec *s
 
 /* NULL when all of it is as it should be; else a sentence that names the pair. d is for driver_deinit() and still has
  * the report of each end. s is to be a run that does not end by itself before the victim is missed. */
-static const char *interrupt_check(struct driver *d, const struct driver_spec *s, enum end victim, int signal) {
+static inline const char *interrupt_check(struct driver *d, const struct driver_spec *s, enum end victim, int signal) {
         static char text[800];
         const struct point *p = &s->point;
         const char *fault = interrupt_error(d, s, victim, signal);

@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* Of the build under test; static. */
 static inline const char *agent_path(void) {
@@ -23,6 +24,18 @@ static inline const char *agent_path(void) {
         const char *root = getenv("IPCLAB_BUILD_ROOT");
         (void) snprintf(path, sizeof path, "%s/agent/ipclab-agent", root ? root : "build");
         return path;
+}
+
+/* 0; -1: not all of it has been written. */
+static inline int write_all(int fd, const unsigned char *data, size_t n) {
+        while (n) {
+                ssize_t w = write(fd, data, n);
+                if (w <= 0)
+                        return -1;
+                data += w;
+                n -= (size_t) w;
+        }
+        return 0;
 }
 
 /* The first CPUs that this process may use, at most two, and how many these are; 0: the affinity cannot be read. */

@@ -318,17 +318,6 @@ static bool keep(const struct interposer *p, size_t at, size_t n) {
         return p->flip < at || p->flip >= at + n;
 }
 
-static int write_all(int fd, const unsigned char *data, size_t n) {
-        while (n) {
-                ssize_t w = write(fd, data, n);
-                if (w <= 0)
-                        return -1;
-                data += w;
-                n -= (size_t) w;
-        }
-        return 0;
-}
-
 static void *pump_bytes(void *userdata) {
         struct interposer *p = userdata;
         unsigned char data[4096];
