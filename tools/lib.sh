@@ -156,3 +156,10 @@ compile() {
 build() {
         configure "$@" && compile "$1"
 }
+
+# built DIRECTORY [MESON OPTION…]: build, for which another process that builds the same waits.
+built() {
+        local lock=$cache/${1##*/}.lock
+        mkdir -p "$cache"
+        { flock 9 && build "$@" 9>&-; } 9>"$lock"
+}
