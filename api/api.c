@@ -159,10 +159,12 @@ static int start_listener(struct api *a, unsigned listener) {
         return k;
 }
 
-/* Signals are the main thread's: the threads that the servers start inherit a mask that blocks them all. */
+/* Signals are the main thread's: the threads that the servers start inherit a mask that blocks them all, but for the
+ * one that the store handles where it occurs. */
 static int start_listeners(struct api *a) {
         sigset_t all, before;
         sigfillset(&all);
+        sigdelset(&all, SIGBUS);
         int k = -pthread_sigmask(SIG_SETMASK, &all, &before);
         if (k < 0)
                 return k;

@@ -223,6 +223,7 @@ static void *checker_main(void *userdata) {
 static int start(struct service *s) {
         sigset_t all, before;
         (void) sigfillset(&all);
+        (void) sigdelset(&all, SIGBUS); /* of the store */
         int r = -pthread_sigmask(SIG_SETMASK, &all, &before);
         if (r < 0)
                 return r;

@@ -9,6 +9,7 @@
 
 #include "daemon/store/db.h"
 #include "daemon/log.h"
+#include "daemon/store/index-guard.h"
 #include "daemon/store/pages.h"
 #include "schema/util.h"
 
@@ -41,6 +42,7 @@ struct watched_file {
         char *path;
         dev_t device;
         ino_t inode;
+        off_t least; /* of the index, which SQLite never makes shorter while it is open; 0: any size */
 };
 
 struct db {
@@ -66,6 +68,8 @@ static struct db_statement *prepare(struct db *db, const char *sql, int *ret_err
 static int error_from_code(struct db *db, int code) {
         if (code == SQLITE_IOERR_DATA) /* of pages.c */
                 return -EBADMSG;
+        if (index_guard_is_lost())
+                return -ESTALE;
         switch (code & 0xff) {
         case SQLITE_FULL:
                 return -ENOSPC;
@@ -360,6 +364,7 @@ int db_add_function(struct db *db, const char *name, char *(*function)(const cha
 
 /* Of the database's own files, which are watched before the others. */
 static const char *const suffixes[] = {"", "-wal", "-shm"};
+#define INDEX 2
 
 /* Takes the path. */
 static int watch_file(struct db *db, char *path) {
@@ -379,7 +384,7 @@ static int watch_file(struct db *db, char *path) {
                 free(path);
                 return r;
         }
-        *f = (struct watched_file){path, st.st_dev, st.st_ino};
+        *f = (struct watched_file){path, st.st_dev, st.st_ino, f == db->files + INDEX ? st.st_size : 0};
         return 0;
 }
 
@@ -403,14 +408,15 @@ static int check_file(const struct watched_file *f) {
         struct stat st;
         if (lstat(f->path, &st) < 0)
                 return errno == ENOENT || errno == ENOTDIR ? -ESTALE : -errno;
-        return st.st_dev == f->device && st.st_ino == f->inode ? 0 : -ESTALE;
+        return st.st_dev == f->device && st.st_ino == f->inode && st.st_size >= f->least ? 0 : -ESTALE;
 }
 
 /* Another file's content, or this one's of an earlier time, written over it. */
 static int check_content(const struct db *writer, const char **ret_path) {
-        int r = writer->file ? pages_check_marks(writer->file, writer->fd) : 0;
+        bool lost = index_guard_is_lost();
+        int r = lost ? -ESTALE : writer->file ? pages_check_marks(writer->file, writer->fd) : 0;
         if (r < 0 && ret_path)
-                *ret_path = writer->files[0].path;
+                *ret_path = writer->files[lost ? INDEX : 0].path;
         return r;
 }
 

@@ -45,9 +45,10 @@ void db_close(struct db *db); /* NULL-safe; after db_watch_files() the writer ch
 
 /* To be called by the writer once the database has its tables. From then on db_check_files(), and every db_commit()
  * before it commits, compares the database, its log, the log's index and these other files of the directory with the
- * files that have their names: -ESTALE when one was removed or replaced, *ret_path (which may be NULL), or when another
- * database, or an older copy, was written over this one. Commits to a file without a name are lost with the process,
- * and without the index or the lock another process takes the database for one that nobody uses. */
+ * files that have their names: -ESTALE when one was removed or replaced, *ret_path (which may be NULL), when another
+ * database, or an older copy, was written over this one, or when the index was cut off. Commits to a file without a
+ * name are lost with the process, and without the index or the lock another process takes the database for one that
+ * nobody uses. */
 int db_watch_files(struct db *db, const char *dir, const char *const *others, size_t n_others);
 /* From any thread. Of a reader it compares what it reads: its writer's database, log and index. */
 int db_check_files(const struct db *db, const char **ret_path);

@@ -9,6 +9,7 @@
 
 #include "daemon/store/pages.h"
 #include "daemon/log.h"
+#include "daemon/store/index-guard.h"
 #include "schema/util.h"
 
 #include <errno.h>
@@ -57,6 +58,8 @@ static bool is_noted(const char *path, uint32_t page, sqlite3_int64 offset) {
 }
 
 static void note(const char *path, uint32_t page, sqlite3_int64 offset) {
+        if (index_guard_is_lost()) /* with which a frame is compared */
+                return;
         pthread_mutex_lock(&damage.lock);
         if (!is_noted(path, page, offset) && damage.n < PAGES_DAMAGE_MAX) {
                 char *copy = strdup(path);
@@ -327,8 +330,7 @@ static int fail_lost(const struct checked_file *c, sqlite3_int64 offset) {
         return SQLITE_IOERR_DATA;
 }
 
-static int checked_read(sqlite3_file *f, void *data, int n, sqlite3_int64 offset) {
-        struct checked_file *c = checked(f);
+static int read_checked(struct checked_file *c, void *data, int n, sqlite3_int64 offset) {
         int code = c->real->pMethods->xRead(c->real, data, n, offset);
         if (n != (int) PAGES_SIZE) /* of the header alone, SQLite reads the page sooner or later */
                 return code;
@@ -345,6 +347,12 @@ static int checked_read(sqlite3_file *f, void *data, int n, sqlite3_int64 offset
                 break;
         }
         return SQLITE_OK;
+}
+
+/* Where SQLite has looked a page up in an index of zeros, it reads an older one. */
+static int checked_read(sqlite3_file *f, void *data, int n, sqlite3_int64 offset) {
+        int code = read_checked(checked(f), data, n, offset);
+        return index_guard_is_lost() ? SQLITE_IOERR_SHMMAP : code;
 }
 
 /* SQLite writes frame after frame: a gap before one is what others have cut off, and with another header the log is
@@ -369,6 +377,8 @@ static int check_log(const struct checked_file *c, const uint8_t *data, int n, s
 static int checked_write(sqlite3_file *f, const void *data, int n, sqlite3_int64 offset) {
         struct checked_file *c = checked(f);
         int code = c->role == ROLE_LOG ? check_log(c, data, n, offset) : SQLITE_OK;
+        if (index_guard_is_lost())
+                return SQLITE_IOERR_SHMMAP;
         if (code != SQLITE_OK)
                 return code;
         if (c->role == ROLE_LOG && offset < c->unsynced_from)
@@ -524,7 +534,7 @@ static void register_once(void) {
         checked_vfs.szOsFile = (int) sizeof(struct checked_file);
         checked_vfs.xOpen = checked_open;
         checked_vfs.xDelete = checked_delete;
-        registered = sqlite3_vfs_register(&checked_vfs, 0);
+        registered = index_guard_install() < 0 ? SQLITE_ERROR : sqlite3_vfs_register(&checked_vfs, 0);
 }
 
 int pages_register(void) {

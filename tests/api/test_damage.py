@@ -141,6 +141,26 @@ def test_files_that_are_gone_take_nothing_in(own_daemon, gone):
     assert not any(file.exists() for file in files)
 
 
+def test_an_index_that_is_cut_off_ends_no_daemon(own_daemon):
+    """SQLite has mapped it, and an access behind its file's end is SIGBUS."""
+    own_daemon.unix.post(SHORT)
+    own_daemon.unix.wait_final(1)
+    index = own_daemon.base / "state/ipclab.db-shm"
+    os.truncate(index, 0)
+    for method, target, body in [("POST", "/experiments", SHORT), ("GET", "/experiments/1", None)]:
+        answer = own_daemon.unix.request(method, target, body=body)
+        assert answer.status == 503 and f"{index} was removed or replaced" in answer.json["detail"]
+    health = own_daemon.unix.request("GET", "/health")
+    assert health.status == 503 and str(index) in health.json["problem"] and health.json["damaged_pages"] == 0
+    kill(own_daemon)
+    daemon = Again(own_daemon)
+    try:
+        assert daemon.unix.get("/experiments/1")["state"] == "done"
+        assert daemon.unix.post(SHORT)["id"] == 2
+    finally:
+        daemon.remove()
+
+
 @pytest.mark.parametrize("loss", ["database", "empty", "log"])
 def test_a_lost_database_is_no_new_one(own_daemon, loss):
     own_daemon.unix.post(SHORT)

@@ -142,6 +142,49 @@ static void test_a_backup_written_over_this_one(void) {
         CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), -EBADMSG);
 }
 
+/* The index that SQLite has mapped: an access behind the end of its file is SIGBUS. */
+
+static bool loses_nothing_with_the_index(struct fixture *f) {
+        const char *path = NULL;
+        struct store *reader = NULL;
+        struct store_integrity i;
+        int64_t id, n = 0;
+        bool good = store_open(&f->store, f->dir) == 0 && fixture_add(f->store, 1, 1, NULL, &id) == 0 &&
+                    store_open_beside(&reader, f->store) == 0 && fixture_experiment_state(reader, 1) == STATE_QUEUED &&
+                    truncate(fixture_path(f, "ipclab.db-shm"), 0) == 0;
+        /* before anybody has looked at it, and afterwards */
+        good = good && store_check_files(reader, &path) == -ESTALE &&
+               strcmp(path, fixture_path(f, "ipclab.db-shm")) == 0;
+        good = good && db_get_one(reader->db, &n, "SELECT count(*) FROM experiments") == -ESTALE;
+        good = good && fixture_add(f->store, 1, 1, NULL, &id) == -ESTALE;
+        path = "";
+        good = good && store_check_files(reader, &path) == -ESTALE &&
+               strcmp(path, fixture_path(f, "ipclab.db-shm")) == 0;
+        store_integrity(f->store, &i);
+        good = good && i.damaged == 0 && i.gone && strcmp(i.gone, fixture_path(f, "ipclab.db-shm")) == 0;
+        store_close(reader);
+        store_close(util_steal(&f->store));
+        return good;
+}
+
+/* In a process of its own, for which the index stays lost. */
+static void test_an_index_that_was_cut_off(void) {
+        FIXTURE f;
+        int status = -1;
+        int64_t id;
+        fixture_dir(&f);
+        (void) fflush(NULL);
+        pid_t pid = fork();
+        if (pid == 0)
+                _exit(loses_nothing_with_the_index(&f) ? 0 : 3);
+        CHECK_INT(waitpid(pid, &status, 0), pid);
+        CHECK_INT(status, 0);
+        CHECK_INT(store_open(&f.store, f.dir), 0);
+        CHECK_INT(number(&f, "SELECT count(*) FROM experiments"), 1);
+        CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0);
+        CHECK_INT(id, 2);
+}
+
 /* Before a start */
 
 static void ignore_fault(const char *fault) {
@@ -305,6 +348,7 @@ int main(void) {
         RUN(test_another_database_written_over_this_one);
         RUN(test_an_older_copy_written_over_this_one);
         RUN(test_a_backup_written_over_this_one);
+        RUN(test_an_index_that_was_cut_off);
         RUN(test_an_older_copy_with_the_newer_log);
         RUN(test_the_log_of_another_store);
         RUN(test_the_own_log_is_taken);
