@@ -165,11 +165,11 @@ static void put_remarks(struct json_writer *w, const struct advice_item *item) {
         json_member_bool(w, "environment_changed", item->changed);
         json_member_bool(w, "neighbours_alike", item->alike);
         json_put_key(w, "buffer_bytes");
-        if (item->buffer_bytes > 0)
-                json_put_double(w, item->buffer_bytes);
+        if (item->in_force.buffer_bytes > 0)
+                json_put_double(w, item->in_force.buffer_bytes);
         else
                 json_put_null(w);
-        json_member_bool(w, "gathers", item->gather_ns > 0);
+        json_member_bool(w, "gathers", item->in_force.gather_ns > 0);
 }
 
 static void put_item(struct json_writer *w, const struct advice_item *item, const struct advice_record *a) {

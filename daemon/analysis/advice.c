@@ -154,8 +154,7 @@ static int measure(const struct work *w, struct candidate *c) {
         c->item.high = s.ci95_high;
         c->item.level = s.level;
         c->item.alike = serial.material;
-        c->item.buffer_bytes = c->at->row.buffer_bytes;
-        c->item.gather_ns = c->at->row.gather_ns;
+        c->item.in_force = c->at->row.in_force;
         take_row(c->at, &c->item);
         return 0;
 }

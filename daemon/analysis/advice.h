@@ -95,7 +95,7 @@ struct advice_item {
         int64_t experiment_id, measured_at;
         uint32_t n_runs;
         bool noisy, unsteady, unobserved, changed; /* as of struct findings_row */
-        double buffer_bytes, gather_ns;            /* likewise; 0 where interpolated */
+        struct in_force in_force;                  /* likewise; of nothing where interpolated */
         bool alike; /* runs are like those before them (serial.h): the interval is as much wider, or there is none */
         uint32_t runs_needed; /* of each, to decide; 0: not known, or out of reach */
         bool out_of_reach;    /* it takes more than take part in a comparison, or than a spec may have */

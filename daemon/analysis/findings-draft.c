@@ -109,193 +109,20 @@ void draft_write_subject(struct draft *d, uint32_t varied, const char *before) {
         }
 }
 
-/* The values of `axis` of the draft's rows for which `other` has a meaning, and the setting of the first of them. */
-static size_t write_holders(struct draft *d, size_t other) {
-        size_t n = 0;
-        for (size_t i = 0; i < d->f.n_rows; i++) {
-                char words[PHRASE_MAX];
-                uint32_t row = d->f.rows[i];
-                if (d->a->values[row][other] == 0)
-                        continue;
-                phrase_axis(d->f.axis, &d->a->in->rows[row].point, words);
-                draft_write(d, "%s%s", n++ ? ", " : "", words);
-        }
-        return n;
-}
-
-/* Whether a row with the setting differs from one without such a setting. Assembling a message from fields always
- * differs; waiting by blocking does not, as mechanisms without a choice block, too. */
-static bool is_a_choice(size_t axis, const struct point *p) {
-        const struct value *v = &axes[axis].value;
-        if (axis == AXIS_FIELDS)
-                return p->fields > 1;
-        return !v->type->equal(v, axis_of(&axes[axis], p), v->standard);
-}
-
-/* A setting in force that is a number; 0: the row has none, or it is not known. */
-struct sized {
-        double (*of)(const struct findings_row *row);
-        const char *words, *unit;
-        bool own; /* of a mechanism: what one transport's own grew to in its rows is no setting */
-};
-
-static double buffer_of(const struct findings_row *row) {
-        return row->buffer_bytes;
-}
-
-static double pages_of(const struct findings_row *row) {
-        return row->page_bytes;
-}
-
-static double gathering_of(const struct findings_row *row) {
-        return row->gather_ns;
-}
-
-static double stamp_of(const struct findings_row *row) {
-        return row->stamped;
-}
-
-static const struct sized sizes[] = {
-        {buffer_of, "buffers of ", "bytes", true},
-        {pages_of, "pages of ", "bytes", false},
-        {gathering_of, "gathering for ", "ns", true},
-};
-
-static const struct findings_row *row_of(const struct draft *d, size_t at) {
-        return &d->a->in->rows[d->f.rows[at]];
-}
-
-/* Whether two rows have different ones; where it is their mechanism's own, of different transports. */
-static bool are_unlike(const struct draft *d, const struct sized *s) {
-        const struct findings_row *first = NULL;
-        bool other_value = false, other_transport = false;
-        for (size_t i = 0; i < d->f.n_rows; i++) {
-                const struct findings_row *row = row_of(d, i);
-                if (s->of(row) == 0)
-                        continue;
-                first = first ? first : row;
-                bool value = s->of(row) != s->of(first), transport = row->point.transport != first->point.transport;
-                if (value && transport)
-                        return true;
-                other_value |= value;         /* and the transport of the first */
-                other_transport |= transport; /* and its value: these two differ in both */
-        }
-        return other_value && (other_transport || !s->own);
-}
-
-/* Whether a row before this one has the same value of the draft's axis and the same of the setting: it differs in an
- * axis that the sentence leaves out. */
-static bool is_repeated(const struct draft *d, double (*of)(const struct findings_row *row), size_t at) {
-        const uint16_t value = d->a->values[d->f.rows[at]][d->f.axis];
-        for (size_t i = 0; i < at; i++)
-                if (d->a->values[d->f.rows[i]][d->f.axis] == value && of(row_of(d, i)) == of(row_of(d, at)))
-                        return true;
-        return false;
-}
-
-/* The first row that has this value. */
-static size_t first_with(const struct draft *d, const struct sized *s, double value) {
-        size_t i = 0;
-        while (s->of(row_of(d, i)) != value)
-                i++;
-        return i;
-}
-
-/* "8 MiB (shm-sysv, mmap-file)": those from row `first` on. */
-static void write_value(struct draft *d, const struct sized *s, size_t first) {
-        const double value = s->of(row_of(d, first));
-        const char *joint = " (";
-        char words[PHRASE_MAX] = "several sizes";
-        if (value > 0)
-                phrase_value(value, s->unit, words);
-        draft_write(d, "%s", words);
-        for (size_t i = first; i < d->f.n_rows; i++) {
-                if (s->of(row_of(d, i)) != value || is_repeated(d, s->of, i))
-                        continue;
-                phrase_axis(d->f.axis, &row_of(d, i)->point, words);
-                draft_write(d, "%s%s", joint, words);
-                joint = ", ";
-        }
-        draft_write(d, ")");
-}
-
-static const char *write_sized(struct draft *d, const char *joint, const struct sized *s) {
-        if (!are_unlike(d, s))
-                return joint;
-        draft_write(d, "%s%s", joint, s->words);
-        for (size_t i = 0, n_written = 0; i < d->f.n_rows; i++) {
-                const double value = s->of(row_of(d, i));
-                if (value == 0 || first_with(d, s, value) < i)
-                        continue;
-                draft_write(d, "%s", n_written++ ? ", " : "");
-                write_value(d, s, i);
-        }
-        return "; ";
-}
-
-/* What some rows do and others do not: `one` does, or `many` do. */
-static const char *write_doers(struct draft *d, const char *joint, double (*of)(const struct findings_row *row),
-                               const char *one, const char *many) {
-        size_t n = 0, n_written = 0;
-        for (size_t i = 0; i < d->f.n_rows; i++)
-                n += of(row_of(d, i)) > 0;
-        if (n == 0 || n == d->f.n_rows)
-                return joint;
-        for (size_t i = 0; i < d->f.n_rows; i++) {
-                char words[PHRASE_MAX];
-                if (of(row_of(d, i)) == 0 || is_repeated(d, of, i))
-                        continue;
-                phrase_axis(d->f.axis, &row_of(d, i)->point, words);
-                draft_write(d, "%s%s", n_written++ ? ", " : joint, words);
-        }
-        draft_write(d, "%s", n_written == 1 ? one : many);
-        return "; ";
-}
-
-/* Bytes of the pieces that a row's messages are sent in; 0: they are sent whole. */
-static double pieces_of(const struct findings_row *row) {
-        return row->chunk_bytes > 0 && row->chunk_bytes < (double) row->point.message_size ? row->chunk_bytes : 0;
-}
-
-static bool have_same_pieces(const struct draft *d) {
-        for (size_t i = 1; i < d->f.n_rows; i++)
-                if (pieces_of(row_of(d, i)) != pieces_of(row_of(d, 0)))
-                        return false;
-        return true;
-}
-
 void draft_write_unlike(struct draft *d) {
-        const char *joint = " Their settings are unlike: ";
-        for (size_t x = 0; x < AXIS_COUNT; x++) {
-                char words[PHRASE_MAX];
-                size_t holders = 0, first = 0;
-                for (size_t i = 0; i < d->f.n_rows; i++)
-                        if (d->a->values[d->f.rows[i]][x] && holders++ == 0)
-                                first = i;
-                if (holders == 0 || holders == d->f.n_rows || !is_a_choice(x, &d->a->in->rows[d->f.rows[first]].point))
-                        continue;
-                phrase_axis((enum axis_name) x, &d->a->in->rows[d->f.rows[first]].point, words);
-                draft_write(d, "%s%s %s is of ", joint, axes[x].value.name, words);
-                (void) write_holders(d, x);
-                draft_write(d, " alone");
-                joint = "; ";
+        struct unlike_row *rows = reallocarray(NULL, d->f.n_rows + 1, sizeof(*rows));
+        char(*names)[PHRASE_MAX] = reallocarray(NULL, d->f.n_rows + 1, sizeof(*names));
+        for (size_t i = 0; rows && names && i < d->f.n_rows; i++) {
+                const struct findings_row *row = &d->a->in->rows[d->f.rows[i]];
+                phrase_axis(d->f.axis, &row->point, names[i]);
+                rows[i] = (struct unlike_row){.point = &row->point, .in_force = &row->in_force, .name = names[i]};
         }
-        for (size_t i = 0; i < d->f.n_rows && !have_same_pieces(d); i++) {
-                const struct findings_row *row = row_of(d, i);
-                char words[PHRASE_MAX], size[PHRASE_MAX];
-                if (pieces_of(row) == 0)
-                        continue;
-                phrase_axis(d->f.axis, &row->point, words);
-                phrase_value(row->chunk_bytes, "bytes", size);
-                draft_write(d, "%s%s sends a message in pieces of %s", joint, words, size);
-                joint = "; ";
-        }
-        for (size_t i = 0; i < ELEMENTS(sizes); i++)
-                joint = write_sized(d, joint, &sizes[i]);
-        joint = write_doers(d, joint, gathering_of, " lets messages gather", " let messages gather");
-        joint = write_doers(d, joint, stamp_of, " writes a time into each message", " write a time into each message");
-        if (joint[0] == ';')
+        if (!rows || !names)
+                fail(d);
+        else if (d->text && unlike_write(d->text, rows, d->f.n_rows, true, " Their settings are unlike: "))
                 draft_write(d, ".");
+        free(rows);
+        free(names);
 }
 
 void draft_figure(struct draft *d, const char *name, const char *of, const char *unit, double value) {

@@ -165,7 +165,7 @@ void draft_write_subject(struct draft *d, uint32_t varied, const char *before);
 /* What distinguishes the row's series from the finding's others: "cross-node, threads 4", without the axes of `varied`;
  * "" where nothing does. */
 void draft_series(const struct draft *d, uint32_t row, uint32_t varied, char *ret, size_t size);
-/* Writes the settings that only some of the rows have: " (fields 8 is a setting of tcp alone)". */
+/* Writes in which settings the rows are unlike: " Their settings are unlike: fields 8 is of tcp alone." */
 void draft_write_unlike(struct draft *d);
 /* `of` may be NULL. */
 void draft_figure(struct draft *d, const char *name, const char *of, const char *unit, double value);

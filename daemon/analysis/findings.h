@@ -19,6 +19,7 @@
  */
 
 #include "daemon/analysis/rank.h"
+#include "daemon/analysis/unlike.h"
 #include "schema/figures.h"
 #include "schema/spec/spec.h"
 
@@ -63,11 +64,7 @@ struct findings_row {
         bool few_messages;            /* in a run, for a 99th percentile: its runs have none in `values` */
         bool open_loop;               /* its throughput is the requested rate, and its runs have none in `values` */
         bool one_way;                 /* a stream whose messages have a latency, from one end to the other */
-        double chunk_bytes;           /* the message goes in pieces of this size; 0: whole */
-        double buffer_bytes;          /* of the mechanism; 0: not known */
-        double gather_ns;             /* that its reader lets messages gather for; 0: not at all */
-        double page_bytes;            /* of the pages that hold most of its rings; 0: not known; -1: its runs differ */
-        bool stamped;                 /* messages carry the time of their sending: both ends read the clock for each */
+        struct in_force in_force;
         struct findings_limit limits[FINDINGS_LIMITS_MAX];
         size_t n_limits;
 };

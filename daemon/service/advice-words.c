@@ -295,38 +295,35 @@ static void write_left_out(FILE *f, const struct advice_record *a) {
                                        : "");
 }
 
-/* "pipe 64 KiB, shm-posix 8 MiB": of those that are ranked and were measured, where unlike mechanisms' are unlike. */
-static void write_buffers(FILE *f, const struct advice *a) {
-        const struct advice_item *first = NULL;
-        bool unlike = false;
-        size_t n = 0, n_gather = 0;
-        for (size_t i = 0; i + a->n_excluded < a->n; i++) {
-                const struct advice_item *item = &a->items[i];
-                n_gather += item->gather_ns > 0;
-                if (!(item->buffer_bytes > 0))
+/* Of those that are ranked and were measured. Their names tell of their axes. -ENOMEM. */
+static int write_unlike(FILE *f, const struct advice *a) {
+        const size_t n_ranked = a->n - a->n_excluded;
+        struct unlike_row *rows = reallocarray(NULL, n_ranked + 1, sizeof(*rows));
+        char **names = calloc(n_ranked + 1, sizeof(*names));
+        size_t n = 0;
+        int r = rows && names ? 0 : -ENOMEM;
+        for (size_t i = 0; r == 0 && i < n_ranked; i++) {
+                size_t length = 0;
+                if (a->items[i].interpolated)
                         continue;
-                unlike |= first && first->point.transport != item->point.transport &&
-                          first->buffer_bytes != item->buffer_bytes;
-                first = first ? first : item;
-        }
-        for (size_t i = 0; unlike && i + a->n_excluded < a->n; i++) {
-                char size[PHRASE_MAX];
-                if (!(a->items[i].buffer_bytes > 0))
+                FILE *name = open_memstream(&names[n], &length);
+                if (name)
+                        write_mechanism(name, &a->items[i].point);
+                if (!name || fclose(name) != 0) {
+                        r = -ENOMEM;
                         continue;
-                phrase_value(a->items[i].buffer_bytes, "bytes", size);
-                (void) fputs(n++ ? ", " : " Their buffers are unlike: ", f);
-                write_mechanism(f, &a->items[i].point);
-                (void) fprintf(f, " %s", size);
-        }
-        (void) fputs(n > 0 ? "." : "", f);
-        n = 0;
-        for (size_t i = 0; n_gather + a->n_excluded < a->n && i + a->n_excluded < a->n; i++)
-                if (a->items[i].gather_ns > 0) {
-                        (void) fputs(n++ ? ", " : " Unlike the others ", f);
-                        write_mechanism(f, &a->items[i].point);
                 }
-        if (n > 0)
-                (void) fprintf(f, " let%s messages gather.", n == 1 ? "s" : "");
+                rows[n] = (struct unlike_row){
+                        .point = &a->items[i].point, .in_force = &a->items[i].in_force, .name = names[n]};
+                n++;
+        }
+        if (r == 0 && unlike_write(f, rows, n, false, " Their settings are unlike: "))
+                (void) fputs(".", f);
+        for (size_t i = 0; names && i < n_ranked; i++)
+                free(names[i]);
+        free(names);
+        free(rows);
+        return r;
 }
 
 /* Why no other transport is asked about a stream's latency. */
@@ -382,7 +379,7 @@ int advice_write_sentence(struct advice_record *a, uint32_t repetitions) {
                 write_none(f, &a->advice);
         if (a->advice.n > 0 && a->advice.items[0].leads)
                 write_flags(f, &a->advice.items[0]);
-        write_buffers(f, &a->advice);
+        const int r = write_unlike(f, &a->advice);
         write_versions(f, &a->advice);
         write_proposal(f, a, repetitions);
         write_out_of_reach(f, &a->advice);
@@ -398,6 +395,6 @@ int advice_write_sentence(struct advice_record *a, uint32_t repetitions) {
         write_stamps(f, q);
         write_failing(f, a);
         write_too_long(f, a);
-        bool failed = ferror(f);
+        bool failed = ferror(f) || r < 0;
         return fclose(f) != 0 || failed ? -ENOMEM : 0;
 }

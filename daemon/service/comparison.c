@@ -4,7 +4,6 @@
 
 #include "daemon/service/comparison.h"
 #include "daemon/analysis/findings.h"
-#include "daemon/analysis/phrase.h"
 #include "daemon/service/cache.h"
 #include "daemon/service/difference.h"
 #include "schema/util.h"
@@ -13,51 +12,28 @@
 #include <stdio.h>
 #include <string.h>
 
-/* 0: the message goes whole. */
-static double pieces_of(const struct findings_row *row) {
-        return row->chunk_bytes > 0 && row->chunk_bytes < (double) row->point.message_size ? row->chunk_bytes : 0;
-}
-
-/* The buffer that one transport's own grew to is no setting. */
-static void write_unlike(FILE *f, const struct findings_row *const rows[SIDE_COUNT]) {
+int comparison_write_unlike(const struct findings_row *const rows[SIDE_COUNT], char **ret) {
         static const char *const names[SIDE_COUNT] = {
                 [SIDE_BASELINE] = "the baseline", [SIDE_CANDIDATE] = "the candidate"};
-        const struct findings_row *b = rows[SIDE_BASELINE], *c = rows[SIDE_CANDIDATE];
-        const char *joint = "";
-        char words[PHRASE_MAX], other[PHRASE_MAX];
-        if (b->buffer_bytes > 0 && c->buffer_bytes > 0 && b->buffer_bytes != c->buffer_bytes &&
-            b->point.transport != c->point.transport) {
-                phrase_value(b->buffer_bytes, "bytes", words);
-                phrase_value(c->buffer_bytes, "bytes", other);
-                (void) fprintf(f, "the buffer of the baseline has %s, that of the candidate %s", words, other);
-                joint = "; ";
-        }
-        for (size_t side = 0; side < SIDE_COUNT; side++) {
-                const struct findings_row *row = rows[side];
-                bool alone = (b->gather_ns > 0) != (c->gather_ns > 0);
-                if (row->gather_ns > 0 && alone) {
-                        (void) fprintf(f, "%s%s alone lets messages gather", joint, names[side]);
-                        joint = "; ";
-                }
-                const double bytes = pieces_of(row);
-                if (bytes > 0 && pieces_of(b) != pieces_of(c)) {
-                        phrase_value(bytes, "bytes", words);
-                        (void) fprintf(f, "%s%s sends a message in pieces of %s", joint, names[side], words);
-                        joint = "; ";
-                }
-        }
-}
-
-int comparison_write_unlike(const struct findings_row *const rows[SIDE_COUNT], char **ret) {
-        _cleanup_free_ char *text = NULL;
+        struct unlike_row sides[SIDE_COUNT];
+        char *text = NULL;
         size_t length = 0;
         FILE *f = open_memstream(&text, &length);
         if (!f)
                 return -ENOMEM;
-        write_unlike(f, rows);
-        if (fclose(f) != 0 || !text)
+        for (size_t side = 0; side < SIDE_COUNT; side++)
+                sides[side] = (struct unlike_row){
+                        .point = &rows[side]->point, .in_force = &rows[side]->in_force, .name = names[side]};
+        const bool unlike = unlike_write(f, sides, SIDE_COUNT, true, "");
+        if (fclose(f) != 0 || !text) {
+                free(text);
                 return -ENOMEM;
-        *ret = length > 0 ? util_steal(&text) : NULL;
+        }
+        if (!unlike) {
+                free(text);
+                text = NULL;
+        }
+        *ret = text;
         return 0;
 }
 

@@ -88,8 +88,7 @@ struct comparison_answer {
         struct cache_item *item;
 };
 
-/* In which buffers, pieces of a message and gathering two mechanisms differ, in words; *ret is NULL where they do not.
- */
+/* In which settings two mechanisms are unlike, in words (daemon/analysis/unlike.h); *ret is NULL: in none. */
 struct findings_row;
 int comparison_write_unlike(const struct findings_row *const rows[SIDE_COUNT], char **ret);
 

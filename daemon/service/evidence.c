@@ -88,12 +88,13 @@ static void take_settings(const struct json_part *result, struct findings_row *r
         if (json_part_bool(json_part_get(result, "steady"), &steady) && !steady)
                 row->unsteady = true;
         /* absent: the message goes whole */
-        (void) json_part_double(json_part_get(effective, "chunk_bytes"), &row->chunk_bytes);
-        (void) json_part_double(json_part_get(effective, "buffer_bytes"), &row->buffer_bytes);
-        (void) json_part_double(json_part_get(effective, "gather_ns"), &row->gather_ns);
-        (void) json_part_bool(json_part_get(effective, "stamp"), &row->stamped);
+        (void) json_part_double(json_part_get(effective, "chunk_bytes"), &row->in_force.chunk_bytes);
+        (void) json_part_double(json_part_get(effective, "buffer_bytes"), &row->in_force.buffer_bytes);
+        (void) json_part_double(json_part_get(effective, "gather_ns"), &row->in_force.gather_ns);
+        (void) json_part_bool(json_part_get(effective, "stamp"), &row->in_force.stamped);
         if (json_part_double(json_part_get(effective, "page_bytes"), &page_bytes))
-                row->page_bytes = row->page_bytes == 0 || row->page_bytes == page_bytes ? page_bytes : -1;
+                row->in_force.page_bytes =
+                        row->in_force.page_bytes == 0 || row->in_force.page_bytes == page_bytes ? page_bytes : -1;
         if (row->n_limits > 0) /* a run before this one had them */
                 return;
         for (size_t i = 0; i < ELEMENTS(limits); i++) {

@@ -10,7 +10,7 @@ from made import write_figures
 
 SPEC = {"workload": "pingpong", "messages": 100, "warmup_seconds": 0, "seed": 14}
 QUESTION = {"workload": "pingpong", "want": "latency_p50"}
-BASE = {"pipe": 2000, "unix-stream": 3000, "shm-posix": 1000, "tcp": 5000}
+BASE = {"pipe": 2000, "unix-stream": 3000, "shm-posix": 1000, "tcp": 5000, "msgq-sysv": 4000}
 
 
 def law(point):
@@ -355,7 +355,14 @@ def test_unlike_buffers_are_named(own_daemon):
     (pipe, other) = unix.get("/advice?workload=pingpong&message_size=1024&want=latency_p50")["items"]
     assert pipe["buffer_bytes"] == 4096 and other["buffer_bytes"] > 4096 and not pipe["gathers"]
     sentence = unix.get("/advice?workload=pingpong&message_size=1024&want=latency_p50")["sentence"]
-    assert " Their buffers are unlike: pipe 4 KiB, unix-stream " in sentence
+    assert " Their settings are unlike: buffers of 4 KiB (pipe), " in sentence and " KiB (unix-stream)." in sentence
+
+
+def test_unlike_pieces_of_a_message_are_named(own_daemon):
+    spec = {"transport": ["pipe", "msgq-sysv"], "message_size": 32768, "chunk": True, "repetitions": 4}
+    measure(own_daemon, **spec)
+    sentence = own_daemon.unix.get("/advice?workload=pingpong&message_size=32768&want=latency_p50")["sentence"]
+    assert "Their settings are unlike: msgq-sysv sends a message in pieces of " in sentence
 
 
 def test_one_mechanism_is_no_ranking(own_daemon):

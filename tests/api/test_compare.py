@@ -505,13 +505,11 @@ def test_unlike_buffers_of_an_axis_are_named(unix):
         return row["unlike"]
 
     assert unlike("fifo", buffer_bytes=65536) is None
-    assert unlike("unix-stream", pipe_size=4096, sndbuf=65536).startswith(
-        "the buffer of the baseline has 4 KiB, that of"
-    )
+    assert unlike("unix-stream", pipe_size=4096, sndbuf=65536).startswith("buffers of 4 KiB (the baseline), ")
     for gather in (True, False):
         words = unlike("shm-posix", buffer_bytes=65536, gather=gather)
-        assert words.startswith("the buffer of the baseline has 64 KiB, that of the candidate 63.8 KiB")
-        assert words.endswith("; the candidate alone lets messages gather") == bool(gather and max(gathers))
+        assert words.startswith("buffers of 64 KiB (the baseline), 63.8 KiB (the candidate)")
+        assert words.endswith("; the candidate lets messages gather") == bool(gather and max(gathers))
 
 
 def test_only_unlike_pieces_are_named(unix):
@@ -523,6 +521,16 @@ def test_only_unlike_pieces_are_named(unix):
     assert row["unlike"] is None
     (row,) = unix.get(target + "1024")["rows"]
     assert row["unlike"].startswith("the candidate sends a message in pieces of ")
+
+
+def test_a_setting_of_one_side_alone_is_named(unix):
+    spec = {"transport": ["pipe", "tcp"], "fields": 4, "stamp": True, "messages": 50, "warmup_seconds": 0}
+    experiment = unix.wait_final(unix.post(spec)["id"])
+    assert experiment["state"] == "done", experiment
+    target = f"/compare?experiment={experiment['id']}&axis=transport&baseline=pipe&candidate=tcp"
+    (row,) = unix.get(target)["rows"]
+    assert row["unlike"].startswith("fields 4 is of the candidate alone; buffers of ")
+    assert row["unlike"].endswith("; the candidate writes a time into each message")
 
 
 def test_an_axis_without_meaning_for_one_value_separates_nothing(unix):

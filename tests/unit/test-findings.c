@@ -463,18 +463,18 @@ static void test_ranking(void) {
         CHECK(r->n_rows == 4 && r->n_runs == 32 && r->confidence == CONFIDENCE_HIGH && r->axis == AXIS_TRANSPORT);
         CHECK(!nth(f, FINDING_RANKING, 1));
         for (size_t i = 0; i < 4; i++)
-                m.rows[i].buffer_bytes = 65536;
+                m.rows[i].in_force.buffer_bytes = 65536;
         FINDINGS *alike = draw(&m);
         CHECK(says(nth(alike, FINDING_RANKING, 0), "Their settings are unlike: fields 4 is of tcp alone."));
-        m.rows[1].buffer_bytes = 1 << 20;
-        m.rows[1].gather_ns = 8192;
+        m.rows[1].in_force.buffer_bytes = 1 << 20;
+        m.rows[1].in_force.gather_ns = 8192;
         FINDINGS *unlike = draw(&m);
         CHECK(says(nth(unlike, FINDING_RANKING, 0), "; buffers of "));
         CHECK(says(nth(unlike, FINDING_RANKING, 0), "1 MiB (pipe)"));
         CHECK(says(nth(unlike, FINDING_RANKING, 0), "unix-stream, tcp)"));
         CHECK(says(nth(unlike, FINDING_RANKING, 0), "; pipe lets messages gather."));
-        m.rows[1].buffer_bytes = 65536;
-        m.rows[1].gather_ns = 0;
+        m.rows[1].in_force.buffer_bytes = 65536;
+        m.rows[1].in_force.gather_ns = 0;
         m.rows[0].noisy = true;
         FINDINGS *g = draw(&m);
         CHECK_INT(nth(g, FINDING_RANKING, 0)->confidence, CONFIDENCE_REDUCED);
@@ -551,11 +551,11 @@ static void test_settings_in_force_that_differ(void) {
                 make(&m, "{\"transport\": [\"pipe\", \"fifo\", \"tcp\", \"shm-posix\"]}", 8, 5);
                 measure(&m, three, NULL, NOISE, 0);
                 for (size_t k = 0; k < N_ROWS; k++) {
-                        m.rows[k].buffer_bytes = cases[i].buffers[k];
-                        m.rows[k].page_bytes = cases[i].pages[k];
-                        m.rows[k].gather_ns = cases[i].gathers[k];
-                        m.rows[k].chunk_bytes = cases[i].pieces[k];
-                        m.rows[k].stamped = cases[i].stamps[k];
+                        m.rows[k].in_force.buffer_bytes = cases[i].buffers[k];
+                        m.rows[k].in_force.page_bytes = cases[i].pages[k];
+                        m.rows[k].in_force.gather_ns = cases[i].gathers[k];
+                        m.rows[k].in_force.chunk_bytes = cases[i].pieces[k];
+                        m.rows[k].in_force.stamped = cases[i].stamps[k];
                 }
                 FINDINGS *f = draw(&m);
                 const struct finding *r = nth(f, FINDING_RANKING, 0);
@@ -578,7 +578,8 @@ static void test_buffers_on_both_sides_of_a_crossover(void) {
         for (size_t i = 0; i < sizeof(growing) / sizeof(growing[0]); i++) {
                 for (size_t k = 0; k < 8; k++) {
                         const struct point *p = &m.rows[k].point;
-                        m.rows[k].buffer_bytes = p->transport == growing[i] && p->message_size > 1024 ? 1048576 : 65536;
+                        m.rows[k].in_force.buffer_bytes =
+                                p->transport == growing[i] && p->message_size > 1024 ? 1048576 : 65536;
                 }
                 FINDINGS *f = draw(&m);
                 const struct finding *c = nth(f, FINDING_CROSSOVER, 0);
