@@ -46,8 +46,7 @@ HANDLER(handle_baselines) {
         _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_writer_init(&w);
         json_object_begin(&w);
-        json_put_key(&w, "items");
-        json_array_begin(&w);
+        json_member_array(&w, "items");
         for (size_t i = 0; i < n; i++)
                 put_baseline(&w, &list[i]);
         json_array_end(&w);
@@ -104,8 +103,7 @@ static void put_check(struct json_writer *w, const struct check_record *c) {
         json_member_time(w, "finished_at", c->finished_at);
         json_member_bool(w, "alike", c->alike);
         json_member_raw(w, "differences", c->differences_json);
-        json_put_key(w, "verdicts");
-        json_object_begin(w);
+        json_member_object(w, "verdicts");
         json_member_u64(w, "undecided", c->undecided);
         json_member_u64(w, "faster", c->faster);
         json_member_u64(w, "slower", c->slower);
@@ -128,10 +126,7 @@ static void put_value(struct json_writer *w, const struct series_value *v) {
         } else {
                 json_put_null(w);
         }
-        if (v->has_interval && v->level > 0)
-                json_member_double(w, "level", v->level);
-        else
-                json_member_null(w, "level");
+        json_member_double_if(w, "level", v->has_interval && v->level > 0, v->level);
         json_member_string(w, "verdict", v->verdict);
         json_object_end(w);
 }
@@ -155,8 +150,7 @@ static void put_changes(struct json_writer *w, const struct history_series *s) {
                 json_object_end(w);
         }
         json_array_end(w);
-        json_put_key(w, "change_points");
-        json_array_begin(w);
+        json_member_array(w, "change_points");
         for (size_t i = 1; i < s->n_segments; i++)
                 json_put_i64(w, s->record.values[s->segments[i].begin].experiment_id);
         json_array_end(w);
@@ -167,8 +161,7 @@ static void put_series(struct json_writer *w, const struct history_series *s) {
         json_object_begin(w);
         json_member_raw(w, "point", s->record.point_json);
         json_member_string(w, "figure", s->record.figure);
-        json_put_key(w, "values");
-        json_array_begin(w);
+        json_member_array(w, "values");
         for (size_t i = 0; i < s->record.n; i++)
                 put_value(w, &s->record.values[i]);
         json_array_end(w);

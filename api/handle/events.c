@@ -68,11 +68,7 @@ static void put_event(struct events *e, const char *name, int64_t change, struct
 static void render_pin(struct json_writer *w, const struct pin_record *pin) {
         json_object_begin(w);
         json_member_string(w, "name", pin->name);
-        json_put_key(w, "experiment_id");
-        if (pin->experiment_id > 0)
-                json_put_i64(w, pin->experiment_id);
-        else
-                json_put_null(w);
+        json_member_i64_if(w, "experiment_id", pin->experiment_id > 0, pin->experiment_id);
         json_object_end(w);
 }
 

@@ -49,13 +49,6 @@ HANDLER(handle_noise) {
         return respond_with(service_noise_json, a, p, r);
 }
 
-static void member_id(struct json_writer *w, const char *key, int64_t id) {
-        if (id > 0)
-                json_member_i64(w, key, id);
-        else
-                json_member_null(w, key);
-}
-
 static void put_check(struct json_writer *w, const struct service_health *h) {
         json_put_key(w, "checking");
         if (h->pages_checked == h->pages_to_check) {
@@ -75,16 +68,12 @@ static void put_health(struct json_writer *w, const struct service_health *h) {
         json_member_string(w, "leftover", h->leftover[0] ? h->leftover : NULL);
         json_member_string(w, "version", h->version);
         json_member_string(w, "store", h->store);
-        json_put_key(w, "exported_change");
-        if (h->exported_change >= 0)
-                json_put_i64(w, h->exported_change);
-        else
-                json_put_null(w);
+        json_member_i64_if(w, "exported_change", h->exported_change >= 0, h->exported_change);
         json_member_u64(w, "damaged_pages", h->damaged_pages);
         put_check(w, h);
         json_member_i64(w, "uptime_seconds", h->uptime_seconds);
-        member_id(w, "running_experiment", h->running_experiment);
-        member_id(w, "running_run", h->running_run);
+        json_member_i64_if(w, "running_experiment", h->running_experiment > 0, h->running_experiment);
+        json_member_i64_if(w, "running_run", h->running_run > 0, h->running_run);
         json_member_u64(w, "experiments_queued", h->experiments_queued);
         json_member_u64(w, "runs_done", h->runs_done);
         json_member_u64(w, "runs_failed", h->runs_failed);

@@ -133,8 +133,7 @@ static void put_units(struct json_writer *w) {
                 {"interval_ns", "ns"}, {"window_ns", "ns"},  {"messages", "count"},
                 {"bytes", "bytes"},    {"latency_ns", "ns"}, {"latency_one_way_ns", "ns"},
         };
-        json_put_key(w, "units");
-        json_object_begin(w);
+        json_member_object(w, "units");
         for (size_t i = 0; i < ELEMENTS(counted); i++)
                 json_member_string(w, counted[i].name, counted[i].unit);
         for (size_t f = 0; f < FIGURE_COUNT; f++)

@@ -34,21 +34,14 @@ void render_experiment(struct json_writer *w, const struct experiment_record *e)
         json_member_string(w, "state", state_name(e->state));
         json_member_raw(w, "spec", e->spec_json);
         json_member_string(w, "error", e->error);
-        json_put_key(w, "progress");
-        json_object_begin(w);
+        json_member_object(w, "progress");
         json_member_u64(w, "runs_total", e->runs_total);
         json_member_u64(w, "runs_done", e->runs_done);
         json_member_u64(w, "runs_failed", e->runs_failed);
         json_member_u64(w, "runs_cancelled", e->runs_cancelled);
         json_object_end(w);
-        if (e->eta_seconds >= 0)
-                json_member_i64(w, "eta_seconds", e->eta_seconds);
-        else
-                json_member_null(w, "eta_seconds");
-        if (e->queue_position > 0)
-                json_member_i64(w, "queue_position", e->queue_position);
-        else
-                json_member_null(w, "queue_position");
+        json_member_i64_if(w, "eta_seconds", e->eta_seconds >= 0, e->eta_seconds);
+        json_member_i64_if(w, "queue_position", e->queue_position > 0, e->queue_position);
         json_member_time(w, "created_at", e->created_at);
         json_member_time(w, "started_at", e->started_at);
         json_member_time(w, "finished_at", e->finished_at);
@@ -74,10 +67,7 @@ static void member_stored(struct json_writer *w, const char *key, const char *js
 }
 
 static void member_rate(struct json_writer *w, uint64_t rate) {
-        if (rate > 0)
-                json_member_u64(w, "rate", rate);
-        else
-                json_member_null(w, "rate");
+        json_member_u64_if(w, "rate", rate > 0, rate);
 }
 
 static void put_run(struct json_writer *w, const struct run_record *run, bool briefly) {
@@ -85,10 +75,7 @@ static void put_run(struct json_writer *w, const struct run_record *run, bool br
         json_member_i64(w, "experiment_id", run->experiment_id);
         json_member_raw(w, "point", run->point_json);
         json_member_u64(w, "repetition", run->repetition);
-        if (run->block > 0)
-                json_member_u64(w, "block", run->block);
-        else
-                json_member_null(w, "block");
+        json_member_u64_if(w, "block", run->block > 0, run->block);
         member_rate(w, run->rate);
         json_member_u64(w, "position", run->position);
         json_member_string(w, "state", state_name(run->state));
@@ -139,18 +126,6 @@ const char *render_latency_kind(const char *point_json) {
         return kind;
 }
 
-static void put_summary(struct json_writer *w, const struct latency_summary *s, const char *kind) {
-        json_member_u64(w, "min", s->min);
-        json_member_u64(w, "p50", s->p50);
-        json_member_u64(w, "p90", s->p90);
-        json_member_u64(w, "p99", s->p99);
-        json_member_u64(w, "p99_9", s->p99_9);
-        json_member_u64(w, "max", s->max);
-        json_member_u64(w, "mean", (uint64_t) (s->mean + 0.5));
-        json_member_string(w, "kind", kind);
-        json_member_u64(w, "count", s->count);
-}
-
 static void member_histogram(struct json_writer *w, const struct histogram *h) {
         _cleanup_free_ char *text = NULL;
         int k = histogram_export(h, &text);
@@ -166,7 +141,7 @@ static void render_latency(struct json_writer *w, const struct histogram *h, con
                 return;
         }
         json_object_begin(w);
-        put_summary(w, &s, kind);
+        latency_summary_put(w, &s, kind, 1);
         if (histogram)
                 member_histogram(w, h);
         json_object_end(w);
@@ -176,17 +151,12 @@ static void render_latency(struct json_writer *w, const struct histogram *h, con
 
 /* 0, 0.1, 0.2 … nines, as far as a value of its own stands for them, and the highest. */
 static void member_percentiles(struct json_writer *w, const struct histogram *h, const struct latency_summary *s) {
-        json_put_key(w, "percentiles");
-        json_array_begin(w);
+        json_member_array(w, "percentiles");
         for (unsigned tick = 0;; tick++) {
                 double nines = (double) tick / TICKS_PER_NINE, beyond = pow(10, -nines);
                 bool last = beyond * (double) s->count < 1;
                 json_object_begin(w);
-                json_put_key(w, "nines");
-                if (last)
-                        json_put_null(w);
-                else
-                        json_put_double(w, nines);
+                json_member_double_if(w, "nines", !last, nines);
                 json_member_double(w, "quantile", last ? 1 : 1 - beyond);
                 json_member_u64(w, "value_ns", last ? s->max : histogram_quantile(h, 1 - beyond));
                 json_object_end(w);
@@ -203,7 +173,7 @@ void render_distribution(struct json_writer *w, const struct histogram *h, const
                 return;
         }
         json_object_begin(w);
-        put_summary(w, &s, kind);
+        latency_summary_put(w, &s, kind, 1);
         member_histogram(w, h);
         member_percentiles(w, h, &s);
         json_object_end(w);
@@ -216,11 +186,7 @@ void render_sample(struct json_writer *w, const struct sample_record *s, const c
         json_member_string(w, "agent", s->agent);
         json_member_u64(w, "thread", s->thread);
         json_member_u64(w, "second", s->second);
-        json_put_key(w, "begin_ns");
-        if (s->begin_ns)
-                json_put_u64(w, s->begin_ns);
-        else
-                json_put_null(w);
+        json_member_u64_if(w, "begin_ns", s->begin_ns, s->begin_ns);
         json_member_u64(w, "interval_ns", s->interval_ns);
         json_member_u64(w, "messages", s->messages);
         json_member_u64(w, "bytes", s->bytes);
@@ -229,13 +195,6 @@ void render_sample(struct json_writer *w, const struct sample_record *s, const c
         json_member_raw(w, "counters", s->counters_json);
         sample_noise_put(noise, s, w);
         json_object_end(w);
-}
-
-static void member_if(struct json_writer *w, const char *key, bool known, double value) {
-        if (known)
-                json_member_double(w, key, value);
-        else
-                json_member_null(w, key);
 }
 
 static void member_statistic(struct json_writer *w, const char *key, const struct statistic *s) {
@@ -249,8 +208,8 @@ static void member_statistic(struct json_writer *w, const char *key, const struc
         json_member_double(w, "median", s->median);
         json_member_double(w, "min", s->min);
         json_member_double(w, "max", s->max);
-        member_if(w, "cov", s->has_variation, s->variation);
-        member_if(w, "hodges_lehmann", s->has_hodges_lehmann, s->hodges_lehmann);
+        json_member_double_if(w, "cov", s->has_variation, s->variation);
+        json_member_double_if(w, "hodges_lehmann", s->has_hodges_lehmann, s->hodges_lehmann);
         json_put_key(w, "ci95");
         if (s->has_ci95) {
                 json_array_begin(w);
@@ -274,7 +233,7 @@ void render_interval(struct json_writer *w, const char *key, bool known, double 
         json_object_begin(w);
         json_member_double(w, "low", low);
         json_member_double(w, "high", high);
-        member_if(w, "level", level > 0, level);
+        json_member_double_if(w, "level", level > 0, level);
         json_object_end(w);
 }
 
@@ -318,8 +277,7 @@ static void member_curve(struct json_writer *w, const struct histogram *h) {
         struct latency_summary s;
         if (!h || histogram_summarize(h, &s) < 0)
                 return;
-        json_put_key(w, "latency_histogram");
-        json_object_begin(w);
+        json_member_object(w, "latency_histogram");
         member_percentiles(w, h, &s);
         json_object_end(w);
 }
@@ -332,8 +290,7 @@ void render_result_charted(struct json_writer *w, const struct result_record *ro
         json_member_u64(w, "runs_failed", row->runs_failed);
         member_charted(w, FIGURES_RATE, row);
         if (row->latency_kind && row->figures[FIGURE_LATENCY_P50].n > 0) {
-                json_put_key(w, figure_groups[FIGURES_LATENCY].in_row);
-                json_object_begin(w);
+                json_member_object(w, figure_groups[FIGURES_LATENCY].in_row);
                 json_member_string(w, "kind", row->latency_kind);
                 member_charted(w, FIGURES_LATENCY, row);
                 json_object_end(w);
@@ -362,13 +319,11 @@ int render_run_charted(struct json_writer *w, const char *point_json, const stru
         int k = json_part_string(json_part_get(objects[FIGURES_LATENCY], "kind"), &kind);
         json_object_begin(w);
         json_member_raw(w, "point", point_json);
-        json_put_key(w, "result");
-        json_object_begin(w);
+        json_member_object(w, "result");
         member_numbers(w, FIGURES_RATE, objects[FIGURES_RATE]);
         member_numbers(w, FIGURES_PER_UNIT, objects[FIGURES_PER_UNIT]);
         if (kind) {
-                json_put_key(w, figure_groups[FIGURES_LATENCY].in_run);
-                json_object_begin(w);
+                json_member_object(w, figure_groups[FIGURES_LATENCY].in_run);
                 json_member_string(w, "kind", kind);
                 member_numbers(w, FIGURES_LATENCY, objects[FIGURES_LATENCY]);
                 json_object_end(w);
@@ -411,8 +366,7 @@ void render_result(struct json_writer *w, const struct result_record *row, const
         json_member_u64(w, "runs", row->runs);
         json_member_u64(w, "runs_planned", row->runs_planned);
         json_member_u64(w, "runs_failed", row->runs_failed);
-        json_put_key(w, "run_ids");
-        json_array_begin(w);
+        json_member_array(w, "run_ids");
         for (uint32_t i = 0; row->run_ids && i < row->runs; i++)
                 json_put_i64(w, row->run_ids[i]);
         json_array_end(w);

@@ -234,10 +234,7 @@ struct sample_noise_found sample_noise_find(const struct sample_noise *n, const 
 }
 
 static void share(struct json_writer *w, const char *key, double v) {
-        if (v < 0)
-                json_member_null(w, key);
-        else
-                json_member_double(w, key, v);
+        json_member_double_if(w, key, v >= 0, v);
 }
 
 void sample_noise_put(const struct sample_noise *n, const struct sample_record *s, struct json_writer *w) {
@@ -252,16 +249,11 @@ void sample_noise_put(const struct sample_noise *n, const struct sample_record *
         json_member_double(w, "observed_share", f.observed);
         if (f.unobserved)
                 json_member_string(w, "not_observed_reason", f.unobserved);
-        json_put_key(w, "cpu");
-        if (f.of.cpu < 0)
-                json_put_null(w);
-        else
-                json_put_i64(w, f.of.cpu);
+        json_member_i64_if(w, "cpu", f.of.cpu >= 0, f.of.cpu);
         share(w, "foreign_share", f.of.foreign);
         share(w, "worst_softirq_share", f.of.softirq);
         share(w, "worst_steal_share", f.of.steal);
-        json_put_key(w, "flags");
-        json_array_begin(w);
+        json_member_array(w, "flags");
         for (size_t i = 0; i < n->n_flags; i++)
                 if (f.of.flags >> i & 1)
                         json_put_string(w, n->flags[i]);

@@ -83,8 +83,7 @@ static int problem_write(struct response *p, const struct refusal *r, const char
         if (r->pointer[0])
                 json_member_string(&w, "pointer", r->pointer);
         if (r->limit[0]) {
-                json_put_key(&w, "limit");
-                json_object_begin(&w);
+                json_member_object(&w, "limit");
                 json_member_string(&w, "name", r->limit);
                 member_number_or_text(&w, "value", r->limit_value);
                 json_object_end(&w);

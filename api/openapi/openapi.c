@@ -43,8 +43,7 @@ static void put_parameter(struct json_writer *w, const char *name, const char *i
 }
 
 static void put_parameters(struct json_writer *w, const struct route *route) {
-        json_put_key(w, "parameters");
-        json_array_begin(w);
+        json_member_array(w, "parameters");
         if (strstr(route->pattern, "{id}"))
                 put_parameter(w, "id", "path", "{\"type\": \"integer\", \"minimum\": 1}", "Its id.");
         if (strstr(route->pattern, "{name}"))
@@ -71,8 +70,7 @@ static void put_parameters(struct json_writer *w, const struct route *route) {
 
 static void put_media(struct json_writer *w, const struct media *media) {
         for (; media && media->type; media++) {
-                json_put_key(w, media->type);
-                json_object_begin(w);
+                json_member_object(w, media->type);
                 json_put_key(w, "schema");
                 if (media->schema)
                         put_ref(w, "schemas", media->schema);
@@ -83,8 +81,7 @@ static void put_media(struct json_writer *w, const struct media *media) {
 }
 
 static void put_content(struct json_writer *w, const struct media *media) {
-        json_put_key(w, "content");
-        json_object_begin(w);
+        json_member_object(w, "content");
         put_media(w, media);
         json_object_end(w);
 }
@@ -99,11 +96,9 @@ static void put_also(struct json_writer *w, const struct route *route) {
         static const struct media problem[] = {{"application/problem+json", "Problem"}, {0}};
         char status[8];
         snprintf(status, sizeof(status), "%d", route->also);
-        json_put_key(w, status);
-        json_object_begin(w);
+        json_member_object(w, status);
         json_member_string(w, "description", "The same body, which has the reason; or why there is none.");
-        json_put_key(w, "content");
-        json_object_begin(w);
+        json_member_object(w, "content");
         put_media(w, route->media);
         put_media(w, problem);
         json_object_end(w);
@@ -113,10 +108,8 @@ static void put_also(struct json_writer *w, const struct route *route) {
 static void put_responses(struct json_writer *w, const struct route *route) {
         char status[8];
         snprintf(status, sizeof(status), "%d", route->status);
-        json_put_key(w, "responses");
-        json_object_begin(w);
-        json_put_key(w, status);
-        json_object_begin(w);
+        json_member_object(w, "responses");
+        json_member_object(w, status);
         json_member_string(w, "description", route->summary);
         if (route->status == 201)
                 json_member_raw(w, "headers",
@@ -131,8 +124,7 @@ static void put_responses(struct json_writer *w, const struct route *route) {
         }
         if (route->other) {
                 snprintf(status, sizeof(status), "%d", route->other_status);
-                json_put_key(w, status);
-                json_object_begin(w);
+                json_member_object(w, status);
                 json_member_string(w, "description", route->other);
                 put_content(w, route->other_media);
                 json_object_end(w);
@@ -156,16 +148,14 @@ static void put_operation(struct json_writer *w, const struct route *route) {
         for (const char *i = method_name(route->method); *i && n + 1 < sizeof(method); i++)
                 method[n++] = (char) (*i - 'A' + 'a');
         method[n] = '\0';
-        json_put_key(w, method);
-        json_object_begin(w);
+        json_member_object(w, method);
         json_member_string(w, "operationId", route->operation);
         json_member_string(w, "summary", route->summary);
         put_parameters(w, route);
         if (route->body >= BODY_JSON) {
                 const struct media body[] = {
                         {route->body == BODY_GZIP ? "application/gzip" : "application/json", route->body_schema}, {0}};
-                json_put_key(w, "requestBody");
-                json_object_begin(w);
+                json_member_object(w, "requestBody");
                 json_member_bool(w, "required", true);
                 put_content(w, body);
                 json_object_end(w);
@@ -184,13 +174,11 @@ static bool seen_before(size_t row) {
 }
 
 static void put_paths(struct json_writer *w) {
-        json_put_key(w, "paths");
-        json_object_begin(w);
+        json_member_object(w, "paths");
         for (size_t i = 0; i < n_routes; i++) {
                 if (seen_before(i))
                         continue;
-                json_put_key(w, routes[i].pattern);
-                json_object_begin(w);
+                json_member_object(w, routes[i].pattern);
                 for (size_t j = i; j < n_routes; j++)
                         if (strcmp(routes[i].pattern, routes[j].pattern) == 0)
                                 put_operation(w, &routes[j]);
@@ -249,8 +237,7 @@ static int put_made(struct json_writer *w, const char *name, int (*make)(char **
                 k = relocate(schema, &relocated);
         if (k < 0)
                 return k;
-        json_put_key(w, name);
-        json_object_begin(w);
+        json_member_object(w, name);
         k = put_members(w, relocated);
         json_object_end(w);
         return k;
@@ -265,8 +252,7 @@ static void put_titles(struct json_writer *w, const char *title, const char *uni
 }
 
 static void put_axis_name(struct json_writer *w) {
-        json_put_key(w, "AxisName");
-        json_object_begin(w);
+        json_member_object(w, "AxisName");
         axes_put_enum(w);
         json_object_end(w);
 }
@@ -282,8 +268,7 @@ static void figure_member(enum figure f, char *ret, size_t size) {
 static void put_workloads(struct json_writer *w, unsigned workloads) {
         if (!workloads)
                 return;
-        json_put_key(w, "x-workloads");
-        json_array_begin(w);
+        json_member_array(w, "x-workloads");
         for (unsigned i = 0; i < workload_words.n; i++)
                 if (workloads >> i & 1u)
                         json_put_string(w, workload_words.name(i));
@@ -294,8 +279,7 @@ static void put_figure(struct json_writer *w, enum figure f) {
         const struct figure_term *term = &figure_terms[f];
         char name[64];
         figure_member(f, name, sizeof(name));
-        json_put_key(w, name);
-        json_object_begin(w);
+        json_member_object(w, name);
         put_titles(w, term->title, term->unit, term->description);
         json_member_bool(w, "x-usual", term->usual);
         put_workloads(w, term->workloads);
@@ -322,24 +306,19 @@ static void put_names(struct json_writer *w, enum figure_group group) {
 /* The object that a row has for a group, or null. */
 static void put_group_object(struct json_writer *w, enum figure_group group) {
         const struct figure_group_term *term = &figure_groups[group];
-        json_put_key(w, term->in_row);
-        json_object_begin(w);
+        json_member_object(w, term->in_row);
         put_titles(w, term->title, NULL, term->description);
         json_member_raw(w, "type", "[\"object\", \"null\"]");
-        json_put_key(w, "properties");
-        json_object_begin(w);
-        json_put_key(w, "kind");
-        json_object_begin(w);
-        json_put_key(w, "enum");
-        json_array_begin(w);
+        json_member_object(w, "properties");
+        json_member_object(w, "kind");
+        json_member_array(w, "enum");
         for (const char *const *kind = term->kinds; *kind; kind++)
                 json_put_string(w, *kind);
         json_array_end(w);
         json_object_end(w);
         put_group(w, group);
         json_object_end(w);
-        json_put_key(w, "required");
-        json_array_begin(w);
+        json_member_array(w, "required");
         json_put_string(w, "kind");
         put_names(w, group);
         json_array_end(w);
@@ -349,24 +328,21 @@ static void put_group_object(struct json_writer *w, enum figure_group group) {
 
 /* The figures of a row of results, in the order of their table: each with its title and its unit. */
 static void put_figures(struct json_writer *w) {
-        json_put_key(w, "ResultFigures");
-        json_object_begin(w);
+        json_member_object(w, "ResultFigures");
         json_member_string(
                 w, "description",
                 "The figures of a point, each a statistic over its runs. x-unit: what its numbers count; "
                 "x-usual: whether the CSV has it without columns=all; x-workloads: the only ones that can have "
                 "it.");
         json_member_string(w, "type", "object");
-        json_put_key(w, "properties");
-        json_object_begin(w);
+        json_member_object(w, "properties");
         for (enum figure_group group = 0; group < FIGURES_GROUPS; group++)
                 if (figure_groups[group].in_row)
                         put_group_object(w, group);
                 else
                         put_group(w, group);
         json_object_end(w);
-        json_put_key(w, "required");
-        json_array_begin(w);
+        json_member_array(w, "required");
         for (enum figure_group group = 0; group < FIGURES_GROUPS; group++)
                 if (figure_groups[group].in_row)
                         json_put_string(w, figure_groups[group].in_row);
@@ -378,15 +354,12 @@ static void put_figures(struct json_writer *w) {
 
 /* What is known of a host before it does anything, each null for a reason. */
 static void put_facts(struct json_writer *w) {
-        json_put_key(w, "HostFacts");
-        json_object_begin(w);
+        json_member_object(w, "HostFacts");
         json_member_string(w, "type", "object");
-        json_put_key(w, "properties");
-        json_object_begin(w);
+        json_member_object(w, "properties");
         for (enum fact_name i = 0; i < FACT_COUNT; i++) {
                 const struct fact_row *row = &fact_rows[i];
-                json_put_key(w, row->name);
-                json_object_begin(w);
+                json_member_object(w, row->name);
                 if (row->description)
                         json_member_string(w, "description", row->description);
                 json_member_raw(w, "type",
@@ -394,8 +367,7 @@ static void put_facts(struct json_writer *w) {
                 json_object_end(w);
         }
         json_object_end(w);
-        json_put_key(w, "required");
-        json_array_begin(w);
+        json_member_array(w, "required");
         for (enum fact_name i = 0; i < FACT_COUNT; i++)
                 json_put_string(w, fact_rows[i].name);
         json_array_end(w);
@@ -403,10 +375,8 @@ static void put_facts(struct json_writer *w) {
 }
 
 static int put_components(struct json_writer *w) {
-        json_put_key(w, "components");
-        json_object_begin(w);
-        json_put_key(w, "schemas");
-        json_object_begin(w);
+        json_member_object(w, "components");
+        json_member_object(w, "schemas");
         int k = put_members(w, openapi_components_json);
         if (k == 0)
                 k = put_made(w, "Point", point_schema);
@@ -442,8 +412,7 @@ int openapi_make(char **ret, size_t *ret_length) {
         json_writer_init(&w);
         json_object_begin(&w);
         json_member_string(&w, "openapi", "3.1.0");
-        json_put_key(&w, "info");
-        json_object_begin(&w);
+        json_member_object(&w, "info");
         json_member_string(&w, "title", "ipclab");
         json_member_string(&w, "version", IPCLAB_VERSION);
         json_member_string(&w, "description", description);

@@ -17,8 +17,7 @@ struct uring_answer {
 };
 
 static void put_set(struct json_writer *w, const char *key, unsigned set, unsigned n, const char *(*name)(unsigned) ) {
-        json_put_key(w, key);
-        json_array_begin(w);
+        json_member_array(w, key);
         for (unsigned v = 0; v < n; v++)
                 if (set & 1u << v)
                         json_put_string(w, name(v));
@@ -38,12 +37,10 @@ static const char *name_of_wait(unsigned v) {
 }
 
 static void put_engines(struct json_writer *w, const struct transport_term *term, const struct uring_answer *uring) {
-        json_put_key(w, "engines");
-        json_object_begin(w);
+        json_member_object(w, "engines");
         for (unsigned e = 0; term->has_engine && e < ENGINE_COUNT; e++) {
                 const char *reason = e == ENGINE_IO_URING ? uring->reason : NULL;
-                json_put_key(w, engine_name((enum engine) e));
-                json_object_begin(w);
+                json_member_object(w, engine_name((enum engine) e));
                 json_member_bool(w, "available", !reason);
                 json_member_string(w, "reason", reason);
                 if (e == ENGINE_IO_URING) {
@@ -69,8 +66,7 @@ static void member_exact(struct json_writer *w, const char *key, uint64_t v) {
 }
 
 static void put_limit(struct json_writer *w, const char *key, const char *name, uint64_t value, const char *raise) {
-        json_put_key(w, key);
-        json_object_begin(w);
+        json_member_object(w, key);
         json_member_string(w, "name", name);
         member_exact(w, "value", value);
         json_member_string(w, "raise", raise);
@@ -99,8 +95,7 @@ static void put_limits(struct json_writer *w, const struct capacity *c) {
 }
 
 static void put_capacity(struct json_writer *w, const struct capacity *c) {
-        json_put_key(w, "capacity");
-        json_object_begin(w);
+        json_member_object(w, "capacity");
         if (!c->known) {
                 json_member_null(w, "largest_message");
                 json_member_null(w, "largest_transfer");
@@ -147,8 +142,7 @@ static int put_transport(struct json_writer *w, struct hostfs *h, const struct c
 static int put_items(struct json_writer *w, struct hostfs *h, const struct admission_host *host,
                      const struct uring_answer *uring) {
         int r = 0;
-        json_put_key(w, "items");
-        json_array_begin(w);
+        json_member_array(w, "items");
         for (unsigned t = 0; r == 0 && t < TRANSPORT_COUNT; t++) {
                 const struct capacity_question q = {.transport = (enum transport) t,
                                                     .runtime_dir = host->runtime_dir,

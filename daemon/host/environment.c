@@ -75,21 +75,13 @@ static void put_facts(struct json_writer *w, const struct environment *e) {
 
 static void put_host_state(struct json_writer *w, const struct environment *e) {
         json_member_double(w, "uptime_seconds", (double) e->uptime_ns / (double) NSEC_PER_SEC);
-        json_put_key(w, "load");
-        json_array_begin(w);
+        json_member_array(w, "load");
         for (size_t i = 0; i < ELEMENTS(e->load); i++)
                 json_put_double(w, e->load[i]);
         json_array_end(w);
         json_member_u64(w, "memory_total_bytes", e->memory_total_bytes);
         json_member_u64(w, "memory_available_bytes", e->memory_available_bytes);
         json_member_u64(w, "memory_free_bytes", e->memory_free_bytes);
-}
-
-static void member_if(struct json_writer *w, const char *key, bool known, uint64_t v) {
-        if (known)
-                json_member_u64(w, key, v);
-        else
-                json_member_null(w, key);
 }
 
 /* Milliseconds, as nanoseconds of a machine that is up for 104 days no longer fit a JSON reader's 2^53; the kernel
@@ -104,40 +96,37 @@ static void put_cpu(struct json_writer *w, const struct cpu_state *c) {
         json_member_u64(w, "irq_ms", c->irq_ns / NSEC_PER_MSEC);
         json_member_u64(w, "softirq_ms", c->softirq_ns / NSEC_PER_MSEC);
         json_member_u64(w, "steal_ms", c->steal_ns / NSEC_PER_MSEC);
-        member_if(w, "interrupts", c->has_interrupts, c->interrupts);
-        member_if(w, "device_interrupts", c->has_interrupts, c->device_interrupts);
-        member_if(w, "throttles", c->has_throttles, c->throttles);
-        member_if(w, "frequency_khz", c->has_frequency, c->frequency_khz);
+        json_member_u64_if(w, "interrupts", c->has_interrupts, c->interrupts);
+        json_member_u64_if(w, "device_interrupts", c->has_interrupts, c->device_interrupts);
+        json_member_u64_if(w, "throttles", c->has_throttles, c->throttles);
+        json_member_u64_if(w, "frequency_khz", c->has_frequency, c->frequency_khz);
         json_object_end(w);
 }
 
 static void put_node(struct json_writer *w, const struct node_state *n) {
         json_object_begin(w);
         json_member_i64(w, "id", n->id);
-        member_if(w, "numa_hit", n->known, n->hit);
-        member_if(w, "numa_miss", n->known, n->miss);
-        member_if(w, "numa_foreign", n->known, n->foreign);
-        member_if(w, "interleave_hit", n->known, n->interleave_hit);
-        member_if(w, "local_node", n->known, n->local);
-        member_if(w, "other_node", n->known, n->other);
+        json_member_u64_if(w, "numa_hit", n->known, n->hit);
+        json_member_u64_if(w, "numa_miss", n->known, n->miss);
+        json_member_u64_if(w, "numa_foreign", n->known, n->foreign);
+        json_member_u64_if(w, "interleave_hit", n->known, n->interleave_hit);
+        json_member_u64_if(w, "local_node", n->known, n->local);
+        json_member_u64_if(w, "other_node", n->known, n->other);
         json_object_end(w);
 }
 
 static void put_counters(struct json_writer *w, const struct environment *e) {
-        json_put_key(w, "cpus");
-        json_array_begin(w);
+        json_member_array(w, "cpus");
         for (size_t i = 0; i < e->n_cpus; i++)
                 put_cpu(w, &e->cpus[i]);
         json_array_end(w);
-        json_put_key(w, "nodes");
-        json_array_begin(w);
+        json_member_array(w, "nodes");
         for (size_t i = 0; i < e->n_nodes; i++)
                 put_node(w, &e->nodes[i]);
         json_array_end(w);
-        json_put_key(w, "vmstat");
-        json_object_begin(w);
+        json_member_object(w, "vmstat");
         for (size_t i = 0; i < e->n_vmstat; i++)
-                member_if(w, e->vmstat[i].key, e->vmstat[i].known, e->vmstat[i].value);
+                json_member_u64_if(w, e->vmstat[i].key, e->vmstat[i].known, e->vmstat[i].value);
         json_object_end(w);
 }
 
@@ -148,8 +137,7 @@ static void member_reason(struct json_writer *w, const char *key, const char *re
 
 /* Every null above has its reason here, by the same name. */
 static void put_reasons(struct json_writer *w, const struct environment *e) {
-        json_put_key(w, "reasons");
-        json_object_begin(w);
+        json_member_object(w, "reasons");
         for (size_t i = 0; i < e->n_facts; i++)
                 member_reason(w, e->facts[i].key, e->facts[i].reason);
         member_reason(w, "mitigations", e->mitigations_reason);

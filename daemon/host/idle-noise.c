@@ -82,8 +82,7 @@ static void put_known(const struct idle_noise *o, uint64_t now_ns, struct json_w
         uint64_t window_ns = later->at_ns - o->looks[0].at_ns;
         double load = 0;
         size_t n = 0;
-        json_put_key(w, "cpus");
-        json_array_begin(w);
+        json_member_array(w, "cpus");
         for (size_t i = 0; i < later->n; i++) {
                 const struct cpu_times *before = earlier_of(o, i), *after = &later->times[i];
                 if (!before)
@@ -98,11 +97,7 @@ static void put_known(const struct idle_noise *o, uint64_t now_ns, struct json_w
                 json_object_end(w);
         }
         json_array_end(w);
-        json_put_key(w, "load");
-        if (n == later->n)
-                json_put_double(w, load);
-        else
-                json_put_null(w);
+        json_member_double_if(w, "load", n == later->n, load);
         json_member_u64(w, "window_ns", window_ns);
         json_member_double(w, "age_seconds", (double) (now_ns - later->at_ns) / (double) NSEC_PER_SEC);
         json_member_string(w, "reason",
@@ -112,8 +107,7 @@ static void put_known(const struct idle_noise *o, uint64_t now_ns, struct json_w
 }
 
 static void put_unknown(struct json_writer *w, const char *reason) {
-        json_put_key(w, "cpus");
-        json_array_begin(w);
+        json_member_array(w, "cpus");
         json_array_end(w);
         json_member_null(w, "load");
         json_member_null(w, "window_ns");

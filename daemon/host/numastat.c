@@ -53,8 +53,7 @@ void numastat_subtract(struct numastat *ret, const struct numastat *later, const
 }
 
 void numastat_put(const struct numastat *n, struct json_writer *w) {
-        json_put_key(w, "numa");
-        json_object_begin(w);
+        json_member_object(w, "numa");
         json_member_string(w, "of", "host");
         for (size_t i = 0; i < NUMASTAT_COUNTERS; i++) {
                 char key[48];

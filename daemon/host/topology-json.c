@@ -7,8 +7,7 @@
 #include "schema/util.h"
 
 static void put_ids(struct json_writer *w, const char *key, const int *ids, size_t n) {
-        json_put_key(w, key);
-        json_array_begin(w);
+        json_member_array(w, key);
         for (size_t i = 0; i < n; i++)
                 json_put_i64(w, ids[i]);
         json_array_end(w);
@@ -17,8 +16,7 @@ static void put_ids(struct json_writer *w, const char *key, const int *ids, size
 static void put_node(struct json_writer *w, const struct topology *t, const struct topology_node *node) {
         json_object_begin(w);
         json_member_i64(w, "id", node->id);
-        json_put_key(w, "cpus");
-        json_array_begin(w);
+        json_member_array(w, "cpus");
         for (size_t i = 0; i < t->n_cpus; i++)
                 if (t->cpus[i].node == node->id)
                         json_put_i64(w, t->cpus[i].id);
@@ -28,20 +26,11 @@ static void put_node(struct json_writer *w, const struct topology *t, const stru
         json_member_bool(w, "memory_allowed", node->memory_allowed);
         json_member_u64(w, "memory_bytes", node->memory_bytes);
         json_member_u64(w, "memory_free_bytes", node->memory_free_bytes);
-        json_put_key(w, "distances");
-        json_array_begin(w);
+        json_member_array(w, "distances");
         for (size_t i = 0; i < t->n_nodes; i++)
                 json_put_u64(w, node->distances[i]);
         json_array_end(w);
         json_object_end(w);
-}
-
-/* -1 is unknown. */
-static void member_known(struct json_writer *w, const char *key, int v) {
-        if (v < 0)
-                json_member_null(w, key);
-        else
-                json_member_i64(w, key, v);
 }
 
 static void put_cpu(struct json_writer *w, const struct topology_cpu *cpu) {
@@ -49,9 +38,9 @@ static void put_cpu(struct json_writer *w, const struct topology_cpu *cpu) {
         json_member_i64(w, "id", cpu->id);
         json_member_bool(w, "online", cpu->online);
         json_member_bool(w, "allowed", cpu->allowed);
-        member_known(w, "node", cpu->node);
-        member_known(w, "package", cpu->package);
-        member_known(w, "core", cpu->core);
+        json_member_i64_if(w, "node", cpu->node >= 0, cpu->node);
+        json_member_i64_if(w, "package", cpu->package >= 0, cpu->package);
+        json_member_i64_if(w, "core", cpu->core >= 0, cpu->core);
         put_ids(w, "siblings", cpu->siblings, cpu->n_siblings);
         json_object_end(w);
 }
@@ -60,14 +49,8 @@ static void put_cache(struct json_writer *w, const struct topology_cache *c) {
         json_object_begin(w);
         json_member_i64(w, "level", c->level);
         json_member_string(w, "type", c->type);
-        if (c->size_bytes)
-                json_member_u64(w, "size_bytes", c->size_bytes);
-        else
-                json_member_null(w, "size_bytes");
-        if (c->line_bytes)
-                json_member_u64(w, "line_bytes", c->line_bytes);
-        else
-                json_member_null(w, "line_bytes");
+        json_member_u64_if(w, "size_bytes", c->size_bytes, c->size_bytes);
+        json_member_u64_if(w, "line_bytes", c->line_bytes, c->line_bytes);
         put_ids(w, "cpus", c->cpus, c->n_cpus);
         json_object_end(w);
 }
@@ -90,7 +73,7 @@ static void put_head(struct json_writer *w, const struct topology *t) {
         json_member_bool(w, "numa", t->numa);
         json_member_bool(w, "smt", smt);
         json_member_u64(w, "packages", count_packages(t));
-        member_known(w, "numa_balancing", t->numa_balancing);
+        json_member_i64_if(w, "numa_balancing", t->numa_balancing >= 0, t->numa_balancing);
         if (t->numa_balancing < 0)
                 json_member_string(w, "numa_balancing_reason", "this kernel has no automatic NUMA balancing");
 }
@@ -101,18 +84,15 @@ int topology_to_json(const struct topology *t, char **ret) {
         json_writer_init(&w);
         json_object_begin(&w);
         put_head(&w, t);
-        json_put_key(&w, "nodes");
-        json_array_begin(&w);
+        json_member_array(&w, "nodes");
         for (size_t i = 0; i < t->n_nodes; i++)
                 put_node(&w, t, &t->nodes[i]);
         json_array_end(&w);
-        json_put_key(&w, "cpus");
-        json_array_begin(&w);
+        json_member_array(&w, "cpus");
         for (size_t i = 0; i < t->n_cpus; i++)
                 put_cpu(&w, &t->cpus[i]);
         json_array_end(&w);
-        json_put_key(&w, "caches");
-        json_array_begin(&w);
+        json_member_array(&w, "caches");
         for (size_t i = 0; i < t->n_caches; i++)
                 put_cache(&w, &t->caches[i]);
         json_array_end(&w);

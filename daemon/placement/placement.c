@@ -388,8 +388,7 @@ static int common_node(const struct topology *t, const struct agent_placement *a
 }
 
 static void put_cpus(struct json_writer *w, const char *key, const int32_t *cpus, size_t n) {
-        json_put_key(w, key);
-        json_array_begin(w);
+        json_member_array(w, key);
         for (size_t i = 0; i < n; i++)
                 json_put_i64(w, cpus[i]);
         json_array_end(w);
@@ -397,11 +396,9 @@ static void put_cpus(struct json_writer *w, const char *key, const int32_t *cpus
 
 static void put_memory(struct json_writer *w, const char *key, enum memory_policy policy,
                        const struct node_set *nodes) {
-        json_put_key(w, key);
-        json_object_begin(w);
+        json_member_object(w, key);
         json_member_string(w, "policy", memory_policy_name(policy));
-        json_put_key(w, "nodes");
-        json_array_begin(w);
+        json_member_array(w, "nodes");
         for (unsigned i = 0; i < SPEC_NODES_MAX; i++)
                 if (node_set_has(nodes, i))
                         json_put_u64(w, i);
@@ -417,10 +414,7 @@ int placement_to_json(const struct topology *t, const struct agent_placement *a,
         json_object_begin(&w);
         put_cpus(&w, "cpus", a->cpus, a->n_cpus);
         json_member_bool(&w, "roam", a->roam);
-        if (node >= 0)
-                json_member_i64(&w, "node", node);
-        else
-                json_member_null(&w, "node");
+        json_member_i64_if(&w, "node", node >= 0, node);
         put_memory(&w, "memory", a->memory, &a->memory_nodes);
         if (a->buffer != MEMORY_DEFAULT)
                 put_memory(&w, "buffer", a->buffer, &a->buffer_nodes);

@@ -106,8 +106,7 @@ void result_effective_to_json(const struct message_report *const reports[END_COU
         const struct effective *ends[END_COUNT] = {NULL};
         for (int end = 0; end < END_COUNT; end++)
                 ends[end] = reports[end] ? reports[end]->effective : NULL;
-        json_put_key(w, "effective");
-        json_object_begin(w);
+        json_member_object(w, "effective");
         for (size_t i = 0; i < ELEMENTS(settings); i++)
                 if (settings[i].reporter != DAEMON)
                         put_setting(w, i, ends, sender);

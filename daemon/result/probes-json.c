@@ -27,8 +27,7 @@ static void put_series(struct json_writer *w, size_t kind, const double rounds[P
         json_member_double(w, "low", sorted[(PROBE_ROUNDS + 3) / 4 - 1]);
         json_member_double(w, "high", sorted[(3 * PROBE_ROUNDS + 3) / 4 - 1]);
         json_member_u64(w, "operations", probe_terms[kind].operations);
-        json_put_key(w, "rounds");
-        json_array_begin(w);
+        json_member_array(w, "rounds");
         for (size_t i = 0; i < PROBE_ROUNDS; i++)
                 json_put_double(w, rounds[i]);
         json_array_end(w);
@@ -62,8 +61,7 @@ static void put_end(struct json_writer *w, const struct probe_end *e) {
 }
 
 static void put_changes(struct json_writer *w, const struct run_probes *p, const struct probe_verdict *v) {
-        json_put_key(w, "changes");
-        json_array_begin(w);
+        json_member_array(w, "changes");
         for (size_t i = 0; i < v->n; i++) {
                 const struct probe_change *c = &v->changes[i];
                 json_object_begin(w);
@@ -106,8 +104,7 @@ static void put_unprobed(struct json_writer *w, const struct run_probes *p) {
                         put_null(w, "cpus_unprobed", "threads are not pinned: any CPU may have been measured");
                         return;
                 }
-        json_put_key(w, "cpus_unprobed");
-        json_array_begin(w);
+        json_member_array(w, "cpus_unprobed");
         for (int end = 0; end < END_COUNT; end++)
                 for (size_t i = 0; p->placements[end] && i < used_cpus(p, end); i++) {
                         const int32_t cpu = p->placements[end]->cpus[i];
@@ -128,8 +125,7 @@ int run_probes_to_json(const struct run_probes *p, const struct probe_verdict *v
                         put_null(&w, time_names[time], "the run did not get so far");
                         continue;
                 }
-                json_put_key(&w, time_names[time]);
-                json_object_begin(&w);
+                json_member_object(&w, time_names[time]);
                 for (unsigned end = 0; end < s->n_ends; end++) {
                         json_put_key(&w, p->roles[end]);
                         put_end(&w, &s->ends[end]);

@@ -154,22 +154,6 @@ int result_check(const struct result *r, char *ret_detail) {
         return -EBADMSG;
 }
 
-static void put_latency(struct json_writer *w, const char *key, const struct latency_summary *s, const char *kind,
-                        uint64_t divisor) {
-        json_put_key(w, key);
-        json_object_begin(w);
-        json_member_u64(w, "min", s->min / divisor);
-        json_member_u64(w, "p50", s->p50 / divisor);
-        json_member_u64(w, "p90", s->p90 / divisor);
-        json_member_u64(w, "p99", s->p99 / divisor);
-        json_member_u64(w, "p99_9", s->p99_9 / divisor);
-        json_member_u64(w, "max", s->max / divisor);
-        json_member_u64(w, "mean", (uint64_t) llround(s->mean / (double) divisor));
-        json_member_u64(w, "count", s->count);
-        json_member_string(w, "kind", kind);
-        json_object_end(w);
-}
-
 static bool is_stamped(const struct run_order *o) {
         return point_is_stamped(o->point, o->spec->stamp, spec_point_rate(o->spec, o->point));
 }
@@ -191,7 +175,9 @@ static const char *latency_kind(enum workload w) {
 static void put_one_way(const struct run_order *o, const struct latency_summary *s, struct json_writer *w) {
         bool round_trip = o->point->workload == WORKLOAD_PINGPONG, open = spec_point_rate(o->spec, o->point) > 0;
         if (round_trip && !open && s) {
-                put_latency(w, "latency_one_way_ns", s, "one_way", 2);
+                json_member_object(w, "latency_one_way_ns");
+                latency_summary_put(w, s, "one_way", 2);
+                json_object_end(w);
                 return;
         }
         json_member_null(w, "latency_one_way_ns");
@@ -205,7 +191,9 @@ static void put_latencies(const struct result *r, struct json_writer *w) {
         struct latency_summary s;
         bool timed = r->latency && histogram_summarize(r->latency, &s) >= 0;
         if (timed) {
-                put_latency(w, "latency_ns", &s, latency_kind(r->order->point->workload), 1);
+                json_member_object(w, "latency_ns");
+                latency_summary_put(w, &s, latency_kind(r->order->point->workload), 1);
+                json_object_end(w);
         } else {
                 json_member_null(w, "latency_ns");
                 const char *reason = spec_latency_missing(r->order->spec, r->order->point);
@@ -227,8 +215,7 @@ static void put_clock_offset(const struct result *r, struct json_writer *w) {
                 json_member_string(w, "offset_ns_reason", reason);
                 return;
         }
-        json_put_key(w, "offset_ns");
-        json_object_begin(w);
+        json_member_object(w, "offset_ns");
         json_member_i64(w, "low", offset->low_ns);
         json_member_i64(w, "high", offset->high_ns);
         json_member_u64(w, "probes", offset->probes);
@@ -236,13 +223,11 @@ static void put_clock_offset(const struct result *r, struct json_writer *w) {
 }
 
 static void put_clock(const struct result *r, struct json_writer *w) {
-        json_put_key(w, "clock");
-        json_object_begin(w);
+        json_member_object(w, "clock");
         for (int end = 0; end < END_COUNT; end++) {
                 if (!r->roles[end])
                         continue;
-                json_put_key(w, r->roles[end]);
-                json_object_begin(w);
+                json_member_object(w, r->roles[end]);
                 json_member_u64(w, "cost_ns", r->reports[end]->clock.cost_ns);
                 json_member_u64(w, "quantum_ns", r->reports[end]->clock.quantum_ns);
                 json_object_end(w);
@@ -269,8 +254,7 @@ static void put_stamp_cost(const struct result *r, struct json_writer *w) {
                                                  : "no message carries a time");
                 return;
         }
-        json_put_key(w, "stamp_cost");
-        json_object_begin(w);
+        json_member_object(w, "stamp_cost");
         json_member_u64(w, "messages", messages);
         json_member_u64(w, "clock_cost_ns", cost_ns);
         json_member_double(w, "window_share",
@@ -310,8 +294,7 @@ static void put_throughput(struct json_writer *w, uint64_t bytes, uint64_t windo
 
 static void put_report(struct json_writer *w, const char *role, const struct message_report *m,
                        const struct result_derived *d) {
-        json_put_key(w, role);
-        json_object_begin(w);
+        json_member_object(w, role);
         put_throughput(w, m->bytes, m->window_ns);
         json_member_double(w, "messages_per_second", per_second(m->messages, m->window_ns));
         json_member_u64(w, "messages", m->messages);
@@ -373,8 +356,7 @@ static void put_figures(const struct result *r, struct json_writer *w) {
 }
 
 static void put_threads(const struct result *r, enum end end, struct json_writer *w) {
-        json_put_key(w, r->roles[end]);
-        json_array_begin(w);
+        json_member_array(w, r->roles[end]);
         for (uint32_t i = 0; r->threads[end] && i < r->order->point->threads; i++) {
                 const struct message_thread *t = &r->threads[end][i];
                 json_object_begin(w);
@@ -389,16 +371,14 @@ static void put_threads(const struct result *r, enum end end, struct json_writer
 }
 
 static void put_counters(const struct result *r, struct json_writer *w) {
-        json_put_key(w, "counters");
-        json_object_begin(w);
+        json_member_object(w, "counters");
         for (int end = 0; end < END_COUNT; end++)
                 if (r->roles[end]) {
                         json_put_key(w, r->roles[end]);
                         counters_put(w, &r->reports[end]->counters);
                 }
         json_object_end(w);
-        json_put_key(w, "threads");
-        json_object_begin(w);
+        json_member_object(w, "threads");
         for (int end = 0; end < END_COUNT; end++)
                 if (r->roles[end])
                         put_threads(r, (enum end) end, w);
@@ -457,10 +437,7 @@ int result_to_json(const struct result *r, char **ret) {
         json_writer_init(&w);
         json_object_begin(&w);
         json_member_time(&w, "begun_at", r->begun_ms);
-        if (r->begin_ns)
-                json_member_u64(&w, "begin_ns", r->begin_ns);
-        else
-                json_member_null(&w, "begin_ns");
+        json_member_u64_if(&w, "begin_ns", r->begin_ns, r->begin_ns);
         put_figures(r, &w);
         int e = result_cost_to_json(r->order->point, r->reports[END_FIRST], &w);
         put_latencies(r, &w);

@@ -278,28 +278,16 @@ static void put_rung(struct json_writer *w, const struct rung *rung) {
         json_object_end(w);
 }
 
-static void put_rate(struct json_writer *w, const char *key, const struct rung *rung) {
-        json_put_key(w, key);
-        if (rung)
-                json_put_u64(w, rung->rate);
-        else
-                json_put_null(w);
-}
-
 static void put_ladder(struct json_writer *w, const struct ladder *l, enum outcome outcome) {
         const struct bracket b = bracket_of(l);
         json_object_begin(w);
         json_member_raw(w, "point", l->point_json);
         json_member_string(w, "state", outcomes[outcome]);
-        json_put_key(w, "closed_loop_messages_per_second");
-        if (l->rungs[0].messages.n > 0)
-                json_put_double(w, l->rungs[0].messages.median);
-        else
-                json_put_null(w);
-        put_rate(w, "highest_rate", b.met);
-        put_rate(w, "lowest_rate_not_kept", b.exceeded);
-        json_put_key(w, "curve");
-        json_array_begin(w);
+        json_member_double_if(w, "closed_loop_messages_per_second", l->rungs[0].messages.n > 0,
+                              l->rungs[0].messages.median);
+        json_member_u64_if(w, "highest_rate", b.met, b.met ? b.met->rate : 0);
+        json_member_u64_if(w, "lowest_rate_not_kept", b.exceeded, b.exceeded ? b.exceeded->rate : 0);
+        json_member_array(w, "curve");
         for (size_t i = 1; i < l->n; i++)
                 put_rung(w, &l->rungs[i]);
         json_array_end(w);
@@ -310,8 +298,7 @@ static void put_begin(struct json_writer *w, const char *state, const struct spe
         json_object_begin(w);
         json_member_string(w, "state", state);
         json_member_double(w, "latency_p99_below_us", spec->search.latency_p99_below_us);
-        json_put_key(w, "points");
-        json_array_begin(w);
+        json_member_array(w, "points");
 }
 
 static int put_end(struct json_writer *w, char **ret) {

@@ -231,8 +231,7 @@ static const char *reason_of(const struct steadiness_series *series) {
 }
 
 static void put_segments(const struct steadiness_series *series, struct json_writer *w) {
-        json_put_key(w, "segments");
-        json_array_begin(w);
+        json_member_array(w, "segments");
         for (size_t i = 0; i < series->segments.n; i++) {
                 const struct segment *segment = &series->segments.list[i];
                 json_object_begin(w);
@@ -247,8 +246,7 @@ static void put_segments(const struct steadiness_series *series, struct json_wri
 /* Where neighbouring segments differ by more than the tolerance. */
 static void put_changes(const struct steadiness_series *series, const struct disturbance *beside,
                         struct json_writer *w) {
-        json_put_key(w, "changes");
-        json_array_begin(w);
+        json_member_array(w, "changes");
         for (size_t i = 1; i < series->segments.n; i++) {
                 const struct segment *from = &series->segments.list[i - 1], *to = from + 1;
                 if (fabs(to->mean - from->mean) <= STEADINESS_TOLERANCE * fmax(to->mean, from->mean))
@@ -280,10 +278,8 @@ static void put_series(const struct steadiness_series *series, const char *const
         json_member_string(w, "class", is_judged(series) ? classes[s->class] : NULL);
         if (!is_judged(series))
                 json_member_string(w, "class_reason", reason_of(series));
-        if (is_judged(series) && s->class != SEGMENTS_UNSTEADY)
-                json_member_double(w, "steady_from_seconds", (double) s->steady_from / 10);
-        else
-                json_member_null(w, "steady_from_seconds");
+        json_member_double_if(w, "steady_from_seconds", is_judged(series) && s->class != SEGMENTS_UNSTEADY,
+                              (double) s->steady_from / 10);
         if (s->noise.variance > 0)
                 json_member_double(w, "correlation", s->noise.correlation);
         else {
@@ -308,8 +304,7 @@ void steadiness_put(const struct steadiness *s, const char *const roles[END_COUN
                 json_member_null(w, "steady");
                 json_member_string(w, "steady_reason", reason);
         }
-        json_put_key(w, "steadiness");
-        json_array_begin(w);
+        json_member_array(w, "steadiness");
         for (size_t i = 0; i < s->n; i++)
                 put_series(&s->series[i], roles, beside, w);
         json_array_end(w);

@@ -138,10 +138,7 @@ static void put_pair(struct json_writer *w, const struct row *rows, const struct
         json_member_raw(w, "baseline", rows[p->baseline].point_json);
         json_member_raw(w, "candidate", rows[p->candidate].point_json);
         json_member_u64(w, "runs", p->n);
-        if (has_ratio(p))
-                json_member_double(w, "ratio", p->comparison.ratio);
-        else
-                json_member_null(w, "ratio");
+        json_member_double_if(w, "ratio", has_ratio(p), p->comparison.ratio);
         bool beyond = until_put_width(w, &p->known, until->relative_ci, blocks, COMPARISON_PAIRS_MAX);
         if (!p->known.has_interval)
                 json_member_string(w, "reason", why_no_interval(rows, p, until));
@@ -160,8 +157,7 @@ static void put_verdicts(struct json_writer *w, const struct pairs *p) {
         uint64_t counts[ELEMENTS(names)] = {0};
         for (size_t i = 0; i < p->n; i++)
                 counts[p->items[i].comparison.verdict]++;
-        json_put_key(w, "verdicts");
-        json_object_begin(w);
+        json_member_object(w, "verdicts");
         for (size_t i = 0; i < ELEMENTS(names); i++)
                 json_member_u64(w, names[i], counts[i]);
         json_object_end(w);
@@ -173,8 +169,7 @@ void until_put_pairs(struct json_writer *w, const struct spec *spec, const struc
         const struct value *v = &axes[c->axis].value;
         double relative_ci = spec->until.relative_ci;
         size_t n = 0;
-        json_put_key(w, "compare");
-        json_object_begin(w);
+        json_member_object(w, "compare");
         json_member_string(w, "axis", v->name);
         json_put_key(w, "baseline");
         if (c->every_pair)
@@ -195,8 +190,7 @@ void until_put_pairs(struct json_writer *w, const struct spec *spec, const struc
         json_member_u64(w, "pairs", p->n);
         json_member_u64(w, "pairs_reached", p->n - n);
         put_verdicts(w, p);
-        json_put_key(w, "pairs_not_reached");
-        json_array_begin(w);
+        json_member_array(w, "pairs_not_reached");
         for (size_t i = 0; i < n && i < LISTED_MAX; i++)
                 put_pair(w, rows, &p->items[i], &spec->until, blocks);
         json_array_end(w);

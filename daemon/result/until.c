@@ -124,16 +124,8 @@ static int by_width(const void *a, const void *b) {
 bool until_put_width(struct json_writer *w, const struct adaptive_row *known, double relative_ci, uint32_t blocks,
                      uint32_t most) {
         uint32_t needed = adaptive_row_needs(known, relative_ci, blocks);
-        json_put_key(w, "relative_ci");
-        if (known->has_interval)
-                json_put_double(w, adaptive_row_width(known));
-        else
-                json_put_null(w);
-        json_put_key(w, "repetitions_needed");
-        if (needed <= most)
-                json_put_u64(w, needed);
-        else
-                json_put_null(w);
+        json_member_double_if(w, "relative_ci", known->has_interval, adaptive_row_width(known));
+        json_member_u64_if(w, "repetitions_needed", needed <= most, needed);
         return needed > most;
 }
 
@@ -181,8 +173,7 @@ static void put_rows(struct json_writer *w, struct table *t, const struct spec_u
                 n++;
         json_member_u64(w, "rows", t->n);
         json_member_u64(w, "rows_reached", t->n - n);
-        json_put_key(w, "rows_not_reached");
-        json_array_begin(w);
+        json_member_array(w, "rows_not_reached");
         for (size_t i = 0; i < n && i < LISTED_MAX; i++)
                 put_row(w, &t->rows[i], until, blocks);
         json_array_end(w);
@@ -196,8 +187,7 @@ static int put_looks(struct json_writer *w, const char *before, uint32_t blocks,
         if (r < 0)
                 return r == -ENOMEM ? r : -EBADMSG;
         const struct json *looks = json_type(root) == JSON_OBJECT ? json_get(root, "looks") : NULL;
-        json_put_key(w, "looks");
-        json_array_begin(w);
+        json_member_array(w, "looks");
         for (const struct json *look = looks ? json_first(looks) : NULL; r == 0 && look; look = json_next(look)) {
                 int64_t at;
                 const struct json *repetitions = json_get(look, "repetitions");
@@ -223,11 +213,7 @@ static void put_goal(struct json_writer *w, const char *state, const struct spec
         json_member_string(w, "figure", until_figure_words.name(until->figure));
         json_member_double(w, "relative_ci", until->relative_ci);
         json_member_u64(w, "max_repetitions", until->max_repetitions);
-        json_put_key(w, "budget_seconds");
-        if (until->budget_seconds > 0)
-                json_put_double(w, until->budget_seconds);
-        else
-                json_put_null(w);
+        json_member_double_if(w, "budget_seconds", until->budget_seconds > 0, until->budget_seconds);
 }
 
 /* n rows, or compared pairs. */

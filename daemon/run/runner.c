@@ -141,8 +141,7 @@ static void fail(struct runner *r, const char *format, ...) {
 /* --- words about the agents --- */
 
 static void put_isolation(const struct runner *r, struct json_writer *w) {
-        json_put_key(w, "isolation");
-        json_object_begin(w);
+        json_member_object(w, "isolation");
         const struct agent_identity *id = &r->host->identity;
         json_member_i64(w, "uid", id->uid);
         json_member_bool(w, "own_user", id->change);
@@ -188,8 +187,7 @@ static void put_proofs(const struct agent_link *l, struct json_writer *w) {
 static void put_exit(const struct agent_link *l, struct json_writer *w) {
         if (l->has_status) {
                 json_member_u64(w, "cpu_ns", l->cpu_ns);
-                json_put_key(w, "exit");
-                json_object_begin(w);
+                json_member_object(w, "exit");
                 json_member_i64(w, l->exit_code == CLD_EXITED ? "status" : "signal", l->exit_status);
                 json_object_end(w);
                 return;

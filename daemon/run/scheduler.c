@@ -255,8 +255,7 @@ static int environment_document(struct scheduler *s, const struct environment *a
         json_object_begin(&w);
         json_member_raw(&w, "before", first);
         json_member_raw(&w, "after", second);
-        json_put_key(&w, "daemon");
-        json_object_begin(&w);
+        json_member_object(&w, "daemon");
         json_member_u64(&w, "cpu_ns", cpu_ns);
         json_member_bool(&w, "off_the_measured_cpus", s->c.moved);
         if (!s->c.moved)

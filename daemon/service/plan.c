@@ -96,8 +96,7 @@ static void put_enough(struct json_writer *w, const struct variation *v, const s
         const uint32_t most = comparison_runs_most(all->in_blocks);
         char name[64], reason[96];
         figure_name(v->figure, name, sizeof(name));
-        json_put_key(w, "enough");
-        json_object_begin(w);
+        json_member_object(w, "enough");
         if (runs <= most) {
                 json_member_u64(w, "repetitions", runs);
         } else {

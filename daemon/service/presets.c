@@ -66,11 +66,8 @@ static void put_last(struct json_writer *w, const struct preset_last *last, cons
         json_object_begin(w);
         json_member_i64(w, "experiment_id", last->experiment_id);
         json_member_time(w, "finished_at", last->finished_at);
-        json_put_key(w, "took_seconds");
-        if (last->started_at > 0)
-                json_put_double(w, (double) (last->finished_at - last->started_at) / 1000);
-        else
-                json_put_null(w);
+        json_member_double_if(w, "took_seconds", last->started_at > 0,
+                              (double) (last->finished_at - last->started_at) / 1000);
         json_object_end(w);
 }
 
@@ -84,13 +81,8 @@ static int put_here(struct service *s, struct json_writer *w, const struct prese
         int error = service_plan(s, body, (size_t) length, NULL, &plan, r);
         if (error < 0 && r->status >= 500)
                 return error;
-        json_put_key(w, "here");
-        json_object_begin(w);
-        json_put_key(w, "estimated_seconds");
-        if (error == 0)
-                json_put_double(w, plan->seconds);
-        else
-                json_put_null(w);
+        json_member_object(w, "here");
+        json_member_double_if(w, "estimated_seconds", error == 0, plan ? plan->seconds : 0);
         json_member_string(w, "reason", error < 0 ? r->detail : NULL);
         put_last(w, last, why_no_last);
         json_object_end(w);
@@ -105,8 +97,7 @@ static int put_published(struct json_writer *w, const char *preset) {
         int r = study_answer(preset, NULL, &no_rows, &(const struct findings){0}, &study);
         if (r < 0)
                 return r;
-        json_put_key(w, "published");
-        json_array_begin(w);
+        json_member_array(w, "published");
         for (size_t i = 0; study && i < study->n; i++) {
                 const struct study_answer *a = &study->answers[i];
                 if (!a->has_published)
@@ -157,8 +148,7 @@ static int put_presets(struct service *s, struct json_writer *w, const struct pr
                        const char *why_no_last, struct refusal *r) {
         int error = 0;
         json_object_begin(w);
-        json_put_key(w, "items");
-        json_array_begin(w);
+        json_member_array(w, "items");
         for (size_t i = 0; error == 0 && i < n_presets; i++)
                 error = put_preset(s, w, &presets[i], &last[i], why_no_last, r);
         json_array_end(w);

@@ -67,8 +67,7 @@ int split_put_null(struct json_writer *w, const char *reason) {
 
 static void put_plan(struct json_writer *w, const struct levels *l, const struct levels_plan *best,
                      const struct split_plan *plan, int64_t experiment_id) {
-        json_put_key(w, "split");
-        json_object_begin(w);
+        json_member_object(w, "split");
         json_member_u64(w, "repetitions", best->runs);
         json_member_u64(w, "duration_seconds", best->seconds_per_run);
         json_member_double(w, "relative_error", best->relative_error);

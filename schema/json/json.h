@@ -109,5 +109,11 @@ void json_member_double(struct json_writer *w, const char *key, double v);
 void json_member_bool(struct json_writer *w, const char *key, bool v);
 void json_member_null(struct json_writer *w, const char *key);
 void json_member_raw(struct json_writer *w, const char *key, const char *json);
+void json_member_object(struct json_writer *w, const char *key); /* begins it */
+void json_member_array(struct json_writer *w, const char *key);
+/* null where it is not known. */
+void json_member_i64_if(struct json_writer *w, const char *key, bool known, int64_t v);
+void json_member_u64_if(struct json_writer *w, const char *key, bool known, uint64_t v);
+void json_member_double_if(struct json_writer *w, const char *key, bool known, double v);
 
 #endif

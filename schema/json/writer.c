@@ -269,3 +269,37 @@ void json_member_raw(struct json_writer *w, const char *key, const char *json) {
         json_put_key(w, key);
         json_put_raw(w, json);
 }
+
+void json_member_object(struct json_writer *w, const char *key) {
+        json_put_key(w, key);
+        json_object_begin(w);
+}
+
+void json_member_array(struct json_writer *w, const char *key) {
+        json_put_key(w, key);
+        json_array_begin(w);
+}
+
+void json_member_i64_if(struct json_writer *w, const char *key, bool known, int64_t v) {
+        json_put_key(w, key);
+        if (known)
+                json_put_i64(w, v);
+        else
+                json_put_null(w);
+}
+
+void json_member_u64_if(struct json_writer *w, const char *key, bool known, uint64_t v) {
+        json_put_key(w, key);
+        if (known)
+                json_put_u64(w, v);
+        else
+                json_put_null(w);
+}
+
+void json_member_double_if(struct json_writer *w, const char *key, bool known, double v) {
+        json_put_key(w, key);
+        if (known)
+                json_put_double(w, v);
+        else
+                json_put_null(w);
+}

@@ -9,10 +9,12 @@
  */
 
 #include "schema/json/base64.h"
+#include "schema/json/json.h"
 #include "schema/measure/histogram.h"
 #include "schema/util.h"
 
 #include <endian.h>
+#include <math.h>
 #include <stdbool.h>
 #include <string.h>
 #include <zlib.h>
@@ -196,4 +198,17 @@ int histogram_import(const char *text, struct histogram *ret) {
         if (code != Z_OK || packed_length != length - 8)
                 return -EBADMSG;
         return histogram_decode(plain, plain_length, ret);
+}
+
+void latency_summary_put(struct json_writer *w, const struct latency_summary *s, const char *kind, uint64_t divisor) {
+        const struct {
+                const char *key;
+                uint64_t ns;
+        } times[] = {{"min", s->min}, {"p50", s->p50},     {"p90", s->p90},
+                     {"p99", s->p99}, {"p99_9", s->p99_9}, {"max", s->max}};
+        for (size_t i = 0; i < ELEMENTS(times); i++)
+                json_member_u64(w, times[i].key, times[i].ns / divisor);
+        json_member_u64(w, "mean", (uint64_t) llround(s->mean / (double) divisor));
+        json_member_string(w, "kind", kind);
+        json_member_u64(w, "count", s->count);
 }

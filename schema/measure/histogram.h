@@ -53,12 +53,16 @@ uint64_t histogram_total(const struct histogram *h);
  * percentiles and the maximum that lie there are too small, by how much is not known. The sum is exact all the same. */
 bool histogram_is_at_limit(const struct histogram *h);
 
+struct json_writer;
+
 struct latency_summary {
         uint64_t count, min, p50, p90, p99, p99_9, max; /* ns; percentiles are bucket middles */
         double mean;                                    /* ns, of the sum; at its limit, of the middles */
 };
 /* Returns 0, or -ENODATA for an empty histogram. */
 int histogram_summarize(const struct histogram *h, struct latency_summary *ret);
+/* The members of its object; divisor 2: half of each time. */
+void latency_summary_put(struct json_writer *w, const struct latency_summary *s, const char *kind, uint64_t divisor);
 /* Value at quantile 0 … 1 (nearest rank); 0 for an empty histogram. */
 uint64_t histogram_quantile(const struct histogram *h, double q);
 

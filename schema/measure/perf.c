@@ -280,8 +280,7 @@ bool perf_totals_are_none(const struct perf_totals *t) {
 }
 
 static void put_fractions(struct json_writer *w, const struct named_count *named, size_t n) {
-        json_put_key(w, "multiplexed");
-        json_object_begin(w);
+        json_member_object(w, "multiplexed");
         for (size_t i = 0; i < n; i++)
                 if (named[i].count.known && named[i].count.fraction < 1)
                         json_member_double(w, named[i].name, named[i].count.fraction);
@@ -289,8 +288,7 @@ static void put_fractions(struct json_writer *w, const struct named_count *named
 }
 
 static void put_reasons(struct json_writer *w, const struct named_count *named, size_t n, bool none) {
-        json_put_key(w, "reasons");
-        json_object_begin(w);
+        json_member_object(w, "reasons");
         if (none)
                 json_member_string(w, "hardware", perf_reason(named[0].count.error));
         for (size_t i = 0; !none && i < n; i++)
@@ -306,10 +304,7 @@ void perf_totals_to_json(const struct perf_totals *t, struct json_writer *w) {
 
         for (size_t i = 0; i < n; i++) {
                 const struct perf_count *c = &named[i].count;
-                if (c->known)
-                        json_member_u64(w, named[i].name, c->value);
-                else
-                        json_member_null(w, named[i].name);
+                json_member_u64_if(w, named[i].name, c->known, c->value);
                 scaled |= c->known && c->fraction < 1;
                 unknown |= !c->known;
         }

@@ -177,8 +177,7 @@ void effective_put(const struct effective *e, struct json_writer *w) {
                 if (group != row->group && group < SETTING_COUNT)
                         json_object_end(w);
                 if (group != row->group && row->group < SETTING_COUNT) {
-                        json_put_key(w, setting_terms[row->group].name);
-                        json_object_begin(w);
+                        json_member_object(w, setting_terms[row->group].name);
                 }
                 group = row->group;
                 effective_put_row(row, w);

@@ -219,8 +219,7 @@ int proof_report_check(const struct proof_report *p, char *ret_detail) {
 
 static void put_numbers(const struct proof_report *p, struct json_writer *w, const char *key,
                         const struct proof_list *list) {
-        json_put_key(w, key);
-        json_array_begin(w);
+        json_member_array(w, key);
         for (size_t i = 0; i < list->n; i++)
                 json_put_u64(w, p->of.numbers[list->at + i]);
         json_array_end(w);
@@ -266,14 +265,12 @@ static void put_group(const struct proof_report *p, struct json_writer *w, const
 }
 
 static void put_threads(const struct proof_report *p, struct json_writer *w) {
-        json_put_key(w, "threads");
-        json_array_begin(w);
+        json_member_array(w, "threads");
         for (size_t i = 0; i < p->of.n_threads; i++)
                 put_thread(p, w, i);
         json_array_end(w);
         if (p->of.n_groups) {
-                json_put_key(w, "threads_together");
-                json_array_begin(w);
+                json_member_array(w, "threads_together");
                 for (size_t i = 0; i < p->of.n_groups; i++)
                         put_group(p, w, &p->of.groups[i]);
                 json_array_end(w);
@@ -282,8 +279,7 @@ static void put_threads(const struct proof_report *p, struct json_writer *w) {
 }
 
 static void put_nodes(const struct proof_report *p, struct json_writer *w, const struct proof_pages *pages) {
-        json_put_key(w, "nodes");
-        json_object_begin(w);
+        json_member_object(w, "nodes");
         for (size_t i = 0; i < pages->nodes.n; i++) {
                 const struct proof_count *count = &p->of.counts[pages->nodes.at + i];
                 char key[24];
@@ -302,8 +298,7 @@ static void put_absent(const struct proof_report *p, struct json_writer *w, cons
         json_member_u64(w, "absent", absent);
         if (absent == 0)
                 return;
-        json_put_key(w, "absent_errors");
-        json_object_begin(w);
+        json_member_object(w, "absent_errors");
         for (size_t i = from; i < to; i++)
                 json_member_u64(w, counts[i].id ? strerrorname_np((int) counts[i].id) : "unknown", counts[i].pages);
         json_object_end(w);
@@ -336,8 +331,7 @@ static void put_sizes(struct json_writer *w, const struct proof_page_sizes *row)
         json_object_begin(w);
         json_member_string(w, "what", page_kind_name((enum page_kind) row->kind));
         json_member_u64(w, "mappings", row->mappings);
-        json_put_key(w, "bytes");
-        json_object_begin(w);
+        json_member_object(w, "bytes");
         for (size_t i = 0; i < row->n; i++) {
                 char key[24];
                 (void) snprintf(key, sizeof(key), "%" PRIu64, row->sizes[i].page_bytes);
@@ -365,8 +359,7 @@ static void put_unsized(const struct proof_report *p, struct json_writer *w) {
 void proof_report_put(const struct proof_report *p, struct json_writer *w) {
         json_object_begin(w);
         put_numbers(p, w, "affinity", &p->affinity);
-        json_put_key(w, "leader");
-        json_object_begin(w);
+        json_member_object(w, "leader");
         json_member_i64(w, "tid", p->leader_tid);
         put_numbers(p, w, "affinity", &p->leader_affinity);
         json_member_u64(w, "cpu", p->leader_cpu);
@@ -384,8 +377,7 @@ void proof_report_put(const struct proof_report *p, struct json_writer *w) {
         if (p->sizes_error) {
                 put_unknown(w, "page_sizes", "page_sizes_reason", "", p->sizes_error);
         } else {
-                json_put_key(w, "page_sizes");
-                json_array_begin(w);
+                json_member_array(w, "page_sizes");
                 for (size_t i = 0; i < p->of.n_sizes; i++)
                         put_sizes(w, &p->of.sizes[i]);
                 put_unsized(p, w);

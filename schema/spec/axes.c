@@ -165,8 +165,7 @@ void axis_clear(const struct axis *a, struct point *p) {
 }
 
 void axes_put_enum(struct json_writer *w) {
-        json_put_key(w, "enum");
-        json_array_begin(w);
+        json_member_array(w, "enum");
         for (size_t i = 0; i < AXIS_COUNT; i++)
                 json_put_string(w, axes[i].value.name);
         json_array_end(w);

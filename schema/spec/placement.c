@@ -257,15 +257,13 @@ static void put_memory(struct json_writer *w, const char *key, enum memory_polic
                        const struct node_set *nodes) {
         bool any = false;
 
-        json_put_key(w, key);
-        json_object_begin(w);
+        json_member_object(w, key);
         json_member_string(w, "policy", memory_policy_name(policy));
         for (unsigned node = 0; node < SPEC_NODES_MAX; node++) {
                 if (!node_set_has(nodes, node))
                         continue;
                 if (!any) {
-                        json_put_key(w, "nodes");
-                        json_array_begin(w);
+                        json_member_array(w, "nodes");
                         any = true;
                 }
                 json_put_u64(w, node);

@@ -214,8 +214,7 @@ static void put_group(struct json_writer *w, const struct spec *spec, enum fact_
                 if (f->group != group)
                         continue;
                 if (!open) {
-                        json_put_key(w, groups[group].name);
-                        json_object_begin(w);
+                        json_member_object(w, groups[group].name);
                         open = true;
                 }
                 if (f->text)
@@ -230,8 +229,7 @@ static void put_group(struct json_writer *w, const struct spec *spec, enum fact_
 void require_write(struct json_writer *w, const struct spec *spec) {
         if (spec->n_facts == 0 && !values_any(&require_values, &spec->require))
                 return;
-        json_put_key(w, "require");
-        json_object_begin(w);
+        json_member_object(w, "require");
         values_put(&require_values, w, &spec->require);
         for (size_t i = 0; i < ELEMENTS(groups); i++)
                 put_group(w, spec, (enum fact_group) i);
@@ -239,8 +237,7 @@ void require_write(struct json_writer *w, const struct spec *spec) {
 }
 
 static void put_choices(struct json_writer *w, const struct fact_row *row) {
-        json_put_key(w, "enum");
-        json_array_begin(w);
+        json_member_array(w, "enum");
         for (size_t i = 0; i < FACT_CHOICES_MAX && row->choices[i]; i++)
                 json_put_string(w, row->choices[i]);
         json_array_end(w);
@@ -264,13 +261,11 @@ static void describe_fact(struct json_writer *w, const struct fact_row *row) {
 }
 
 static void describe_group(struct json_writer *w, const struct group *g) {
-        json_put_key(w, g->name);
-        json_object_begin(w);
+        json_member_object(w, g->name);
         json_member_string(w, "description", g->description);
         json_member_string(w, "type", "object");
         json_member_bool(w, "additionalProperties", false);
-        json_put_key(w, g->rows ? "properties" : "patternProperties");
-        json_object_begin(w);
+        json_member_object(w, g->rows ? "properties" : "patternProperties");
         for (size_t i = 0; i < g->n; i++) {
                 json_put_key(w, g->rows[i].name);
                 describe_fact(w, &g->rows[i]);

@@ -59,13 +59,11 @@ static void put_reference(struct json_writer *w, const char *name) {
 
 /* One value, or a list. */
 static void put_axis(struct json_writer *w, const struct value *v) {
-        json_put_key(w, v->name);
-        json_object_begin(w);
+        json_member_object(w, v->name);
         json_member_string(w, "description", v->description);
         json_put_key(w, "default");
         v->type->write(v, w, v->standard);
-        json_put_key(w, "oneOf");
-        json_array_begin(w);
+        json_member_array(w, "oneOf");
         json_object_begin(w);
         put_reference(w, v->name);
         json_object_end(w);
@@ -74,8 +72,7 @@ static void put_axis(struct json_writer *w, const struct value *v) {
         json_member_u64(w, "minItems", 1);
         json_member_u64(w, "maxItems", SPEC_LIST_MAX);
         json_member_bool(w, "uniqueItems", true);
-        json_put_key(w, "items");
-        json_object_begin(w);
+        json_member_object(w, "items");
         put_reference(w, v->name);
         json_object_end(w);
         json_object_end(w);
@@ -84,8 +81,7 @@ static void put_axis(struct json_writer *w, const struct value *v) {
 }
 
 static void put_object(struct json_writer *w, const struct object *o, void (*more)(struct json_writer *w)) {
-        json_put_key(w, o->name);
-        json_object_begin(w);
+        json_member_object(w, o->name);
         json_member_string(w, "description", o->description);
         values_describe(o->table, more, w);
         json_object_end(w);
@@ -103,8 +99,7 @@ static void put_properties(struct json_writer *w) {
 static void put_definition(struct json_writer *w, const struct value *v) {
         if (!v->type->describe)
                 return;
-        json_put_key(w, v->name);
-        json_object_begin(w);
+        json_member_object(w, v->name);
         json_member_string(w, "description", v->description);
         v->type->describe(v, w);
         json_object_end(w);
@@ -130,8 +125,7 @@ static int put_value(struct json_writer *w, const struct json *member) {
 /* The frame's object `member`, with what `put` adds to it. */
 static int put_extended(struct json_writer *w, const struct json *member, void (*put)(struct json_writer *)) {
         int r = 0;
-        json_put_key(w, json_key(member));
-        json_object_begin(w);
+        json_member_object(w, json_key(member));
         for (const struct json *m = json_first(member); r == 0 && m; m = json_next(m))
                 r = put_value(w, m);
         put(w);
@@ -168,17 +162,14 @@ int point_schema(char **ret) {
                            "One combination of the axes' values: the fields that mean something for its workload and "
                            "transport. instance is of experiments whose points stand twice.");
         json_member_string(&w, "type", "object");
-        json_put_key(&w, "properties");
-        json_object_begin(&w);
+        json_member_object(&w, "properties");
         for (size_t i = 0; i < AXIS_COUNT; i++) {
-                json_put_key(&w, axes[i].value.name);
-                json_object_begin(&w);
+                json_member_object(&w, axes[i].value.name);
                 put_reference(&w, axes[i].value.name);
                 json_object_end(&w);
         }
         json_object_end(&w);
-        json_put_key(&w, "required");
-        json_array_begin(&w);
+        json_member_array(&w, "required");
         for (size_t i = 0; i < AXIS_COUNT; i++)
                 if (!axes[i].applies)
                         json_put_string(&w, axes[i].value.name);

@@ -98,10 +98,8 @@ static void compare_describe(const struct value *v, struct json_writer *w) {
         json_member_string(w, "type", "object");
         json_member_bool(w, "additionalProperties", false);
         json_member_raw(w, "required", "[\"axis\"]");
-        json_put_key(w, "properties");
-        json_object_begin(w);
-        json_put_key(w, "axis");
-        json_object_begin(w);
+        json_member_object(w, "properties");
+        json_member_object(w, "axis");
         json_member_string(w, "description", "An axis of which the experiment has several values");
         axes_put_enum(w);
         json_object_end(w);

@@ -149,8 +149,7 @@ static int power_read(const struct value *v, const struct json *json, const char
 }
 
 static void power_describe(const struct value *v, struct json_writer *w) {
-        json_put_key(w, "enum");
-        json_array_begin(w);
+        json_member_array(w, "enum");
         for (uint64_t n = v->least; n <= v->most; n *= 2)
                 json_put_u64(w, n);
         json_array_end(w);
@@ -204,8 +203,7 @@ static void word_write(const struct value *v, struct json_writer *w, const void 
 }
 
 static void word_describe(const struct value *v, struct json_writer *w) {
-        json_put_key(w, "enum");
-        json_array_begin(w);
+        json_member_array(w, "enum");
         for (unsigned i = 0; i < v->words->n; i++)
                 json_put_string(w, v->words->name(i));
         json_array_end(w);
@@ -358,12 +356,10 @@ bool values_equal(const struct value_table *t, const void *a, const void *b) {
 void values_describe(const struct value_table *t, void (*more)(struct json_writer *w), struct json_writer *w) {
         json_member_string(w, "type", "object");
         json_member_bool(w, "additionalProperties", false);
-        json_put_key(w, "properties");
-        json_object_begin(w);
+        json_member_object(w, "properties");
         for (size_t i = 0; i < t->n; i++) {
                 const struct value *v = value_at(t, i);
-                json_put_key(w, v->name);
-                json_object_begin(w);
+                json_member_object(w, v->name);
                 json_member_string(w, "description", v->description);
                 v->type->describe(v, w);
                 if (v->standard) {

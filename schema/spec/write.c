@@ -15,8 +15,7 @@ static void put_axes(struct json_writer *w, const struct spec *s) {
                 const struct value *v = &axes[i].value;
                 if (axes[i].field)
                         continue;
-                json_put_key(w, v->name);
-                json_array_begin(w);
+                json_member_array(w, v->name);
                 for (size_t k = 0; k < s->axes[i].n; k++)
                         v->type->write(v, w, (const char *) s->axes[i].values + k * v->size);
                 json_array_end(w);
@@ -38,8 +37,7 @@ static void put_seconds(struct json_writer *w, const char *key, uint64_t ns) {
 
 /* Defaults spelled out; what has none is left out where it is not given. */
 static void put_until(struct json_writer *w, const struct spec_until *until) {
-        json_put_key(w, "until");
-        json_object_begin(w);
+        json_member_object(w, "until");
         for (size_t i = 0; i < until_values.n; i++) {
                 const struct value *v = value_at(&until_values, i);
                 if (!v->standard && !value_is_given(v, until))
@@ -87,8 +85,7 @@ int spec_to_json(const struct spec *s, char **ret) {
         if (s->until.relative_ci > 0)
                 put_until(&w, &s->until);
         if (s->search.latency_p99_below_us > 0) {
-                json_put_key(&w, "search");
-                json_object_begin(&w);
+                json_member_object(&w, "search");
                 put_values(&w, "rate", &search_values, &s->search);
                 json_object_end(&w);
         }
