@@ -23,11 +23,6 @@ void bundle_reader_deinit(struct bundle_reader *b) {
         *b = (struct bundle_reader){.at = 0};
 }
 
-static int refuse_gzip(const struct bundle_reader *b, struct refusal *r) {
-        return refuse(r, 422, "not-gzip", "", "The file is not gzip, or not all of it: %.80s.",
-                      b->gzip.msg ? b->gzip.msg : "it ends too early, or something follows it");
-}
-
 /* Decompresses some more; the text that was read is dropped first. */
 static int read_more(struct bundle_reader *b, struct refusal *r) {
         char chunk[CHUNK];
@@ -40,7 +35,8 @@ static int read_more(struct bundle_reader *b, struct refusal *r) {
                 return -ENOMEM;
         b->ended = code == Z_STREAM_END;
         if ((code != Z_OK && code != Z_STREAM_END) || (b->ended && b->gzip.avail_in > 0))
-                return refuse_gzip(b, r);
+                return refuse(r, 422, "not-gzip", "", "The file is not gzip, or not all of it: %.80s.",
+                              b->gzip.msg ? b->gzip.msg : "it ends too early, or something follows it");
         size_t n = sizeof(chunk) - b->gzip.avail_out;
         b->total += n;
         if (b->total > BUNDLE_JSON_MAX) {

@@ -276,21 +276,6 @@ static void print_file_name(const struct experiment_record *e, char ret[static N
                 (void) snprintf(ret, NAME_MAX_BYTES + 1, "%" PRId64, e->id);
 }
 
-static int read_host(const struct request *q, const char **ret, struct refusal *r) {
-        const char *host = request_parameter(q, "host");
-        if (host && !bundle_is_label(host))
-                return refuse_parameter(r, "host", host, BUNDLE_LABEL_WORDS, BUNDLE_LABEL_MAX);
-        *ret = host;
-        return 0;
-}
-
-static int check_finished(const struct experiment_record *e, struct refusal *r) {
-        if (e->state != STATE_QUEUED && e->state != STATE_RUNNING)
-                return 0;
-        return refuse(r, 409, "not-finished", "", "experiment %" PRId64 " is %s: a bundle is of one that has finished",
-                      e->id, state_name(e->state));
-}
-
 static int begin(struct api *a, const struct request *q, const char *host, struct bundle **ret, struct refusal *r) {
         struct bundle *b = calloc(1, sizeof(*b));
         if (!b)
@@ -373,15 +358,17 @@ static int respond_imported(struct api *a, const struct request *q, struct respo
 HANDLER(handle_bundle) {
         _cleanup_(experiment_record_deinit) struct experiment_record e = {0};
         char digest[2 * SHA256_DIGEST_SIZE + 1];
-        const char *host = NULL;
+        const char *host = request_parameter(q, "host");
         struct bundle *b = NULL;
-        int k = read_host(q, &host, r);
-        if (k >= 0)
-                k = service_experiment(a->service, q->id, &e, r);
+        if (host && !bundle_is_label(host))
+                return refuse_parameter(r, "host", host, BUNDLE_LABEL_WORDS, BUNDLE_LABEL_MAX);
+        int k = service_experiment(a->service, q->id, &e, r);
         if (k >= 0 && e.imported_json)
                 return respond_imported(a, q, p, host, &e, r);
-        if (k >= 0)
-                k = check_finished(&e, r);
+        if (k >= 0 && (e.state == STATE_QUEUED || e.state == STATE_RUNNING))
+                k = refuse(r, 409, "not-finished", "",
+                           "experiment %" PRId64 " is %s: a bundle is of one that has finished", e.id,
+                           state_name(e.state));
         if (k >= 0)
                 k = begin(a, q, host, &b, r);
         if (k < 0)

@@ -24,10 +24,6 @@ int guard_expectation(const struct request *q, struct refusal *r) {
         return 0;
 }
 
-static bool is_host(const char *host) {
-        return host[strspn(host, DIGITS LETTERS "-._~%!$&'()*+,;=:[]")] == '\0';
-}
-
 int guard_host(const struct api *a, const struct request *q, struct refusal *r) {
         if (request_header_count(q, "Host") > 1)
                 return malformed(r, "There is more than one Host header.");
@@ -38,7 +34,7 @@ int guard_host(const struct api *a, const struct request *q, struct refusal *r) 
                 host = q->authority;
         if (!host)
                 return 0;
-        if (!is_host(host))
+        if (host[strspn(host, DIGITS LETTERS "-._~%!$&'()*+,;=:[]")] != '\0')
                 return malformed(r, "The Host header is not a host name with a port.");
         if (q->local)
                 return 0;

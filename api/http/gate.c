@@ -102,10 +102,6 @@ static int too_large(struct refusal *r, const char *name, uint32_t most) {
         return too_many(r, 431, "headers-too-large", name, most);
 }
 
-static int count_head(struct gate *g, struct refusal *r) {
-        return g->head++ < GATE_HEAD_MAX ? 0 : too_large(r, "header bytes", GATE_HEAD_MAX);
-}
-
 static int end_length(struct gate *g, struct refusal *r) {
         if (g->has_length)
                 return malformed(r, "There is more than one Content-Length.");
@@ -248,8 +244,8 @@ static int expect(struct gate *g, char c, char wanted, int next, struct refusal 
 
 static int on_byte(struct gate *g, char c, struct refusal *r) {
         int k = 0;
-        if (g->state >= GATE_FIELD && g->state <= GATE_HEAD_END && (k = count_head(g, r)) < 0)
-                return k;
+        if (g->state >= GATE_FIELD && g->state <= GATE_HEAD_END && g->head++ >= GATE_HEAD_MAX)
+                return too_large(r, "header bytes", GATE_HEAD_MAX);
         switch (g->state) {
         case GATE_LINE:
                 return on_line(g, c, r);

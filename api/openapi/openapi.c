@@ -251,12 +251,6 @@ static void put_titles(struct json_writer *w, const char *title, const char *uni
                 json_member_string(w, "description", words);
 }
 
-static void put_axis_name(struct json_writer *w) {
-        json_member_object(w, "AxisName");
-        axes_put_enum(w);
-        json_object_end(w);
-}
-
 /* The figure's name in a row, within its group's object or with the group's prefix. */
 static void figure_member(enum figure f, char *ret, size_t size) {
         if (figure_groups[figure_terms[f].group].in_row)
@@ -384,7 +378,9 @@ static int put_components(struct json_writer *w) {
                 k = put_made(w, "ExperimentSpec", spec_schema);
         if (k < 0)
                 return k;
-        put_axis_name(w);
+        json_member_object(w, "AxisName");
+        axes_put_enum(w);
+        json_object_end(w);
         put_figures(w);
         put_facts(w);
         json_object_end(w);

@@ -391,21 +391,15 @@ static size_t read_made(const struct rundir_root *root, char *data, size_t size)
         return n > 0 ? (size_t) n : 0;
 }
 
-/* What is still to be read is of former runs. */
-static void forget_made(const struct rundir_root *root) {
-        char data[4096];
-        while (read_made(root, data, sizeof(data)) > 0)
-                continue;
-}
-
 int rundir_watch(struct rundir_root *root, int run_dir_fd) {
-        char path[64]; /* inotify takes no descriptor */
+        char path[64], former[4096]; /* inotify takes no descriptor */
         if (root->made_fd < 0)
                 root->made_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
         if (root->made_fd < 0)
                 return -errno;
         rundir_unwatch(root);
-        forget_made(root);
+        while (read_made(root, former, sizeof(former)) > 0) /* what is still to be read is of former runs */
+                continue;
         (void) snprintf(path, sizeof(path), "/proc/self/fd/%d", run_dir_fd);
         root->watched = inotify_add_watch(root->made_fd, path, IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
         return root->watched < 0 ? -errno : root->made_fd;

@@ -47,11 +47,6 @@ struct variation {
         double value;
 };
 
-static double variation_of(const double *values, size_t n) {
-        double mean, variance = order_variance(values, n, &mean);
-        return sqrt(variance) / mean;
-}
-
 /* The figure by which the point's repetitions are planned: that of `until`, else the one that is judged first. Of an
  * open loop that is never the throughput, which was asked for. */
 static enum figure figure_of(const struct spec *spec, const struct point *p) {
@@ -80,8 +75,9 @@ static int read_figures(const struct point_record *p, struct variation *v) {
         }
         if (n < EARLIER_RUNS_MIN)
                 return -ENOENT;
+        double mean, variance = order_variance(values, n, &mean);
         v->n = (uint32_t) n;
-        v->value = variation_of(values, n);
+        v->value = sqrt(variance) / mean;
         return 0;
 }
 

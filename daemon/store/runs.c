@@ -203,12 +203,6 @@ static int first_readable(struct store *s, const int64_t *ids, size_t n, struct 
         return first.id ? 0 : -ENOENT;
 }
 
-static void leave_out(int64_t *ids, size_t n, int64_t id) {
-        for (size_t i = 0; i < n; i++)
-                if (ids[i] == id)
-                        ids[i] = 0; /* no experiment's */
-}
-
 /* Where a page is damaged, the experiment that needs it fails with the reason, and the next one runs. */
 static int next_readable(struct store *s, struct run_record *ret_run, struct experiment_record *ret_experiment) {
         _cleanup_free_ int64_t *ids = NULL;
@@ -224,7 +218,9 @@ static int next_readable(struct store *s, struct run_record *ret_run, struct exp
                         return -EAGAIN;
                 log_error("experiment %" PRId64 " cannot be run: %s%s", c.id, UNREADABLE,
                           r < 0 ? "; nor can that be stored, and the queue goes on without it" : "");
-                leave_out(ids, n, c.id);
+                for (size_t i = 0; i < n; i++)
+                        if (ids[i] == c.id)
+                                ids[i] = 0; /* no experiment's: it is left out from now on */
                 if (r == -EBADMSG)
                         r = 0;
         }

@@ -18,12 +18,6 @@ int store_count_samples(struct db *db, int64_t difference) {
         return db_run(db, "UPDATE counters SET value = value + ? WHERE name = 'samples'", DB_INT(difference));
 }
 
-static int require_running(struct db *db, int64_t run_id, int64_t experiment_id) {
-        int64_t one;
-        return db_get(db, &one, "SELECT 1 FROM runs WHERE id = ? AND experiment_id = ? AND state = 'running'",
-                      DB_INT(run_id), DB_INT(experiment_id));
-}
-
 static int insert_sample(struct db *db, const struct sample_record *sample, int64_t change) {
         return db_run(db,
                       "INSERT INTO samples (change, experiment_id, run_id, thread, second, interval_ns, messages, "
@@ -40,14 +34,16 @@ static int insert_sample(struct db *db, const struct sample_record *sample, int6
 int store_add_samples(struct store *s, const struct sample_record *samples, size_t n) {
         if (n == 0)
                 return 0;
-        int64_t change;
+        int64_t change, one;
         _cleanup_transaction_ struct db_transaction t = {0};
         int r = store_require_room(s);
         if (r == 0)
                 r = store_begin_write(s->db, &t, n, &change);
         for (size_t i = 0; r == 0 && i < n; i++) {
                 if (i == 0 || samples[i].run_id != samples[i - 1].run_id)
-                        r = require_running(s->db, samples[i].run_id, samples[i].experiment_id);
+                        r = db_get(s->db, &one,
+                                   "SELECT 1 FROM runs WHERE id = ? AND experiment_id = ? AND state = 'running'",
+                                   DB_INT(samples[i].run_id), DB_INT(samples[i].experiment_id));
                 if (r == 0)
                         r = insert_sample(s->db, &samples[i], change + (int64_t) i);
         }
