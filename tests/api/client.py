@@ -2,18 +2,39 @@
 """The suites' client with checks for these tests alone: every JSON response is validated against openapi.json, and
 refusals against their problem."""
 
+import functools
+import json
 import re
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
-import jsonschema
 from ipclabtest import PATIENCE_SECONDS
 from ipclabtest import client as shared
 from ipclabtest.client import Events, parse_raw, read_all
+from jsonschema_rs import Draft202012Validator
 
-__all__ = ["PATIENCE_SECONDS", "Client", "Events", "check_problem", "parse_raw", "read_all"]
+__all__ = ["PATIENCE_SECONDS", "Client", "Events", "check_problem", "description_of", "parse_raw", "read_all"]
 
 PROBLEM_TYPE = "urn:ipclab:problem:"
+
+
+class Description(dict):
+    """openapi.json, and a validator for each of its schemas that has been asked for: to make one takes longer than an
+    answer's check."""
+
+    def __init__(self, text):
+        super().__init__(json.loads(text))
+        self.validators = {}
+
+    def validate(self, schema, value):
+        key = json.dumps(schema)
+        if key not in self.validators:
+            self.validators[key] = Draft202012Validator({**schema, "components": self["components"]})
+        self.validators[key].validate(value)
+
+
+# Of the daemons of one build it is the same.
+description_of = functools.lru_cache(Description)
 
 
 @dataclass
@@ -39,7 +60,7 @@ class Client(shared.Client):
         self.validate(schema, answer.json)
 
     def validate(self, schema, value):
-        jsonschema.Draft202012Validator({**schema, "components": self.openapi["components"]}).validate(value)
+        self.openapi.validate(schema, value)
 
 
 def check_problem(answer, status, slug):

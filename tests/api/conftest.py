@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
-import json
 import os
 
 import ipclabtest.daemon
 import pytest
-from client import Client
+from client import Client, description_of
 from ipclabtest import BUILD, SOURCE
 
 __all__ = ["BUILD", "SHORT", "SOURCE", "Daemon"]
@@ -49,7 +48,7 @@ class Daemon(ipclabtest.daemon.Daemon):
         self.unix = self.client(Client)
         self.tcp = Client(port=self.port, token=self.token)
         self.stranger = Client(port=self.port)
-        openapi = json.loads(self.unix.request("GET", "/openapi.json").body)
+        openapi = description_of(self.unix.request("GET", "/openapi.json").body)
         for client in (self.unix, self.tcp, self.stranger):
             client.openapi = openapi
 
