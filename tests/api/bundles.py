@@ -101,11 +101,10 @@ def known_experiments():
 
 
 def change(document, path, value):
-    changed = copy.deepcopy(document)
-    holder = changed
-    for key in path[:-1]:
-        holder = holder[key]
-    holder[path[-1]] = value(holder[path[-1]])
+    """The document with another value there; what is not on the way to it is that of both."""
+    key, *rest = path
+    changed = copy.copy(document)
+    changed[key] = change(document[key], rest, value) if rest else value(document[key])
     return changed
 
 

@@ -399,10 +399,10 @@ def test_no_secret_of_the_host_is_in_a_bundle(tmp_path):
         daemon.remove()
 
 
-BUNDLES = 1000
+BUNDLES = 300
 
 
-def test_a_thousand_bundles_in_any_order_are_one_set(known):
+def test_bundles_in_any_order_are_one_set(known):
     """The set is known by a hash over what is served of it, by digest, without the ids of one database."""
     home = known[0].client()
     small = home.wait_final(home.post({"transport": "pipe", "messages": 50, "warmup_seconds": 0})["id"])
@@ -425,7 +425,7 @@ def test_a_thousand_bundles_in_any_order_are_one_set(known):
             client = target.client()
             for one in order:
                 assert send(client, one).status == 201
-            found = client.items("/experiments?limit=1000")
+            found = client.items("/experiments?limit=100")
             assert sorted(one["imported"]["sha256"] for one in found) == sorted(map(digest_of, packed))
             text = "".join(sorted(content_of(client, one) for one in found))
             return hashlib.sha256(text.encode()).hexdigest()
