@@ -5,8 +5,10 @@
 #include "agent/base/wait.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #define ALIVE_NS (500 * NSEC_PER_MSEC)
@@ -15,19 +17,9 @@ uint64_t agent_now_ns(void) {
         return util_now_ns();
 }
 
-int agent_orphaned(struct agent *a) {
-        a->daemon_gone = true;
-        return failure_set(&a->failure, ECONNRESET, "the daemon is gone");
-}
-
-int agent_send(struct agent *a, const struct message *m) {
-        int r = message_send(a->control_fd, m, util_now_ns() + AGENT_SEND_NS);
-        if (r == -ECONNRESET)
-                return agent_orphaned(a);
-        if (r < 0)
-                return failure_set(&a->failure, -r, "a packet cannot be sent to the daemon: %s", strerrordesc_np(-r));
-        a->sent_ns = util_now_ns();
-        return 0;
+int64_t agent_unread(const struct agent *a) {
+        int bytes = 0;
+        return ioctl(a->control_fd, SIOCOUTQ, &bytes) < 0 ? -errno : bytes;
 }
 
 /* The peer has closed its channel. Packets that it sent before can still be read; it fails the run after them. */

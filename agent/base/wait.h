@@ -12,7 +12,7 @@
 
 #define AGENT_RENDEZVOUS_NS (10 * NSEC_PER_SEC) /* for each step of the set-up */
 #define AGENT_THREAD_NS (20 * NSEC_PER_MSEC)    /* added for each thread, in a step that each thread takes */
-#define AGENT_SEND_NS (5 * NSEC_PER_SEC)        /* until the daemon has room for a packet */
+#define AGENT_SEND_NS (5 * NSEC_PER_SEC)        /* in which the daemon reads nothing of what was sent to it */
 
 /* The events that agent_wait() may return for, besides the time. */
 #define WAIT_WORKERS 1u /* all workers are at rest */
@@ -27,7 +27,11 @@ uint64_t agent_now_ns(void);
  * message; -ECONNRESET with a->daemon_gone when the daemon closed the control socket. */
 int agent_wait(struct agent *a, uint64_t until_ns, unsigned interest);
 
-/* Sends one packet to the daemon. 0; negative errno with a->failure, and as above. */
+/* Bytes that the daemon has not read of the control socket, as the kernel counts their memory; negative errno. */
+int64_t agent_unread(const struct agent *a);
+
+/* Sends one packet to the daemon. Waits for room as long as the daemon reads what is before it. 0; negative errno with
+ * a->failure, and as above. */
 int agent_send(struct agent *a, const struct message *m);
 
 /* To be called when the daemon has closed the control socket. Sets a->daemon_gone and a->failure; returns

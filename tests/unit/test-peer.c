@@ -255,6 +255,24 @@ static void agents_exchange_packets(void) {
         CHECK(!peer_is_packet_socket(-1));
 }
 
+/* What waits on the control socket is seen to become less as the daemon reads. */
+static void what_the_daemon_has_not_read(void) {
+        FIXTURE f;
+        char byte;
+        CHECK(fixture_open(&f));
+        CHECK_INT(agent_unread(f.agent), 0);
+        CHECK(send(agent.control_fd, "a", 1, 0) == 1 && send(agent.control_fd, "b", 1, 0) == 1);
+        int64_t two = agent_unread(f.agent);
+        CHECK(recv(f.daemon, &byte, 1, 0) == 1);
+        int64_t one = agent_unread(f.agent);
+        CHECK(0 < one && one < two);
+        CHECK(recv(f.daemon, &byte, 1, 0) == 1);
+        CHECK_INT(agent_unread(f.agent), 0);
+        util_close(agent.control_fd);
+        agent.control_fd = -1;
+        CHECK_INT(agent_unread(f.agent), -EBADF);
+}
+
 int main(void) {
         RUN(what_is_sent_is_received);
         RUN(descriptors_come_as_they_went);
@@ -265,5 +283,6 @@ int main(void) {
         RUN(a_peer_that_is_gone);
         RUN(a_peer_that_goes_without_listening);
         RUN(agents_exchange_packets);
+        RUN(what_the_daemon_has_not_read);
         return check_end();
 }
