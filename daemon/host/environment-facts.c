@@ -221,11 +221,17 @@ static int take_per_cpu(struct hostfs *h, const struct topology *t, struct envir
         return add_read(h, e, fact->name, error, groups == 1 ? first : text);
 }
 
-/* Counts on each CPU of the topology. An interrupt that is gone since its name was listed is none. */
-static int count_irqs(struct hostfs *h, const struct topology *t, unsigned *counts) {
+/* Interrupts whose routes are read every second, at some 10 us each. */
+#define IRQS_OBSERVED_MAX 64u
+
+/* Counts on each CPU of the topology. An interrupt that is gone since its name was listed is none. -E2BIG: there are
+ * more than that. */
+static int count_irqs(struct hostfs *h, const struct topology *t, size_t most, unsigned *counts) {
         char **names = NULL;
         size_t n = 0;
         int r = hostfs_names(h, &names, &n, "/proc/irq");
+        if (r == 0 && n > most)
+                r = -E2BIG;
         for (size_t i = 0; r == 0 && i < n; i++) {
                 _cleanup_free_ int *cpus = NULL;
                 size_t n_cpus = 0;
@@ -272,13 +278,14 @@ static int print_counts(const struct topology *t, const unsigned *counts, char *
         return 0;
 }
 
-static int take_device_irqs(struct hostfs *h, const struct topology *t, struct environment *e) {
+/* Of more than `most` there is no fact. */
+static int take_device_irqs(struct hostfs *h, const struct topology *t, size_t most, struct environment *e) {
         _cleanup_free_ unsigned *counts = calloc(t->n_cpus + 1, sizeof(unsigned));
         if (!counts)
                 return -ENOMEM;
-        int r = count_irqs(h, t, counts);
-        if (r == -ENOMEM)
-                return r;
+        int r = count_irqs(h, t, most, counts);
+        if (r == -ENOMEM || r == -E2BIG)
+                return r == -E2BIG ? 0 : r;
         if (r < 0) {
                 add_unread(h, e, FACT_DEVICE_IRQS, r);
                 return 0;
@@ -616,7 +623,7 @@ int environment_take_facts(struct hostfs *h, bool this_machine, const struct top
         if (r == 0)
                 r = take_cpuinfo(h, e);
         if (r == 0)
-                r = take_device_irqs(h, t, e);
+                r = take_device_irqs(h, t, HOSTFS_NAMES_MAX, e);
         if (r == 0)
                 r = take_rcu_nocbs(h, e);
         if (r == 0 && this_machine)
@@ -636,6 +643,8 @@ int environment_observe(const char *root, const struct topology *t, struct envir
         int r = hostfs_init(&h, root);
         if (r == 0)
                 r = take_settings(&h, h.root_fd < 0, t, &now);
+        if (r == 0)
+                r = take_device_irqs(&h, t, IRQS_OBSERVED_MAX, &now);
         for (size_t i = 0; i < now.n_facts; i++) {
                 if (r == 0 && now.facts[i].key)
                         before->facts[i].changed |= !fact_equal(&before->facts[i], &now.facts[i]);

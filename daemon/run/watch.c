@@ -3,8 +3,8 @@
 /*
  * Owns the timer, the open files and two readings that take turns. Everything that is there is opened before the window
  * begins; from then on a reading is a pread() for each file and a clock_gettime() for each process. Settings alone are
- * opened anew, some 60 small files, and a dozen for each CPU where it has cpufreq and cpuidle. All the rest together is
- * less than a millisecond of CPU time in each second.
+ * opened anew, some 60 small files, one for each of up to 64 device interrupts, and a dozen for each CPU where it has
+ * cpufreq and cpuidle. All the rest together is less than a millisecond of CPU time in each second.
  *
  *      the machine      CPU times (host/cpu-time.h); interrupts and packets of each CPU; of the measured CPUs the
  *                       frequency, and ksoftirqd's CPU time

@@ -231,6 +231,33 @@ static void a_setting_that_is_put_back_has_changed(void) {
 }
 
 /* Of the clock there is no file: it was disciplined, or was not, at some moment of this machine's run. */
+/* Of a machine with two interrupts, and of one with more than are looked at. */
+static void routes_of_interrupts_that_are_put_back_have_changed(void) {
+        static const char route[] = "/proc/irq/24/effective_affinity_list";
+        const struct run_placement anywhere = {.n_daemon_cpus = 0};
+        for (unsigned many = 0; many < 2; many++) {
+                char tree[64], path[64], *flags = NULL;
+                struct environment *before = NULL, *after = NULL;
+                CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
+                for (unsigned irq = 24; irq < (many ? 24 + 65 : 26); irq++) {
+                        (void) snprintf(path, sizeof path, "/proc/irq/%u/effective_affinity_list", irq);
+                        CHECK_INT(host_tree_write(tree, path, "0\n"), 0);
+                }
+                CHECK_INT(take(tree, &before), 0);
+                CHECK_INT(environment_observe(tree, topology, before), 0);
+                CHECK_INT(host_tree_write(tree, route, "1\n"), 0);
+                CHECK_INT(environment_observe(tree, topology, before), 0);
+                CHECK_INT(host_tree_write(tree, route, "0\n"), 0);
+                CHECK_INT(take(tree, &after), 0);
+                host_tree_remove(tree);
+                CHECK_INT(flags_between(before, after, &anywhere, &flags), 0);
+                CHECK_STRING(flags, many ? "[]" : "[\"environment-changed:device_irqs\"]");
+                environment_free(before);
+                environment_free(after);
+                free(flags);
+        }
+}
+
 static void a_clock_that_was_disciplined_meanwhile_has_changed(void) {
         static const char *const words[] = {"synchronized", "unsynchronized"};
         struct environment *before = NULL;
@@ -782,6 +809,7 @@ int main(void) {
         RUN(one_change_gives_one_flag);
         RUN(a_later_run_differs_from_the_first);
         RUN(a_setting_that_is_put_back_has_changed);
+        RUN(routes_of_interrupts_that_are_put_back_have_changed);
         RUN(a_clock_that_was_disciplined_meanwhile_has_changed);
         RUN(unpinned_runs_are_measured_everywhere);
         RUN(shared_placements_are_flagged);
