@@ -21,9 +21,10 @@ int environment_take(const char *root, const struct topology *t, struct environm
 void environment_free(struct environment *e);
 
 /* Reads again what may change during a run (THP and its sizes, sysctls, clock source, each CPU's governor, frequencies
- * and idle states, turbo, preemption, NTP, the cgroups' CPU limits, and where there are at most 64 device interrupts their
- * routes), and marks in `before` what has changed: environment_flags() then has it, even if it is restored. No event reports a change in sysfs, so this must be called
- * every second. 0; -ENOMEM; -errno when the root cannot be opened. */
+ * and idle states, turbo, preemption, NTP, the cgroups' CPU limits, and where there are at most 64 device interrupts
+ * their routes), and marks in `before` what has changed: environment_flags() then has it, even if it is restored. No
+ * event reports a change in sysfs, so this must be called every second. 0; -ENOMEM; -errno when the root cannot be
+ * opened. */
 int environment_observe(const char *root, const struct topology *t, struct environment *before);
 
 /* malloc()ed. Facts by name ("kernel_release", "cpu_model", "cpufreq_governor", "numa_balancing", "mitigations": {…}),
