@@ -41,9 +41,11 @@ static void fail_start(struct launch *l, const char *role, const struct spawn_er
 
 /* --- what the agents are in --- */
 
-/* For agents that no cgroup holds. */
-static void adopt_strays(void) {
+/* For agents that no cgroup holds, or that may leave theirs: whoever owns a cgroup and the one above it moves processes
+ * from the one to the other, and agents that have the daemon's user own what it has made. */
+static void adopt_strays(struct launch *l) {
         static bool logged;
+        l->adopts = true;
         int e = strays_adopt();
         if (e < 0 && !logged) {
                 log_warning("what agents fork and leave behind outlives their runs: it cannot be adopted: %s",
@@ -67,8 +69,8 @@ static void make_isolation(struct launch *l) {
                 log_notice("runs have no cgroup of their own: %s", l->cgroup_reason);
                 logged_cgroup = true;
         }
-        if (l->cgroup_reason[0])
-                adopt_strays();
+        if (l->cgroup_reason[0] || l->host->identity.uid == geteuid())
+                adopt_strays(l);
         if (ipcns_new(l->order->queue_settings, &l->ipcns, l->ipcns_reason) < 0 && !logged_ipcns) {
                 log_notice("runs have no IPC namespace of their own: %s", l->ipcns_reason);
                 logged_ipcns = true;
@@ -147,7 +149,7 @@ static int spawn_somewhere(struct launch *l, struct spawn_request *q, struct spa
         (void) snprintf(l->cgroup_reason, sizeof(l->cgroup_reason), "the run's cgroup takes no process: %s",
                         strerrordesc_np(-e));
         q->cgroup_fd = -1;
-        adopt_strays();
+        adopt_strays(l);
         return spawn_agent(q, ret, error);
 }
 
@@ -348,7 +350,7 @@ void launch_kill(struct launch *l) {
 }
 
 bool launch_end_strays(struct launch *l) {
-        return !l->cgroup_reason[0] || strays_end(&l->host->identity, &l->strays);
+        return !l->adopts || strays_end(&l->host->identity, &l->strays);
 }
 
 void launch_deinit(struct launch *l, uint64_t wait_ns) {

@@ -35,6 +35,7 @@ struct launch {
         /* for the owner to read */
         struct cgroup_run *cgroup;                                /* NULL: there is none */
         char cgroup_reason[DETAIL_MAX], ipcns_reason[DETAIL_MAX]; /* why the run has none of its own; "": it has one */
+        bool adopts;                                              /* what agents leave behind */
         struct strays strays;                                     /* of the last launch_end_strays() */
         pid_t unmet; /* leads a group with a forked peer whose pid is not known; 0: there is none */
 

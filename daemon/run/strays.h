@@ -3,8 +3,9 @@
 #define IPCLAB_DAEMON_STRAYS_H
 
 /*
- * What an agent leaves behind where no cgroup holds it: the child of a child that has ended has another parent, and
- * lives on. The daemon adopts such processes (PR_SET_CHILD_SUBREAPER), and kills and reaps them at the run's end.
+ * What an agent leaves behind where no cgroup holds it, or outside of its cgroup: the child of a child that has ended
+ * has another parent, and lives on. The daemon adopts such processes (PR_SET_CHILD_SUBREAPER), and kills and reaps them
+ * at the run's end.
  *
  * A stray is a child of this process that has begun since strays_adopt(), is of the agents' user and may gain no
  * privilege (no_new_privs), as all that an agent makes. Others are left alone: process 1 of a container adopts whatever

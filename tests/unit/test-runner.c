@@ -609,6 +609,21 @@ static void what_agents_leave_ends_without_a_cgroup(void) {
                         CHECK_FAIL("%s: something is left", wishes[i]);
 }
 
+/* Agents that have the daemon's user, as those of the service do, may write to its cgroups. */
+static void what_leaves_the_cgroup_ends_with_the_run(void) {
+        struct agent_identity before = host.identity;
+        struct order o;
+        if (!host.cgroups)
+                SKIP("no cgroup: %s", host.cgroup_reason);
+        host.identity = (struct agent_identity){.uid = geteuid(), .gid = getegid()};
+        make_order(&o);
+        bool good = run_order(&o.run, "sender.escaped", UINT64_MAX, STATE_FAILED) && verdict.state == STATE_DONE &&
+                    count_agents() == 0 && nothing_left();
+        run_verdict_deinit(&verdict);
+        host.identity = before;
+        CHECK(good);
+}
+
 static void stopping_ends_a_run_at_once(void) {
         static const enum state states[] = {STATE_CANCELLED, STATE_INTERRUPTED};
         static const uint64_t moments[] = {0, 5, 60, 150};
@@ -950,6 +965,7 @@ int main(void) {
         RUN(counted_runs_must_agree);
         RUN(files_left_are_removed);
         RUN(children_of_an_agent_end_with_the_run);
+        RUN(what_leaves_the_cgroup_ends_with_the_run);
         RUN(what_agents_leave_ends_without_a_cgroup);
         RUN(stopping_ends_a_run_at_once);
         RUN(limits_are_named);
