@@ -9,6 +9,7 @@
 #include "daemon/run/procs.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
+#include "tests/unit/child.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -691,11 +692,8 @@ static void cold_sources_are_filled_before_ready(void) {
 
 /* An agent with so many children, of which the last one is stopped; ends with them. */
 static pid_t start_family(unsigned n) {
-        int ready[2];
-        char byte;
-        if (pipe2(ready, O_CLOEXEC) < 0)
-                return -1;
-        pid_t pid = fork();
+        int ready;
+        pid_t pid = child_fork(&ready);
         if (pid == 0) {
                 pid_t last = 0, parent = getpid();
                 for (unsigned i = 0; i < n; i++) {
@@ -711,15 +709,11 @@ static pid_t start_family(unsigned n) {
                         if (last < 0)
                                 _exit(1);
                 }
-                if (waitid(P_PID, (id_t) last, &(siginfo_t){0}, WSTOPPED | WNOWAIT) == 0 &&
-                    write(ready[1], "y", 1) == 1)
+                if (waitid(P_PID, (id_t) last, &(siginfo_t){0}, WSTOPPED | WNOWAIT) == 0 && child_report(ready))
                         (void) poll(NULL, 0, 60000);
                 _exit(1);
         }
-        util_close(ready[1]);
-        bool is_ready = read(ready[0], &byte, 1) == 1;
-        util_close(ready[0]);
-        return is_ready ? pid : -1;
+        return child_is_ready(pid, ready, 1) ? pid : -1;
 }
 
 /* A hostile agent may have a hundred thousand. */

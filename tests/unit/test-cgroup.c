@@ -6,6 +6,7 @@
 #include "daemon/run/cgroup.h"
 
 #include "check.h"
+#include "child.h"
 #include "daemon/log.h"
 #include "schema/detail.h"
 #include "schema/util.h"
@@ -73,26 +74,19 @@ static int open_tree(void) {
 
 /* A child in the cgroup, with a child of its own; both sleep. */
 static pid_t put_processes(const struct cgroup_run *g) {
-        int ready[2];
-        char byte;
-        if (pipe2(ready, O_CLOEXEC) < 0)
-                return -1;
-        pid_t pid = fork();
+        int ready;
+        pid_t pid = child_fork(&ready);
         if (pid == 0) {
                 int procs = openat(cgroup_run_fd(g), "cgroup.procs", O_WRONLY | O_CLOEXEC);
                 if (procs < 0 || write(procs, "0", 1) != 1)
                         _exit(1);
                 (void) fork();
-                if (write(ready[1], "x", 1) != 1)
+                if (!child_report(ready))
                         _exit(1);
                 for (;;)
                         (void) pause();
         }
-        close(ready[1]);
-        ssize_t n = read(ready[0], &byte, 1);
-        n += read(ready[0], &byte, 1);
-        close(ready[0]);
-        return n == 2 ? pid : -1;
+        return child_is_ready(pid, ready, 2) ? pid : -1;
 }
 
 static void run_ends_with_all_its_processes(void) {

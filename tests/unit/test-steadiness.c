@@ -46,12 +46,34 @@ static double passed(const struct run *r, unsigned from, unsigned to) {
         return sum;
 }
 
-static void add(struct steadiness *s, enum end end, const struct run *r, unsigned from, unsigned to) {
+static void add_part(struct steadiness *s, enum end end, unsigned from, unsigned to, double messages) {
         const struct message_parts parts = {
                 .begin_ns = NSEC_PER_SEC + from * MS,
                 .n = 1,
-                .list = {{.interval_ns = (to - from) * MS, .messages = (uint64_t) passed(r, from, to)}}};
+                .list = {{.interval_ns = (to - from) * MS, .messages = (uint64_t) messages}}};
         CHECK_INT(steadiness_add(s, end, &parts), 0);
+}
+
+static void add_tenth(struct steadiness *s, enum end end, unsigned from, double messages) {
+        add_part(s, end, from, from + 100, messages);
+}
+
+static void add(struct steadiness *s, enum end end, const struct run *r, unsigned from, unsigned to) {
+        add_part(s, end, from, to, passed(r, from, to));
+}
+
+/* What is reported of it; NULL: it cannot be written. */
+static char *text_of(const struct steadiness *s, const char *const roles[END_COUNT]) {
+        struct json_writer w;
+        char *text = NULL;
+        json_writer_init(&w);
+        json_object_begin(&w);
+        steadiness_put(s, roles, NULL, &w);
+        json_object_end(&w);
+        if (json_writer_steal(&w, &text, NULL) < 0)
+                text = NULL;
+        json_writer_deinit(&w);
+        return text;
 }
 
 /* The window of an end; a stopped one ends its part when it runs again. */
@@ -192,23 +214,13 @@ static void a_correlation_that_is_unknown_is_null(void) {
         random_init(&random, 4);
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 struct steadiness s = {.n = 0};
-                struct json_writer w;
-                _cleanup_free_ char *text = NULL;
                 for (unsigned tenth = 0; tenth < cases[i].tenths; tenth++) {
                         double messages = 10000 * exp(cases[i].noise * sample_normal(&random));
-                        const struct message_parts parts = {
-                                .begin_ns = NSEC_PER_SEC + tenth * 100 * MS,
-                                .n = 1,
-                                .list = {{.interval_ns = 100 * MS, .messages = (uint64_t) messages}}};
-                        CHECK_INT(steadiness_add(&s, END_FIRST, &parts), 0);
+                        add_tenth(&s, END_FIRST, tenth * 100, messages);
                 }
                 CHECK_INT(steadiness_judge(&s, measured, untimed, 1), 0);
-                json_writer_init(&w);
-                json_object_begin(&w);
-                steadiness_put(&s, roles, NULL, &w);
-                json_object_end(&w);
-                CHECK_INT(json_writer_steal(&w, &text, NULL), 0);
-                json_writer_deinit(&w);
+                _cleanup_free_ char *text = text_of(&s, roles);
+                CHECK(text);
                 if (!strstr(text, cases[i].wanted))
                         CHECK_FAIL("%s: %s", cases[i].wanted, text);
                 steadiness_deinit(&s);
@@ -230,12 +242,7 @@ static void ends_that_began_apart_are_added_by_time(void) {
                                         double messages = 10000 * exp(0.01 * sample_normal(&random));
                                         for (unsigned k = ms; k < ms + 100; k++)
                                                 messages -= k >= 2000 && k < 3000 ? 100 : 0;
-                                        const struct message_parts parts = {
-                                                .begin_ns = NSEC_PER_SEC + ms * MS,
-                                                .n = 1,
-                                                .list = {{.interval_ns = 100 * MS,
-                                                          .messages = (uint64_t) fmax(0, messages)}}};
-                                        CHECK_INT(steadiness_add(&s, (enum end) end, &parts), 0);
+                                        add_tenth(&s, (enum end) end, ms, fmax(0, messages));
                                 }
                         CHECK_INT(steadiness_judge(&s, measured, untimed, 1), 0);
                         CHECK_UINT(s.series[0].begin_ns, NSEC_PER_SEC + begins[b] * MS);
@@ -258,16 +265,10 @@ static void a_window_of_less_than_a_tenth_is_too_short(void) {
         const struct message_parts parts = {
                 .begin_ns = NSEC_PER_SEC, .n = 1, .list = {{.interval_ns = 50 * MS, .messages = 5000, .p50_ns = 9000}}};
         struct steadiness s = {.n = 0};
-        struct json_writer w;
-        _cleanup_free_ char *text = NULL;
         CHECK_INT(steadiness_add(&s, END_FIRST, &parts), 0);
         CHECK_INT(steadiness_judge(&s, measured, timed, 1), 0);
-        json_writer_init(&w);
-        json_object_begin(&w);
-        steadiness_put(&s, roles, NULL, &w);
-        json_object_end(&w);
-        CHECK_INT(json_writer_steal(&w, &text, NULL), 0);
-        json_writer_deinit(&w);
+        _cleanup_free_ char *text = text_of(&s, roles);
+        CHECK(text);
         CHECK(strstr(text, "\"steady\":null,\"steady_reason\":\"not judged: the window has fewer than 3 seconds\""));
         CHECK(!strstr(text, "threads"));
         steadiness_deinit(&s);
@@ -289,26 +290,16 @@ static void latencies_that_are_not_taken_are_not_judged(void) {
         random_init(&random, 5);
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 struct steadiness s = {.n = 0};
-                struct json_writer w;
-                _cleanup_free_ char *text = NULL;
                 for (unsigned tenth = 0; tenth < TENTHS; tenth++) {
                         double messages = tenth < TENTHS / 2 ? cases[i].first : 10000;
                         messages *= exp(0.01 * sample_normal(&random));
-                        const struct message_parts parts = {
-                                .begin_ns = NSEC_PER_SEC + tenth * 100 * MS,
-                                .n = 1,
-                                .list = {{.interval_ns = 100 * MS, .messages = (uint64_t) messages}}};
-                        CHECK_INT(steadiness_add(&s, END_FIRST, &parts), 0);
+                        add_tenth(&s, END_FIRST, tenth * 100, messages);
                 }
                 CHECK_INT(steadiness_judge(&s, measured, (const bool[END_COUNT]){[END_FIRST] = cases[i].timed},
                                            MESSAGE_PARTS_TIMED_THREADS + 1),
                           0);
-                json_writer_init(&w);
-                json_object_begin(&w);
-                steadiness_put(&s, roles, NULL, &w);
-                json_object_end(&w);
-                CHECK_INT(json_writer_steal(&w, &text, NULL), 0);
-                json_writer_deinit(&w);
+                _cleanup_free_ char *text = text_of(&s, roles);
+                CHECK(text);
                 if (!strstr(text, cases[i].steady))
                         CHECK_FAIL("%s: %s", cases[i].steady, text);
                 CHECK_INT(strstr(text, "\"class\":null,\"class_reason\":\"not judged: of more than 64") != NULL,

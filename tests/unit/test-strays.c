@@ -5,6 +5,7 @@
 #include "daemon/run/strays.h"
 
 #include "check.h"
+#include "child.h"
 #include "daemon/log.h"
 #include "schema/util.h"
 
@@ -36,22 +37,16 @@ static void become(enum kind kind) {
 
 /* A child of the given kind. */
 static pid_t start_child(enum kind kind) {
-        int ready[2];
-        char byte;
-        if (pipe2(ready, O_CLOEXEC) < 0)
-                return -1;
-        pid_t pid = fork();
+        int ready;
+        pid_t pid = child_fork(&ready);
         if (pid == 0) {
                 become(kind);
-                if (write(ready[1], "y", 1) != 1)
+                if (!child_report(ready))
                         _exit(1);
                 for (;;)
                         pause();
         }
-        util_close(ready[1]);
-        bool is = read(ready[0], &byte, 1) == 1;
-        util_close(ready[0]);
-        return is ? pid : -1;
+        return child_is_ready(pid, ready, 1) ? pid : -1;
 }
 
 /* An agent leaves n processes behind, each of which has forked so many in turn. Their pids go to *ret. */
@@ -199,23 +194,18 @@ static void an_earlier_child_is_left_alone(void) {
 
 /* Stops it in its exit. -1: it may not. */
 static pid_t start_tracer(pid_t stray) {
-        int ready[2];
-        char byte = 'n';
-        if (pipe2(ready, O_CLOEXEC) < 0)
-                return -1;
-        pid_t tracer = fork();
+        int ready;
+        pid_t tracer = child_fork(&ready);
         if (tracer == 0) {
                 (void) alarm(ALIVE_SECONDS);
-                byte = ptrace(PTRACE_SEIZE, stray, NULL, PTRACE_O_TRACEEXIT) == 0 ? 'y' : 'n';
-                if (write(ready[1], &byte, 1) == 1)
+                if (ptrace(PTRACE_SEIZE, stray, NULL, PTRACE_O_TRACEEXIT) == 0 && child_report(ready))
                         (void) poll(NULL, 0, 60000);
                 _exit(0);
         }
-        util_close(ready[1]);
-        bool traced = read(ready[0], &byte, 1) == 1 && byte == 'y';
-        util_close(ready[0]);
-        if (traced)
+        if (child_is_ready(tracer, ready, 1))
                 return tracer;
+        if (tracer < 0)
+                return -1;
         (void) kill(tracer, SIGKILL);
         (void) waitpid(tracer, NULL, 0);
         return -1;

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_TESTS_CHILD_H
+#define IPCLAB_TESTS_CHILD_H
+
+/* Children of a test that report when they are ready, so that it needs no pause of a fixed length. */
+
+#include "schema/util.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+/* fork(2), with the end of a pipe at which the child reports, and from which the parent reads. */
+static inline pid_t child_fork(int *ret_ready) {
+        int ends[2];
+        if (pipe2(ends, O_CLOEXEC) < 0)
+                return -1;
+        pid_t pid = fork();
+        *ret_ready = ends[pid == 0];
+        util_close(ends[pid != 0]);
+        if (pid < 0)
+                *ret_ready = util_close(*ret_ready);
+        return pid;
+}
+
+/* In the child. */
+static inline bool child_report(int ready) {
+        return write(ready, "y", 1) == 1;
+}
+
+/* In the parent: whether the child, or those that it has forked, have reported n times. Closes its end. */
+static inline bool child_is_ready(pid_t pid, int ready, unsigned n) {
+        char byte;
+        bool is = pid > 0;
+        while (is && n-- > 0)
+                is = read(ready, &byte, 1) == 1 && byte == 'y';
+        if (pid > 0)
+                util_close(ready);
+        return is;
+}
+
+#endif
