@@ -394,6 +394,7 @@ static int conclude_watch(struct runner *r) {
         if (!r->watch)
                 return 0;
         watch_end(r->watch, &(struct watch_report){.begin_ns = r->result.begin_ns,
+                                                   .begin_ms = r->result.begun_ms,
                                                    .end_ns = window_end(r),
                                                    .retransmits = count_since_ready(r, SETTING_RETRANSMITS),
                                                    .spurious = count_since_ready(r, SETTING_SPURIOUS_RETRANSMITS),

@@ -500,7 +500,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
 void watch_end(struct watch *w, const struct watch_report *report) {
         int armed = SD_EVENT_OFF;
         if (report->begin_ns) {
-                w->begin_ms += ((int64_t) report->begin_ns - (int64_t) w->begin_ns) / (int64_t) NSEC_PER_MSEC;
+                w->begin_ms = report->begin_ms;
                 w->begin_ns = report->begin_ns;
         }
         w->disturbance.window = (struct disturbance_window){

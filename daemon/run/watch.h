@@ -40,6 +40,7 @@ int watch_start(struct watch *w, uint64_t begin_ns, uint64_t duration_ns);
 struct watch_report {
         uint64_t begin_ns; /* when the window really began, which a count's is not known to before; 0: nothing was
                               counted */
+        int64_t begin_ms;  /* the same by the wall clock, as the run's result has it */
         uint64_t end_ns;   /* when one ended that had no planned end; 0: not known, at about watch_end() */
         int64_t retransmits, spurious, timeouts, stopped_ns; /* as in struct disturbance */
 };

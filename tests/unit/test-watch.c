@@ -356,7 +356,14 @@ static void the_end_of_a_window_by_count(void) {
                 const uint64_t begin_ns = util_now_ns(), end_ns = begin_ns + 8 * NSEC_PER_MSEC;
                 CHECK_INT(watch_start(b.watch, begin_ns, counted ? 0 : 8 * NSEC_PER_MSEC), 0);
                 pass(&b, 10 * NSEC_PER_MSEC);
-                watch_end(b.watch, &(struct watch_report){.begin_ns = begin_ns, .end_ns = end_ns + !counted});
+                watch_end(b.watch, &(struct watch_report){.begin_ns = begin_ns,
+                                                          .begin_ms = 1234567890123,
+                                                          .end_ns = end_ns + !counted});
+                _cleanup_free_ char *text = NULL;
+                const char *flags[DISTURBANCE_KINDS + 1];
+                size_t n;
+                CHECK_INT(watch_result(b.watch, &text, flags, ELEMENTS(flags), &n), 0);
+                CHECK(strstr(text, "\"begin_unix_ms\":1234567890123,"));
                 const struct disturbance *d = watch_disturbance(b.watch);
                 CHECK_UINT(d->window.begin_ns, begin_ns);
                 CHECK_UINT(d->window.end_ns, end_ns);
