@@ -39,7 +39,7 @@ struct question {
         enum finding_kind finding; /* STUDY_FINDING: of this kind, along this axis, and, where `of` and `over` select
                                       anything, with a row of each */
         enum axis_name axis;
-        const char *elsewhere; /* what answers it, where runs do not; else NULL */
+        const char *elsewhere; /* of what the media hold: what answers the rest, which no run does; else NULL */
 };
 
 #define BIT(axis) (UINT32_C(1) << (axis))
@@ -61,6 +61,18 @@ struct question {
                         {BIT(AXIS_MESSAGE_SIZE) | BIT(AXIS_PLACEMENT),                                                 \
                          {.message_size = size, .placement.kind = PLACEMENT_##kind_of}},                               \
                         .figure = FIGURE_MESSAGES, .factor = 1, .divisor = 1, .unit = "messages/s", .published = rate  \
+        }
+#define BALANCED(size, bytes, ratio)                                                                                   \
+        {                                                                                                              \
+                "fifo-numa",                                                                                           \
+                        "How many times as many operations of " bytes " as on one node are there, placed by the "      \
+                        "kernel, which balances?",                                                                     \
+                        STUDY_RATIO,                                                                                   \
+                        {BIT(AXIS_MESSAGE_SIZE) | BIT(AXIS_PLACEMENT),                                                 \
+                         {.message_size = size, .placement.kind = PLACEMENT_DEFAULT}},                                 \
+                        {BIT(AXIS_MESSAGE_SIZE) | BIT(AXIS_PLACEMENT),                                                 \
+                         {.message_size = size, .placement.kind = PLACEMENT_SAME_NODE}},                               \
+                        .figure = FIGURE_MESSAGES, .factor = 1, .divisor = 1, .unit = "times", .published = ratio      \
         }
 #define CALL(name, words, ...)                                                                                         \
         {                                                                                                              \
@@ -89,6 +101,33 @@ struct question {
                          {.copy_mode = mode, .message_size = 1 << 20, .threads = 8}},                                  \
                         GBIT, .published = gbit                                                                        \
         }
+#define COUNTED(mode, size_of)                                                                                         \
+        {                                                                                                              \
+                BIT(AXIS_COPY_MODE) | BIT(AXIS_MESSAGE_SIZE) | BIT(AXIS_THREADS), {                                    \
+                        .copy_mode = mode, .message_size = size_of, .threads = 1                                       \
+                }                                                                                                      \
+        }
+#define MODE_CYCLES(mode, words, size, size_words)                                                                     \
+        {                                                                                                              \
+                "tcp-copy-modes",                                                                                      \
+                        "How many times two-copy's cycles per byte does " words " take at " size_words                 \
+                        " and one thread?",                                                                            \
+                        STUDY_RATIO, COUNTED(mode, size), COUNTED(COPY_TWO, size),                                     \
+                        .figure = FIGURE_CYCLES_PER_BYTE, .factor = 1, .divisor = 1, .unit = "times"                   \
+        }
+#define MODE_MISSES(mode, words, size, size_words)                                                                     \
+        {                                                                                                              \
+                "tcp-copy-modes",                                                                                      \
+                        "How often does a message miss the last cache with " words " at " size_words " and one "       \
+                        "thread?",                                                                                     \
+                        STUDY_FIGURE, COUNTED(mode, size), .figure = FIGURE_LLC_MISSES, .factor = 1, .divisor = 1,     \
+                                                           .unit = "misses"                                            \
+        }
+#define MODES_AT(size, size_words)                                                                                     \
+        MODE_CYCLES(COPY_ONE, "one-copy", size, size_words), MODE_CYCLES(COPY_ZERO, "zero-copy", size, size_words),    \
+                MODE_MISSES(COPY_TWO, "two-copy", size, size_words),                                                   \
+                MODE_MISSES(COPY_ONE, "one-copy", size, size_words),                                                   \
+                MODE_MISSES(COPY_ZERO, "zero-copy", size, size_words)
 #define MEDIUM(transport_of, words, ms, gbit)                                                                          \
         {"ipc-4mib",                                                                                                   \
          "How long does 4 MiB take one way over " words "?",                                                           \
@@ -149,6 +188,9 @@ static const struct question questions[] = {
         OPERATIONS(DEFAULT, "placed by the kernel, which balances", 4096, "4096 bytes", 685598),
         FINDS("fifo-numa", "What does the other node cost?", FINDING_COST, AXIS_PLACEMENT,
               "6 % at 1 byte, 35 % at 1024, 45 % at 4096", .of = {PLACED(CROSS_NODE)}, .over = {PLACED(SAME_NODE)}),
+        BALANCED(1, "1 byte", 1120230.0 / 987535),
+        BALANCED(1024, "1024 bytes", 975727.0 / 928523),
+        BALANCED(4096, "4096 bytes", 685598.0 / 684026),
 
         CALL(GETPID, "the system call getpid", .published_words = "not measured: its figure is the cached value"),
         CALL(GETPID_LIBC, "getpid() of the C library", .published = 2.68, .published_words = "cached by its C library"),
@@ -170,6 +212,8 @@ static const struct question questions[] = {
         OVERTAKES(COPY_ZERO, "zero-copy"),
         FINDS("tcp-copy-modes", "Where does throughput collapse?", FINDING_SCALING, AXIS_THREADS,
               "at 1 MiB and 8 threads"),
+        MODES_AT(16384, "16 KiB"),
+        MODES_AT(1 << 20, "1 MiB"),
 
         MEDIUM(TRANSPORT_MMAP_FILE, "a shared mapping of a file", 2.10, 16.8),
         MEDIUM(TRANSPORT_MMAP_ANONYMOUS, "an anonymous shared mapping", 1.93, 17.9),
@@ -185,8 +229,8 @@ static const struct question questions[] = {
          .finding = FINDING_KINDS,
          .published_words = "limited by shmmax, pipe-max-size, msgmax and msgmnb, the file system, the address space",
          .elsewhere =
-                 "no run measures it: GET /transports has each medium's largest transfer on this host, the setting "
-                 "that limits it, and how to raise it"},
+                 "GET /transports has each medium's largest transfer on this host, the setting that limits it, and how "
+                 "to raise it"},
 };
 
 /* An experiment, and what of the study it still asks. */
@@ -378,6 +422,47 @@ static int answer_finding(const struct question *q, const struct asking *k, stru
                         a->confidence = CONFIDENCE_REDUCED;
         }
         return r;
+}
+
+/* "In these runs fifo held 64 KiB, msgq-sysv 16 KiB, one way; msgq-sysv took a message in pieces of 8 KiB." */
+static void write_held(FILE *f, const struct findings_input *in, const uint32_t *rows, size_t n) {
+        char name[PHRASE_MAX], size[PHRASE_MAX];
+        for (size_t i = 0; i < n; i++) {
+                phrase_axis(AXIS_TRANSPORT, &in->rows[rows[i]].point, name);
+                phrase_value(in->rows[rows[i]].in_force.buffer_bytes, "bytes", size);
+                (void) fprintf(f, "%s%s%s %s", i ? ", " : "In these runs ", name, i ? "" : " held", size);
+        }
+        (void) fputs(", one way", f);
+        for (size_t i = 0; i < n; i++) {
+                const struct findings_row *row = &in->rows[rows[i]];
+                if (!(row->in_force.chunk_bytes > 0) || row->in_force.chunk_bytes >= (double) row->point.message_size)
+                        continue;
+                phrase_axis(AXIS_TRANSPORT, &row->point, name);
+                phrase_value(row->in_force.chunk_bytes, "bytes", size);
+                (void) fprintf(f, "; %s took a message in pieces of %s", name, size);
+        }
+}
+
+/* What each medium held; its largest transfer on this host is no run's. */
+static int answer_held(const struct question *q, const struct asking *k, struct study_answer *a) {
+        const struct findings_input *in = k->in;
+        size_t length = 0;
+        int r = 0;
+        for (uint32_t i = 0; r == 0 && i < in->n_rows; i++) {
+                bool seen = in->rows[i].n_runs == 0 || !(in->rows[i].in_force.buffer_bytes > 0) ||
+                            !asked_point(&k->asked, &in->rows[i].point);
+                for (size_t j = 0; j < a->n_rows && !seen; j++)
+                        seen = in->rows[a->rows[j]].point.transport == in->rows[i].point.transport;
+                r = seen ? 0 : add_row(in, a, i, in->rows[i].n_runs);
+        }
+        if (r < 0 || a->n_rows == 0)
+                return r;
+        FILE *f = open_memstream(&a->sentence, &length);
+        if (!f)
+                return -ENOMEM;
+        write_held(f, in, a->rows, a->n_rows);
+        (void) fprintf(f, ". %s.", q->elsewhere);
+        return fclose(f) == 0 && a->sentence ? 0 : -ENOMEM;
 }
 
 /* Whether two rows with runs differ in the question's axis: without them there is nothing to conclude from. */
@@ -609,13 +694,23 @@ static bool is_left_to_the_study(const struct question *q, const struct asked *a
         return false;
 }
 
+/* By the hardware's counters, which a machine may not have. */
+static bool is_counted(enum figure figure) {
+        return figure == FIGURE_CYCLES_PER_BYTE || figure == FIGURE_LLC_MISSES;
+}
+
 static const char *why_no_answer(const struct question *q, const struct asking *k) {
         if (q->elsewhere)
                 return q->elsewhere;
         if (q->kind == STUDY_RATIO && has_runs_without_ratios(q, k))
                 return "a run's figure is 0 or less, and there is no ratio of such";
-        if (q->kind != STUDY_FINDING && is_planned(q, k))
-                return "no run of such a row is done";
+        if (q->kind != STUDY_FINDING && is_planned(q, k)) {
+                if (!has_selected(k, &q->of, NULL, 0) ||
+                    (q->kind == STUDY_RATIO && !has_selected(k, &q->over, NULL, 0)))
+                        return "no run of such a row is done";
+                return is_counted(q->figure) && k->in->uncounted ? k->in->uncounted
+                                                                 : "no run of such a row has this figure";
+        }
         if (q->kind != STUDY_FINDING)
                 return is_left_to_the_study(q, &k->asked) ? "the brief form of the preset has no such row"
                                                           : "the experiment has no such row: see its skipped points";
@@ -634,9 +729,10 @@ static int answer(const struct question *q, const struct asking *k, struct study
         int r = say_not_asked(q, &k->asked, &a->reason);
         if (r < 0 || a->reason)
                 return r;
-        r = q->kind == STUDY_FINDING ? answer_finding(q, k, a)
-            : q->kind == STUDY_RATIO ? answer_ratio(q, k, a)
-                                     : answer_figure(q, k, a);
+        r = q->elsewhere               ? answer_held(q, k, a)
+            : q->kind == STUDY_FINDING ? answer_finding(q, k, a)
+            : q->kind == STUDY_RATIO   ? answer_ratio(q, k, a)
+                                       : answer_figure(q, k, a);
         if (r == 0 && q->kind == STUDY_FINDING && q->finding == FINDING_CROSSOVER)
                 r = answer_leads(q, k, a);
         if (r < 0 || a->sentence || a->has_figure)

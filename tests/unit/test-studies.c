@@ -18,9 +18,9 @@ static void test_studies(void) {
                 const char *preset;
                 size_t n, n_published;
         } table[] = {{"pipe-block-sweep", 11, 8},
-                     {"fifo-numa", 10, 9},
+                     {"fifo-numa", 13, 12},
                      {"syscall-and-switch", 8, 2},
-                     {"tcp-copy-modes", 9, 6},
+                     {"tcp-copy-modes", 19, 6},
                      {"ipc-4mib", 14, 12}};
         for (size_t t = 0; t < sizeof(table) / sizeof(table[0]); t++) {
                 char spec[96];
@@ -179,6 +179,83 @@ static void test_runs_that_are_alike(void) {
 }
 
 /* So few runs that no test of them would decide anything are said beside the figure. */
+/* The kernel's placement is held against one node by the pairs of their runs. */
+static void test_what_the_kernels_placement_brings(void) {
+        struct study *s = NULL;
+        MADE m;
+        make(&m, "{\"preset\": \"fifo-numa\"}", 8, 21);
+        measure(&m, any_time, NULL, NOISE, 0);
+        for (size_t i = 0; i < m.n_rows * m.blocks; i++)
+                m.runs[i].values[FIGURE_MESSAGES] *=
+                        m.rows[i / m.blocks].point.placement.kind == PLACEMENT_DEFAULT ? 1.25 : 1;
+        const struct findings_input in = {.rows = m.rows, .n_rows = m.n_rows};
+        CHECK_INT(study_answer("fifo-numa", m.spec, &in, &(struct findings){0}, &s), 0);
+        const struct study_answer *a = answer_of(s, "operations of 1024 bytes as on one node");
+        CHECK(a && a->has_figure && a->figure.has_interval && a->n_rows == 2);
+        CHECK(a->figure.low < 1.25 && 1.25 < a->figure.high && a->figure.value > 1.2 && a->figure.value < 1.3);
+        CHECK(a->has_published && fabs(a->published - 1.0508) < 1e-4);
+        CHECK_UINT(m.rows[a->rows[0]].point.message_size, 1024);
+        study_free(s);
+}
+
+/* Cycles and misses of the last cache, or why there are none. */
+static void test_what_the_modes_cost_in_cycles(void) {
+        static const char *const no_counters = "this machine has no counters";
+        struct study *s = NULL, *none = NULL, *silent = NULL;
+        MADE m;
+        make(&m, "{\"preset\": \"tcp-copy-modes\"}", 8, 22);
+        measure(&m, any_time, NULL, NOISE, 0);
+        struct findings_input in = {.rows = m.rows, .n_rows = m.n_rows, .uncounted = no_counters};
+        CHECK_INT(study_answer("tcp-copy-modes", m.spec, &in, &(struct findings){0}, &none), 0);
+        const struct study_answer *cycles = answer_of(none, "cycles per byte does zero-copy take at 1 MiB");
+        const struct study_answer *misses = answer_of(none, "miss the last cache with one-copy at 16 KiB");
+        CHECK(cycles && !cycles->has_figure && misses && !misses->has_figure);
+        CHECK_STRING(cycles->reason, no_counters);
+        CHECK_STRING(misses->reason, no_counters);
+        study_free(none);
+        in.uncounted = NULL;
+        CHECK_INT(study_answer("tcp-copy-modes", m.spec, &in, &(struct findings){0}, &silent), 0);
+        CHECK_STRING(answer_of(silent, "miss the last cache with one-copy")->reason,
+                     "no run of such a row has this figure");
+        study_free(silent);
+        count(&m);
+        CHECK_INT(study_answer("tcp-copy-modes", m.spec, &in, &(struct findings){0}, &s), 0);
+        cycles = answer_of(s, "cycles per byte does zero-copy take at 1 MiB");
+        CHECK(cycles && cycles->has_figure && fabs(cycles->figure.value - 0.5) < 0.05);
+        misses = answer_of(s, "miss the last cache with zero-copy at 1 MiB");
+        CHECK(misses && misses->has_figure && fabs(misses->figure.value - 300) < 15);
+        CHECK_UINT(m.rows[misses->rows[0]].point.threads, 1);
+        study_free(s);
+}
+
+/* What a medium held is its runs' own; where they do not tell, the largest transfer is still said to be elsewhere. */
+static void test_what_the_media_hold(void) {
+        struct study *s = NULL, *unknown = NULL;
+        MADE m;
+        make(&m, "{\"preset\": \"ipc-4mib\"}", 4, 23);
+        measure(&m, any_time, NULL, NOISE, 0);
+        const struct findings_input in = {.rows = m.rows, .n_rows = m.n_rows};
+        CHECK_INT(study_answer("ipc-4mib", m.spec, &in, &(struct findings){0}, &unknown), 0);
+        const struct study_answer *a = answer_of(unknown, "How much does each medium hold");
+        CHECK(a && !a->sentence && a->reason && strstr(a->reason, "GET /transports has each medium's largest"));
+        study_free(unknown);
+        for (size_t i = 0; i < m.n_rows; i++) {
+                struct in_force *f = &m.rows[i].in_force;
+                f->buffer_bytes = m.rows[i].point.transport == TRANSPORT_FIFO        ? 65536
+                                  : m.rows[i].point.transport == TRANSPORT_MSGQ_SYSV ? 16384
+                                                                                     : 0;
+                f->chunk_bytes = m.rows[i].point.transport == TRANSPORT_MSGQ_SYSV ? 8192 : 0;
+        }
+        CHECK_INT(study_answer("ipc-4mib", m.spec, &in, &(struct findings){0}, &s), 0);
+        a = answer_of(s, "How much does each medium hold");
+        CHECK(a && a->sentence && !a->reason && a->n_rows == 2);
+        CHECK_STRING(a->sentence,
+                     "In these runs fifo held 64 KiB, msgq-sysv 16 KiB, one way; msgq-sysv took a message in "
+                     "pieces of 8 KiB. GET /transports has each medium's largest transfer on this host, the "
+                     "setting that limits it, and how to raise it.");
+        study_free(s);
+}
+
 static void test_a_study_of_few_runs(void) {
         static const char *const words[] = {[1] = "1 run", [3] = "3 runs", [4] = ""};
         for (size_t runs = 1; runs < ELEMENTS(words); runs++) {
@@ -373,6 +450,9 @@ int main(void) {
         RUN(test_a_study_without_its_rows);
         RUN(test_a_finding_about_other_values_is_no_answer);
         RUN(test_a_ratio_of_a_study);
+        RUN(test_what_the_kernels_placement_brings);
+        RUN(test_what_the_modes_cost_in_cycles);
+        RUN(test_what_the_media_hold);
         RUN(test_a_study_of_few_runs);
         RUN(test_runs_that_are_alike);
         RUN(test_a_study_is_named);
