@@ -122,20 +122,6 @@ static const struct advice_row *find_measured(const struct work *w, const struct
         return found;
 }
 
-/* Of all runs that have the figure: a median of 0 has a place beside a limit, though no ratio. ret_serial may be NULL.
- */
-static int statistic_of(const struct findings_row *row, enum figure figure, struct statistic *ret,
-                        struct serial *ret_serial) {
-        _cleanup_free_ double *values = reallocarray(NULL, row->n_runs + 1, sizeof(*values));
-        size_t n = 0;
-        if (!values)
-                return -ENOMEM;
-        for (size_t i = 0; i < row->n_runs; i++)
-                if (isfinite(row->runs[i].values[figure]))
-                        values[n++] = row->runs[i].values[figure];
-        return serial_summarize(values, n, ret, ret_serial);
-}
-
 static int measure(const struct work *w, struct candidate *c) {
         enum figure figure = advice_terms[w->q->want].figure;
         struct statistic s;
@@ -143,7 +129,7 @@ static int measure(const struct work *w, struct candidate *c) {
         c->at = find_measured(w, c, figure);
         if (!c->at)
                 return 0;
-        int r = statistic_of(&c->at->row, figure, &s, &serial);
+        int r = findings_row_statistic(&c->at->row, figure, &s, &serial);
         if (r < 0)
                 return r;
         c->known = true;
@@ -232,7 +218,7 @@ static int find_bounds(const struct work *w, const struct candidate *c, enum adv
         int r = 0;
         *ret = (struct statistic){0};
         if (c->at)
-                r = statistic_of(&c->at->row, advice_terms[want].figure, ret, NULL);
+                r = findings_row_statistic(&c->at->row, advice_terms[want].figure, ret, NULL);
         else if (want == w->q->want)
                 *ret = (struct statistic){.n = 1, .min = c->item.low, .max = c->item.high};
         if (r == 0 && !ret->has_ci95) {

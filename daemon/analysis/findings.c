@@ -345,15 +345,21 @@ static int make_comparisons(struct answer *a) {
         return r < 0 ? r : a->error;
 }
 
-struct statistic answer_statistic(struct answer *a, uint32_t row, enum figure figure) {
-        const struct findings_row *x = &a->in->rows[row];
-        _cleanup_free_ double *values = reallocarray(NULL, x->n_runs + 1, sizeof(*values));
-        struct statistic s = {0};
+int findings_row_statistic(const struct findings_row *row, enum figure figure, struct statistic *ret,
+                           struct serial *ret_serial) {
+        _cleanup_free_ double *values = reallocarray(NULL, row->n_runs + 1, sizeof(*values));
         size_t n = 0;
-        for (size_t i = 0; values && i < x->n_runs; i++)
-                if (isfinite(x->runs[i].values[figure]))
-                        values[n++] = x->runs[i].values[figure];
-        int r = values ? serial_summarize(values, n, &s, NULL) : -ENOMEM;
+        if (!values)
+                return -ENOMEM;
+        for (size_t i = 0; i < row->n_runs; i++)
+                if (isfinite(row->runs[i].values[figure]))
+                        values[n++] = row->runs[i].values[figure];
+        return serial_summarize(values, n, ret, ret_serial);
+}
+
+struct statistic answer_statistic(struct answer *a, uint32_t row, enum figure figure) {
+        struct statistic s = {0};
+        int r = findings_row_statistic(&a->in->rows[row], figure, &s, NULL);
         if (r < 0 && a->error == 0)
                 a->error = r;
         return s;

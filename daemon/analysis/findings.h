@@ -19,6 +19,7 @@
  */
 
 #include "daemon/analysis/rank.h"
+#include "daemon/analysis/serial.h"
 #include "daemon/analysis/unlike.h"
 #include "schema/figures.h"
 #include "schema/spec/spec.h"
@@ -161,6 +162,10 @@ int findings_draw(const struct findings_input *in, struct findings **ret);
 #define FINDINGS_NUMBERED_MAX 4096u
 int findings_count(const struct findings_input *in, size_t *ret);
 void findings_free(struct findings *f); /* NULL-safe */
+/* serial_summarize() of all runs of a row that have the figure: a median of 0 has a place beside a limit, though no
+ * ratio. */
+int findings_row_statistic(const struct findings_row *row, enum figure figure, struct statistic *ret,
+                           struct serial *ret_serial);
 /* Bytes of memory that it holds. */
 size_t findings_bytes(const struct findings *f);
 

@@ -258,17 +258,6 @@ static bool selects(const struct asking *k, const struct selection *s, const str
         return true;
 }
 
-static int statistic_of(const struct findings_row *row, enum figure figure, struct statistic *ret) {
-        _cleanup_free_ double *values = reallocarray(NULL, row->n_runs + 1, sizeof(*values));
-        size_t n = 0;
-        if (!values)
-                return -ENOMEM;
-        for (size_t i = 0; i < row->n_runs; i++)
-                if (isfinite(row->runs[i].values[figure]))
-                        values[n++] = row->runs[i].values[figure];
-        return serial_summarize(values, n, ret, NULL);
-}
-
 /* n_runs: of this row, that the answer rests on */
 static int add_row(const struct findings_input *in, struct study_answer *a, uint32_t row, size_t n_runs) {
         uint32_t *rows = reallocarray(a->rows, a->n_rows + 1, sizeof(*rows));
@@ -300,7 +289,7 @@ static int greatest(const struct asking *k, const struct selection *s, enum figu
                 struct statistic here;
                 if (!selects(k, s, &in->rows[i].point))
                         continue;
-                int r = statistic_of(&in->rows[i], figure, &here);
+                int r = findings_row_statistic(&in->rows[i], figure, &here, NULL);
                 if (r < 0)
                         return r;
                 if (here.n > 0 && (ret->n == 0 || here.median > ret->median)) {

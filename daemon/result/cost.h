@@ -11,9 +11,6 @@
 
 struct json_writer;
 
-/* The reason why a run, or all of a point, has no cost of its own. */
-#define RESULT_COST_REASON "of syscall and context-switch only"
-
 /* Members of a run's result under construction: "cost_ns" and "cost_of" ("call", "context switch"), both null for
  * workloads that move data, with "cost_ns_reason"; for a switch also "hop_ns", from which "pipe_overhead_ns" has been
  * subtracted. 0; -EBADMSG when the agent did not report the overhead; -ENOMEM. */

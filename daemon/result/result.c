@@ -182,7 +182,7 @@ static void put_one_way(const struct run_order *o, const struct latency_summary 
         }
         json_member_null(w, "latency_one_way_ns");
         json_member_string(w, "latency_one_way_ns_reason",
-                           !round_trip ? RESULT_BOTH_WAYS_REASON
+                           !round_trip ? figure_terms[FIGURE_BOTH_WAYS].absent
                            : open      ? RESULT_ONE_WAY_REASON
                                        : "no round trip was timed");
 }
@@ -311,7 +311,7 @@ static void put_both_ways(const struct result *r, struct json_writer *w, uint64_
                 return;
         }
         json_member_null(w, "both_ways_bytes_per_second");
-        json_member_string(w, "both_ways_bytes_per_second_reason", RESULT_BOTH_WAYS_REASON);
+        json_member_string(w, "both_ways_bytes_per_second_reason", figure_terms[FIGURE_BOTH_WAYS].absent);
 }
 
 /* What ksoftirqd used in the seconds that were observed, as if it had gone on so for the whole window. */

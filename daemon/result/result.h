@@ -12,8 +12,6 @@
 #include "daemon/result/steadiness.h"
 #include "daemon/run/order.h"
 
-/* The reason why a run, or all of a point, has no figure of both ways, nor of one of them. */
-#define RESULT_BOTH_WAYS_REASON "of pingpong only"
 /* The reason why round trips have none of one way. */
 #define RESULT_ONE_WAY_REASON                                                                                          \
         "none in an open loop: latency_ns counts from when a message was due, and what it waited for its sending has " \

@@ -235,7 +235,8 @@ static const char *one_way_reason(const struct columns *c, const struct result_r
         if (c->words[ONE_WAY_REASON])
                 return c->words[ONE_WAY_REASON];
         bool round_trips = row->figures[FIGURE_BOTH_WAYS].n > 0;
-        return round_trips && result_loop_is_open(c->words[LOOP]) ? RESULT_ONE_WAY_REASON : RESULT_BOTH_WAYS_REASON;
+        return round_trips && result_loop_is_open(c->words[LOOP]) ? RESULT_ONE_WAY_REASON
+                                                                  : figure_terms[FIGURE_BOTH_WAYS].absent;
 }
 
 /* Writes the reasons of all figures that are null although there are runs, and of percentiles that nothing is concluded
