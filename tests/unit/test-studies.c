@@ -178,7 +178,6 @@ static void test_runs_that_are_alike(void) {
         study_free(s);
 }
 
-/* So few runs that no test of them would decide anything are said beside the figure. */
 /* The kernel's placement is held against one node by the pairs of their runs. */
 static void test_what_the_kernels_placement_brings(void) {
         struct study *s = NULL;
@@ -256,6 +255,7 @@ static void test_what_the_media_hold(void) {
         study_free(s);
 }
 
+/* So few runs that no test of them would decide anything are said beside the figure. */
 static void test_a_study_of_few_runs(void) {
         static const char *const words[] = {[1] = "1 run", [3] = "3 runs", [4] = ""};
         for (size_t runs = 1; runs < ELEMENTS(words); runs++) {
