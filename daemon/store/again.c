@@ -173,9 +173,7 @@ int store_extend_experiment(struct store *s, int64_t id, const struct extension 
                 return -ENOMEM;
         int64_t change;
         _cleanup_transaction_ struct db_transaction t = {0};
-        int r = store_require_room(s);
-        if (r == 0)
-                r = db_begin_write(s->db, &t);
+        int r = store_begin_growth(s, &t);
         if (r == 0)
                 r = store_reserve_changes(s->db, n_runs + 1, &change);
         if (r == 0)
@@ -221,9 +219,7 @@ int store_extend_some(struct store *s, int64_t id, const struct extension *x, co
         if (x->rates || !order_is_valid(x))
                 return -EINVAL;
         _cleanup_transaction_ struct db_transaction t = {0};
-        int r = store_require_room(s);
-        if (r == 0)
-                r = db_begin_write(s->db, &t);
+        int r = store_begin_growth(s, &t);
         if (r == 0)
                 r = insert_portion(s->db, id, x, 0, &n);
         if (r == 0)
@@ -370,9 +366,7 @@ int store_extend_more(struct store *s, int64_t id) {
         int r = db_get(s->db, &one, "SELECT 1 FROM extensions WHERE ?1 IN (0, experiment_id) LIMIT 1", DB_INT(id));
         if (r < 0)
                 return r == -ENOENT ? 0 : r;
-        r = store_require_room(s);
-        if (r == 0)
-                r = db_begin_write(s->db, &t);
+        r = store_begin_growth(s, &t);
         if (r < 0)
                 return r;
         int added = store_continue_extension(s->db, id);
@@ -429,9 +423,7 @@ int store_retry_some(struct store *s, int64_t id, bool begun, const struct reque
         struct retried n;
         bool more = false;
         _cleanup_transaction_ struct db_transaction t = {0};
-        int r = store_require_room(s);
-        if (r == 0)
-                r = db_begin_write(s->db, &t);
+        int r = store_begin_growth(s, &t);
         if (r == 0)
                 r = db_get(s->db, &total, "SELECT runs_total FROM experiments WHERE id = ?", DB_INT(id));
         if (r == 0)

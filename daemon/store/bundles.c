@@ -109,9 +109,7 @@ int store_import_runs(struct importing *i, const struct imported_run *runs, size
         struct db *db = i->store->db;
         int64_t change, id = 0;
         _cleanup_transaction_ struct db_transaction t = {0};
-        int r = store_require_room(i->store);
-        if (r == 0)
-                r = db_begin_write(db, &t);
+        int r = store_begin_growth(i->store, &t);
         if (r == 0)
                 r = store_reserve_changes(db, 2 * n, &change);
         for (size_t k = 0; r == 0 && k < n; k++) {
@@ -124,9 +122,7 @@ int store_import_runs(struct importing *i, const struct imported_run *runs, size
 
 int store_import_part(struct importing *i, uint32_t part, const void *data, size_t length) {
         _cleanup_transaction_ struct db_transaction t = {0};
-        int r = store_require_room(i->store);
-        if (r == 0)
-                r = db_begin_write(i->store->db, &t);
+        int r = store_begin_growth(i->store, &t);
         if (r == 0)
                 r = db_run(i->store->db, "INSERT INTO bundle_parts (experiment_id, part, data) VALUES (?, ?, ?)",
                            DB_INT(i->id), DB_INT(part), DB_BLOB(data, length));

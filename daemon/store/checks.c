@@ -60,9 +60,7 @@ static int require_pending(struct db *db, const struct pending_check *p) {
 
 int store_begin_check(struct store *s, const struct pending_check *p) {
         _cleanup_transaction_ struct db_transaction t = {0};
-        int r = store_require_room(s);
-        if (r == 0)
-                r = db_begin_write(s->db, &t);
+        int r = store_begin_growth(s, &t);
         if (r == 0)
                 r = require_pending(s->db, p);
         if (r == 0)
@@ -87,9 +85,7 @@ static int insert_ratio(struct db *db, const struct pending_check *p, const stru
 
 int store_add_ratios(struct store *s, const struct pending_check *p, const struct new_ratio *ratios, size_t n) {
         _cleanup_transaction_ struct db_transaction t = {0};
-        int r = store_require_room(s);
-        if (r == 0)
-                r = db_begin_write(s->db, &t);
+        int r = store_begin_growth(s, &t);
         if (r == 0)
                 r = require_pending(s->db, p);
         for (size_t i = 0; r == 0 && i < n; i++)

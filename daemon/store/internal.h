@@ -75,6 +75,8 @@ int store_settle_experiment(struct db *db, int64_t id, int64_t now_ms);
 int store_require_experiment(struct db *db, int64_t id); /* 0 or -ENOENT */
 /* Before a write that makes the database larger. -ENOSPC: the disk is full, or nearly. */
 int store_require_room(struct store *s);
+/* store_require_room(), and a transaction for that write. */
+int store_begin_growth(struct store *s, struct db_transaction *t);
 /* -EPERM: experiments are kept until they are exported, and this one has changed since. */
 int store_require_exported(struct store *s, int64_t id);
 /* Queued. block 0: it is of none. */

@@ -280,6 +280,11 @@ int store_require_room(struct store *s) {
         return full ? -ENOSPC : 0;
 }
 
+int store_begin_growth(struct store *s, struct db_transaction *t) {
+        int r = store_require_room(s);
+        return r < 0 ? r : db_begin_write(s->db, t);
+}
+
 static uint64_t file_bytes(const char *path, const char *suffix) {
         _cleanup_free_ char *name = NULL;
         struct stat st;
