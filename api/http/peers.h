@@ -50,7 +50,7 @@ struct peer *peers_get(struct peers *p, const char *user, const char *address);
 struct peer *peer_ref(struct peer *peer);
 struct peer *peer_unref(struct peer *peer); /* returns NULL */
 enum peer_level peer_level(const struct peer *peer);
-/* Whose it is: the user, whatever the address; the address where the user is not known. NULL of NULL. */
+/* The owner of a connection: the user, whatever the address; the address where the user is not known. NULL of NULL. */
 const struct peer *peer_owner(const struct peer *peer);
 /* Whether the resources of `peer` count as those of `above`. */
 bool peer_is_below(const struct peer *peer, const struct peer *above);

@@ -13,7 +13,7 @@
 #include "daemon/host/disturbance.h"
 #include "schema/protocol/protocol.h"
 
-/* Segments whose means differ by no more are alike. */
+/* Segments are alike when their means differ by no more. */
 #define STEADINESS_TOLERANCE 0.10
 
 /* A part that ended late, in nanoseconds since the end's window began. */
@@ -36,7 +36,7 @@ struct steadiness_series {
         bool is_latency; /* else messages per second */
         int end;         /* enum end; -1: both together */
         bool sparse;     /* not judged: most tenths of a second have no latency */
-        bool untaken;    /* not judged: none has one, as those of so many threads are not taken ten times a second */
+        bool untaken;    /* not judged: with so many threads an agent does not read latencies ten times a second */
         uint64_t begin_ns;
         struct segments segments;
 };
