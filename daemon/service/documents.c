@@ -94,11 +94,14 @@ static void check_integrity(struct service *s, struct service_health *h) {
         h->damaged_pages = i.damaged;
         h->pages_checked = i.pages_checked;
         h->pages_to_check = i.pages_to_check;
-        if (i.gone) {
+        if (i.gone && i.gone_error == -ESTALE)
                 (void) snprintf(problem, sizeof(problem),
                                 "the database is gone: %s was removed or replaced while ipclabd runs", i.gone);
+        else if (i.gone)
+                (void) snprintf(problem, sizeof(problem), "nothing can be stored: %s: %s", i.gone,
+                                strerrordesc_np(-i.gone_error));
+        if (i.gone)
                 set_problem(h, problem);
-        }
         if (i.damaged == 0)
                 return;
         if (i.damaged_page > 0)

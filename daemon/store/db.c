@@ -863,9 +863,12 @@ int db_begin_read(struct db *db, struct db_transaction *ret) {
 }
 
 int db_commit(struct db_transaction *t) {
-        int r = db_check_files(t->db, NULL);
-        if (r < 0)
-                log_error("database: its files were removed or replaced: nothing is committed to them");
+        const char *path = "";
+        int r = db_check_files(t->db, &path);
+        if (r == -ESTALE)
+                log_error("%s was removed or replaced: nothing is committed", path);
+        else if (r < 0)
+                log_error("%s: %s: nothing is committed", path, strerrordesc_np(-r));
         else
                 r = db_run_values(t->db, "COMMIT", NULL, 0);
         if (r < 0)

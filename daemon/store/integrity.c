@@ -246,13 +246,13 @@ void store_integrity(const struct store *s, struct store_integrity *ret) {
         struct pages_damage d;
         const char *gone = NULL;
         pages_damage(s->path, &d);
-        if (store_check_files(s, &gone) != -ESTALE)
-                gone = NULL;
+        int r = store_check_files(s, &gone);
         *ret = (struct store_integrity){.damaged = d.n,
                                         .damaged_page = d.page,
                                         .pages_checked = s->scrub_next ? s->scrub_next - 1 : s->scrub_total,
                                         .pages_to_check = s->scrub_total,
-                                        .gone = gone,
+                                        .gone = r < 0 ? gone : NULL,
+                                        .gone_error = r,
                                         .path = s->path};
 }
 

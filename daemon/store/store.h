@@ -25,8 +25,8 @@ int store_open(struct store **ret, const char *dir);
 /* A reader of the files that this process's writer has open, which must outlive it: -ESTALE when one of them was
  * removed or replaced. From any thread. */
 int store_open_beside(struct store **ret, const struct store *writer);
-/* -ESTALE: one was removed or replaced since the writer opened them: *ret_path, the writer's; NULL: no matter which.
- * From any thread. */
+/* -ESTALE: one was removed or replaced since the writer opened them: *ret_path, the writer's; NULL: no matter which;
+ * another errno: its name cannot be looked up. From any thread. */
 int store_check_files(const struct store *s, const char **ret_path);
 void store_close(struct store *s); /* NULL-safe; the writer checkpoints */
 
@@ -47,7 +47,8 @@ struct store_integrity {
         uint32_t damaged;                       /* pages, and frames of the log, that did not match their checksum */
         uint32_t damaged_page;                  /* the first of them, from 1; 0: it is a frame of the log */
         uint32_t pages_checked, pages_to_check; /* after an unclean end; equal: all have been */
-        const char *gone; /* the database or a file beside it that was removed or replaced, the store's; NULL: none */
+        const char *gone; /* the database or a file beside it that nothing is committed to, the store's; NULL: none */
+        int gone_error;   /* -ESTALE: it was removed or replaced; else why its name cannot be looked up */
         const char *path; /* of the database; the store's */
 };
 void store_integrity(const struct store *s, struct store_integrity *ret); /* from any thread */

@@ -185,6 +185,29 @@ static void test_an_index_that_was_cut_off(void) {
         CHECK_INT(id, 2);
 }
 
+/* A directory that cannot be searched any more, as after chmod(1): root's test has a loop of links in its place. */
+static void test_a_name_that_cannot_be_looked_up(void) {
+        FIXTURE f;
+        char away[80];
+        int64_t id;
+        struct store_integrity before, meanwhile, after;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0);
+        store_integrity(f.store, &before);
+        (void) snprintf(away, sizeof(away), "%s.away", f.dir);
+        bool looped = rename(f.dir, away) == 0 && symlink(f.dir, f.dir) == 0;
+        int pinned = store_pin_baseline(f.store, "base", 1);
+        store_integrity(f.store, &meanwhile);
+        looped = unlink(f.dir) == 0 && rename(away, f.dir) == 0 && looped;
+        store_integrity(f.store, &after);
+        CHECK(looped);
+        CHECK_INT(pinned, -ELOOP);
+        CHECK(!before.gone && !after.gone);
+        CHECK_INT(meanwhile.gone_error, -ELOOP);
+        CHECK_STRING(meanwhile.gone, fixture_path(&f, "ipclab.db"));
+        CHECK_INT(store_pin_baseline(f.store, "base", 1), 0);
+}
+
 /* Before a start */
 
 static void ignore_fault(const char *fault) {
@@ -348,6 +371,7 @@ int main(void) {
         RUN(test_another_database_written_over_this_one);
         RUN(test_an_older_copy_written_over_this_one);
         RUN(test_a_backup_written_over_this_one);
+        RUN(test_a_name_that_cannot_be_looked_up);
         RUN(test_an_index_that_was_cut_off);
         RUN(test_an_older_copy_with_the_newer_log);
         RUN(test_the_log_of_another_store);
