@@ -83,6 +83,23 @@ static void test_no_law_from_what_is_left(void) {
         CHECK(says(of_reason(f, "not-above-0"), "10 of 10 rows have"));
 }
 
+/* A row without a rate is left out of the law of sizes, which is told only where its throughput is unknown, too. */
+static void test_no_rate_of_a_round_trip(void) {
+        MADE m;
+        make(&m, "{\"workload\": \"pingpong\", \"message_size\": [64, 256, 1024, 4096, 16384]}", 8, 1);
+        measure(&m, one, NULL, NOISE, 0);
+        FINDINGS *sound = draw(&m);
+        CHECK(!has_doubt(sound, "not-above-0"));
+        m.runs[m.blocks + 3].values[FIGURE_MESSAGES] = 0;
+        FINDINGS *known = draw(&m); /* its bytes a second are known */
+        CHECK(!has_doubt(known, "not-above-0"));
+        m.runs[m.blocks + 3].values[FIGURE_THROUGHPUT] = 0;
+        FINDINGS *f = draw(&m);
+        const struct finding *u = of_reason(f, "not-above-0");
+        CHECK(says(u, "1 of 5 rows has runs whose figure for throughput is 0 or less"));
+        CHECK(u && u->n_rows == 1 && u->rows[0] == 1);
+}
+
 static double one_less_with_threads(const struct point *p) {
         return 1000 / fmin(p->threads, 4);
 }
@@ -557,6 +574,7 @@ int main(void) {
         RUN(test_nothing_beside_one);
         RUN(test_a_cost_of_nothing);
         RUN(test_no_law_from_what_is_left);
+        RUN(test_no_rate_of_a_round_trip);
         RUN(test_no_scaling_from_what_is_left);
         RUN(test_runs_that_decide_nothing);
         RUN(test_blind_comparisons);
