@@ -100,6 +100,25 @@ static void test_no_rate_of_a_round_trip(void) {
         CHECK(u && u->n_rows == 1 && u->rows[0] == 1);
 }
 
+/* The only size at which the other one leads, by a row of which there is no ratio, makes no crossover that is open. */
+static void test_no_crossover_from_what_is_left(void) {
+        static const size_t last = 9; /* fifo, 16 KiB */
+        MADE m;
+        make(&m, "{\"transport\": [\"pipe\", \"fifo\"], \"message_size\": [64, 256, 1024, 4096, 16384]}", 8, 1);
+        measure(&m, faster_pipe, NULL, NOISE, 0);
+        CHECK(m.rows[last].point.transport == TRANSPORT_FIFO && m.rows[last].point.message_size == 16384);
+        for (size_t k = 0; k < m.blocks; k++)
+                m.runs[last * m.blocks + k].values[FIGURE_THROUGHPUT] *= 3;
+        FINDINGS *sound = draw(&m);
+        CHECK(nth(sound, FINDING_CROSSOVER, 0));
+        m.runs[last * m.blocks].values[FIGURE_THROUGHPUT] = 0;
+        FINDINGS *f = draw(&m);
+        CHECK(has_doubt(f, "not-above-0") && !nth(f, FINDING_CROSSOVER, 0));
+        for (size_t i = 0; i < f->n; i++)
+                if (strstr(f->items[i].sentence, "overtake") || strstr(f->items[i].sentence, "cross"))
+                        CHECK_FAIL("%s", f->items[i].sentence);
+}
+
 static double one_less_with_threads(const struct point *p) {
         return 1000 / fmin(p->threads, 4);
 }
@@ -575,6 +594,7 @@ int main(void) {
         RUN(test_a_cost_of_nothing);
         RUN(test_no_law_from_what_is_left);
         RUN(test_no_rate_of_a_round_trip);
+        RUN(test_no_crossover_from_what_is_left);
         RUN(test_no_scaling_from_what_is_left);
         RUN(test_runs_that_decide_nothing);
         RUN(test_blind_comparisons);
