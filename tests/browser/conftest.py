@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from ipclabd import Daemon
+from ipclabtest.daemon import started
 from page import PATIENCE_SECONDS, Page
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
@@ -52,12 +53,8 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(scope="module")
 def daemon():
     """One for each module: a search of its list finds nothing that another module's test has named."""
-    d = Daemon()
-    try:
-        d.start()
+    with started(Daemon()) as d:
         yield d
-    finally:
-        d.remove()
 
 
 @contextlib.contextmanager

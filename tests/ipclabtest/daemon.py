@@ -116,3 +116,13 @@ class Daemon:
             with contextlib.suppress(AssertionError):
                 self.stop()
         shutil.rmtree(self.base, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def started(daemon):
+    """It serves within, and is gone after it."""
+    try:
+        daemon.start()
+        yield daemon
+    finally:
+        daemon.remove()

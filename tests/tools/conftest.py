@@ -5,16 +5,12 @@ import sys
 
 import pytest
 from ipclabtest import SOURCE
-from ipclabtest.daemon import Daemon
+from ipclabtest.daemon import Daemon, started
 
 sys.path.insert(0, str(SOURCE / "tools"))
 
 
 @pytest.fixture(scope="session")
 def daemon():
-    d = Daemon()
-    try:
-        d.start()
+    with started(Daemon()) as d:
         yield d
-    finally:
-        d.remove()
