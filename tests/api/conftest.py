@@ -25,10 +25,10 @@ SANITIZED = {
     "test_security",
     "test_slow",
 }
-# Modules that change a setting of the host, look for what is left on all of it, or judge CPU time, which others beside
-# them make longer: one at a time. Elsewhere single tests have the mark `alone`, those that judge how evenly agents run.
+# Modules that change a setting of the host, or look for what is left on all of it: one at a time. Elsewhere single
+# tests have the mark `alone`: those that judge how evenly agents run, or CPU time so near to what it may be that others
+# beside them, which make it longer, would take it there.
 ALONE = {
-    "test_main_loop",
     "test_neighbour",
     "test_page_sizes",
 }

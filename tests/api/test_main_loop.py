@@ -185,17 +185,18 @@ def run_many_threads(daemon):
     measure(daemon)
 
 
+# Beside others an event takes up to twice as long: those that come near the bound then are alone.
 LOADS = [
     delete_many_runs,
     list_large_specs,
-    submit_large_specs,
+    pytest.param(submit_large_specs, marks=pytest.mark.alone),
     decide_after_a_restart,
     decide_on_many_pairs,
     fill_a_runs_directory,
     import_a_bundle,
     extend_by_many_runs,
     export_pages,
-    run_many_threads,
+    pytest.param(run_many_threads, marks=pytest.mark.alone),
 ]
 
 
