@@ -113,6 +113,13 @@ static void set_absence(struct probe *p, enum probe_kind kind, enum probe_absenc
                 memset(p->series[kind].round_ns, 0, sizeof p->series[kind].round_ns);
 }
 
+/* It may be back where it began before the end. */
+static void note_cpu(struct probe *p) {
+        uint32_t cpu = 0;
+        if (getcpu(&cpu, NULL) == 0 && cpu != p->cpu)
+                p->moved = 1;
+}
+
 /* The operations of one end alone. A CPU that others have leaves them without figures, and the run goes on. Without
  * memory nothing is copied. */
 static void work(unsigned char *memory, struct probe *p) {
@@ -128,6 +135,7 @@ static void work(unsigned char *memory, struct probe *p) {
                 copy(memory, probe_terms[PROBE_MEMCPY].operations);
                 p->series[PROBE_GETPID].round_ns[i] = b - a;
                 p->series[PROBE_MEMCPY].round_ns[i] = util_now_ns() - b;
+                note_cpu(p);
                 if (util_now_ns() - begin_ns > WORK_NS) {
                         set_absence(p, PROBE_GETPID, PROBE_STARVED);
                         set_absence(p, PROBE_MEMCPY, PROBE_STARVED);
@@ -272,7 +280,9 @@ static void take_pair(const struct probe_order *o, unsigned char *memory, struct
         round_of_both bell = wake_up_in_turn;
         if (__atomic_load_n(&page->cpus[0], __ATOMIC_ACQUIRE) != __atomic_load_n(&page->cpus[1], __ATOMIC_ACQUIRE)) {
                 line = take_together(o, hand_over, n, &p->series[PROBE_HAND_OVER]);
+                note_cpu(p);
                 offset = line == PROBE_LATE ? line : take_offset(o, n, &p->offset);
+                note_cpu(p);
                 bell = wake_up;
         }
         set_absence(p, PROBE_HAND_OVER, line);
@@ -296,7 +306,6 @@ static unsigned char *map_memory(void) {
 void probe_take(const struct probe_order *o, struct probe *ret) {
         struct probe p = {};
         uint64_t begin_ns = util_now_ns();
-        uint32_t cpu = 0;
         unsigned char *memory = map_memory();
         (void) getcpu(&p.cpu, NULL);
         if (o->page) {
@@ -308,8 +317,7 @@ void probe_take(const struct probe_order *o, struct probe *ret) {
                 set_absence(&p, PROBE_WAKE_UP, absence);
                 p.offset.absence = absence;
         }
-        (void) getcpu(&cpu, NULL);
-        p.moved = cpu != p.cpu;
+        note_cpu(&p);
         if (memory)
                 (void) munmap(memory, 2 * PROBE_COPY_BYTES);
         p.cost_ns = util_now_ns() - begin_ns;

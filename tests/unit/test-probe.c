@@ -167,6 +167,63 @@ static void an_end_alone(void) {
         }
 }
 
+/* A thread that takes a probe, for another one to move. */
+struct mover {
+        struct side *side;
+        pthread_t thread;
+        bool done; /* atomic: the probe is over */
+};
+
+static void *take_moved(void *userdata) {
+        struct mover *m = userdata;
+        take(m->side);
+        __atomic_store_n(&m->done, true, __ATOMIC_SEQ_CST);
+        return NULL;
+}
+
+static bool put_on(const struct mover *m, int cpu) {
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        CPU_SET((size_t) cpu, &set);
+        return pthread_setaffinity_np(m->thread, sizeof set, &set) == 0;
+}
+
+/* Until it has run for so long, in all; false: its probe was over before. */
+static bool has_run(struct mover *m, uint64_t ns) {
+        clockid_t clock;
+        struct timespec t = {0};
+        if (pthread_getcpuclockid(m->thread, &clock) != 0)
+                return false;
+        while (!__atomic_load_n(&m->done, __ATOMIC_SEQ_CST)) {
+                if (clock_gettime(clock, &t) == 0 && (uint64_t) t.tv_sec * NSEC_PER_SEC + (uint64_t) t.tv_nsec >= ns)
+                        return true;
+                (void) usleep(100);
+        }
+        return false;
+}
+
+/* It begins and ends on one CPU, and runs on another for some rounds in between. */
+static void a_thread_that_moves_and_returns(void) {
+        int cpus[2];
+        if (!two_cpus(cpus))
+                SKIP("one CPU");
+        for (unsigned i = 0; i < 50; i++) {
+                struct side side = {.passs = 1, .cpu = cpus[0]};
+                struct mover m = {.side = &side};
+                CHECK_INT(pthread_create(&m.thread, NULL, take_moved, &m), 0);
+                bool went = has_run(&m, NSEC_PER_MSEC) && put_on(&m, cpus[1]);
+                bool returned = went && has_run(&m, 7 * NSEC_PER_MSEC) && put_on(&m, cpus[0]);
+                returned = returned && !__atomic_load_n(&m.done, __ATOMIC_SEQ_CST);
+                CHECK_INT(pthread_join(m.thread, NULL), 0);
+                CHECK_INT(side.error, 0);
+                if (!returned || side.got[0].cpu != (uint32_t) cpus[0])
+                        continue;
+                CHECK_UINT(side.got[0].moved, 1);
+                return;
+        }
+        SKIP("this machine is too busy to move a thread within its probe");
+}
+
 enum { WHOLE, GIVEN_UP, WRONG };
 
 /* In a child, which its parent stops. */
@@ -214,6 +271,7 @@ int main(void) {
         RUN(two_ends);
         RUN(two_ends_on_one_cpu);
         RUN(an_end_alone);
+        RUN(a_thread_that_moves_and_returns);
         free(page);
         return check_end();
 }
