@@ -247,7 +247,7 @@ static void judge_cpus(struct disturbance *d, const struct disturbance_reading *
         struct cpu_sums sums = {0};
         s->cpu = -1;
         s->foreign = s->softirq = s->steal = -1;
-        s->worst_softirq = s->worst_irq = s->worst_steal = s->worst_standstill = -1;
+        s->worst_softirq = s->worst_irq = s->worst_steal = s->worst_standstill = s->sibling = -1;
         s->standstill_known = d->n_measured > 0;
         for (size_t i = 0; i < d->run.n_cpus; i++) {
                 const struct disturbance_cpu *cpu = &d->run.cpus[i];
@@ -555,7 +555,10 @@ static void put_second(const struct disturbance *d, const struct disturbance_sec
         member_or_reason(w, "worst_standstill_share", s->standstill_known ? s->worst_standstill : -1,
                          DISTURBANCE_NO_CPU ", or it counted no time at all");
         member_or_reason(w, "load_cpus", s->load, s->load_reason);
-        json_member_double(w, "sibling_share", s->sibling);
+        member_or_reason(
+                w, "sibling_share", s->sibling,
+                "no measured CPU has a sibling that is not measured, too, and was listed in /proc/stat at both "
+                "readings");
         json_member_double(w, "daemon_share", s->daemon);
         member_or_null(w, "involuntary_switches_per_second", s->involuntary_per_second);
         member_or_null(w, "run_queue_delay_share", s->delay);

@@ -199,6 +199,21 @@ static void other_cpus_are_not_measured(void) {
         CHECK_FLAGS(&w, "smt-sibling");
 }
 
+/* Where no measured CPU has one, its share is not 0. */
+static void a_sibling_that_is_not_there(void) {
+        for (int there = 0; there < 2; there++) {
+                struct window w;
+                _cleanup_free_ char *text = NULL;
+                window_init(&w);
+                w.cpus[2].sibling = there;
+                CHECK_INT(judge(&w), 0);
+                json_of(&w.d, &text);
+                CHECK(text && strstr(text, there ? "\"sibling_share\":0,"
+                                                 : "\"sibling_share\":null,\"sibling_share_reason\":\"no measured"));
+                disturbance_deinit(&w.d);
+        }
+}
+
 /* Two CPUs that are not measured, busy for 450 ms of one second: 0.18 CPUs in the mean of five. */
 static void one_second_of_load_is_enough(void) {
         for (int64_t ms = 250; ms <= 450; ms += 200) {
@@ -915,6 +930,7 @@ int main(void) {
         RUN(ksoftirqd_is_not_taken_off_twice);
         RUN(a_part_of_ksoftirqd_is_unknown);
         RUN(other_cpus_are_not_measured);
+        RUN(a_sibling_that_is_not_there);
         RUN(one_second_of_load_is_enough);
         RUN(a_short_piece_counts_in_the_mean_of_the_load);
         RUN(agents_that_run_on_while_the_reader_waits_are_no_load);
