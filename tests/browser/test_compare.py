@@ -181,6 +181,19 @@ def test_unlike_environments_are_compared_only_when_forced(given, picture):
     picture("compare-unlike")
 
 
+def test_settings_that_are_unlike_beside_the_axis_are_named(given):
+    answer = copy.deepcopy(ANSWER) | {"axis": "transport"}
+    answer["rows"][0]["unlike"] = "fields 8 is of tcp alone; buffers of 64 KiB (pipe), 4 MiB (tcp)"
+    page = given("#/compare?experiment=1&axis=transport&baseline=pipe&candidate=tcp", **{"/compare": answer})
+    page.wait(lambda: len(page.all(".dumbbell")) == 4, "the rows")
+    named, unnamed = [one.text for one in page.all(".verdicts .verdict")][:2]
+    assert named == (
+        "faster: 24 % more, 1.240 times (1.200 to 1.290, level 95.1 %). "
+        "Their settings are unlike: fields 8 is of tcp alone; buffers of 64 KiB (pipe), 4 MiB (tcp)."
+    )
+    assert "unlike" not in unnamed
+
+
 def test_values_of_an_axis_are_chosen_by_name(given, daemon):
     identity = daemon.submit(transport=["pipe", "fifo"], messages=100, warmup_seconds=0, name="Both")
     daemon.wait_done(identity)
