@@ -34,7 +34,7 @@ def test_presets_are_the_files(client):
     for preset in presets["items"]:
         del preset["here"]
     assert {p.pop("name"): p for p in presets["items"]} == files
-    counts = {"pipe-block-sweep": 8, "fifo-numa": 9, "syscall-and-switch": 2, "tcp-copy-modes": 6, "ipc-4mib": 12}
+    counts = {"pipe-block-sweep": 8, "fifo-numa": 12, "syscall-and-switch": 2, "tcp-copy-modes": 6, "ipc-4mib": 12}
     assert {name: len(some) for name, some in published.items() if some} == {
         name: counts[name.removesuffix("-quick")] for name in files if name.removesuffix("-quick") in counts
     }
