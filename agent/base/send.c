@@ -35,7 +35,7 @@ static int send_when_read(struct agent *a, const struct message *m) {
         }
         return failure_set(
                 &a->failure, ETIMEDOUT,
-                "the daemon read nothing of the control socket for %.0f s, which is the limit: \"%s\" cannot "
+                "the daemon read nothing from the control socket for %.0f s, which is the limit: \"%s\" cannot "
                 "be sent behind %" PRId64 " bytes that wait there",
                 (double) AGENT_SEND_NS / 1e9, message_type_name(m->type), unread);
 }

@@ -225,12 +225,15 @@ static int take_per_cpu(struct hostfs *h, const struct topology *t, struct envir
 #define IRQS_OBSERVED_MAX 64u
 
 /* Counts on each CPU of the topology. An interrupt that is gone since its name was listed is none. -E2BIG: there are
- * more than that. */
+ * more than `most`. */
 static int count_irqs(struct hostfs *h, const struct topology *t, size_t most, unsigned *counts) {
         char **names = NULL;
         size_t n = 0;
         int r = hostfs_names(h, &names, &n, "/proc/irq");
-        if (r == 0 && n > most)
+        size_t n_irqs = 0;
+        for (size_t i = 0; r == 0 && i < n; i++)
+                n_irqs += names[i][strspn(names[i], "0123456789")] == '\0';
+        if (r == 0 && n_irqs > most)
                 r = -E2BIG;
         for (size_t i = 0; r == 0 && i < n; i++) {
                 _cleanup_free_ int *cpus = NULL;
@@ -284,8 +287,10 @@ static int take_device_irqs(struct hostfs *h, const struct topology *t, size_t m
         if (!counts)
                 return -ENOMEM;
         int r = count_irqs(h, t, most, counts);
-        if (r == -ENOMEM || r == -E2BIG)
-                return r == -E2BIG ? 0 : r;
+        if (r == -E2BIG)
+                return 0;
+        if (r == -ENOMEM)
+                return r;
         if (r < 0) {
                 add_unread(h, e, FACT_DEVICE_IRQS, r);
                 return 0;

@@ -77,7 +77,7 @@ def test_what_a_disturber_used_is_seen(unix, tmp_path, kind, workload, transport
     assert noise["worst"]["foreign_share"] == max(seen)
     assert ("noisy:foreign-cpu" in run["flags"]) == (max(seen) >= 0.05)
     check_load(run, used)
-    check_observed(run, run["result"]["window_ns"])  # an end that begins late has a shorter one
+    check_observed(run, 2 * 10**9)  # as it was planned: an end that begins late, or stops late, has another one
 
 
 def check_load(run, used):

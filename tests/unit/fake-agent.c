@@ -181,18 +181,19 @@ static void leave_cgroup(void) {
 static void leave_grandchild(void) {
         pid_t child = fork();
         if (child == 0) {
+                if (wished("escaped"))
+                        leave_cgroup(); /* what it forks is outside, too */
                 if (fork() != 0)
                         _exit(0);
                 (void) setsid();
-                if (wished("escaped"))
-                        leave_cgroup();
                 close(AGENT_CONTROL_FD);
                 close(AGENT_PEER_FD);
                 (void) alarm(60);
                 for (;;)
                         pause();
         }
-        if (child < 0 || waitpid(child, NULL, 0) != child)
+        int status;
+        if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
                 _exit(93);
 }
 

@@ -230,7 +230,7 @@ static void a_setting_that_is_put_back_has_changed(void) {
         }
 }
 
-/* Of a machine with two interrupts, and of one with more than are looked at. */
+/* Of a machine with as many interrupts as are looked at, and of one with more. */
 static void routes_of_interrupts_that_are_put_back_have_changed(void) {
         static const char route[] = "/proc/irq/24/effective_affinity_list";
         const struct run_placement anywhere = {.n_daemon_cpus = 0};
@@ -238,10 +238,11 @@ static void routes_of_interrupts_that_are_put_back_have_changed(void) {
                 char tree[64], path[64], *flags = NULL;
                 struct environment *before = NULL, *after = NULL;
                 CHECK_INT(host_tree_unpack("busy-lab", tree), 0);
-                for (unsigned irq = 24; irq < (many ? 24 + 65 : 26); irq++) {
+                for (unsigned irq = 24; irq < 24 + 64 + many; irq++) {
                         (void) snprintf(path, sizeof path, "/proc/irq/%u/effective_affinity_list", irq);
                         CHECK_INT(host_tree_write(tree, path, "0\n"), 0);
                 }
+                CHECK_INT(host_tree_write(tree, "/proc/irq/default_smp_affinity", "3\n"), 0);
                 CHECK_INT(take(tree, &before), 0);
                 CHECK_INT(environment_observe(tree, topology, before), 0);
                 CHECK_INT(host_tree_write(tree, route, "1\n"), 0);

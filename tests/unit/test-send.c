@@ -18,6 +18,7 @@ static struct {
         uint64_t late_ns;       /* by how much each wait comes back too late */
         unsigned waits, room;   /* how many there were, and after how many there is room; 0: never */
         unsigned reads, reaped; /* the daemon reads something in each so many waits, 0: never; bytes that it has read */
+        unsigned most;          /* bytes that it reads in all; 0: there is no limit */
 } script;
 
 uint64_t agent_now_ns(void) {
@@ -37,7 +38,7 @@ int message_send(int fd, const struct message *m, uint64_t deadline_ns) {
                 return 0;
         script.waits++;
         script.now_ns = deadline_ns + script.late_ns;
-        if (script.reads && script.waits % script.reads == 0)
+        if (script.reads && script.waits % script.reads == 0 && (script.most == 0 || script.reaped < script.most))
                 script.reaped += 100;
         return -ETIMEDOUT;
 }
@@ -66,15 +67,18 @@ static void one_that_reads_nothing_is_not(void) {
         memset(&script, 0, sizeof script);
         CHECK_INT(send_one(), -ETIMEDOUT);
         CHECK(waited_seconds() >= (double) AGENT_SEND_NS / 1e9 && waited_seconds() < (double) AGENT_SEND_NS / 1e9 + 1);
-        CHECK_STRING(agent.failure.detail, "the daemon read nothing of the control socket for 5 s, which is the limit: "
-                                           "\"sample\" cannot be sent behind 1000000 bytes that wait there");
+        CHECK_STRING(agent.failure.detail,
+                     "the daemon read nothing from the control socket for 5 s, which is the limit: "
+                     "\"sample\" cannot be sent behind 1000000 bytes that wait there");
 }
 
 static void one_that_stops_reading_is_not_either(void) {
         memset(&script, 0, sizeof script);
-        script.reads = 50;
+        script.reads = 8; /* three times, within 6 s */
+        script.most = 300;
         CHECK_INT(send_one(), -ETIMEDOUT);
-        CHECK_UINT(script.reaped, 0);
+        CHECK_UINT(script.reaped, 300);
+        CHECK(waited_seconds() > 10.9 && waited_seconds() < 11.5);
 }
 
 /* Each wait lasts two seconds longer than it was to. */
