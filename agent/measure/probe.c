@@ -113,7 +113,8 @@ static void set_absence(struct probe *p, enum probe_kind kind, enum probe_absenc
                 memset(p->series[kind].round_ns, 0, sizeof p->series[kind].round_ns);
 }
 
-/* It may be back where it began before the end. */
+/* To be called during the probe, too: the thread may be back on its first CPU at the end. A move and a return within
+ * one series of both ends are not seen. */
 static void note_cpu(struct probe *p) {
         uint32_t cpu = 0;
         if (getcpu(&cpu, NULL) == 0 && cpu != p->cpu)

@@ -66,17 +66,13 @@ static void member_stored(struct json_writer *w, const char *key, const char *js
         json_member_raw(w, key, text.data ? text.data : json);
 }
 
-static void member_rate(struct json_writer *w, uint64_t rate) {
-        json_member_u64_if(w, "rate", rate > 0, rate);
-}
-
 static void put_run(struct json_writer *w, const struct run_record *run, bool briefly) {
         json_member_i64(w, "id", run->id);
         json_member_i64(w, "experiment_id", run->experiment_id);
         json_member_raw(w, "point", run->point_json);
         json_member_u64(w, "repetition", run->repetition);
         json_member_u64_if(w, "block", run->block > 0, run->block);
-        member_rate(w, run->rate);
+        json_member_u64_if(w, "rate", run->rate > 0, run->rate);
         json_member_u64(w, "position", run->position);
         json_member_string(w, "state", state_name(run->state));
         json_member_u64(w, "attempt", run->attempt);
@@ -362,7 +358,7 @@ void render_result(struct json_writer *w, const struct result_record *row, const
                    bool histogram) {
         json_object_begin(w);
         json_member_raw(w, "point", row->point_json);
-        member_rate(w, row->rate);
+        json_member_u64_if(w, "rate", row->rate > 0, row->rate);
         json_member_u64(w, "runs", row->runs);
         json_member_u64(w, "runs_planned", row->runs_planned);
         json_member_u64(w, "runs_failed", row->runs_failed);

@@ -425,7 +425,7 @@ def show_comparison(document):
     print(f"\n{counts_text(document['verdicts'])}; equivalent is within {document['delta']:.1%}")
     for unlike in dict.fromkeys(row.get("unlike") for row in document["rows"]):
         if unlike:
-            print(f"Beside the axis, their settings are unlike: {unlike}.")
+            print(f"The settings of the two sides are unlike, too: {unlike}.")
     for side in ("baseline", "candidate"):
         if document[f"only_in_{side}"]:
             print(f"Only the {side} has {len(document[f'only_in_{side}'])} of the points.")

@@ -110,6 +110,8 @@ void draft_write_subject(struct draft *d, uint32_t varied, const char *before) {
 }
 
 void draft_write_unlike(struct draft *d) {
+        if (!d->text)
+                return;
         struct unlike_row *rows = reallocarray(NULL, d->f.n_rows + 1, sizeof(*rows));
         char(*names)[PHRASE_MAX] = reallocarray(NULL, d->f.n_rows + 1, sizeof(*names));
         for (size_t i = 0; rows && names && i < d->f.n_rows; i++) {
@@ -119,7 +121,7 @@ void draft_write_unlike(struct draft *d) {
         }
         if (!rows || !names)
                 fail(d);
-        else if (d->text && unlike_write(d->text, rows, d->f.n_rows, true, " Their settings are unlike: "))
+        else if (unlike_write(d->text, rows, d->f.n_rows, true, " Their settings are unlike: "))
                 draft_write(d, ".");
         free(rows);
         free(names);

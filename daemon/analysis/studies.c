@@ -39,7 +39,7 @@ struct question {
         enum finding_kind finding; /* STUDY_FINDING: of this kind, along this axis, and, where `of` and `over` select
                                       anything, with a row of each */
         enum axis_name axis;
-        const char *elsewhere; /* of what the media hold: what answers the rest, which no run does; else NULL */
+        const char *elsewhere; /* where the part of the answer is that no run has; set for what the media hold alone */
 };
 
 #define BIT(axis) (UINT32_C(1) << (axis))
@@ -65,8 +65,8 @@ struct question {
 #define BALANCED(size, bytes, ratio)                                                                                   \
         {                                                                                                              \
                 "fifo-numa",                                                                                           \
-                        "How many times as many operations of " bytes " as on one node are there, placed by the "      \
-                        "kernel, which balances?",                                                                     \
+                        "How many times as many operations of " bytes " are there placed by the "                      \
+                        "kernel, which balances, as on one node?",                                                     \
                         STUDY_RATIO,                                                                                   \
                         {BIT(AXIS_MESSAGE_SIZE) | BIT(AXIS_PLACEMENT),                                                 \
                          {.message_size = size, .placement.kind = PLACEMENT_DEFAULT}},                                 \
@@ -690,7 +690,8 @@ static bool is_counted(enum figure figure) {
 
 static const char *why_no_answer(const struct question *q, const struct asking *k) {
         if (q->elsewhere)
-                return q->elsewhere;
+                return "no run that is done tells what its medium held: GET /transports has each medium's largest "
+                       "transfer on this host, the setting that limits it, and how to raise it";
         if (q->kind == STUDY_RATIO && has_runs_without_ratios(q, k))
                 return "a run's figure is 0 or less, and there is no ratio of such";
         if (q->kind != STUDY_FINDING && is_planned(q, k)) {

@@ -555,10 +555,9 @@ static void put_second(const struct disturbance *d, const struct disturbance_sec
         member_or_reason(w, "worst_standstill_share", s->standstill_known ? s->worst_standstill : -1,
                          DISTURBANCE_NO_CPU ", or it counted no time at all");
         member_or_reason(w, "load_cpus", s->load, s->load_reason);
-        member_or_reason(
-                w, "sibling_share", s->sibling,
-                "no measured CPU has a sibling that is not measured, too, and was listed in /proc/stat at both "
-                "readings");
+        member_or_reason(w, "sibling_share", s->sibling,
+                         "no measured CPU has a sibling that is not itself measured and that /proc/stat listed at both "
+                         "readings");
         json_member_double(w, "daemon_share", s->daemon);
         member_or_null(w, "involuntary_switches_per_second", s->involuntary_per_second);
         member_or_null(w, "run_queue_delay_share", s->delay);

@@ -41,8 +41,8 @@ static void fail_start(struct launch *l, const char *role, const struct spawn_er
 
 /* --- what the agents are in --- */
 
-/* For agents that no cgroup holds, or that may leave theirs: whoever owns a cgroup and the one above it moves processes
- * from the one to the other, and agents that have the daemon's user own what it has made. */
+/* For agents that no cgroup holds, or that may leave theirs. The owner of a cgroup and of the one above it may move
+ * processes from the one to the other, and agents of the daemon's user own the cgroups that it has made. */
 static void adopt_strays(struct launch *l) {
         static bool logged;
         l->adopts = true;

@@ -260,8 +260,7 @@ static void log_strays(const struct runner *r) {
         if (s->n > 0)
                 (void) snprintf(which, sizeof(which), ", %u%s, one of them pid %d (%s)", s->n,
                                 s->n < STRAYS_KILLS_MAX ? "" : " or more", s->pid, s->name);
-        log_error("run %" PRId64
-                  ": processes that its agents left outside of a cgroup are still there %.0f s after the "
+        log_error("run %" PRId64 ": processes that its agents left outside a cgroup are still there %.0f s after the "
                   "agents' end%s",
                   r->order->run_id, (double) REMOVE_WITHIN_NS / 1e9, which);
 }

@@ -3,7 +3,7 @@
 #define IPCLAB_DAEMON_STRAYS_H
 
 /*
- * What an agent leaves behind where no cgroup holds it, or outside of its cgroup: the child of a child that has ended
+ * What an agent leaves behind where no cgroup holds it, or outside its cgroup: the child of a child that has ended
  * has another parent, and lives on. The daemon adopts such processes (PR_SET_CHILD_SUBREAPER), and kills and reaps them
  * at the run's end.
  *

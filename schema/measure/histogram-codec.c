@@ -2,7 +2,8 @@
 
 /*
  * Histograms as bytes: HdrHistogram's V2 encoding, so that its tools read what ipclab exports, and the only form in
- * which a histogram leaves a process. Decoding trusts nothing: an agent or a database file may send anything.
+ * which a histogram leaves a process; and the summary of one as members of JSON. Decoding trusts nothing: an agent or a
+ * database file may send anything.
  *
  * Source: the V2 format as HdrHistogram documents it: big-endian header, then counts as ZigZag LEB128 of at most
  * nine bytes, a negative one standing for a run of zeros.

@@ -15,6 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct json_writer;
+
 #define HISTOGRAM_LOWEST_NS UINT64_C(1)
 #define HISTOGRAM_HIGHEST_NS UINT64_C(100000000000)
 #define HISTOGRAM_DIGITS 2
@@ -52,8 +54,6 @@ uint64_t histogram_total(const struct histogram *h);
 /* Whether it has values in the bucket of the highest (from 99.86 s on), where all that is above it went, too: the
  * percentiles and the maximum that lie there are too small, by how much is not known. The sum is exact all the same. */
 bool histogram_is_at_limit(const struct histogram *h);
-
-struct json_writer;
 
 struct latency_summary {
         uint64_t count, min, p50, p90, p99, p99_9, max; /* ns; percentiles are bucket middles */

@@ -176,9 +176,8 @@ void effective_put(const struct effective *e, struct json_writer *w) {
                 const struct effective_row *row = &e->rows[i];
                 if (group != row->group && group < SETTING_COUNT)
                         json_object_end(w);
-                if (group != row->group && row->group < SETTING_COUNT) {
+                if (group != row->group && row->group < SETTING_COUNT)
                         json_member_object(w, setting_terms[row->group].name);
-                }
                 group = row->group;
                 effective_put_row(row, w);
         }

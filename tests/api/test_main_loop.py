@@ -185,7 +185,7 @@ def run_many_threads(daemon):
     measure(daemon)
 
 
-# Beside others an event takes up to twice as long: those that come near the bound then are alone.
+# Beside other tests an event takes up to twice as long. The loads that would come near the bound then run alone.
 LOADS = [
     delete_many_runs,
     list_large_specs,

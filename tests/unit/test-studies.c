@@ -189,7 +189,7 @@ static void test_what_the_kernels_placement_brings(void) {
                         m.rows[i / m.blocks].point.placement.kind == PLACEMENT_DEFAULT ? 1.25 : 1;
         const struct findings_input in = {.rows = m.rows, .n_rows = m.n_rows};
         CHECK_INT(study_answer("fifo-numa", m.spec, &in, &(struct findings){0}, &s), 0);
-        const struct study_answer *a = answer_of(s, "operations of 1024 bytes as on one node");
+        const struct study_answer *a = answer_of(s, "operations of 1024 bytes are there placed by the kernel");
         CHECK(a && a->has_figure && a->figure.has_interval && a->n_rows == 2);
         CHECK(a->figure.low < 1.25 && 1.25 < a->figure.high && a->figure.value > 1.2 && a->figure.value < 1.3);
         CHECK(a->has_published && fabs(a->published - 1.0508) < 1e-4);

@@ -364,7 +364,7 @@ function rowsOf(answer, name) {
         label: pointLabel(row.candidate.point, fields) || 'all runs',
         one: row.figures[name],
         why: row.reasons[name],
-        unlike: row.unlike ? `. Their settings are unlike: ${row.unlike}.` : '',
+        unlike: row.unlike ? `. The settings of the two sides are unlike, too: ${row.unlike}.` : '',
     }));
     const drawn = h('div', {
         class: 'drawing',

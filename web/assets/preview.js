@@ -122,7 +122,9 @@ function enoughWords(points) {
     }
     if (worst) {
         const { repetitions, difference } = worst.enough;
-        const of = beyond.length ? 'of each of the others' : 'of each point';
+        const which = beyond.length ? 'the others' : 'the points';
+        const all = beyond.length ? 'of each of the others' : 'of each point';
+        const of = known.length < points.length ? `of each of ${which} that ran here before` : all;
         const given = worst.runs < repetitions ? `; this has ${worst.runs}` : '';
         words.push(
             `By earlier runs here, ${plural(repetitions, 'repetition')} ${of} show a difference of ` +
