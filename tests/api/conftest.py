@@ -26,8 +26,8 @@ SANITIZED = {
     "test_slow",
 }
 # Modules that change a setting of the host, or look for what is left on all of it: one at a time. Elsewhere single
-# tests have the mark `alone`: those that judge how evenly agents run, or a CPU time so near its limit that it would exceed
-# the limit beside other tests.
+# tests have the mark `alone`: those that judge how evenly agents run, or a CPU time that is so near its limit that it
+# would exceed it beside other tests.
 ALONE = {
     "test_neighbour",
     "test_page_sizes",

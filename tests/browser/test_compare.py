@@ -189,7 +189,8 @@ def test_settings_that_are_unlike_beside_the_axis_are_named(given):
     named, unnamed = [one.text for one in page.all(".verdicts .verdict")][:2]
     assert named == (
         "faster: 24 % more, 1.240 times (1.200 to 1.290, level 95.1 %). "
-        "The settings of the two sides are unlike, too: fields 8 is of tcp alone; buffers of 64 KiB (pipe), 4 MiB (tcp)."
+        "The settings of the two sides are unlike, too: fields 8 is of tcp alone; "
+        "buffers of 64 KiB (pipe), 4 MiB (tcp)."
     )
     assert "unlike" not in unnamed
 
