@@ -109,6 +109,7 @@ struct checked_file {
         sqlite3_int64 unsynced_from;
         unsigned trailer; /* database: of its pages, in bytes; 0: it had none yet */
         uint32_t mark, log_mark;
+        uint32_t begun; /* log: the mark of the header that this connection has written last; 0: none */
         bool log_mark_unsynced;
 };
 
@@ -198,25 +199,35 @@ static int write_log_mark(struct checked_file *c, uint8_t *page, uint32_t mark) 
         return code;
 }
 
+static int compare_marks(struct checked_file *c) {
+        uint8_t found[MARK_BYTES], marks[MARK_BYTES];
+        int code = c->real->pMethods->xRead(c->real, found, sizeof(found), MARK_AT);
+        put_marks(c, marks, 1);
+        if (code == SQLITE_IOERR_SHORT_READ || (code == SQLITE_OK && memcmp(found, marks, sizeof(marks)) != 0))
+                return SQLITE_IOERR_DATA;
+        return code;
+}
+
 /* After the log was synced: one that has begun anew is named in the database's first page, which a checkpoint has
  * written and synced before. SQLite syncs the new header before it writes the first frame, so that none is there before
- * its log is named. */
+ * its log is named. A header that others have written is not named. SQLite syncs the log before each checkpoint, too,
+ * which would move it into another database, or an older copy, and make a mixture of both look whole. */
 static int name_log(const struct checked_file *log, int flags) {
         struct checked_file *c = log->of;
-        uint8_t salts[SALTS_BYTES], page[PAGES_SIZE];
+        uint8_t page[PAGES_SIZE];
         if (!c || c->trailer != PAGES_TRAILER)
                 return SQLITE_OK;
-        int code = log->real->pMethods->xRead(log->real, salts, sizeof(salts), WAL_SALTS);
+        int code = compare_marks(c);
         if (code != SQLITE_OK)
-                return code == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : code;
-        if (mark_of_log(salts) != c->log_mark) {
+                return code;
+        if (log->begun && log->begun != c->log_mark) {
                 code = c->real->pMethods->xRead(c->real, page, sizeof(page), 0);
                 if (code == SQLITE_OK && !page_matches(c, page, 1)) {
                         note(c->path, 1, 0);
                         code = SQLITE_IOERR_DATA;
                 }
                 if (code == SQLITE_OK)
-                        code = write_log_mark(c, page, mark_of_log(salts));
+                        code = write_log_mark(c, page, log->begun);
         }
         if (code == SQLITE_OK && c->log_mark_unsynced) {
                 code = c->real->pMethods->xSync(c->real, flags);
@@ -381,6 +392,8 @@ static int checked_write(sqlite3_file *f, const void *data, int n, sqlite3_int64
                 return SQLITE_IOERR_SHMMAP;
         if (code != SQLITE_OK)
                 return code;
+        if (c->role == ROLE_LOG && offset == 0 && n == WAL_HEADER)
+                c->begun = mark_of_log((const uint8_t *) data + WAL_SALTS);
         if (c->role == ROLE_LOG && offset < c->unsynced_from)
                 c->unsynced_from = offset;
         if (c->role != ROLE_DATABASE)

@@ -129,6 +129,43 @@ static void test_an_older_copy_written_over_this_one(void) {
         CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), -ESTALE);
 }
 
+/* Neither a checkpoint at work nor the one of a clean end moves the log into the older copy, which would look whole. */
+static void test_an_older_copy_that_the_log_is_not_moved_into(void) {
+        for (unsigned moves = 0; moves < 2; moves++) {
+                FIXTURE f;
+                int64_t id;
+                CHECK_INT(make(&f, "own"), 0);
+                CHECK_INT(copy_within(&f, "ipclab.db", "older"), 0);
+                CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0);
+                CHECK_INT(db_checkpoint(f.store->db), 0);
+                CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0);
+                CHECK_INT(copy_within(&f, "older", "ipclab.db"), 0);
+                if (moves)
+                        CHECK(db_checkpoint(f.store->db) < 0);
+                CHECK_INT(store_check_files(f.store, NULL), -ESTALE);
+                store_close(util_steal(&f.store));
+                CHECK(size_of(&f, "ipclab.db-wal") > 0);
+                CHECK_INT(store_open(&f.store, f.dir), -EUCLEAN);
+        }
+}
+
+/* It is not named as the one that goes with the database, and not moved into it. */
+static void test_the_log_of_another_store_at_work(void) {
+        FIXTURE f, other;
+        int64_t id;
+        bool goes = true;
+        CHECK_INT(make(&f, "own"), 0);
+        CHECK_INT(make(&other, "foreign"), 0);
+        CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0);
+        CHECK_INT(fixture_add(other.store, 1, 1, NULL, &id), 0);
+        CHECK_INT(copy_between(&other, &f, "ipclab.db-wal"), 0);
+        CHECK(db_checkpoint(f.store->db) < 0);
+        store_close(util_steal(&f.store));
+        CHECK_INT(pages_goes_with_log(fixture_path(&f, "ipclab.db"), &goes), 0);
+        CHECK(!goes);
+        CHECK_INT(store_open(&f.store, f.dir), -EUCLEAN);
+}
+
 /* A copy that VACUUM has made is another file, though of the same store. */
 static void test_a_backup_written_over_this_one(void) {
         FIXTURE f;
@@ -370,6 +407,8 @@ int main(void) {
         log_open(LOG_EMERG);
         RUN(test_another_database_written_over_this_one);
         RUN(test_an_older_copy_written_over_this_one);
+        RUN(test_an_older_copy_that_the_log_is_not_moved_into);
+        RUN(test_the_log_of_another_store_at_work);
         RUN(test_a_backup_written_over_this_one);
         RUN(test_a_name_that_cannot_be_looked_up);
         RUN(test_an_index_that_was_cut_off);
