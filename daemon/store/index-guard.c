@@ -6,11 +6,12 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t is_lost;
+static atomic_bool is_lost; /* lock-free, as a handler needs */
 static uintptr_t page_bytes;
 
 /* mmap(2) is no function that a handler may call by POSIX, and a mere system call on Linux. */
@@ -19,7 +20,7 @@ static void handle(int number, siginfo_t *info, void *context) {
         void *page = (void *) ((uintptr_t) info->si_addr & ~(page_bytes - 1)); /* NOLINT(performance-no-int-to-ptr) */
         (void) context;
         if (info->si_code == BUS_ADRERR)
-                is_lost = 1; /* before there are zeros to be found */
+                is_lost = true; /* before there are zeros to be found */
         /* sent by a process, or a fault of the memory itself: it comes again, and ends the process */
         if (info->si_code != BUS_ADRERR || mmap(page, page_bytes, PROT_READ | PROT_WRITE,
                                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) {
@@ -37,5 +38,5 @@ int index_guard_install(void) {
 }
 
 bool index_guard_is_lost(void) {
-        return is_lost != 0;
+        return is_lost;
 }

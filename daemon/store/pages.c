@@ -414,6 +414,8 @@ static int checked_write(sqlite3_file *f, const void *data, int n, sqlite3_int64
 
 static int checked_sync(sqlite3_file *f, int flags) {
         struct checked_file *c = checked(f);
+        if (index_guard_is_lost()) /* a checkpoint that has found zeros, and so nothing to move, would empty the log */
+                return SQLITE_IOERR_SHMMAP;
         int code = c->real->pMethods->xSync(c->real, flags);
         if (code != SQLITE_OK)
                 return code;
@@ -426,6 +428,8 @@ static int checked_sync(sqlite3_file *f, int flags) {
 /* To the size that it has, as a checkpoint does: the kernel would free what is allocated beyond. */
 static int checked_truncate(sqlite3_file *f, sqlite3_int64 size) {
         sqlite3_int64 now;
+        if (index_guard_is_lost())
+                return SQLITE_IOERR_SHMMAP;
         int code = real_of(f)->pMethods->xFileSize(real_of(f), &now);
         if (code == SQLITE_OK && now == size)
                 return SQLITE_OK;

@@ -204,8 +204,36 @@ static bool loses_nothing_with_the_index(struct fixture *f) {
         return good;
 }
 
+static void leave_log(void *userdata) {
+        (void) userdata;
+}
+
+/* What has been moved from a long log is still in the index, and what has not is cut off. */
+static bool loses_nothing_with_half_the_index(struct fixture *f) {
+        struct store *reader = NULL;
+        struct db_transaction t = {0};
+        int64_t id, n = 0;
+        bool good =
+                store_open(&f->store, f->dir) == 0 && db_on_long_log(f->store->db, leave_log, NULL) == 0 &&
+                fixture_add(f->store, 1, 1, NULL, &id) == 0 &&
+                db_run_script(f->store->db,
+                              "CREATE TABLE large AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n "
+                              "WHERE i < 1500) SELECT zeroblob(3900) AS x FROM n") == 0 &&
+                store_open_beside(&reader, f->store) == 0;
+        /* The reader's snapshot keeps the log from beginning anew once all of it is moved. */
+        good = good && db_begin_read(reader->db, &t) == 0 &&
+               db_get_one(reader->db, &n, "SELECT count(*) FROM experiments") == 0 && db_move_log(f->store->db) == 0 &&
+               fixture_add(f->store, 1, 1, NULL, &id) == 0;
+        db_transaction_end(&t);
+        store_close(reader);
+        good = good && size_of(f, "ipclab.db-wal") > 1500 * (int64_t) PAGES_SIZE &&
+               truncate(fixture_path(f, "ipclab.db-shm"), 4096) == 0 && db_checkpoint(f->store->db) < 0;
+        store_close(util_steal(&f->store));
+        return good && size_of(f, "ipclab.db-wal") > 0;
+}
+
 /* In a process of its own, for which the index stays lost. */
-static void test_an_index_that_was_cut_off(void) {
+static void check_index(bool (*loses_nothing)(struct fixture *f), int64_t n_experiments) {
         FIXTURE f;
         int status = -1;
         int64_t id;
@@ -213,13 +241,21 @@ static void test_an_index_that_was_cut_off(void) {
         (void) fflush(NULL);
         pid_t pid = fork();
         if (pid == 0)
-                _exit(loses_nothing_with_the_index(&f) ? 0 : 3);
+                _exit(loses_nothing(&f) ? 0 : 3);
         CHECK_INT(waitpid(pid, &status, 0), pid);
         CHECK_INT(status, 0);
         CHECK_INT(store_open(&f.store, f.dir), 0);
-        CHECK_INT(number(&f, "SELECT count(*) FROM experiments"), 1);
+        CHECK_INT(number(&f, "SELECT count(*) FROM experiments"), n_experiments);
         CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0);
-        CHECK_INT(id, 2);
+        CHECK_INT(id, n_experiments + 1);
+}
+
+static void test_an_index_that_was_cut_off(void) {
+        check_index(loses_nothing_with_the_index, 1);
+}
+
+static void test_an_index_of_which_a_part_was_cut_off(void) {
+        check_index(loses_nothing_with_half_the_index, 2);
 }
 
 /* A directory that cannot be searched any more, as after chmod(1): root's test has a loop of links in its place. */
@@ -412,6 +448,7 @@ int main(void) {
         RUN(test_a_backup_written_over_this_one);
         RUN(test_a_name_that_cannot_be_looked_up);
         RUN(test_an_index_that_was_cut_off);
+        RUN(test_an_index_of_which_a_part_was_cut_off);
         RUN(test_an_older_copy_with_the_newer_log);
         RUN(test_the_log_of_another_store);
         RUN(test_the_own_log_is_taken);
