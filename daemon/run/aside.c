@@ -83,7 +83,8 @@ int aside_start(struct aside *a, void (*work)(void *userdata), void (*done)(void
         a->work = work;
         a->done = done;
         a->userdata = userdata;
-        sigfillset(&all); /* signals are the main thread's */
+        sigfillset(&all); /* signals are the main thread's, but for the one that the store handles where it occurs */
+        sigdelset(&all, SIGBUS);
         int r = -pthread_sigmask(SIG_SETMASK, &all, &old);
         if (r < 0)
                 return r;
