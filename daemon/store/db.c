@@ -534,6 +534,8 @@ static int copy_into(const char *path, enum db_mode mode, const char *to, int (*
         int r = open_handle(db, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_URI, vfs_of(mode));
         if (r == 0)
                 r = keep_files(db);
+        if (r == 0 && !accept) /* else the close leaves the log as long as it is, though it has moved all of it */
+                r = db_run_script(db, "PRAGMA journal_size_limit = 0");
         if (r == 0 && accept)
                 r = keep_log(db, true);
         if (r == 0 && accept)

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <sqlite3.h>
+#include <sys/wait.h>
 
 /* What another program does to the file: with PAGES_VFS another ipclab, without (NULL) one whose pages have no
  * checksums. */
@@ -183,6 +184,37 @@ static void test_version_4(void) {
         check_version(4);
 }
 
+/* An earlier ipclab, without checksums, that was killed: 0 when its log has what is not in the database. */
+static int leave_log_of_version_4(const struct fixture *f) {
+        char path[512];
+        sqlite3 *db;
+        struct stat st;
+        const char *root = getenv("IPCLAB_SOURCE_ROOT");
+        snprintf(path, sizeof(path), "%s/tests/unit/data/db/v4.sql", root ? root : ".");
+        _cleanup_free_ char *sql = text(path);
+        if (!sql || edit(f, NULL, sql) != SQLITE_OK || edit(f, NULL, "PRAGMA journal_mode = WAL") != SQLITE_OK)
+                return 1;
+        if (sqlite3_open_v2(fixture_path(f, "ipclab.db"), &db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
+            sqlite3_exec(db, "CREATE TABLE in_the_log (x)", NULL, NULL, NULL) != SQLITE_OK)
+                return 2;
+        return stat(fixture_path(f, "ipclab.db-wal"), &st) == 0 && st.st_size > 0 ? 0 : 3;
+}
+
+static void test_version_4_that_was_killed(void) {
+        FIXTURE f;
+        int status = -1;
+        fixture_dir(&f);
+        (void) fflush(NULL);
+        pid_t pid = fork();
+        if (pid == 0)
+                _exit(leave_log_of_version_4(&f));
+        CHECK_INT(waitpid(pid, &status, 0), pid);
+        CHECK_INT(status, 0);
+        CHECK_INT(store_open(&f.store, f.dir), 0);
+        CHECK_INT(number(&f, "SELECT count(*) FROM sqlite_master WHERE name = 'in_the_log'"), 1);
+        CHECK_INT(number(&f, "PRAGMA user_version"), (int64_t) n_migrations);
+}
+
 /* Specs of before there was a choice, and what is made of them. */
 static void test_stored_defaults(void) {
         static const struct {
@@ -290,5 +322,6 @@ int main(void) {
         RUN(test_version_2);
         RUN(test_version_3);
         RUN(test_version_4);
+        RUN(test_version_4_that_was_killed);
         return check_end();
 }
