@@ -58,19 +58,28 @@ def run_of(unix, spec):
     return unix.items(f"/experiments/{experiment['id']}/runs")[0]
 
 
+def disturbed_run(unix, kind, spec, path):
+    """(the run, what the disturber used of each of its seconds). On a machine so busy that the disturber gets next to
+    nothing there is nothing to be seen: up to three tries."""
+    for n in range(3):
+        disturber = Disturber(kind, CPUS[1], path / f"records-{n}")
+        try:
+            run = run_of(unix, spec)
+        finally:
+            disturber.end()
+        used = [disturber.share(s["begin_ns"], s["interval_ns"]) for s in run["result"]["noise"]["seconds"]]
+        if max(used) > 0.01:
+            return run, used
+    pytest.skip(f"the machine is busy: the disturber itself got {max(used):.1%} of a CPU at most in the last of 3 runs")
+
+
 @pytest.mark.parametrize("kind, workload, transport", list(itertools.product(FOREIGN, WORKLOADS, TRANSPORTS)))
 def test_what_a_disturber_used_is_seen(unix, tmp_path, kind, workload, transport):
-    disturber = Disturber(kind, CPUS[1], tmp_path / "records")
-    try:
-        run = run_of(unix, spec_of(workload, transport))
-    finally:
-        disturber.end()
+    run, used = disturbed_run(unix, kind, spec_of(workload, transport), tmp_path)
     noise = run["result"]["noise"]
     assert [s["second"] for s in noise["seconds"]] == list(range(noise["seconds_total"]))
     assert 1 <= noise["seconds_total"] <= 2  # one where the daemon came by late
-    used = [disturber.share(s["begin_ns"], s["interval_ns"]) for s in noise["seconds"]]
     seen = [s["foreign_share"] for s in noise["seconds"]]
-    assert max(used) > 0.01, "the disturber itself got nothing"
     for second, (u, s) in enumerate(zip(used, seen, strict=True)):
         assert s > u - POINTS_OFF, (second, used, seen)
         assert s < 1 + POINTS_OFF
