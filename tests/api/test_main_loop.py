@@ -178,7 +178,7 @@ def run_many_threads(daemon):
     """Each of which asks for its hardware counters, which the daemon opens."""
     (running,) = daemon.unix.get("/experiments?state=running")["items"]
     daemon.unix.request("POST", f"/experiments/{running['id']}/cancel")
-    # by count: of so many threads none may have a CPU in a short window
+    # The run ends by a count: with so many threads it may be that none of them has a CPU in a short window.
     spec = {"workload": "pingpong", "transport": "pipe", "threads": 1024, "messages": 10240, "message_size": 64}
     ended = daemon.unix.wait_final(daemon.unix.post(spec)["id"])
     assert ended["state"] == "done", daemon.unix.items(f"/experiments/{ended['id']}/runs")[0]["error"]

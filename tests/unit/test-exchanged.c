@@ -114,15 +114,24 @@ static void test_another_database_written_over_this_one(void) {
         CHECK_STRING(i.gone, fixture_path(&f, "ipclab.db"));
 }
 
+/* Beside the store is an older copy of its database, whose log has begun anew since. */
+static int make_with_older_copy(struct fixture *f) {
+        int64_t id;
+        int r = make(f, "own");
+        if (r == 0)
+                r = copy_within(f, "ipclab.db", "older");
+        if (r == 0)
+                r = fixture_add(f->store, 1, 1, NULL, &id);
+        if (r == 0)
+                r = db_checkpoint(f->store->db);
+        return r < 0 ? r : fixture_add(f->store, 1, 1, NULL, &id);
+}
+
 /* Its pages have this database's mark. */
 static void test_an_older_copy_written_over_this_one(void) {
         FIXTURE f;
         int64_t id;
-        CHECK_INT(make(&f, "own"), 0);
-        CHECK_INT(copy_within(&f, "ipclab.db", "older"), 0);
-        CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0);
-        CHECK_INT(db_checkpoint(f.store->db), 0);
-        CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0);
+        CHECK_INT(make_with_older_copy(&f), 0);
         CHECK_INT(store_check_files(f.store, NULL), 0);
         CHECK_INT(copy_within(&f, "older", "ipclab.db"), 0);
         CHECK_INT(store_check_files(f.store, NULL), -ESTALE);
@@ -133,12 +142,7 @@ static void test_an_older_copy_written_over_this_one(void) {
 static void test_an_older_copy_that_the_log_is_not_moved_into(void) {
         for (unsigned moves = 0; moves < 2; moves++) {
                 FIXTURE f;
-                int64_t id;
-                CHECK_INT(make(&f, "own"), 0);
-                CHECK_INT(copy_within(&f, "ipclab.db", "older"), 0);
-                CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0);
-                CHECK_INT(db_checkpoint(f.store->db), 0);
-                CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0);
+                CHECK_INT(make_with_older_copy(&f), 0);
                 CHECK_INT(copy_within(&f, "older", "ipclab.db"), 0);
                 if (moves)
                         CHECK(db_checkpoint(f.store->db) < 0);

@@ -83,7 +83,8 @@ static void test_no_law_from_what_is_left(void) {
         CHECK(says(of_reason(f, "not-above-0"), "10 of 10 rows have"));
 }
 
-/* A row without a rate is left out of the law of sizes, which is told only where its throughput is unknown, too. */
+/* A row without a rate is left out of the law of sizes. The sentence says so only where its throughput is unknown, too.
+ */
 static void test_no_rate_of_a_round_trip(void) {
         MADE m;
         make(&m, "{\"workload\": \"pingpong\", \"message_size\": [64, 256, 1024, 4096, 16384]}", 8, 1);
