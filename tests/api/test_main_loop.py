@@ -13,11 +13,12 @@ import time
 import pytest
 from bundles import fetch, send
 from client import PATIENCE_SECONDS
-from conftest import ENDLESS, SHORT, Daemon
+from conftest import ENDLESS, Daemon
 from stored import Stored
 from test_memory import attack, long_spec, submit
 
 LIMIT_SECONDS = 0.05
+DONE = {"transport": "pipe", "message_size": 4096, "messages": 1000, "warmup_seconds": 0}
 MANY = ENDLESS | {"message_size": list(range(1, 1025)), "repetitions": 16}
 RUNS_OF_BUNDLE = 400
 FILES = 120_000
@@ -29,7 +30,8 @@ TRIES = 3
 def blocked():
     """A daemon that measures all the while, with an experiment that has a bundle."""
     daemon = Daemon("--max-queued-runs=40000")
-    done = daemon.unix.wait_final(daemon.unix.post(SHORT)["id"])
+    done = daemon.unix.wait_final(daemon.unix.post(DONE)["id"])
+    assert done["state"] == "done", (done, daemon.log_tail())
     assert daemon.stop() == 0
     stored = Stored(daemon.state / "ipclab.db")
     stored.copy(done["id"], RUNS_OF_BUNDLE, lambda *_: ("done", []))

@@ -57,9 +57,9 @@ def checkout():
 
 
 def test_once(checkout):
-    done = checkout.run("--once", "--preset=quick", "--duration", "0.25")
+    done = checkout.run("--once", "--preset=quick", "--duration", "1")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "Experiment 1: preset quick, 0.25 s a run" in done.stdout
+    assert "Experiment 1: preset quick, 1 s a run" in done.stdout
     assert re.findall(r"^stream$|^pingpong$", done.stdout, re.MULTILINE) == ["stream", "pingpong"]
     table = re.findall(r"^(pipe|fifo) +\d+ (?:B|KiB) +[\d,.]+ +[\d,]+", done.stdout, re.MULTILINE)
     assert len(table) == 16

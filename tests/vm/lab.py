@@ -103,6 +103,7 @@ PACED = {"rate": 250}
 WINDOW = {"warmup_seconds": 0.5, "duration_seconds": 2, **PACED}
 LONG_WINDOW = {"warmup_seconds": 0.5, "duration_seconds": 12, **PACED}  # when the machine stood still in the other one
 LONG = {"warmup_seconds": 0.5, "duration_seconds": 8, **PACED}  # of runs that something happens to
+ENDLESS = {"warmup_seconds": 0.5, "duration_seconds": 3600, **PACED}  # of those that are cancelled
 # Of runs that nobody looks at. By count: on a busy host a window of half a second may be over without a message.
 BRIEF = {"warmup_seconds": 0, "messages": 200}
 STUDY = {"preset": "fifo-numa", "repetitions": 1}  # the preset has three repetitions of 30 s
@@ -323,6 +324,16 @@ class Lab:
         found = re.match(r"run (\d+)\n", text)
         assert found, text
         return int(found[1])
+
+    def cancelled_at_work(self, experiment: int, seen: str = "true") -> dict:
+        """Cancels the experiment once its only run is at work and the command `seen` succeeds. The run that ended."""
+        where = f"http://localhost/experiments/{experiment}"
+        client = f"curl -sS -m 30 --unix-socket {SOCKET}"
+        self.sh(f"until {client} {where}/runs | grep -q '\"state\": *\"running\"' && {seen}; do sleep 0.5; done; "
+                f"{client} -X POST {where}/cancel")  # fmt: skip
+        found, [run] = self.wait_for_runs(experiment)
+        assert found["state"] == run["state"] == "cancelled", (found, run)
+        return run
 
     def looks(self, runs: list[dict]) -> dict[int, Look]:
         """By run; without those that were over too early for one."""

@@ -118,7 +118,7 @@ def test_a_service_that_cannot_start(lab: Lab):
             sleep 0.5
         done
         kill $taker
-        until [ $(systemctl is-active ipclabd) = active ]; do sleep 0.5; done""")
+        until [ $(systemctl is-active ipclabd) = active ]; do sleep 0.5; done""", timeout=300)
     assert lab.get("/health")["status"]
 
     lab.sh("mkdir -p /etc/ipclab; echo listen = nowhere >/etc/ipclab/ipclabd.conf; ! systemctl restart ipclabd")
