@@ -5,8 +5,7 @@
 /*
  * What a run's samples do not carry themselves: the kind of their latencies, a word of the table of figures, which the
  * run's point determines, and the noise of their seconds, which its result has once it has ended. The struct caches the
- * last run, since samples are listed run by run. A visitor must not read other records while it is being called, so it
- * stops at an unknown run, and its caller calls kinds_learn() and continues.
+ * last run, since samples are listed run by run.
  */
 
 #include "api/handle/sample-noise.h"
@@ -19,8 +18,9 @@ struct kinds {
         struct sample_noise noise;
 };
 
-/* NULL: not known yet. */
+/* NULL: not known yet, see kinds_learn(). */
 const char *kinds_get(const struct kinds *k, int64_t run_id);
+/* Reads the run, which may be gone: 0; -errno, and the refusal. */
 int kinds_learn(struct kinds *k, struct service *service, int64_t run_id, struct refusal *r);
 void kinds_deinit(struct kinds *k);
 

@@ -33,11 +33,8 @@ struct export {
         struct text point; /* CSV: the cells of the run whose kind is known */
 
         struct text *out;
+        struct refusal *refusal;
         bool begun, ended;
-        uint64_t rows;
-
-        uint32_t visited;    /* of the portion */
-        int64_t unknown_run; /* stopped for it */
 };
 
 static void csv_latency(struct text *t, const struct sample_record *s, const char *kind, bool histogram) {
@@ -82,6 +79,16 @@ static void json_sample(struct export *f, const struct sample_record *s, const c
                 text_puts(f->out, "\n");
 }
 
+/* The kind of a run that is met for the first time, its noise and its point. */
+static int learn(struct export *f, int64_t run_id) {
+        int k = kinds_learn(&f->kinds, f->service, run_id, f->refusal);
+        if (k < 0 || f->format != FORMAT_CSV)
+                return k;
+        text_clear(&f->point);
+        k = point_columns_cells(&f->provenance.points, &f->point, f->kinds.point_json, false);
+        return k < 0 ? k : f->point.error;
+}
+
 static int visit_sample(void *userdata, const struct sample_record *s) {
         struct export *f = userdata;
         if (s->change > f->until) {
@@ -90,16 +97,16 @@ static int visit_sample(void *userdata, const struct sample_record *s) {
         }
         const char *kind = kinds_get(&f->kinds, s->run_id);
         if (!kind) {
-                f->unknown_run = s->run_id;
-                return 1;
+                int k = learn(f, s->run_id);
+                if (k < 0)
+                        return k;
+                kind = kinds_get(&f->kinds, s->run_id);
         }
         if (f->format == FORMAT_CSV)
                 csv_sample(f, s, kind);
         else
                 json_sample(f, s, kind);
         f->after = s->change;
-        f->rows++;
-        f->visited++;
         return f->out->error < 0 ? f->out->error : f->out->length >= FEED_PORTION;
 }
 
@@ -114,30 +121,15 @@ static void csv_header(struct export *f) {
         provenance_header(f->out);
 }
 
-static int learn(struct export *f, struct refusal *r) {
-        int k = kinds_learn(&f->kinds, f->service, f->unknown_run, r);
-        if (k < 0 || f->format != FORMAT_CSV)
-                return k;
-        text_clear(&f->point);
-        k = point_columns_cells(&f->provenance.points, &f->point, f->kinds.point_json, false);
-        return k < 0 ? k : f->point.error;
-}
-
-/* The samples of a run that is met for the first time wait until its kind is known, its noise and its point. */
 static int fill(void *userdata, struct text *out, struct refusal *r) {
         struct export *f = userdata;
         f->out = out;
+        f->refusal = r;
         if (f->format == FORMAT_CSV && !f->begun)
                 csv_header(f);
         f->begun |= f->format == FORMAT_CSV;
-        int k = 0;
-        do {
-                f->unknown_run = 0;
-                k = service_samples(f->service, f->provenance.experiment_id, f->run_id, f->after, UINT32_MAX,
-                                    visit_sample, f, r);
-                if (k >= 0 && f->unknown_run != 0)
-                        k = learn(f, r);
-        } while (k >= 0 && f->unknown_run != 0);
+        int k = service_samples(f->service, f->provenance.experiment_id, f->run_id, f->after, UINT32_MAX, visit_sample,
+                                f, r);
         if (k != 0 && !f->ended)
                 return k < 0 ? k : FEED_MORE;
         if (f->format == FORMAT_JSON)
