@@ -97,8 +97,8 @@ static void write_visible(struct draft *d, const struct doubt *doubt) {
         if (doubt->visible < 1)
                 draft_write(d, "; a difference of %s would have been seen", share);
         else
-                draft_write(d, "; only a difference of more than a factor of %.0f would have been seen",
-                            doubt->visible + 1);
+                draft_write(d, "; only a difference of more than a factor of %s would have been seen",
+                            phrase_number(doubt->visible + 1, share));
         if (doubt->n_blind > 0)
                 draft_write(d, " in %zu of their %zu comparisons, and in the other%s none by so few runs", n_seeing,
                             doubt->n_tests, doubt->n_blind == 1 ? "" : "s");

@@ -113,19 +113,13 @@ static bool has_measured_peak(const struct law *law) {
         return law->fit.has_peak && law->least <= law->fit.peak_threads && law->fit.peak_threads <= law->most;
 }
 
-/* Three digits, and no exponent. */
-static const char *print_number(double v, char ret[static PHRASE_MAX]) {
-        (void) snprintf(ret, PHRASE_MAX, fabs(v) >= 100 ? "%.0f" : "%.3g", v);
-        return ret;
-}
-
 static void write_peak(struct draft *d, const struct law *law) {
         if (has_measured_peak(law)) {
                 char at[PHRASE_MAX], low[PHRASE_MAX], high[PHRASE_MAX];
-                draft_write(d, "; its peak is at %s threads", print_number(law->fit.peak_threads, at));
+                draft_write(d, "; its peak is at %s threads", phrase_number(law->fit.peak_threads, at));
                 if (law->peaks)
-                        draft_write(d, " (%s to %s)", print_number(law->peak.low, low),
-                                    print_number(law->peak.high, high));
+                        draft_write(d, " (%s to %s)", phrase_number(law->peak.low, low),
+                                    phrase_number(law->peak.high, high));
                 else
                         draft_write(d, " (without one of the counts there is none)");
         } else if (law->fit.has_peak ? law->fit.peak_threads > law->most : law->fit.sigma < 1) {
@@ -173,9 +167,9 @@ static void write_at(struct draft *d, const char *joint, uint32_t row) {
 /* " (2.1 times [1.9, 2.4])": the estimate of the comparison, which need not be the quotient of the medians. */
 static void write_times(struct draft *d, const struct comparison *c) {
         char ratio[PHRASE_MAX], low[PHRASE_MAX], high[PHRASE_MAX];
-        draft_write(d, " (%s times", print_number(c->ratio, ratio));
+        draft_write(d, " (%s times", phrase_number(c->ratio, ratio));
         if (c->has_interval)
-                draft_write(d, " [%s, %s]", print_number(c->low, low), print_number(c->high, high));
+                draft_write(d, " [%s, %s]", phrase_number(c->low, low), phrase_number(c->high, high));
         draft_write(d, ")");
 }
 

@@ -59,6 +59,11 @@ void phrase_share(double share, char ret[static PHRASE_MAX]) {
         (void) snprintf(ret, PHRASE_MAX, "%.*f %%", fabs(percent) < 1 ? 2 : fabs(percent) < 10 ? 1 : 0, percent);
 }
 
+const char *phrase_number(double value, char ret[static PHRASE_MAX]) {
+        (void) snprintf(ret, PHRASE_MAX, fabs(value) >= 100 ? "%.0f" : "%.3g", value);
+        return ret;
+}
+
 const char *phrase_article(const char *number) {
         static const char *const teens[] = {"11", "18"}; /* eleven, eighteen; 110 begins with "one hundred" */
         size_t digits = strspn(number, "0123456789");

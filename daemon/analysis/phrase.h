@@ -13,6 +13,8 @@
 void phrase_value(double value, const char *unit, char ret[static PHRASE_MAX]);
 /* "12 %" of 0.12, "0.4 %" of 0.004. */
 void phrase_share(double share, char ret[static PHRASE_MAX]);
+/* Three digits, and no exponent: "2.33", "35.5", "4120". */
+const char *phrase_number(double value, char ret[static PHRASE_MAX]);
 /* "a " or "an " before a number as these functions write it: "an 83 %", "a 70 %", "an 11 %". */
 const char *phrase_article(const char *number);
 /* "message size" */
