@@ -70,8 +70,8 @@ static void write_runs_needed(struct draft *d, const struct doubt *doubt) {
                                     all);
         } else if (first > 0) {
                 draft_write(d,
-                            ". About %u runs of each would decide the first of them, but all of them take more than "
-                            "the %u that take part in a comparison",
+                            ". About %u runs of each would decide the first of them; to decide all takes more than the "
+                            "%u that take part in a comparison",
                             first, doubt->runs_most);
         } else {
                 draft_write(d,
