@@ -190,37 +190,48 @@ static int error_by_runs(const struct compare_row *row, double *ret) {
         return r;
 }
 
-/* Two outcomes decide: the difference is detected, or the interval shrinks to within the margin. The distance to each
- * is measured in standard errors, which shrink with the root of the runs. Of pairs the rank-sum test may decide before
- * there are enough for their own. */
+/* Runs of a side that detect the difference: its distance from none is measured in standard errors, which shrink with
+ * the root of the runs. Where they say that it would have been seen, and it was not, a few runs are far off, which the
+ * test counts and the interval does not: p has the distance then. Of pairs the rank-sum test may decide before there
+ * are enough for their own. */
+static uint32_t runs_to_detect(const struct comparison *c, size_t n, size_t n_tests, bool paired, double own,
+                               double by_runs) {
+        const double error = COMPARE_ERROR / (double) n_tests, steps = reach(error), shift = fabs(log(c->ratio));
+        const uint32_t least = compare_runs_least(false, n_tests), least_pairs = compare_runs_least(paired, n_tests),
+                       more = (uint32_t) n + 1;
+        double needed = shift > 0 ? steps * own / shift : INFINITY;
+        double needed_by_runs = shift > 0 ? steps * by_runs / shift : INFINITY;
+        double *tested = c->by_runs ? &needed_by_runs : &needed;
+        if (n >= least && *tested <= 1)
+                *tested = steps / -normal_quantile(c->p / 2);
+        uint32_t detected = runs_of((double) n * needed * needed, more > least_pairs ? more : least_pairs);
+        uint32_t early = runs_of((double) n * needed_by_runs * needed_by_runs, more > least ? more : least);
+        return early < least_pairs && early < detected ? early : detected;
+}
+
+/* Two outcomes decide: the difference is detected, or the interval shrinks to within the margin. */
 static int plan_row(const struct compare_row *row, const struct compare_rule *rule, size_t n_rows,
                     struct comparison *c) {
         size_t n = row->n_baseline < row->n_candidate ? row->n_baseline : row->n_candidate;
         size_t n_tests = tests_of(rule, n_rows);
         double error = COMPARE_ERROR / (double) n_tests, margin = rule->margin;
-        uint32_t least = compare_runs_least(false, n_tests), least_pairs = compare_runs_least(row->paired, n_tests);
+        uint32_t least = compare_runs_least(false, n_tests);
         if (!c->has_interval) {
                 c->runs_needed = least;
                 return 0;
         }
-        double own = standard_error(log(c->low), log(c->high), c->level), by_runs = own;
+        double own = standard_error(log(c->low), log(c->high), c->level), by_runs = own, shift = log(c->ratio);
         int r = row->paired ? error_by_runs(row, &by_runs) : 0;
         if (r < 0)
                 return r;
-        if (n >= least && isfinite(by_runs)) {
+        if (n >= least && isfinite(by_runs)) { /* one as great as that which was not seen would not have been */
                 c->has_visible = true;
-                c->visible = expm1(reach(error) * (c->by_runs ? by_runs : own));
+                c->visible = expm1(fmax(reach(error) * (c->by_runs ? by_runs : own), fabs(shift)));
         }
-        double shift = log(c->ratio), room = shift > 0 ? log1p(margin) - shift : shift - log1p(-margin);
-        double per_shift = fabs(shift) > 0 ? reach(error) / fabs(shift) : INFINITY;
+        double room = shift > 0 ? log1p(margin) - shift : shift - log1p(-margin);
         double to_agree = room > 0 ? reach(2 * error_of(rule)) * own / room : INFINITY;
-        uint32_t more = (uint32_t) n + 1;
-        uint32_t agreed = runs_of((double) n * to_agree * to_agree, more);
-        uint32_t detected =
-                runs_of((double) n * per_shift * own * per_shift * own, more > least_pairs ? more : least_pairs);
-        uint32_t early = runs_of((double) n * per_shift * by_runs * per_shift * by_runs, more > least ? more : least);
-        if (early < least_pairs && early < detected)
-                detected = early;
+        uint32_t agreed = runs_of((double) n * to_agree * to_agree, (uint32_t) n + 1);
+        uint32_t detected = runs_to_detect(c, n, n_tests, row->paired, own, by_runs);
         c->runs_needed = agreed < detected ? agreed : detected;
         return 0;
 }

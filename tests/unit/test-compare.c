@@ -397,6 +397,67 @@ static void test_runs_for(void) {
         }
 }
 
+/* One run in ten takes twice as long, as where the machine changes its state. */
+static void fill_of_two_states(struct random *random, double *values, size_t n, double mean) {
+        fill(random, values, n, mean, 0.02);
+        for (size_t i = 0; i < n; i++)
+                if (random_below(random, 10) == 0)
+                        values[i] *= 2;
+}
+
+#define STATES_ROWS 8u
+
+/* The row among others that are equal. */
+static void compare_of_two_states(struct random *random, uint32_t n, double ratio, struct comparison *ret) {
+        static double values[STATES_ROWS][2][RANK_MAX];
+        struct compare_row rows[STATES_ROWS];
+        struct comparison c[STATES_ROWS];
+        for (size_t i = 0; i < STATES_ROWS; i++) {
+                fill_of_two_states(random, values[i][0], n, 100);
+                fill_of_two_states(random, values[i][1], n, i == 0 ? 100 * ratio : 100);
+                rows[i] = (struct compare_row){.baseline = values[i][0],
+                                               .candidate = values[i][1],
+                                               .n_baseline = n,
+                                               .n_candidate = n,
+                                               .paired = true};
+        }
+        CHECK_INT(compare_rows(rows, STATES_ROWS, &rule, c), 0);
+        *ret = c[0];
+}
+
+/* Where a few runs are far off, the interval may be narrow and the test find nothing all the same: a difference as
+ * great as the one that was not found would not have been seen, and one run more decides nothing. */
+static void test_runs_far_off(void) {
+        static const double ratios[] = {1.1, 1.3, 1.7};
+        IN_LANES(LANES_THAT_COMPUTE, NULL, test_runs_far_off);
+        for (size_t k = 0; k < N(ratios); k++) {
+                if (!lanes_my_turn())
+                        continue;
+                struct random random;
+                unsigned undecided = 0, decided = 0;
+                random_init(&random, 21 + k);
+                for (unsigned t = 0; t < 4000 && undecided < 100; t++) {
+                        struct comparison c, again;
+                        compare_of_two_states(&random, 7, ratios[k], &c);
+                        if (c.verdict != COMPARE_UNDECIDED)
+                                continue;
+                        double seen = exp(fabs(log(c.ratio))) - 1;
+                        if (!(c.visible >= seen * (1 - 1e-9)))
+                                CHECK_FAIL("%g would have been seen, and %g was not", c.visible, seen);
+                        CHECK(isfinite(c.visible));
+                        if (c.out_of_reach)
+                                continue;
+                        undecided++;
+                        compare_of_two_states(&random, c.runs_needed, ratios[k], &again);
+                        decided += again.verdict != COMPARE_UNDECIDED;
+                }
+                char what[80];
+                (void) snprintf(what, sizeof(what), "decided by the runs that would decide, ratio %g", ratios[k]);
+                CHECK(undecided > 20);
+                CHECK(sample_share(what, decided, undecided) >= 0.75);
+        }
+}
+
 /* Runs that do not take part decide nothing: 200 pairs do, 60 runs of two sittings, or as many as the caller says. */
 static void test_out_of_reach(void) {
         static const struct {
@@ -443,6 +504,7 @@ int main(void) {
         RUN(test_change_half_way);
         RUN(test_too_few_to_judge);
         RUN(test_runs_for);
+        RUN(test_runs_far_off);
         RUN(test_out_of_reach);
         return check_end();
 }
