@@ -247,6 +247,8 @@ static int settle_row(const struct compare_row *row, const struct compare_rule *
                 c->verdict = COMPARE_UNDECIDED;
                 int r = plan_row(row, rule, n_rows, c);
                 c->out_of_reach = c->runs_needed > c->runs_most;
+                if (row->paired && c->runs_needed < COMPARE_RUNS_MAX - row->n_alone)
+                        c->runs_needed += row->n_alone;
                 return r;
         }
         return 0;

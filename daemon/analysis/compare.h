@@ -57,6 +57,7 @@ struct compare_row {
         bool paired;         /* runs at the same place are of the same block; there are as many of both */
         bool less_is_faster; /* a time */
         uint32_t runs_most;  /* of a side, that would take part if there were more; 0: comparison_runs_most() */
+        uint32_t n_alone;    /* if paired: runs of the side that has more of them, which are in no pair */
 };
 
 struct compare_rule {
@@ -82,7 +83,7 @@ struct comparison {
         /* undecided: */
         bool has_visible;     /* else no difference would have been seen by so few runs */
         double visible;       /* the smallest difference that would have been seen, 0.02 for 2 %; else 0 */
-        uint32_t runs_needed; /* a side, to decide, at most COMPARE_RUNS_MAX; else 0 */
+        uint32_t runs_needed; /* a side, with those alone, to decide, at most COMPARE_RUNS_MAX; else 0 */
         uint32_t runs_most;   /* of a side, that would take part */
         bool out_of_reach;    /* more are needed than that: further runs do not decide it */
 };

@@ -293,6 +293,8 @@ size_t findings_fill_comparison(const struct findings_row *x, const struct findi
                                     .less_is_faster = less_is_better,
                                     .runs_most = comparison_runs_most(is_in_blocks(x) && is_in_blocks(y))};
         if (ret->paired) {
+                n_y = findings_row_values(y, figure, NULL);
+                ret->n_alone = (uint32_t) ((n_x > n_y ? n_x : n_y) - n);
                 ret->n_baseline = ret->n_candidate = n_y = pair_up(x, y, figure, values, values + n_x);
         } else {
                 n_y = findings_row_values(y, figure, values + n_x);

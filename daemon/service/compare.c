@@ -471,6 +471,19 @@ static int take_values(const struct work *w, const struct compared_point *b, con
         return 0;
 }
 
+static size_t count_values(const struct compared_point *p, size_t f) {
+        size_t n = 0;
+        for (size_t i = 0; i < p->runs; i++)
+                n += !isnan(value_of(p, i, f));
+        return n;
+}
+
+/* Runs of the side that has more of them, which are in none of the n pairs. */
+static uint32_t count_alone(const struct compared_point *b, const struct compared_point *c, size_t f, size_t n) {
+        size_t n_b = count_values(b, f), n_c = count_values(c, f);
+        return (uint32_t) ((n_b > n_c ? n_b : n_c) - n);
+}
+
 /* All tests of the answer. */
 struct tests {
         struct values *values;
@@ -522,6 +535,7 @@ static int add_tests(const struct work *w, const struct compared_point *b, const
                         .paired = row->figures[i].paired,
                         .less_is_faster = figure_terms[f].faster == FIGURE_LESS_IS_FASTER,
                         .runs_most = comparison_runs_most(w->axis && is_in_blocks(b) && is_in_blocks(c)),
+                        .n_alone = row->figures[i].paired ? count_alone(b, c, i, v.n[SIDE_BASELINE]) : 0,
                 };
                 t->figures[t->n] = &row->figures[i];
                 t->values[t->n++] = v;

@@ -164,6 +164,14 @@ def known():
         scaled(lambda point: 1.04 if point["transport"] == "pipe" else 1, drift=0.2),
         merged={"order": "blocks", "duration_seconds": 0.4},
     )
+    for name, repetitions in (("near", 12), ("retried", 13)):
+        near = scaled(lambda point: 1.01 if point["transport"] == "pipe" else 1)
+        ids[name] = stored.copy(real["id"], repetitions, near, merged={"order": "blocks"})
+    stored.db.execute(
+        "UPDATE runs SET block = 1000001 WHERE experiment_id = ? AND repetition = 13"
+        " AND point_id IN (SELECT id FROM points WHERE json_extract(point, '$.transport') = 'pipe')",
+        (ids["retried"],),
+    )
     ids["wide"], ids["wide too"] = (stored.widen(real["id"], 600, 2, scaled(1, salt=salt)) for salt in (5, 6))
     stored.close()
     daemon = Daemon(f"--state-dir={first.base / 'state'}")
@@ -475,6 +483,15 @@ def test_two_values_of_an_axis(known):
     shifts = [c - b for b, c in zip(base, candidate, strict=True)]
     walsh = [(one + two) / 2 for one, two in itertools.combinations_with_replacement(shifts, 2)]
     assert paired["ratio"] == pytest.approx(math.exp(statistics.median(walsh)), rel=1e-12)
+
+
+def test_a_retried_run_counts_as_a_run(known):
+    """It is in no pair. What is needed is a number of runs: one that a side has already would decide nothing."""
+    daemon, ids = known
+    near, retried = (figure(daemon.unix.get(AXIS.format(ids[name]) + "&delta=0.001")) for name in ("near", "retried"))
+    assert near["verdict"] == "undecided" and near["runs_needed"] > 12
+    assert retried["paired"] and retried["ratio"] == near["ratio"] and retried["runs_baseline"] == 12
+    assert retried["runs_needed"] == near["runs_needed"] + 1
 
 
 def test_an_axis_of_numbers(unix):

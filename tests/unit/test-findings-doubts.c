@@ -465,6 +465,28 @@ static void test_overlap(void) {
         CHECK_UINT(u->n_rows, 2);
 }
 
+/* A run that was tried again is in a block of its own, and in no pair, but counts as one of the row's runs: a number of
+ * them that a row has already would decide nothing. */
+static void test_a_run_in_no_pair(void) {
+        unsigned undecided = 0;
+        MADE m;
+        make(&m, "{\"transport\": [\"pipe\", \"fifo\"]}", 8, 8);
+        for (unsigned t = 0; t < TRIALS; t++) {
+                measure(&m, nearly, NULL, NOISE, 0);
+                m.runs[7].block = 1000001; /* pipe's last */
+                FINDINGS *f = draw(&m);
+                m.rows[0].n_runs = m.rows[1].n_runs = 7; /* the pairs */
+                FINDINGS *pairs = draw(&m);
+                m.rows[0].n_runs = m.rows[1].n_runs = 8;
+                const struct finding *u = of_reason(f, "overlap"), *v = of_reason(pairs, "overlap");
+                if (!u || u->runs_needed == 0)
+                        continue;
+                CHECK(v && u->runs_needed == v->runs_needed + 1);
+                undecided++;
+        }
+        CHECK(undecided > 0);
+}
+
 /* As many rows as an experiment can have, of a run each: nothing is compared, and all of them are named. */
 static void test_many_rows(void) {
         struct findings_input in = {.n_rows = SPEC_POINTS_MAX};
@@ -618,6 +640,7 @@ int main(void) {
         RUN(test_one_row_is_singular);
         RUN(test_a_row_alone);
         RUN(test_overlap);
+        RUN(test_a_run_in_no_pair);
         RUN(test_many_rows);
         RUN(test_hopeless);
         RUN(test_what_is_missing);
