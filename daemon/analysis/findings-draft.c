@@ -76,23 +76,24 @@ static bool is_worth_saying(const struct draft *d, size_t axis) {
 }
 
 /* "same-node", "threads 4" */
-static void name_value(size_t axis, const struct point *p, char *ret, size_t size) {
-        char words[PHRASE_MAX];
-        phrase_axis((enum axis_name) axis, p, words);
+static void name_value(size_t axis, const struct point *p, char ret[static PHRASE_SETTING_MAX]) {
         bool plain = axis == AXIS_WORKLOAD || axis == AXIS_TRANSPORT || axis == AXIS_MESSAGE_SIZE ||
                      axis == AXIS_PLACEMENT || axis == AXIS_COPY_MODE || axis == AXIS_CALL;
-        (void) snprintf(ret, size, "%s%s%s", plain ? "" : axes[axis].value.name, plain ? "" : " ", words);
+        if (plain)
+                phrase_axis((enum axis_name) axis, p, ret);
+        else
+                (void) phrase_setting((enum axis_name) axis, p, ret);
 }
 
 void draft_series(const struct draft *d, uint32_t row, uint32_t varied, char *ret, size_t size) {
         size_t n = 0;
         *ret = '\0';
         for (size_t i = 0; i < AXIS_COUNT && n < size; i++) {
-                char words[2 * PHRASE_MAX];
+                char words[PHRASE_SETTING_MAX];
                 if (varied & AXIS_BIT(i) || d->f.common & AXIS_BIT(i) || d->a->n_values[i] < 2 ||
                     d->a->values[row][i] == 0)
                         continue;
-                name_value(i, &d->a->in->rows[row].point, words, sizeof(words));
+                name_value(i, &d->a->in->rows[row].point, words);
                 n += (size_t) snprintf(ret + n, size - n, "%s%s", n > 0 ? ", " : "", words);
         }
 }
@@ -100,10 +101,10 @@ void draft_series(const struct draft *d, uint32_t row, uint32_t varied, char *re
 void draft_write_subject(struct draft *d, uint32_t varied, const char *before) {
         bool begun = false;
         for (size_t i = 0; i < AXIS_COUNT; i++) {
-                char words[2 * PHRASE_MAX];
+                char words[PHRASE_SETTING_MAX];
                 if (varied & AXIS_BIT(i) || !is_worth_saying(d, i))
                         continue;
-                name_value(i, &d->f.subject, words, sizeof(words));
+                name_value(i, &d->f.subject, words);
                 draft_write(d, "%s%s", !begun ? before : i == AXIS_TRANSPORT ? " over " : ", ", words);
                 begun = true;
         }

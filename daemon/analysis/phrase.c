@@ -55,7 +55,7 @@ void phrase_value(double value, const char *unit, char ret[static PHRASE_MAX]) {
 }
 
 void phrase_share(double share, char ret[static PHRASE_MAX]) {
-        double percent = 100 * share;
+        double percent = fabs(share) < 0.00005 ? 0 : 100 * share; /* without the sign of what is rounded to none */
         (void) snprintf(ret, PHRASE_MAX, "%.*f %%", fabs(percent) < 1 ? 2 : fabs(percent) < 10 ? 1 : 0, percent);
 }
 
@@ -85,8 +85,8 @@ void phrase_axis(enum axis_name axis, const struct point *p, char ret[static PHR
         struct json_writer w;
         _cleanup_free_ char *text = NULL;
         size_t length = 0;
-        if (axis == AXIS_MESSAGE_SIZE) {
-                uint64_t n = p->message_size;
+        if (axis == AXIS_MESSAGE_SIZE || axis == AXIS_WORKING_SET) {
+                uint64_t n = axis == AXIS_MESSAGE_SIZE ? p->message_size : p->working_set;
                 const char *unit = n >> 20 && n % (1u << 20) == 0 ? "MiB" : n >> 10 && n % 1024 == 0 ? "KiB" : "B";
                 (void) snprintf(ret, PHRASE_MAX, "%" PRIu64 " %s",
                                 unit[0] == 'M'   ? n >> 20
@@ -106,4 +106,13 @@ void phrase_axis(enum axis_name axis, const struct point *p, char ret[static PHR
                 (void) snprintf(ret, PHRASE_MAX, "%.*s", (int) (length - 2), text + 1);
         else
                 (void) snprintf(ret, PHRASE_MAX, "%s", text ? text : "?");
+}
+
+const char *phrase_setting(enum axis_name axis, const struct point *p, char ret[static PHRASE_SETTING_MAX]) {
+        char value[PHRASE_MAX];
+        phrase_axis(axis, p, value);
+        (void) snprintf(ret, PHRASE_SETTING_MAX, "%s %s", axes[axis].value.name, value);
+        for (char *c = ret; c < ret + strlen(axes[axis].value.name); c++)
+                *c = *c == '_' ? ' ' : *c;
+        return ret;
 }

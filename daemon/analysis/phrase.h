@@ -7,6 +7,7 @@
 #include "schema/spec/spec.h"
 
 #define PHRASE_MAX 96u
+#define PHRASE_SETTING_MAX (2 * PHRASE_MAX)
 
 /* `unit` is that of the figure (schema/figures.c): "ns" becomes "2.71 µs", "bytes/s" "3.18 GB/s". "bytes" become
  * "4 KiB" where they are whole, "%" and "threads" stay. */
@@ -21,5 +22,7 @@ const char *phrase_article(const char *number);
 void phrase_axis_name(enum axis_name axis, char ret[static PHRASE_MAX]);
 /* The value of an axis in a point: "4 KiB", "unix-stream", "cross-node", {"sender": …}. */
 void phrase_axis(enum axis_name axis, const struct point *p, char ret[static PHRASE_MAX]);
+/* With the name of the axis: "queue depth 8", "working set 64 KiB". */
+const char *phrase_setting(enum axis_name axis, const struct point *p, char ret[static PHRASE_SETTING_MAX]);
 
 #endif

@@ -87,15 +87,15 @@ static bool is_held_before(const struct words *w, size_t axis, size_t at) {
 
 /* An axis that has a meaning for some of the rows alone. */
 static void write_axis(struct words *w, size_t axis) {
-        char words[PHRASE_MAX];
+        char words[PHRASE_SETTING_MAX];
         size_t holders = 0, first = 0, n_written = 0;
         for (size_t i = 0; i < w->n; i++)
                 if (axis_applies(&axes[axis], w->rows[i].point) && holders++ == 0)
                         first = i;
         if (holders == 0 || holders == w->n || !is_a_choice(axis, w->rows[first].point))
                 return;
-        phrase_axis((enum axis_name) axis, w->rows[first].point, words);
-        (void) fprintf(w->f, "%s%s %s is of ", w->joint, axes[axis].value.name, words);
+        (void) fprintf(w->f, "%s%s is of ", w->joint,
+                       phrase_setting((enum axis_name) axis, w->rows[first].point, words));
         for (size_t i = 0; i < w->n; i++)
                 if (axis_applies(&axes[axis], w->rows[i].point) && !is_held_before(w, axis, i))
                         (void) fprintf(w->f, "%s%s", n_written++ ? ", " : "", w->rows[i].name);

@@ -15,7 +15,7 @@
 #define LEFT_NAMED_MAX 4u /* that the sentence names of those that the runs leave open */
 
 static void write_mechanism(FILE *f, const struct point *p) {
-        char words[PHRASE_MAX];
+        char words[PHRASE_SETTING_MAX];
         phrase_axis(AXIS_TRANSPORT, p, words);
         (void) fputs(words, f);
         for (enum axis_name x = AXIS_TRANSPORT + 1; x < AXIS_COUNT; x++) {
@@ -23,8 +23,7 @@ static void write_mechanism(FILE *f, const struct point *p) {
                 if (x == AXIS_MESSAGE_SIZE || x == AXIS_THREADS || x == AXIS_PLACEMENT || !axis_applies(&axes[x], p) ||
                     v->type->equal(v, axis_of(&axes[x], p), v->standard))
                         continue;
-                phrase_axis(x, p, words);
-                (void) fprintf(f, " with %s %s", v->name, words);
+                (void) fprintf(f, " with %s", phrase_setting(x, p, words));
         }
 }
 

@@ -796,6 +796,29 @@ static void test_nothing(void) {
         findings_free(NULL);
 }
 
+static double touched(const struct point *p) {
+        return 1000 * p->processes + (double) p->working_set;
+}
+
+/* Sizes have a unit, and a setting is named in words. */
+static void test_settings_in_words(void) {
+        MADE m;
+        make(&m, "{\"workload\": \"context-switch\", \"processes\": [2, 8], \"working_set\": [0, 65536]}", 8, 3);
+        measure(&m, touched, NULL, NOISE, 0);
+        for (size_t i = 0; i < m.n_rows * m.blocks; i++)
+                m.runs[i].values[FIGURE_COST] = 1e9 / m.runs[i].values[FIGURE_MESSAGES];
+        FINDINGS *f = draw(&m);
+        bool by_size = false, by_number = false;
+        for (size_t i = 0; i < f->n; i++) {
+                by_size |= says(&f->items[i], "processes 2: cost by working set, best first: 0 B (") &&
+                           says(&f->items[i], ", then 64 KiB (");
+                by_number |= says(&f->items[i], "working set 64 KiB");
+        }
+        CHECK(by_size && by_number);
+        char words[PHRASE_SETTING_MAX];
+        CHECK_STRING(phrase_setting(AXIS_QUEUE_DEPTH, &(struct point){.queue_depth = 8}, words), "queue depth 8");
+}
+
 static void test_phrases(void) {
         static const struct {
                 double value;
@@ -818,6 +841,8 @@ static void test_phrases(void) {
         CHECK_STRING(words, "1.2 %");
         phrase_share(0.00123, words);
         CHECK_STRING(words, "0.12 %");
+        phrase_share(-0.00001, words);
+        CHECK_STRING(words, "0.00 %");
         static const char *const an[] = {"8 %", "8.1 %", "83 %", "800 %", "11 %", "18 %"};
         static const char *const not_an[] = {"1 %", "1.8 %", "0.8 %", "110 %", "12 %", "70 %", "181 %"};
         for (size_t i = 0; i < sizeof(an) / sizeof(an[0]); i++)
@@ -857,6 +882,7 @@ int main(void) {
         RUN(test_two_beside_the_usual);
         RUN(test_run_ids);
         RUN(test_nothing);
+        RUN(test_settings_in_words);
         RUN(test_phrases);
         return check_end();
 }
