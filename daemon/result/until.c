@@ -148,9 +148,9 @@ static void put_reason(struct json_writer *w, const struct row *row, enum figure
                 json_member_string(w, "reason", why_no_interval(row, figure));
         } else if (alike) {
                 (void) snprintf(words, sizeof(words),
-                                "neighbouring runs are alike (correlation %.2f): %" PRIu32 " of them tell as much as "
-                                "%.1f independent ones%s",
-                                s->correlation, row->runs, s->effective_runs,
+                                "neighbouring runs are alike (correlation %.2f, without its bias): %" PRIu32
+                                " of them tell as much as %.1f independent ones%s",
+                                s->corrected, row->runs, s->effective_runs,
                                 row->known.has_interval ? ", and the interval is as wide as of those"
                                                         : ", too few for an interval; runs at other times tell more");
                 json_member_string(w, "reason", words);
