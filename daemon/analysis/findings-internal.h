@@ -33,7 +33,7 @@ struct judged_term {
         bool less_is_better;
         const char *words;          /* "throughput" */
         const char *article;        /* of both of these: "a " or "" */
-        const char *better, *worse; /* "more throughput", "less throughput" */
+        const char *better, *worse; /* "more throughput"; after "costs 5 %": "of the throughput" */
         unsigned workloads;         /* bits: whose rows are ranked by it; 0: it goes beside another one */
         bool one_way;               /* of those the streams whose messages have a latency */
 };

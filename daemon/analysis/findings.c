@@ -30,7 +30,7 @@ const char *const finding_confidence_names[CONFIDENCE_COUNT] = {
 #define ALWAYS (WORKLOAD_BIT(WORKLOAD_SYSCALL) | WORKLOAD_BIT(WORKLOAD_CONTEXT_SWITCH))
 
 const struct judged_term judged_terms[JUDGED_COUNT] = {
-        [JUDGED_THROUGHPUT] = {FIGURE_THROUGHPUT, false, "throughput", "", "more throughput", "less throughput",
+        [JUDGED_THROUGHPUT] = {FIGURE_THROUGHPUT, false, "throughput", "", "more throughput", "of the throughput",
                                WORKLOAD_BIT(WORKLOAD_STREAM), false},
         [JUDGED_LATENCY_P50] = {FIGURE_LATENCY_P50, true, "median round trip", "a ", "shorter median round trip",
                                 "longer median round trip", WORKLOAD_BIT(WORKLOAD_PINGPONG), false},

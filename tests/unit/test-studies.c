@@ -127,7 +127,8 @@ static void test_a_finding_about_other_values_is_no_answer(void) {
         measure(&m, slow_on_one_cpu, NULL, NOISE, 0);
         FINDINGS *f = draw(&m);
         const struct findings_input in = {.rows = m.rows, .n_rows = m.n_rows};
-        CHECK(says(nth(f, FINDING_COST, 0), "same-cpu instead of same-node costs"));
+        CHECK(says(nth(f, FINDING_COST, 0), "same-cpu instead of same-node costs 6"));
+        CHECK(says(nth(f, FINDING_COST, 0), " % of the throughput ["));
         CHECK_INT(study_answer("fifo-numa", NULL, &in, f, &s), 0);
         const struct study_answer *a = answer_of(s, "What does the other node cost?");
         CHECK(a && (!a->sentence || !strstr(a->sentence, "same-cpu")));
