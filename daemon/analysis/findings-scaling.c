@@ -63,6 +63,7 @@ struct law {
         double least, most; /* threads that were measured */
         struct range sigma, kappa, peak;
         bool peaks; /* every one of these fits has a peak */
+        bool off;   /* there are counts enough, and it does not fit them */
 };
 
 /* A fit without the points [begin, end). */
@@ -84,8 +85,13 @@ static bool fit_law(struct answer *a, const struct scaling *s, struct law *ret) 
                 a->error = -ENOMEM;
                 return false;
         }
-        if (fit_threads(points, n, &law.fit) < 0 || law.fit.residual > FIT_RESIDUAL_MOST)
+        if (fit_threads(points, n, &law.fit) < 0)
                 return false;
+        if (law.fit.residual > FIT_RESIDUAL_MOST) {
+                law.off = s->n >= FIT_COUNTS_LEAST;
+                *ret = law;
+                return false;
+        }
         law.least = points[0].threads;
         law.most = points[n - 1].threads;
         law.sigma = (struct range){law.fit.sigma, law.fit.sigma};
@@ -136,11 +142,16 @@ static void write_peak(struct draft *d, const struct law *law) {
 }
 
 static void add_law(struct draft *d, const struct scaling *s) {
-        struct law law;
+        struct law law = {0};
         char off[PHRASE_MAX];
-        if (!fit_law(d->a, s, &law))
-                return;
+        bool fits = fit_law(d->a, s, &law);
         phrase_share(law.fit.residual, off);
+        if (law.off) {
+                draft_write(d, " The universal scalability law does not fit: it is off by %s.", off);
+                draft_figure(d, "residual", NULL, "ratio", law.fit.residual);
+        }
+        if (!fits)
+                return;
         draft_write(d,
                     " The universal scalability law fits with σ = %.3g (%.3g to %.3g without one of the counts) and κ "
                     "= %.3g (%.3g to %.3g), off by %s",

@@ -390,6 +390,22 @@ static double saturated(const struct point *p) {
         return p->threads == 1 ? 2000 : 1000;
 }
 
+/* A hole in the middle, which no law has. */
+static double with_a_hole(const struct point *p) {
+        return p->threads == 4 ? 1600 : 1000.0 / p->threads;
+}
+
+static void test_a_law_that_does_not_fit(void) {
+        MADE m;
+        make(&m, "{\"transport\": \"tcp\", \"threads\": [1, 2, 4, 8, 16], \"message_size\": 4096}", 8, 4);
+        measure(&m, with_a_hole, NULL, NOISE, 0);
+        FINDINGS *f = draw(&m);
+        const struct finding *s = nth(f, FINDING_SCALING, 0);
+        CHECK(says(s, "throughput rises from ") &&
+              says(s, " The universal scalability law does not fit: it is off by "));
+        CHECK(figure(s, "residual") && figure(s, "residual")->value > 0.2 && !figure(s, "sigma"));
+}
+
 static void test_the_law_of_scaling(void) {
         MADE m = {0}, few = {0};
         make(&m, "{\"transport\": \"tcp\", \"threads\": [1, 2, 4, 8, 16], \"message_size\": 4096}", 8, 4);
@@ -866,6 +882,7 @@ int main(void) {
         RUN(test_cliff);
         RUN(test_scaling);
         RUN(test_the_law_of_scaling);
+        RUN(test_a_law_that_does_not_fit);
         RUN(test_no_fall_and_no_more_threads);
         RUN(test_ranking);
         RUN(test_too_few_runs_are_no_sign_of_equality);
