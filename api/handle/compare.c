@@ -71,7 +71,9 @@ static int read_axis(const struct request *q, struct comparison_query *c, int64_
 static int read_experiments(const struct request *q, struct comparison_query *c, int64_t experiment,
                             struct refusal *r) {
         const char *baseline = request_parameter(q, side_names[SIDE_BASELINE]);
-        int k = read_word(q, side_names[SIDE_BASELINE], "an experiment's id or a baseline's name", &baseline, r);
+        static const char *const wanted[SIDE_COUNT] = {
+                [SIDE_BASELINE] = "an experiment's id or a baseline's name", [SIDE_CANDIDATE] = "an experiment's id"};
+        int k = read_word(q, side_names[SIDE_BASELINE], wanted[SIDE_BASELINE], &baseline, r);
         if (k == 0 && baseline && baseline[strspn(baseline, "0123456789")] != '\0')
                 c->baseline = baseline;
         else if (k == 0)
@@ -84,7 +86,7 @@ static int read_experiments(const struct request *q, struct comparison_query *c,
                 return refuse_missing(r, "axis", "the axis whose values are compared within the experiment");
         for (size_t side = 0; side < SIDE_COUNT; side++)
                 if (c->experiments[side] == 0 && !(side == SIDE_BASELINE && c->baseline))
-                        return refuse_missing(r, side_names[side], "an experiment's id");
+                        return refuse_missing(r, side_names[side], wanted[side]);
         return 0;
 }
 

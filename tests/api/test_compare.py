@@ -568,7 +568,8 @@ def test_bad_questions(known):
         return daemon.unix.refused("GET", f"/compare?{query}", status, slug)["detail"]
 
     pair = f"baseline={base}&candidate={same}"
-    assert "baseline" in refused("candidate=1", 400, "missing-parameter")
+    missing = refused("candidate=1", 400, "missing-parameter")
+    assert "\"baseline\" is missing: an experiment's id or a baseline's name." in missing
     assert "candidate" in refused("baseline=1", 400, "missing-parameter")
     assert "axis" in refused(f"experiment={base}&baseline=1&candidate=2", 400, "missing-parameter")
     assert "experiment" in refused("axis=transport&baseline=pipe&candidate=tcp", 400, "missing-parameter")
