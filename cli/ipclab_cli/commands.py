@@ -463,8 +463,8 @@ def show_advice(document):
         show_list(headings, rows, right=("value", "interval", "runs", "age"))
     if document["settle"]:
         seconds = document["settle_seconds"]
-        time = f" in about {seconds_text(seconds)}" if seconds is not None else ""
-        print(f"\nWhat is open would be settled{time} by: ipclab run '{json.dumps(document['settle'])}'")
+        time = f" take about {seconds_text(seconds)}" if seconds is not None else ""
+        print(f"\nThe runs that are proposed{time}: ipclab run '{json.dumps(document['settle'])}'")
 
 
 def compare(client, arguments):
@@ -578,7 +578,7 @@ def advice(client, arguments):
     if arguments.json:
         show_json(document)
     elif arguments.measure:
-        print(f"Experiment {document['id']} will settle it: ipclab watch {document['id']}")
+        print(f"Experiment {document['id']} has the runs that are proposed: ipclab watch {document['id']}")
     else:
         show_advice(document)
     return DONE

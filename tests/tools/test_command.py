@@ -519,10 +519,11 @@ def test_advice_is_a_ranking(made_up):
     assert lines[4].split()[2:7] == "17,747 MB/s 17,560 … 18,010".split()
     assert lines[5].split()[2:7] == "0.02513 µs 0.009500 … 1.133".split()
     assert lines[6].split()[-1] == "overlap"
-    assert lines[-1].endswith("""ipclab run '{"transport": ["pipe", "tcp"]}'""")
+    proposed = """ipclab run '{"transport": ["pipe", "tcp"]}'"""
+    assert lines[-1] == f"The runs that are proposed take about 3 min 10 s: {proposed}"
     shown, requests, posted = made_up({"/advice": {"id": 9}}, "advice", "--measure", "message_size=4096")
     assert requests == ["POST /advice"] and posted == [{"message_size": 4096}]
-    assert shown == "Experiment 9 will settle it: ipclab watch 9\n"
+    assert shown == "Experiment 9 has the runs that are proposed: ipclab watch 9\n"
 
 
 def test_over_tcp_writing_needs_the_token(ipclab, daemon, tmp_path):
