@@ -320,13 +320,17 @@ def show_findings(document):
 
 
 def doubt_of(item):
-    return " (runs were few, disturbed or not steady)" if item["confidence"] == "reduced" else ""
+    return " (confidence is reduced)" if item["confidence"] == "reduced" else ""
 
 
 def figure_text(figure):
-    """The figure of a finding: "ratio 1.25 (pipe)"."""
+    """The figure of a finding: "ratio 1.25 [1.2, 1.31] (pipe)"."""
     of = f"({figure['of']})" if figure["of"] else ""
-    return " ".join(word for word in (figure["name"], f"{figure['value']:.6g}", figure["unit"], of) if word)
+    interval = figure["interval"] and "[{}, {}]".format(
+        *(number_text(figure["interval"][end]) for end in ("low", "high"))
+    )
+    words = (figure["name"], number_text(figure["value"]), figure["unit"], interval, of)
+    return " ".join(word for word in words if word)
 
 
 def findings(client, arguments):

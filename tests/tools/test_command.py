@@ -475,7 +475,9 @@ def test_a_dry_run_says_what_earlier_runs_say(made_up):
 
 def test_findings_are_sentences(made_up):
     answer = {"question": "How fast is a pipe?", "sentence": None, "reason": None, "confidence": "reduced",
-              "figures": [{"name": "ratio", "of": "pipe", "value": 1.25, "unit": ""}],
+              "figures": [{"name": "ratio", "of": "pipe", "value": 1.25, "unit": "", "interval": None},
+                          {"name": "messages_per_second", "of": None, "value": 1693665.8, "unit": "messages/s",
+                           "interval": {"low": 9.38765, "high": 2038247.4, "level": 0.98}}],
               "published": {"value": 2.5, "unit": "GB/s", "words": None}}  # fmt: skip
     document = {
         "items": [
@@ -489,10 +491,11 @@ def test_findings_are_sentences(made_up):
     assert requests == ["GET /experiments/6/findings"]
     assert shown.splitlines() == [
         "- pipe is fastest.",
-        "- Nothing can be said of tcp. (runs were few, disturbed or not steady)",
+        "- Nothing can be said of tcp. (confidence is reduced)",
         "",
         "How fast is a pipe?",
-        "  here       ratio 1.25 (pipe) (runs were few, disturbed or not steady)",
+        "  here       ratio 1.250 (pipe), messages_per_second 1,693,666 messages/s [9.388, 2,038,247]"
+        " (confidence is reduced)",
         "  published  2.5 GB/s",
     ]
 
