@@ -360,13 +360,21 @@ def show_differences(what, differences):
         print(f"  {one['key']}: {json.dumps(one['baseline'])} → {json.dumps(one['candidate'])}{unlike}")
 
 
+def difference_text(share):
+    """From twice as much on as the findings have it."""
+    factor = 1 + share
+    if share < 1:
+        return f"{100 * share:.1f} %"
+    return f"a factor of {factor:.0f}" if factor >= 100 else f"a factor of {factor:.3g}"
+
+
 def remark_of(figure):
     """The smallest visible difference of an undecided figure, and the number of runs that would decide it."""
     if figure["verdict"] != "undecided":
         return ""
     seen, needed = figure["visible_difference"], figure["runs_needed"]
     words = [
-        f"would have seen {seen:.1%}" if seen is not None else "",
+        f"would have seen {difference_text(seen)}" if seen is not None else "",
         f"{needed} runs would decide" if needed else "",
         "more runs would be needed than take part" if "runs_needed_reason" in figure else "",
     ]
@@ -426,7 +434,7 @@ def show_comparison(document):
     print()
     headings = ["point", "figure", "ratio", "interval", "verdict", "remark"]
     show_list(headings, list(comparison_rows(document)), right=("ratio", "interval"))
-    print(f"\n{counts_text(document['verdicts'])}; equivalent is within {document['delta']:.1%}")
+    print(f"\n{counts_text(document['verdicts'])}; equivalent is within {100 * document['delta']:.1f} %")
     for unlike in dict.fromkeys(row.get("unlike") for row in document["rows"]):
         if unlike:
             print(f"The settings of the two sides are unlike, too: {unlike}.")

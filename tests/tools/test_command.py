@@ -348,11 +348,21 @@ def test_a_comparison_is_shown_row_by_row(made_up):
         "point  figure                       ratio       interval  verdict    remark",
         "64 B   throughput_bytes_per_second  0.949  0.939 … 0.959  slower",
         "4 KiB  throughput_bytes_per_second  1.012              –  undecided  "
-        "would have seen 4.0%, 23 runs would decide",
+        "would have seen 4.0 %, 23 runs would decide",
         "",
-        "1 undecided, 1 slower; equivalent is within 3.0%",
+        "1 undecided, 1 slower; equivalent is within 3.0 %",
         "Only the baseline has 1 of the points.",
     ]
+
+
+def test_a_great_difference_is_a_factor(made_up):
+    document = json.loads(json.dumps(COMPARISON))
+    figures = document["rows"][1]["figures"]["throughput_bytes_per_second"]
+    for seen, words in ((0.984, "would have seen 98.4 %, "), (1, "would have seen a factor of 2, "),
+                        (13.842, "would have seen a factor of 14.8, "), (33363, "a factor of 33364, ")):  # fmt: skip
+        figures["visible_difference"] = seen
+        shown, _, _ = made_up({"/compare": document}, "compare", "12", "15")
+        assert f"{words}23 runs would decide" in shown
 
 
 def test_an_environment_that_changed_within_one_side_is_shown(made_up):
