@@ -48,6 +48,14 @@ def word_columns(points):
     return columns
 
 
+def rate_columns(rows):
+    """The rates of a search, which are of one point."""
+    rates = [row.get("rate") for row in rows]
+    if not any(rates):
+        return []
+    return [Column("", "rate", ["closed loop" if rate is None else f"{rate:,}" for rate in rates], True)]
+
+
 def figure_column(figure, values, workload, kinds):
     """A column whose heading is the figure's title in the daemon's description, and its unit scaled for reading."""
     if figure.unit == "bytes/s":
@@ -102,7 +110,7 @@ def result_table(rows, figures, every, width):
     runs = {row["runs"] for row in rows}
     if len(runs) == 1 and max(runs) > 1:
         title.append(f"{max(runs)} runs" + (" each" if len(rows) > 1 else ""))
-    words = word_columns(points)
+    words = [*word_columns(points), *rate_columns(rows)]
     shown = figure_columns(rows, workload, figures, every)
     last = [Column("", "runs", [str(row["runs"]) for row in rows])] if len(runs) > 1 else []
     while not every and len(shown) > 1 and width_of([*words, *shown, *last]) > width:
@@ -142,6 +150,8 @@ def remarks(row, common):
 def show_results(rows, figures, every=False):
     """A table per workload: no two of them have the same figures, and all in one would not fit a terminal."""
     rows = sorted(rows, key=sort_key)
+    if any(row.get("rate") for row in rows):
+        rows.sort(key=lambda row: (sort_key(row), json.dumps(row["point"], sort_keys=True), row["rate"] or 0))
     flags = [row.get("flags") or [] for row in rows]
     common = set.intersection(*map(set, flags)) if len(rows) > 1 else set()
     width = shutil.get_terminal_size().columns

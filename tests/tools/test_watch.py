@@ -264,6 +264,27 @@ def test_table_of_an_open_loop_has_no_half_of_a_round_trip(shown):
     ]
 
 
+def test_table_of_a_search_has_a_row_for_each_rate(shown):
+    tried = [
+        {**row(threads=threads, throughput=throughput), "rate": rate}
+        for rate, throughput in ((None, 2.5e9), (41197, 1.6e8), (9535, 3.9e7))
+        for threads in (1, 2)
+    ]
+    assert shown(tried) == [
+        "stream, pipe, 4 KiB",
+        "threads  rate            MB/s  messages/s",
+        *(
+            line
+            for threads in (1, 2)
+            for line in (
+                f"{threads}        closed loop  2,500.0     610,352",
+                f"{threads}        9,535           39.0       9,521",
+                f"{threads}        41,197         160.0      39,062",
+            )
+        ),
+    ]
+
+
 def test_table_names_the_latency_of_a_stream(shown):
     stream = {**row(transport="tcp"), "latency_ns": percentiles("one_way", 250_000, 1_250_000)}
     assert shown([stream]) == [
