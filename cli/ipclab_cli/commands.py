@@ -17,7 +17,7 @@ from ipclab_cli.figures import figures_of
 from ipclab_cli.http import Unreachable, with_query
 from ipclab_cli.progress import FINAL, display_for, follow
 from ipclab_cli.table import show_list, show_results, show_skipped, varies
-from ipclab_cli.words import field_text, minute_text, number_text, seconds_text
+from ipclab_cli.words import field_text, minute_text, number_text, point_text, seconds_text
 from ipclab_cli.words import size_text as bytes_of
 
 DONE, ENDED_OTHERWISE = 0, 1
@@ -269,6 +269,37 @@ def presets(client, arguments):
     return DONE
 
 
+def until_lines(until):
+    """What `until` has reached, and of each row or pair that it has not how near it is."""
+    what = "rows" if until.get("pairs") is None else "pairs"
+    if until[f"{what}_reached"] is None:
+        return [until["state"]]
+    lines = [
+        f"{until['state']}: the {until['figure']} of {until[f'{what}_reached']} of {until[what]} {what} is known within"
+        f" {difference_text(until['relative_ci'])}{', or decided' if what == 'pairs' else ''}"
+    ]
+    for one in until[f"{what}_not_reached"]:
+        sides = [one["point"]] if what == "rows" else [one["candidate"], one["baseline"]]
+        width, needed = one["relative_ci"], one["repetitions_needed"]
+        words = [
+            "no interval" if width is None else f"within {difference_text(width)}",
+            f"about {needed} repetitions would do" if needed else "",
+            one.get("reason") or "",
+        ]
+        lines.append(" beside ".join(map(point_text, sides)) + ": " + "; ".join(word for word in words if word))
+    return lines
+
+
+def search_lines(search):
+    lines = [f"{search['state']}: the highest rate with a p99 below {search['latency_p99_below_us']:g} µs"]
+    for one in search["points"]:
+        rates = [(one["highest_rate"], "kept"), (one["lowest_rate_not_kept"], "not kept")]
+        words = ", ".join(f"{rate:,} messages/s {kept}" for rate, kept in rates if rate)
+        state = one["state"].replace("_", " ")
+        lines.append(f"{point_text(one['point'])}: {state}" + (f"; {words}" if words else ""))
+    return lines
+
+
 def show(client, arguments):
     experiment = client.get(f"/experiments/{resolve(client, arguments.experiment)}")
     if arguments.json:
@@ -293,6 +324,9 @@ def show(client, arguments):
     for name, value in facts.items():
         if value is not None:
             print(f"{name:20}{value}")
+    for name, lines_of in (("until", until_lines), ("search", search_lines)):
+        for number, line in enumerate(lines_of(experiment[name]) if experiment.get(name) else []):
+            print(f"{'' if number else name:20}{line}")
     show_skipped(experiment["skipped"])
     return DONE
 

@@ -510,6 +510,55 @@ def test_findings_are_sentences(made_up):
     ]
 
 
+SHOWN = {"id": 4, "name": None, "state": "done", "error": None, "eta_seconds": None, "queue_position": None,
+         "progress": {"runs_total": 26, "runs_done": 26, "runs_failed": 0}, "created_at": None, "started_at": None,
+         "finished_at": None, "seed": 1, "version": "0.1.0", "spec": {}, "skipped": []}  # fmt: skip
+
+
+def outcome(made_up, **more):
+    shown, _, _ = made_up({"/experiments/4": SHOWN | {"until": None, "search": None} | more}, "show", "4")
+    return [line[20:] for line in shown.splitlines() if line.startswith(("until", "search", " "))]
+
+
+def test_show_has_what_until_has_reached(made_up):
+    point = {"workload": "stream", "transport": "tcp", "message_size": 64}
+    row = {"point": point, "relative_ci": 0.071, "repetitions_needed": 52}
+    rows = {"state": "max_repetitions", "figure": "latency_p50", "relative_ci": 0.05, "rows": 2, "rows_reached": 1,
+            "rows_not_reached": [row]}  # fmt: skip
+    assert outcome(made_up) == []
+    assert outcome(made_up, until=rows) == [
+        "max_repetitions: the latency_p50 of 1 of 2 rows is known within 5.0 %",
+        "stream tcp 64 B: within 7.1 %; about 52 repetitions would do",
+    ]
+    unknown = row | {"relative_ci": None, "repetitions_needed": None, "reason": "neighbouring runs are alike"}
+    lines = outcome(made_up, until=rows | {"rows_not_reached": [unknown]})
+    assert lines[1] == "stream tcp 64 B: no interval; neighbouring runs are alike"
+    pair = {
+        "baseline": point,
+        "candidate": point | {"transport": "pipe"},
+        "relative_ci": 0.3,
+        "repetitions_needed": None,
+    }
+    pairs = {"state": "budget", "figure": "throughput", "relative_ci": 0.02, "pairs": 3, "pairs_reached": 2,
+             "pairs_not_reached": [pair], "rows": 3, "rows_reached": None, "rows_not_reached": []}  # fmt: skip
+    assert outcome(made_up, until=pairs) == [
+        "budget: the throughput of 2 of 3 pairs is known within 2.0 %, or decided",
+        "stream pipe 64 B beside stream tcp 64 B: within 30.0 %",
+    ]
+    assert outcome(made_up, until={"state": "cancelled", "rows": None, "rows_reached": None}) == ["cancelled"]
+
+
+def test_show_has_what_a_search_has_found(made_up):
+    found = {"point": {"workload": "pingpong", "transport": "pipe", "message_size": 64}, "state": "found",
+             "highest_rate": 9393, "lowest_rate_not_kept": 9535}  # fmt: skip
+    search = {"state": "done", "latency_p99_below_us": 200, "points": [found, found | {"highest_rate": None}]}
+    assert outcome(made_up, search=search) == [
+        "done: the highest rate with a p99 below 200 µs",
+        "pingpong pipe 64 B: found; 9,393 messages/s kept, 9,535 messages/s not kept",
+        "pingpong pipe 64 B: found; 9,535 messages/s not kept",
+    ]
+
+
 def test_advice_is_a_ranking(made_up):
     item = {"standing": "best", "reason": None, "value": 2.5e9, "unit": "bytes/s", "runs": 8, "age_seconds": 7300,
             "noisy": True, "unsteady": False, "not_observed": False, "environment_changed": False,
