@@ -147,7 +147,9 @@ def show_split(plan):
 
 
 def show_plan(plan):
-    print(f"{plan['runs']} runs of {len(plan['points'])} points, about {seconds_text(plan['estimated_seconds'])}")
+    runs, points = plan["runs"], len(plan["points"])
+    of = f"{runs} run{'s' * (runs != 1)} of {points} point{'s' * (points != 1)}"
+    print(f"{of}, about {seconds_text(plan['estimated_seconds'])}")
     if plan["runs_at_most"] > plan["runs"]:
         most = seconds_text(plan["estimated_seconds_at_most"])
         print(f"until enough is known: {plan['runs_at_most']} runs at most, about {most}")

@@ -449,6 +449,8 @@ def test_a_dry_run_is_a_line_and_posts_the_spec(made_up):
     ]
     shown, _, _ = made_up({"/experiments": plan}, *arguments, "--json")
     assert json.loads(shown) == plan
+    single = plan | {"runs": 1, "points": [{}], "runs_at_most": 1, "skipped": []}
+    assert made_up({"/experiments": single}, *arguments)[0] == "1 run of 1 point, about 1 min 40 s\n"
 
 
 def test_a_dry_run_says_what_earlier_runs_say(made_up):
