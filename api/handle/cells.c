@@ -10,6 +10,7 @@
 #include "schema/util.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 _Static_assert(AXIS_COUNT <= ELEMENTS(((struct point_columns *) NULL)->names), "a column for each axis");
@@ -37,6 +38,12 @@ static void put_value(struct text *t, const struct json *value) {
 void cells_value(struct text *t, const struct json *value) {
         text_puts(t, ",");
         put_value(t, value);
+}
+
+void cells_rate(struct text *t, uint64_t rate) {
+        text_puts(t, ",");
+        if (rate > 0)
+                text_printf(t, "%" PRIu64, rate);
 }
 
 void cells_double(struct text *t, double v) {

@@ -16,6 +16,8 @@
 void cells_double(struct text *t, double v);
 /* Empty for NULL and for null, a string as it is, everything else as JSON. */
 void cells_value(struct text *t, const struct json *value);
+/* Of a search; empty for 0, the closed loop. */
+void cells_rate(struct text *t, uint64_t rate);
 /* Texts of a list, in one cell with spaces between. */
 void cells_words(struct text *t, const char *list);
 

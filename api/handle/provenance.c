@@ -88,6 +88,8 @@ bool provenance_tag(const struct provenance *p, const struct request *q, struct 
 int provenance_load(struct api *a, int64_t experiment_id, bool columns, struct provenance *ret, struct refusal *r) {
         _cleanup_(experiment_record_deinit) struct experiment_record e = {0};
         struct provenance p = {.experiment_id = experiment_id};
+        const char *search;
+        size_t length;
         int k = service_experiment(a->service, experiment_id, &e, r);
         if (k < 0)
                 return k;
@@ -96,6 +98,7 @@ int provenance_load(struct api *a, int64_t experiment_id, bool columns, struct p
         p.runs_total = e.runs_total;
         p.version_hash = version_of(a, &e);
         copy_preset(e.spec_json, p.preset, sizeof(p.preset));
+        p.searched = json_find_member(e.merged_json ? e.merged_json : "{}", "search", &search, &length);
         p.name = util_steal(&e.name);
         p.version = util_steal(&e.version);
         k = copy_label(e.imported_json, &p.host);

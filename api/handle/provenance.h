@@ -22,6 +22,7 @@ struct provenance {
         uint64_t seed;
         uint32_t runs_total;
         uint64_t version_hash;       /* identifies all that is served of an experiment that has ended; 0: it has not */
+        bool searched;               /* its rows and runs are of a search's rates */
         struct point_columns points; /* empty unless requested */
 };
 

@@ -115,6 +115,7 @@ static void scaled_columns(struct table *t, const struct result_record *row) {
 static void csv_header(struct table *t) {
         struct text *out = t->text;
         point_columns_header(&t->provenance.points, out, true);
+        text_puts(out, t->provenance.searched ? ",rate" : "");
         text_printf(out, ",runs%s,runs_failed", t->all ? ",runs_planned" : "");
         figures_header(t, FIGURES_RATE);
         text_puts(out, ",latency_kind");
@@ -165,6 +166,8 @@ static int histogram_cell(struct table *t) {
 static int result_csv(struct table *t, const struct result_record *row) {
         struct text *out = t->text;
         int k = point_columns_cells(&t->provenance.points, out, row->point_json, true);
+        if (t->provenance.searched)
+                cells_rate(out, row->rate);
         text_printf(out, ",%u", row->runs);
         if (t->all)
                 text_printf(out, ",%u", row->runs_planned);

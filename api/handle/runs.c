@@ -56,7 +56,7 @@ static void run_json(struct list *list, const struct run_record *run) {
 static void csv_header(struct list *list) {
         text_puts(list->out, "id,position,repetition,attempt,state,started_at,finished_at");
         point_columns_header(&list->provenance.points, list->out, false);
-        text_puts(list->out, ",window_ns");
+        text_puts(list->out, list->provenance.searched ? ",rate,window_ns" : ",window_ns");
         for (size_t f = 0; f < FIGURE_COUNT; f++) {
                 char name[64];
                 figure_name((enum figure) f, name, sizeof(name));
@@ -93,6 +93,8 @@ static int run_csv(struct list *list, const struct run_record *run) {
                     state_name(run->state), render_time_text(run->started_at, started) ? started : "",
                     render_time_text(run->finished_at, finished) ? finished : "");
         int k = point_columns_cells(&list->provenance.points, t, run->point_json, false);
+        if (list->provenance.searched)
+                cells_rate(t, run->rate);
         if (k >= 0)
                 k = csv_figures(t, run->result_json);
         cells_words(t, run->flags_json);

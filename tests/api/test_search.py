@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """`search`: the highest rate at which the latency stays below a limit, and the latencies of all that were tried."""
 
+import csv
+import io
 import json
 import os
 import subprocess
@@ -53,6 +55,17 @@ def carried(daemon):
 def not_kept(daemon):
     """No rate of its point is within the limit."""
     return searched(daemon.unix, SPEC, 0.1)
+
+
+def test_the_csv_has_the_rates(unix, carried):
+    """A point has a row for each, and nothing else that was set tells them apart."""
+    path = f"/experiments/{carried['id']}"
+    for name, rows in (("results", unix.items(f"{path}/results")), ("runs", unix.items(f"{path}/runs"))):
+        body = unix.request("GET", f"{path}/{name}", headers={"Accept": "text/csv"}).body
+        table = list(csv.DictReader(io.StringIO(body.decode(), newline="")))
+        assert [row["rate"] for row in table] == [str(row["rate"] or "") for row in rows]
+        assert {"", *(row["rate"] for row in table)} - {""}
+        assert all(None not in row and None not in row.values() for row in table)
 
 
 def test_without_a_limit_it_finds_what_can_be_carried(unix, carried):
