@@ -7,6 +7,7 @@
 
 #include "daemon/result/result.h"
 
+#include "daemon/analysis/phrase.h"
 #include "daemon/result/cost.h"
 #include "daemon/result/derived.h"
 #include "daemon/result/effective.h"
@@ -83,8 +84,9 @@ static int check_report(const struct result *r, enum end end, char *detail) {
                 return -EBADMSG;
         }
         if (m->messages == 0) {
-                (void) snprintf(detail, 300, "no message passed %s in its window of %.3f s", r->roles[end],
-                                (double) m->window_ns / 1e9);
+                char window[PHRASE_MAX];
+                phrase_value((double) m->window_ns, "ns", window);
+                (void) snprintf(detail, 300, "no message passed %s in its window of %s", r->roles[end], window);
                 return -EBADMSG;
         }
         return 0;

@@ -507,6 +507,26 @@ static void test_latencies_are_of_the_counted_messages(void) {
         }
 }
 
+/* A window may be short: an end that gets its CPU when the other one is over. */
+static void test_a_window_without_a_message(void) {
+        static const struct {
+                uint64_t window_ns;
+                const char *words;
+        } rows[] = {{213000, "no message passed first in its window of 213 µs"},
+                    {NSEC_PER_SEC / 10, "no message passed first in its window of 100 ms"}};
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                struct point point = {.message_size = 10, .threads = 1};
+                struct spec spec = {.verify = VERIFY_TOUCH};
+                struct run_order order = {.spec = &spec, .point = &point};
+                struct message_report a = {.window_ns = rows[i].window_ns},
+                                      b = {.window_ns = NSEC_PER_SEC, .messages = 1};
+                struct result r = {.order = &order, .roles = {"first", "second"}, .reports = {&a, &b}};
+                char detail[300] = "";
+                CHECK_INT(result_check(&r, detail), -EBADMSG);
+                CHECK_STRING(detail, rows[i].words);
+        }
+}
+
 /* What was received is checked against the rate: of all threads together, and of each end where both receive. */
 static void test_rate_that_is_not_reached(void) {
         static const struct {
@@ -883,6 +903,7 @@ int main(void) {
         RUN(test_the_sender_is_counted);
         RUN(test_pipes_that_differ);
         RUN(test_flags_of_counters);
+        RUN(test_a_window_without_a_message);
         RUN(test_rate_that_is_not_reached);
         RUN(test_latency_above_the_limit);
         RUN(test_latencies_are_of_the_counted_messages);
