@@ -266,6 +266,7 @@ static int write_spec(struct advice_record *a, const struct advice_item *const *
         if (r == 0)
                 r = json_writer_steal(&w, &a->settle_json, NULL);
         json_writer_deinit(&w);
+        a->settles_all = n == 0;
         return r;
 }
 

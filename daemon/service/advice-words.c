@@ -159,7 +159,9 @@ static void write_proposal(FILE *f, const struct advice_record *a, uint32_t repe
         uint32_t wanted = advice_repetitions_wanted(items, n);
         if (a->host || a->too_long)
                 return;
-        if (n > 0 && wanted > repetitions)
+        if (a->settle_json && a->settles_all)
+                (void) fprintf(f, " %u runs of each transport that can answer are proposed.", repetitions);
+        else if (n > 0 && wanted > repetitions)
                 (void) fprintf(f, " To decide more takes about %u runs of each: the %u that are proposed may not do.",
                                wanted, repetitions);
         else if (n > 0)

@@ -144,6 +144,7 @@ struct advice_record {
         size_t n_texts;
         char *sentence;
         char *settle_json; /* a spec whose runs would settle the open items; NULL: none is open, or of another host */
+        bool settles_all;  /* it is of every transport, not of what is open among the items */
         bool too_long;     /* something is open, but each run would last too long */
         uint32_t experiments; /* that were used; the others were left out: */
         uint32_t other_environment;

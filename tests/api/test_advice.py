@@ -101,7 +101,7 @@ def test_what_few_runs_show_is_not_confirmed(own_daemon):
     ]
     assert "shm-posix alone was measured" in advice["sentence"]
     assert "This is not confirmed: fewer than 4 runs of it have this figure" in advice["sentence"]
-    assert "To decide more, 12 runs of each are proposed." in advice["sentence"]
+    assert "12 runs of each transport that can answer are proposed." in advice["sentence"]
     assert {"shm-posix", "pipe", "fifo"} < set(advice["settle"]["transport"])
     measure(own_daemon, transport=["pipe", "unix-stream"], message_size=1024, repetitions=8)
     advice = unix.get(path)
@@ -278,6 +278,7 @@ def test_where_nothing_is_known(own_daemon):
     assert advice["items"] == [] and "nothing is known" in advice["sentence"]
     transports_here = {one["name"] for one in own_daemon.unix.get("/transports")["items"]}
     assert set(advice["settle"]["transport"]) == transports_here
+    assert " 12 runs of each transport that can answer are proposed." in advice["sentence"]
     assert own_daemon.stranger.request("POST", "/advice", {"message_size": 512}).status == 401
     answer = own_daemon.tcp.request("POST", "/advice", {"message_size": 512, "threads": 2, "placement": "same-cpu"})
     assert answer.status == 201 and answer.json["spec"] == advice["settle"]
@@ -372,6 +373,7 @@ def test_one_mechanism_is_no_ranking(own_daemon):
     assert transports(advice, "best") == ["pipe"] and len(advice["items"]) == 1
     assert "pipe alone was measured: its median latency is " in advice["sentence"]
     assert {"pipe", "fifo", "tcp"} < set(advice["settle"]["transport"])
+    assert "12 runs of each transport that can answer are proposed." in advice["sentence"]
     limited = own_daemon.unix.get(
         "/advice?workload=pingpong&message_size=1024&want=latency_p50&latency_p99_below_us=50"
     )
