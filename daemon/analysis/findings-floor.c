@@ -10,13 +10,11 @@
 
 /* "differ by 0.42 % [-0.9 %, 1.7 %] in throughput" */
 static void write_difference(struct draft *d, const struct comparison *c, enum judged judged) {
-        char share[PHRASE_MAX], low[PHRASE_MAX], high[PHRASE_MAX];
-        phrase_share(c->ratio - 1, share);
-        phrase_share(c->low - 1, low);
-        phrase_share(c->high - 1, high);
-        draft_write(d, ": equal points measured twice differ by %s", share);
+        char words[3][PHRASE_MAX];
+        phrase_shares((const double[]){c->ratio - 1, c->low - 1, c->high - 1}, words);
+        draft_write(d, ": equal points measured twice differ by %s", words[0]);
         if (c->has_interval)
-                draft_write(d, " [%s, %s]", low, high);
+                draft_write(d, " [%s, %s]", words[1], words[2]);
         draft_write(d, " in %s", judged_terms[judged].words);
 }
 

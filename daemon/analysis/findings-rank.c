@@ -185,21 +185,21 @@ struct effect {
 /* "brings 12 % more throughput [9 %, 15 %]", "costs a 12 % longer median round trip [9 %, 15 %]". */
 static void write_effect(struct draft *d, const struct comparison *c, enum judged judged) {
         const struct judged_term *term = &judged_terms[judged];
-        char share[PHRASE_MAX], low[PHRASE_MAX], high[PHRASE_MAX];
+        char words[3][PHRASE_MAX];
+        const char *share = words[0];
         if (c->verdict == COMPARE_EQUIVALENT) {
                 draft_write(d, "leaves %s equal within 3 %%", term->words);
                 return;
         }
         double way = c->ratio < 1 ? -1 : 1; /* a bound beyond 1 is negative: the pairs do not exclude the contrary */
-        phrase_share(way * (c->ratio - 1), share);
-        phrase_share(way * (c->low - 1), low);
-        phrase_share(way * (c->high - 1), high);
+        const double ends[] = {way * (c->low - 1), way * (c->high - 1)};
+        phrase_shares((const double[]){way * (c->ratio - 1), ends[c->ratio < 1], ends[c->ratio >= 1]}, words);
         draft_write(d, "%s %s%s %s", is_better(c) ? "brings" : "costs", *term->article ? phrase_article(share) : "",
                     share,
                     c->ratio < 1 ? (term->less_is_better ? term->better : term->worse)
                                  : (term->less_is_better ? term->worse : term->better));
         if (c->has_interval)
-                draft_write(d, " [%s, %s]", c->ratio < 1 ? high : low, c->ratio < 1 ? low : high);
+                draft_write(d, " [%s, %s]", words[1], words[2]);
 }
 
 /* What is decided: "brings … and costs …". */

@@ -277,19 +277,17 @@ static void draw_cliff(struct answer *a, uint32_t below, uint32_t above, const s
         const uint32_t rows[] = {below, above};
         const struct findings_row *row = &a->in->rows[above];
         double small = (double) point_of(a, below)->message_size, large = (double) point_of(a, above)->message_size;
-        char from[PHRASE_MAX], to[PHRASE_MAX], share[PHRASE_MAX], least[PHRASE_MAX], most[PHRASE_MAX];
+        char from[PHRASE_MAX], to[PHRASE_MAX], lost[3][PHRASE_MAX];
         struct draft d;
         unsigned n_written = 0;
         phrase_axis(AXIS_MESSAGE_SIZE, point_of(a, below), from);
         phrase_axis(AXIS_MESSAGE_SIZE, point_of(a, above), to);
-        phrase_share(1 - c->ratio, share);
-        phrase_share(1 - c->high, least);
-        phrase_share(1 - c->low, most);
+        phrase_shares((const double[]){1 - c->ratio, 1 - c->high, 1 - c->low}, lost);
         draft_begin(&d, a, FINDING_CLIFF, AXIS_MESSAGE_SIZE, rows, 2);
         draft_write_subject(&d, AXIS_BIT(AXIS_MESSAGE_SIZE), "");
-        draft_write(&d, ": from %s to %s it loses %s of its throughput", from, to, share);
+        draft_write(&d, ": from %s to %s it loses %s of its throughput", from, to, lost[0]);
         if (c->has_interval)
-                draft_write(&d, " [%s, %s]", least, most);
+                draft_write(&d, " [%s, %s]", lost[1], lost[2]);
         draft_statistic(&d, FIGURE_THROUGHPUT, below, from);
         draft_statistic(&d, FIGURE_THROUGHPUT, above, to);
         draft_ratio(&d, "ratio", NULL, c);

@@ -54,9 +54,26 @@ void phrase_value(double value, const char *unit, char ret[static PHRASE_MAX]) {
         print_short(ret, PHRASE_MAX, step ? value * step->factor : value, step ? step->unit : unit);
 }
 
-void phrase_share(double share, char ret[static PHRASE_MAX]) {
+static void print_share(double share, int more, char ret[static PHRASE_MAX]) {
         double percent = fabs(share) < 0.00005 ? 0 : 100 * share; /* without the sign of what is rounded to none */
-        (void) snprintf(ret, PHRASE_MAX, "%.*f %%", fabs(percent) < 1 ? 2 : fabs(percent) < 10 ? 1 : 0, percent);
+        (void) snprintf(ret, PHRASE_MAX, "%.*f %%",
+                        more + (fabs(percent) < 1    ? 2
+                                : fabs(percent) < 10 ? 1
+                                                     : 0),
+                        percent);
+}
+
+void phrase_share(double share, char ret[static PHRASE_MAX]) {
+        print_share(share, 0, ret);
+}
+
+void phrase_shares(const double shares[static 3], char ret[static 3][PHRASE_MAX]) {
+        bool apart = shares[1] < shares[2] || shares[1] > shares[2];
+        int more = 0;
+        do
+                for (size_t i = 0; i < 3; i++)
+                        print_share(shares[i], more, ret[i]);
+        while (apart && strcmp(ret[1], ret[2]) == 0 && ++more <= 2);
 }
 
 const char *phrase_number(double value, char ret[static PHRASE_MAX]) {

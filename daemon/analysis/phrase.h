@@ -14,6 +14,9 @@
 void phrase_value(double value, const char *unit, char ret[static PHRASE_MAX]);
 /* "12 %" of 0.12, "0.4 %" of 0.004. */
 void phrase_share(double share, char ret[static PHRASE_MAX]);
+/* A share and both ends of its interval, with as many digits more as tell the ends apart: "69.8 %", "69.5 %", "70.1 %".
+ */
+void phrase_shares(const double shares[static 3], char ret[static 3][PHRASE_MAX]);
 /* Three digits, and no exponent: "2.33", "35.5", "4120". */
 const char *phrase_number(double value, char ret[static PHRASE_MAX]);
 /* "a " or "an " before a number as these functions write it: "an 83 %", "a 70 %", "an 11 %". */

@@ -835,6 +835,26 @@ static void test_settings_in_words(void) {
         CHECK_STRING(phrase_setting(AXIS_QUEUE_DEPTH, &(struct point){.queue_depth = 8}, words), "queue depth 8");
 }
 
+/* An interval that is narrow has no width of 0. */
+static void test_shares_with_their_interval(void) {
+        static const struct {
+                double shares[3];
+                const char *words[3];
+        } table[] = {
+                {{0.698, 0.6953, 0.7012}, {"69.8 %", "69.5 %", "70.1 %"}},
+                {{0.70001, 0.70001, 0.7003}, {"70.00 %", "70.00 %", "70.03 %"}},
+                {{0.67, 0.66, 0.7}, {"67 %", "66 %", "70 %"}},
+                {{0.0123, -0.003, 0.02}, {"1.2 %", "-0.30 %", "2.0 %"}},
+                {{0.5, 0.5, 0.5}, {"50 %", "50 %", "50 %"}},
+        };
+        for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+                char words[3][PHRASE_MAX];
+                phrase_shares(table[i].shares, words);
+                for (size_t k = 0; k < 3; k++)
+                        CHECK_STRING(words[k], table[i].words[k]);
+        }
+}
+
 static void test_phrases(void) {
         static const struct {
                 double value;
@@ -900,6 +920,7 @@ int main(void) {
         RUN(test_run_ids);
         RUN(test_nothing);
         RUN(test_settings_in_words);
+        RUN(test_shares_with_their_interval);
         RUN(test_phrases);
         return check_end();
 }
