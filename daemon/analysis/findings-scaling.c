@@ -175,10 +175,11 @@ static void write_at(struct draft *d, const char *joint, uint32_t row) {
         draft_write(d, "%s%s with %u", joint, value, threads_of(d->a, row));
 }
 
-/* " (2.1 times [1.9, 2.4])": the estimate of the comparison, which need not be the quotient of the medians. */
+/* " (run by run 2.1 times [1.9, 2.4])": the estimate of the comparison, which need not be the quotient of the medians.
+ */
 static void write_times(struct draft *d, const struct comparison *c) {
         char ratio[PHRASE_MAX], low[PHRASE_MAX], high[PHRASE_MAX];
-        draft_write(d, " (%s times", phrase_number(c->ratio, ratio));
+        draft_write(d, " (run by run %s times", phrase_number(c->ratio, ratio));
         if (c->has_interval)
                 draft_write(d, " [%s, %s]", phrase_number(c->low, low), phrase_number(c->high, high));
         draft_write(d, ")");

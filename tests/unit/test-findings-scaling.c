@@ -95,6 +95,7 @@ static void test_numbers_of_threads(void) {
         FINDINGS *f = draw(&m);
         const struct finding *s = nth(f, FINDING_SCALING, 0);
         CHECK(s && !strstr(s->sentence, "e+") && says(s, " times ["));
+        CHECK(says(s, " (run by run ")); /* it is no quotient of the medians before it */
         measure(&m, far_peak, NULL, 0.001, 0);
         FINDINGS *fitted = draw(&m);
         s = nth(fitted, FINDING_SCALING, 0);
