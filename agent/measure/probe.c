@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #define WARM_NS (3 * NSEC_PER_MSEC)
-#define WORK_NS (1000 * NSEC_PER_MSEC)  /* for this end's turn, which takes milliseconds */
 #define TURN_NS (1500 * NSEC_PER_MSEC)  /* for the other end's, likewise */
 #define SERIES_NS (200 * NSEC_PER_MSEC) /* for what both do together, which takes milliseconds, too */
 #define SPINS_PER_LOOK 4096u
@@ -137,7 +136,7 @@ static void work(unsigned char *memory, struct probe *p) {
                 p->series[PROBE_GETPID].round_ns[i] = b - a;
                 p->series[PROBE_MEMCPY].round_ns[i] = util_now_ns() - b;
                 note_cpu(p);
-                if (util_now_ns() - begin_ns > WORK_NS) {
+                if (util_now_ns() - begin_ns > PROBE_WORK_NS) {
                         set_absence(p, PROBE_GETPID, PROBE_STARVED);
                         set_absence(p, PROBE_MEMCPY, PROBE_STARVED);
                         break;

@@ -171,6 +171,11 @@ static uint64_t files_allowed(const struct message_setup *s) {
         return file_layout_fill_ns(&s->point, s->options.file_sync, (uint64_t) sysconf(_SC_PAGESIZE));
 }
 
+/* Both ends' further threads in turn, the last of which may be given up. */
+static uint64_t probes_allowed(const struct message_setup *s) {
+        return s->probes && s->point.threads > 1 ? END_COUNT * (PROBE_OTHERS_NS + PROBE_WORK_NS) : 0;
+}
+
 static void deadline_passed(struct agent_link *l) {
         char process[64], moment[64];
         describe_process(l, process, sizeof(process));
@@ -209,7 +214,7 @@ static void take_hello(struct agent_link *l, const struct message *m) {
         }
         l->state = AGENT_SETTING_UP;
         deadline_or_fail(l, l->received_ns + READY_WITHIN_NS + l->setup->point.threads * READY_THREAD_NS +
-                                    bytes_allowed(l) + files_allowed(l->setup));
+                                    bytes_allowed(l) + files_allowed(l->setup) + probes_allowed(l->setup));
 }
 
 /* Opening takes some milliseconds at the most, and nothing is measured yet. */
@@ -225,9 +230,34 @@ static void take_count(struct agent_link *l, const struct message *m) {
                 fail(l, AGENT_BROKE_PROTOCOL, "cannot be given its counters: %s", strerrordesc_np(-r));
 }
 
-/* One before it is ready and one before it reports, and none where none were ordered. */
+/* Of threads 1, 2 …, behind that of thread 0, as far as they have CPUs of their own. */
+static void take_other(struct agent_link *l, uint32_t time, const struct probe *p) {
+        const struct agent_placement *place = &l->setup->placement;
+        uint32_t most = probe_others(l->setup->point.threads, place->n_cpus, place->roam), *n = &l->n_others[time];
+        most = most < PROBE_OTHERS_MAX ? most : PROBE_OTHERS_MAX;
+        if (!l->setup->probes || l->n_probes != time + 1 || p->thread > most || p->thread != *n + 1) {
+                fail(l, AGENT_BROKE_PROTOCOL,
+                     "sent a probe of thread %" PRIu32 " where none was due: %" PRIu32 " further threads were to take "
+                     "one in their order behind thread 0, and %" PRIu32 " have",
+                     p->thread, l->setup->probes ? most : 0, *n);
+                return;
+        }
+        for (size_t kind = PROBE_OWN_KINDS; kind < PROBE_KIND_COUNT; kind++)
+                if (p->series[kind].absence != PROBE_OTHER_THREAD) {
+                        fail(l, AGENT_BROKE_PROTOCOL, "sent %s of thread %" PRIu32 ", which only thread 0 measures",
+                             probe_terms[kind].name, p->thread);
+                        return;
+                }
+        l->others[time][(*n)++] = *p;
+}
+
+/* One of thread 0 before it is ready and one before it reports, and none where none were ordered. */
 static void take_probe(struct agent_link *l, const struct message *m) {
         uint32_t due = l->state == AGENT_SETTING_UP ? PROBE_BEFORE : PROBE_AFTER;
+        if (m->probe.thread > 0) {
+                take_other(l, due, &m->probe);
+                return;
+        }
         if (!l->setup->probes || l->n_probes != due) {
                 fail(l, AGENT_BROKE_PROTOCOL,
                      "sent a probe where none was due: it was to take %u, and has sent %" PRIu32,

@@ -16,7 +16,7 @@
 
 enum agent_state {
         AGENT_STARTED,    /* hello is expected */
-        AGENT_SETTING_UP, /* ready is expected, behind a probe where the set-up orders them */
+        AGENT_SETTING_UP, /* ready is expected, behind probes where the set-up orders them */
         AGENT_READY,      /* nothing is expected before the start */
         AGENT_RUNNING,    /* alive, samples, and at last a report */
         AGENT_REPORTED,   /* nothing more */
@@ -63,8 +63,10 @@ struct agent_link {
         int exit_status;              /* status or signal */
         uint64_t cpu_ns;              /* user and system time, all threads */
         struct message ready, report; /* type MESSAGE_READY, MESSAGE_REPORT once they have come, else MESSAGE_HELLO */
-        struct probe probes[PROBE_TIMES]; /* the n_probes first */
+        struct probe probes[PROBE_TIMES]; /* of thread 0, the n_probes first */
         uint32_t n_probes;
+        struct probe others[PROBE_TIMES][PROBE_OTHERS_MAX]; /* of threads 1, 2 …, the n_others first */
+        uint32_t n_others[PROBE_TIMES];
         uint64_t sampled_messages, sampled_bytes;
         uint64_t parts_messages;        /* of the samples' parts */
         struct message_thread *threads; /* of the point's threads, the n_threads first */

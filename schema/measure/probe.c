@@ -4,8 +4,6 @@
 
 #include "schema/measure/probe.h"
 
-#include <stddef.h>
-
 /* Sizes for rounds of some tenths of a millisecond. */
 const struct probe_term probe_terms[PROBE_KIND_COUNT] = {
         [PROBE_GETPID] = {"getpid_ns", 2000, 0.08},
@@ -22,6 +20,13 @@ const char *probe_absence_reason(enum probe_absence absence) {
                 [PROBE_LATE] = "the other end did not answer in time",
                 [PROBE_STARVED] = "others had the CPU for so long that the probe was given up",
                 [PROBE_NO_MEMORY] = "an agent could not get the memory that it takes (memfd_create, mmap)",
+                [PROBE_OTHER_THREAD] = "the threads 0 measure it for all",
         };
         return (unsigned) absence < PROBE_ABSENCE_COUNT ? reasons[absence] : NULL;
+}
+
+uint32_t probe_others(uint32_t threads, size_t n_cpus, bool roam) {
+        if (roam || n_cpus == 0)
+                return 0;
+        return (n_cpus < threads ? (uint32_t) n_cpus : threads) - 1;
 }

@@ -12,14 +12,15 @@
  *                      <-        setup
  *      count …         ->                    a thread that is to have counters, each after the answer to the last
  *                      <-        counting …  with the descriptors that are to be read
- *      probe           ->                    where the set-up orders them: the one before the warm-up
+ *      probe …         ->                    where the set-up orders them, those before the warm-up: of thread 0,
+ *                                            and of further threads in their order
  *      ready           ->                    placement checked, transport set up
  *                      <-        start       both are ready: the barrier
  *      alive …         ->                    at least once a second while no sample is due
  *      parts           ->                    a second of all threads in ten parts, as soon as it is over
  *      sample …        ->                    the same second of each thread
  *      thread …        ->                    the whole window of each thread, in their order
- *      probe           ->                    the one after the window
+ *      probe …         ->                    those after the window, likewise
  *      report          ->                    the window is over, both ends have agreed on the message count
  *                      <-        (closes)    the agent exits 0
  *      error           ->                    at any time: the agent fails, with the reason and which end's fault it is
@@ -40,7 +41,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#define PROTOCOL_VERSION 10
+#define PROTOCOL_VERSION 11
 #define PROTOCOL_PACKET_MAX (128u * 1024u)
 
 /* Descriptors that an agent inherits. */

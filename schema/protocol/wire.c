@@ -100,6 +100,7 @@ static const struct wire_field probe[] = {
         U32(probe.offset.absence, 0, PROBE_ABSENCE_COUNT - 1),
         U64(probe.offset.low_ns),
         U64(probe.offset.high_ns),
+        U32(probe.thread, 0, PROBE_OTHERS_MAX),
 };
 _Static_assert(PROBE_KIND_COUNT == 4, "a row per kind");
 

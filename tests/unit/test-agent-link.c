@@ -30,6 +30,23 @@ static const struct message_setup probing = {.point = {.message_size = 100, .thr
                                              .duration_ns = NSEC_PER_SEC,
                                              .interval_ns = NSEC_PER_SEC,
                                              .probes = true};
+/* Threads 0 to 33, on CPUs of their own but for the last. */
+static int32_t cpus[33];
+static const struct message_setup wide = {.point = {.message_size = 100, .threads = 34},
+                                          .duration_ns = NSEC_PER_SEC,
+                                          .interval_ns = NSEC_PER_SEC,
+                                          .placement = {.cpus = cpus, .n_cpus = 33},
+                                          .probes = true};
+static const struct message_setup paired = {.point = {.message_size = 100, .threads = THREADS},
+                                            .duration_ns = NSEC_PER_SEC,
+                                            .interval_ns = NSEC_PER_SEC,
+                                            .placement = {.cpus = cpus, .n_cpus = THREADS},
+                                            .probes = true};
+static const struct message_setup roaming = {.point = {.message_size = 100, .threads = THREADS},
+                                             .duration_ns = NSEC_PER_SEC,
+                                             .interval_ns = NSEC_PER_SEC,
+                                             .placement = {.cpus = cpus, .n_cpus = THREADS, .roam = true},
+                                             .probes = true};
 
 struct received {
         unsigned ready, parts, samples, reported, failed, ended;
@@ -343,6 +360,13 @@ static bool send_probe(struct scene *s, uint32_t cpu) {
         return send_message(s, &m);
 }
 
+static bool send_other(struct scene *s, uint32_t thread, enum probe_absence absence) {
+        struct message m = {.type = MESSAGE_PROBE, .probe = {.cpu = 10 + thread, .thread = thread}};
+        for (size_t kind = 0; kind < PROBE_KIND_COUNT; kind++)
+                m.probe.series[kind].absence = kind < PROBE_OWN_KINDS ? PROBE_STARVED : absence;
+        return send_message(s, &m);
+}
+
 static bool send_threads(struct scene *s) {
         bool ok = true;
         for (unsigned i = 0; i < THREADS; i++)
@@ -394,6 +418,78 @@ static void probes_out_of_place(void) {
                     !strstr(s.received.words, rows[i].words))
                         CHECK_FAIL("row %zu: %s", i, s.received.words);
         }
+}
+
+/* As many as may be, at both times; the first time fewer would do, too. */
+static void probes_of_further_threads(void) {
+        SCENE s;
+        CHECK(scene_open_with(&s, 0, &wide) && send_type(&s, MESSAGE_HELLO) && send_probe(&s, 3));
+        for (uint32_t thread = 1; thread <= 5; thread++)
+                CHECK(send_other(&s, thread, PROBE_OTHER_THREAD));
+        CHECK(send_type(&s, MESSAGE_READY));
+        CHECK_INT(agent_link_start(s.link, util_now_ns()), 0);
+        for (unsigned i = 0; i < wide.point.threads; i++)
+                CHECK(send_type(&s, MESSAGE_THREAD));
+        CHECK(send_probe(&s, 3));
+        for (uint32_t thread = 1; thread <= PROBE_OTHERS_MAX; thread++)
+                CHECK(send_other(&s, thread, PROBE_OTHER_THREAD));
+        CHECK(send_type(&s, MESSAGE_REPORT));
+        CHECK_UINT(s.received.failed, 0);
+        CHECK_INT(s.link->state, AGENT_REPORTED);
+        CHECK_UINT(s.link->n_others[PROBE_BEFORE], 5);
+        CHECK_UINT(s.link->n_others[PROBE_AFTER], PROBE_OTHERS_MAX);
+        CHECK(s.link->others[PROBE_BEFORE][4].cpu == 15 && s.link->others[PROBE_AFTER][30].cpu == 41);
+}
+
+/* Of a thread out of its order, of none that is to take one, at a time when none is to, or with what is thread 0's. */
+static void probes_of_further_threads_out_of_place(void) {
+        static const struct {
+                const struct message_setup *setup;
+                bool early; /* before that of thread 0 */
+                uint32_t n; /* that come in their order before it */
+                uint32_t thread;
+                enum probe_absence absence;
+                const char *words;
+        } rows[] = {
+                {&wide, false, 0, 2, PROBE_OTHER_THREAD, "a probe of thread 2 where none was due: 31 further threads"},
+                {&wide, false, 3, 3, PROBE_OTHER_THREAD, "behind thread 0, and 3 have"},
+                {&wide, false, 3, 5, PROBE_OTHER_THREAD, "a probe of thread 5 where none was due"},
+                {&wide, true, 0, 1, PROBE_OTHER_THREAD, "a probe of thread 1 where none was due"},
+                {&wide, false, 0, 1, PROBE_TAKEN, "malformed"},
+                {&wide, false, 0, 1, PROBE_LATE, "sent hand_over_ns of thread 1, which only thread 0 measures"},
+                {&paired, false, 1, 2, PROBE_OTHER_THREAD, "a probe of thread 2 where none was due: 1 further threads"},
+                {&probing, false, 0, 1, PROBE_OTHER_THREAD, "a probe of thread 1 where none was due: 0 further"},
+                {&roaming, false, 0, 1, PROBE_OTHER_THREAD, "a probe of thread 1 where none was due: 0 further"},
+        };
+        for (size_t i = 0; i < 2 * ELEMENTS(rows); i++) {
+                size_t row = i / 2;
+                SCENE s;
+                CHECK(scene_open_with(&s, 0, rows[row].setup) && send_type(&s, MESSAGE_HELLO));
+                if (i % 2) { /* after the window */
+                        CHECK(send_probe(&s, 0) && send_type(&s, MESSAGE_READY));
+                        CHECK_INT(agent_link_start(s.link, util_now_ns()), 0);
+                }
+                CHECK(rows[row].early || send_probe(&s, 0));
+                for (uint32_t k = 1; k <= rows[row].n; k++)
+                        CHECK(send_other(&s, k, PROBE_OTHER_THREAD));
+                CHECK_UINT(s.received.failed, 0);
+                CHECK(send_other(&s, rows[row].thread, rows[row].absence));
+                if (s.received.failed != 1 || s.received.failure != AGENT_BROKE_PROTOCOL ||
+                    !strstr(s.received.words, rows[row].words))
+                        CHECK_FAIL("row %zu: %s", i, s.received.words);
+        }
+        SCENE s; /* that orders none */
+        CHECK(scene_open(&s, 0) && send_type(&s, MESSAGE_HELLO) && send_other(&s, 1, PROBE_OTHER_THREAD));
+        CHECK(s.received.failed == 1 && strstr(s.received.words, "0 further threads were to take one"));
+}
+
+/* Both ends' probes come before it is ready. */
+static void probes_of_further_threads_have_their_time(void) {
+        SCENE s, t;
+        CHECK(scene_open(&s, 0) && scene_open_with(&t, 0, &probing));
+        CHECK(send_type(&s, MESSAGE_HELLO) && send_type(&t, MESSAGE_HELLO));
+        uint64_t without = s.link->deadline_ns - s.link->received_ns, with = t.link->deadline_ns - t.link->received_ns;
+        CHECK_UINT(with - without, 2 * (PROBE_OTHERS_NS + PROBE_WORK_NS));
 }
 
 /* Parts lie end to end, within the window. */
@@ -820,6 +916,9 @@ int main(void) {
         RUN(impossible_parts);
         RUN(probes_in_their_places);
         RUN(probes_out_of_place);
+        RUN(probes_of_further_threads);
+        RUN(probes_of_further_threads_out_of_place);
+        RUN(probes_of_further_threads_have_their_time);
         RUN(totals_come_in_their_order);
         RUN(another_pid_and_no_message);
         RUN(another_sender_ends_the_run);

@@ -186,6 +186,7 @@ static void sample_travels(void) {
 static struct message probe_message(void) {
         struct message m = {.type = MESSAGE_PROBE,
                             .probe = {.cpu = INT32_MAX,
+                                      .thread = PROBE_OTHERS_MAX,
                                       .offset = {PROBE_SAME_CPU, INT64_MIN, 70},
                                       .moved = 1,
                                       .work_ns = UINT64_MAX,
@@ -204,6 +205,7 @@ static void probe_travels(void) {
         struct message m = probe_message(), got;
         CHECK_INT(round_trip(&m, &got), 0);
         CHECK_INT(got.type, MESSAGE_PROBE);
+        CHECK_UINT(got.probe.thread, PROBE_OTHERS_MAX);
         CHECK(got.probe.cpu == INT32_MAX && got.probe.moved == 1 && got.probe.work_ns == UINT64_MAX);
         CHECK(got.probe.offset.absence == PROBE_SAME_CPU && got.probe.offset.low_ns == INT64_MIN &&
               got.probe.offset.high_ns == 70);
@@ -571,6 +573,7 @@ static const struct damage damages[] = {
         {MESSAGE_PROBE, 36, {.bytes = {0}}, 8, "probe.series[PROBE_GETPID] has a round of 0 ns"},
         {MESSAGE_PROBE, 39, {.bytes = {0xff}}, 1, "probe.series[PROBE_GETPID] has a round of "},
         {MESSAGE_PROBE, 280, {.number = PROBE_TAKEN}, 4, "probe.series[PROBE_HAND_OVER] has a round of 0 ns"},
+        {MESSAGE_PROBE, 548, {.number = PROBE_OTHERS_MAX + 1}, 4, "probe.thread is 32, "},
         {MESSAGE_SAMPLE, 0, {.number = SPEC_THREADS_MAX}, 4, "sample.thread is 1024"},
         {MESSAGE_SAMPLE, 40, {.bytes = {1, 0, 0, 0, 0, 0, 0, 0x10}}, 8, "sample.counters.usage.partial_sends is "},
         {MESSAGE_SAMPLE, 176, {.number = 4096}, 4, "sample.counters.usage.migrations_error is 4096"},
@@ -746,7 +749,7 @@ static void bad_headers(void) {
                 uint16_t with;
                 const char *want;
         } headers[] = {{0, 1, "does not begin as a message does"},
-                       {4, 99, "protocol version 99, this side has 10"},
+                       {4, 99, "protocol version 99, this side has 11"},
                        {6, MESSAGE_ERROR + 1, "unknown message type 13"},
                        {8, 1, "the packet has 16 bytes, its header says 1"}};
         for (size_t i = 0; i < ELEMENTS(headers); i++) {
