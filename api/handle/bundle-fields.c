@@ -247,6 +247,11 @@ static const struct bundle_field result[] = {
         END,
 };
 
+static const struct bundle_field probe_other[] = {
+        COUNT("thread"),         NUMBER("cpu"),         NUMBER("cpu_share"),
+        COUNT("cost_ns"),        NUMBERS("getpid_ns"),  NUMBERS("memcpy_64k_ns"),
+        NUMBERS("hand_over_ns"), NUMBERS("wake_up_ns"), END,
+};
 static const struct bundle_field probe_end[] = {
         NUMBER("cpu"),
         NUMBER("cpu_share"),
@@ -255,15 +260,18 @@ static const struct bundle_field probe_end[] = {
         NUMBERS("memcpy_64k_ns"),
         NUMBERS("hand_over_ns"),
         NUMBERS("wake_up_ns"),
+        OBJECT("others", probe_other),
+        COUNT("others_left_out"),
         END,
 };
 static const struct bundle_field probe_ends[] = {OF_ROLES(probe_end), END};
-static const struct bundle_field probe_change[] = {PLAIN("since"), PLAIN("role"), PLAIN("figure"), NUMBER("ratio"),
-                                                   END};
+static const struct bundle_field probe_change[] = {
+        PLAIN("since"), PLAIN("role"), COUNT("thread"), NUMBER("cpu"), PLAIN("figure"), NUMBER("ratio"), END};
 static const struct bundle_field probes[] = {OBJECT("before", probe_ends),
                                              OBJECT("after", probe_ends),
                                              NUMBERS("cpus"),
                                              NUMBERS("cpus_unprobed"),
+                                             NUMBERS("cpus_compared"),
                                              COUNT("compared"),
                                              OBJECT("changes", probe_change),
                                              END};

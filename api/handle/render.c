@@ -81,7 +81,7 @@ static void put_run(struct json_writer *w, const struct run_record *run, bool br
         member_stored(w, "agents", run->agents_json ? run->agents_json : "[]", run, briefly);
         member_stored(w, "result", run->result_json, run, briefly);
         json_member_raw(w, "environment", run->environment_json);
-        json_member_raw(w, "probes", run->probes_json);
+        member_stored(w, "probes", run->probes_json, run, briefly);
         json_member_time(w, "started_at", run->started_at);
         json_member_time(w, "finished_at", run->finished_at);
 }

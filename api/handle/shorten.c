@@ -20,7 +20,8 @@ static const struct {
         size_t most; /* elements */
 } lists[] = {{"threads", SHORTEN_THREADS_MAX},
              {"threads_together", SHORTEN_THREADS_MAX},
-             {"pages", 4 * SHORTEN_THREADS_MAX}};
+             {"pages", 4 * SHORTEN_THREADS_MAX},
+             {"others", SHORTEN_THREADS_MAX}};
 
 /* A member or an element of a container. */
 struct item {

@@ -14,9 +14,9 @@
 #define SHORTEN_THREADS_MAX 16u
 
 /* Puts `json`, text of the daemon's own making, into *t, which is empty, without the members named "threads",
- * "threads_together" and "pages" that list more than SHORTEN_THREADS_MAX threads (of pages, four ranges for each),
- * directly or by role: these are null, and NAME_reason beside them has their number and the path that has them. *t
- * stays empty where there is none of them, as in nearly every run: the text is as short as it can be. 0; -EBADMSG: a
+ * "threads_together", "others" and "pages" that list more than SHORTEN_THREADS_MAX threads (of pages, four ranges for
+ * each), directly or by role: these are null, and NAME_reason beside them has their number and the path that has them.
+ * *t stays empty where there is none of them, as in nearly every run: the text is as short as it can be. 0; -EBADMSG: a
  * value has no end; -ENOMEM. */
 int shorten_put(struct text *t, const char *json, int64_t run_id);
 

@@ -68,6 +68,9 @@ MEASURED = {
     "result/steadiness": "it follows from the samples of each second, which no bundle has; steady is checked by it",
     "probes/*/*/cost_ns, probes/*/*/cpu, probes/*/*/cpu_share, probes/*/*/*/rounds": "the agents measure them; "
     "quartiles and changes are checked by them",
+    "probes/*/*/others/*/cost_ns, probes/*/*/others/*/cpu, probes/*/*/others/*/cpu_share, "
+    "probes/*/*/others/*/*/rounds": "the agents measure them; quartiles and changes are checked by them",
+    "probes/*/*/others_left_out": "the agents know what they had no time for",
 }
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999}
 

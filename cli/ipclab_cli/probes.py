@@ -20,12 +20,17 @@ def series_of(kind, rounds):
     return found | {"operations": KINDS[kind][0], "rounds": rounds}
 
 
+def probe_of(probe):
+    """That of a thread, and of those that are beside it, with what follows from its rounds. Runs of earlier versions
+    have none of further threads."""
+    found = probe | {kind: probe[kind] and series_of(kind, probe[kind]["rounds"]) for kind in KINDS}
+    if "others" in probe:
+        found["others"] = [probe_of(other) | {"thread": thread} for thread, other in enumerate(probe["others"], 1)]
+    return found
+
+
 def sitting_of(ends):
-    """With what follows from its rounds."""
-    return ends and {
-        role: end | {kind: end[kind] and series_of(kind, end[kind]["rounds"]) for kind in KINDS}
-        for role, end in ends.items()
-    }
+    return ends and {role: probe_of(end) for role, end in ends.items()}
 
 
 def roles_of(ends):
@@ -66,11 +71,23 @@ def ratio_of(earlier, later, tolerance):
     return math.exp(shift) if abs(shift) > math.log1p(tolerance) and p_of(x, y) < LEVEL else None
 
 
-def changes_of(earlier, later, since):
-    """Of two sittings on the same CPUs, of whatever roles."""
-    found = []
+def pairs_of(earlier, later):
+    """The probes of the threads that were on one CPU each, the same in both sittings, of whatever roles."""
     for former, role in zip(roles_of(earlier), roles_of(later), strict=True):
-        a, b = earlier[former], later[role]
+        threads = ([sitting, *sitting.get("others", [])] for sitting in (earlier[former], later[role]))
+        for thread, (a, b) in enumerate(zip(*threads, strict=False)):
+            if a["cpu"] == b["cpu"] is not None:
+                yield role, thread, a, b
+
+
+def compared_of(earlier, later):
+    return list(dict.fromkeys(b["cpu"] for _, _, _, b in pairs_of(earlier, later)))
+
+
+def changes_of(earlier, later, since):
+    """Of two sittings on the same CPUs of threads 0."""
+    found = []
+    for role, thread, a, b in pairs_of(earlier, later):
         ratios = {
             kind: ratio_of(a[kind]["rounds"], b[kind]["rounds"], tolerance)
             for kind, (_, tolerance) in KINDS.items()
@@ -79,7 +96,7 @@ def changes_of(earlier, later, since):
         if abs(b["cpu_share"] - a["cpu_share"]) > SHARE_TOLERANCE:
             ratios["cpu_share"] = b["cpu_share"] / max(a["cpu_share"], 1e-3)
         found += [
-            {"since": since, "role": role, "figure": figure, "ratio": ratio}
+            {"since": since, "role": role, "thread": thread, "cpu": b["cpu"], "figure": figure, "ratio": ratio}
             for figure, ratio in ratios.items()
             if ratio is not None
         ]
@@ -94,9 +111,16 @@ def verdicts_of(probes, others):
     cpus = cpus_of(before)
     compared = cpus is not None and cpus == cpus_of(after)
     own = changes_of(before, after, "before") if compared else []
-    same = (one["before"] for one in others if cpus is not None and one["cpus"] == cpus)
+    within = compared_of(before, after) if compared else []
+    same = [one for one in others if cpus is not None and one["cpus"] == cpus]
+    same.sort(key=lambda one: one.get("cpus_compared", {}).get("before") != within)
     stated = {"before": before, "after": after, "cpus": cpus, "compared": compared}
-    first = next(same, None)
-    for reference in (first, None, *same):
-        since = changes_of(reference, before, "first_run") if reference else []
-        yield stated | {"changes": own + since}
+    first, *rest = (one["before"] for one in same) if same else (None,)
+    for reference in (first, None, *rest):
+        changes = own + (changes_of(reference, before, "first_run") if reference else [])
+        since = compared_of(reference, before) if reference else []
+        if "cpus_compared" in probes:
+            yield stated | {"cpus_compared": {"before": within, "first_run": since}, "changes": changes}
+        else:  # of an earlier version
+            left = ({name: one[name] for name in ("since", "role", "figure", "ratio")} for one in changes)
+            yield stated | {"changes": list(left)}

@@ -6,11 +6,15 @@
 
 #include "daemon/result/probes.h"
 
+/* NULL: the sitting has none of that thread. */
+const struct probe_end *probe_sitting_of(const struct probe_sitting *s, unsigned end, uint32_t thread);
+
 struct probe_verdict {
         bool within;          /* the two probes of the run could be compared */
         int64_t reference_id; /* of the run that it was compared with; 0: none */
         struct probe_change changes[2 * PROBE_CHANGES_MAX];
         size_t n, n_within; /* the first n_within are between the run's own two */
+        char cpus_within[PROBE_ALL_CPUS_MAX], cpus_since[PROBE_ALL_CPUS_MAX]; /* what was compared, as JSON */
 };
 
 /* 0; -ENOMEM. */

@@ -41,8 +41,7 @@ static void put_null(struct json_writer *w, const char *key, const char *reason)
         json_member_string(w, name, reason);
 }
 
-static void put_end(struct json_writer *w, const struct probe_end *e) {
-        json_object_begin(w);
+static void put_members(struct json_writer *w, const struct probe_end *e) {
         if (e->moved)
                 put_null(w, "cpu", "the thread is not pinned and was on several");
         else
@@ -57,6 +56,42 @@ static void put_end(struct json_writer *w, const struct probe_end *e) {
                 json_put_key(w, probe_terms[kind].name);
                 put_series(w, kind, e->rounds[kind]);
         }
+}
+
+/* Threads beside the first that have a CPU for themselves, or may have. */
+static uint32_t others_due(const struct run_probes *p, unsigned end) {
+        const struct agent_placement *place = p->placements[end];
+        if (!place || p->threads == 0)
+                return 0;
+        return place->roam || place->n_cpus == 0 ? p->threads - 1 : probe_others(p->threads, place->n_cpus, false);
+}
+
+static const char *why_left_out(const struct run_probes *p, unsigned end, uint32_t n) {
+        if (p->placements[end]->roam || p->placements[end]->n_cpus == 0)
+                return "threads that are not pinned to one CPU each are not probed, but for the first";
+        return n == PROBE_OTHERS_MAX ? "no more threads than 31 beside the first are probed"
+                                     : "the probes of the threads before them took too long";
+}
+
+static void put_others(struct json_writer *w, const struct run_probes *p, const struct probe_sitting *s, unsigned end) {
+        uint32_t n = s->n_others[end], due = others_due(p, end);
+        json_member_array(w, "others");
+        for (uint32_t i = 0; i < n; i++) {
+                json_object_begin(w);
+                json_member_u64(w, "thread", i + 1);
+                put_members(w, &s->others[end][i]);
+                json_object_end(w);
+        }
+        json_array_end(w);
+        json_member_u64(w, "others_left_out", due > n ? due - n : 0);
+        if (due > n)
+                json_member_string(w, "others_left_out_reason", why_left_out(p, end, n));
+}
+
+static void put_end(struct json_writer *w, const struct run_probes *p, const struct probe_sitting *s, unsigned end) {
+        json_object_begin(w);
+        put_members(w, &s->ends[end]);
+        put_others(w, p, s, end);
         json_object_end(w);
 }
 
@@ -67,6 +102,8 @@ static void put_changes(struct json_writer *w, const struct run_probes *p, const
                 json_object_begin(w);
                 json_member_string(w, "since", i < v->n_within ? "before" : "first_run");
                 json_member_string(w, "role", p->roles[c->end]);
+                json_member_u64(w, "thread", c->thread);
+                json_member_u64(w, "cpu", c->cpu);
                 json_member_string(w, "figure", c->what == PROBE_SHARE ? "cpu_share" : probe_terms[c->what].name);
                 json_member_double(w, "ratio", c->ratio);
                 json_object_end(w);
@@ -74,11 +111,22 @@ static void put_changes(struct json_writer *w, const struct run_probes *p, const
         json_array_end(w);
 }
 
-static bool is_probed(const struct probe_sitting *s, int32_t cpu) {
+static bool is_in(const struct probe_sitting *s, int32_t cpu) {
         for (unsigned end = 0; end < s->n_ends; end++)
-                if (!s->ends[end].moved && s->ends[end].cpu == (uint32_t) cpu)
-                        return true;
+                for (uint32_t thread = 0; thread <= s->n_others[end]; thread++) {
+                        const struct probe_end *e = probe_sitting_of(s, end, thread);
+                        if (!e->moved && e->cpu == (uint32_t) cpu)
+                                return true;
+                }
         return false;
+}
+
+/* Each time, as far as the run got. */
+static bool is_probed(const struct run_probes *p, int32_t cpu) {
+        for (size_t time = 0; time < PROBE_TIMES; time++)
+                if (p->at[time].known && !is_in(&p->at[time], cpu))
+                        return false;
+        return true;
 }
 
 /* The CPUs of an end's placement that it measured: the first ones, a thread on each. */
@@ -108,7 +156,7 @@ static void put_unprobed(struct json_writer *w, const struct run_probes *p) {
         for (int end = 0; end < END_COUNT; end++)
                 for (size_t i = 0; p->placements[end] && i < used_cpus(p, end); i++) {
                         const int32_t cpu = p->placements[end]->cpus[i];
-                        if (!is_probed(&p->at[PROBE_BEFORE], cpu) && !is_listed(p, end, i))
+                        if (!is_probed(p, cpu) && !is_listed(p, end, i))
                                 json_put_i64(w, cpu);
                 }
         json_array_end(w);
@@ -128,15 +176,19 @@ int run_probes_to_json(const struct run_probes *p, const struct probe_verdict *v
                 json_member_object(&w, time_names[time]);
                 for (unsigned end = 0; end < s->n_ends; end++) {
                         json_put_key(&w, p->roles[end]);
-                        put_end(&w, &s->ends[end]);
+                        put_end(&w, p, s, end);
                 }
                 json_object_end(&w);
         }
-        json_member_raw(&w, "cpus", run_probes_cpus(p, cpus) ? cpus : NULL);
+        json_member_raw(&w, "cpus", probe_sitting_cpus(&p->at[PROBE_BEFORE], cpus) ? cpus : NULL);
         put_unprobed(&w, p);
         json_member_bool(&w, "compared", v->within);
         if (!v->within)
                 json_member_string(&w, "compared_reason", "the two probes are not both known, or not of the same CPUs");
+        json_member_object(&w, "cpus_compared");
+        json_member_raw(&w, "before", v->cpus_within);
+        json_member_raw(&w, "first_run", v->cpus_since);
+        json_object_end(&w);
         if (v->reference_id > 0)
                 json_member_i64(&w, "first_run_id", v->reference_id);
         else
@@ -178,6 +230,24 @@ static int parse_end(const struct json *end, struct probe_end *ret) {
         return 0;
 }
 
+/* Runs of earlier versions have none. */
+static int parse_others(const struct json *end, struct probe_end ret[PROBE_OTHERS_MAX], uint32_t *ret_n) {
+        const struct json *others = json_get(end, "others");
+        uint32_t n = 0;
+        if (!others)
+                return 0;
+        if (json_type(others) != JSON_ARRAY || json_length(others) > PROBE_OTHERS_MAX)
+                return -EBADMSG;
+        for (const struct json *o = json_first(others); o; o = json_next(o), n++) {
+                const struct json *thread = json_type(o) == JSON_OBJECT ? json_get(o, "thread") : NULL;
+                int64_t number;
+                if (!thread || json_as_i64(thread, &number) < 0 || number != n + 1 || parse_end(o, &ret[n]) < 0)
+                        return -EBADMSG;
+        }
+        *ret_n = n;
+        return 0;
+}
+
 int probe_sitting_parse(const char *probes_json, struct probe_sitting *ret) {
         struct json *root = NULL;
         struct probe_sitting s = {.known = true};
@@ -187,8 +257,11 @@ int probe_sitting_parse(const char *probes_json, struct probe_sitting *ret) {
         const struct json *before = json_type(root) == JSON_OBJECT ? json_get(root, time_names[PROBE_BEFORE]) : NULL;
         if (!before || json_type(before) != JSON_OBJECT || json_length(before) > END_COUNT)
                 r = -EBADMSG;
-        for (const struct json *e = r == 0 ? json_first(before) : NULL; e && r == 0; e = json_next(e))
-                r = json_type(e) == JSON_OBJECT ? parse_end(e, &s.ends[s.n_ends++]) : -EBADMSG;
+        for (const struct json *e = r == 0 ? json_first(before) : NULL; e && r == 0; e = json_next(e), s.n_ends++) {
+                r = json_type(e) == JSON_OBJECT ? parse_end(e, &s.ends[s.n_ends]) : -EBADMSG;
+                if (r == 0)
+                        r = parse_others(e, s.others[s.n_ends], &s.n_others[s.n_ends]);
+        }
         json_free(root);
         if (r == 0)
                 *ret = s;

@@ -13,22 +13,34 @@
 #include <math.h>
 #include <string.h>
 
+static struct probe_end end_of(const struct probe *p) {
+        struct probe_end e = {.moved = p->moved, .cpu = p->cpu, .cost_ns = (double) p->cost_ns};
+        e.cpu_share = p->work_ns > p->cpu_ns ? (double) p->cpu_ns / (double) p->work_ns : 1;
+        for (size_t kind = 0; kind < PROBE_KIND_COUNT; kind++) {
+                e.absences[kind] = (enum probe_absence) p->series[kind].absence;
+                for (size_t i = 0; i < PROBE_ROUNDS; i++)
+                        e.rounds[kind][i] =
+                                (double) p->series[kind].round_ns[i] / (double) probe_terms[kind].operations;
+        }
+        return e;
+}
+
 void probe_sitting_init(struct probe_sitting *s, const struct probe *const probes[END_COUNT], unsigned n_ends) {
         *s = (struct probe_sitting){.known = true, .n_ends = n_ends};
-        for (unsigned end = 0; end < n_ends; end++) {
-                const struct probe *p = probes[end];
-                struct probe_end *e = &s->ends[end];
-                e->moved = p->moved;
-                e->cpu = p->cpu;
-                e->cost_ns = (double) p->cost_ns;
-                e->cpu_share = p->work_ns > p->cpu_ns ? (double) p->cpu_ns / (double) p->work_ns : 1;
-                for (size_t kind = 0; kind < PROBE_KIND_COUNT; kind++) {
-                        e->absences[kind] = (enum probe_absence) p->series[kind].absence;
-                        for (size_t i = 0; i < PROBE_ROUNDS; i++)
-                                e->rounds[kind][i] =
-                                        (double) p->series[kind].round_ns[i] / (double) probe_terms[kind].operations;
-                }
-        }
+        for (unsigned end = 0; end < n_ends; end++)
+                s->ends[end] = end_of(probes[end]);
+}
+
+void probe_sitting_add_others(struct probe_sitting *s, enum end end, const struct probe *others, uint32_t n) {
+        for (uint32_t i = 0; i < n; i++)
+                s->others[end][i] = end_of(&others[i]);
+        s->n_others[end] = n;
+}
+
+const struct probe_end *probe_sitting_of(const struct probe_sitting *s, unsigned end, uint32_t thread) {
+        if (thread == 0)
+                return &s->ends[end];
+        return thread <= s->n_others[end] ? &s->others[end][thread - 1] : NULL;
 }
 
 static bool stayed(const struct probe_sitting *s) {
@@ -38,11 +50,15 @@ static bool stayed(const struct probe_sitting *s) {
         return s->known;
 }
 
+static bool on_one_cpu(const struct probe_end *a, const struct probe_end *b) {
+        return a && b && !a->moved && !b->moved && a->cpu == b->cpu;
+}
+
 bool probe_sitting_comparable(const struct probe_sitting *a, const struct probe_sitting *b) {
         if (!stayed(a) || !stayed(b) || a->n_ends != b->n_ends)
                 return false;
         for (unsigned end = 0; end < a->n_ends; end++)
-                if (a->ends[end].cpu != b->ends[end].cpu)
+                if (!on_one_cpu(&a->ends[end], &b->ends[end]))
                         return false;
         return true;
 }
@@ -66,32 +82,63 @@ static int compare_series(const double *earlier, const double *later, double tol
         return 0;
 }
 
+/* Adds to the *n that ret has. */
+static int compare_ends(const struct probe_end *a, const struct probe_end *b, struct probe_change of,
+                        struct probe_change ret[PROBE_CHANGES_MAX], size_t *n) {
+        for (of.what = 0; of.what < PROBE_KIND_COUNT; of.what++) {
+                if (a->absences[of.what] != PROBE_TAKEN || b->absences[of.what] != PROBE_TAKEN)
+                        continue;
+                int r = compare_series(a->rounds[of.what], b->rounds[of.what], probe_terms[of.what].tolerance,
+                                       &of.ratio);
+                if (r < 0)
+                        return r;
+                if (of.ratio != 1)
+                        ret[(*n)++] = of;
+        }
+        of.what = PROBE_SHARE;
+        of.ratio = b->cpu_share / fmax(a->cpu_share, 1e-3);
+        if (fabs(b->cpu_share - a->cpu_share) > PROBE_SHARE_TOLERANCE)
+                ret[(*n)++] = of;
+        return 0;
+}
+
 int probe_sitting_compare(const struct probe_sitting *earlier, const struct probe_sitting *later,
                           struct probe_change ret[PROBE_CHANGES_MAX], size_t *ret_n) {
         size_t n = 0;
-        for (unsigned end = 0; end < later->n_ends; end++) {
-                const struct probe_end *a = &earlier->ends[end], *b = &later->ends[end];
-                for (int kind = 0; kind < PROBE_KIND_COUNT; kind++) {
-                        double ratio = 1;
-                        if (a->absences[kind] != PROBE_TAKEN || b->absences[kind] != PROBE_TAKEN)
-                                continue;
-                        int r = compare_series(a->rounds[kind], b->rounds[kind], probe_terms[kind].tolerance, &ratio);
+        for (unsigned end = 0; end < later->n_ends; end++)
+                for (uint32_t thread = 0; thread <= later->n_others[end]; thread++) {
+                        const struct probe_end *a = probe_sitting_of(earlier, end, thread);
+                        const struct probe_end *b = probe_sitting_of(later, end, thread);
+                        const struct probe_change of = {.end = (enum end) end, .thread = thread, .cpu = b->cpu};
+                        int r = on_one_cpu(a, b) ? compare_ends(a, b, of, ret, &n) : 0;
                         if (r < 0)
                                 return r;
-                        if (ratio != 1)
-                                ret[n++] = (struct probe_change){.end = (enum end) end, .what = kind, .ratio = ratio};
                 }
-                if (fabs(b->cpu_share - a->cpu_share) > PROBE_SHARE_TOLERANCE)
-                        ret[n++] = (struct probe_change){.end = (enum end) end,
-                                                         .what = PROBE_SHARE,
-                                                         .ratio = b->cpu_share / fmax(a->cpu_share, 1e-3)};
-        }
         *ret_n = n;
         return 0;
 }
 
-bool run_probes_cpus(const struct run_probes *p, char ret[PROBE_CPUS_MAX]) {
-        const struct probe_sitting *s = &p->at[PROBE_BEFORE];
+void probe_sitting_compared(const struct probe_sitting *a, const struct probe_sitting *b,
+                            char ret[PROBE_ALL_CPUS_MAX]) {
+        uint32_t cpus[END_COUNT * (1 + PROBE_OTHERS_MAX)];
+        size_t n = 0, used = 1;
+        (void) snprintf(ret, PROBE_ALL_CPUS_MAX, "[");
+        for (unsigned end = 0; end < b->n_ends; end++)
+                for (uint32_t thread = 0; thread <= b->n_others[end]; thread++) {
+                        const struct probe_end *e = probe_sitting_of(b, end, thread);
+                        size_t i = 0;
+                        while (i < n && cpus[i] != e->cpu)
+                                i++;
+                        if (i < n || !on_one_cpu(probe_sitting_of(a, end, thread), e))
+                                continue;
+                        cpus[n++] = e->cpu;
+                        used += (size_t) snprintf(ret + used, PROBE_ALL_CPUS_MAX - used, "%s%" PRIu32, i ? "," : "",
+                                                  e->cpu);
+                }
+        (void) snprintf(ret + used, PROBE_ALL_CPUS_MAX - used, "]");
+}
+
+bool probe_sitting_cpus(const struct probe_sitting *s, char ret[PROBE_CPUS_MAX]) {
         if (!stayed(s))
                 return false;
         if (s->n_ends == 1)
@@ -105,15 +152,18 @@ bool run_probes_cpus(const struct run_probes *p, char ret[PROBE_CPUS_MAX]) {
 int run_probes_judge(const struct run_probes *p, const struct probe_reference *reference, char **ret_json,
                      bool *ret_changed) {
         const struct probe_sitting *before = &p->at[PROBE_BEFORE], *after = &p->at[PROBE_AFTER];
-        struct probe_verdict v = {0};
+        struct probe_verdict v = {.cpus_within = "[]", .cpus_since = "[]"};
         int r = 0;
         v.within = probe_sitting_comparable(before, after);
+        if (v.within)
+                probe_sitting_compared(before, after, v.cpus_within);
         if (v.within)
                 r = probe_sitting_compare(before, after, v.changes, &v.n_within);
         v.n = v.n_within;
         if (r == 0 && reference && reference->run_id > 0 && probe_sitting_comparable(&reference->before, before)) {
                 size_t n = 0;
                 v.reference_id = reference->run_id;
+                probe_sitting_compared(&reference->before, before, v.cpus_since);
                 r = probe_sitting_compare(&reference->before, before, v.changes + v.n, &n);
                 v.n += n;
         }

@@ -242,6 +242,9 @@ static int collect_probes(const struct runner *r, struct run_probes **ret) {
                         p.placements[i] = &r->order->placement->ends[i];
                 }
                 probe_sitting_init(&p.at[time], probes, r->n_agents);
+                for (unsigned i = 0; i < r->n_agents; i++)
+                        probe_sitting_add_others(&p.at[time], (enum end) i, r->links[i]->others[time],
+                                                 r->links[i]->n_others[time]);
         }
 end:
         if (!p.at[PROBE_BEFORE].known)

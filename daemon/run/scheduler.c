@@ -273,12 +273,13 @@ static int environment_document(struct scheduler *s, const struct environment *a
 
 /* The run whose probes this one's are compared with. A stored one that cannot be read counts as none. */
 static int find_reference(struct scheduler *s, const struct run_probes *p, struct probe_reference *ret) {
-        char cpus[PROBE_CPUS_MAX];
+        char cpus[PROBE_CPUS_MAX], all[PROBE_ALL_CPUS_MAX];
         _cleanup_free_ char *text = NULL;
         int64_t id = 0;
-        if (!run_probes_cpus(p, cpus))
+        if (!probe_sitting_cpus(&p->at[PROBE_BEFORE], cpus))
                 return 0;
-        int e = store_first_probes(s->o.store, s->c.run.experiment_id, s->c.run.id, cpus, &id, &text);
+        probe_sitting_compared(&p->at[PROBE_BEFORE], &p->at[PROBE_AFTER], all);
+        int e = store_first_probes(s->o.store, s->c.run.experiment_id, s->c.run.id, cpus, all, &id, &text);
         if (e == 0)
                 e = probe_sitting_parse(text, &ret->before);
         if (e == 0)

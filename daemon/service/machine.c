@@ -107,10 +107,9 @@ static int take_series(struct collection *c, enum comparison_side side, const ch
 }
 
 static int take_sitting(struct collection *c, enum comparison_side side, const struct probe_sitting *p) {
-        const struct run_probes run = {.at[PROBE_BEFORE] = *p};
         char cpus[PROBE_CPUS_MAX] = "";
         int r = 0;
-        if (!run_probes_cpus(&run, cpus)) {
+        if (!probe_sitting_cpus(p, cpus)) {
                 c->elsewhere[side]++;
                 return 0;
         }

@@ -73,12 +73,13 @@ size_t store_run_bytes(const struct run_record *run) {
         return bytes;
 }
 
-int store_first_probes(struct store *s, int64_t experiment_id, int64_t run_id, const char *cpus, int64_t *ret_id,
-                       char **ret_json) {
+int store_first_probes(struct store *s, int64_t experiment_id, int64_t run_id, const char *cpus, const char *compared,
+                       int64_t *ret_id, char **ret_json) {
         return db_get_text(s->db, ret_id, ret_json,
                            "SELECT id, probes FROM runs WHERE experiment_id = ? AND state = 'done' AND id != ? AND "
-                           "probes ->> '$.cpus' = ? ORDER BY position LIMIT 1",
-                           DB_INT(experiment_id), DB_INT(run_id), DB_TEXT(cpus));
+                           "probes ->> '$.cpus' = ? "
+                           "ORDER BY probes ->> '$.cpus_compared.before' IS ? DESC, position LIMIT 1",
+                           DB_INT(experiment_id), DB_INT(run_id), DB_TEXT(cpus), DB_TEXT(compared));
 }
 
 int store_next_probes(struct store *s, int64_t experiment_id, int64_t *position, char **ret_json) {

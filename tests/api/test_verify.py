@@ -22,6 +22,7 @@ KINDS = {
     "calls": {"workload": ["syscall", "context-switch"], "messages": 500},
     "histogram": {"transport": "shm-posix", "messages": 400},
     "pinned": {"transport": "pipe", "messages": 300, "placement": "same-cpu"},
+    "wide": {"transport": "pipe", "messages": 300, "placement": "same-node", "threads": 2},
 }
 
 
@@ -138,6 +139,36 @@ def test_the_state_of_the_machine_is_judged_by_the_rounds(documents):
     ):
         with pytest.raises(bundle.Fault, match="/(changes|compared)"):
             bundle.check_probes("", changed, others)
+
+
+def test_the_state_of_further_cpus_is_judged_too(documents):
+    """Of a thread that is not the first, whose rounds are made to differ; and of none, in runs of earlier versions."""
+    first, run = copy.deepcopy(documents["wide"]["runs"])
+    taken = run["probes"]
+    ends = [taken[time]["sender"] for time in ("before", "after")]
+    if not all(end.get("others") for end in ends) or not taken["compared"]:
+        pytest.skip("no further thread has a CPU of its own, or its probe before and after")
+    for factor, end in zip((1.0, 2.0), ends, strict=True):
+        rounds = [round(factor * (190 + number / 7), 3) for number in range(probes.ROUNDS)]
+        end["others"][0]["getpid_ns"] = probes.series_of("getpid_ns", rounds)
+    verdict = next(probes.verdicts_of(taken, [first["probes"]]))
+    (changed,) = (one for one in verdict["changes"] if one["thread"] == 1 and one["role"] == "sender"
+                  and one["since"] == "before" and one["figure"] == "getpid_ns")  # fmt: skip
+    assert changed["cpu"] == ends[0]["others"][0]["cpu"] and changed["ratio"] == pytest.approx(2, rel=1e-3)
+    assert set(verdict["cpus_compared"]["before"]) >= {*taken["cpus"], changed["cpu"]}
+    taken |= verdict
+    run["flags"] = ["machine_state_changed"]
+    bundle.check_probes("", run, [first["probes"]])
+    for place in (("changes", verdict["changes"].index(changed), "cpu"), ("cpus_compared", "before", 0)):
+        with pytest.raises(bundle.Fault):
+            bundle.check_probes("", change(run, ("probes", *place), lambda cpu: cpu + 1), [first["probes"]])
+    for one in (first["probes"], taken):
+        one.pop("cpus_compared")
+        for end in (*one["before"].values(), *one["after"].values()):
+            del end["others"], end["others_left_out"]
+        one["changes"] = [c for c in one["changes"] if c.pop("cpu") is not None and c.pop("thread") == 0]
+    run["flags"] = ["machine_state_changed"] if taken["changes"] else []
+    bundle.check_probes("", run, [first["probes"]])
 
 
 def test_the_exact_test_of_two_probes():

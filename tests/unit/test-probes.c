@@ -146,21 +146,187 @@ static void unlike_cpus_are_not_compared(void) {
 }
 
 static void cpus_in_words(void) {
-        struct run_probes p = {.roles = {"sender", "receiver"}, .at = {recorded[0], recorded[1]}};
+        struct probe_sitting s = recorded[0];
         char cpus[PROBE_CPUS_MAX];
-        CHECK(run_probes_cpus(&p, cpus));
+        CHECK(probe_sitting_cpus(&s, cpus));
         CHECK_STRING(cpus, "[0,1]");
-        p.at[PROBE_BEFORE].n_ends = 1;
-        p.at[PROBE_BEFORE].ends[0].cpu = INT32_MAX;
-        CHECK(run_probes_cpus(&p, cpus));
+        s.n_ends = 1;
+        s.ends[0].cpu = INT32_MAX;
+        CHECK(probe_sitting_cpus(&s, cpus));
         CHECK_STRING(cpus, "[2147483647]");
-        p.at[PROBE_BEFORE].ends[0].moved = true;
-        CHECK(!run_probes_cpus(&p, cpus));
-        p.at[PROBE_BEFORE] = (struct probe_sitting){0};
-        CHECK(!run_probes_cpus(&p, cpus));
+        s.ends[0].moved = true;
+        CHECK(!probe_sitting_cpus(&s, cpus));
+        s = (struct probe_sitting){0};
+        CHECK(!probe_sitting_cpus(&s, cpus));
 }
 
-/* Of several threads the probes are of the first one's CPU alone; a CPU that both ends have is listed once. */
+/* A sitting of so many threads at each end, as those of other recorded pairs were, on CPUs of their own. */
+static struct probe_sitting wide(size_t at, uint32_t n_others) {
+        struct probe_sitting made = recorded[at];
+        for (unsigned end = 0; end < made.n_ends; end++) {
+                made.n_others[end] = n_others;
+                for (uint32_t i = 0; i < n_others; i++) {
+                        struct probe_end *e = &made.others[end][i];
+                        *e = recorded[(at + 2 * (i + 1)) % n_recorded].ends[end];
+                        e->cpu = 2 + 2 * i + end;
+                        for (size_t kind = PROBE_OWN_KINDS; kind < PROBE_KIND_COUNT; kind++)
+                                e->absences[kind] = PROBE_OTHER_THREAD;
+                }
+        }
+        return made;
+}
+
+/* Beside quiet pairs of as many threads as are probed at most, the same with one CPU of one thread slower, or shared.
+ */
+static void a_further_thread_is_judged(void) {
+        size_t n = 0, quiet = 0, missed = 0;
+        for (size_t i = 0; i + 1 < n_recorded; i += 10, n++) {
+                struct probe_change changes[PROBE_CHANGES_MAX];
+                size_t found = 99;
+                uint32_t thread = 1 + (uint32_t) i / 10 % PROBE_OTHERS_MAX;
+                const struct probe_sitting before = wide(i, PROBE_OTHERS_MAX);
+                struct probe_sitting after = wide(i + 1, PROBE_OTHERS_MAX);
+                struct probe_end *one = &after.others[END_SECOND][thread - 1];
+                CHECK_INT(probe_sitting_compare(&before, &after, changes, &found), 0);
+                quiet += found > 0;
+                for (size_t k = 0; k < PROBE_ROUNDS; k++)
+                        one->rounds[PROBE_MEMCPY][k] *= 1.25;
+                CHECK_INT(probe_sitting_compare(&before, &after, changes, &found), 0);
+                missed += !(found >= 1 && changes[0].end == END_SECOND && changes[0].thread == thread &&
+                            changes[0].cpu == one->cpu && changes[0].what == PROBE_MEMCPY && changes[0].ratio > 1.12);
+                after = wide(i + 1, PROBE_OTHERS_MAX);
+                after.others[END_FIRST][30].cpu_share = before.others[END_FIRST][30].cpu_share - 0.3;
+                CHECK_INT(probe_sitting_compare(&before, &after, changes, &found), 0);
+                missed += !(found >= 1 && changes[0].thread == 31 && changes[0].what == PROBE_SHARE);
+        }
+        printf("%zu of %zu quiet runs of 64 threads are flagged, %zu of %zu changes missed\n", quiet, n, missed, 2 * n);
+        CHECK(quiet * 100 <= 2 * n && missed * 100 <= 2 * 2 * n);
+}
+
+/* As a run's flag, within the run and since the first one, and by the CPU that it is of. */
+static void a_change_names_the_thread(void) {
+        const struct probe_sitting before = wide(0, 3);
+        struct probe_sitting slower = wide(0, 3);
+        for (size_t k = 0; k < PROBE_ROUNDS; k++)
+                slower.others[END_FIRST][1].rounds[PROBE_GETPID][k] *= 1.5;
+        CHECK_INT(judge(&before, &before, &before), 0);
+        CHECK_INT(judge(&before, &slower, &before), 1);
+        CHECK_INT(judge(&slower, &slower, &before), 1);
+        const struct run_probes p = {.roles = {"sender", "receiver"}, .at = {before, slower}};
+        _cleanup_free_ char *text = NULL;
+        bool changed = false;
+        CHECK_INT(run_probes_judge(&p, NULL, &text, &changed), 0);
+        CHECK(changed);
+        const char *words = strstr(text, "\"changes\":");
+        CHECK(words && strstr(words, "[{\"since\":\"before\",\"role\":\"sender\",\"thread\":2,\"cpu\":4,\"figure\":"
+                                     "\"getpid_ns\",\"ratio\":1.5"));
+        CHECK(strstr(text, "\"cpus_compared\":{\"before\":[0,2,4,6,1,3,5,7],\"first_run\":[]}"));
+}
+
+/* Only what was on one CPU, the same in both; of what is in one of them nothing is said. */
+static void unlike_cpus_of_further_threads_are_not_compared(void) {
+        const struct probe_sitting before = wide(0, 3);
+        struct probe_sitting after = scaled(&before, 0, 1);
+        char cpus[PROBE_ALL_CPUS_MAX];
+        for (size_t k = 0; k < PROBE_ROUNDS; k++)
+                after.others[END_FIRST][2].rounds[PROBE_GETPID][k] *= 1.5;
+        CHECK_INT(judge(&before, &after, &before), 1);
+        after.others[END_FIRST][2].cpu = 99;
+        CHECK_INT(judge(&before, &after, &before), 0);
+        after.others[END_FIRST][2].cpu = 6;
+        after.others[END_FIRST][2].moved = true;
+        CHECK_INT(judge(&before, &after, &before), 0);
+        probe_sitting_compared(&before, &after, cpus);
+        CHECK_STRING(cpus, "[0,2,4,1,3,5,7]");
+        after.others[END_FIRST][2].moved = false;
+        after.n_others[END_FIRST] = 2;
+        CHECK_INT(judge(&before, &after, &before), 0);
+        CHECK_INT(judge(&after, &before, &before), 0);
+        after.others[END_SECOND][0].cpu = 0; /* of both ends, and once in the list */
+        struct probe_sitting same = after;
+        probe_sitting_compared(&after, &same, cpus);
+        CHECK_STRING(cpus, "[0,2,4,1,5,7]");
+        struct probe_sitting most = wide(0, PROBE_OTHERS_MAX);
+        for (unsigned end = 0; end < END_COUNT; end++)
+                for (uint32_t i = 0; i < PROBE_OTHERS_MAX; i++)
+                        most.others[end][i].cpu = INT32_MAX - 2 * i - end;
+        probe_sitting_compared(&most, &most, cpus);
+        CHECK(strlen(cpus) == 1 + 3 + 62 * 11 + 1 && cpus[strlen(cpus) - 1] == ']');
+}
+
+/* Further threads that are not probed are counted, with why. */
+static void what_is_left_out_says_so(void) {
+        static const struct {
+                uint32_t threads;
+                size_t n_cpus;
+                bool roam;
+                uint32_t n_others;
+                const char *wanted;
+        } cases[] = {
+                {4, 4, false, 3, "\"others_left_out\":0}"},
+                {9, 4, false, 3, "\"others_left_out\":0}"}, /* they share the CPUs of those before them */
+                {4, 4, false, 1, "\"others_left_out\":2,\"others_left_out_reason\":\"the probes of the threads before"},
+                {40, 40, false, 31, "\"others_left_out\":8,\"others_left_out_reason\":\"no more threads than 31"},
+                {4, 4, true, 0, "\"others_left_out\":3,\"others_left_out_reason\":\"threads that are not pinned"},
+                {4, 0, false, 0, "\"others_left_out\":3,\"others_left_out_reason\":\"threads that are not pinned"},
+                {1, 0, false, 0, "\"others_left_out\":0}"},
+        };
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                int32_t cpus[40] = {0};
+                const struct agent_placement place = {.cpus = cpus, .n_cpus = cases[i].n_cpus, .roam = cases[i].roam};
+                const struct probe_sitting s = wide(0, cases[i].n_others);
+                const struct run_probes p = {.roles = {"sender", "receiver"},
+                                             .placements = {&place, &place},
+                                             .threads = cases[i].threads,
+                                             .at = {s, s}};
+                _cleanup_free_ char *text = NULL;
+                bool changed;
+                CHECK_INT(run_probes_judge(&p, NULL, &text, &changed), 0);
+                if (!strstr(text, cases[i].wanted))
+                        CHECK_FAIL("case %zu: %s", i, strstr(text, "\"others_left_out"));
+        }
+}
+
+static void further_threads_there_and_back(void) {
+        struct run_probes p = {.roles = {"sender", "receiver"}, .at = {wide(0, PROBE_OTHERS_MAX), {0}}};
+        struct probe_sitting *s = &p.at[PROBE_BEFORE], got;
+        s->n_others[END_SECOND] = 1;
+        s->others[END_SECOND][0].moved = true;
+        s->others[END_FIRST][2].absences[PROBE_GETPID] = PROBE_STARVED;
+        _cleanup_free_ char *text = NULL;
+        bool changed = true;
+        CHECK_INT(run_probes_judge(&p, NULL, &text, &changed), 0);
+        CHECK(strstr(text, "{\"thread\":31,\"cpu\":62,") && strstr(text, "{\"thread\":1,\"cpu\":null,\"cpu_reason\":"));
+        CHECK(strstr(text, "\"hand_over_ns\":null,\"hand_over_ns_reason\":\"the threads 0 measure it for all\""));
+        CHECK_INT(probe_sitting_parse(text, &got), 0);
+        CHECK(got.n_others[END_FIRST] == PROBE_OTHERS_MAX && got.n_others[END_SECOND] == 1);
+        CHECK(got.others[END_SECOND][0].moved && !got.others[END_FIRST][0].moved);
+        CHECK(got.others[END_FIRST][2].absences[PROBE_GETPID] != PROBE_TAKEN);
+        CHECK_UINT(got.others[END_FIRST][30].cpu, 62);
+        for (size_t i = 0; i < PROBE_OTHERS_MAX; i++)
+                CHECK(memcmp(got.others[END_FIRST][i].rounds[PROBE_MEMCPY],
+                             s->others[END_FIRST][i].rounds[PROBE_MEMCPY],
+                             sizeof(got.others[END_FIRST][i].rounds[PROBE_MEMCPY])) == 0);
+        static const char *const bad[] = {
+                "{}",
+                "[7]",
+                "[{\"cpu\":0,\"cpu_share\":1}]",
+                "[{\"thread\":2,\"cpu\":0,\"cpu_share\":1}]",
+                "[{\"thread\":1,\"cpu\":-1,\"cpu_share\":1}]",
+                "[{\"thread\":1,\"cpu\":0,\"cpu_share\":1},{\"thread\":1,\"cpu\":1,\"cpu_share\":1}]",
+                "[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]"};
+        for (size_t i = 0; i < ELEMENTS(bad); i++) {
+                char whole[400];
+                (void) snprintf(whole, sizeof whole,
+                                "{\"before\":{\"sender\":{\"cpu\":0,\"cpu_share\":1,\"others\":%s}}}", bad[i]);
+                if (probe_sitting_parse(whole, &got) != -EBADMSG)
+                        CHECK_FAIL("%s is taken", whole);
+        }
+        CHECK_INT(probe_sitting_parse("{\"before\":{\"sender\":{\"cpu\":0,\"cpu_share\":1}}}", &got), 0);
+        CHECK_UINT(got.n_others[END_FIRST], 0); /* of an earlier version */
+}
+
+/* What neither thread 0 nor a further one has probed, both times; a CPU that both ends have is listed once. */
 static void cpus_without_a_probe_are_listed(void) {
         int32_t first[] = {0, 2, 4, 6}, second[] = {1, 3, 4, 5};
         static const struct {
@@ -168,15 +334,25 @@ static void cpus_without_a_probe_are_listed(void) {
                 size_t n_cpus[END_COUNT];
                 bool roam, moved, one_end;
                 const char *wanted;
+                uint32_t n_others[PROBE_TIMES]; /* of each end */
         } cases[] = {
-                {1, {4, 4}, false, false, false, "\"cpus_unprobed\":[],"},
-                {2, {4, 4}, false, false, false, "\"cpus_unprobed\":[2,3],"},
-                {9, {4, 4}, false, false, false, "\"cpus_unprobed\":[2,4,6,3,5],"},
-                {9, {2, 1}, false, false, false, "\"cpus_unprobed\":[2],"},
-                {9, {2, 1}, false, false, true, "\"cpus_unprobed\":[2],"},
-                {1, {2, 2}, true, false, false, "\"cpus_unprobed\":[2,3],"},
-                {1, {2, 2}, true, true, false, "\"cpus_unprobed\":[0,2,3],"},
-                {9, {0, 4}, false, false, false, "\"cpus_unprobed\":null,\"cpus_unprobed_reason\":\"threads are not"},
+                {1, {4, 4}, false, false, false, "\"cpus_unprobed\":[],", {0, 0}},
+                {2, {4, 4}, false, false, false, "\"cpus_unprobed\":[2,3],", {0, 0}},
+                {9, {4, 4}, false, false, false, "\"cpus_unprobed\":[2,4,6,3,5],", {0, 0}},
+                {9, {2, 1}, false, false, false, "\"cpus_unprobed\":[2],", {0, 0}},
+                {9, {2, 1}, false, false, true, "\"cpus_unprobed\":[2],", {0, 0}},
+                {1, {2, 2}, true, false, false, "\"cpus_unprobed\":[2,3],", {0, 0}},
+                {1, {2, 2}, true, true, false, "\"cpus_unprobed\":[0,2,3],", {0, 0}},
+                {4, {4, 2}, false, false, false, "\"cpus_unprobed\":[],", {3, 3}},
+                {4, {4, 2}, false, false, false, "\"cpus_unprobed\":[6],", {3, 2}},
+                {4, {4, 2}, false, false, false, "\"cpus_unprobed\":[4,6],", {1, 3}},
+                {9,
+                 {0, 4},
+                 false,
+                 false,
+                 false,
+                 "\"cpus_unprobed\":null,\"cpus_unprobed_reason\":\"threads are not",
+                 {0, 0}},
         };
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 struct agent_placement a = {.cpus = first, .n_cpus = cases[i].n_cpus[0], .roam = cases[i].roam};
@@ -190,6 +366,15 @@ static void cpus_without_a_probe_are_listed(void) {
                 for (int time = 0; time < PROBE_TIMES; time++) {
                         p.at[time].n_ends = cases[i].one_end ? 1 : 2;
                         p.at[time].ends[0].moved = cases[i].moved;
+                        for (int end = 0; end < END_COUNT; end++)
+                                p.at[time].n_others[end] = cases[i].n_others[time];
+                        for (uint32_t k = 0; k < cases[i].n_others[time]; k++) {
+                                p.at[time].others[0][k] = (struct probe_end){.cpu = (uint32_t) first[k + 1]};
+                                p.at[time].others[1][k] = (struct probe_end){.cpu = 3};
+                                for (int kind = 0; kind < PROBE_KIND_COUNT; kind++)
+                                        p.at[time].others[0][k].absences[kind] =
+                                                p.at[time].others[1][k].absences[kind] = PROBE_STARVED;
+                        }
                 }
                 CHECK_INT(run_probes_judge(&p, NULL, &text, &changed), 0);
                 if (!strstr(text, cases[i].wanted))
@@ -243,6 +428,11 @@ int main(void) {
         RUN(scatter_is_no_change);
         RUN(a_cpu_that_is_shared);
         RUN(unlike_cpus_are_not_compared);
+        RUN(a_further_thread_is_judged);
+        RUN(a_change_names_the_thread);
+        RUN(unlike_cpus_of_further_threads_are_not_compared);
+        RUN(what_is_left_out_says_so);
+        RUN(further_threads_there_and_back);
         RUN(cpus_in_words);
         RUN(cpus_without_a_probe_are_listed);
         RUN(json_there_and_back);

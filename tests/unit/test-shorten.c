@@ -71,6 +71,10 @@ static void what_is_long_is_counted(void) {
                  "[{\"proof\":{\"pages\":null,\"pages_reason\":\"65 of them, too many for a list: GET /runs/77 has "
                  "them\"}}]",
                  65},
+                {"{\"before\":{\"sender\":{\"others\":", ",\"others_left_out\":0}}}",
+                 "{\"before\":{\"sender\":{\"others\":null,\"others_reason\":\"31 of them, too many for a list: GET "
+                 "/runs/77 has them\",\"others_left_out\":0}}}",
+                 31},
                 /* by role: the longest counts */
                 {"{\"threads\":{\"sender\":[{}],\"receiver\":", "}}",
                  "{\"threads\":null,\"threads_reason\":\"1024 of them, too many for a list: GET /runs/77 has them\"}",

@@ -322,6 +322,37 @@ static void test_outcome_is_stored(void) {
         CHECK_INT(store_run(f.store, 99, &run), -ENOENT);
 }
 
+/* Of two sets of CPUs of further threads each run finds the first with its own, and otherwise the first. */
+static void test_first_probes_of_as_many_cpus(void) {
+        static const char *const compared[] = {"[0,1]", "[0,1,2,3]", "[0,1]", "[0,1,2,3]"};
+        FIXTURE f;
+        int64_t id, ids[ELEMENTS(compared)], found = 0;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 1, ELEMENTS(compared), NULL, &id), 0);
+        for (size_t i = 0; i < ELEMENTS(compared); i++) {
+                char probes[100];
+                (void) snprintf(probes, sizeof probes, "{\"cpus\":[0,1]%s%s%s}",
+                                i ? ",\"cpus_compared\":{\"before\":" : "", i ? compared[i] : "",
+                                i ? "}" : ""); /* the first is of an earlier version */
+                ids[i] = fixture_start(f.store);
+                CHECK_INT(store_finish_run(f.store, ids[i],
+                                           &(struct run_outcome){.state = STATE_DONE, .probes_json = probes}),
+                          0);
+        }
+        static const struct {
+                size_t run;
+                const char *compared;
+                size_t wanted;
+        } rows[] = {{3, "[0,1,2,3]", 1}, {3, "[0,1]", 2}, {1, "[0,1,2,3]", 3}, {3, "[0,1,2]", 0}, {0, "[7]", 1}};
+        for (size_t i = 0; i < ELEMENTS(rows); i++) {
+                char *text = NULL;
+                CHECK_INT(store_first_probes(f.store, id, ids[rows[i].run], "[0,1]", rows[i].compared, &found, &text),
+                          0);
+                CHECK_INT(found, ids[rows[i].wanted]);
+                free(text);
+        }
+}
+
 /* The first of the same experiment that is done, on the same CPUs, and another run. */
 static void test_first_probes(void) {
         static const struct run_outcome outcomes[] = {
@@ -342,15 +373,15 @@ static void test_first_probes(void) {
                 ids[i] = fixture_start(f.store);
                 CHECK_INT(store_finish_run(f.store, ids[i], &outcomes[i]), 0);
         }
-        CHECK_INT(store_first_probes(f.store, id, ids[5], "[0,1]", &found, &text), 0);
+        CHECK_INT(store_first_probes(f.store, id, ids[5], "[0,1]", "[0,1]", &found, &text), 0);
         CHECK_INT(found, ids[3]);
         CHECK_STRING(text, outcomes[3].probes_json);
         free(text);
-        CHECK_INT(store_first_probes(f.store, id, ids[3], "[0,1]", &found, &text), 0);
+        CHECK_INT(store_first_probes(f.store, id, ids[3], "[0,1]", "[0,1]", &found, &text), 0);
         CHECK_INT(found, ids[4]);
         free(text);
-        CHECK_INT(store_first_probes(f.store, id, ids[2], "[1,0]", &found, &text), -ENOENT);
-        CHECK_INT(store_first_probes(f.store, other, 0, "[0,1]", &found, &text), -ENOENT);
+        CHECK_INT(store_first_probes(f.store, id, ids[2], "[1,0]", "[1,0]", &found, &text), -ENOENT);
+        CHECK_INT(store_first_probes(f.store, other, 0, "[0,1]", "[0,1]", &found, &text), -ENOENT);
 }
 
 /* Cancel and forget */
@@ -749,6 +780,7 @@ int main(void) {
         RUN(test_experiment_ends);
         RUN(test_outcome_is_stored);
         RUN(test_first_probes);
+        RUN(test_first_probes_of_as_many_cpus);
         RUN(test_cancel_queued);
         RUN(test_cancel_running);
         RUN(test_cancel_then_crash);
