@@ -58,7 +58,7 @@ struct agent {
         bool daemon_gone;         /* the control socket was closed too early: the process ends as an orphan */
         bool peer_done;           /* no more packets are due from the other agent: it may close its end */
         struct clock_facts clock; /* as worker 0 has it, from its set-up on */
-        const struct probe_order *probe_order; /* of the probe that worker 0 takes now */
+        const struct probe_order *probe_order; /* of the probe that a worker takes now */
         struct probe *probe;
 
         /* These belong to the leader and are NULL before set-up. */

@@ -9,7 +9,8 @@
  *      PEER_TRANSPORT …       the transport's own rendezvous
  *      PEER_PROBE     first   whether it has a page for the probes; if so, a PEER_TRANSPORT with it
  *      PEER_PROBE     both    ready for the probe before the warm-up, and whether the page is there. If it is not,
- *                             each end sends one more after its probe, for which the second end awaits the first's
+ *                             each end sends one more after its probe, for which the second end awaits the first's;
+ *                             and once more, in any case, after the probes of its further threads, where it has any
  *      PEER_CLOSED    second  its window (or warm-up) is over
  *      PEER_SENT      first   the number of messages that thread i has sent in all
  *      PEER_DRAINED   second  all of them have been received

@@ -304,14 +304,15 @@ static unsigned char *map_memory(void) {
 }
 
 void probe_take(const struct probe_order *o, struct probe *ret) {
-        struct probe p = {};
+        struct probe p = {.thread = o->thread};
         uint64_t begin_ns = util_now_ns();
         unsigned char *memory = map_memory();
         (void) getcpu(&p.cpu, NULL);
         if (o->page) {
                 take_pair(o, memory, &p);
         } else {
-                enum probe_absence absence = o->no_memory ? PROBE_NO_MEMORY : PROBE_ONE_END;
+                enum probe_absence alone = o->no_memory ? PROBE_NO_MEMORY : PROBE_ONE_END;
+                enum probe_absence absence = o->thread > 0 ? PROBE_OTHER_THREAD : alone;
                 work(memory, &p);
                 set_absence(&p, PROBE_HAND_OVER, absence);
                 set_absence(&p, PROBE_WAKE_UP, absence);

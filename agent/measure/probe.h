@@ -27,6 +27,7 @@ struct probe_order {
         struct probe_page *page; /* NULL: the run has one end, or there is no memory */
         bool no_memory;          /* for a page, although there are two ends: only one of them takes its probe now */
         bool second;             /* this is the second end */
+        uint32_t thread;         /* 0 takes all of it; another one, without a page, what is its CPU's alone */
         uint32_t pass;           /* from 0, the same at both ends: how many probes were taken with this page before */
 };
 

@@ -10,7 +10,8 @@
 #include "agent/script/workers.h"
 #include "agent/workload/workload.h"
 
-#include <string.h>
+#include <errno.h>
+#include <inttypes.h>
 #include <sys/mman.h>
 
 /* Without a page, which has no memory, the descriptor stays -1. */
@@ -87,21 +88,8 @@ static int await_turn(struct agent *a) {
         return peer_receive(a, PEER_PROBE, 0, NULL, agent_now_ns() + workers_prepare_ns(a) + PROBE_LONGEST_NS);
 }
 
-/* What is known of a probe whose thread had no CPU: the worker may still write to p->message. */
-static int send_without_figures(struct probes *p, struct agent *a) {
-        struct message m = {.type = MESSAGE_PROBE,
-                            .probe = {.cpu = p->cpu,
-                                      .work_ns = PROBE_LONGEST_NS,
-                                      .cost_ns = PROBE_LONGEST_NS,
-                                      .offset.absence = PROBE_STARVED}};
-        for (size_t kind = 0; kind < PROBE_KIND_COUNT; kind++)
-                m.probe.series[kind].absence = PROBE_STARVED;
-        p->given_up = true;
-        return agent_send(a, &m);
-}
-
 /* Waits for the worker. Before the window the warm-up needs it, too. 1: it has none of the CPU's time. */
-static int await_probe(const struct probes *p, struct agent *a) {
+static int await_probe(const struct probes *p, struct agent *a, uint32_t thread) {
         uint64_t patience = p->taken == 0 ? AGENT_RENDEZVOUS_NS : PROBE_LONGEST_NS;
         int r = agent_wait(a, agent_now_ns() + patience, WAIT_WORKERS);
         if (r != 0)
@@ -109,30 +97,87 @@ static int await_probe(const struct probes *p, struct agent *a) {
         if (p->taken > 0)
                 return 1;
         return failure_set(&a->failure, ETIMEDOUT,
-                           "thread 0 had no CPU for %.0f s: others kept the CPU that it is pinned to, or a limit of "
-                           "CPU time stopped it",
-                           (double) patience / 1e9);
+                           "thread %" PRIu32 " had no CPU for %.0f s: others kept the CPU that it is pinned to, or a "
+                           "limit of CPU time stopped it",
+                           thread, (double) patience / 1e9);
 }
 
-/* The worker's, in turn with the other end's. As await_probe(). */
-static int take(struct probes *p, struct agent *a) {
-        bool second = a->end == END_SECOND;
-        int r = meet(p, a);
-        if (r == 0 && p->order.no_memory && second)
-                r = await_turn(a);
-        if (r < 0)
-                return r;
-        p->message = (struct message){.type = MESSAGE_PROBE};
+/* That of the next thread. */
+static int take_one(struct probes *p, struct agent *a) {
         a->probe_order = &p->order;
-        a->probe = &p->message.probe;
-        workers_probe(a);
-        int taken = await_probe(p, a);
-        if (taken >= 0 && p->order.no_memory) {
-                r = send_turn(a);
-                if (r == 0 && !second)
-                        r = await_turn(a);
+        a->probe = &p->list[p->n];
+        workers_probe(a, p->n);
+        int r = await_probe(p, a, p->n);
+        if (r == 0)
+                p->n++;
+        p->given_up = r > 0;
+        return r < 0 ? r : 0;
+}
+
+static int take_first(struct probes *p, struct agent *a) {
+        p->n = 0;
+        return take_one(p, a);
+}
+
+/* Nothing more is taken beside a thread that does not rest. */
+static int take_others(struct probes *p, struct agent *a) {
+        const struct agent_placement *place = &a->setup.placement;
+        uint32_t due = probe_others(a->n_workers, place->n_cpus, place->roam);
+        uint32_t most = due < PROBE_OTHERS_MAX ? due : PROBE_OTHERS_MAX;
+        uint64_t until_ns = agent_now_ns() + PROBE_OTHERS_NS;
+        int r = 0;
+        while (r == 0 && !p->given_up && p->n <= most && agent_now_ns() <= until_ns) {
+                p->order = (struct probe_order){.thread = p->n};
+                r = take_one(p, a);
         }
-        return r < 0 ? r : taken;
+        return r;
+}
+
+/* The first end's, then the second's. */
+static int in_turn(struct probes *p, struct agent *a, int (*take)(struct probes *p, struct agent *a)) {
+        bool second = a->end == END_SECOND, alone = a->workload->one_agent;
+        int r = second ? await_turn(a) : 0;
+        if (r == 0)
+                r = take(p, a);
+        if (r == 0 && !alone)
+                r = send_turn(a);
+        if (r == 0 && !alone && !second)
+                r = await_turn(a);
+        return r;
+}
+
+static int take_all(struct probes *p, struct agent *a) {
+        int r = meet(p, a);
+        if (r == 0)
+                r = p->order.no_memory ? in_turn(p, a, take_first) : take_first(p, a);
+        if (r == 0 && a->n_workers > 1)
+                r = in_turn(p, a, take_others);
+        return r;
+}
+
+static int send_one(struct agent *a, const struct probe *probe) {
+        const struct message m = {.type = MESSAGE_PROBE, .probe = *probe};
+        return agent_send(a, &m);
+}
+
+/* What is known of a probe whose thread had no CPU: the worker may still write to p->list. */
+static int send_without_figures(const struct probes *p, struct agent *a) {
+        struct probe made = {.thread = p->n,
+                             .cpu = p->n ? (uint32_t) a->setup.placement.cpus[p->n] : p->cpu,
+                             .work_ns = PROBE_LONGEST_NS,
+                             .cost_ns = PROBE_LONGEST_NS,
+                             .offset.absence = PROBE_STARVED};
+        for (size_t kind = 0; kind < PROBE_KIND_COUNT; kind++)
+                made.series[kind].absence = p->n && kind >= PROBE_OWN_KINDS ? PROBE_OTHER_THREAD : PROBE_STARVED;
+        return send_one(a, &made);
+}
+
+/* When all are taken, so that the daemon is not woken beside one. */
+static int send_all(const struct probes *p, struct agent *a) {
+        int r = 0;
+        for (uint32_t thread = 0; r == 0 && thread < p->n; thread++)
+                r = send_one(a, &p->list[thread]);
+        return r == 0 && p->given_up ? send_without_figures(p, a) : r;
 }
 
 int probes_take(struct probes *p, struct agent *a) {
@@ -140,11 +185,12 @@ int probes_take(struct probes *p, struct agent *a) {
                 return 0;
         bool done = a->peer_done;
         a->peer_done = a->workload->one_agent; /* after the window the peer is needed once more */
-        int r = take(p, a);
+        int r = take_all(p, a);
         a->peer_done = done;
-        if (r != 0)
-                return r < 0 ? r : send_without_figures(p, a);
+        if (r == 0)
+                r = send_all(p, a);
+        if (r == 0 && p->n > 0)
+                p->cpu = p->list[0].cpu;
         p->taken++;
-        p->cpu = p->message.probe.cpu;
-        return agent_send(a, &p->message);
+        return r;
 }

@@ -255,10 +255,10 @@ uint64_t workers_prepare_ns(const struct agent *a) {
         return AGENT_RENDEZVOUS_NS + a->n_workers * (AGENT_THREAD_NS + fill_ns);
 }
 
-void workers_probe(struct agent *a) {
+void workers_probe(struct agent *a, uint32_t thread) {
         __atomic_store_n(&a->busy, 1, __ATOMIC_RELEASE);
-        a->workers[0].resting = 0;
-        command(&a->workers[0], WORKER_PROBE);
+        a->workers[thread].resting = 0;
+        command(&a->workers[thread], WORKER_PROBE);
 }
 
 void workers_quit(struct agent *a) {

@@ -28,8 +28,8 @@ uint64_t workers_prepare_ns(const struct agent *a);
 
 /* The leader's part. workers_go() begins the loops at start_ns with each worker's current limit. */
 void workers_go(struct agent *a, uint64_t start_ns);
-/* Worker 0 takes a->probe by a->probe_order; the others rest. */
-void workers_probe(struct agent *a);
+/* That worker takes a->probe by a->probe_order; the others rest. */
+void workers_probe(struct agent *a, uint32_t thread);
 void workers_quit(struct agent *a);
 
 #endif

@@ -107,16 +107,60 @@ def test_a_run_without_memory_for_its_probes():
         daemon.remove()
 
 
-def test_cpus_that_have_no_probe_are_listed(unix):
-    """Two threads at each end, and CPUs for one of them: the placement's others are measured without a probe."""
+@needs_two
+def test_further_threads_have_their_probes(unix):
+    """Those with CPUs of their own; on a busy machine the last of them may have no time for it."""
+    first, second = runs_of(unix, SHORT | {"threads": 3, "placement": "same-node", "repetitions": 2})
+    for run in (first, second):
+        probes, taken = run["probes"], set(run["probes"]["cpus"])
+        for agent in run["agents"]:
+            due = agent["placement"]["cpus"][1:3]
+            for sitting in (probes["before"], probes["after"]):
+                end = sitting[agent["role"]]
+                others = end["others"]
+                assert others and [other["thread"] for other in others] == list(range(1, len(others) + 1))
+                assert [other["cpu"] for other in others] == due[: len(others)]
+                assert end["others_left_out"] == len(due) - len(others)
+                assert len(others) == len(due) or "too long" in end["others_left_out_reason"]
+                for other in others:
+                    assert 0 < other["cpu_share"] <= 1 and other["cost_ns"] > 0
+                    for name in OWN:
+                        check_taken(other, name)
+                    for name in SHARED:
+                        assert other[name] is None and "threads 0" in other[f"{name}_reason"]
+            both = zip(*(probes[time][agent["role"]]["others"] for time in ("before", "after")), strict=False)
+            taken |= {before["cpu"] for before, _ in both}
+        measured = {cpu for agent in run["agents"] for cpu in agent["placement"]["cpus"][:3]}
+        assert measured >= taken == set(probes["cpus_compared"]["before"])
+        assert sorted(measured - taken) == sorted(probes["cpus_unprobed"])
+        assert all(change["cpu"] in taken and change["thread"] < 3 for change in probes["changes"])
+        assert ("machine_state_changed" in run["flags"]) == bool(probes["changes"])
+    assert first["probes"]["cpus_compared"]["first_run"] == []
+    assert second["probes"]["cpus_compared"]["first_run"] and second["probes"]["first_run_id"] == first["id"]
+
+
+def test_threads_that_take_no_probe_are_counted(unix):
+    """Those on the CPU of an earlier one need none; of those that are not pinned nothing is known."""
     place = {"node": 0, "cpu": CPUS[0]}
     (run,) = runs_of(unix, SHORT | {"threads": 2, "placement": {"sender": place, "receiver": place}})
     assert run["probes"]["cpus_unprobed"] == []
-    (run,) = runs_of(unix, SHORT | {"threads": 2, "placement": "same-node"})
-    measured = {cpu for agent in run["agents"] for cpu in agent["placement"]["cpus"][:2]}
-    assert sorted(measured - set(run["probes"]["cpus"])) == sorted(run["probes"]["cpus_unprobed"])
-    (run,) = runs_of(unix, SHORT)
+    for end in run["probes"]["before"].values():
+        assert end["others"] == [] and end["others_left_out"] == 0
+    (run,) = runs_of(unix, SHORT | {"threads": 2})
     assert run["probes"]["cpus_unprobed"] is None and "not pinned" in run["probes"]["cpus_unprobed_reason"]
+    for end in run["probes"]["before"].values():
+        assert end["others"] == [] and end["others_left_out"] == 1
+        assert "not pinned" in end["others_left_out_reason"]
+
+
+def test_more_threads_than_cpus(unix):
+    """Threads on the CPU of an earlier one take no probe; a list of runs has no more than 16."""
+    (run,) = runs_of(unix, SHORT | {"threads": 34, "placement": "same-node"})
+    whole = unix.get(f"/runs/{run['id']}")["probes"]
+    for role, end in whole["before"].items():
+        (agent,) = (agent for agent in run["agents"] if agent["role"] == role)
+        assert len(end["others"]) + end["others_left_out"] == min(34, len(agent["placement"]["cpus"])) - 1
+        assert run["probes"]["before"][role]["others"] == (end["others"] if len(end["others"]) <= 16 else None)
 
 
 def test_ends_that_cannot_meet(unix):

@@ -152,6 +152,29 @@ static void one_end(void) {
         }
 }
 
+/* Beside the threads 0, for which it leaves what is of both ends. */
+static void a_further_thread(void) {
+        struct probe p;
+        probe_take(&(struct probe_order){.thread = 3}, &p);
+        CHECK(all_whole(&p));
+        CHECK_UINT(p.thread, 3);
+        CHECK_INT(p.series[PROBE_HAND_OVER].absence, PROBE_OTHER_THREAD);
+        CHECK_INT(p.series[PROBE_WAKE_UP].absence, PROBE_OTHER_THREAD);
+        CHECK_INT(p.offset.absence, PROBE_OTHER_THREAD);
+}
+
+/* Those with CPUs of their own. */
+static void how_many_take_one(void) {
+        CHECK_UINT(probe_others(1, 4, false), 0);
+        CHECK_UINT(probe_others(4, 4, false), 3);
+        CHECK_UINT(probe_others(3, 4, false), 2);
+        CHECK_UINT(probe_others(9, 4, false), 3);
+        CHECK_UINT(probe_others(9, 1, false), 0);
+        CHECK_UINT(probe_others(9, 0, false), 0);
+        CHECK_UINT(probe_others(9, 4, true), 0);
+        CHECK_UINT(probe_others(1024, 1024, false), 1023);
+}
+
 /* The other end never comes: what is its own is known all the same, and nothing hangs. */
 static void an_end_alone(void) {
         for (int second = 0; second < 2; second++) {
@@ -271,6 +294,8 @@ int main(void) {
         RUN(two_ends);
         RUN(two_ends_on_one_cpu);
         RUN(an_end_alone);
+        RUN(a_further_thread);
+        RUN(how_many_take_one);
         RUN(a_thread_that_moves_and_returns);
         free(page);
         return check_end();
