@@ -113,12 +113,20 @@ OLDER = run(76, [SENDER, RECEIVER], snapshot(), snapshot()) | {"probes": PROBES}
 WHY = "the two probes are not both known, or not of the same CPUs"
 MOVED = PROBES | {"cpus": None, "compared": False, "compared_reason": WHY}
 ELSEWHERE = run(77, [SENDER, RECEIVER], snapshot(), snapshot()) | {"probes": MOVED}
+OTHERS = [PROBE | {"thread": thread, "cpu": cpu, "wake_up_ns": None} for thread, cpu in ((1, 7), (2, 9))]
+LEFT = {"others_left_out": 1, "others_left_out_reason": "the probes of the threads before them took too long"}
+BEFORE = {"sender": SITTING["sender"] | {"others": OTHERS, "others_left_out": 0}}
+BEFORE["receiver"] = SITTING["receiver"] | {"others": []} | LEFT
+AFTER = BEFORE | {"sender": BEFORE["sender"] | {"others": OTHERS[:1]} | LEFT}
+CHANGES = [{"since": "before", "role": "sender", "thread": 1, "cpu": 7, "figure": "getpid_ns", "ratio": 1.5}]
+SLOWER = PROBES | {"before": BEFORE, "after": AFTER, "changes": CHANGES}
+MANY = run(78, [SENDER, RECEIVER], snapshot(), snapshot()) | {"probes": SLOWER}
 
 
 @pytest.fixture
 def show(driver, unopened):
     """Opens that experiment, and the details of one of its runs."""
-    runs = [CHANGED, VIOLATED, PUT_BACK, IN_FORCE, PROBED, OLDER, ELSEWHERE]
+    runs = [CHANGED, VIOLATED, PUT_BACK, IN_FORCE, PROBED, OLDER, ELSEWHERE, MANY]
     answers = Answers(driver, {}, **experiment(GIVEN, runs=runs), **{f"/runs/{run['id']}": run for run in runs})
 
     def open_run(identity):
@@ -209,10 +217,26 @@ def test_what_was_in_force_stands_side_by_side(show):
 
 
 def test_cpus_without_a_probe_are_named(show):
-    words = "which the run may have measured, no probe was taken."
+    words = "which the run may have measured, a probe is missing."
     assert f"Of CPU 1–3, 5, {words}" in show(75).text("#run-body")
     page = show(76)  # of a version that does not say it
     assert "getpid(), sender" in page.text("#run-body") and words not in page.text("#run-body")
+
+
+def test_probes_of_further_threads_are_folded(show):
+    page = show(78)
+    body = page.text("#run-body")
+    assert "The machine’s state changed: getpid_ns of sender, thread 1 on CPU 7, × 1.500 during the run." in body
+    assert "Of receiver, 1 further thread took no probe: the probes of the threads before them took too long." in body
+    page.find("#run-other-probes summary").click()
+    rows = """return [...document.querySelectorAll('#run-other-probes tbody tr')].map((row) =>
+        [...row.cells].map((cell) => cell.textContent))"""
+    assert page.run(rows) == [
+        ["getpid(), sender, thread 1, CPU 7", "160.0 ns", "160.0 ns"],
+        ["getpid(), sender, thread 2, CPU 9", "160.0 ns", "—"],
+    ]
+    assert violations(page) == []
+    assert not show(76).all("#run-other-probes")  # of a version that had none
 
 
 def test_a_machine_that_was_not_compared_is_not_shown_as_unchanged(show):

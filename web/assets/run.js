@@ -69,6 +69,7 @@ function runDetails(run, settings) {
             run.probes && [
                 h('h3', { text: 'The machine before and after' }),
                 probeTable(run.probes),
+                otherProbes(run.probes),
                 changeWords(run.probes),
                 unprobedWords(run.probes),
             ],
@@ -126,20 +127,45 @@ const PROBED = [
     ['wake_up_ns', 'wake-up'],
 ];
 
-/* A row for each operation and end that has a figure of it. */
-function probeTable({ before, after }) {
-    const words = (end, name) => (end?.[name] ? `${figure(end[name].median)} ns` : DASH);
-    const rows = Object.keys(before).flatMap((role) =>
-        PROBED.filter(([name]) => before[role][name] ?? after?.[role]?.[name]).map(([name, title]) =>
-            h('tr', {}, [
-                h('th', { scope: 'row', text: `${title}, ${role}` }),
-                h('td', { text: words(before[role], name) }),
-                h('td', { text: words(after?.[role], name) }),
-            ]),
-        ),
+/* A row for each operation of which the probe has a figure, before or after. */
+function probeRows(who, before, after) {
+    const words = (probe, name) => (probe?.[name] ? `${figure(probe[name].median)} ns` : DASH);
+    return PROBED.filter(([name]) => before?.[name] ?? after?.[name]).map(([name, title]) =>
+        h('tr', {}, [
+            h('th', { scope: 'row', text: `${title}, ${who}` }),
+            h('td', { text: words(before, name) }),
+            h('td', { text: words(after, name) }),
+        ]),
     );
+}
+
+function probesInRows(rows) {
     const head = ['Calibration probe', 'before', 'after'].map((text) => h('th', { scope: 'col', text }));
     return h('table', {}, h('thead', {}, h('tr', {}, head)), h('tbody', {}, rows));
+}
+
+/* Of threads 0. */
+function probeTable({ before, after }) {
+    return probesInRows(Object.keys(before).flatMap((role) => probeRows(role, before[role], after?.[role])));
+}
+
+/* Of the further threads, which may be many, and of those that took none. Runs of earlier versions have neither. */
+function otherProbes({ before, after }) {
+    const rows = Object.keys(before).flatMap((role) => {
+        const [earlier, later] = [before[role].others ?? [], after?.[role]?.others ?? []];
+        const longer = earlier.length < later.length ? later : earlier;
+        return longer.flatMap(({ thread, cpu }, index) =>
+            probeRows(`${role}, thread ${thread}${cpu === null ? '' : `, CPU ${cpu}`}`, earlier[index], later[index]),
+        );
+    });
+    const left = Object.entries(before).filter(([, { others_left_out: n }]) => n > 0);
+    return [
+        rows.length > 0 &&
+            h('details', { id: 'run-other-probes' }, h('summary', { text: 'Of further threads' }), probesInRows(rows)),
+        left.map(([role, { others_left_out: n, others_left_out_reason: why }]) =>
+            h('p', { text: `Of ${role}, ${n} further thread${n === 1 ? '' : 's'} took no probe: ${why}.` }),
+        ),
+    ];
 }
 
 /* Without a comparison, no change is nothing that was found. */
@@ -149,12 +175,13 @@ function changeWords({ changes, compared, compared_reason: why }) {
             text: `Whether the machine’s state changed during the run is not known: ${why ?? 'no reason is stored'}.`,
         });
     const since = { before: 'during the run', first_run: 'since the first run on these CPUs' };
+    const changed = ({ role, thread, cpu }) => (thread > 0 ? `${role}, thread ${thread} on CPU ${cpu},` : role);
     return (
         changes.length > 0 &&
         h('p', {
             class: 'notice warn',
             text: `The machine’s state changed: ${changes
-                .map((change) => `${change.figure} of ${change.role} × ${figure(change.ratio)} ${since[change.since]}`)
+                .map((change) => `${change.figure} of ${changed(change)} × ${figure(change.ratio)} ${since[change.since]}`)
                 .join('; ')}.`,
         })
     );
@@ -164,7 +191,7 @@ function changeWords({ changes, compared, compared_reason: why }) {
 function unprobedWords({ cpus_unprobed: unprobed }) {
     return (
         unprobed?.length > 0 &&
-        h('p', { text: `Of CPU ${ranges(unprobed)}, which the run may have measured, no probe was taken.` })
+        h('p', { text: `Of CPU ${ranges(unprobed)}, which the run may have measured, a probe is missing.` })
     );
 }
 
