@@ -185,7 +185,12 @@ static int spawn_forked_pair(struct driver *d, const int peer[END_COUNT]) {
 
 static int send_setup(struct driver *d, enum end end) {
         const struct driver_spec *s = &d->spec;
-        int32_t cpu = s->cpus[end];
+        int32_t cpus[1 + PROBE_OTHERS_MAX + 2];
+        size_t n_cpus = s->cpus[end] < 0 ? 0 : s->cpus_listed > 0 ? s->cpus_listed : 1;
+        if (n_cpus > ELEMENTS(cpus))
+                return complain(d, EINVAL, "set-up");
+        for (size_t i = 0; i < n_cpus; i++)
+                cpus[i] = s->cpus[end];
         struct message m = {
                 .type = MESSAGE_SETUP,
                 .setup = {.end = end,
@@ -202,8 +207,8 @@ static int send_setup(struct driver *d, enum end end) {
                           .probes = s->probes,
                           .chunk_bytes = s->chunk_bytes,
                           .options = s->options,
-                          .placement = {.cpus = &cpu,
-                                        .n_cpus = cpu >= 0 ? 1 : 0,
+                          .placement = {.cpus = cpus,
+                                        .n_cpus = n_cpus,
                                         .buffer = s->buffer,
                                         .buffer_nodes = s->buffer_nodes}},
         };
@@ -251,6 +256,10 @@ static void take(struct driver *d, struct driver_end *e, struct message *m) {
                 break;
         case MESSAGE_ALIVE:
                 e->alive++;
+                break;
+        case MESSAGE_PROBE:
+                if (e->n_probes < DRIVER_PROBES_MAX)
+                        e->probes[e->n_probes++] = m->probe;
                 break;
         case MESSAGE_SAMPLE:
                 take_sample(e, &m->sample);

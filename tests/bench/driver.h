@@ -13,7 +13,11 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#define DRIVER_PROBES_MAX ((uint32_t) PROBE_TIMES * (1 + PROBE_OTHERS_MAX))
+
 struct driver_end {
+        struct probe probes[DRIVER_PROBES_MAX]; /* as they came, the n_probes first */
+        uint32_t n_probes;
         pid_t pid;
         int control_fd;
         const char *role;
@@ -48,6 +52,7 @@ struct driver_spec {
         enum memory_policy buffer; /* where both ends' buffers are to be */
         struct node_set buffer_nodes;
         int cpus[END_COUNT];      /* given to the agent and set before exec; -1: not pinned */
+        uint32_t cpus_listed;     /* how often each of these is in the placement, for as many threads; 0: once */
         int real_cpus[END_COUNT]; /* what is set before exec instead, where `lie` is true */
         bool lie;
         const struct perf_source *perf;                                            /* of the agents' counters */

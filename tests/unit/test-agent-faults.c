@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
@@ -197,7 +198,8 @@ static void test_frozen_thread_in_window(void) {
 /* Holds a thread at its first getpid() from now on, which is the probe's after the window, for as long as it lives. */
 struct holder {
         pid_t tid;
-        int held; /* 1; negative errno */
+        int for_ms; /* 0: for ever */
+        int held;   /* 1; negative errno */
 };
 
 static int hold_at_getpid(pid_t tid) {
@@ -221,7 +223,11 @@ static int hold_at_getpid(pid_t tid) {
 static void *hold(void *userdata) {
         struct holder *h = userdata;
         h->held = hold_at_getpid(h->tid);
-        if (h->held == 1) /* the tracer alone learns of a traced thread's end */
+        if (h->held == 1 && h->for_ms > 0) {
+                (void) poll(NULL, 0, h->for_ms);
+                if (ptrace(PTRACE_DETACH, h->tid, NULL, NULL) < 0)
+                        h->held = -errno;
+        } else if (h->held == 1) /* the tracer alone learns of a traced thread's end */
                 (void) waitid(P_PID, (id_t) h->tid, &(siginfo_t){0}, WEXITED | WNOWAIT | __WALL);
         return NULL;
 }
@@ -253,6 +259,99 @@ static void test_no_cpu_for_the_probe_after_the_window(void) {
                 (void) pthread_join(thread, NULL);
                 CHECK_INT(h.held, 1);
                 CHECK_INT(d.ends[victim].status, 0);
+                driver_deinit(&d);
+        }
+}
+
+/* Both ends on one CPU, which the placement lists for each of the threads. */
+static struct driver_spec probing_spec(uint32_t threads) {
+        struct driver_spec s = fault_spec(TRANSPORT_PIPE, WORKLOAD_STREAM);
+        s.probes = true;
+        s.stall_ns = 0; /* each system call of one may be traced, and a busy machine may have no CPU for another */
+        s.point.threads = s.cpus_listed = threads;
+        s.cpus[END_FIRST] = s.cpus[END_SECOND] = sched_getcpu();
+        return s;
+}
+
+/* The number of threads behind thread 0 that took a probe the last time but `back`; -1: they are not in their order. */
+static int count_others(const struct driver_end *e, unsigned back) {
+        uint32_t end = e->n_probes;
+        for (;; back--) {
+                uint32_t first = end;
+                while (first > 0 && e->probes[first - 1].thread > 0)
+                        first--;
+                for (uint32_t i = first; i < end; i++)
+                        if (e->probes[i].thread != i - first + 1)
+                                return -1;
+                if (first == 0)
+                        return -1;
+                if (back == 0)
+                        return (int) (end - first);
+                end = first - 1;
+        }
+}
+
+/* Of more threads than may be probed, on CPUs of their own by the placement. Each began within the time for all. */
+static void test_probes_of_further_threads(void) {
+        IN_LANES(LANES, NULL, test_probes_of_further_threads);
+        if (!lanes_my_turn())
+                return;
+        struct driver d;
+        struct driver_spec s = probing_spec(PROBE_OTHERS_MAX + 3);
+        int r = driver_run(&d, &s);
+        if (r < 0)
+                fprintf(stderr, "%d, %s: \"%s\"\n", r, d.trouble, d.ends[END_FIRST].error.detail);
+        CHECK_INT(r, 0);
+        for (enum end end = END_FIRST; end < END_COUNT; end++)
+                for (unsigned back = 0; back < PROBE_TIMES; back++) {
+                        const struct driver_end *e = &d.ends[end];
+                        int n = count_others(e, back);
+                        CHECK(n >= 1 && n <= (int) PROBE_OTHERS_MAX);
+                        uint32_t last = e->n_probes - 1 - (back ? (uint32_t) count_others(e, 0) + 1 : 0);
+                        uint64_t before_last_ns = 0;
+                        for (int i = 1; i < n; i++)
+                                before_last_ns += e->probes[last - (uint32_t) i].cost_ns;
+                        CHECK(before_last_ns <= PROBE_OTHERS_NS);
+                        for (int i = 0; i < n; i++)
+                                CHECK(e->probes[last - (uint32_t) i].cpu == (uint32_t) s.cpus[end] &&
+                                      e->probes[last - (uint32_t) i].offset.absence == PROBE_OTHER_THREAD);
+                }
+        driver_deinit(&d);
+}
+
+/* After the window a further thread is held at its probe: for so long that the next one would begin too late, or for
+ * ever. The run is whole, and the other end takes its own. */
+static void test_no_cpu_for_a_further_thread(void) {
+        if (!may_trace())
+                SKIP("no process may be traced here");
+        IN_LANES(LANES, NULL, test_no_cpu_for_a_further_thread);
+        for (unsigned i = 0; i < 2 * END_COUNT; i++) {
+                if (!lanes_my_turn())
+                        continue;
+                enum end victim = i % 2 ? END_SECOND : END_FIRST, peer = i % 2 ? END_FIRST : END_SECOND;
+                struct driver d;
+                struct driver_spec s = probing_spec(3);
+                struct holder h = {.for_ms = i / 2 ? 0 : (int) (PROBE_OTHERS_NS / NSEC_PER_MSEC) + 100};
+                pthread_t thread;
+                CHECK_INT(driver_open(&d, &s), 0);
+                h.tid = worker_tid(&d.ends[victim], 1);
+                CHECK_INT(pthread_create(&thread, NULL, hold, &h), 0);
+                int r = driver_start(&d);
+                if (r == 0)
+                        r = driver_collect(&d, util_now_ns() + 60 * NSEC_PER_SEC);
+                if (r < 0)
+                        fprintf(stderr, "%d, %s: \"%s\"\n", r, d.trouble, d.ends[victim].error.detail);
+                CHECK_INT(r, 0);
+                CHECK_INT(driver_close(&d), 0);
+                (void) pthread_join(thread, NULL);
+                CHECK_INT(h.held, 1);
+                CHECK_INT(d.ends[victim].status, 0);
+                CHECK_INT(count_others(&d.ends[victim], 0), 1);
+                CHECK(count_others(&d.ends[victim], 1) >= 1 && count_others(&d.ends[peer], 0) >= 1);
+                const struct probe *p = &d.ends[victim].probes[d.ends[victim].n_probes - 1];
+                CHECK(p->cpu == (uint32_t) s.cpus[victim] && p->series[PROBE_HAND_OVER].absence == PROBE_OTHER_THREAD);
+                if (h.for_ms == 0)
+                        CHECK(p->series[PROBE_GETPID].absence == PROBE_STARVED && p->cpu_ns == 0);
                 driver_deinit(&d);
         }
 }
@@ -513,6 +612,8 @@ int main(void) {
         RUN(test_frozen_thread_in_window);
         RUN(test_frozen_thread_at_the_end);
         RUN(test_no_cpu_for_the_probe_after_the_window);
+        RUN(test_probes_of_further_threads);
+        RUN(test_no_cpu_for_a_further_thread);
         RUN(test_daemon_gone);
         RUN(test_checksum_finds_a_changed_byte);
         RUN(test_checksum_finds_a_lost_byte);
