@@ -276,8 +276,20 @@ static struct MHD_Response *make_response(struct http *h, struct exchange *x) {
         return m;
 }
 
+/* The handler is through with it: others may have its memory, also while the answer is sent. What is counted is given
+ * back when it has been freed. */
+static void give_body(struct http *h, struct request *q) {
+        free(q->body);
+        q->body = NULL;
+        q->body_length = 0;
+        peer_give(q->peer, PEER_SENT_BYTES, q->body_cost);
+        budget_give(h->bodies, q->body_cost);
+        q->body_cost = 0;
+}
+
 static enum MHD_Result queue(struct http *h, struct exchange *x) {
         struct response *p = &x->response;
+        give_body(h, &x->request);
         if (p->error < 0) {
                 struct refusal r;
                 refuse(&r, 500, "internal-error", "", "The answer could not be made: %s.", strerrordesc_np(-p->error));
@@ -498,11 +510,8 @@ static void on_completed(void *userdata, struct MHD_Connection *mhd, void **con_
         (void) MHD_set_connection_option(mhd, MHD_CONNECTION_OPTION_TIMEOUT, INACTIVE_SECONDS);
         if (x->request.dear)
                 peer_give(x->request.peer, PEER_DEAR, 1);
-        struct peer *peer = x->request.peer; /* its connection refers to it */
-        size_t body_cost = x->request.body_cost;
+        give_body(h, &x->request);
         request_deinit(&x->request);
-        peer_give(peer, PEER_SENT_BYTES, body_cost); /* others may take what is given back, so the body is freed */
-        budget_give(h->bodies, body_cost);
         response_deinit(&x->response);
         free(x->target);
         free(x);
