@@ -199,6 +199,11 @@ static void plan_freep(struct plan **plan) {
         plan_free(*plan);
 }
 
+/* A sum of many runs' times has digits of which nothing is known. */
+static double whole_microseconds(double seconds) {
+        return round(seconds * 1e6) / 1e6;
+}
+
 static void count_runs(struct plan *plan, const struct submission *sub) {
         const struct spec_until *until = &sub->spec->until;
         uint32_t most = until->relative_ci > 0 ? until->max_repetitions : sub->repetitions;
@@ -208,9 +213,9 @@ static void count_runs(struct plan *plan, const struct submission *sub) {
         if (until->budget_seconds > 0 && longest > until->budget_seconds)
                 longest = fmax(until->budget_seconds, block * sub->repetitions);
         plan->runs = (uint64_t) plan->n_points * sub->repetitions;
-        plan->seconds = block * sub->repetitions;
+        plan->seconds = whole_microseconds(block * sub->repetitions);
         plan->runs_at_most = (uint64_t) plan->n_points * most;
-        plan->seconds_at_most = longest;
+        plan->seconds_at_most = whole_microseconds(longest);
 }
 
 /* Appends the point's JSON and its NUL to the text, which has *length bytes of *size. */

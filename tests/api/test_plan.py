@@ -38,6 +38,7 @@ def test_it_tells_points_runs_and_seconds_and_stores_nothing(client):
     assert sum(p["estimated_seconds"] for p in planned["points"]) == pytest.approx(planned["estimated_seconds"])
     assert planned["skipped"] == []
     assert planned["effective_spec"]["order"] == "blocks" and planned["effective_spec"]["warmup_seconds"] == 1
+    assert plan(client, spec | {"duration_seconds": 0.1})["estimated_seconds"] == 19.2  # and no 19.200000000000003
     assert newest(client) == before
     # the key is as new as it was: another body may have it
     other = client.request("POST", "/experiments", SHORT, {"Idempotency-Key": f"plan-{client.host}"})

@@ -281,8 +281,8 @@ function tableRow(row, varying, figures, shared) {
 /* Runs that are like those before them: what the interval leaves out. */
 function ofAMoment({ lag1, effective_runs: effective }, runs) {
     const title =
-        `Neighbouring runs are alike (correlation ${figure(lag1)}): the ${runs} runs tell as much as ` +
-        `${figure(effective)} independent ones, and the interval covers the moment, not the machine.`;
+        `Neighbouring runs are alike (correlation ${figure(lag1)}, which of few runs is too low): the ${runs} runs ` +
+        `tell as much as ${figure(effective)} independent ones, and the interval covers the moment, not the machine.`;
     return h('abbr', { title, text: 'interval of a moment' });
 }
 
