@@ -32,20 +32,9 @@ static int report_failure(const char *step, int error) {
         return -error;
 }
 
-static int report_pid(pid_t pid, int pidfd) {
+static int report_pid(pid_t pid) {
         struct forked_report born = {.pid = pid};
-        struct iovec iov = {.iov_base = &born, .iov_len = sizeof born};
-        union {
-                struct cmsghdr header;
-                char space[CMSG_SPACE(sizeof(int))];
-        } control = {};
-        struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-        struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(c), &pidfd, sizeof(int));
-        return sendmsg(AGENT_FORKED_REPORT_FD, &m, MSG_NOSIGNAL) < 0 ? -errno : 0;
+        return send(AGENT_FORKED_REPORT_FD, &born, sizeof born, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
 static int map(const char *bytes, bool huge, struct forked_memory *ret) {
@@ -81,14 +70,14 @@ static int apply_place(void) {
 
 int fork_peer(const char *bytes, bool huge, struct forked_memory *ret) {
         struct forked_memory memory;
-        int pidfd = -1, r = map(bytes, huge, &memory);
+        int r = map(bytes, huge, &memory);
         if (r < 0)
                 return r;
         pid_t parent = getppid();
-        struct clone_args args = {.flags = CLONE_PARENT | CLONE_PIDFD, .pidfd = (uintptr_t) &pidfd};
+        struct clone_args args = {.flags = CLONE_PARENT};
         long pid = syscall(SYS_clone3, &args, sizeof args);
         if (pid < 0 && errno == ENOSYS) /* a seccomp filter that cannot check its arguments, as systemd's, refuses it */
-                pid = syscall(SYS_clone, CLONE_PARENT | CLONE_PIDFD, 0UL, &pidfd, 0UL, 0UL);
+                pid = syscall(SYS_clone, CLONE_PARENT, 0UL, NULL, 0UL, 0UL);
         if (pid < 0)
                 return report_failure("clone", errno);
         if (pid == 0) {
@@ -100,10 +89,8 @@ int fork_peer(const char *bytes, bool huge, struct forked_memory *ret) {
                 if (r == 0 && (dup2(AGENT_FORKED_CONTROL_FD, AGENT_CONTROL_FD) < 0 ||
                                dup2(AGENT_FORKED_PEER_FD, AGENT_PEER_FD) < 0))
                         r = -errno;
-        } else {
-                r = report_pid((pid_t) pid, pidfd);
-                (void) util_close(pidfd);
-        }
+        } else
+                r = report_pid((pid_t) pid);
         for (int fd = AGENT_FORKED_CONTROL_FD; fd <= AGENT_FORKED_REPORT_FD; fd++)
                 (void) util_close(fd);
         if (r < 0)

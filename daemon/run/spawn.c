@@ -155,44 +155,34 @@ int spawn_report(int report_fd, struct spawn_error *ret) {
 
 /* --- the forked peer --- */
 
-/* One descriptor at most is taken: the kernel drops others that the sender put beside it. */
-static int receive_born(int fd, struct forked_report *ret, int *ret_pidfd) {
-        union {
-                struct cmsghdr header;
-                char space[CMSG_SPACE(sizeof(int))];
-        } control = {0};
+/* No descriptor is taken, and the kernel drops what the sender put beside the report: to close a file of a filesystem
+ * that the sender itself serves could take it as long as it likes. */
+static int receive_born(int fd, struct forked_report *ret) {
         struct iovec iov = {.iov_base = ret, .iov_len = sizeof(*ret)};
-        struct msghdr m = {
-                .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = CMSG_LEN(sizeof(int))};
-        ssize_t got = recvmsg(fd, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-        if (got <= 0)
-                return got == 0 ? -EPIPE : -errno;
-        const struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-        if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int)))
-                memcpy(ret_pidfd, CMSG_DATA(c), sizeof(int));
-        return got == (ssize_t) sizeof(*ret) && !(m.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) ? 0 : -EBADMSG;
-}
-
-/* Source: man 5 proc_pid_fdinfo. */
-static bool is_of(int pidfd, pid_t pid) {
-        char path[64], text[1024];
-        (void) snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
-        _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-        ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-        text[n > 0 ? n : 0] = '\0';
-        const char *line = strstr(text, "\nPid:\t");
-        return line && strtol(line + strlen("\nPid:\t"), NULL, 10) == pid;
-}
-
-/* The message is not trusted: its descriptor must be that of the child of this process that it names, and of no other
- * one. */
-static int check_born(const struct forked_report *born, int pidfd, pid_t first) {
-        siginfo_t info = {0};
-        if (pidfd < 0 || born->pid <= 0 || born->pid == first)
-                return -EBADMSG;
-        if (waitid(P_PIDFD, (id_t) pidfd, &info, WEXITED | WNOHANG | WNOWAIT) < 0)
+        struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+        ssize_t got = recvmsg(fd, &m, MSG_DONTWAIT);
+        if (got < 0)
                 return -errno;
-        return is_of(pidfd, born->pid) && getpgid(born->pid) == first ? 0 : -EBADMSG;
+        if (m.msg_flags & (MSG_CTRUNC | MSG_TRUNC))
+                return -EBADMSG;
+        return got == 0 ? -EPIPE : got == (ssize_t) sizeof(*ret) ? 0 : -EBADMSG;
+}
+
+/* The message is not trusted: it must name a child of this process, which keeps its number until it is reaped here, of
+ * the agent's group. */
+static int open_born(const struct forked_report *born, pid_t first, int *ret_pidfd) {
+        siginfo_t info = {0};
+        if (born->pid <= 0 || born->pid == first)
+                return -EBADMSG;
+        if (waitid(P_PID, (id_t) born->pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0)
+                return -errno;
+        if (getpgid(born->pid) != first)
+                return -EBADMSG;
+        int fd = (int) syscall(SYS_pidfd_open, born->pid, 0);
+        if (fd < 0)
+                return -errno;
+        *ret_pidfd = fd;
+        return 0;
 }
 
 static int send_place(int fd, const struct spawn_forked *forked) {
@@ -209,15 +199,14 @@ int spawn_meet(int meeting_fd, pid_t first, const struct spawn_forked *forked, s
                struct spawn_error *ret_error) {
         struct forked_report born = {0};
         int pidfd = -1;
-        int r = receive_born(meeting_fd, &born, &pidfd);
+        int r = receive_born(meeting_fd, &born);
         if (r == 0 && born.error) {
                 born.step[sizeof(born.step) - 1] = 0;
                 (void) set_error(ret_error, born.step, born.error);
-                util_close(pidfd);
                 return -ECANCELED;
         }
         if (r == 0)
-                r = check_born(&born, pidfd, first);
+                r = open_born(&born, first, &pidfd);
         if (r == 0)
                 r = send_place(meeting_fd, forked);
         if (r < 0) {

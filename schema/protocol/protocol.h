@@ -58,7 +58,7 @@
  * numbers above:
  *
  *      program                     daemon
- *      forked_report   ->                            with the forked peer's pidfd, or the errno of the failed step
+ *      forked_report   ->                            with the forked peer's pid, or the errno of the failed step
  *                      <-          forked_placement  of the peer, which applies it before it touches any memory
  */
 #define AGENT_FORKED_CONTROL_FD 6

@@ -56,28 +56,33 @@ static void report_falsely(unsigned long lie) {
                 struct cmsghdr header;
                 char space[CMSG_SPACE(2 * sizeof(int))];
         } control = {0};
-        int fds[2] = {-1, -1};
-        long pid = syscall(SYS_clone, CLONE_PARENT | CLONE_PIDFD, 0UL, &fds[0], 0UL, 0UL);
+        const int fds[2] = {AGENT_CONTROL_FD, AGENT_CONTROL_FD};
+        long pid = syscall(SYS_clone, CLONE_PARENT, 0UL, NULL, 0UL, 0UL);
         if (pid == 0)
                 for (;;)
                         (void) pause();
-        fds[1] = (int) syscall(SYS_pidfd_open, getpid(), 0);
-        size_t n = lie == PROBE_SENDS_TWO ? 2 : 1;
-        struct forked_report report = {.pid = (int32_t) pid};
-        struct iovec iov = {.iov_base = &report, .iov_len = lie == PROBE_SENDS_HALF ? 4 : sizeof(report)};
-        struct msghdr m = {.msg_iov = &iov,
-                           .msg_iovlen = 1,
-                           .msg_control = &control,
-                           .msg_controllen = CMSG_SPACE(n * sizeof(int))};
-        control.header = (struct cmsghdr){
-                .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(n * sizeof(int))};
-        memcpy(CMSG_DATA(&control.header), lie == PROBE_SENDS_ITSELF ? &fds[1] : fds, n * sizeof(int));
+        size_t n = lie == PROBE_SENDS_TWO ? 2 : lie == PROBE_SENDS_ONE || lie == PROBE_SENDS_NOTHING ? 1 : 0;
+        struct forked_report report = {.pid = lie == PROBE_SENDS_ITSELF   ? getpid()
+                                              : lie == PROBE_SENDS_PARENT ? getppid()
+                                                                          : (int32_t) pid};
+        struct iovec iov = {.iov_base = &report,
+                            .iov_len = lie == PROBE_SENDS_NOTHING ? 0
+                                       : lie == PROBE_SENDS_HALF  ? 4
+                                                                  : sizeof(report)};
+        struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+        if (n > 0) {
+                m.msg_control = &control;
+                m.msg_controllen = CMSG_SPACE(n * sizeof(int));
+                control.header = (struct cmsghdr){
+                        .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(n * sizeof(int))};
+                memcpy(CMSG_DATA(&control.header), fds, n * sizeof(int));
+        }
         (void) sendmsg(AGENT_FORKED_REPORT_FD, &m, 0);
         (void) pause();
 }
 
 int main(int argc, char **argv) {
-        if (argc > 3 && strtoul(argv[3], NULL, 10) >= PROBE_SENDS_TWO)
+        if (argc > 3 && strtoul(argv[3], NULL, 10) >= PROBE_SENDS_ONE)
                 report_falsely(strtoul(argv[3], NULL, 10));
         char *text = NULL, cwd[256] = "";
         size_t size = 0;

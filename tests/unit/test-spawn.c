@@ -590,10 +590,11 @@ static size_t count_descriptors(void) {
         return n;
 }
 
-/* An agent is not trusted: its report must be whole, with the descriptor of the process that it names and no other. */
+/* An agent is not trusted: its report must be whole, with no descriptor, and name a child of this process that is of
+ * the agent's group. */
 static void a_false_report_of_a_fork_is_refused(void) {
         _cleanup_close_ int probe = open_probe();
-        for (uint64_t lie = PROBE_SENDS_TWO; lie <= PROBE_SENDS_HALF; lie++) {
+        for (uint64_t lie = PROBE_SENDS_ONE; lie <= PROBE_SENDS_NOTHING; lie++) {
                 struct both_sockets sockets;
                 struct spawned agents[2];
                 struct spawn_error e = {"", 0};
@@ -603,8 +604,8 @@ static void a_false_report_of_a_fork_is_refused(void) {
                 struct spawn_forked forked = {.shared_bytes = lie, .affinity = own_affinity};
                 int r = start_both(probe, &sockets, &forked, agents, &e);
                 both_sockets_deinit(&sockets);
-                if (r != -EBADMSG)
-                        CHECK_FAIL("lie %u: %d", (unsigned) (lie - PROBE_SENDS_TWO), r);
+                if (r != (lie == PROBE_SENDS_PARENT ? -ECHILD : -EBADMSG))
+                        CHECK_FAIL("lie %u: %d", (unsigned) (lie - PROBE_SENDS_ONE), r);
                 CHECK_UINT(count_descriptors(), before);
                 CHECK(waitid(P_ALL, 0, &info, WEXITED | WNOHANG) < 0 && errno == ECHILD);
         }
