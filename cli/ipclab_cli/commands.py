@@ -16,6 +16,7 @@ from ipclab_cli import bundle as bundles
 from ipclab_cli.figures import figures_of
 from ipclab_cli.http import Unreachable, with_query
 from ipclab_cli.progress import FINAL, display_for, follow
+from ipclab_cli.screen import visible
 from ipclab_cli.table import show_list, show_results, show_skipped, varies
 from ipclab_cli.words import field_text, minute_text, number_text, point_text, seconds_text
 from ipclab_cli.words import size_text as bytes_of
@@ -723,7 +724,7 @@ def save_list(client, target, path):
             page = client.get(target, cursor=document["next"])
             document["items"] += page["items"]
             document["next"] = page["next"]
-        file.write(json.dumps(document, ensure_ascii=False, indent=2).encode() + b"\n")
+        file.write(visible(json.dumps(document, ensure_ascii=False, indent=2)).encode() + b"\n")
     return DONE
 
 

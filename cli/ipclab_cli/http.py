@@ -113,9 +113,12 @@ class Client:
     def json(self, method, target, body=None, headers=None):
         text = self.request(method, target, body, {"Accept": "application/json", **(headers or {})})
         try:
-            return json.loads(text)
-        except ValueError as error:
+            document = json.loads(text)
+        except (ValueError, RecursionError) as error:
             raise Unreachable(f"{method} {target}: the answer from {self.address} is not JSON: {error}") from error
+        if not isinstance(document, dict):
+            raise Unreachable(f"{method} {target}: the answer from {self.address} is no JSON object")
+        return document
 
     def get(self, target, **parameters):
         return self.json("GET", with_query(target, parameters))
@@ -186,6 +189,8 @@ class Client:
             yield from parse_events(response, last_id)
         except (OSError, http.client.HTTPException):
             return  # the caller reads the state, and reconnects after the last id
+        except (ValueError, RecursionError) as error:
+            raise Unreachable(f"GET {target}: an event from {self.address} is not JSON: {error}") from error
         finally:
             connection.close()
 
@@ -198,6 +203,6 @@ def with_query(target, parameters):
 def as_problem(text):
     try:
         problem = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return problem if isinstance(problem, dict) else {}

@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from ipclab_cli import commands
+from ipclab_cli import commands, screen
 from ipclab_cli.http import Client, NotServed, Refusal, Unreachable
 
 SOCKET = "/run/ipclab/ipclabd.sock"
@@ -347,6 +347,7 @@ def fail(status, error):
 
 
 def main():
+    screen.put_up()
     if sys.argv[1:2] == ["--complete"]:
         print("\n".join(completion(sys.argv[2:])))
         return EXIT_DONE

@@ -11,6 +11,7 @@ import sys
 import time
 
 from ipclab_cli.http import Unreachable
+from ipclab_cli.screen import beneath, visible
 from ipclab_cli.words import MESSAGES, RATES, bytes_text, micros_text, point_text, seconds_text
 
 FINAL = ("done", "failed", "cancelled")
@@ -108,17 +109,23 @@ class Lines:
         return self
 
     def __exit__(self, *_):
+        self.erase()
+        sys.stdout.flush()
+
+    def erase(self):
         if self.terminal:
-            print("\r\033[K", end="", flush=True)
+            print("\r\033[K", end="", file=beneath(sys.stdout))
 
     def print(self, text):
-        print(("\r\033[K" if self.terminal else "") + text, flush=True)
+        self.erase()
+        print(text, flush=True)
 
     def show(self, progress):
         now = self.clock()
         if self.terminal:
             columns = shutil.get_terminal_size().columns
-            print("\r\033[K" + progress.line()[: max(columns - 1, 20)], end="", flush=True)
+            self.erase()
+            print(visible(progress.line())[: max(columns - 1, 20)], end="", flush=True)
         elif self.shown_at is None or now - self.shown_at >= QUIET_SECONDS:
             print(progress.line(), flush=True)
             self.shown_at = now
@@ -136,7 +143,7 @@ class Bars:
             MofNCompleteColumn(),
             BarColumn(bar_width=24),
             TextColumn("{task.description}", markup=False),
-            console=Console(highlight=False),
+            console=Console(highlight=False, file=beneath(sys.stdout)),
             transient=True,
         )
         self.task = None
@@ -150,11 +157,12 @@ class Bars:
         self.bars.stop()
 
     def print(self, text):
-        self.bars.console.print(text, markup=False)
+        self.bars.console.print(visible(text), markup=False)
 
     def show(self, progress):
         words = [word for word in (progress.activity(), progress.time_left()) if word]
-        self.bars.update(self.task, completed=progress.ended, total=progress.total, description=" · ".join(words))
+        description = visible(" · ".join(words))
+        self.bars.update(self.task, completed=progress.ended, total=progress.total, description=description)
 
 
 class Silence(contextlib.nullcontext):

@@ -291,6 +291,57 @@ def made_up(tmp_path, ipclab):
     return made_up
 
 
+# What a terminal obeys: a title, colours by C0 and by C1, a line from right to left; and half of a character.
+ORDERS = "\x1b]0;title\x07\x1b[31m\x9b31m\u202e\ud800"
+SHOWN = r"\u001b]0;title\u0007\u001b[31m\u009b31m\u202e\ud800"
+
+
+def test_a_terminal_obeys_no_name(made_up):
+    """Of an experiment, a baseline or a host that another has named; JSON has the same name in every form."""
+    experiment = {
+        **{"id": 1, "state": "done", "created_at": "2026-01-31T12:00:00.000Z", "name": ORDERS},
+        "progress": {"runs_total": 1, "runs_done": 1, "runs_failed": 0},
+    }
+    documents = {"/experiments": {"items": [experiment], "next": None}}
+    shown, _, _ = made_up(documents, "list")
+    assert SHOWN in shown and not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", shown), ascii(shown)
+    shown, _, _ = made_up(documents, "list", "--json")
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", shown), ascii(shown)
+    assert json.loads(shown) == documents["/experiments"]
+
+
+def test_a_terminal_obeys_no_refusal(tmp_path, ipclab):
+    class Refusing(MadeUp):
+        def do_GET(self):
+            self.send_response(422)
+            self.end_headers()
+            self.wfile.write(json.dumps({"detail": ORDERS}).encode())
+
+    path = str(tmp_path / "socket")
+    with socketserver.ThreadingUnixStreamServer(path, Refusing) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        refused = ipclab("--socket", path, "list")
+        server.shutdown()
+    assert refused.returncode == main.EXIT_REFUSED and refused.stderr == f"ipclab: {SHOWN} [422]\n"
+
+
+@pytest.mark.parametrize("body", ["[]", "1", '"a"', "null", "[" * 100_000], ids=lambda body: body[:4])
+def test_an_answer_of_no_known_form_is_a_sentence(tmp_path, ipclab, body):
+    class Odd(MadeUp):
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+    path = str(tmp_path / "socket")
+    with socketserver.ThreadingUnixStreamServer(path, Odd) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        refused = ipclab("--socket", path, "list")
+        server.shutdown()
+    assert refused.returncode == main.EXIT_UNREACHABLE, refused
+    assert re.fullmatch(f"ipclab: GET /experiments: the answer from {path} is no.* JSON.*\n", refused.stderr), refused
+
+
 @pytest.mark.parametrize(
     ("arguments", "missing"),
     [(arguments, f"{method} {route}") for arguments, method, route in ROUTES]
