@@ -257,11 +257,11 @@ static int take_rate(struct parser *p, const struct json *v) {
         double rate;
         if (json_as_double(v, &rate) < 0)
                 return refuse_type(v, "/rate", "a number of messages per second", p->r);
-        if (!(rate > 0) || rate > SPEC_RATE_MAX) {
+        if (rate < SPEC_RATE_MIN || rate > SPEC_RATE_MAX) {
                 char value[40];
                 snprintf(value, sizeof(value), "%g", rate);
-                return refuse_limit(p->r, "/rate", "rate", rate > 0 ? "1e+09" : "0", value,
-                                    "rate is above 0 and at most 1e9 messages per second, not %s", value);
+                return refuse_limit(p->r, "/rate", "rate", rate < SPEC_RATE_MIN ? "1e-05" : "1e+09", value,
+                                    "rate is 1e-05 … 1e9 messages per second, not %s", value);
         }
         if (spec_transports(p->spec) != 0)
                 p->spec->rate = rate;

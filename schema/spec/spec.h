@@ -32,6 +32,7 @@ struct json_writer;
 #define SPEC_REPETITIONS_MAX 1000u
 #define SPEC_PAIRS_MAX 1024             /* of points that `until` compares */
 #define SPEC_UNTIL_REPETITIONS_MAX 200u /* the last interim analysis of daemon/analysis/adaptive.h */
+#define SPEC_RATE_MIN 1e-5              /* about a message in the longest window */
 #define SPEC_RATE_MAX 1e9
 #define SPEC_SEARCH_REPETITIONS 3u /* of each rate, unless the spec sets "repetitions" */
 #define SPEC_SEARCH_RATES_MAX 32u  /* of one point */

@@ -143,7 +143,7 @@ def choose_further(page, path):
 def test_further_fields_become_parts_of_the_spec(form, daemon):
     enter(form, {"preset": "quick", "transport_options": {"huge_pages": True}})
     add(form, "rate", "0")
-    assert form.text("#further-error") == "0 is not above 0, up to 1\u202f000\u202f000\u202f000."
+    assert form.text("#further-error") == "0 is not from 0.00001 to 1\u202f000\u202f000\u202f000."
     add(form, "rate", "2e3", Keys.ENTER)
     assert form.focused().get_attribute("id") == "further"
     choose_further(form, "transport_options.pipe_size")
