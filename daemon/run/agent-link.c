@@ -303,30 +303,41 @@ static void take_parts(struct agent_link *l, const struct message_parts *p) {
         l->ops->parts(l->userdata, l, p);
 }
 
+/* Of counts that are summed up, stored and served as signed numbers. */
+static bool is_beyond(uint64_t sum, uint64_t n) {
+        return n > INT64_MAX || sum + n > INT64_MAX;
+}
+
 static void take_sample(struct agent_link *l, struct message *m) {
         struct message_sample *s = &m->sample;
         uint64_t window = l->start_ns + l->setup->warmup_ns;
         uint64_t elapsed = l->received_ns > window ? (l->received_ns - window) / NSEC_PER_SEC : 0;
         if (s->thread >= l->setup->point.threads || s->second < l->next_second[s->thread] || s->second > elapsed ||
-            s->interval_ns == 0 || s->begin_ns < window || s->begin_ns > l->received_ns) {
+            s->interval_ns == 0 || s->begin_ns < window || s->begin_ns > l->received_ns ||
+            s->interval_ns > l->received_ns - s->begin_ns || is_beyond(l->sampled_messages, s->messages) ||
+            is_beyond(l->sampled_bytes, s->bytes)) {
                 fail(l, AGENT_BROKE_PROTOCOL,
                      "sent an impossible sample: thread %" PRIu32 " of %" PRIu32 ", second %" PRIu32 " after %" PRIu64
-                     " s of the window, interval %" PRIu64 " ns, %" PRId64 " ns after its begin",
+                     " s of the window, interval %" PRIu64 " ns, %" PRId64 " ns after its begin, %" PRIu64
+                     " messages (%" PRIu64 " bytes)",
                      s->thread, l->setup->point.threads, s->second, elapsed, s->interval_ns,
-                     (int64_t) (s->begin_ns - window));
+                     (int64_t) (s->begin_ns - window), s->messages, s->bytes);
                 return;
         }
         l->next_second[s->thread] = s->second + 1;
+        l->sampled_ns += s->thread == 0 ? s->interval_ns : 0;
         l->sampled_messages += s->messages;
         l->sampled_bytes += s->bytes;
         l->ops->sample(l->userdata, l, s);
 }
 
 static void take_thread(struct agent_link *l, struct message *m) {
-        if (l->n_threads == l->setup->point.threads || m->thread.thread != l->n_threads) {
+        if (l->n_threads == l->setup->point.threads || m->thread.thread != l->n_threads ||
+            is_beyond(0, m->thread.messages) || is_beyond(0, m->thread.bytes)) {
                 fail(l, AGENT_BROKE_PROTOCOL,
-                     "sent the totals of thread %" PRIu32 " of %" PRIu32 ", after those of %" PRIu32, m->thread.thread,
-                     l->setup->point.threads, l->n_threads);
+                     "sent the totals of thread %" PRIu32 " of %" PRIu32 ", after those of %" PRIu32 ": %" PRIu64
+                     " messages (%" PRIu64 " bytes)",
+                     m->thread.thread, l->setup->point.threads, l->n_threads, m->thread.messages, m->thread.bytes);
                 return;
         }
         l->threads[l->n_threads++] = m->thread;

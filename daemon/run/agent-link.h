@@ -68,6 +68,7 @@ struct agent_link {
         struct probe others[PROBE_TIMES][PROBE_OTHERS_MAX]; /* of threads 1, 2 …, the n_others first */
         uint32_t n_others[PROBE_TIMES];
         uint64_t sampled_messages, sampled_bytes;
+        uint64_t sampled_ns;            /* of thread 0 */
         uint64_t parts_messages;        /* of the samples' parts */
         struct message_thread *threads; /* of the point's threads, the n_threads first */
         uint32_t n_threads;

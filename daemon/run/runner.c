@@ -474,6 +474,13 @@ static void on_sample(void *userdata, struct agent_link *l, struct message_sampl
 /* The samples are the window, cut into seconds. */
 static bool samples_incomplete(struct runner *r, const struct agent_link *l) {
         const struct message_report *m = &l->report.report;
+        if (l->sampled_ns != m->window_ns) {
+                fail(r,
+                     "counts_disagree: samples of %s (pid %d) add up to %" PRIu64
+                     " ns, its report has a window of %" PRIu64 " ns",
+                     l->role, l->pid, l->sampled_ns, m->window_ns);
+                return true;
+        }
         if (l->sampled_messages == m->messages && l->sampled_bytes == m->bytes && l->parts_messages == m->messages)
                 return false;
         fail(r,
@@ -487,7 +494,7 @@ static bool samples_incomplete(struct runner *r, const struct agent_link *l) {
 static bool threads_incomplete(struct runner *r, const struct agent_link *l) {
         const struct message_report *m = &l->report.report;
         uint64_t messages = 0, bytes = 0;
-        for (uint32_t i = 0; i < l->n_threads; i++) {
+        for (uint32_t i = 0; i < l->n_threads && messages <= m->messages && bytes <= m->bytes; i++) {
                 messages += l->threads[i].messages;
                 bytes += l->threads[i].bytes;
         }

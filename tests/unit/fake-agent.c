@@ -222,7 +222,7 @@ static void send_probe(bool slower) {
 static void report(uint64_t window) {
         uint64_t messages = wished("miscounts") ? MESSAGES + 1 : MESSAGES;
         struct message m = {.type = MESSAGE_REPORT,
-                            .report = {.window_ns = wished("slower") ? 2 * window : window,
+                            .report = {.window_ns = wished("long-window") ? window + 1 : window,
                                        .messages = messages,
                                        .bytes = messages * setup.point.message_size,
                                        .proof = proof(wished("lies-at-report")),
@@ -395,11 +395,17 @@ static void measure(uint64_t start_ns) {
         wait_until(begin + window / 2);
         misbehave_in_window();
         wait_until(begin + window);
+        if (wished("later")) {
+                begin += window / 2;
+                window -= window / 2;
+        }
         struct message m = {.type = MESSAGE_SAMPLE,
                             .sample = {.thread = wished("impossible-sample") ? 7 : 0,
                                        .begin_ns = begin,
-                                       .interval_ns = window,
-                                       .messages = wished("short-samples") ? MESSAGES - 1 : MESSAGES,
+                                       .interval_ns = wished("endless-sample") ? UINT64_MAX / 2 : window,
+                                       .messages = wished("vast-sample")     ? UINT64_MAX
+                                                   : wished("short-samples") ? MESSAGES - 1
+                                                                             : MESSAGES,
                                        .bytes = MESSAGES * setup.point.message_size}};
         if (setup.point.workload == WORKLOAD_PINGPONG && setup.end == END_FIRST) {
                 m.sample.latency = calloc(1, sizeof(*m.sample.latency));

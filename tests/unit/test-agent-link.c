@@ -219,7 +219,7 @@ static bool send_type(struct scene *s, enum message_type type) {
                 m.alive.phase = PHASE_WINDOW;
         if (type == MESSAGE_SAMPLE)
                 m.sample = (struct message_sample){
-                        .begin_ns = s->link->start_ns, .interval_ns = NSEC_PER_SEC, .messages = 5, .bytes = 500};
+                        .begin_ns = s->link->start_ns, .interval_ns = 1, .messages = 5, .bytes = 500};
         if (type == MESSAGE_PARTS)
                 m.parts = parts_of(s->link->parts_end_ns ? s->link->parts_end_ns : s->link->start_ns, 1);
         if (type == MESSAGE_THREAD)
@@ -332,6 +332,9 @@ static void impossible_samples(void) {
                 {.interval_ns = 0},
                 {.interval_ns = 1, .begin_ns = 1},              /* before the window */
                 {.interval_ns = 1, .begin_ns = UINT64_MAX / 2}, /* in some centuries */
+                {.interval_ns = UINT64_MAX},                    /* not over yet */
+                {.interval_ns = 1, .messages = UINT64_C(1) << 63},
+                {.interval_ns = 1, .bytes = UINT64_C(1) << 63},
         };
         for (size_t i = 0; i <= ELEMENTS(samples); i++) {
                 SCENE s;

@@ -220,6 +220,10 @@ static const struct bad_case {
         {"sender.floods", "sender (pid %d) floods its control socket", 0, 0},
         {"receiver.impossible-sample", "receiver (pid %d) sent an impossible sample: thread 7 of 1", 0, 0},
         {"receiver.same-second-twice", "receiver (pid %d) sent an impossible sample", 0, 0},
+        {"sender.endless-sample", "sender (pid %d) sent an impossible sample", 0, 0},
+        {"receiver.vast-sample", "receiver (pid %d) sent an impossible sample", 0, 0},
+        {"receiver.long-window", "samples of receiver (pid %d) add up to %d ns, its report has a window of %d ns", 0,
+         0},
         {"sender.short-samples", "counts_disagree: samples of sender (pid %d) add up to 999 messages", 0, 0},
         {"sender.short-threads", "counts_disagree: threads of sender (pid %d) add up to 999 messages", 0, 0},
         {"receiver.no-threads", "receiver (pid %d) reports without the totals of thread 0", 0, 0},
@@ -393,7 +397,7 @@ static void good_run_has_the_receivers_figures(void) {
 static void ends_that_differ_are_flagged(void) {
         struct order o;
         make_order(&o);
-        CHECK(run_order(&o.run, "sender.slower", UINT64_MAX, STATE_FAILED));
+        CHECK(run_order(&o.run, "sender.later", UINT64_MAX, STATE_FAILED));
         CHECK_INT(verdict.state, STATE_DONE);
         CHECK_UINT(verdict.n_flags, 1);
         CHECK_STRING(verdict.flags[0], "ends_differ");
