@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ipclab_cli.http import Unreachable
+from ipclab_cli.screen import visible
 
 from ipclab_fleet import FleetError, daemon
 
@@ -184,7 +185,7 @@ def dispatch_command(via, campaign, host, spec):
 
 
 def dispatch(command):
-    """None, or what went wrong."""
+    """None, or what went wrong, in the host's words as far as text can hold them."""
     try:
         done = subprocess.run(
             command,
@@ -198,7 +199,8 @@ def dispatch(command):
         return f"{command[0]}: {error}" if isinstance(error, OSError) else f"no end within {DISPATCH_SECONDS} s"
     if done.returncode == 0:
         return None
-    return ((done.stderr or done.stdout).strip().splitlines() or [f"exit status {done.returncode}"])[-1][:500]
+    last = ((done.stderr or done.stdout).strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+    return visible(last[:500])
 
 
 def dispatch_all(base, campaign, via, hosts):

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import psycopg
+from ipclab_cli import screen
 
 from ipclab_fleet import FleetError, base, campaign, compare, daemon, odd, report
 from ipclab_fleet.export import Identity, adopt, export
@@ -190,4 +191,5 @@ def fleet_program(arguments):
 
 
 def fleet_main():
+    screen.put_up()  # hosts, and the errors of their runs, are others' words
     return run(fleet_program, sys.argv[1:])

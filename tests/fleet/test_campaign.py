@@ -265,6 +265,22 @@ def test_a_spec_that_a_daemon_refuses_is_shown(dsn, base, place):
         remove([host])
 
 
+def test_the_words_of_a_host_are_shown_and_not_obeyed(dsn, tmp_path):
+    """Of a host that fails: PostgreSQL stores no NUL, and a terminal would obey an escape sequence, or C1."""
+    (tmp_path / "spec").write_text("{}")
+    (tmp_path / "hosts").write_text("bad\ngood\n")
+    via = tmp_path / "via"
+    via.write_text("#!/bin/sh\n[ \"$1\" = good ] || printf 'a\\000b\\033]0;title\\007\\302\\233c\\n' >&2; exit 1\n")
+    via.chmod(0o755)
+    name = fleet("create", tmp_path / "spec", tmp_path / "hosts", "--database", dsn).strip()
+    run = ("run", name, "--via", f"{via} {{host}} {{post}}", "--rounds", 1, "--pause", 0, "--database", dsn)
+    assert "incomplete after 1 rounds" in fleet(*run, status=3)
+    shown = fleet("show", name, "--database", dsn, status=3)
+    assert r"dispatched once; a\u0000b\u001b]0;title\u0007\u009bc" in shown, ascii(shown)
+    assert "dispatched once; exit status 1" in shown
+    assert shown.replace("\n", "").isprintable(), ascii(shown)
+
+
 def test_what_is_dispatched_is_watched_then(dsn, base, tmp_path):
     """The base has nothing of a study until its first export; what was refused is dispatched in the next round."""
     (tmp_path / "spec").write_text("{}")
