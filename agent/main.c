@@ -91,7 +91,7 @@ static int agent_run(struct agent *a) {
         pthread_t leader;
         int r = pthread_create(&leader, NULL, leader_main, a);
         if (r)
-                return -r;
+                return failure_thread(&a->failure, r, "the thread of the control socket");
         /* The daemon starts agents at a raised priority where it is permitted, for the leader: among a thousand threads
          * that never sleep it would run only after seconds. The workers, which are created from here on, have the
          * normal priority. */
@@ -136,6 +136,14 @@ static int parse_call(int argc, char **argv, struct call *ret) {
         return 0;
 }
 
+/* Best effort: the exit status means the same, but not why. */
+static void report(struct agent *a, int error) {
+        struct message m = {.type = MESSAGE_ERROR, .error = {.fault = FAULT_OWN, .error = -error}};
+        (void) failure_set(&a->failure, -error, "it cannot begin: %s", strerrordesc_np(-error));
+        (void) snprintf(m.error.detail, sizeof m.error.detail, "%s", a->failure.detail);
+        (void) message_send(a->control_fd, &m, 0);
+}
+
 static int play(const char *role, enum end end, const struct forked_memory *inherited) {
         struct agent a;
         int r = agent_init(&a, role, end, inherited);
@@ -143,6 +151,8 @@ static int play(const char *role, enum end end, const struct forked_memory *inhe
                 r = agent_run(&a);
         if (r == 0)
                 agent_deinit(&a);
+        else
+                report(&a, r);
         return r;
 }
 

@@ -6,9 +6,11 @@
 #include "agent/base/failure.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 static int returned(int error) {
         return error ? -error : -EIO;
@@ -43,6 +45,13 @@ int failure_blame(struct failure *f, const char *peer_role, int error, const cha
         }
         va_end(ap);
         return returned(error);
+}
+
+int failure_thread(struct failure *f, int error, const char *thread) {
+        struct rlimit limit = {};
+        (void) getrlimit(RLIMIT_NPROC, &limit);
+        return failure_set(f, error, "%s cannot be started: %s (RLIMIT_NPROC is %ju; the cgroup's pids.max counts too)",
+                           thread, strerrordesc_np(error), (uintmax_t) limit.rlim_cur);
 }
 
 int failure_adopt(struct failure *f, const struct failure *from) {

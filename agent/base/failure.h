@@ -22,6 +22,8 @@ int failure_limit(struct failure *f, int error, enum host_limit limit, uint64_t 
 /* failure_set() for a fault of the other agent. The sentence begins with "peer ROLE " and continues with format. */
 int failure_blame(struct failure *f, const char *peer_role, int error, const char *format, ...)
         __attribute__((format(printf, 4, 5)));
+/* failure_set() for a thread that cannot be started: "thread 1 of 4" or the like. */
+int failure_thread(struct failure *f, int error, const char *thread);
 /* Copies a worker's failure to the leader's unchanged, under failure_set()'s rule. */
 int failure_adopt(struct failure *f, const struct failure *from);
 

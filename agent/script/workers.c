@@ -23,7 +23,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #define SPIN_NS (100 * NSEC_PER_USEC) /* before the start: a sleeper may wake too late by up to this time */
@@ -213,12 +212,9 @@ static int start_thread(struct worker *w) {
         }
         if (r == 0)
                 return 0;
-        struct rlimit limit = {};
-        (void) getrlimit(RLIMIT_NPROC, &limit);
-        return failure_set(&w->failure, r,
-                           "thread %" PRIu32 " of %" PRIu32 " cannot be started: %s (RLIMIT_NPROC is %ju; the cgroup's "
-                           "pids.max counts too)",
-                           w->index, w->agent->n_workers, strerrordesc_np(r), (uintmax_t) limit.rlim_cur);
+        char which[40];
+        (void) snprintf(which, sizeof which, "thread %" PRIu32 " of %" PRIu32, w->index, w->agent->n_workers);
+        return failure_thread(&w->failure, r, which);
 }
 
 void workers_main(struct agent *a) {

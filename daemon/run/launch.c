@@ -36,7 +36,9 @@ static void fail(struct launch *l, const char *format, ...) {
 }
 
 static void fail_start(struct launch *l, const char *role, const struct spawn_error *error) {
-        fail(l, "%s cannot be started: %s: %s", role, error->step, strerrordesc_np(error->error));
+        bool tasks = error->error == EAGAIN && strcmp(error->step, "clone") == 0;
+        fail(l, "%s cannot be started: %s: %s%s", role, error->step, strerrordesc_np(error->error),
+             tasks ? " (RLIMIT_NPROC, or the cgroup's pids.max)" : "");
 }
 
 /* --- what the agents are in --- */

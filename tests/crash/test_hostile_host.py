@@ -323,6 +323,45 @@ def test_an_agent_that_takes_all_memory(little_memory, daemon_of, kind):
     assert int(next(file for file in used if file.exists()).read_text()) < MEMORY
 
 
+@pytest.fixture
+def few_processes():
+    """A cgroup whose number of processes and threads has no limit yet, and the command that goes on in it."""
+    for base in (Path("/sys/fs/cgroup/pids"), Path("/sys/fs/cgroup")):
+        cgroup = base / f"ipclab-test-{os.getpid()}-pids"
+        with contextlib.suppress(OSError):
+            cgroup.mkdir()
+            if (cgroup / "pids.max").exists():
+                break
+            cgroup.rmdir()
+    else:
+        pytest.skip("this host has no pids cgroups to give")
+    yield cgroup, ["sh", "-c", f'echo $$ >{cgroup}/cgroup.procs && exec "$@"', "sh"]
+    for pid in (cgroup / "cgroup.procs").read_text().split():
+        os.kill(int(pid), signal.SIGTERM)
+    wait_for(lambda: not (cgroup / "cgroup.procs").read_text(), PATIENCE_SECONDS, "the cgroup to be empty")
+    cgroup.rmdir()
+
+
+@root_only
+@pytest.mark.parametrize("transport", ["pipe", "mmap-anonymous"])
+def test_few_processes(few_processes, daemon_of, transport):
+    """Room for none of a run's processes and threads, for one of them, and so on: its error names the limit."""
+    cgroup, enter = few_processes
+    daemon = daemon_of(enter)
+    before = read(daemon, done(daemon)["id"])
+    states = []
+    while states.count("done") == 0:
+        wait_for(lambda: not daemon.agents(), PATIENCE_SECONDS, "the agents to be gone")
+        (cgroup / "pids.max").write_text(str(int((cgroup / "pids.current").read_text()) + len(states)))
+        experiment = daemon.wait_final(daemon.post(SHORT | {"transport": transport})["id"])
+        (cgroup / "pids.max").write_text("max")
+        (run,) = daemon.runs(experiment["id"])
+        states.append(run["state"])
+        assert run["state"] == "done" or "pids.max" in run["error"], (len(states) - 1, run["error"])
+    assert len(states) > 3, states
+    well_again(daemon, before)
+
+
 @root_only
 @pytest.mark.skipif(shutil.which("unshare") is None, reason="there is no unshare(1) on this host")
 def test_no_cgroups(daemon_of):
