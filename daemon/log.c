@@ -81,6 +81,14 @@ static void mark_truncated(char *message, size_t size) {
         memcpy(message + n, mark, sizeof(mark));
 }
 
+/* Of a control character at s: of C0, DEL, or of C1, which UTF-8 has in two bytes and a terminal obeys, too. 0: none.
+ */
+static size_t control_bytes(const unsigned char *s) {
+        if (s[0] == 0xc2 && s[1] >= 0x80 && s[1] < 0xa0)
+                return 2;
+        return s[0] < 0x20 || s[0] == 0x7f;
+}
+
 void log_write(int level, const char *file, int line, const char *format, ...) {
         if (level > log_max_level || level < 0 || level >= (int) ELEMENTS(level_names))
                 return;
@@ -95,8 +103,8 @@ void log_write(int level, const char *file, int line, const char *format, ...) {
         if (n >= 0) {
                 /* A message is one line: text of a client or an agent must not begin another. */
                 for (char *c = message; *c; c++)
-                        if ((unsigned char) *c < 0x20 || *c == 0x7f)
-                                *c = ' ';
+                        for (size_t left = control_bytes((unsigned char *) c); left > 0; left--)
+                                c[left - 1] = ' ';
                 if (!log_to_journal || sd_journal_send("MESSAGE=%s", message, "PRIORITY=%i", level, "CODE_FILE=%s",
                                                        file, "CODE_LINE=%i", line, NULL) < 0)
                         write_stderr(level, message);

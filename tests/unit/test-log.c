@@ -168,8 +168,10 @@ static void a_message_stays_one_line(void) {
         struct capture c;
         CHECK(capture_begin(&c));
         log_open(LOG_INFO);
-        log_info("%s", "one\ntwo\r\033[31m\t\x7f\x01 three \xc3\xa4");
-        CHECK_STRING(behind_time(capture_end(&c)), "info    one two  [31m    three \xc3\xa4\n");
+        log_info("%s", "one\ntwo\r\033[31m\t\x7f\x01 three \xc3\xa4 \xc2\x9b"
+                       "31m \xc2\x80 \xc2\xa0 \xc3\x9b");
+        CHECK_STRING(behind_time(capture_end(&c)),
+                     "info    one two  [31m    three \xc3\xa4   31m    \xc2\xa0 \xc3\x9b\n");
 }
 
 /* Says that it is cut, ends as a line, and cuts no character in two: journalctl shows such a message as a blob. */
