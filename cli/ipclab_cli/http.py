@@ -8,6 +8,8 @@ import socket
 from urllib.parse import urlencode, urlsplit
 
 REQUEST_SECONDS = 60
+ANSWER_BYTES = 256 << 20  # of a document, which is held as a whole
+PIECE_BYTES = PROBLEM_BYTES = 65536
 # The daemon sends a comment every 15 seconds where there are no events.
 STREAM_SECONDS = 60
 
@@ -101,11 +103,13 @@ class Client:
         """The answer's body, as bytes. Refusal for every status but 2xx, Unreachable without a whole answer."""
         connection, response = self.open(method, target, body, headers)
         try:
-            text = response.read()
+            text = read_piece(response, ANSWER_BYTES + 1)
         except (OSError, http.client.HTTPException) as error:
             raise Unreachable(f"the answer from {self.address} broke off: {error}") from error
         finally:
             connection.close()
+        if len(text) > ANSWER_BYTES:
+            raise Unreachable(f"the answer from {self.address} is longer than {ANSWER_BYTES} bytes")
         if not 200 <= response.status < 300:
             raise Refusal(method, target, response.status, as_problem(text))
         return text
@@ -158,7 +162,7 @@ class Client:
         connection, response = self.open("GET", target, headers={"Accept": media}, timeout=timeout)
         try:
             if response.status != 200:
-                raise Refusal("GET", target, response.status, as_problem(response.read()))
+                raise Refusal("GET", target, response.status, as_problem(read_piece(response, PROBLEM_BYTES)))
         except (OSError, http.client.HTTPException) as error:
             connection.close()
             raise Unreachable(f"the answer from {self.address} broke off: {error}") from error
@@ -170,7 +174,7 @@ class Client:
 
     def portions(self, connection, response):
         try:
-            while piece := response.read(65536):
+            while piece := read_piece(response, PIECE_BYTES):
                 yield piece
         except (OSError, http.client.HTTPException) as error:
             raise Unreachable(f"the answer from {self.address} broke off: {error}") from error
@@ -185,7 +189,7 @@ class Client:
         connection, response = self.open("GET", target, headers=headers, timeout=STREAM_SECONDS)
         try:
             if response.status != 200:
-                raise Refusal("GET", target, response.status, as_problem(response.read()))
+                raise Refusal("GET", target, response.status, as_problem(read_piece(response, PROBLEM_BYTES)))
             yield from parse_events(response, last_id)
         except (OSError, http.client.HTTPException):
             return  # the caller reads the state, and reconnects after the last id
@@ -193,6 +197,15 @@ class Client:
             raise Unreachable(f"GET {target}: an event from {self.address} is not JSON: {error}") from error
         finally:
             connection.close()
+
+
+def read_piece(response, most):
+    """So many bytes, or all that is left. http.client takes the end of the connection for the end of a body whose
+    length it knows to be greater."""
+    piece = response.read(most)
+    if len(piece) < most and response.length:
+        raise http.client.IncompleteRead(piece, response.length)
+    return piece
 
 
 def with_query(target, parameters):

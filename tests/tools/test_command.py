@@ -9,6 +9,7 @@ import json
 import os
 import pty
 import re
+import resource
 import shutil
 import signal
 import socketserver
@@ -21,6 +22,7 @@ from typing import ClassVar
 import pytest
 from ipclab_cli import commands, main
 from ipclab_cli.figures import figures_of
+from ipclab_cli.http import ANSWER_BYTES
 from ipclabtest import FINAL, PATIENCE_SECONDS, SOURCE
 
 PROGRAM = SOURCE / "cli/ipclab"
@@ -340,6 +342,51 @@ def test_an_answer_of_no_known_form_is_a_sentence(tmp_path, ipclab, body):
         server.shutdown()
     assert refused.returncode == main.EXIT_UNREACHABLE, refused
     assert re.fullmatch(f"ipclab: GET /experiments: the answer from {path} is no.* JSON.*\n", refused.stderr), refused
+
+
+class Cut(MadeUp):
+    """Ends the connection before the body is as long as it was to be."""
+
+    def do_GET(self):
+        if self.path == "/openapi.json":
+            return super().do_GET()
+        self.send_response(200)
+        self.send_header("Content-Length", "100")
+        self.end_headers()
+        self.wfile.write(b'{"items": []}')
+        return None
+
+
+def test_what_is_cut_is_no_file(tmp_path, ipclab):
+    path, file = str(tmp_path / "socket"), tmp_path / "file"
+    with socketserver.ThreadingUnixStreamServer(path, Cut) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        refused = [
+            ipclab("--socket", path, "export", 1, "results", "--format", form, "-o", file) for form in ("csv", "json")
+        ]
+        server.shutdown()
+    assert [(one.returncode, "broke off" in one.stderr) for one in refused] == [(main.EXIT_UNREACHABLE, True)] * 2
+    assert not file.exists() and len(list(tmp_path.iterdir())) == 1, list(tmp_path.iterdir())
+
+
+class Endless(MadeUp):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            while True:
+                self.wfile.write(bytes(1 << 20))
+
+
+def test_an_endless_answer_ends(tmp_path, ipclab):
+    path = str(tmp_path / "socket")
+    most = (resource.RLIMIT_AS, (2 << 30, 2 << 30))
+    with socketserver.ThreadingUnixStreamServer(path, Endless) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        refused = ipclab("--socket", path, "list", preexec_fn=lambda: resource.setrlimit(*most))
+        server.shutdown()
+    assert refused.returncode == main.EXIT_UNREACHABLE, refused
+    assert refused.stderr == f"ipclab: the answer from {path} is longer than {ANSWER_BYTES} bytes\n"
 
 
 @pytest.mark.parametrize(
