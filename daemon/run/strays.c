@@ -18,9 +18,12 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 #define WALK_NS (10 * NSEC_PER_MSEC)
+#define ANCESTORS_MAX 64u
+#define TRACERS_MAX 16u /* each of them held by the next one */
 
 static uint64_t adopted_ticks; /* since the boot; 0: nothing is adopted */
 
@@ -70,6 +73,29 @@ static bool is_done(pid_t pid) {
         return procs_is_held(pid, &tracer) && !procs_has_live_child(pid);
 }
 
+static bool descends_from_here(pid_t pid) {
+        struct procs_stat stat;
+        for (unsigned i = 0; i < ANCESTORS_MAX && pid > 1 && procs_read_stat(pid, pid, &stat); i++) {
+                if (stat.parent == getpid())
+                        return true;
+                pid = stat.parent;
+        }
+        return false;
+}
+
+/* What holds an agent's process may be a child of that process, which is not adopted before it lets go, and be held
+ * itself. The process of the number that is open is the one that is looked at, or is gone. */
+static void end_tracers(pid_t held, uid_t uid) {
+        pid_t tracer = 0;
+        for (unsigned i = 0; i < TRACERS_MAX && procs_is_held(held, &tracer) && tracer > 0; i++) {
+                _cleanup_close_ int fd = (int) syscall(SYS_pidfd_open, tracer, 0);
+                if (fd < 0 || !is_like_an_agent(tracer, uid) || !descends_from_here(tracer))
+                        return;
+                (void) syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
+                held = tracer;
+        }
+}
+
 bool strays_end(const struct agent_identity *agents, struct strays *ret) {
         struct strays found = {0};
         bool whole = true;
@@ -88,7 +114,8 @@ bool strays_end(const struct agent_identity *agents, struct strays *ret) {
                 if (is_alive_child(pid, &one) && is_like_an_agent(pid, agents->uid)) {
                         bool done = is_done(pid);
                         (void) kill(pid, SIGKILL); /* its number is its own until it is reaped here */
-                        if (done && is_done(pid))  /* a tracer's other stops end with the signal */
+                        end_tracers(pid, agents->uid);
+                        if (done && is_done(pid)) /* a tracer's other stops end with the signal */
                                 continue;
                         one.n = found.n + 1;
                         found = one;

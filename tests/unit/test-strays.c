@@ -268,6 +268,52 @@ static void what_is_held_in_its_exit_is_not_waited_for(void) {
         what_cannot_be_ended(false);
 }
 
+/* An agent leaves a process behind whose child stops it in its exit: ret[0] and ret[1], 0 where it may not. */
+static bool leave_traced(pid_t ret[static 2]) {
+        int pids[2];
+        if (pipe2(pids, O_CLOEXEC) < 0)
+                return false;
+        pid_t agent = fork();
+        if (agent == 0) {
+                become(LIKE_AN_AGENT);
+                if (fork() != 0)
+                        _exit(0);
+                (void) alarm(ALIVE_SECONDS);
+                (void) prctl(PR_SET_DUMPABLE, 1);
+                (void) prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+                pid_t both[2] = {getpid(), fork()};
+                if (both[1] == 0) {
+                        (void) alarm(ALIVE_SECONDS);
+                        if (ptrace(PTRACE_SEIZE, both[0], NULL, PTRACE_O_TRACEEXIT) == 0)
+                                both[1] = getpid();
+                        if (write(pids[1], both, sizeof(both)) != (ssize_t) sizeof(both))
+                                _exit(1);
+                }
+                for (;;)
+                        pause();
+        }
+        util_close(pids[1]);
+        bool all = agent > 0 && waitpid(agent, NULL, 0) == agent &&
+                   read(pids[0], ret, 2 * sizeof(ret[0])) == (ssize_t) (2 * sizeof(ret[0]));
+        util_close(pids[0]);
+        return all;
+}
+
+/* It is no child of this process, nor becomes one while what it holds is there. */
+static void a_tracer_that_is_left_below_what_it_holds_ends(void) {
+        pid_t pids[2];
+        struct strays left;
+        unsigned calls;
+        CHECK(leave_traced(pids));
+        bool ended = end_all(&left, &calls), gone = pids[1] && goes(pids[1]);
+        if (pids[1] && !gone)
+                (void) kill(pids[1], SIGKILL);
+        CHECK(goes(pids[0]));
+        if (!pids[1])
+                SKIP("no process may be traced here");
+        CHECK(ended && gone);
+}
+
 int main(void) {
         log_open(LOG_ERR);
         if (agent_identity_find("nobody", &agents) < 0)
@@ -279,5 +325,6 @@ int main(void) {
         RUN(others_are_left_alone);
         RUN(what_cannot_be_ended_is_named);
         RUN(what_is_held_in_its_exit_is_not_waited_for);
+        RUN(a_tracer_that_is_left_below_what_it_holds_ends);
         return check_end();
 }
