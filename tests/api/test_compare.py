@@ -12,7 +12,7 @@ import urllib.parse
 
 import pytest
 from client import PATIENCE_SECONDS
-from conftest import ENDLESS, SHORT, Daemon
+from conftest import ENDLESS, OF_PIPE, SHORT, TIMED, Daemon
 from made import write_figures
 from stored import Stored
 
@@ -81,7 +81,7 @@ def probed(getpid, cpu=0, apart=1):
 def known():
     """A daemon whose experiments have known figures, and their ids by name."""
     first = Daemon()
-    spec = SHORT | {"workload": "pingpong", "transport": ["pipe", "unix-stream"], "seed": 1}
+    spec = TIMED | {"workload": "pingpong", "transport": ["pipe", "unix-stream"], "seed": 1}
     (real,) = [first.unix.wait_final(first.unix.post(spec)["id"])]
     other = first.unix.wait_final(first.unix.post(SHORT | {"message_size": 64})["id"])
     assert real["state"] == other["state"] == "done", first.log_tail()
@@ -551,7 +551,7 @@ def test_a_setting_of_one_side_alone_is_named(unix):
 
 
 def test_an_axis_without_meaning_for_one_value_separates_nothing(unix):
-    spec = SHORT | {"transport": ["pipe", "shm-posix"], "wait": ["block", "hybrid"], "duration_seconds": 0.05}
+    spec = OF_PIPE | {"transport": ["pipe", "shm-posix"], "wait": ["block", "hybrid"], "duration_seconds": 0.05}
     experiment = unix.wait_final(unix.post(spec)["id"])
     answer = unix.get(f"/compare?experiment={experiment['id']}&axis=transport&baseline=pipe&candidate=shm-posix")
     assert [row["candidate"]["point"]["wait"] for row in answer["rows"]] == ["block", "hybrid"]
@@ -648,7 +648,7 @@ def test_the_report_is_json_of_the_size_it_must_be(known, compare):
 
 def test_an_open_loops_throughput_is_not_compared(unix):
     """It was asked for: that of two rates differs, and of one rate it is equal, whatever was measured."""
-    spec = SHORT | {"workload": "pingpong", "rate": 2000, "repetitions": 4}
+    spec = TIMED | {"workload": "pingpong", "rate": 2000, "repetitions": 4}
     ids = [unix.wait_final(unix.post(spec)["id"])["id"] for _ in range(2)]
     (row,) = unix.get(f"/compare?baseline={ids[0]}&candidate={ids[1]}")["rows"]
     assert row["figures"]["throughput_bytes_per_second"] is None

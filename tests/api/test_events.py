@@ -6,7 +6,7 @@ import time
 
 import pytest
 from client import PATIENCE_SECONDS, Events
-from conftest import ENDLESS, SHORT
+from conftest import ENDLESS, OF_PIPE, SHORT
 
 
 def test_a_finished_experiment_is_sent_from_the_beginning(client, done):
@@ -67,7 +67,7 @@ def test_pins_and_their_removal_are_sent(unix, done):
 
 def test_samples_arrive_while_it_runs(client):
     """The run is cancelled once its first seconds have been received: they did not wait for the end."""
-    experiment = client.post(SHORT | {"duration_seconds": 600})
+    experiment = client.post(OF_PIPE | {"duration_seconds": 600})
     arrived = []
     try:
         with Events(client, f"/experiments/{experiment['id']}/events") as events:
@@ -184,7 +184,7 @@ def test_too_many_subscribers_are_refused(own_daemon):
 
 
 def test_many_listen_to_one_experiment(unix):
-    experiment = unix.post(SHORT | {"duration_seconds": 1})
+    experiment = unix.post(OF_PIPE | {"duration_seconds": 1})
     received = [None] * 20
 
     def listen(i):

@@ -6,7 +6,7 @@ import json
 import secrets
 
 import pytest
-from conftest import SHORT, Daemon
+from conftest import OF_PIPE, SHORT, Daemon
 
 UNKNOWN = 999_999_999
 
@@ -16,7 +16,7 @@ def parse_time(text):
 
 
 def test_a_submission_is_created_at_its_location(client):
-    spec = SHORT | {"name": "Überblick", "repetitions": 2, "seed": 42, "duration_seconds": 1}
+    spec = OF_PIPE | {"name": "Überblick", "repetitions": 2, "seed": 42, "duration_seconds": 1}
     before = datetime.datetime.now(datetime.UTC) - datetime.timedelta(milliseconds=1)  # as it is written in these
     answer = client.request("POST", "/experiments", spec)
     assert answer.status == 201

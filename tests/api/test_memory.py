@@ -13,7 +13,7 @@ import time
 
 import pytest
 from client import PATIENCE_SECONDS, parse_raw
-from conftest import ENDLESS, SHORT
+from conftest import ENDLESS, OF_PIPE, SHORT
 from stored import Stored
 
 RSS_MAX = 64 << 20
@@ -50,7 +50,7 @@ class Peak:
 
 def padded():
     """A short spec, with a megabyte of white space."""
-    text = json.dumps(SHORT | {"duration_seconds": 600})
+    text = json.dumps(OF_PIPE | {"duration_seconds": 600})
     return (text[:-1] + " " * (BODY - len(text)) + "}").encode()
 
 
@@ -59,7 +59,7 @@ def long_spec(places=260):
     apart = [
         {"sender": {"node": 0, "memory": {"policy": "bind", "nodes": list(range(2 + i, 1000))}}} for i in range(places)
     ]
-    spec = SHORT | {"duration_seconds": 600, "skip_impossible": True, "placement": ["default", *apart]}
+    spec = OF_PIPE | {"duration_seconds": 600, "skip_impossible": True, "placement": ["default", *apart]}
     return json.dumps(spec, separators=(",", ":")).encode()
 
 

@@ -6,7 +6,6 @@ from conftest import SHORT
 
 SIZES = [1, 2, 4, 8, 16, 32, 64, 128]
 SPEC = SHORT | {"message_size": SIZES, "messages": 10, "repetitions": 4, "seed": 4711}
-SPEC.pop("duration_seconds")
 
 
 def runs_of(client, spec):

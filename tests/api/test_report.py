@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from conftest import SHORT
+from conftest import TIMED
 from ipclabtest.daemon import Daemon
 from stored import Stored
 
@@ -19,7 +19,7 @@ def known():
     """A daemon, and the ids of an experiment of 1500 points and of one with hostile texts."""
     daemon = Daemon()
     daemon.start()
-    real = daemon.client().wait_final(daemon.client().post(SHORT | {"seed": 1, "name": HOSTILE})["id"])
+    real = daemon.client().wait_final(daemon.client().post(TIMED | {"seed": 1, "name": HOSTILE})["id"])
     assert real["state"] == "done", daemon.log_tail()
     assert daemon.stop() == 0
     stored = Stored(daemon.state / "ipclab.db")
@@ -110,7 +110,7 @@ def test_without_the_document_there_is_no_report(known, tmp_path):
     other = Daemon(web=tmp_path)
     try:
         other.start()
-        identity = other.client().post(SHORT)["id"]
+        identity = other.client().post(TIMED)["id"]
         answer = other.client().request("GET", f"/experiments/{identity}/report")
         assert answer.status == 503 and "report.html" in answer.json["detail"] and "--web-dir" in answer.json["detail"]
     finally:

@@ -8,10 +8,10 @@ import os
 import subprocess
 
 import pytest
-from conftest import BUILD, SHORT, Daemon
+from conftest import BUILD, TIMED, Daemon
 from ipclabtest import database
 
-SPEC = SHORT | {"workload": "pingpong", "repetitions": 1}
+SPEC = TIMED | {"workload": "pingpong", "repetitions": 1}
 EVERY = 1e8  # microseconds: a limit that nothing reaches
 
 
@@ -166,7 +166,7 @@ def test_a_limit_that_no_rate_keeps(not_kept):
 
 
 def test_three_repetitions_by_default(unix, long_run):
-    spec = SHORT | {"search": {"rate": {"latency_p99_below_us": 50}}}
+    spec = TIMED | {"search": {"rate": {"latency_p99_below_us": 50}}}
     experiment = unix.post(spec)
     assert experiment["progress"]["runs_total"] == 3
     assert experiment["effective_spec"]["search"] == spec["search"]
