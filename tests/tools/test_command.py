@@ -295,7 +295,7 @@ def made_up(tmp_path, ipclab):
 
 # What a terminal obeys: a title, colours by C0 and by C1, a line from right to left; and half of a character.
 ORDERS = "\x1b]0;title\x07\x1b[31m\x9b31m\u202e\ud800"
-SHOWN = r"\u001b]0;title\u0007\u001b[31m\u009b31m\u202e\ud800"
+ORDERS_SHOWN = r"\u001b]0;title\u0007\u001b[31m\u009b31m\u202e\ud800"
 
 
 def test_a_terminal_obeys_no_name(made_up):
@@ -306,7 +306,7 @@ def test_a_terminal_obeys_no_name(made_up):
     }
     documents = {"/experiments": {"items": [experiment], "next": None}}
     shown, _, _ = made_up(documents, "list")
-    assert SHOWN in shown and not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", shown), ascii(shown)
+    assert ORDERS_SHOWN in shown and not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", shown), ascii(shown)
     shown, _, _ = made_up(documents, "list", "--json")
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", shown), ascii(shown)
     assert json.loads(shown) == documents["/experiments"]
@@ -324,7 +324,7 @@ def test_a_terminal_obeys_no_refusal(tmp_path, ipclab):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         refused = ipclab("--socket", path, "list")
         server.shutdown()
-    assert refused.returncode == main.EXIT_REFUSED and refused.stderr == f"ipclab: {SHOWN} [422]\n"
+    assert refused.returncode == main.EXIT_REFUSED and refused.stderr == f"ipclab: {ORDERS_SHOWN} [422]\n"
 
 
 @pytest.mark.parametrize("body", ["[]", "1", '"a"', "null", "[" * 100_000], ids=lambda body: body[:4])
