@@ -118,21 +118,11 @@ static int end_of(pid_t pid) {
         return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* The program's report of its forked peer, with the pidfd that came along, or -1. */
-static bool receive_report(struct family *f, struct forked_report *ret, int *ret_pidfd) {
+/* The program's report of its forked peer, with nothing beside it. */
+static bool receive_report(struct family *f, struct forked_report *ret) {
         struct iovec iov = {.iov_base = ret, .iov_len = sizeof *ret};
-        union {
-                struct cmsghdr header;
-                char space[CMSG_SPACE(sizeof(int))];
-        } control;
-        struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-        *ret_pidfd = -1;
-        if (recvmsg(f->report.daemon, &m, MSG_CMSG_CLOEXEC) != sizeof *ret)
-                return false;
-        const struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-        if (c && c->cmsg_type == SCM_RIGHTS)
-                memcpy(ret_pidfd, CMSG_DATA(c), sizeof *ret_pidfd);
-        return true;
+        struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+        return recvmsg(f->report.daemon, &m, 0) == sizeof *ret && !(m.msg_flags & MSG_CTRUNC);
 }
 
 static void both_share_their_memory(void) {
@@ -141,7 +131,6 @@ static void both_share_their_memory(void) {
         static struct forked_placement place;
         struct cpumask start, one = {}, place_seen;
         char word[8] = "";
-        int pidfd;
         CHECK_INT(cpumask_get_affinity(0, &start), 0);
         unsigned cpu = CPUMASK_CPUS;
         while (!cpumask_has(&start, --cpu))
@@ -150,13 +139,12 @@ static void both_share_their_memory(void) {
         memset(&place, 0, sizeof place);
         memcpy(place.cpus, &one, sizeof place.cpus);
         CHECK(family_open(&f, "8192"));
-        CHECK(receive_report(&f, &born, &pidfd));
+        CHECK(receive_report(&f, &born));
         CHECK_INT(born.error, 0);
         CHECK(born.pid > 0 && born.pid != f.program);
         CHECK_INT(send(f.report.daemon, &place, sizeof place, MSG_NOSIGNAL), sizeof place);
         siginfo_t info = {0};
-        CHECK(pidfd >= 0 && waitid(P_PIDFD, (id_t) pidfd, &info, WEXITED) == 0); /* a child of ours */
-        util_close(pidfd);
+        CHECK_INT(waitid(P_PID, (id_t) born.pid, &info, WEXITED), 0); /* a child of ours */
         CHECK_INT(info.si_pid, born.pid);
         CHECK_INT(info.si_status, 0);
         pid_t program = f.program;
@@ -181,13 +169,11 @@ static void bytes_that_cannot_be_shared(void) {
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 FAMILY f;
                 struct forked_report born;
-                int pidfd;
                 CHECK(family_open(&f, cases[i].bytes));
-                CHECK(receive_report(&f, &born, &pidfd));
+                CHECK(receive_report(&f, &born));
                 pid_t program = f.program;
                 f.program = -1;
                 CHECK_INT(end_of(program), 50);
-                CHECK_INT(pidfd, -1);
                 CHECK_INT(born.pid, 0);
                 CHECK_INT(born.error, cases[i].error);
                 CHECK_STRING(born.step, cases[i].step);
@@ -202,10 +188,9 @@ static void a_forked_peer_without_a_place_ends(void) {
                 struct forked_report born;
                 static struct forked_placement place; /* all zero: no CPU at all */
                 struct cpumask mine;
-                int pidfd;
                 CHECK(family_open(&f, "8192"));
-                CHECK(receive_report(&f, &born, &pidfd));
-                CHECK(pidfd >= 0);
+                CHECK(receive_report(&f, &born));
+                CHECK(born.pid > 0 && born.pid != f.program);
                 memset(&place, 0, sizeof place);
                 if (i == 1) /* all is well with it but its length */
                         CHECK_INT(cpumask_get_affinity(0, &mine), 0);
@@ -215,8 +200,7 @@ static void a_forked_peer_without_a_place_ends(void) {
                         CHECK(send(f.report.daemon, &place, i == 1 ? 100 : sizeof place, MSG_NOSIGNAL) > 0);
                 f.report.daemon = util_close(f.report.daemon);
                 siginfo_t info = {0};
-                int waited = waitid(P_PIDFD, (id_t) pidfd, &info, WEXITED);
-                util_close(pidfd);
+                int waited = waitid(P_PID, (id_t) born.pid, &info, WEXITED);
                 pid_t program = f.program;
                 f.program = -1;
                 CHECK_INT(waited, 0);
