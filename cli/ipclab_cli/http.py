@@ -200,8 +200,8 @@ class Client:
 
 
 def read_piece(response, most):
-    """So many bytes, or all that is left. http.client takes the end of the connection for the end of a body whose
-    length it knows to be greater."""
+    """Reads `most` bytes, or all that is left. A body that is shorter than its Content-Length is an error here;
+    http.client returns it as if it were whole."""
     piece = response.read(most)
     if len(piece) < most and response.length:
         raise http.client.IncompleteRead(piece, response.length)

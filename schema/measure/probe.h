@@ -30,7 +30,7 @@ enum probe_kind {
 #define PROBE_ROUND_MAX_NS UINT64_C(10000000000)
 #define PROBE_WORK_NS UINT64_C(1000000000) /* after which getpid and memcpy, which take milliseconds, are given up */
 
-/* Of the further threads of an end so many are probed, and none later than so long after the first of them. */
+/* The most further threads of an end that are probed, and how long after the first of them the last one may begin. */
 #define PROBE_OTHERS_MAX 31u
 #define PROBE_OTHERS_NS UINT64_C(500000000)
 

@@ -218,17 +218,27 @@ def memory_cgroup(name):
     return None
 
 
+def entering(cgroup):
+    """The command that goes on in the cgroup."""
+    return ["sh", "-c", f'echo $$ >{cgroup}/cgroup.procs && exec "$@"', "sh"]
+
+
+def remove_cgroup(cgroup):
+    """With what is left in it."""
+    for pid in (cgroup / "cgroup.procs").read_text().split():
+        os.kill(int(pid), signal.SIGTERM)
+    wait_for(lambda: not (cgroup / "cgroup.procs").read_text(), PATIENCE_SECONDS, "the cgroup to be empty")
+    cgroup.rmdir()
+
+
 @pytest.fixture
 def little_memory():
     """A cgroup, and the command that goes on in it."""
     cgroup = memory_cgroup(f"ipclab-test-{os.getpid()}")
     if cgroup is None:
         pytest.skip("this host has no memory cgroups to give")
-    yield cgroup, ["sh", "-c", f'echo $$ >{cgroup}/cgroup.procs && exec "$@"', "sh"]
-    for pid in (cgroup / "cgroup.procs").read_text().split():
-        os.kill(int(pid), signal.SIGTERM)
-    wait_for(lambda: not (cgroup / "cgroup.procs").read_text(), PATIENCE_SECONDS, "the cgroup to be empty")
-    cgroup.rmdir()
+    yield cgroup, entering(cgroup)
+    remove_cgroup(cgroup)
 
 
 @root_only
@@ -335,11 +345,8 @@ def few_processes():
             cgroup.rmdir()
     else:
         pytest.skip("this host has no pids cgroups to give")
-    yield cgroup, ["sh", "-c", f'echo $$ >{cgroup}/cgroup.procs && exec "$@"', "sh"]
-    for pid in (cgroup / "cgroup.procs").read_text().split():
-        os.kill(int(pid), signal.SIGTERM)
-    wait_for(lambda: not (cgroup / "cgroup.procs").read_text(), PATIENCE_SECONDS, "the cgroup to be empty")
-    cgroup.rmdir()
+    yield cgroup, entering(cgroup)
+    remove_cgroup(cgroup)
 
 
 @root_only

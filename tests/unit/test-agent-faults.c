@@ -232,6 +232,26 @@ static void *hold(void *userdata) {
         return NULL;
 }
 
+/* A whole run, in which one of the victim's threads is held at its probe after the window. 0; negative errno. */
+static int run_held(struct driver *d, const struct driver_spec *s, enum end victim, unsigned thread, struct holder *h) {
+        pthread_t holder;
+        int r = driver_open(d, s);
+        if (r < 0)
+                return r;
+        h->tid = worker_tid(&d->ends[victim], thread);
+        r = -pthread_create(&holder, NULL, hold, h);
+        if (r < 0)
+                return r;
+        r = driver_start(d);
+        if (r == 0)
+                r = driver_collect(d, util_now_ns() + 60 * NSEC_PER_SEC);
+        if (r < 0)
+                fprintf(stderr, "%d, %s: \"%s\"\n", r, d->trouble, d->ends[victim].error.detail);
+        int closed = driver_close(d);
+        (void) pthread_join(holder, NULL);
+        return r < 0 ? r : closed;
+}
+
 /* The window is closed when the thread gets no CPU any more: the run is whole, and its second probe has no figures. */
 static void test_no_cpu_for_the_probe_after_the_window(void) {
         if (!may_trace())
@@ -243,20 +263,9 @@ static void test_no_cpu_for_the_probe_after_the_window(void) {
                 struct driver d;
                 struct driver_spec s = fault_spec(TRANSPORT_PIPE, WORKLOAD_STREAM);
                 struct holder h = {0};
-                pthread_t thread;
                 s.probes = true;
                 s.stall_ns = 0; /* each system call is traced */
-                CHECK_INT(driver_open(&d, &s), 0);
-                h.tid = worker_tid(&d.ends[victim], 0);
-                CHECK_INT(pthread_create(&thread, NULL, hold, &h), 0);
-                int r = driver_start(&d);
-                if (r == 0)
-                        r = driver_collect(&d, util_now_ns() + 60 * NSEC_PER_SEC);
-                if (r < 0)
-                        fprintf(stderr, "%d, %s: \"%s\"\n", r, d.trouble, d.ends[victim].error.detail);
-                CHECK_INT(r, 0);
-                CHECK_INT(driver_close(&d), 0);
-                (void) pthread_join(thread, NULL);
+                CHECK_INT(run_held(&d, &s, victim, 0, &h), 0);
                 CHECK_INT(h.held, 1);
                 CHECK_INT(d.ends[victim].status, 0);
                 driver_deinit(&d);
@@ -332,18 +341,7 @@ static void test_no_cpu_for_a_further_thread(void) {
                 struct driver d;
                 struct driver_spec s = probing_spec(3);
                 struct holder h = {.for_ms = i / 2 ? 0 : (int) (PROBE_OTHERS_NS / NSEC_PER_MSEC) + 100};
-                pthread_t thread;
-                CHECK_INT(driver_open(&d, &s), 0);
-                h.tid = worker_tid(&d.ends[victim], 1);
-                CHECK_INT(pthread_create(&thread, NULL, hold, &h), 0);
-                int r = driver_start(&d);
-                if (r == 0)
-                        r = driver_collect(&d, util_now_ns() + 60 * NSEC_PER_SEC);
-                if (r < 0)
-                        fprintf(stderr, "%d, %s: \"%s\"\n", r, d.trouble, d.ends[victim].error.detail);
-                CHECK_INT(r, 0);
-                CHECK_INT(driver_close(&d), 0);
-                (void) pthread_join(thread, NULL);
+                CHECK_INT(run_held(&d, &s, victim, 1, &h), 0);
                 CHECK_INT(h.held, 1);
                 CHECK_INT(d.ends[victim].status, 0);
                 CHECK_INT(count_others(&d.ends[victim], 0), 1);

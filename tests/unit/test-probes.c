@@ -160,7 +160,8 @@ static void cpus_in_words(void) {
         CHECK(!probe_sitting_cpus(&s, cpus));
 }
 
-/* A sitting of so many threads at each end, as those of other recorded pairs were, on CPUs of their own. */
+/* A recorded sitting whose ends have n_others further threads each, on CPUs of their own. Their figures are those of
+ * other recorded pairs. */
 static struct probe_sitting wide(size_t at, uint32_t n_others) {
         struct probe_sitting made = recorded[at];
         for (unsigned end = 0; end < made.n_ends; end++) {
