@@ -618,6 +618,7 @@ static void put_quota(const struct disturbance *d, struct json_writer *w) {
 static void put_window(const struct disturbance *d, struct json_writer *w) {
         const struct coverage c = coverage_of(d);
         const char *unobserved = disturbance_unobserved(d);
+        json_member_u64(w, "window_ns", c.window_ns);
         member_or_reason(w, "observed_share", c.window_ns ? (double) c.observed_ns / (double) c.window_ns : -1,
                          "the window has no length");
         count_or_null(w, "longest_interval_ns", c.longest_ns ? (int64_t) c.longest_ns : -1);

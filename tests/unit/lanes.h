@@ -61,6 +61,12 @@ static inline unsigned lanes_of_locked_pages(void) {
         return geteuid() == 0 && prctl(PR_CAPBSET_READ, (unsigned long) CAP_IPC_LOCK, 0UL, 0UL, 0UL) == 1 ? LANES : 1;
 }
 
+/* So do the bytes of POSIX queues, where RLIMIT_MSGQUEUE cannot be raised: its default is enough for two such cases. */
+static inline unsigned lanes_of_queues(void) {
+        return geteuid() == 0 && prctl(PR_CAPBSET_READ, (unsigned long) CAP_SYS_RESOURCE, 0UL, 0UL, 0UL) == 1 ? LANES
+                                                                                                              : 2;
+}
+
 /* A lane's progress; written by it alone. */
 struct lane {
         unsigned at;     /* the case under way, from 1; 0: none */

@@ -53,7 +53,7 @@ static bool is_socket(enum transport t) {
 
 /* Sockets by both engines in turn, where there are rings, each of them in both copy modes, whole and in chunks. */
 static void test_every_byte_arrives(void) {
-        IN_LANES(LANES, interrupt_isolate, test_every_byte_arrives);
+        IN_LANES(lanes_of_queues(), interrupt_isolate, test_every_byte_arrives);
         static const struct {
                 uint64_t size, chunk, messages;
                 uint32_t threads;
@@ -98,7 +98,7 @@ static void test_every_byte_arrives(void) {
 }
 
 static void test_every_verification_by_time(void) {
-        IN_LANES(LANES, interrupt_isolate, test_every_verification_by_time);
+        IN_LANES(lanes_of_queues(), interrupt_isolate, test_every_verification_by_time);
         for (size_t t = 0; t < ELEMENTS(queues); t++)
                 for (size_t k = 0; k < ELEMENTS(workloads); k++)
                         for (enum verify v = VERIFY_NONE; v < VERIFY_COUNT; v++) {
@@ -214,6 +214,14 @@ static void test_limits_are_named(void) {
         (void) snprintf(words, sizeof words, "fs.mqueue.msgsize_max is %" PRId64,
                         read_number("/proc/sys/fs/mqueue/msgsize_max"));
         expect_refusal(&s, words);
+
+        struct rlimit before, few;
+        s.point.message_size = 4096;
+        CHECK_INT(getrlimit(RLIMIT_MSGQUEUE, &before), 0);
+        few = (struct rlimit){.rlim_cur = 4096, .rlim_max = before.rlim_max};
+        CHECK_INT(setrlimit(RLIMIT_MSGQUEUE, &few), 0);
+        expect_refusal(&s, "RLIMIT_MSGQUEUE, which is 4096 and counts all queues of the user");
+        CHECK_INT(setrlimit(RLIMIT_MSGQUEUE, &before), 0);
 }
 
 static bool leftovers_are(const char *beginning) {
@@ -260,12 +268,12 @@ static void interrupt_ends(int signal) {
 }
 
 static void test_killed_end(void) {
-        IN_LANES(LANES, interrupt_isolate, test_killed_end);
+        IN_LANES(lanes_of_queues(), interrupt_isolate, test_killed_end);
         interrupt_ends(SIGKILL);
 }
 
 static void test_stopped_end(void) {
-        IN_LANES(LANES, interrupt_isolate, test_stopped_end);
+        IN_LANES(lanes_of_queues(), interrupt_isolate, test_stopped_end);
         interrupt_ends(SIGSTOP);
 }
 

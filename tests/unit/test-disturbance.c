@@ -470,7 +470,7 @@ static void interrupts_that_are_not_read_have_a_reason(void) {
         w.run.no_interrupts = "it is long";
         CHECK_INT(judge(&w), 0);
         json_of(&w.d, &text);
-        CHECK(text && strstr(text, "\"device_interrupts_reason\":\"it is long\",\"observed_share\""));
+        CHECK(text && strstr(text, "\"device_interrupts_reason\":\"it is long\",\"window_ns\""));
         CHECK(strstr(text, "\"device_interrupts_per_second\":null,\"foreign_packets_per_second\":0,"));
         disturbance_deinit(&w.d);
 }
@@ -517,7 +517,7 @@ static void interrupts_by_the_tick_are_unknown(void) {
                 CHECK_INT(judge(&w), 0);
                 CHECK_STRING(flags_of(&w), apart ? "interrupts" : "");
                 json_of(&w.d, &text);
-                CHECK(text && strstr(text, apart ? "\"irq_source\":\"irq-time-accounting\",\"observed_share\""
+                CHECK(text && strstr(text, apart ? "\"irq_source\":\"irq-time-accounting\",\"window_ns\""
                                                  : "\"irq_source\":\"tick\",\"worst_irq_share_reason\":\"the kernel"));
                 CHECK(strstr(text, apart ? "\"worst_irq_share\":0," : "\"worst_irq_share\":null,"));
                 disturbance_deinit(&w.d);

@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #define DEPTH_DEFAULT 10 /* the kernel's, where fs.mqueue.msg_default cannot be read */
@@ -59,6 +60,17 @@ static long depth_of(const struct agent *a) {
         return most > 0 && most < usual ? most : usual;
 }
 
+/* Returns text. */
+static const char *limit_text(enum __rlimit_resource resource, char text[static 24]) {
+        struct rlimit limit;
+        if (getrlimit(resource, &limit) < 0)
+                return "unknown";
+        if (limit.rlim_cur == RLIM_INFINITY)
+                return "unlimited";
+        (void) snprintf(text, 24, "%ju", (uintmax_t) limit.rlim_cur);
+        return text;
+}
+
 /* EINVAL, EMFILE and ENOSPC each stand for several limits: the message names all of them with their values. */
 static int explain(struct agent *a, int error, const struct mq_attr *attr) {
         switch (error) {
@@ -69,9 +81,11 @@ static int explain(struct agent *a, int error, const struct mq_attr *attr) {
                                    attr->mq_maxmsg, attr->mq_msgsize, setting("msg_max"), setting("msgsize_max"));
         case EMFILE:
                 return failure_set(&a->failure, error,
-                                   "the queues of %" PRIu32 " threads, %ld messages of %ld bytes each, are more than "
-                                   "RLIMIT_MSGQUEUE or RLIMIT_NOFILE allows",
-                                   a->n_workers, attr->mq_maxmsg, attr->mq_msgsize);
+                                   "the queues of %" PRIu32 " threads, %ld messages of %ld bytes each, exceed "
+                                   "RLIMIT_MSGQUEUE, which is %s and counts all queues of the user, or RLIMIT_NOFILE, "
+                                   "which is %s",
+                                   a->n_workers, attr->mq_maxmsg, attr->mq_msgsize,
+                                   limit_text(RLIMIT_MSGQUEUE, (char[24]){}), limit_text(RLIMIT_NOFILE, (char[24]){}));
         case ENOSPC:
                 return failure_set(&a->failure, error,
                                    "the queues of %" PRIu32 " threads exceed %s, which is %ld (to raise it: %s)",
