@@ -140,23 +140,26 @@ static int add_hosts(struct api *a, int tcp_fd, const char *extra) {
 static int start_listener(struct api *a, unsigned listener) {
         if (a->fds[listener] < 0)
                 return 0;
-        int k = http_start(&a->listeners[listener], &(struct http_options){
-                                                            .fd = a->fds[listener],
-                                                            .local = listener == LISTENER_LOCAL,
-                                                            .clients = a->clients,
-                                                            .limits = &a->limits[listener],
-                                                            .bodies = &a->bodies,
-                                                            .workers = WORKERS,
-                                                            .exporters = EXPORTERS,
-                                                            .handler = {.admit = dispatch_admit,
-                                                                        .handle = dispatch_handle,
-                                                                        .refuse = dispatch_refuse,
-                                                                        .count = dispatch_count,
-                                                                        .userdata = a},
-                                                    });
-        if (k >= 0)
-                a->fds[listener] = -1;
-        return k;
+        struct http *http = NULL;
+        int k = http_start(&http, &(struct http_options){
+                                          .fd = a->fds[listener],
+                                          .local = listener == LISTENER_LOCAL,
+                                          .clients = a->clients,
+                                          .limits = &a->limits[listener],
+                                          .bodies = &a->bodies,
+                                          .workers = WORKERS,
+                                          .exporters = EXPORTERS,
+                                          .handler = {.admit = dispatch_admit,
+                                                      .handle = dispatch_handle,
+                                                      .refuse = dispatch_refuse,
+                                                      .count = dispatch_count,
+                                                      .userdata = a},
+                                  });
+        if (k < 0)
+                return k;
+        a->fds[listener] = -1;
+        atomic_store(&a->listeners[listener], http);
+        return 0;
 }
 
 /* Signals are the main thread's: the threads that the servers start inherit a mask that blocks them all, but for the
@@ -166,12 +169,19 @@ static int start_listeners(struct api *a) {
         sigfillset(&all);
         sigdelset(&all, SIGBUS);
         int k = -pthread_sigmask(SIG_SETMASK, &all, &before);
-        if (k < 0)
-                return k;
-        k = start_listener(a, LISTENER_LOCAL);
-        if (k >= 0)
-                k = start_listener(a, LISTENER_TCP);
+        for (unsigned i = 0; i < LISTENER_COUNT && k >= 0; i++)
+                k = start_listener(a, i);
         (void) pthread_sigmask(SIG_SETMASK, &before, NULL);
+        return k;
+}
+
+int api_serve_tcp(struct api *a, int tcp_fd, const char *extra_hosts) {
+        a->fds[LISTENER_TCP] = tcp_fd;
+        int k = add_hosts(a, tcp_fd, extra_hosts); /* which the requests over TCP alone are held against */
+        if (k >= 0)
+                k = start_listeners(a);
+        if (k >= 0)
+                atomic_store(&a->tcp_problem, NULL);
         return k;
 }
 
@@ -190,6 +200,7 @@ unsigned api_stop(struct api *a, uint64_t deadline_ns) {
         assets_free(a->assets);
         free(a->openapi);
         free(a->token);
+        free(a->first_tcp_problem);
         free(a);
         return cut_off;
 }
@@ -206,7 +217,10 @@ int api_start(const struct api_options *o, struct api **ret) {
         a->service = o->service;
         a->started_ns = util_now_ns();
         a->token = strdup(o->token ? o->token : "");
-        int k = a->token ? fit_clients(a) : -ENOMEM;
+        if (o->tcp_problem)
+                a->first_tcp_problem = strdup(o->tcp_problem);
+        atomic_init(&a->tcp_problem, a->first_tcp_problem);
+        int k = a->token && !o->tcp_problem == !a->first_tcp_problem ? fit_clients(a) : -ENOMEM;
         if (k >= 0)
                 fit_bodies(a, o->memory_bytes);
         if (k >= 0 && o->tcp_fd >= 0)

@@ -13,9 +13,10 @@ struct api;
 
 struct api_options {
         struct service *service;
-        int unix_fd;       /* listening AF_UNIX socket, or -1; api owns it from here on */
-        int tcp_fd;        /* listening TCP socket on loopback, or -1; api owns it */
-        const char *token; /* bearer token that writes over TCP need */
+        int unix_fd;             /* listening AF_UNIX socket, or -1; api owns it from here on */
+        int tcp_fd;              /* listening TCP socket on loopback, or -1; api owns it */
+        const char *tcp_problem; /* why there is none yet, for /health; NULL: none is wanted, or there is one */
+        const char *token;       /* bearer token that writes over TCP need */
         const char *web_dir;
         uint64_t memory_bytes;   /* the limit of this process's memory; 0: there is none */
         const char *extra_hosts; /* comma-separated Host values accepted besides 127.0.0.1, localhost and [::1] with the
@@ -24,6 +25,9 @@ struct api_options {
 
 /* Serves until api_stop(). 0 or negative errno; the sockets are the api's either way. */
 int api_start(const struct api_options *o, struct api **ret);
+/* Serves TCP, too, from here on; once, where api_start() had no such socket. 0 or negative errno; the socket is the
+ * api's either way. */
+int api_serve_tcp(struct api *a, int tcp_fd, const char *extra_hosts);
 /* Ends event streams, finishes what is under way until the deadline (CLOCK_MONOTONIC), joins the threads. Returns how
  * many connections were cut off because they were not finished by then. NULL-safe. A handler may be waiting for the
  * daemon's main thread: when that is the caller, service_stop() comes first. */

@@ -168,6 +168,11 @@ static int describe_tcp(int fd, char **ret_url, char *detail) {
         return 0;
 }
 
+int listeners_open_tcp(const struct config *c, struct listeners *l, char *ret_detail) {
+        int r = open_tcp(c, &l->tcp_fd, ret_detail);
+        return r < 0 ? r : describe_tcp(l->tcp_fd, &l->url, ret_detail);
+}
+
 /* Sockets from systemd, distinguished by family. They override the settings, with a notice for each difference. Source:
  * sd_listen_fds(3). */
 static int take_activated(struct listeners *l, char *detail) {
@@ -288,12 +293,16 @@ int listeners_open(const struct config *c, struct listeners *ret, char *ret_deta
                 log_notice("listen = none: the TCP socket from systemd is closed");
                 l.tcp_fd = util_close(l.tcp_fd);
         }
-        if (r == 0 && l.tcp_fd < 0 && want_tcp)
-                r = open_tcp(c, &l.tcp_fd, ret_detail);
-        if (r == 0 && l.tcp_fd >= 0)
+        if (r == 0 && made_tcp && want_tcp) {
+                r = listeners_open_tcp(c, &l, ret_detail);
+                if (r == -EADDRINUSE)
+                        r = (l.tcp_problem = strdup(ret_detail)) ? 0
+                                                                 : detail_fail(ret_detail, -ENOMEM, "out of memory");
+        } else if (r == 0 && l.tcp_fd >= 0) {
                 r = describe_tcp(l.tcp_fd, &l.url, ret_detail);
-        if (r == 0 && l.tcp_fd >= 0 && !made_tcp)
-                r = compare_tcp(c, &l, ret_detail);
+                if (r == 0)
+                        r = compare_tcp(c, &l, ret_detail);
+        }
         if (r < 0) {
                 listeners_close(&l);
                 return r;
@@ -307,6 +316,7 @@ void listeners_close(struct listeners *l) {
                 (void) unlink(l->socket_path);
         free(l->socket_path);
         free(l->url);
+        free(l->tcp_problem);
         util_close(l->unix_fd);
         util_close(l->tcp_fd);
         *l = (struct listeners){.unix_fd = -1, .tcp_fd = -1};

@@ -36,6 +36,7 @@
 
 #define STOP_WITHIN_US (4 * UINT64_C(1000000))
 #define REQUESTS_STOP_NS (5 * NSEC_PER_SEC) /* for the requests of waiting HTTP clients */
+#define TCP_AGAIN_US (5 * UINT64_C(1000000))
 #define EXIT_USAGE 2 /* bad options or settings alone: the unit does not start the service again after it */
 
 struct daemon {
@@ -49,6 +50,7 @@ struct daemon {
         struct listeners listeners;
         char *token;
         struct api *api;
+        sd_event_source *tcp_timer; /* while another process has the port */
         bool stopping;
 };
 
@@ -224,6 +226,32 @@ static int open_queue(struct daemon *d) {
         return 0;
 }
 
+/* Tries again to have the port that another process had. */
+static int on_tcp_again(sd_event_source *timer, uint64_t usec, void *userdata) {
+        struct daemon *d = userdata;
+        char detail[DETAIL_MAX] = "";
+        int e = listeners_open_tcp(&d->config, &d->listeners, detail);
+        if (e == -EADDRINUSE) {
+                e = sd_event_source_set_time(timer, usec + TCP_AGAIN_US);
+                return e < 0 ? e : sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
+        }
+        if (e >= 0)
+                e = api_serve_tcp(d->api, util_steal_fd(&d->listeners.tcp_fd), NULL);
+        if (e < 0)
+                log_error("there is no TCP until ipclabd is started again: %s",
+                          detail[0] ? detail : strerrordesc_np(-e));
+        else
+                log_notice("%s is served from now on", d->listeners.url);
+        return 0;
+}
+
+/* The unix socket is served meanwhile. */
+static int await_tcp(struct daemon *d) {
+        log_error("%s: another process has the port, and ipclabd tries again every %u s", d->listeners.tcp_problem,
+                  (unsigned) (TCP_AGAIN_US / UINT64_C(1000000)));
+        return sd_event_add_time_relative(d->event, &d->tcp_timer, CLOCK_MONOTONIC, TCP_AGAIN_US, 0, on_tcp_again, d);
+}
+
 static int open_listeners(struct daemon *d) {
         char detail[DETAIL_MAX] = "";
         int e = listeners_open(&d->config, &d->listeners, detail);
@@ -238,12 +266,15 @@ static int open_listeners(struct daemon *d) {
                                 .memory_bytes = memory == UINT64_MAX ? 0 : memory,
                                 .unix_fd = util_steal_fd(&d->listeners.unix_fd),
                                 .tcp_fd = util_steal_fd(&d->listeners.tcp_fd),
+                                .tcp_problem = d->listeners.tcp_problem,
                                 .token = d->token,
                                 .web_dir = d->config.web_dir};
         e = api_start(&o, &d->api);
         if (e < 0)
                 log_error("cannot start the HTTP interface, with the dashboard's files from %s: %s",
                           d->config.web_dir ? d->config.web_dir : "nowhere", strerrordesc_np(-e));
+        else if (d->listeners.tcp_problem)
+                e = await_tcp(d);
         return e;
 }
 
@@ -384,6 +415,7 @@ static void stop(struct daemon *d) {
         cgroup_tree_free(d->host.cgroups);
         util_close(d->host.program_fd);
         topology_free(d->topology);
+        sd_event_source_disable_unref(d->tcp_timer);
         sd_event_unref(d->event);
         free(d->token);
         config_deinit(&d->config);

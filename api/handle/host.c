@@ -61,11 +61,12 @@ static void put_check(struct json_writer *w, const struct service_health *h) {
         json_object_end(w);
 }
 
-static void put_health(struct json_writer *w, const struct service_health *h) {
+static void put_health(struct json_writer *w, struct api *a, const struct service_health *h) {
         json_object_begin(w);
         json_member_string(w, "status", h->ok ? "ok" : "failing");
         json_member_string(w, "problem", h->ok ? NULL : h->problem);
         json_member_string(w, "leftover", h->leftover[0] ? h->leftover : NULL);
+        json_member_string(w, "tcp_problem", atomic_load(&a->tcp_problem));
         json_member_string(w, "version", h->version);
         json_member_string(w, "store", h->store);
         json_member_i64_if(w, "exported_change", h->exported_change >= 0, h->exported_change);
@@ -92,7 +93,7 @@ HANDLER(handle_health) {
                 return k;
         _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_writer_init(&w);
-        put_health(&w, &h);
+        put_health(&w, a, &h);
         return response_json(p, h.ok ? 200 : 503, &w);
 }
 
@@ -120,7 +121,7 @@ HANDLER(handle_host) {
         json_writer_init(&w);
         json_object_begin(&w);
         json_put_key(&w, "health");
-        put_health(&w, &h);
+        put_health(&w, a, &h);
         for (size_t i = 0; k >= 0 && i < ELEMENTS(documents); i++)
                 k = put_document(&w, documents[i].key, documents[i].read, a, r);
         json_object_end(&w);

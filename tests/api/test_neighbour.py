@@ -9,12 +9,13 @@ import os
 import pwd
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
-from client import PATIENCE_SECONDS
+from client import PATIENCE_SECONDS, Client
 from conftest import BUILD, OF_PIPE, SHORT, Daemon
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be the agents' user and another one")
@@ -312,6 +313,33 @@ def test_what_cannot_be_removed_is_named(tmp_path):
         assert daemon.unix.wait_final(experiment["id"])["state"] == "done", daemon.log_tail()
     finally:
         daemon.remove()
+
+
+def test_a_port_that_another_has_does_not_stop_it():
+    """Any local user may listen on it first: the daemon serves its unix socket, and TCP once the port is free."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        daemon = Daemon(listen=f"127.0.0.1:{port}")
+        try:
+            problem = f"cannot listen on 127.0.0.1:{port}: Address already in use"
+            assert daemon.port is None and problem in daemon.log_text()
+            health = daemon.unix.get("/health")
+            assert health["tcp_problem"] == problem and health["status"] == "ok"
+            experiment = daemon.unix.post(SHORT)
+            assert daemon.unix.wait_final(experiment["id"])["state"] == "done", daemon.log_tail()
+            assert daemon.unix.get("/health")["tcp_problem"] == problem
+            taken.close()
+            deadline = time.monotonic() + PATIENCE_SECONDS
+            while daemon.unix.get("/health")["tcp_problem"]:
+                assert time.monotonic() < deadline, daemon.log_tail()
+                time.sleep(0.05)
+            tcp = Client(port=port, token=daemon.token)
+            assert tcp.get("/health")["tcp_problem"] is None
+            assert tcp.wait_final(tcp.post(SHORT)["id"])["state"] == "done"
+            assert Client(port=port).request("GET", "/health", headers={"Host": "other.example"}).status == 421
+            assert daemon.stop() == 0
+        finally:
+            daemon.remove()
 
 
 def test_agents_go_before_the_daemon_when_memory_is_short(daemon, long_run):

@@ -94,17 +94,25 @@ static void port_0_is_resolved(void) {
         CHECK_INT(connect(fd, (struct sockaddr *) &a, sizeof(a)), 0);
         close(fd);
 
-        char taken[64];
+        char taken[64], wrong[] = "nowhere";
         struct listeners second;
         char other[120];
         (void) snprintf(taken, sizeof(taken), "127.0.0.1:%lu", port);
         (void) snprintf(other, sizeof(other), "%s.other", path);
         c.listen = taken;
         c.socket_path = other;
-        CHECK_INT(listeners_open(&c, &second, detail), -EADDRINUSE);
-        CHECK(strstr(detail, taken) != NULL);
-        CHECK_INT(access(other, F_OK), -1); /* a start that failed leaves no socket */
+        CHECK_INT(listeners_open(&c, &second, detail), 0);
+        CHECK(second.unix_fd >= 0 && second.tcp_fd < 0 && !second.url);
+        CHECK(second.tcp_problem && strstr(second.tcp_problem, taken));
+        CHECK_INT(listeners_open_tcp(&c, &second, detail), -EADDRINUSE);
         listeners_close(&l);
+        CHECK_INT(listeners_open_tcp(&c, &second, detail), 0);
+        CHECK(second.tcp_fd >= 0 && strstr(second.url, taken));
+        listeners_close(&second);
+
+        c.listen = wrong;
+        CHECK_INT(listeners_open(&c, &second, detail), -EINVAL);
+        CHECK_INT(access(other, F_OK), -1); /* a start that failed leaves no socket */
 }
 
 static void ipv6_loopback_has_its_brackets(void) {
