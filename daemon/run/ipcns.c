@@ -213,10 +213,11 @@ static int make_somehow(const uint64_t *settings, struct answer *answer, struct 
                 r = make(true, &t, answer, ret);
                 if (r < 0)
                         (void) snprintf(ret_detail, DETAIL_MAX,
-                                        "needs CAP_SYS_ADMIN, and a user namespace cannot be made either: %s",
-                                        strerrordesc_np(-r));
+                                        "needs CAP_SYS_ADMIN, and a user namespace cannot be made either: %s%s",
+                                        strerrordesc_np(-r), spawn_limits_meant(-r));
         } else if (r < 0)
-                (void) snprintf(ret_detail, DETAIL_MAX, "cannot make an IPC namespace: %s", strerrordesc_np(-r));
+                (void) snprintf(ret_detail, DETAIL_MAX, "cannot make an IPC namespace: %s%s", strerrordesc_np(-r),
+                                spawn_limits_meant(-r));
         return r;
 }
 

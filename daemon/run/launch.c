@@ -36,9 +36,9 @@ static void fail(struct launch *l, const char *format, ...) {
 }
 
 static void fail_start(struct launch *l, const char *role, const struct spawn_error *error) {
-        bool tasks = error->error == EAGAIN && strcmp(error->step, "clone") == 0;
+        bool cloned = strcmp(error->step, "clone") == 0;
         fail(l, "%s cannot be started: %s: %s%s", role, error->step, strerrordesc_np(error->error),
-             tasks ? " (RLIMIT_NPROC, or the cgroup's pids.max)" : "");
+             cloned ? spawn_limits_meant(error->error) : "");
 }
 
 /* --- what the agents are in --- */

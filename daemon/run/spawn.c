@@ -195,6 +195,13 @@ static int send_place(int fd, const struct spawn_forked *forked) {
         return send(fd, &place, sizeof(place), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
+/* Source: man 2 clone, EAGAIN and ENOSPC. */
+const char *spawn_limits_meant(int error) {
+        return error == EAGAIN   ? " (RLIMIT_NPROC, or the cgroup's pids.max)"
+               : error == ENOSPC ? " (user.max_ipc_namespaces or user.max_user_namespaces)"
+                                 : "";
+}
+
 int spawn_meet(int meeting_fd, pid_t first, const struct spawn_forked *forked, struct spawned *ret,
                struct spawn_error *ret_error) {
         struct forked_report born = {0};

@@ -60,6 +60,9 @@ bool spawn_reap_strays(void);
 /* Kills and reaps; a process that is still there after a second is logged, and left to spawn_reap_strays(). */
 void spawn_abort(struct spawned *s);
 
+/* The limits that clone(2) may mean by its error, as words behind it, in parentheses; "" where it means none. */
+const char *spawn_limits_meant(int error);
+
 /* The most that agents can get of a resource limit (RLIMIT_*) that is raised for them as far as it goes. Tries the
  * limit and restores it, so it must be called while there is one thread. UINT64_MAX: no limit. */
 uint64_t spawn_most(int resource);

@@ -7,11 +7,15 @@
 
 #include "daemon/admission/capacity.h"
 #include "daemon/run/ipcns.h"
+#include "daemon/run/spawn.h"
 #include "schema/detail.h"
 #include "schema/util.h"
+#include "tests/bench/own-namespaces.h"
 #include "tests/unit/admissions.h"
 
 #include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -363,6 +367,36 @@ static void what_cannot_be_set_is_reported(void) {
         CHECK_INT(ns.ipc_fd, -1);
 }
 
+enum { NAMED = 1, NOT_FORBIDDEN, NOT_NAMED };
+
+/* In a process of its own, since there is no way back from a limit of 0. */
+static int make_where_it_is_forbidden(void) {
+        pid_t parent = getpid(), pid = fork();
+        int status;
+        if (pid == 0) {
+                struct ipcns ns = IPCNS_NONE;
+                char detail[DETAIL_MAX] = "";
+                if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+                        _exit(-1);
+                if (own_namespaces(CLONE_NEWUSER) || own_namespaces_write("/proc/sys/user/max_ipc_namespaces", "0") < 0)
+                        _exit(NOT_FORBIDDEN);
+                bool refused = ipcns_new(NULL, &ns, detail) < 0;
+                _exit(refused && strstr(detail, "user.max_ipc_namespaces") ? NAMED : NOT_NAMED);
+        }
+        if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+                return -1;
+        return WEXITSTATUS(status);
+}
+
+static void the_limit_of_namespaces_is_named(void) {
+        int status = make_where_it_is_forbidden();
+        if (status == NOT_FORBIDDEN)
+                SKIP("no user namespace with a limit of its own can be made here");
+        CHECK_INT(status, NAMED);
+        CHECK(strstr(spawn_limits_meant(EAGAIN), "pids.max"));
+        CHECK_STRING(spawn_limits_meant(EINVAL), "");
+}
+
 /* System V segments are limited where the run is: in a namespace that has the kernel's values, whatever the host's. */
 static void segments_have_the_limits_of_their_namespace(void) {
         struct queue_host host;
@@ -443,6 +477,7 @@ int main(void) {
         RUN(pieces_leave_room_for_all_queues);
         RUN(namespaces_have_what_is_requested);
         RUN(what_cannot_be_set_is_reported);
+        RUN(the_limit_of_namespaces_is_named);
         RUN(segments_have_the_limits_of_their_namespace);
         RUN(a_helper_that_does_not_end_is_abandoned);
         RUN(the_probe_leaves_nothing);
