@@ -6,9 +6,6 @@
 
 #include "daemon/result/probes.h"
 
-/* NULL: the sitting has none of that thread. */
-const struct probe_end *probe_sitting_of(const struct probe_sitting *s, unsigned end, uint32_t thread);
-
 struct probe_verdict {
         bool within;          /* the two probes of the run could be compared */
         int64_t reference_id; /* of the run that it was compared with; 0: none */

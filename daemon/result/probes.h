@@ -67,6 +67,9 @@ struct run_probes {
 void probe_sitting_init(struct probe_sitting *s, const struct probe *const probes[END_COUNT], unsigned n_ends);
 void probe_sitting_add_others(struct probe_sitting *s, enum end end, const struct probe *others, uint32_t n);
 
+/* NULL: the sitting has none of that thread. */
+const struct probe_end *probe_sitting_of(const struct probe_sitting *s, unsigned end, uint32_t thread);
+
 /* Whether both were known, those of threads 0 on the same CPUs, and nowhere else. */
 bool probe_sitting_comparable(const struct probe_sitting *a, const struct probe_sitting *b);
 

@@ -16,10 +16,9 @@
 
 _Static_assert(sizeof(((struct machine_figure *) NULL)->cpus) == PROBE_CPUS_MAX, "as a run's probes have them");
 
-/* One operation at one end on one set of CPUs. */
+/* One operation on one CPU, of runs on one set of CPUs of threads 0. */
 struct series {
-        char cpus[PROBE_CPUS_MAX];
-        unsigned end;
+        size_t set; /* of the collection's */
         uint32_t cpu;
         int kind;
         double *values[SIDE_COUNT]; /* of each run */
@@ -27,8 +26,8 @@ struct series {
 };
 
 struct collection {
-        struct series items[MACHINE_CPU_SETS_MAX * END_COUNT * PROBE_KIND_COUNT];
-        size_t n;
+        struct series *items; /* a set's together, as far as its first run goes */
+        size_t n, size;
         struct {
                 char cpus[PROBE_CPUS_MAX];
                 size_t runs[SIDE_COUNT];
@@ -42,18 +41,30 @@ static void collection_freep(struct collection **c) {
         for (size_t i = 0; *c && i < (*c)->n; i++)
                 for (size_t side = 0; side < SIDE_COUNT; side++)
                         free((*c)->items[i].values[side]);
+        if (*c)
+                free((*c)->items);
         free(*c);
 }
 
-static struct series *find_series(struct collection *c, const char *cpus, unsigned end, int kind) {
+/* Adds it where there is none. NULL: no memory. */
+static struct series *find_series(struct collection *c, size_t set, uint32_t cpu, int kind) {
         for (size_t i = 0; i < c->n; i++)
-                if (c->items[i].end == end && c->items[i].kind == kind && strcmp(c->items[i].cpus, cpus) == 0)
+                if (c->items[i].cpu == cpu && c->items[i].kind == kind && c->items[i].set == set)
                         return &c->items[i];
-        return NULL;
+        if (c->n == c->size) {
+                size_t size = c->size ? 2 * c->size : 16;
+                struct series *items = reallocarray(c->items, size, sizeof(*items));
+                if (!items)
+                        return NULL;
+                c->items = items;
+                c->size = size;
+        }
+        c->items[c->n] = (struct series){.set = set, .cpu = cpu, .kind = kind};
+        return &c->items[c->n++];
 }
 
 /* Counts a run, and adds its set of CPUs where it is the baseline's and there is room. Whether the set is kept. */
-static bool count_run(struct collection *c, enum comparison_side side, const char *cpus) {
+static bool count_run(struct collection *c, enum comparison_side side, const char *cpus, size_t *ret_set) {
         size_t i = 0;
         while (i < c->n_sets && strcmp(c->sets[i].cpus, cpus) != 0)
                 i++;
@@ -65,6 +76,7 @@ static bool count_run(struct collection *c, enum comparison_side side, const cha
         if (i == c->n_sets)
                 (void) snprintf(c->sets[c->n_sets++].cpus, PROBE_CPUS_MAX, "%s", cpus);
         c->sets[i].runs[side]++;
+        *ret_set = i;
         return true;
 }
 
@@ -90,39 +102,46 @@ static int series_add(struct series *s, enum comparison_side side, double value)
         return 0;
 }
 
-/* The sets of CPUs are those of the baseline. */
-static int take_series(struct collection *c, enum comparison_side side, const char *cpus, const struct probe_sitting *p,
-                       unsigned end, int kind) {
-        struct series *s = find_series(c, cpus, end, kind);
-        struct statistic rounds;
-        if (!s && side != SIDE_BASELINE)
-                return 0;
-        if (!s) {
-                s = &c->items[c->n++];
-                *s = (struct series){.end = end, .cpu = p->ends[end].cpu, .kind = kind};
-                memcpy(s->cpus, cpus, sizeof(s->cpus));
+static int take_probe(struct collection *c, enum comparison_side side, size_t set, const struct probe_end *probe) {
+        for (int kind = 0; kind < PROBE_KIND_COUNT; kind++) {
+                struct statistic rounds;
+                if (probe->absences[kind] != PROBE_TAKEN)
+                        continue;
+                struct series *s = find_series(c, set, probe->cpu, kind);
+                int r = s ? order_summarize(probe->rounds[kind], PROBE_ROUNDS, &rounds) : -ENOMEM;
+                if (r == 0)
+                        r = series_add(s, side, rounds.median);
+                if (r < 0)
+                        return r;
         }
-        int r = order_summarize(p->ends[end].rounds[kind], PROBE_ROUNDS, &rounds);
-        return r < 0 ? r : series_add(s, side, rounds.median);
+        return 0;
 }
 
+/* Each CPU once, by the first thread that is on it. */
 static int take_sitting(struct collection *c, enum comparison_side side, const struct probe_sitting *p) {
         char cpus[PROBE_CPUS_MAX] = "";
-        int r = 0;
+        uint32_t taken[END_COUNT * (1 + PROBE_OTHERS_MAX)];
+        size_t set, n = 0;
         if (!probe_sitting_cpus(p, cpus)) {
                 c->elsewhere[side]++;
                 return 0;
         }
-        if (!count_run(c, side, cpus))
+        if (!count_run(c, side, cpus, &set))
                 return 0;
-        for (unsigned end = 0; r == 0 && end < p->n_ends; end++) {
-                if (end > 0 && p->ends[end].cpu == p->ends[0].cpu) /* the same CPU once more */
-                        continue;
-                for (int kind = 0; r == 0 && kind < PROBE_KIND_COUNT; kind++)
-                        if (p->ends[end].absences[kind] == PROBE_TAKEN)
-                                r = take_series(c, side, cpus, p, end, kind);
-        }
-        return r;
+        for (uint32_t thread = 0; thread <= PROBE_OTHERS_MAX; thread++)
+                for (unsigned end = 0; end < p->n_ends; end++) {
+                        const struct probe_end *probe = probe_sitting_of(p, end, thread);
+                        size_t i = 0;
+                        while (probe && i < n && taken[i] != probe->cpu)
+                                i++;
+                        if (!probe || probe->moved || i < n)
+                                continue;
+                        taken[n++] = probe->cpu;
+                        int r = take_probe(c, side, set, probe);
+                        if (r < 0)
+                                return r;
+                }
+        return 0;
 }
 
 /* text: NULL: the run has none. What cannot be read counts as none: the run's own figures are there all the same. */
@@ -165,10 +184,10 @@ static void thin(struct series *s, enum comparison_side side) {
         s->n[side] = n > COMPARISON_RUNS_MAX ? COMPARISON_RUNS_MAX : n;
 }
 
-static int add_figure(struct series *s, struct machine *m, struct compare_row *ret) {
+static int add_figure(struct series *s, const char *cpus, struct machine *m, struct compare_row *ret) {
         struct machine_figure *f = &m->items[m->n++];
         *f = (struct machine_figure){.cpu = s->cpu, .what = probe_terms[s->kind].name};
-        memcpy(f->cpus, s->cpus, sizeof(f->cpus));
+        memcpy(f->cpus, cpus, sizeof(f->cpus));
         for (size_t side = 0; side < SIDE_COUNT; side++) {
                 struct statistic values;
                 thin(s, (enum comparison_side) side);
@@ -200,10 +219,13 @@ static const char *why_unknown(const struct machine *m, bool enough, bool beyond
 }
 
 /* One figure that shows no difference says nothing of the CPUs and runs that no figure is of. beyond: some of them are
- * of sets of CPUs for which there was no room. */
-static void conclude(struct machine *m, const struct comparison *results, const int *kinds, bool beyond) {
+ * of sets of CPUs for which there was no room. one_sided: runs of both on the same CPUs of threads 0 have other probes.
+ */
+static void conclude(struct machine *m, const struct comparison *results, const int *kinds, bool beyond,
+                     bool one_sided) {
         size_t least = compare_runs_least(false, m->n ? m->n : 1);
-        bool any = false, enough = m->n > 0, all = m->uncompared[SIDE_BASELINE] + m->uncompared[SIDE_CANDIDATE] == 0;
+        bool any = false, enough = m->n > 0,
+             all = !one_sided && m->uncompared[SIDE_BASELINE] + m->uncompared[SIDE_CANDIDATE] == 0;
         for (size_t i = 0; i < m->n; i++) {
                 struct machine_figure *f = &m->items[i];
                 f->c = results[i];
@@ -221,6 +243,7 @@ static int judge(struct collection *c, struct machine *m) {
         _cleanup_free_ struct compare_row *rows = calloc(c->n + 1, sizeof(*rows));
         _cleanup_free_ struct comparison *results = calloc(c->n + 1, sizeof(*results));
         _cleanup_free_ int *kinds = calloc(c->n + 1, sizeof(*kinds));
+        bool one_sided = false;
         int r = 0;
         m->items = calloc(c->n + 1, sizeof(*m->items));
         for (int side = 0; side < SIDE_COUNT; side++)
@@ -228,15 +251,19 @@ static int judge(struct collection *c, struct machine *m) {
         if (!rows || !results || !kinds || !m->items)
                 return -ENOMEM;
         for (size_t i = 0; r == 0 && i < c->n; i++) {
-                if (c->items[i].n[SIDE_BASELINE] == 0 || c->items[i].n[SIDE_CANDIDATE] == 0)
+                struct series *s = &c->items[i];
+                if (s->n[SIDE_BASELINE] == 0 || s->n[SIDE_CANDIDATE] == 0) {
+                        const size_t *runs = c->sets[s->set].runs;
+                        one_sided |= runs[SIDE_BASELINE] > 0 && runs[SIDE_CANDIDATE] > 0;
                         continue;
-                kinds[m->n] = c->items[i].kind;
-                r = add_figure(&c->items[i], m, &rows[m->n]);
+                }
+                kinds[m->n] = s->kind;
+                r = add_figure(s, c->sets[s->set].cpus, m, &rows[m->n]);
         }
         if (r == 0 && m->n > 0)
                 r = compare_rows(rows, m->n, &rule, results);
         if (r == 0)
-                conclude(m, results, kinds, c->beyond > 0);
+                conclude(m, results, kinds, c->beyond > 0, one_sided);
         return r;
 }
 

@@ -4,11 +4,12 @@
 
 /*
  * Whether the machine was in the same state in two experiments, by the calibration probes before their runs
- * (daemon/result/probes.h): each run has one value of each operation on each set of CPUs, the median of its rounds, and
- * the values of both experiments are compared as the figures of a comparison are, by exact rank-sum tests that are
- * corrected over all of them (Holm). The state differs where a test finds a difference and the ratio is further from 1
- * than the operation's tolerance. That it does not is known where each figure has runs enough to find a difference and
- * each run was compared: what was probed on other CPUs, or not at all, may have been of another state.
+ * (daemon/result/probes.h): each run has one value of each operation on each CPU of its threads, the median of its
+ * rounds, and the values of both experiments are compared as the figures of a comparison are, by exact rank-sum tests
+ * that are corrected over all of them (Holm). The state differs where a test finds a difference and the ratio is
+ * further from 1 than the operation's tolerance. That it does not is known where each figure has runs enough to find a
+ * difference, and each run and each of its CPUs was compared: what was probed on other CPUs, or not at all, may have
+ * been of another state.
  */
 
 #include "daemon/analysis/compare.h"
@@ -23,7 +24,7 @@ enum machine_state { MACHINE_UNKNOWN, MACHINE_NO_DIFFERENCE, MACHINE_DIFFERS };
 
 struct machine_figure {
         const char *what; /* as in a run's probes; static */
-        char cpus[48];    /* of the runs' ends: "[0,1]" */
+        char cpus[48];    /* of the runs' threads 0: "[0,1]"; runs on the same ones are compared */
         uint32_t cpu;     /* whose thread timed it */
         double medians[SIDE_COUNT];
         size_t n[SIDE_COUNT]; /* runs that take part, COMPARISON_RUNS_MAX at most */

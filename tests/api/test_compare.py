@@ -63,8 +63,9 @@ def flagged(at, *flags):
     return adapt
 
 
-def probed(getpid, cpu=0, apart=1):
-    """Probes on two CPUs so far apart, in which getpid takes that many times as long; a percent differs in each run."""
+def probed(getpid, cpu=0, apart=1, others=None):
+    """Probes on two CPUs so far apart, in which getpid takes that many times as long; a percent differs in each run.
+    `others` has that of threads from 1 on of the initiator, by their CPUs."""
 
     def probes(repetition, taken):
         del taken
@@ -72,6 +73,12 @@ def probed(getpid, cpu=0, apart=1):
         series = {"getpid_ns": {"rounds": [getpid * one for one in rounds]}, "memcpy_64k_ns": {"rounds": rounds}}
         end = {"cpu_share": 1, "cost_ns": 1, "hand_over_ns": None, "wake_up_ns": None} | series
         before = {"initiator": end | {"cpu": cpu}, "responder": end | {"cpu": cpu + apart}}
+        if others:
+            before["initiator"]["others"] = [
+                {"thread": thread, "cpu": on, "cpu_share": 1, "cost_ns": 1}
+                | {"getpid_ns": {"rounds": [times * one for one in rounds]}, "memcpy_64k_ns": {"rounds": rounds}}
+                for thread, (on, times) in enumerate(others.items(), 1)
+            ]
         return {"before": before, "cpus": [cpu, cpu + apart], "compared": True}
 
     return probes
@@ -121,6 +128,10 @@ def known():
         "slow machine": {"repetitions": 12, "adapt": scaled(0.8), "probes": probed(1.25)},
         "one CPU": {"repetitions": 12, "adapt": scaled(1), "probes": probed(1, apart=0)},
         "slow CPU": {"repetitions": 12, "adapt": scaled(0.8), "probes": probed(1.25, apart=0)},
+        "threads": {"repetitions": 12, "adapt": scaled(1), "probes": probed(1, others={0: 1, 2: 1, 3: 1})},
+        "slow thread": {"repetitions": 12, "adapt": scaled(0.8), "probes": probed(1, others={0: 2, 2: 1, 3: 1.25})},
+        "near threads": {"repetitions": 12, "adapt": scaled(1), "probes": probed(1.02, others={0: 1, 2: 1, 3: 1.02})},
+        "fewer threads": {"repetitions": 12, "adapt": scaled(1), "probes": probed(1, others={2: 1})},
         "near machine": {"repetitions": 12, "adapt": scaled(0.96), "probes": probed(1.05)},
         "one run on it": {
             "repetitions": 1,
@@ -402,6 +413,23 @@ def test_a_cpu_of_both_ends_is_compared_once(compare):
         ([0, 0], "getpid_ns"),
         ([0, 0], "memcpy_64k_ns"),
     ]
+
+
+def test_the_cpus_of_further_threads_are_compared(compare):
+    """The one that is on a CPU of thread 0 adds nothing; one that is probed on a side only leaves it unknown."""
+    machine = compare("threads", "slow thread")["machine"]
+    assert machine["state"] == "differs"
+    assert [(probe["cpu"], probe["what"]) for probe in machine["probes"]] == [
+        (cpu, what) for cpu in (0, 1, 2, 3) for what in ("getpid_ns", "memcpy_64k_ns")
+    ]
+    assert [probe["cpu"] for probe in machine["probes"] if probe["differs"]] == [3]
+    assert {tuple(probe["cpus"]) for probe in machine["probes"]} == {(0, 1)}
+    assert compare("threads", "near threads")["machine"]["state"] == "no-difference"
+    for pair in (("threads", "fewer threads"), ("fewer threads", "threads"), ("usual machine", "threads")):
+        machine = compare(*pair)["machine"]
+        assert machine["state"] == "unknown" and "some runs have no probes of CPUs that both have" in machine["reason"]
+        assert 3 not in [probe["cpu"] for probe in machine["probes"]], pair
+        assert machine["runs_uncompared"] == {"baseline": 0, "candidate": 0}
 
 
 def test_a_machine_of_which_too_little_is_known(known, compare):
