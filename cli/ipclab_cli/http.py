@@ -10,6 +10,7 @@ from urllib.parse import urlencode, urlsplit
 REQUEST_SECONDS = 60
 ANSWER_BYTES = 256 << 20  # of a document, which is held as a whole
 PIECE_BYTES = PROBLEM_BYTES = 65536
+EVENT_BYTES = 16 << 20  # of an event's data, and of any line
 # The daemon sends a comment every 15 seconds where there are no events.
 STREAM_SECONDS = 60
 
@@ -29,8 +30,8 @@ class UnixConnection(http.client.HTTPConnection):
 
 def parse_events(lines, last_id=None):
     """(id, event, data) of server-sent events; (id of the last event, None, None) for a comment, which the server
-    sends as a heartbeat. An id is text."""
-    identity, event, data = last_id, "message", []
+    sends as a heartbeat. An id is text. ValueError: what is not UTF-8 or JSON, or has more than EVENT_BYTES."""
+    identity, event, data, size = last_id, "message", [], 0
     for line in lines:
         text = line.decode().rstrip("\r\n")
         field, _, value = text.partition(":")
@@ -41,11 +42,14 @@ def parse_events(lines, last_id=None):
             event = value
         elif field == "data":
             data.append(value)
+            size += len(line)
+            if size > EVENT_BYTES:
+                raise ValueError(f"data of more than {EVENT_BYTES} bytes")
         elif not text:
             last_id = identity
             if data:
                 yield last_id, event, json.loads("\n".join(data))
-            event, data = "message", []
+            event, data, size = "message", [], 0
         elif not field:
             yield last_id, None, None
 
@@ -190,13 +194,20 @@ class Client:
         try:
             if response.status != 200:
                 raise Refusal("GET", target, response.status, as_problem(read_piece(response, PROBLEM_BYTES)))
-            yield from parse_events(response, last_id)
+            yield from parse_events(read_lines(response), last_id)
         except (OSError, http.client.HTTPException):
             return  # the caller reads the state, and reconnects after the last id
         except (ValueError, RecursionError) as error:
-            raise Unreachable(f"GET {target}: an event from {self.address} is not JSON: {error}") from error
+            raise Unreachable(f"GET {target}: an event from {self.address} cannot be read: {error}") from error
         finally:
             connection.close()
+
+
+def read_lines(response):
+    while line := response.readline(EVENT_BYTES + 1):
+        if len(line) > EVENT_BYTES:
+            raise ValueError(f"a line of more than {EVENT_BYTES} bytes")
+        yield line
 
 
 def read_piece(response, most):

@@ -7,7 +7,9 @@ import base64
 import binascii
 import concurrent.futures
 import json
+import os
 import re
+import selectors
 import shlex
 import subprocess
 import sys
@@ -24,6 +26,7 @@ from ipclab_fleet import FleetError, daemon
 HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")  # CAMPAIGN/HOST is within the API's 200 characters
 SPEC_BYTES = 64 * 1024  # as an argument it becomes a third longer, and the kernel's limit of one is 128 KiB
 DISPATCH_SECONDS = 120
+TAIL_BYTES = 65536  # of what a dispatcher says: its last line is kept
 AT_ONCE = 32
 GAP_ROUNDS, GAP_ROUNDS_MOST = 10, 80  # to the next dispatch to a host that took one: twice as many each time
 BAR = 30
@@ -184,22 +187,43 @@ def dispatch_command(via, campaign, host, spec):
     return words
 
 
+def follow(streams, deadline):
+    """The last bytes of each of the streams, once all have ended; None where the deadline comes first."""
+    tails = dict.fromkeys(streams, b"")
+    with selectors.DefaultSelector() as ready:
+        for stream in streams:
+            ready.register(stream, selectors.EVENT_READ)
+        while ready.get_map():
+            events = ready.select(max(0, deadline - time.monotonic()))
+            if time.monotonic() >= deadline:
+                return None
+            for stream in [key.fileobj for key, _ in events]:
+                piece = os.read(stream.fileno(), TAIL_BYTES)
+                tails[stream] = (tails[stream] + piece)[-TAIL_BYTES:]
+                if not piece:
+                    ready.unregister(stream)
+    return [tails[stream].decode(errors="replace").strip() for stream in streams]
+
+
 def dispatch(command):
-    """None, or what went wrong, in the host's words as far as text can hold them."""
+    """None, or what went wrong, in the host's last words as far as text can hold them."""
+    deadline = time.monotonic() + DISPATCH_SECONDS
     try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=DISPATCH_SECONDS,
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return f"{command[0]}: {error}" if isinstance(error, OSError) else f"no end within {DISPATCH_SECONDS} s"
-    if done.returncode == 0:
+    except OSError as error:
+        return f"{command[0]}: {error}"
+    with process:
+        tails = follow((process.stderr, process.stdout), deadline)
+        try:
+            status = process.wait(max(0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return f"no end within {DISPATCH_SECONDS} s"
+    if status == 0:
         return None
-    last = ((done.stderr or done.stdout).strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+    last = (next(filter(None, tails or ()), "").splitlines() or [f"exit status {status}"])[-1]
     return visible(last[:500])
 
 

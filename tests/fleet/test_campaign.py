@@ -4,6 +4,7 @@
 import contextlib
 import json
 import re
+import resource
 import shutil
 import sqlite3
 import subprocess
@@ -294,6 +295,21 @@ def test_what_is_dispatched_is_watched_then(dsn, base, tmp_path):
     assert base.execute(query).fetchall() == [("bad", 4), ("good", 1)]
     fleet(*run, "--rounds", 31, status=3)  # the dispatcher may have lost the first: in rounds 0, 10 and 30
     assert base.execute(query).fetchall() == [("bad", 35), ("good", 4)]
+
+
+def test_a_dispatcher_is_heard_to_its_last_line(monkeypatch):
+    """However much it says; of its error output where there is some, and it does not stay for longer than its time."""
+    loud = "head -c 200000000 /dev/zero | tr '\\0' x; echo; echo last; exit 3"
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert campaign.dispatch(["sh", "-c", loud]) == "last"
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # KiB
+    assert campaign.dispatch(["sh", "-c", "echo why >&2; echo output; exit 3"]) == "why"
+    assert campaign.dispatch(["sh", "-c", "exit 4"]) == "exit status 4"
+    assert campaign.dispatch(["sh", "-c", "echo fine"]) is None
+    assert "No such file" in campaign.dispatch(["/nowhere/at-all"])
+    monkeypatch.setattr(campaign, "DISPATCH_SECONDS", 1)
+    for stays in ("exec sleep 60", "exec >/dev/null 2>&1; exec sleep 60", "exec yes"):
+        assert campaign.dispatch(["sh", "-c", stays]) == "no end within 1 s"
 
 
 @pytest.mark.parametrize("via", campaign.DISPATCHERS)

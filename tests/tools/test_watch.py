@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What the command line shows of an experiment, before a daemon that is made up: progress, tables, and the end."""
 
+import contextlib
 import http.server
 import json
 import shutil
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 from ipclab_cli import progress, table
 from ipclab_cli.figures import figures_of
-from ipclab_cli.http import Client, parse_events
+from ipclab_cli.http import EVENT_BYTES, Client, Unreachable, parse_events
 from ipclab_cli.progress import Lines, Progress, follow
 from ipclabtest import SOURCE
 
@@ -406,6 +407,30 @@ def test_comments_are_signs_of_life_and_end_no_event():
     lines = [b"id: 4\n", b": still here\n", b"event: run\n", b"data: {}\n", b"\n", b": still here\n", b"\n"]
     told = list(parse_events(lines, "3"))
     assert told == [("3", None, None), ("4", "run", {}), ("4", None, None)]
+
+
+@pytest.mark.parametrize("piece", [b"x" * 65536, b"data: " + b"x" * 65536 + b"\n"], ids=["line", "data"])
+def test_an_endless_event_ends(piece):
+    class Endless(http.server.BaseHTTPRequestHandler):
+        def address_string(self):
+            return "a client"
+
+        def log_message(self, *words):
+            del words
+
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                while True:
+                    self.wfile.write(piece)
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Endless) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        client = Client(f"http://127.0.0.1:{server.server_port}")
+        with pytest.raises(Unreachable, match=f"cannot be read: .*more than {EVENT_BYTES} "):
+            next(client.events("/events"))
+        server.shutdown()
 
 
 @pytest.fixture
