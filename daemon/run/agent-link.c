@@ -24,6 +24,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/pidfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -631,7 +632,7 @@ void agent_link_free(struct agent_link *l) {
                 return;
         if (!l->has_ended) {
                 struct pollfd p = {.fd = l->pidfd, .events = POLLIN};
-                (void) syscall(SYS_pidfd_send_signal, l->pidfd, SIGKILL, NULL, 0);
+                (void) pidfd_send_signal(l->pidfd, SIGKILL, NULL, 0);
                 (void) poll(&p, 1, FREE_WITHIN_MS); /* a process that survives SIGKILL must not block the daemon */
                 (void) reap(l);
         }
@@ -672,7 +673,7 @@ void agent_link_dismiss(struct agent_link *l) {
 void agent_link_kill(struct agent_link *l) {
         l->state = AGENT_FAILED;
         stop_receiving(l);
-        if (!l->has_ended && syscall(SYS_pidfd_send_signal, l->pidfd, SIGKILL, NULL, 0) < 0 && errno != ESRCH)
+        if (!l->has_ended && pidfd_send_signal(l->pidfd, SIGKILL, NULL, 0) < 0 && errno != ESRCH)
                 log_error("cannot kill %s (pid %d): %s", l->role, l->pid, strerrordesc_np(errno));
 }
 

@@ -21,9 +21,9 @@
 #include <pwd.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #define REAP_WITHIN_NS NSEC_PER_SEC
@@ -128,7 +128,7 @@ static bool reap(pid_t pid) {
 
 /* A process that does not end at once (in the kernel, or held by a tracer) must not block the daemon. */
 void spawn_abort(struct spawned *s) {
-        (void) syscall(SYS_pidfd_send_signal, s->pidfd, SIGKILL, NULL, 0);
+        (void) pidfd_send_signal(s->pidfd, SIGKILL, NULL, 0);
         uint64_t deadline = util_now_ns() + REAP_WITHIN_NS;
         while (!reap(s->pid)) {
                 if (util_now_ns() >= deadline) {
@@ -178,7 +178,7 @@ static int open_born(const struct forked_report *born, pid_t first, int *ret_pid
                 return -errno;
         if (getpgid(born->pid) != first)
                 return -EBADMSG;
-        int fd = (int) syscall(SYS_pidfd_open, born->pid, 0);
+        int fd = pidfd_open(born->pid, 0);
         if (fd < 0)
                 return -errno;
         *ret_pidfd = fd;

@@ -17,8 +17,8 @@
 
 #include <signal.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <time.h>
 
 #define WALK_NS (10 * NSEC_PER_MSEC)
@@ -88,10 +88,10 @@ static bool descends_from_here(pid_t pid) {
 static void end_tracers(pid_t held, uid_t uid) {
         pid_t tracer = 0;
         for (unsigned i = 0; i < TRACERS_MAX && procs_is_held(held, &tracer) && tracer > 0; i++) {
-                _cleanup_close_ int fd = (int) syscall(SYS_pidfd_open, tracer, 0);
+                _cleanup_close_ int fd = pidfd_open(tracer, 0);
                 if (fd < 0 || !is_like_an_agent(tracer, uid) || !descends_from_here(tracer))
                         return;
-                (void) syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
+                (void) pidfd_send_signal(fd, SIGKILL, NULL, 0);
                 held = tracer;
         }
 }

@@ -22,6 +22,7 @@
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
@@ -651,7 +652,7 @@ static int still_there(pid_t pid) {
 static void a_child_that_does_not_die_does_not_hold_the_daemon(void) {
         char word = '?';
         pid_t victim = start_sleeper(), tracer = start_tracer(victim, &word);
-        struct spawned s = {.pid = victim, .pidfd = (int) syscall(SYS_pidfd_open, victim, 0)};
+        struct spawned s = {.pid = victim, .pidfd = pidfd_open(victim, 0)};
         CHECK(s.pidfd >= 0);
         if (word == 'y') {
                 spawn_abort(&s);
