@@ -34,6 +34,12 @@ static inline enum verify interrupt_verify(size_t n, enum end victim) {
         return (enum verify)((n + (size_t) victim) % VERIFY_COUNT);
 }
 
+/* A kill meets each end of the n-th way in each workload; a stop each end once and each workload once: the survivor's
+ * loop is the same, and has been seen to end there. */
+static inline bool interrupt_meets(int signal, size_t n, size_t workload, enum end victim) {
+        return signal == SIGKILL || (n + workload + (size_t) victim) % END_COUNT == 0;
+}
+
 /* A window that lasts until the signal, or, as a stop is found out when it is over, a short one. */
 static inline void interrupt_by_time(struct driver_spec *s, int signal) {
         s->duration_ns = signal == SIGKILL ? INTERRUPT_ENDLESS_NS : INTERRUPT_WINDOW_NS;

@@ -156,6 +156,7 @@ static uint64_t some_messages(const struct mode *m, uint64_t size) {
         return size < 65536 ? 500 : 100;
 }
 
+/* Each mode with each size and each workload, of which the two have another number of threads each. */
 static void test_every_byte_arrives(void) {
         SKIP_WHAT_IS_LACKING();
         IN_LANES(LANES, NULL, test_every_byte_arrives);
@@ -163,15 +164,15 @@ static void test_every_byte_arrives(void) {
         static const uint32_t threads[] = {1, 3};
         for (size_t i = 0; i < ELEMENTS(modes); i++)
                 for (size_t k = 0; k < ELEMENTS(workloads); k++)
-                        for (size_t n = 0; n < ELEMENTS(sizes) * ELEMENTS(threads); n++) {
+                        for (size_t n = 0; n < ELEMENTS(sizes); n++) {
                                 struct driver d;
                                 struct driver_spec s = spec_of(&modes[i], workloads[k]);
-                                s.point.message_size = sizes[n % ELEMENTS(sizes)];
+                                s.point.message_size = sizes[n];
                                 if (!in_turn(&modes[i], s.point.message_size) || !lanes_my_turn())
                                         continue;
-                                s.point.threads = threads[n / ELEMENTS(sizes)];
+                                s.point.threads = threads[(i + k + n) % ELEMENTS(threads)];
                                 s.messages = some_messages(&modes[i], s.point.message_size);
-                                s.warmup_ns = (n % 2) * 5 * NSEC_PER_MSEC;
+                                s.warmup_ns = (i + n) % 2 * 5 * NSEC_PER_MSEC;
                                 CHECK(run_well(&d, &s));
                                 CHECK_UINT(d.ends[END_SECOND].report.messages, s.messages * s.point.threads);
                                 CHECK(strstr(d.ends[END_FIRST].effective_at_end, modes[i].method));
@@ -282,11 +283,12 @@ static void test_reader_that_stands_still(void) {
 static void interrupt_modes(int signal) {
         for (size_t i = 0; i < ELEMENTS(modes) * ELEMENTS(workloads); i++)
                 for (enum end victim = END_FIRST; victim < END_COUNT; victim++) {
-                        const struct mode *m = &modes[i / ELEMENTS(workloads)];
-                        if (!in_turn(m, 4096) || !lanes_my_turn())
+                        const size_t n = i / ELEMENTS(workloads), k = i % ELEMENTS(workloads);
+                        const struct mode *m = &modes[n];
+                        if (!interrupt_meets(signal, n, k, victim) || !in_turn(m, 4096) || !lanes_my_turn())
                                 continue;
                         struct driver d;
-                        struct driver_spec s = spec_of(m, workloads[i % ELEMENTS(workloads)]);
+                        struct driver_spec s = spec_of(m, workloads[k]);
                         interrupt_by_time(&s, signal);
                         s.point.threads = 2;
                         s.verify = interrupt_verify(i, victim);

@@ -83,28 +83,29 @@ static const char *count_fault(const struct driver *d) {
         return NULL;
 }
 
+/* Each way with each workload and each verification, which take turns. */
 static void test_every_way_by_count(void) {
         static const uint64_t sizes[] = {1, 4096, 5001};
         IN_LANES(LANES, NULL, test_every_way_by_count);
         struct way way;
         for (size_t n = 0; way_at(n, &way); n++)
-                for (size_t k = 0; k < ELEMENTS(workloads); k++)
-                        for (enum verify v = VERIFY_NONE; v < VERIFY_COUNT; v++) {
-                                struct driver d;
-                                struct driver_spec s = spec_of(&way, workloads[k]);
-                                if (!lanes_my_turn())
-                                        continue;
-                                s.verify = v;
-                                s.messages = way.wait == WAIT_SPIN && workloads[k] == WORKLOAD_PINGPONG
-                                                     ? SPUN_ROUND_TRIPS
-                                                     : 97; /* more than there are slots */
-                                s.warmup_ns = v == VERIFY_CHECKSUM ? 5 * NSEC_PER_MSEC : 0;
-                                s.point.message_size = sizes[v];
-                                /* spinners take each other's time */
-                                s.point.threads = v == VERIFY_CHECKSUM && way.wait != WAIT_SPIN ? 3 : 1;
-                                CHECK(run_pair(&d, &s, count_fault));
-                                driver_deinit(&d);
-                        }
+                for (enum verify v = VERIFY_NONE; v < VERIFY_COUNT; v++) {
+                        size_t k = (n + v) % ELEMENTS(workloads);
+                        struct driver d;
+                        struct driver_spec s = spec_of(&way, workloads[k]);
+                        if (!lanes_my_turn())
+                                continue;
+                        s.verify = v;
+                        s.messages = way.wait == WAIT_SPIN && workloads[k] == WORKLOAD_PINGPONG
+                                             ? SPUN_ROUND_TRIPS
+                                             : 97; /* more than there are slots */
+                        s.warmup_ns = v == VERIFY_CHECKSUM ? 5 * NSEC_PER_MSEC : 0;
+                        s.point.message_size = sizes[v];
+                        /* spinners take each other's time */
+                        s.point.threads = v == VERIFY_CHECKSUM && way.wait != WAIT_SPIN ? 3 : 1;
+                        CHECK(run_pair(&d, &s, count_fault));
+                        driver_deinit(&d);
+                }
 }
 
 static void test_a_long_message(void) {
@@ -154,7 +155,7 @@ static void interrupt_ends(int signal) {
                         struct driver d;
                         enum end victim = (enum end)(i % END_COUNT);
                         struct driver_spec s = spec_of(&way, workloads[i / END_COUNT]);
-                        if (!lanes_my_turn())
+                        if (!interrupt_meets(signal, n, i / END_COUNT, victim) || !lanes_my_turn())
                                 continue;
                         interrupt_by_time(&s, signal);
                         s.verify = interrupt_verify(n + i / END_COUNT, victim);
