@@ -16,7 +16,8 @@
  *
  * A sanitizer makes an agent's start ten times as dear. IPCLAB_ONE_CASE_OF=N in the environment runs one of N cases,
  * the same ones at each time, and IPCLAB_ALL_BUT_ONE_CASE_OF=N the others. The test prints how many these were:
- * tools/test runs the one with sanitizers and the others without.
+ * tools/test runs the one with sanitizers and the others without. The cases of a simulation differ in what is drawn,
+ * and not in the code that they run: of those the first one is run with sanitizers, and all are without.
  */
 
 #include "check.h"
@@ -56,6 +57,13 @@
                 }                                                                                                      \
         } while (0)
 
+/* Likewise, where each case is a simulation of many trials. */
+#define IN_LANES_OF_TRIALS(test)                                                                                       \
+        do {                                                                                                           \
+                lanes_of_trials = true;                                                                                \
+                IN_LANES(LANES_THAT_COMPUTE, NULL, test);                                                              \
+        } while (0)
+
 /* Locked pages count together for all that one user runs: only a privileged user gets several lanes for such cases. */
 static inline unsigned lanes_of_locked_pages(void) {
         return geteuid() == 0 && prctl(PR_CAPBSET_READ, (unsigned long) CAP_IPC_LOCK, 0UL, 0UL, 0UL) == 1 ? LANES : 1;
@@ -88,6 +96,7 @@ static uint64_t lanes_left_ns = 10 * NSEC_PER_SEC; /* for processes that are end
 
 static unsigned lanes_one_of = 1; /* N: one of N cases is run */
 static bool lanes_others;         /* and with this the others are */
+static bool lanes_of_trials;      /* of the lanes that are run next */
 static unsigned lanes_self;       /* which one this is */
 static unsigned lanes_at;         /* cases that it has come by */
 static unsigned lanes_chosen;     /* those of them that are run, by whichever lane */
@@ -103,7 +112,9 @@ static inline uint32_t lanes_scattered(unsigned at) {
 
 /* The first case is always chosen. */
 static inline bool lanes_is_chosen(unsigned at) {
-        return at == 0 || (lanes_scattered(at) % lanes_one_of == 0) != lanes_others;
+        if (at == 0 || lanes_one_of == 1)
+                return true;
+        return lanes_of_trials ? lanes_others : (lanes_scattered(at) % lanes_one_of == 0) != lanes_others;
 }
 
 /* For what the case starts: this process itself has read the options long ago. */
@@ -329,10 +340,10 @@ static inline const char *lanes_run(unsigned n, const char *(*prepare)(void), vo
         }
         const char *trouble = lanes_fork(all, n, prepare, f);
         if (lanes_one_of > 1)
-                printf("%u of %u cases, %s one of %u\n", lanes->of[0].chosen, lanes->of[0].cases,
-                       lanes_others ? "all but" : "just", lanes_one_of);
+                printf("%u of %u cases\n", lanes->of[0].chosen, lanes->of[0].cases);
         (void) munmap(lanes, sizeof *lanes);
         lanes = NULL;
+        lanes_of_trials = false;
         (void) prctl(PR_SET_CHILD_SUBREAPER, 0);
         return trouble;
 }

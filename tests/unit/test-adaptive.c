@@ -222,7 +222,7 @@ static void test_slow_down_is_found(void) {
                 double noise;
                 unsigned trials;
         } table[] = {{1, 0.01, 500}, {1, 0.02, 500}, {1, 0.04, 300}, {48, 0.02, 60}};
-        IN_LANES(LANES_THAT_COMPUTE, NULL, test_slow_down_is_found);
+        IN_LANES_OF_TRIALS(test_slow_down_is_found);
         for (size_t k = 0; k < N(table); k++) {
                 if (!lanes_my_turn())
                         continue;
@@ -334,7 +334,7 @@ static struct shares simulate_pairs(double noise, double slower, unsigned trials
 
 /* What is decided at many looks is as rarely false as what is decided at one. */
 static void test_pairs(void) {
-        IN_LANES(LANES_THAT_COMPUTE, NULL, test_pairs);
+        IN_LANES_OF_TRIALS(test_pairs);
         for (double noise = 0.02; noise < 0.05; noise += 0.02) {
                 if (!lanes_my_turn())
                         continue;

@@ -41,7 +41,7 @@ static double false_peaks(const char *spec, law time, bool rises, size_t runs, d
 static void test_no_peak_among_many(void) {
         static const size_t runs[] = {8, 30};
         static const double drifts[] = {0, 0.02};
-        IN_LANES(LANES_THAT_COMPUTE, NULL, test_no_peak_among_many);
+        IN_LANES_OF_TRIALS(test_no_peak_among_many);
         for (size_t i = 0; i < ELEMENTS(runs) * ELEMENTS(drifts); i++) {
                 size_t n = runs[i / ELEMENTS(drifts)];
                 double drift = drifts[i % ELEMENTS(drifts)];

@@ -63,7 +63,7 @@ static void test_no_difference(void) {
                 {spec, 0, "the same, 64 rows, on one that does not drift"},
                 {spec, 0.02, "the same, 64 rows"},
         };
-        IN_LANES(LANES_THAT_COMPUTE, NULL, test_no_difference);
+        IN_LANES_OF_TRIALS(test_no_difference);
         /* 5 % is promised; 4.5 standard errors more for 200 trials */
         for (size_t k = 0; k < ELEMENTS(cases); k++)
                 if (lanes_my_turn())

@@ -61,7 +61,7 @@ static void test_coverage(void) {
         if (!lanes)
                 printf("     r     runs  covered by ci95  with r counted  (has one, times as wide, effective runs, "
                        "material)\n");
-        IN_LANES(LANES_THAT_COMPUTE, NULL, test_coverage);
+        IN_LANES_OF_TRIALS(test_coverage);
         for (size_t i = 0; i < N(correlations); i++)
                 for (size_t k = 0; k < N(runs); k++) {
                         if (!lanes_my_turn())
