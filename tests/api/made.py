@@ -16,14 +16,14 @@ def repeat(daemon, experiment, repetitions):
             f"SELECT {', '.join(names)} FROM runs WHERE experiment_id = ? ORDER BY position", (experiment,)
         ).fetchall()
         marks = ", ".join(f":{name}" for name in names)
+        order = random.Random(14)  # of each block its own, as they run
         for position in range(len(runs), len(runs) * repetitions):
-            run = dict(zip(names, runs[position % len(runs)], strict=True))
+            repetition, of_block = divmod(position, len(runs))
+            if of_block == 0:
+                order.shuffle(runs)
+            run = dict(zip(names, runs[of_block], strict=True))
             assert run["repetition"] == 1
-            run |= {
-                "position": position,
-                "repetition": 1 + position // len(runs),
-                "change": note_change(db, experiment),
-            }
+            run |= {"position": position, "repetition": repetition + 1, "change": note_change(db, experiment)}
             run["block"] = run["block"] and run["repetition"]
             db.execute(f"INSERT INTO runs ({', '.join(names)}) VALUES ({marks})", run)
         counts = ", ".join(f"{name} = {name} * :n" for name in ("runs_total", "runs_done", "runs_failed"))

@@ -5,22 +5,28 @@ import itertools
 import re
 
 import pytest
-from made import write_figures
+from conftest import Daemon
+from made import measure, repeat, write_figures
 
 SPEC = {"messages": 50, "warmup_seconds": 0, "seed": 14}
 
 
+SIZES = [64, 256, 1024, 4096, 16384, 65536]
+
+
+@pytest.fixture(scope="module")
+def made_daemon():
+    """For experiments whose figures are made: they stay in it."""
+    d = Daemon()
+    yield d
+    d.remove()
+
+
 @pytest.fixture
-def measured(own_daemon):
-    """A daemon with an experiment of two transports and six sizes, eight blocks."""
-    spec = SPEC | {
-        "transport": ["pipe", "unix-stream"],
-        "message_size": [64, 256, 1024, 4096, 16384, 65536],
-        "repetitions": 8,
-    }
-    experiment = own_daemon.unix.wait_final(own_daemon.unix.post(spec)["id"])
-    assert experiment["state"] == "done", experiment
-    return own_daemon, experiment["id"]
+def measured(made_daemon):
+    """The daemon, and an experiment of two transports and six sizes, eight blocks."""
+    spec = SPEC | {"transport": ["pipe", "unix-stream"], "message_size": SIZES, "repetitions": 8}
+    return made_daemon, measure(made_daemon, spec, law)
 
 
 def of_kind(findings, kind):
@@ -39,39 +45,36 @@ def law(point):
     return (2000 + 0.25 * size) * (4 if size == 65536 else 1)
 
 
-def test_settings_in_force_that_differ_are_named(own_daemon):
+def test_settings_in_force_that_differ_are_named(made_daemon):
     """A ranking of unlike rows says so: of messages that carry times, and of readers that let messages gather."""
     spec = SPEC | {"transport": ["tcp", "pipe", "shm-posix"], "stamp": True, "repetitions": 6, "message_size": 64}
-    experiment = own_daemon.unix.wait_final(own_daemon.unix.post(spec)["id"])["id"]
     times = {"tcp": 4000, "pipe": 2000, "shm-posix": 1000}
-    write_figures(own_daemon, experiment, lambda point: times[point["transport"]])
-    (ranking,) = of_kind(own_daemon.unix.get(f"/experiments/{experiment}/findings"), "ranking")
+    experiment = measure(made_daemon, spec, lambda point: times[point["transport"]])
+    (ranking,) = of_kind(made_daemon.unix.get(f"/experiments/{experiment}/findings"), "ranking")
     unlike = ranking["sentence"].partition("Their settings are unlike: ")[2]
     assert "tcp writes a time into each message" in unlike and "shm-posix lets messages gather" in unlike
 
 
-def test_runs_that_are_alike_have_a_wider_interval(own_daemon):
+def test_runs_that_are_alike_have_a_wider_interval(made_daemon):
     """The machine is half as fast for the second half of the runs, and the interval of a row says so."""
     spec = SPEC | {"transport": ["pipe", "fifo"], "repetitions": 16}
-    experiment = own_daemon.unix.wait_final(own_daemon.unix.post(spec)["id"])["id"]
     slow = itertools.count()
-    write_figures(own_daemon, experiment, lambda point: 1000 if next(slow) < 16 else 2000)
+    experiment = measure(made_daemon, spec, lambda point: 1000 if next(slow) < 16 else 2000)
     table = f"/experiments/{experiment}/results"
-    for row in own_daemon.unix.get(table)["items"]:
+    for row in made_daemon.unix.get(table)["items"]:
         judged = row["autocorrelation"]
         assert judged["figure"] == "throughput_bytes_per_second" and judged["ci95_of"] == "moment"
         assert judged["lag1"] > 0.5 and judged["effective_runs"] < 6
         assert judged["interval"] is None, "the least and the greatest of 16 are no more than what five tell"
         assert "independent ones" in judged["interval_reason"]
         assert row["throughput_bytes_per_second"]["ci95"]
-    few = own_daemon.unix.wait_final(own_daemon.unix.post(SPEC | {"repetitions": 6})["id"])["id"]
-    (row,) = own_daemon.unix.get(f"/experiments/{few}/results")["items"]
+    few = measure(made_daemon, SPEC | {"repetitions": 6}, lambda _: 1000)
+    (row,) = made_daemon.unix.get(f"/experiments/{few}/results")["items"]
     assert row["autocorrelation"] is None and row["reasons"]["autocorrelation"].startswith("fewer than 12 runs")
 
 
 def test_what_is_there_is_found(measured):
     daemon, experiment = measured
-    write_figures(daemon, experiment, law)
     findings = daemon.unix.get(f"/experiments/{experiment}/findings")
     assert findings["next"] is None and findings["comparisons"] > 0
     crossovers = of_kind(findings, "crossover")
@@ -113,7 +116,6 @@ def test_what_is_there_is_found(measured):
 def test_they_follow_the_experiment(measured):
     """What is remembered of an experiment is forgotten when it changes."""
     daemon, experiment = measured
-    write_figures(daemon, experiment, law)
     path = f"/experiments/{experiment}/findings"
     first = daemon.unix.get(path)
     assert daemon.unix.get(path) == first
@@ -126,7 +128,6 @@ def test_they_follow_the_experiment(measured):
 
 def test_as_markdown(measured):
     daemon, experiment = measured
-    write_figures(daemon, experiment, law)
     path = f"/experiments/{experiment}/findings"
     answer = daemon.unix.request("GET", path, headers={"Accept": "text/markdown"})
     assert answer.status == 200 and answer.headers["Vary"] == "Accept, Accept-Encoding"
@@ -149,10 +150,11 @@ def counts(point):
     return {"cycles_per_byte": 0.5 if one else 1, "llc_misses_per_message": 300 if one else 100}
 
 
-def test_a_choice_costs_cycles_where_they_are_counted(own_daemon):
-    spec = SPEC | {"transport": "pipe", "fields": 8, "copy_mode": ["two-copy", "one-copy"], "repetitions": 8}
-    client = own_daemon.unix
+def test_a_choice_costs_cycles_where_they_are_counted(made_daemon):
+    spec = SPEC | {"transport": "pipe", "fields": 8, "copy_mode": ["two-copy", "one-copy"]}
+    client = made_daemon.unix
     experiment = client.wait_final(client.post(spec)["id"])["id"]
+    repeat(made_daemon, experiment, 8)
     path = f"/experiments/{experiment}/findings"
     run = client.items(f"/experiments/{experiment}/runs")[0]["result"]
     doubts = [item for item in client.get(path)["items"] if item["reason"] == "no-counters"]
@@ -162,7 +164,7 @@ def test_a_choice_costs_cycles_where_they_are_counted(own_daemon):
         assert doubt["sentence"].endswith(f"is not known for 2 rows: {run['cycles_per_byte_reason']}.")
     else:
         assert doubts == []
-    write_figures(own_daemon, experiment, lambda _: 1000, counts)
+    write_figures(made_daemon, experiment, lambda _: 1000, counts)
     findings = client.get(path)
     (cost,) = of_kind(findings, "cost")
     assert "% fewer cycles per byte [" in cost["sentence"]
@@ -229,35 +231,33 @@ def test_a_study_that_was_changed_is_not_answered(unix):
 
 
 @pytest.mark.parametrize("messages", [999, 1000])
-def test_few_messages_have_no_99th_percentile(unix, messages):
+def test_few_messages_have_no_99th_percentile(made_daemon, messages):
     """Of which anything could be concluded."""
-    spec = SPEC | {"workload": "pingpong", "transport": ["pipe", "shm-posix"], "messages": messages, "repetitions": 8}
+    unix = made_daemon.unix
+    spec = SPEC | {"workload": "pingpong", "transport": ["pipe", "shm-posix"], "messages": messages}
     experiment = unix.wait_final(unix.post(spec)["id"])
     assert experiment["state"] == "done", experiment
+    repeat(made_daemon, experiment["id"], 8)
     items = unix.get(f"/experiments/{experiment['id']}/findings")["items"]
     few = [item for item in items if item["reason"] == "few-messages"]
     about = [item for item in items if "p99 of the round trip" in item["sentence"]]
     assert (len(few), bool(about)) == ((1, False) if messages < 1000 else (0, True))
 
 
-def test_an_open_loop_has_no_throughput(unix):
+def test_an_open_loop_has_no_throughput(made_daemon):
     """The requested rate is no finding."""
     spec = SPEC | {"message_size": [64, 4096], "rate": 2000, "messages": 100, "repetitions": 6}
-    experiment = unix.wait_final(unix.post(spec)["id"])
-    assert experiment["state"] == "done", experiment
-    findings = unix.get(f"/experiments/{experiment['id']}/findings")
+    experiment = measure(made_daemon, spec, lambda point: point["message_size"])
+    findings = made_daemon.unix.get(f"/experiments/{experiment}/findings")
     assert {item["kind"] for item in findings["items"]} <= {"undecided"} and findings["comparisons"] == 0
     assert "open-loop" in {item["reason"] for item in findings["items"]}
 
 
-def test_the_latency_of_an_open_loop_ranks_it(own_daemon):
+def test_the_latency_of_an_open_loop_ranks_it(made_daemon):
     """A stream at a rate has a latency one way, from the intended send time."""
-    unix = own_daemon.unix
     spec = SPEC | {"transport": ["pipe", "unix-stream"], "rate": 2000, "messages": 100, "repetitions": 8}
-    experiment = unix.wait_final(unix.post(spec)["id"])
-    assert experiment["state"] == "done", experiment
-    write_figures(own_daemon, experiment["id"], lambda point: 2000 if point["transport"] == "pipe" else 1000)
-    findings = unix.get(f"/experiments/{experiment['id']}/findings")
+    experiment = measure(made_daemon, spec, lambda point: 2000 if point["transport"] == "pipe" else 1000)
+    findings = made_daemon.unix.get(f"/experiments/{experiment}/findings")
     ranked = [item["sentence"] for item in of_kind(findings, "ranking")]
     assert [("p99 of the " in text, "unix-stream (" in text) for text in ranked] == [(False, True), (True, True)]
     assert "median one-way latency by transport, best first: unix-stream (" in ranked[0]
