@@ -4,7 +4,7 @@
 import statistics
 
 import pytest
-from conftest import SHORT, Daemon
+from conftest import SHORT
 
 SMALL = {"transport": "pipe", "message_size": [64, 4096], "messages": 100, "warmup_seconds": 0}
 NEVER = 0.0001  # no two runs are so alike
@@ -25,10 +25,10 @@ def widths(client, identity, figure):
     return found
 
 
-def test_it_stops_at_the_first_look_that_is_good_enough(client):
+def test_it_stops_at_the_first_look_that_is_good_enough(unix):
     # CPU time is what other programs disturb least
     goal = {"relative_ci": 1, "figure": "cpu_per_message"}
-    posted = client.post(SMALL | {"messages": 20000, "until": goal})
+    posted = unix.post(SMALL | {"messages": 20000, "until": goal})
     assert posted["until"] == {
         "state": "running",
         "figure": "cpu_per_message",
@@ -43,7 +43,7 @@ def test_it_stops_at_the_first_look_that_is_good_enough(client):
     assert posted["progress"]["runs_total"] == 12
     assert posted["effective_spec"]["until"] == goal | {"max_repetitions": 60}
     assert "repetitions" not in posted["effective_spec"]
-    experiment = client.wait_final(posted["id"])
+    experiment = unix.wait_final(posted["id"])
     until = experiment["until"]
     looks = [6, 9, 13, 19, 28, 41, 60]
     repetitions = experiment["progress"]["runs_done"] // 2
@@ -52,8 +52,8 @@ def test_it_stops_at_the_first_look_that_is_good_enough(client):
     assert until["rows"] == until["rows_reached"] == until["looks"][-1]["rows_reached"] == 2
     assert all(look["rows_reached"] < 2 for look in until["looks"][:-1])
     assert until["rows_not_reached"] == []
-    assert max(widths(client, experiment["id"], lambda row: row["cpu_ns_per_message"])) <= 1
-    runs = client.items(f"/experiments/{experiment['id']}/runs")
+    assert max(widths(unix, experiment["id"], lambda row: row["cpu_ns_per_message"])) <= 1
+    runs = unix.items(f"/experiments/{experiment['id']}/runs")
     assert [run["block"] for run in runs] == sorted(2 * list(range(1, repetitions + 1)))
 
 
@@ -195,15 +195,11 @@ def test_cancelled_has_its_state_and_retried_continues(unix, long_run):
     assert experiment["progress"]["runs_done"] == 14
 
 
-def test_rows_that_only_fail_end_it():
-    d = Daemon("--run-timeout=2")
-    try:
-        spec = {"transport": "pipe", "messages": 10**12, "warmup_seconds": 0, "until": {"max_repetitions": 60}}
-        experiment = d.unix.wait_final(d.unix.post(spec)["id"])
-        assert (experiment["state"], experiment["until"]["state"]) == ("failed", "failed")
-        assert experiment["progress"]["runs_failed"] == 6
-    finally:
-        d.remove()
+def test_rows_that_only_fail_end_it(unix):
+    spec = SMALL | {"message_size": 64, "require": {"swappiness": -1}, "until": {"max_repetitions": 60}}
+    experiment = unix.wait_final(unix.post(spec)["id"])
+    assert (experiment["state"], experiment["until"]["state"]) == ("failed", "failed")
+    assert experiment["progress"]["runs_failed"] == 6
 
 
 def test_a_dry_run_has_the_most_runs(unix):
