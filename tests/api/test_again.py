@@ -21,24 +21,24 @@ def runs_of(client, identity):
     return client.items(f"/experiments/{identity}/runs")
 
 
-def test_a_done_experiment_goes_back_to_the_queue(client):
+def test_a_done_experiment_goes_back_to_the_queue(tcp):
     spec = SMALL | {"repetitions": 2, "seed": 11}
-    first = client.wait_final(client.post(spec)["id"])
+    first = tcp.wait_final(tcp.post(spec)["id"])
     assert first["state"] == "done", first
-    before = runs_of(client, first["id"])
-    more = extend(client, first["id"], {"blocks": 3})
+    before = runs_of(tcp, first["id"])
+    more = extend(tcp, first["id"], {"blocks": 3})
     assert more["id"] == first["id"] and more["state"] in ("queued", "running", "done")
     assert more["progress"]["runs_total"] == 10
-    final = client.wait_final(first["id"])
+    final = tcp.wait_final(first["id"])
     assert final["state"] == "done" and final["progress"]["runs_done"] == 10
     assert final["started_at"] == first["started_at"] and final["finished_at"] > first["finished_at"]
-    runs = runs_of(client, first["id"])
+    runs = runs_of(tcp, first["id"])
     assert runs[:4] == before, "what had been measured stays"
     assert [run["position"] for run in runs] == list(range(10))
     assert [run["block"] for run in runs] == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
     # as if it had been submitted so
-    whole = client.wait_final(client.post(spec | {"repetitions": 5})["id"])
-    assert [r["point"] for r in runs] == [r["point"] for r in runs_of(client, whole["id"])]
+    whole = tcp.wait_final(tcp.post(spec | {"repetitions": 5})["id"])
+    assert [r["point"] for r in runs] == [r["point"] for r in runs_of(tcp, whole["id"])]
 
 
 def test_the_rows_have_the_new_runs(unix):

@@ -569,33 +569,36 @@ def test_an_experiment_that_changed_is_sent_again(client):
     assert refused.status == 404 and "ETag" not in refused.headers
 
 
-def test_a_stream_of_what_has_ended_is_not_sent_again(client):
+def test_a_stream_of_what_has_ended_is_not_sent_again(unix, tcp):
     """Also where the body is too large to be held as a whole. Another type, columns or page is another response."""
-    identity = client.post({"messages": 1, "warmup_seconds": 0, "message_size": list(range(1, 41))})["id"]
-    client.wait_final(identity)
+    identity = unix.post({"messages": 1, "warmup_seconds": 0, "message_size": list(range(1, 41))})["id"]
+    unix.wait_final(identity)
     forms = [("results", "application/json"), ("results", "text/csv"), ("results?columns=all", "text/csv")]
     forms += [("runs", "application/json"), ("runs", "text/csv"), ("runs?limit=1", "application/json")]
     forms += [("samples", "application/json"), ("samples", "application/x-ndjson"), ("bundle", "*/*")]
 
-    def get(form, **headers):
+    def get(client, form, **headers):
         what, accept = form
         return client.request("GET", f"/experiments/{identity}/{what}", headers={"Accept": accept} | headers)
 
-    first = {form: get(form) for form in forms}
-    assert [first[form].headers.get("Transfer-Encoding") for form in forms[2:4]] == ["chunked"] * 2
-    tags = {form: answer.headers["ETag"] for form, answer in first.items()}
-    assert len(set(tags.values())) == len(forms)
+    tags = {}
+    for client in (unix, tcp):
+        first = {form: get(client, form) for form in forms}
+        assert [first[form].headers.get("Transfer-Encoding") for form in forms[2:4]] == ["chunked"] * 2
+        tags = {form: answer.headers["ETag"] for form, answer in first.items()}
+        assert len(set(tags.values())) == len(forms)
+        for form, tag in tags.items():
+            for coding in ("identity", "gzip"):
+                again = get(client, form, **{"If-None-Match": tag, "Accept-Encoding": coding})
+                assert (again.status, again.body, again.headers["ETag"]) == (304, b"", tag), form
+                assert again.headers["Vary"].count("Accept-Encoding") == 1, form
+    assert tcp.request("POST", f"/experiments/{identity}/extend", {"blocks": 1}).status == 200
+    tcp.request("POST", f"/experiments/{identity}/cancel")
+    unix.wait_final(identity)
     for form, tag in tags.items():
-        for coding in ("identity", "gzip"):
-            again = get(form, **{"If-None-Match": tag, "Accept-Encoding": coding})
-            assert (again.status, again.body, again.headers["ETag"]) == (304, b"", tag), form
-            assert again.headers["Vary"].count("Accept-Encoding") == 1, form
-    assert client.request("POST", f"/experiments/{identity}/extend", {"blocks": 1}).status == 200
-    client.request("POST", f"/experiments/{identity}/cancel")
-    client.wait_final(identity)
-    for form, tag in tags.items():
-        changed = get(form, **{"If-None-Match": tag})
-        assert changed.status == 200 and changed.headers["ETag"] != tag, form
+        for client in (unix, tcp):
+            changed = get(client, form, **{"If-None-Match": tag})
+            assert changed.status == 200 and changed.headers["ETag"] != tag, form
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,7 @@ def done(client, spec):
     return runs, client.items(f"/experiments/{experiment['id']}/results")
 
 
-@pytest.mark.parametrize("fresh", [False, True])
-@pytest.mark.parametrize("verify", ["checksum", "touch"])
+@pytest.mark.parametrize(("verify", "fresh"), [("touch", False), ("touch", True), ("checksum", False)])
 def test_every_transport(unix, names, fresh, verify):
     assert len(names) >= 10
     spec = {"transport": names, "source": ["hot", "cold"], "verify": verify, "fresh": fresh}
