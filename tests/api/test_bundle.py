@@ -96,9 +96,9 @@ def test_a_search_has_a_row_for_each_rate(known, tmp_path):
     assert len(set(rates)) == len(rates) > 2 and rates[0] == ("pipe", None)
 
 
-@pytest.mark.parametrize("repetitions", [12, 40])
-def test_verify_judges_how_much_a_run_depends_on_the_one_before(tmp_path, repetitions):
-    spec = {"workload": ["stream", "pingpong", "syscall"], "transport": "pipe", "messages": 300, "warmup_seconds": 0}
+@pytest.mark.parametrize(("repetitions", "workloads"), [(12, ["stream", "pingpong", "syscall"]), (40, ["syscall"])])
+def test_verify_judges_how_much_a_run_depends_on_the_one_before(tmp_path, repetitions, workloads):
+    spec = {"workload": workloads, "transport": "pipe", "messages": 300, "warmup_seconds": 0}
     daemon = Daemon()
     try:
         daemon.start()
@@ -399,7 +399,7 @@ def test_no_secret_of_the_host_is_in_a_bundle(tmp_path):
         daemon.remove()
 
 
-BUNDLES = 300
+BUNDLES = 120  # more than a page of the list
 
 
 def test_bundles_in_any_order_are_one_set(known):
