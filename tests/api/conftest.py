@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 import os
+from pathlib import Path
 
 import ipclabtest.daemon
 import pytest
@@ -56,8 +57,30 @@ class Daemon(ipclabtest.daemon.Daemon):
             client.openapi = openapi
 
 
+# Those that take longest, in this order and before all others: two processes that take a file each then end together.
+LONGEST = (
+    "schemathesis",
+    "main_loop",
+    "memory",
+    "bundle",
+    "bundle_import",
+    "noise",
+    "until",
+    "verify",
+    "search",
+    "slow",
+)
+
+
+def pytest_configure(config):
+    config.option.loadscopereorder = False  # which would begin with the files that have the most tests
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m looks at them
 def pytest_collection_modifyitems(items):
+    order = [f"test_{name}" for name in LONGEST]
+    assert set(order) <= {path.stem for path in Path(__file__).parent.glob("test_*.py")}
+    items.sort(key=lambda item: order.index(item.path.stem) if item.path.stem in order else len(order))
     for item in items:
         name = item.module.__name__.rpartition(".")[2]
         if name in SANITIZED:
