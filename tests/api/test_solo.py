@@ -173,6 +173,11 @@ def wait_sample(client, experiment):
         time.sleep(0.02)
 
 
+def briefly(spec):
+    """The same by a count: a short window may be over without a message on a busy machine."""
+    return {name: value for name, value in spec.items() if name != "duration_seconds"} | {"messages": 20}
+
+
 def check_gone(pids):
     deadline = time.monotonic() + PATIENCE_SECONDS
     while any((stat_of(pid) or "Z")[0] != "Z" for pid in pids):
@@ -217,7 +222,7 @@ def test_a_signalled_agent_leaves_no_process(unix, daemon, point, processes, sig
     assert ended["state"] == "failed"
     assert re.search(reason.format(pid=agent), ended["error"]), ended["error"]
     check_nothing_left(daemon, [agent, *members])
-    finish(unix, spec | {"duration_seconds": 0.1})
+    finish(unix, briefly(spec))
 
 
 @pytest.mark.parametrize("k", [0, 3, 6])
@@ -234,7 +239,7 @@ def test_a_killed_member_is_named(unix, daemon, k):
     assert ended["state"] == "failed"
     assert re.search(r"process [2-8] of 8 was killed by signal 9", ended["error"]), ended["error"]
     check_nothing_left(daemon, [agent, *members])
-    finish(unix, spec | {"duration_seconds": 0.1})
+    finish(unix, briefly(spec))
 
 
 @pytest.mark.parametrize("seconds", [600, 5])
@@ -252,4 +257,4 @@ def test_a_stopped_member_is_named(unix, daemon, seconds):
     assert ended["state"] == "failed"
     assert re.search(r"process [2-8] of 8 was stopped by signal 19", ended["error"]), ended["error"]
     check_nothing_left(daemon, [agent, *members])
-    finish(unix, spec | {"duration_seconds": 0.1})
+    finish(unix, briefly(spec))
