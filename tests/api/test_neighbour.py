@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from client import PATIENCE_SECONDS, Client
-from conftest import BUILD, OF_PIPE, SHORT, Daemon
+from conftest import BUILD, ENDLESS, SHORT, Daemon
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be the agents' user and another one")
 
@@ -173,7 +173,7 @@ def test_the_attacks_are_real():
     ids=lambda point: "-".join(point.values()),
 )
 def test_an_agent_cannot_be_looked_into(own_daemon, point):
-    spec = OF_PIPE | {"duration_seconds": 600} | point
+    spec = ENDLESS | point
     if point.get("workload") == "syscall":
         spec = {"workload": "syscall", "duration_seconds": 600, "warmup_seconds": 0}
     experiment = own_daemon.unix.post(spec)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from agents import wait_agents, wait_window
+from conftest import OF_PIPE
 
 SPEC = {"message_size": 4096, "threads": 2, "duration_seconds": 0.2, "warmup_seconds": 0}
 
@@ -52,7 +53,7 @@ CPUS = sorted(os.sched_getaffinity(0))
 def test_an_affinity_that_is_restored_is_a_violation(daemon, unix, placement):
     """As taskset sets it, for longer than a second of the window, and sets it back before the end."""
     log_from = daemon.log.stat().st_size
-    spec = {"transport": "pipe", "placement": placement, "duration_seconds": 5, "warmup_seconds": 0}
+    spec = OF_PIPE | {"placement": placement, "duration_seconds": 5, "rate": 1000}
     experiment = unix.post(spec)
     wait_window(daemon, unix, experiment, log_from)
     receiver = wait_agents(daemon, 2)["receiver"]
@@ -76,7 +77,7 @@ CHANGES = {
 def test_a_thread_that_another_process_reschedules_spoils_its_run(daemon, unix, words):
     """As any process of the agents' user can, and renice(1) does."""
     log_from = daemon.log.stat().st_size
-    experiment = unix.post({"transport": "pipe", "duration_seconds": 2, "warmup_seconds": 0})
+    experiment = unix.post(OF_PIPE | {"duration_seconds": 2, "rate": 1000})
     wait_window(daemon, unix, experiment, log_from)
     CHANGES[words](wait_agents(daemon, 2)["receiver"])
     unix.wait_final(experiment["id"])
