@@ -371,7 +371,7 @@ def test_a_slow_open_loop_is_no_standstill(daemon):
 
 
 def test_sigterm_queues_the_run_again_and_counts_no_attempt(daemon):
-    identity = daemon.post(SHORT | {"duration_seconds": 8, "repetitions": 1})["id"]
+    identity = daemon.post(SHORT | {"duration_seconds": 8, "rate": 100, "repetitions": 1})["id"]
     for _ in range(ATTEMPTS_MAX + 1):  # more often than a crash would be forgiven
         daemon.wait_running(identity)
         assert daemon.stop() == 0

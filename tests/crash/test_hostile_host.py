@@ -23,7 +23,7 @@ from ipclabtest import PATIENCE_SECONDS
 from ipclabtest.client import Client, parse_raw
 
 SHORT = {"transport": "pipe", "messages": 500, "warmup_seconds": 0}
-WINDOW = {"transport": "pipe", "duration_seconds": 2, "warmup_seconds": 0}
+WINDOW = {"transport": "pipe", "duration_seconds": 2, "rate": 100, "warmup_seconds": 0}
 DAY = 24 * 60 * 60
 MEMORY = 48 << 20
 MEBIBYTE = bytes(1 << 20)
