@@ -58,25 +58,26 @@ def test_it_stops_at_the_first_look_that_is_good_enough(unix):
 
 
 @pytest.mark.parametrize(
-    ("figure", "value"),
+    ("figure", "value", "sizes"),
     [
-        ("throughput", lambda row: row["throughput_bytes_per_second"]),
-        ("latency_p50", lambda row: row["latency_ns"]["p50"]),
-        ("latency_p99", lambda row: row["latency_ns"]["p99"]),
-        ("cpu_per_message", lambda row: row["cpu_ns_per_message"]),
+        ("throughput", lambda row: row["throughput_bytes_per_second"], [64, 4096]),
+        ("latency_p50", lambda row: row["latency_ns"]["p50"], [64]),
+        ("latency_p99", lambda row: row["latency_ns"]["p99"], [64]),
+        ("cpu_per_message", lambda row: row["cpu_ns_per_message"], [4096]),
     ],
 )
-def test_at_most_so_many_repetitions(unix, figure, value):
+def test_at_most_so_many_repetitions(unix, figure, value, sizes):
     goal = {"relative_ci": NEVER, "figure": figure, "max_repetitions": 7}
-    experiment = finished(unix, SMALL | {"workload": "pingpong", "messages": 1000, "until": goal})
+    spec = {"workload": "pingpong", "messages": 1000, "message_size": sizes, "until": goal}
+    experiment = finished(unix, SMALL | spec)
     until = experiment["until"]
     assert until["state"] == "max_repetitions", experiment
-    assert experiment["progress"]["runs_total"] == 14
+    assert experiment["progress"]["runs_total"] == 7 * len(sizes)
     assert [look["repetitions"] for look in until["looks"]] == [6, 7]
     missed = until["rows_not_reached"]
     seen = sorted((w for w in widths(unix, experiment["id"], value) if w > NEVER), reverse=True)
     assert [row["relative_ci"] for row in missed] == pytest.approx(seen)
-    assert until["rows_reached"] == 2 - len(missed)
+    assert until["rows_reached"] == len(sizes) - len(missed)
     assert [row["runs"] for row in missed] == [7] * len(missed)
     for row in missed:
         needed = 7 * (row["relative_ci"] / NEVER) ** 2
