@@ -190,20 +190,31 @@ class Guest:
         line, _, self.pending = self.pending.partition(b"\n")
         return line
 
-    def run(self, command: str, timeout: float = 60, check: bool = True) -> str:
-        """Runs a shell command in the guest and returns its output (both streams); with check it must exit 0. One that
-        takes too long is ended there, so that the shell is free for what comes next."""
+    def _ask(self, given: bytes, timeout: float, socket_path: str = "") -> tuple[int, bytes]:
+        """The status and the answer of the host's hands in the guest (make-root)."""
         assert self.shell
         deadline = time.monotonic() + timeout + SHELL_GRACE
         self.shell.settimeout(timeout)
-        given = command.encode()
-        self.shell.sendall(f"{len(given)} {timeout:.0f}\n".encode() + given)
+        self.shell.sendall(f"{len(given)} {timeout:.0f} {socket_path}\n".encode() + given)
         status, length, packed = self._read_line(deadline).split()
         answer = self._read(int(length), deadline)
-        output = (gzip.decompress(answer) if packed == b"gzip" else answer).decode(errors="replace")
-        if check and int(status) != 0:
-            raise GuestError(f"`{command}` exited {int(status)} in the guest:\n{output}")
+        return int(status), gzip.decompress(answer) if packed == b"gzip" else answer
+
+    def run(self, command: str, timeout: float = 60, check: bool = True) -> str:
+        """Runs a shell command in the guest and returns its output (both streams); with check it must exit 0. One that
+        takes too long is ended there, so that the shell is free for what comes next."""
+        status, answer = self._ask(command.encode(), timeout)
+        output = answer.decode(errors="replace")
+        if check and status != 0:
+            raise GuestError(f"`{command}` exited {status} in the guest:\n{output}")
         return output
+
+    def exchange(self, path: str, request: bytes, timeout: float) -> bytes:
+        """What the guest's Unix socket answers to the request before it is closed."""
+        status, answer = self._ask(request, timeout, path)
+        if status != 0:
+            raise GuestError(f"{path} in the guest: {answer.decode(errors='replace')}")
+        return answer
 
     def kill(self) -> None:
         """The power cut."""

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""A guest with ipclab installed as its administrator would: dpkg, systemctl, curl. And the kernel's own report on
+"""A guest with ipclab installed as its administrator would: dpkg, systemctl. And the kernel's own report on
 the agents while they run, read by a loop in the guest that knows nothing of ipclab but its cgroup."""
 
+import contextlib
 import json
 import re
 import shlex
@@ -118,16 +119,6 @@ def ids(text: str) -> set[int]:
     return found
 
 
-def documents(text: str) -> list:
-    """The JSON documents that stand one behind the other."""
-    found, decoder, rest = [], json.JSONDecoder(), text.strip()
-    while rest:
-        document, end = decoder.raw_decode(rest)
-        found.append(document)
-        rest = rest[end:].lstrip()
-    return found
-
-
 @dataclass
 class Mapping:
     policy: str
@@ -216,35 +207,46 @@ class Lab:
     def sh(self, command: str, timeout: float = 120, check: bool = True) -> str:
         return self.guest.run(command, timeout, check)
 
-    def curl(self, arguments: str, timeout: float = 60) -> str:
-        return self.sh(f"curl -sS -m 30 --unix-socket {SOCKET} {arguments}", timeout)
+    def succeeds(self, command: str) -> bool:
+        return self.sh(f"({command}) >/dev/null 2>&1 && echo yes", check=False).strip() == "yes"
+
+    def ask(self, method: str, path: str, body: dict | None = None, timeout: float = 30) -> tuple[int, str]:
+        """The status and the body of an answer of the API. By the shell's own loop, as to start a client takes an
+        emulated machine longer than the answer."""
+        text = "" if body is None else json.dumps(body)
+        request = f"{method} {path} HTTP/1.0\r\nHost: localhost\r\nContent-Length: {len(text.encode())}\r\n"
+        if text:
+            request += "Content-Type: application/json\r\n"
+        answer = self.guest.exchange(SOCKET, f"{request}\r\n{text}".encode(), timeout)
+        head, _, content = answer.decode().partition("\r\n\r\n")
+        assert head.startswith("HTTP/1."), answer
+        return int(head.split()[1]), content
 
     def get(self, path: str):
-        return self.get_all(path)[0]
+        status, text = self.ask("GET", path)
+        assert status == 200, f"GET {path} answered {status}: {text}"
+        return json.loads(text)
 
     def get_all(self, *paths: str) -> list:
-        """By one client, as starting it takes an emulated machine longer than an answer."""
-        found = documents(self.curl(" ".join(shlex.quote(f"http://localhost{path}") for path in paths)))
-        assert len(found) == len(paths), found
-        return found
+        return [self.get(path) for path in paths]
 
     def post(self, spec: dict) -> int:
         """The id of the experiment that was acknowledged."""
-        return self.post_all(spec)[0]
+        status, text = self.ask("POST", "/experiments", spec)
+        assert status == 201, f"POST answered {status}: {text}"
+        return json.loads(text)["id"]
 
     def post_all(self, *specs: dict) -> list[int]:
-        """By one client: the first does not run for long before the last is posted."""
-        each = (f"-sS -m 30 --unix-socket {SOCKET} -w '\\n%{{http_code}}\\n' -d {shlex.quote(json.dumps(spec))} "
-                "http://localhost/experiments" for spec in specs)  # fmt: skip
-        answers = documents(self.sh("curl " + " --next ".join(each)))
-        assert answers[1::2] == [201] * len(specs), answers
-        return [answer["id"] for answer in answers[::2]]
+        return [self.post(spec) for spec in specs]
 
     def refused(self, spec: dict) -> dict:
-        answer = self.curl(f"-w '\\n%{{http_code}}' -d {shlex.quote(json.dumps(spec))} http://localhost/experiments")
-        body, _, status = answer.rpartition("\n")
-        assert status == "422", f"POST answered {status}: {body}"
-        return json.loads(body)
+        status, text = self.ask("POST", "/experiments", spec)
+        assert status == 422, f"POST answered {status}: {text}"
+        return json.loads(text)
+
+    def cancel(self, experiment: int) -> None:
+        status, text = self.ask("POST", f"/experiments/{experiment}/cancel")
+        assert 200 <= status < 300, f"the cancellation was answered {status}: {text}"
 
     def wait(self, experiment: int, timeout: float = 240) -> dict:
         """The experiment once it has ended."""
@@ -253,13 +255,12 @@ class Lab:
     def wait_for_runs(self, experiment: int, timeout: float = 240) -> tuple[dict, list[dict]]:
         """The experiment and its runs once it has ended. The stream of its events ends with it (or with the daemon,
         which is why the state is read), so that no polling is needed."""
-        where = f"http://localhost/experiments/{experiment}"
+        where = f"/experiments/{experiment}"
         deadline = time.monotonic() + timeout
         while True:
-            left = max(1, round(deadline - time.monotonic()))
-            ended = f"curl -sN -m {left} --unix-socket {SOCKET} -o /dev/null {where}/events"
-            answer = f"curl -sS -m 30 --unix-socket {SOCKET} {where} '{where}/runs?limit=200'"
-            found, runs = documents(self.sh(f"{ended}; {answer}", left + 60))
+            with contextlib.suppress(GuestError):  # too long, or no daemon: the next request says so, if it lasts
+                self.ask("GET", f"{where}/events", timeout=max(1, deadline - time.monotonic()))
+            found, runs = self.get_all(where, f"{where}/runs?limit=200")
             if found["state"] not in ("queued", "running"):
                 return found, runs["items"]
             if time.monotonic() > deadline:
@@ -327,10 +328,11 @@ class Lab:
 
     def cancelled_at_work(self, experiment: int, seen: str = "true") -> dict:
         """Cancels the experiment once its only run is at work and the command `seen` succeeds. The run that ended."""
-        where = f"http://localhost/experiments/{experiment}"
-        client = f"curl -sS -m 30 --unix-socket {SOCKET}"
-        self.sh(f"until {client} {where}/runs | grep -q '\"state\": *\"running\"' && {seen}; do sleep 0.5; done; "
-                f"{client} -X POST {where}/cancel")  # fmt: skip
+        deadline = time.monotonic() + 120
+        while not any(run["state"] == "running" for run in self.runs(experiment)) or not self.succeeds(seen):
+            assert time.monotonic() < deadline, f"no run of experiment {experiment} was seen at work"
+            time.sleep(0.2)
+        self.cancel(experiment)
         found, [run] = self.wait_for_runs(experiment)
         assert found["state"] == run["state"] == "cancelled", (found, run)
         return run

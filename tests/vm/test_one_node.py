@@ -139,7 +139,7 @@ def test_the_exporter_is_not_started_while_a_run_is_measured(lab: Lab):
         show="systemctl show export.service -P"
         for i in $(seq 100); do [ -z "$($show ConditionTimestamp)" ] || break; sleep 0.2; done
         [ "$($show ConditionResult)" = no ] && [ ! -e /run/exported ]""")
-    lab.curl(f"-X POST http://localhost/experiments/{experiment}/cancel")
+    lab.cancel(experiment)
     lab.wait(experiment)
     lab.sh("for i in $(seq 300); do [ ! -e /run/exported ] || exit 0; sleep 0.2; done; exit 3")
     lab.sh("systemctl stop export.timer; cd /run/systemd/system; rm export.*; systemctl daemon-reload")

@@ -2,6 +2,8 @@
 """The installed service on a machine of two nodes: its package, an end in mid-run, host settings that are changed for
 a run and put back, socket activation, and the power cut."""
 
+import json
+
 import pytest
 from lab import BRIEF, ENDLESS, LONG, SOCKET, Lab
 
@@ -120,7 +122,8 @@ def test_a_failed_restore_is_reported_and_retried(tuned: Lab):
     experiment = tuned.post({"transport": "pipe", **ENDLESS, "tune": {"numa_balancing": True}})
     tuned.meanwhile("systemctl stop ipclab-tune.socket")
     tuned.cancelled_at_work(experiment)
-    assert "kernel.numa_balancing cannot be restored to 0" in tuned.get("/health")["problem"]
+    status, health = tuned.ask("GET", "/health")
+    assert status == 503 and "kernel.numa_balancing cannot be restored to 0" in json.loads(health)["problem"], health
     assert tuned.sh(f"cat {BALANCING}").strip() == "1"
     before = tuned.journal_end()
     tuned.sh(f"systemctl start ipclab-tune.socket; until [ $(cat {BALANCING}) = 0 ]; do sleep 0.2; done")
@@ -131,7 +134,9 @@ def test_the_socket_unit_starts_the_service(lab: Lab):
     lab.sh("systemctl stop ipclabd; test ! -e /run/ipclab/ipclabd.sock; systemctl start ipclabd.socket")
     assert lab.get("/health")["status"]
     lab.sh("systemctl stop ipclabd; test -S /run/ipclab/ipclabd.sock")
-    assert "200" in lab.sh("curl -s -o /dev/null -w '%{http_code}' http://127.0.0.1:8620/health")
+    where = ("http://127.0.0.1:8620/health", f"--unix-socket {SOCKET} http://localhost/health")
+    for given in where:  # as its administrator asks
+        assert lab.sh(f"curl -s -o /dev/null -w '%{{http_code}}' {given}") == "200"
     lab.sh("systemctl stop ipclabd.socket ipclabd; systemctl start ipclabd")
     assert lab.get("/health")["status"]
 
@@ -146,7 +151,8 @@ def test_power_cut_in_the_middle_of_the_queue(tuned: Lab):
     specs = [first, default, default]
     named = [{**spec, "name": f"queue {n}"} for n, spec in enumerate(specs)]
     *acknowledged, gone = lab.post_all(*named, {**default, "name": "forgotten"})
-    lab.curl(f"-X DELETE http://localhost/experiments/{gone}")
+    status, text = lab.ask("DELETE", f"/experiments/{gone}")
+    assert status == 204, text
     lab.meanwhile(f"[ $(cat {BALANCING}) = 1 ]")
     before = lab.experiments()
     assert {found["id"] for found in before} >= set(acknowledged)
