@@ -25,6 +25,9 @@ SHAPES = {
     ),
     "one node": vm.Machine([vm.Node(4, 1024)]),
 }
+# Where dpkg installs the package, and at last removes it. The other machines boot with what is in it: an installation
+# takes an emulated one as long as the boot.
+INSTALLING = "one node"
 
 
 def guest_of(module: ModuleType) -> str:
@@ -103,8 +106,11 @@ def labs(built: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory):
             for lab in up.values():
                 lab.guest.close()
             up.clear()
-            disk = vm.make_disk(tmp_path_factory.mktemp("disk") / "state.img")
-            up[name] = Lab(vm.Guest(root, SHAPES[module.SHAPE], {"/root/ipclab.deb": package}, disk))
+            directory = tmp_path_factory.mktemp("guest")
+            disk = vm.make_disk(directory / "state.img")
+            installs = name == INSTALLING
+            given = {"/root/ipclab.deb": package} if installs else {"/": prepare.unpacked(package, directory / "files")}
+            up[name] = Lab(vm.Guest(root, SHAPES[module.SHAPE], given, disk), installs)
         return up[name]
 
     yield get

@@ -87,7 +87,8 @@ def why_not() -> str | None:
 
 class Guest:
     def __init__(self, root: Path, machine: Machine, files: dict[str, Path] | None = None, disk: Path | None = None):
-        """root: make-root's output. files: path in the guest -> file of the host, appended to the RAM disk."""
+        """root: make-root's output. files: path in the guest -> file or directory of the host, appended to the RAM
+        disk."""
         self.root = root
         self.machine = machine
         self.disk = disk
@@ -104,7 +105,10 @@ class Guest:
         for name, source in files.items():
             target = extra / name.lstrip("/")
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, target)
+            if source.is_dir():
+                shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True)
+            else:
+                shutil.copyfile(source, target)
         initrd = self.dir / "initrd.cpio"
         shutil.copyfile(self.root / "root.cpio", initrd)
         names = "\n".join(str(p.relative_to(extra)) for p in sorted(extra.rglob("*")))

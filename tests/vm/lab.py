@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A guest with ipclab installed as its administrator would: dpkg, systemctl. And the kernel's own report on
+"""A guest with ipclab as its administrator has it: by dpkg and systemctl. And the kernel's own report on
 the agents while they run, read by a loop in the guest that knows nothing of ipclab but its cgroup."""
 
 import contextlib
@@ -192,8 +192,10 @@ def parse_look(text: str) -> Look:
 
 
 class Lab:
-    def __init__(self, guest: Guest):
+    def __init__(self, guest: Guest, installs: bool = False):
+        """installs: /root/ipclab.deb is to be installed; else the guest's RAM disk has what it contains."""
         self.guest = guest
+        self.installs = installs
         self.boot()
 
     def boot(self, before: str = "true") -> None:
@@ -201,7 +203,8 @@ class Lab:
         is what the administrator does before the service starts."""
         self.guest.start(timeout=240)
         self.sh("modprobe -a virtio_pci virtio_blk; mkdir -p /var/lib/ipclab; mount /dev/vda /var/lib/ipclab")
-        self.sh("dpkg -i /root/ipclab.deb", timeout=180)
+        if self.installs:
+            self.sh("dpkg -i /root/ipclab.deb", timeout=180)
         self.sh(f"{before}; systemctl start ipclabd; nohup perl -e {shlex.quote(LOOK)} >/run/look.log 2>&1 &")
 
     def sh(self, command: str, timeout: float = 120, check: bool = True) -> str:

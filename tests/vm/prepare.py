@@ -4,6 +4,7 @@ both, which tools/test does beside its other parts: the tests find them made."""
 
 import fcntl
 import os
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -62,6 +63,17 @@ def package() -> Path:
     if "IPCLAB_PACKAGE" in os.environ:
         return Path(os.environ["IPCLAB_PACKAGE"])
     return package_of_commit()
+
+
+def unpacked(package: Path, into: Path) -> Path:
+    """The package's files as a machine has them that boots after the installation. Its users and directories are made
+    at the boot."""
+    into.mkdir()
+    subprocess.run(["dpkg-deb", "-x", str(package), str(into)], check=True)
+    # where the guest has a link from its root into usr, which a directory in the RAM disk would replace
+    shutil.copytree(into / "lib", into / "usr/lib", symlinks=True, dirs_exist_ok=True)
+    shutil.rmtree(into / "lib")
+    return into
 
 
 def made() -> tuple[Path, Path]:

@@ -76,7 +76,8 @@ def main(path: Path) -> None:
     root, package = prepare.made()
     with tempfile.TemporaryDirectory(prefix="ipclab-record-") as directory:
         disk = vm.make_disk(Path(directory) / "state.img")
-        lab = Lab(vm.Guest(root, SHAPES["four nodes"], {"/root/ipclab.deb": package}, disk))
+        files = prepare.unpacked(package, Path(directory) / "files")
+        lab = Lab(vm.Guest(root, SHAPES["four nodes"], {"/": files}, disk))
         try:
             experiment = lab.post(SPEC)
             lab.all_done(experiment, timeout=1800)

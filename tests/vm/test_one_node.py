@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""One node of four CPUs: the daemon and the agents' leaders keep off those that are measured."""
+"""One node of four CPUs: the daemon and the agents' leaders keep off those that are measured. And what the package
+brings, and leaves."""
 
 import re
 import shlex
@@ -8,9 +9,23 @@ import time
 from pathlib import Path
 
 from judge import agree, check_named_placement, sysfs_nodes
-from lab import BRIEF, STUDY, Lab
+from lab import BRIEF, SOCKET, STUDY, Lab
 
 SHAPE = "one node"
+
+
+def test_package_brings_user_units_and_manual(lab: Lab):
+    text = lab.sh("dpkg -L ipclab; id ipclab; systemctl show ipclabd -p Type,WatchdogUSec,Restart,Delegate,NRestarts")
+    for part in ("man8/ipclabd.8.gz", "man8/ipclab-agent.8.gz", "man5/ipclabd.conf.5.gz", "ipclabd.socket",
+                 "sysusers.d/ipclab.conf", "tmpfiles.d/ipclab.conf", "Type=notify", "WatchdogUSec=30s",
+                 "Restart=on-failure", "Delegate=yes", "NRestarts=0"):  # fmt: skip
+        assert part in text, f"{part} is not in\n{text}"
+    status = dict(line.split(":\t") for line in lab.sh("cat /proc/$(pidof ipclabd)/status").splitlines())
+    perfmon = f"{1 << 38:016x}"
+    assert status["CapEff"] == status["CapBnd"] == status["CapAmb"] == perfmon
+    assert status["Uid"].split()[0] == lab.sh("id -u ipclab").strip()
+    assert lab.sh(f"stat -c '%a %U %G' {SOCKET}").split() == ["660", "ipclab", "ipclab"]
+    assert "ready {" in lab.sh("journalctl -u ipclabd --no-pager")
 
 
 def test_everybody_else_keeps_off_the_measured_cpus(lab: Lab):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The installed service on a machine of two nodes: its package, an end in mid-run, host settings that are changed for
-a run and put back, socket activation, and the power cut."""
+"""The service on a machine of two nodes: an end in mid-run, host settings that are changed for a run and put back,
+socket activation, and the power cut."""
 
 import json
 
@@ -9,20 +9,6 @@ from lab import BRIEF, ENDLESS, LONG, SOCKET, Lab
 
 SHAPE = "two nodes"
 GUEST = "two nodes, the service"  # of its own, beside the other one of this shape
-
-
-def test_package_brings_user_units_and_manual(lab: Lab):
-    text = lab.sh("dpkg -L ipclab; id ipclab; systemctl show ipclabd -p Type,WatchdogUSec,Restart,Delegate,NRestarts")
-    for part in ("man8/ipclabd.8.gz", "man8/ipclab-agent.8.gz", "man5/ipclabd.conf.5.gz", "ipclabd.socket",
-                 "sysusers.d/ipclab.conf", "tmpfiles.d/ipclab.conf", "Type=notify", "WatchdogUSec=30s",
-                 "Restart=on-failure", "Delegate=yes", "NRestarts=0"):  # fmt: skip
-        assert part in text, f"{part} is not in\n{text}"
-    status = dict(line.split(":\t") for line in lab.sh("cat /proc/$(pidof ipclabd)/status").splitlines())
-    perfmon = f"{1 << 38:016x}"
-    assert status["CapEff"] == status["CapBnd"] == status["CapAmb"] == perfmon
-    assert status["Uid"].split()[0] == lab.sh("id -u ipclab").strip()
-    assert lab.sh(f"stat -c '%a %U %G' {SOCKET}").split() == ["660", "ipclab", "ipclab"]
-    assert "ready {" in lab.sh("journalctl -u ipclabd --no-pager")
 
 
 @pytest.mark.parametrize(
