@@ -65,8 +65,10 @@ def test_all_pairs_leave_out_nodes_without_a_cpu(lab: Lab, kinds: dict[str, set[
     pairs = {tuple(agent["placement"]["node"] for agent in run["agents"]) for run in runs}
     able = kinds["whole"] | kinds["CPUs only"]
     assert pairs == {(a, b) for a in able for b in able} and len(runs) == 9
+    cpus = sysfs_nodes(lab)
     for run in runs:
         for agent in run["agents"]:
+            assert set(agent["placement"]["cpus"]) == cpus[agent["placement"]["node"]]
             assert set(agent["placement"]["memory"]["nodes"]) <= kinds["whole"]
 
 
