@@ -133,7 +133,7 @@ def test_power_cut_in_the_middle_of_the_queue(tuned: Lab):
     lab = tuned
     default = {"transport": "pipe", "placement": ["same-node", "default"], **BRIEF}
     # long enough that the first still runs when one has been deleted
-    first = {"transport": "pipe", "duration_seconds": 15, "tune": {"numa_balancing": True}}
+    first = {"transport": "pipe", **LONG, "duration_seconds": 15, "tune": {"numa_balancing": True}}
     specs = [first, default, default]
     named = [{**spec, "name": f"queue {n}"} for n, spec in enumerate(specs)]
     *acknowledged, gone = lab.post_all(*named, {**default, "name": "forgotten"})
