@@ -23,7 +23,7 @@ SHAPES = {
         [vm.Node(2, 896), vm.Node(2, 512), vm.Node(0, 512), vm.Node(2, 0)],
         {(0, 2): 17, (1, 2): 28, (0, 3): 31, (1, 3): 15, (2, 3): 31},
     ),
-    "one node": vm.Machine([vm.Node(4, 1024)]),
+    "one node": vm.Machine([vm.Node(3, 1024)]),
 }
 # Where dpkg installs the package, and at last removes it. The other machines boot with what is in it: an installation
 # takes an emulated one as long as the boot.
