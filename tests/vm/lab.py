@@ -17,9 +17,9 @@ CGROUP = "/sys/fs/cgroup/system.slice/ipclabd.service"
 
 # A look at each run, once its agents are seen at work: since a reading before it no page has come or gone, the first
 # thread of each has used so many ticks of a CPU, or left one so often (MOVED), and all are there still. A pause of
-# fixed length instead would be too short on a slow day. In one process without a fork, as an emulated machine is slow
-# at these.
-MOVED = 20
+# fixed length instead would be too short on a slow day. The first thread of an agent wakes up ten times a second in its
+# window, which has thirty of these. In one process without a fork, as an emulated machine is slow at these.
+MOVED = 12
 LOOK = r"""
 use strict;
 sub text { open(my $f, "<", $_[0]) or return ""; local $/; my $t = <$f>; return defined $t ? $t : "" }
@@ -100,8 +100,8 @@ for (;; nap(0.2)) {
 LOOKED = "== end of the look at run"  # after each, when they are fetched
 # Where an agent's threads and pages are does not depend on how many messages it sends; without a rate the emulation of
 # two agents takes two of the host's CPUs, and everything else in the guest is slow.
-PACED = {"rate": 250}
-WINDOW = {"warmup_seconds": 0.5, "duration_seconds": 2, **PACED}
+PACED = {"rate": 100}
+WINDOW = {"warmup_seconds": 0.5, "duration_seconds": 3, **PACED}
 LONG_WINDOW = {"warmup_seconds": 0.5, "duration_seconds": 12, **PACED}  # when the machine stood still in the other one
 LONG = {"warmup_seconds": 0.5, "duration_seconds": 8, **PACED}  # of runs that something happens to
 ENDLESS = {"warmup_seconds": 0.5, "duration_seconds": 3600, **PACED}  # of those that are cancelled
