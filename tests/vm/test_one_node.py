@@ -66,10 +66,9 @@ def test_a_guest_that_stood_still(lab: Lab):
     """Its clock goes on while the emulator is stopped, its CPUs do not, and no steal is counted: the figures of that
     second are of a machine that was not there."""
     spec = {"transport": "shm-posix", "wait": "spin", "message_size": 1024, "placement": "same-node"}
-    experiment = lab.post({**spec, "warmup_seconds": 0.5, "duration_seconds": 12})
-    run = lab.meanwhile("")
-    while not lab.get(f"/runs/{run}/samples")["items"]:
-        pass
+    experiment = lab.post({**spec, "warmup_seconds": 0.5, "duration_seconds": 8})
+    while not any(lab.get(f"/runs/{run['id']}/samples")["items"] for run in lab.runs(experiment)):
+        time.sleep(0.2)
     lab.guest.process.send_signal(signal.SIGSTOP)
     time.sleep(1)
     lab.guest.process.send_signal(signal.SIGCONT)
