@@ -61,18 +61,29 @@ static bool has_limits(const struct advice_question *q) {
         return false;
 }
 
+/* Of those that were measured, how many have the leader's value to the last digit, as the steps of a clock allow. */
+static size_t count_same(const struct advice *a, const struct advice_item *leader) {
+        size_t n = 0;
+        for (size_t i = 0; i < a->n; i++) {
+                const struct advice_item *item = &a->items[i];
+                n += item != leader && !item->interpolated && item->standing != STANDING_EXCLUDED &&
+                     item->value == leader->value;
+        }
+        return n;
+}
+
 static void write_leader(FILE *f, const struct advice_record *a, const struct advice_item *leader) {
         const struct advice_term *term = &advice_terms[a->question.want];
         const char *unit = figure_terms[term->figure].unit;
         char value[PHRASE_MAX], low[PHRASE_MAX], high[PHRASE_MAX];
-        size_t n_better = a->advice.n_better;
+        const size_t n_better = a->advice.n_better, n_same = count_same(&a->advice, leader);
         phrase_value(leader->value, unit, value);
         phrase_value(leader->low, unit, low);
         phrase_value(leader->high, unit, high);
         write_mechanism(f, &leader->point);
         if (a->advice.n == 1)
                 (void) fprintf(f, " alone was measured: its %s is %s", term->words, value);
-        else if (leader->standing != STANDING_BEST || n_better > 0)
+        else if (leader->standing != STANDING_BEST || n_better > 0 || n_same > 0)
                 (void) fprintf(f, " leads: its %s is %s", term->words, value);
         else
                 (void) fprintf(f, " has the %s %s %s, %s", term->less_is_better ? "lowest" : "greatest", term->words,
@@ -88,6 +99,8 @@ static void write_leader(FILE *f, const struct advice_record *a, const struct ad
         write_counts(f, &a->advice, ". Of the others ");
         const size_t n_fitted = a->advice.n_better_fitted;
         const char *better = term->less_is_better ? "lower" : "greater";
+        if (n_same > 0)
+                (void) fprintf(f, " %zu of them %s the same %s.", n_same, n_same == 1 ? "has" : "have", term->words);
         if (n_better > 0)
                 (void) fprintf(f, " %zu of them %s a %s one by %s own runs, which no experiment with both confirms.",
                                n_better, n_better == 1 ? "has" : "have", better, n_better == 1 ? "its" : "their");

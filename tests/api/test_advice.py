@@ -381,6 +381,15 @@ def test_one_mechanism_is_no_ranking(own_daemon):
     assert limited["settle"]["name"].endswith("1024 B, threads 1, default, p99 below 50 us")
 
 
+def test_equal_figures_have_no_lowest(own_daemon):
+    """A clock's steps make medians equal to the last digit."""
+    measure(own_daemon, lambda point: 8, transport=["pipe", "unix-stream"], message_size=1024, repetitions=8)
+    advice = own_daemon.unix.get("/advice?workload=pingpong&message_size=1024&want=latency_p50")
+    assert [item["value"] for item in advice["items"]] == [8, 8]
+    assert " leads: its median latency is 8 ns" in advice["sentence"] and "lowest" not in advice["sentence"]
+    assert " 1 of them has the same median latency." in advice["sentence"]
+
+
 def test_a_streams_latency_needs_stamps(own_daemon):
     """What would settle it are runs that have one."""
     question = {"message_size": 512, "want": "latency_p99"}
