@@ -110,9 +110,10 @@ def test_the_daemon_may_count_what_its_agents_may_not(lab: Lab):
     lab.sh(f"rm -r {dropin}; echo 3 >{level}; {again}")
 
 
-# Leaves a process behind that listens where the service does, and prints its number.
-TAKE_PORT = """
-$s = IO::Socket::INET->new(LocalAddr => "127.0.0.1", LocalPort => 8620, Listen => 1, ReuseAddr => 1) or die $@;
+# Leaves a process behind that has the state directory as another daemon would, and prints its number.
+TAKE_STATE = """
+open $lock, "+>>", "/var/lib/ipclab/ipclab.lock" or die $!;
+flock $lock, LOCK_EX | LOCK_NB or die $!;
 $pid = fork // die $!;
 if ($pid) { print $pid } else { close STDOUT; close STDERR; sleep }
 """
@@ -125,7 +126,7 @@ def test_a_service_that_cannot_start(lab: Lab):
     lab.sh(f"""
         systemctl stop ipclabd
         mkdir -p {dropin}; printf '[Service]\\nRestartSec=100ms\\n' >{dropin}/soon.conf; systemctl daemon-reload
-        taker=$(perl -MIO::Socket::INET -e {shlex.quote(TAKE_PORT)}) || exit 3
+        taker=$(perl -MFcntl=:flock -e {shlex.quote(TAKE_STATE)}) || exit 3
         systemctl start ipclabd
         until [ $(systemctl show ipclabd -P NRestarts) -gt 6 ]; do
             [ $(systemctl is-active ipclabd) != failed ] || {{ systemctl status ipclabd; exit 3; }}
