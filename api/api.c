@@ -182,6 +182,8 @@ int api_serve_tcp(struct api *a, int tcp_fd, const char *extra_hosts) {
                 k = start_listeners(a);
         if (k >= 0)
                 atomic_store(&a->tcp_problem, NULL);
+        else
+                a->fds[LISTENER_TCP] = util_close(a->fds[LISTENER_TCP]); /* clients are refused, and do not wait */
         return k;
 }
 

@@ -170,7 +170,12 @@ static int describe_tcp(int fd, char **ret_url, char *detail) {
 
 int listeners_open_tcp(const struct config *c, struct listeners *l, char *ret_detail) {
         int r = open_tcp(c, &l->tcp_fd, ret_detail);
-        return r < 0 ? r : describe_tcp(l->tcp_fd, &l->url, ret_detail);
+        if (r < 0)
+                return r;
+        r = describe_tcp(l->tcp_fd, &l->url, ret_detail);
+        if (r < 0)
+                l->tcp_fd = util_close(l->tcp_fd);
+        return r;
 }
 
 /* Sockets from systemd, distinguished by family. They override the settings, with a notice for each difference. Source:

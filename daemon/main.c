@@ -231,15 +231,14 @@ static int on_tcp_again(sd_event_source *timer, uint64_t usec, void *userdata) {
         struct daemon *d = userdata;
         char detail[DETAIL_MAX] = "";
         int e = listeners_open_tcp(&d->config, &d->listeners, detail);
-        if (e == -EADDRINUSE) {
+        if (e < 0) {
                 e = sd_event_source_set_time(timer, usec + TCP_AGAIN_US);
                 return e < 0 ? e : sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
         }
-        if (e >= 0)
-                e = api_serve_tcp(d->api, util_steal_fd(&d->listeners.tcp_fd), NULL);
+        e = api_serve_tcp(d->api, util_steal_fd(&d->listeners.tcp_fd), NULL);
         if (e < 0)
-                log_error("there is no TCP until ipclabd is started again: %s",
-                          detail[0] ? detail : strerrordesc_np(-e));
+                log_error("%s cannot be served until ipclabd is started again: %s", d->listeners.url,
+                          strerrordesc_np(-e));
         else
                 log_notice("%s is served from now on", d->listeners.url);
         return 0;

@@ -205,7 +205,7 @@ static int add_figure(struct series *s, const char *cpus, struct machine *m, str
         return 0;
 }
 
-static const char *why_unknown(const struct machine *m, bool enough, bool beyond) {
+static const char *why_unknown(const struct machine *m, bool enough, bool beyond, bool one_sided) {
 #define FIRST_SETS "only the first " UTIL_TEXT(MACHINE_CPU_SETS_MAX) " sets of CPUs of the baseline are compared: "
         if (m->n == 0)
                 return beyond ? FIRST_SETS "no runs of both on the same of these have probes"
@@ -213,6 +213,8 @@ static const char *why_unknown(const struct machine *m, bool enough, bool beyond
         if (!enough)
                 return beyond ? FIRST_SETS "too few runs of both on the same of these have probes to find a difference"
                               : "too few runs of both on the same CPUs have probes to find a difference";
+        if (one_sided)
+                return "some CPUs or operations were probed in one experiment alone, and the others show no difference";
         return beyond ? FIRST_SETS "some runs were on others, and those that were compared show no difference"
                       : "some runs have no probes of CPUs that both have, and the others show no difference";
 #undef FIRST_SETS
@@ -235,7 +237,7 @@ static void conclude(struct machine *m, const struct comparison *results, const 
         }
         m->state = any ? MACHINE_DIFFERS : enough && all ? MACHINE_NO_DIFFERENCE : MACHINE_UNKNOWN;
         if (m->state == MACHINE_UNKNOWN)
-                m->reason = why_unknown(m, enough, beyond);
+                m->reason = why_unknown(m, enough, beyond, one_sided);
 }
 
 static int judge(struct collection *c, struct machine *m) {

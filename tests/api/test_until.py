@@ -61,8 +61,8 @@ def test_it_stops_at_the_first_look_that_is_good_enough(unix):
     ("figure", "value", "sizes"),
     [
         ("throughput", lambda row: row["throughput_bytes_per_second"], [64, 4096]),
-        ("latency_p50", lambda row: row["latency_ns"]["p50"], [64]),
-        ("latency_p99", lambda row: row["latency_ns"]["p99"], [64]),
+        ("latency_p50", lambda row: row["latency_ns"]["p50"], [64, 4096]),
+        ("latency_p99", lambda row: row["latency_ns"]["p99"], [64, 4096]),
         ("cpu_per_message", lambda row: row["cpu_ns_per_message"], [4096]),
     ],
 )

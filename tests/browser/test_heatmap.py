@@ -280,7 +280,7 @@ def medians(kind):
     return {ends(row): row["latency_ns"]["p50"]["median"] for row in rows}
 
 
-GUEST_MAPS = [("node", "nodes", 3), ("cpu", "CPUs", 6), ("node", "nodes", 3)]  # of each screen one
+GUEST_MAPS = [("node", "nodes", 3), ("cpu", "CPUs", 6), ("node", "nodes", 3)]  # one for each of SCREENS
 
 
 @pytest.mark.parametrize(("width", "scheme", "kind", "plural", "places"),

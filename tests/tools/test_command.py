@@ -60,7 +60,7 @@ def printed(done):
 
 
 def test_run_shows_progress_and_results(ipclab):
-    lines = printed(ipclab("run", json.dumps(SHORT), "--set", "messages=2000")).splitlines()
+    lines = printed(ipclab("run", json.dumps(SHORT), "--set", "rate=3000")).splitlines()
     assert re.fullmatch(r"Experiment \d+: unnamed, 2 runs", lines[0])
     assert any(line.startswith("[0/2] ") for line in lines)
     assert "stream, pipe" in lines

@@ -156,7 +156,7 @@ static uint64_t some_messages(const struct mode *m, uint64_t size) {
         return size < 65536 ? 500 : 100;
 }
 
-/* Each mode with each size and each workload, of which the two have another number of threads each. */
+/* Each mode with each size and each workload: one of the two has one thread and the other three, by turns. */
 static void test_every_byte_arrives(void) {
         SKIP_WHAT_IS_LACKING();
         IN_LANES(LANES, NULL, test_every_byte_arrives);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A guest with ipclab as its administrator has it: by dpkg and systemctl. And the kernel's own report on
-the agents while they run, read by a loop in the guest that knows nothing of ipclab but its cgroup."""
+"""A guest with ipclab as its administrator has it: the package, or its files, and systemctl. And the kernel's own
+report on the agents while they run, read by a loop in the guest that knows nothing of ipclab but its cgroup."""
 
 import contextlib
 import json
@@ -222,7 +222,8 @@ class Lab:
             request += "Content-Type: application/json\r\n"
         answer = self.guest.exchange(SOCKET, f"{request}\r\n{text}".encode(), timeout)
         head, _, content = answer.decode().partition("\r\n\r\n")
-        assert head.startswith("HTTP/1."), answer
+        if not head.startswith("HTTP/1."):
+            raise GuestError(f"{method} {path}: no answer, but {answer}")
         return int(head.split()[1]), content
 
     def get(self, path: str):

@@ -71,8 +71,9 @@ def unpacked(package: Path, into: Path) -> Path:
     into.mkdir()
     subprocess.run(["dpkg-deb", "-x", str(package), str(into)], check=True)
     # where the guest has a link from its root into usr, which a directory in the RAM disk would replace
-    shutil.copytree(into / "lib", into / "usr/lib", symlinks=True, dirs_exist_ok=True)
-    shutil.rmtree(into / "lib")
+    if (into / "lib").exists():
+        shutil.copytree(into / "lib", into / "usr/lib", symlinks=True, dirs_exist_ok=True)
+        shutil.rmtree(into / "lib")
     return into
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Placement on a machine of two nodes, by an installed service: the daemon's stored proof is compared with the
+"""Placement on a machine of two nodes, by the service: the daemon's stored proof is compared with the
 guest kernel's report on the same processes at the same time."""
 
 import json
@@ -13,7 +13,7 @@ SHAPE = "two nodes"
 
 
 def test_preset_of_the_study(lab: Lab):
-    """All it has here is planned; its placements are observed with one message size, and once each."""
+    """All nine of its points are planned; its placements are observed with one message size, and once each."""
     status, plan = lab.ask("POST", "/experiments?dry_run=true", STUDY)
     assert status == 200 and json.loads(plan)["runs"] == 9, plan
     observed = lab.observed({**STUDY, "message_size": 4096})

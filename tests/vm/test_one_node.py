@@ -66,8 +66,10 @@ def test_a_guest_that_stood_still(lab: Lab):
     """Its clock goes on while the emulator is stopped, its CPUs do not, and no steal is counted: the figures of that
     second are of a machine that was not there."""
     spec = {"transport": "shm-posix", "wait": "spin", "message_size": 1024, "placement": "same-node"}
-    experiment = lab.post({**spec, "warmup_seconds": 0.5, "duration_seconds": 8})
+    experiment = lab.post({**spec, "warmup_seconds": 0.5, "duration_seconds": 12})
+    deadline = time.monotonic() + 120
     while not any(lab.get(f"/runs/{run['id']}/samples")["items"] for run in lab.runs(experiment)):
+        assert time.monotonic() < deadline, f"experiment {experiment} has no sample"
         time.sleep(0.2)
     lab.guest.process.send_signal(signal.SIGSTOP)
     time.sleep(1)
@@ -120,12 +122,13 @@ if ($pid) { print $pid } else { close STDOUT; close STDERR; sleep }
 
 
 def test_a_service_that_cannot_start(lab: Lab):
-    """What may pass is tried again for as long as it lasts, past the five starts in ten seconds after which systemd
-    would give up; a bad setting, which a person has to mend, is not."""
+    """What may pass is tried again for as long as it lasts, however few starts systemd would bear in ten seconds where
+    it counted them; a bad setting, which a person has to mend, is not."""
     dropin = "/run/systemd/system/ipclabd.service.d"
     lab.sh(f"""
         systemctl stop ipclabd
-        mkdir -p {dropin}; printf '[Service]\\nRestartSec=100ms\\n' >{dropin}/soon.conf; systemctl daemon-reload
+        mkdir -p {dropin}; printf '[Unit]\\nStartLimitBurst=1\\n[Service]\\nRestartSec=100ms\\n' >{dropin}/soon.conf
+        systemctl daemon-reload
         taker=$(perl -MFcntl=:flock -e {shlex.quote(TAKE_STATE)}) || exit 3
         systemctl start ipclabd
         until [ $(systemctl show ipclabd -P NRestarts) -gt 6 ]; do

@@ -60,7 +60,7 @@ static long depth_of(const struct agent *a) {
         return most > 0 && most < usual ? most : usual;
 }
 
-/* Returns text. */
+/* The soft limit in words, written to text where it is a number. */
 static const char *limit_text(enum __rlimit_resource resource, char text[static 24]) {
         struct rlimit limit;
         if (getrlimit(resource, &limit) < 0)
