@@ -46,8 +46,8 @@ static void collection_freep(struct collection **c) {
         free(*c);
 }
 
-/* Adds it where there is none. NULL: no memory. */
-static struct series *find_series(struct collection *c, size_t set, uint32_t cpu, int kind) {
+/* The series, which is added where there is none. NULL: out of memory. */
+static struct series *obtain_series(struct collection *c, size_t set, uint32_t cpu, int kind) {
         for (size_t i = 0; i < c->n; i++)
                 if (c->items[i].cpu == cpu && c->items[i].kind == kind && c->items[i].set == set)
                         return &c->items[i];
@@ -107,7 +107,7 @@ static int take_probe(struct collection *c, enum comparison_side side, size_t se
                 struct statistic rounds;
                 if (probe->absences[kind] != PROBE_TAKEN)
                         continue;
-                struct series *s = find_series(c, set, probe->cpu, kind);
+                struct series *s = obtain_series(c, set, probe->cpu, kind);
                 int r = s ? order_summarize(probe->rounds[kind], PROBE_ROUNDS, &rounds) : -ENOMEM;
                 if (r == 0)
                         r = series_add(s, side, rounds.median);

@@ -8,8 +8,8 @@ from ipclabtest import database
 
 
 def repeat(daemon, experiment, repetitions):
-    """Gives an experiment that has run each of its points once so many runs of each: copies, of which write_figures()
-    gives each its own figures. A run costs a tenth of a second of CPU time, and a copy none."""
+    """Copies the runs of an experiment that has run each of its points once, until each point has `repetitions` runs.
+    write_figures() then gives each copy its own figures. A run costs a tenth of a second of CPU time, a copy none."""
     with database.live(daemon.base / "state/ipclab.db") as db:
         names = [name for (name,) in db.execute("SELECT name FROM pragma_table_info('runs') WHERE name <> 'id'")]
         runs = db.execute(

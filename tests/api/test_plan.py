@@ -189,8 +189,8 @@ def rates_of(client, run):
 
 
 def scatter(daemon, experiment, repetitions):
-    """So many runs of its point, each with samples of its own: whole seconds, with rates that differ within the run and
-    between runs."""
+    """Copies the experiment's only run until there are `repetitions` runs. Each run gets samples of its own, of whole
+    seconds, whose rates differ within the run and between runs."""
     made.repeat(daemon, experiment, repetitions)
     noise = random.Random(3)
     with database.live(daemon.base / "state/ipclab.db") as db:

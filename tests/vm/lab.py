@@ -262,7 +262,8 @@ class Lab:
         where = f"/experiments/{experiment}"
         deadline = time.monotonic() + timeout
         while True:
-            with contextlib.suppress(GuestError):  # too long, or no daemon: the next request says so, if it lasts
+            # The stream may time out, or no daemon may answer; the next request fails if that persists.
+            with contextlib.suppress(GuestError):
                 self.ask("GET", f"{where}/events", timeout=max(1, deadline - time.monotonic()))
             found, runs = self.get_all(where, f"{where}/runs?limit=200")
             if found["state"] not in ("queued", "running"):
