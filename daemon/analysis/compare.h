@@ -11,7 +11,8 @@
  * nothing, however great a difference is. Where the least p of the pairs is too great for the answer, the rank-sum test
  * of the same runs takes the place of the signed-rank test (7 runs a side: 1/1716). What the runs of a block have in
  * common makes it find less, not more: 0.5 % false alarms in place of 5 % on a host that drifts. Which test it is
- * follows from the number of blocks and rows alone. Ratio and interval are those of the pairs all the same.
+ * follows from the number of blocks and rows alone. Ratio and interval are those of the pairs all the same, and a
+ * difference that the interval does not bear out is not certain.
  *
  * Runs of two sittings are compared as they come. Where those of a side depend on the ones before them (serial.h),
  * fewer say something new than there are: interval and p are those of a difference that is as much less certain.
@@ -79,7 +80,7 @@ struct comparison {
         bool baseline_unjudged, candidate_unjudged;
         bool by_runs;         /* of a paired row: the rank-sum test decided, as there are too few pairs */
         double p, p_adjusted; /* two-sided */
-        bool differs;         /* p_adjusted is at most the error, whatever the margin */
+        bool differs;         /* p_adjusted is at most the error and 1 not within the interval, whatever the margin */
         /* undecided: */
         bool has_visible;     /* else no difference would have been seen by so few runs */
         double visible;       /* the smallest difference that would have been seen, 0.02 for 2 %; else 0 */

@@ -191,7 +191,7 @@ static void write_effect(struct draft *d, const struct comparison *c, enum judge
                 draft_write(d, "leaves %s equal within 3 %%", term->words);
                 return;
         }
-        double way = c->ratio < 1 ? -1 : 1; /* a bound beyond 1 is negative: the pairs do not exclude the contrary */
+        double way = c->ratio < 1 ? -1 : 1;
         const double ends[] = {way * (c->low - 1), way * (c->high - 1)};
         phrase_shares((const double[]){way * (c->ratio - 1), ends[c->ratio < 1], ends[c->ratio >= 1]}, words);
         draft_write(d, "%s %s%s %s", is_better(c) ? "brings" : "costs", *term->article ? phrase_article(share) : "",

@@ -122,6 +122,20 @@ static void test_runs_against_pairs(void) {
         CHECK(c[0].by_runs && c[0].p >= 0.3);
 }
 
+/* All runs of the candidate but one are the slowest, and that one is a little faster than its pair: the test of the
+ * runs has no doubt, but a reader sees 1 within the interval of six pairs. */
+static void test_interval_with_one(void) {
+        static const double a[] = {100, 101, 102, 103, 104, 99.5}, b[] = {94, 95, 96, 97, 98, 99.6};
+        struct compare_row row = {.baseline = a, .candidate = b, .n_baseline = 6, .n_candidate = 6, .paired = true};
+        struct compare_row rows[] = {row, row};
+        struct comparison c[2];
+        CHECK_INT(compare_rows(rows, 2, &rule, c), 0);
+        CHECK(c[0].by_runs && c[0].p_adjusted <= COMPARE_ERROR && c[0].low < 1 && c[0].high > 1);
+        CHECK(!c[0].differs);
+        CHECK_INT(c[0].verdict, COMPARE_UNDECIDED);
+        CHECK_UINT(c[0].runs_needed, 7);
+}
+
 static void test_too_few(void) {
         double a[] = {1, 2, 3}, b[] = {4, 5, 6};
         struct compare_row row = {.baseline = a, .candidate = b, .n_baseline = 3, .n_candidate = 3};
@@ -494,6 +508,7 @@ int main(void) {
         RUN(test_margin);
         RUN(test_rows_together);
         RUN(test_runs_against_pairs);
+        RUN(test_interval_with_one);
         RUN(test_too_few);
         RUN(test_refused);
         RUN(test_scale_and_sides);
