@@ -78,6 +78,7 @@ static void put_run(struct json_writer *w, const struct run_record *run, bool br
         json_member_u64(w, "attempt", run->attempt);
         json_member_string(w, "error", run->error);
         member_list(w, "flags", run->flags_json);
+        briefly &= shorten_may_apply(run->point_json);
         member_stored(w, "agents", run->agents_json ? run->agents_json : "[]", run, briefly);
         member_stored(w, "result", run->result_json, run, briefly);
         json_member_raw(w, "environment", run->environment_json);

@@ -12,7 +12,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct {
@@ -117,6 +117,13 @@ static int pass_string(struct walk *walk, struct text *t) {
 static int check_scalar(const char *p) {
         const char *end = *p ? json_skip_value(p) : NULL;
         return end && (*p == '"' || !memchr(p, '"', (size_t) (end - p))) ? 0 : -EBADMSG;
+}
+
+bool shorten_may_apply(const char *point_json) {
+        const char *threads;
+        size_t length;
+        return !point_json || !json_find_member(point_json, "threads", &threads, &length) ||
+               strtoul(threads, NULL, 10) > SHORTEN_THREADS_MAX;
 }
 
 int shorten_put(struct text *t, const char *json, int64_t run_id) {

@@ -94,6 +94,15 @@ static void what_is_long_is_counted(void) {
         CHECK_STRING(s, text);
 }
 
+static void runs_of_few_threads_are_left_alone(void) {
+        CHECK(!shorten_may_apply("{\"transport\":\"pipe\",\"threads\":1}"));
+        CHECK(!shorten_may_apply("{\"threads\":16,\"message_size\":4096}"));
+        CHECK(shorten_may_apply("{\"threads\":17}"));
+        CHECK(shorten_may_apply("{\"threads\":1024,\"message_size\":4096}"));
+        CHECK(shorten_may_apply("{\"options\":{\"threads\":1}}")); /* the point does not tell */
+        CHECK(shorten_may_apply(NULL));
+}
+
 static void what_is_no_json_is_an_error(void) {
         static const char *const texts[] = {"",
                                             "[",
@@ -114,6 +123,7 @@ static void what_is_no_json_is_an_error(void) {
 int main(void) {
         RUN(what_is_short_stays);
         RUN(what_is_long_is_counted);
+        RUN(runs_of_few_threads_are_left_alone);
         RUN(what_is_no_json_is_an_error);
         return check_end();
 }
