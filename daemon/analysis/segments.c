@@ -140,6 +140,10 @@ static void extend(struct search *s, size_t end) {
         s->n_starts = left;
 }
 
+double segments_penalty(size_t n, size_t n_series, double long_run) {
+        return SEGMENTS_PENALTY * log((double) n * (double) n_series) * long_run;
+}
+
 int segments_find(const double *values, size_t n, size_t least, double penalty, struct segment *ret, size_t *ret_n) {
         if (least == 0 || n < least || !(penalty >= 0) || check_values(values, n, -INFINITY) < 0)
                 return -EINVAL;
@@ -233,7 +237,7 @@ static double penalty_of(const struct judging *j, const struct segments_noise *n
         for (size_t i = 0; i < j->n; i++)
                 mean += j->standing[i] ? 0 : j->values[i] / (double) j->n_moving;
         double floor = NOISE_FLOOR * mean;
-        return SEGMENTS_PENALTY * log((double) j->n) * fmax(noise->long_run, floor * floor);
+        return segments_penalty(j->n, 1, fmax(noise->long_run, floor * floor));
 }
 
 static int find_noise(const struct judging *j, struct segments_noise *ret) {

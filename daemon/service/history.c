@@ -40,7 +40,7 @@ static void history_freep(struct history **h) {
 }
 
 /* As segments.h judges counts, on the logarithms of ratios. Where all are the same there is no noise, and no change. */
-static int find_changes(struct history_series *s) {
+static int find_changes(struct history_series *s, size_t n_series) {
         size_t n = s->record.n;
         struct segments_noise noise;
         if (n < HISTORY_VALUES_MIN)
@@ -54,9 +54,8 @@ static int find_changes(struct history_series *s) {
         size_t n_segments = 0;
         int r = segments_noise(logs, n, &noise);
         if (r == 0)
-                r = segments_find(logs, n, HISTORY_LEAST,
-                                  SEGMENTS_PENALTY * log((double) n) * fmax(noise.long_run, 1e-12), segments,
-                                  &n_segments);
+                r = segments_find(logs, n, HISTORY_LEAST, segments_penalty(n, n_series, fmax(noise.long_run, 1e-12)),
+                                  segments, &n_segments);
         if (r < 0)
                 return r;
         s->segments = util_steal(&segments);
@@ -72,7 +71,7 @@ static int take_series(struct history *h, struct series_record *series, size_t n
         for (size_t i = 0; r == 0 && i < n; i++) {
                 h->series[h->n_series].record = series[i];
                 series[i] = (struct series_record){0};
-                r = find_changes(&h->series[h->n_series++]);
+                r = find_changes(&h->series[h->n_series++], n);
         }
         return r;
 }

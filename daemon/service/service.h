@@ -256,7 +256,8 @@ int service_compare(struct service *s, const struct comparison_query *q, struct 
 /*
  * A baseline over time. Every later experiment of the same spec is compared with it when it has finished, across unlike
  * environments too (the purpose of a baseline; the check reports them), and the outcome is stored. The ratios of each
- * figure of each point are searched for change points: the experiments from which on the level is another.
+ * figure of each point are searched for change points: the experiments from which on the level is another. The more
+ * series there are, the clearer each change has to be.
  */
 #define HISTORY_LIMIT_MAX 1000u
 #define HISTORY_VALUES_MIN 8 /* of a series that is searched for change points */

@@ -232,6 +232,35 @@ static void test_noise_is_no_change(void) {
                            strong.unknown, TRIALS) >= 0.75);
 }
 
+/* Changes in 144 series of noise, 12 values each, as in a baseline's history: a mean of many. */
+static double changes_in_history(uint64_t seed, double correlation, size_t n_series) {
+        enum { VALUES = 12, LEAST = 3, SERIES = 144, ANSWERS = 50 };
+        struct random random;
+        unsigned changes = 0;
+        random_init(&random, seed);
+        for (unsigned i = 0; i < SERIES * ANSWERS; i++) {
+                double values[WINDOW];
+                struct segments_noise noise;
+                struct segment list[VALUES / LEAST];
+                size_t n = 0;
+                fill(&random, values, 1, 0.02, correlation);
+                if (segments_noise(values, VALUES, &noise) < 0 ||
+                    segments_find(values, VALUES, LEAST, segments_penalty(VALUES, n_series, noise.long_run), list, &n) <
+                            0)
+                        return INFINITY;
+                changes += n > 1;
+        }
+        printf("     changes in 144 series of noise of %.2f, as of %zu: %.2f\n", correlation, n_series,
+               (double) changes / ANSWERS);
+        return (double) changes / ANSWERS;
+}
+
+static void test_many_series(void) {
+        CHECK(changes_in_history(6, 0, 1) > 2 && changes_in_history(7, 0.35, 1) > 5);
+        CHECK(changes_in_history(6, 0, 144) <= 0.5);
+        CHECK(changes_in_history(7, 0.35, 144) <= 1);
+}
+
 int main(void) {
         RUN(test_against_ruptures);
         RUN(test_classes);
@@ -243,5 +272,6 @@ int main(void) {
         RUN(test_refused);
         RUN(test_changes_are_found);
         RUN(test_noise_is_no_change);
+        RUN(test_many_series);
         return check_end();
 }
