@@ -9,6 +9,7 @@
 
 #include "schema/util.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* A twentieth of a CPU in any second is what a figure shows; kernel threads and timers of a quiet machine take less
@@ -332,6 +333,22 @@ static void add_frequencies(struct disturbance *d, const struct disturbance_read
         }
 }
 
+static void judge_clocks(const struct disturbance *d, const struct disturbance_reading *b,
+                         const struct disturbance_reading *a, struct disturbance_second *s) {
+        s->slowest_khz = -1;
+        s->clock_change = -1;
+        for (size_t i = 0; has_frequency(d) && i < d->run.n_cpus; i++) {
+                int64_t from = b->frequency_khz[i], to = a->frequency_khz[i];
+                if (!d->run.cpus[i].measured || to <= 0)
+                        continue;
+                if (s->slowest_khz < 0 || to < s->slowest_khz)
+                        s->slowest_khz = to;
+                if (from > 0)
+                        s->clock_change =
+                                most(s->clock_change, (double) llabs(to - from) / (double) (to > from ? to : from));
+        }
+}
+
 int disturbance_add(struct disturbance *d, const struct disturbance_reading *before,
                     const struct disturbance_reading *after) {
         if (d->n == d->size) {
@@ -358,10 +375,11 @@ int disturbance_add(struct disturbance *d, const struct disturbance_reading *bef
         if (d->n == 1)
                 add_frequencies(d, before);
         add_frequencies(d, after);
-        if (before->throttled >= 0 && after->throttled >= 0)
-                d->throttled += grown(before->throttled, after->throttled);
-        else
-                d->throttled_unknown = true;
+        judge_clocks(d, before, after, s);
+        s->throttled =
+                before->throttled >= 0 && after->throttled >= 0 ? grown(before->throttled, after->throttled) : -1;
+        d->throttled += s->throttled > 0 ? s->throttled : 0;
+        d->throttled_unknown |= s->throttled < 0;
         d->interval_total_ns += (int64_t) s->interval_ns;
         return 0;
 }
@@ -391,6 +409,10 @@ static bool second_has(const struct disturbance *d, const struct disturbance_sec
                 return s->involuntary_per_second >= INVOLUNTARY_PER_SECOND;
         case DISTURBANCE_RUN_QUEUE_DELAY:
                 return s->delay >= CPU_SHARE;
+        case DISTURBANCE_QUOTA:
+                return s->throttled > 0;
+        case DISTURBANCE_FREQUENCY:
+                return s->clock_change > FREQUENCY_SHARE;
         default:
                 return false;
         }
@@ -561,6 +583,10 @@ static void put_second(const struct disturbance *d, const struct disturbance_sec
         json_member_double(w, "daemon_share", s->daemon);
         member_or_null(w, "involuntary_switches_per_second", s->involuntary_per_second);
         member_or_null(w, "run_queue_delay_share", s->delay);
+        /* the reasons stand once, beside slowest_khz and quota_throttled_periods */
+        count_or_null(w, "slowest_khz", s->slowest_khz);
+        member_or_null(w, "clock_change", s->clock_change);
+        count_or_null(w, "throttled_periods", s->throttled);
         json_put_key(w, "flags");
         json_array_begin(w);
         for (int kind = 0; kind < DISTURBANCE_KINDS; kind++)

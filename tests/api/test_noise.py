@@ -204,6 +204,8 @@ def test_unknown_shares_are_null(unix):
         unknown = {name for name, value in second.items() if name.endswith("_share") and value is None}
         threads = {"run_queue_delay_share"} if "threads_reason" in noise else set()
         assert all(f"{name}_reason" in second for name in unknown - threads - {"worst_irq_share"}), second
+        assert (second["slowest_khz"] is None) == ("frequency_reason" in noise)
+        assert (second["throttled_periods"] is None) == ("quota_throttled_periods_reason" in noise)
 
 
 @pytest.mark.alone
@@ -228,6 +230,9 @@ def test_a_quota_is_seen_wherever_it_is(tmp_path):
         group.remove()
     assert max(disturber.share(s["begin_ns"], s["interval_ns"]) for s in run["result"]["noise"]["seconds"]) > 0.05
     assert run["result"]["noise"]["quota_throttled_periods"] > 0
+    for second in run["result"]["noise"]["seconds"]:
+        assert (second["throttled_periods"] > 0) == ("noisy:quota" in second["flags"])
+    assert any("noisy:quota" in second["flags"] for second in run["result"]["noise"]["seconds"])
     assert "noisy:quota" in run["flags"]
     assert quiet["result"]["noise"]["quota_throttled_periods"] == 0 and "noisy:quota" not in quiet["flags"]
 

@@ -674,6 +674,37 @@ static void where_frequencies_are_from(void) {
         }
 }
 
+/* A bad second is distinguished from a good one: the clock of CPU 1 falls in second 1 and rises in second 3, and a
+ * quota stops the run in second 2 for three periods. */
+static void seconds_of_clock_and_quota(void) {
+        static const char *const wants[SECONDS] = {
+                "\"slowest_khz\":3000000,\"clock_change\":0,\"throttled_periods\":0,\"flags\":[]",
+                "\"slowest_khz\":2400000,\"clock_change\":0.2,\"throttled_periods\":0,"
+                "\"flags\":[\"noisy:frequency\"]",
+                "\"slowest_khz\":2400000,\"clock_change\":0,\"throttled_periods\":3,\"flags\":[\"noisy:quota\"]",
+                "\"slowest_khz\":3000000,\"clock_change\":0.2,\"throttled_periods\":0,"
+                "\"flags\":[\"noisy:frequency\"]",
+                "\"slowest_khz\":null,\"clock_change\":null,\"throttled_periods\":null,\"flags\":[]",
+        };
+        struct window w;
+        window_init(&w);
+        for (size_t s = 0; s < SECONDS; s++) {
+                w.khz[s][0] = 800000; /* not measured */
+                w.khz[s][1] = s == 2 || s == 3 ? 2400000 : 3000000;
+                w.readings[s].throttled = s < 3 ? 12 : 15;
+        }
+        CHECK_INT(judge(&w), 0);
+        for (size_t s = 0; s < SECONDS; s++) {
+                struct json_writer j;
+                _cleanup_free_ char *text = NULL;
+                json_writer_init(&j);
+                disturbance_put_at(&w.d, w.readings[s].at_ns, &j);
+                CHECK_INT(json_writer_steal(&j, &text, NULL), 0);
+                CHECK(text && strstr(text, wants[s]));
+        }
+        disturbance_deinit(&w.d);
+}
+
 /* One of the CPUs among which the threads may move idles. */
 static void frequency_of_threads_that_move(void) {
         struct window w;
@@ -952,6 +983,7 @@ int main(void) {
         RUN(the_daemon_on_a_measured_cpu);
         RUN(frequency_within_the_window);
         RUN(where_frequencies_are_from);
+        RUN(seconds_of_clock_and_quota);
         RUN(frequency_of_threads_that_move);
         RUN(counts_of_the_window);
         RUN(cpus_that_come_and_go);
