@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const latency_kinds[] = {"rtt", "one_way", "call", "switch", NULL};
 static const char *const one_way_kinds[] = {"one_way", NULL};
 
 const struct figure_group_term figure_groups[FIGURES_GROUPS] = {

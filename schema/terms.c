@@ -18,6 +18,12 @@ static const char *const workloads[WORKLOAD_COUNT] = {
         [WORKLOAD_SYSCALL] = "syscall",
         [WORKLOAD_CONTEXT_SWITCH] = "context-switch",
 };
+const char *const latency_kinds[WORKLOAD_COUNT + 1] = {
+        [WORKLOAD_STREAM] = "one_way",
+        [WORKLOAD_PINGPONG] = "rtt",
+        [WORKLOAD_SYSCALL] = "call",
+        [WORKLOAD_CONTEXT_SWITCH] = "switch", /* the mean of a round's hops: switches with the pipe's part */
+};
 static const char *const copy_modes[COPY_COUNT] = {
         [COPY_TWO] = "two-copy", [COPY_ONE] = "one-copy", [COPY_ZERO] = "zero-copy"};
 static const char *const engines[ENGINE_COUNT] = {[ENGINE_SYSCALL] = "syscall", [ENGINE_IO_URING] = "io_uring"};

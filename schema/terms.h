@@ -92,6 +92,9 @@ const char *memfd_source_name(enum memfd_source v);
 const char *spec_order_name(enum spec_order v);
 const char *spec_instances_name(enum spec_instances v);
 
+/* What a latency is of, by workload; NULL behind the last. */
+extern const char *const latency_kinds[WORKLOAD_COUNT + 1];
+
 /* Which fields of a point mean something for this workload over this transport; of the others see schema/spec/axes.c.
  */
 bool workload_has_transport(enum workload w); /* and with it message_size and threads */

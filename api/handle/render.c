@@ -6,6 +6,8 @@
 
 #include "api/handle/shorten.h"
 #include "api/http/text.h"
+#include "schema/json/view.h"
+#include "schema/terms.h"
 #include "schema/util.h"
 
 #include <errno.h>
@@ -103,24 +105,17 @@ void render_run_briefly(struct json_writer *w, const struct run_record *run) {
         json_object_end(w);
 }
 
-static const struct {
-        const char *workload, *kind;
-} kinds[] = {{"pingpong", "rtt"}, {"syscall", "call"}, {"context-switch", "switch"}};
-
 const char *render_latency_kind(const char *point_json) {
-        struct json *point;
-        if (!point_json || json_parse(point_json, strlen(point_json), &point, NULL) < 0)
-                return "one_way";
-        const char *workload = NULL;
-        const struct json *member = json_get(point, "workload");
-        if (member)
-                (void) json_as_string(member, &workload); /* stays NULL when it is none */
-        const char *kind = "one_way";
-        for (size_t i = 0; workload && i < ELEMENTS(kinds); i++)
-                if (strcmp(workload, kinds[i].workload) == 0)
-                        kind = kinds[i].kind;
-        json_free(point);
-        return kind;
+        const char *value;
+        char workload[32];
+        size_t length = 0;
+        int w = -EINVAL;
+        if (point_json && json_find_member(point_json, "workload", &value, &length) && length > 2 &&
+            length - 2 < sizeof(workload)) {
+                (void) snprintf(workload, sizeof(workload), "%.*s", (int) length - 2, value + 1);
+                w = vocabulary_find(&workload_words, workload);
+        }
+        return latency_kinds[w < 0 ? WORKLOAD_STREAM : w];
 }
 
 static void member_histogram(struct json_writer *w, const struct histogram *h) {

@@ -160,19 +160,6 @@ static bool is_stamped(const struct run_order *o) {
         return point_is_stamped(o->point, o->spec->stamp, spec_point_rate(o->spec, o->point));
 }
 
-static const char *latency_kind(enum workload w) {
-        switch (w) {
-        case WORKLOAD_PINGPONG:
-                return "rtt";
-        case WORKLOAD_SYSCALL:
-                return "call";
-        case WORKLOAD_CONTEXT_SWITCH:
-                return "switch"; /* the mean of a round's hops: switches with the pipe's part */
-        default:
-                return "one_way";
-        }
-}
-
 /* Half of a round trip; NULL for s: there is none. In an open loop it has the wait before its sending in it. */
 static void put_one_way(const struct run_order *o, const struct latency_summary *s, struct json_writer *w) {
         bool round_trip = o->point->workload == WORKLOAD_PINGPONG, open = spec_point_rate(o->spec, o->point) > 0;
@@ -194,7 +181,7 @@ static void put_latencies(const struct result *r, struct json_writer *w) {
         bool timed = r->latency && histogram_summarize(r->latency, &s) >= 0;
         if (timed) {
                 json_member_object(w, "latency_ns");
-                latency_summary_put(w, &s, latency_kind(r->order->point->workload), 1);
+                latency_summary_put(w, &s, latency_kinds[r->order->point->workload], 1);
                 json_object_end(w);
         } else {
                 json_member_null(w, "latency_ns");
