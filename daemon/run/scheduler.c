@@ -854,9 +854,12 @@ static void look(struct scheduler *s) {
                 return;
         }
         e = store_start_run(s->o.store, s->c.run.id);
-        if (e < 0) {
+        if (e != 0) {
                 current_deinit(&s->c);
-                retry_later(s, "the next run cannot be marked as running", e);
+                if (e > 0)
+                        scheduler_kick(s);
+                else
+                        retry_later(s, "the next run cannot be marked as running", e);
                 return;
         }
         s->pause_ns = 0;

@@ -241,32 +241,49 @@ int store_next_run(struct store *s, struct run_record *ret_run, struct experimen
 
 /* Starting and ending */
 
-int store_start_run(struct store *s, int64_t run_id) {
+/* A portion of what an earlier attempt of a queued run has left; 1: there may be more. */
+static int remove_earlier_samples(struct db *db, int64_t run_id) {
+        int r = db_run(db,
+                       "DELETE FROM samples WHERE change IN (SELECT change FROM samples WHERE run_id = "
+                       "(SELECT id FROM runs WHERE id = ? AND state = 'queued') LIMIT ?)",
+                       DB_INT(run_id), DB_INT(STORE_STEP_ROWS));
+        uint64_t n = r == 0 ? db_changed_rows(db) : 0;
+        if (r == 0)
+                r = store_count_samples(db, -(int64_t) n);
+        return r < 0 ? r : n == STORE_STEP_ROWS;
+}
+
+static int mark_running(struct db *db, int64_t run_id) {
         int64_t now = util_now_ms(), change, experiment_id;
-        _cleanup_transaction_ struct db_transaction t = {0};
-        int r = store_require_room(s);
+        int r = store_reserve_changes(db, 2, &change);
         if (r == 0)
-                r = store_begin_write(s->db, &t, 2, &change);
-        if (r == 0)
-                r = db_get(s->db, &experiment_id,
+                r = db_get(db, &experiment_id,
                            "UPDATE runs SET state = 'running', attempt = attempt + 1, change = ?, started_at = ?, "
                            "finished_at = NULL, error = NULL, flags = '[]', result = NULL, agents = '[]', "
                            "environment = NULL WHERE id = ? AND state = 'queued' RETURNING experiment_id",
                            DB_INT(change), DB_INT(now), DB_INT(run_id));
         if (r == 0)
-                r = db_run(s->db, "DELETE FROM samples WHERE run_id = ?", DB_INT(run_id));
-        if (r == 0)
-                r = store_count_samples(s->db, -(int64_t) db_changed_rows(s->db));
-        if (r == 0)
-                r = db_run(s->db,
+                r = db_run(db,
                            "UPDATE experiments SET state = 'running', change = ?, "
                            "started_at = COALESCE(started_at, ?) WHERE id = ? AND state = 'queued'",
                            DB_INT(change + 1), DB_INT(now), DB_INT(experiment_id));
-        if (r == 0)
-                r = db_commit(&t);
-        if (r == 0)
-                s->run_started_ns = util_now_ns();
         return r;
+}
+
+int store_start_run(struct store *s, int64_t run_id) {
+        _cleanup_transaction_ struct db_transaction t = {0};
+        int more = 0, r = store_begin_growth(s, &t);
+        if (r == 0)
+                r = more = remove_earlier_samples(s->db, run_id);
+        if (r == 0)
+                r = mark_running(s->db, run_id);
+        if (r >= 0)
+                r = db_commit(&t);
+        if (r < 0)
+                return r;
+        if (!more)
+                s->run_started_ns = util_now_ns();
+        return more;
 }
 
 /* Counts a done, failed or cancelled run in its experiment. */

@@ -173,7 +173,8 @@ int store_bundle_part(struct store *s, int64_t id, uint32_t part, uint8_t **ret,
  * cannot be read has failed in part, and the caller must ask again. */
 int store_next_run(struct store *s, struct run_record *ret_run, struct experiment_record *ret_experiment);
 
-/* queued -> running, attempt + 1, samples of an earlier attempt removed; the experiment becomes running with it. */
+/* queued -> running, attempt + 1; the experiment becomes running with it. 1: STORE_STEP_ROWS samples of an earlier
+ * attempt were removed instead, the run is queued still, and the caller must ask again. */
 int store_start_run(struct store *s, int64_t run_id);
 /* running -> done | failed | cancelled; with the last run the experiment ends (failed when any run failed, with the
  * error of the first one). Texts may be NULL. */

@@ -119,7 +119,9 @@ static inline int64_t fixture_start(struct store *s) {
         int64_t id = run.id;
         run_record_deinit(&run);
         experiment_record_deinit(&e);
-        r = store_start_run(s, id);
+        do
+                r = store_start_run(s, id);
+        while (r > 0);
         return r < 0 ? r : id;
 }
 

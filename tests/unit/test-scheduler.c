@@ -390,6 +390,40 @@ static void what_cannot_be_queued_again_refuses_no_start(void) {
         end();
 }
 
+/* What an earlier daemon's attempt has left is removed before the next one, and the loop goes round meanwhile. */
+static void samples_of_an_earlier_attempt_do_not_hold_the_loop(void) {
+        enum { ALL = 3 * STORE_STEP_ROWS };
+        static char agent[] = "receiver";
+        static struct sample_record samples[ALL];
+        int64_t id, last, left, now, portions = 0;
+        struct run_record run = {0};
+        struct experiment_record e = {0};
+        CHECK_INT(begin("nobody.nothing"), 0);
+        CHECK_INT(submit(SPEC "}", &id), 0);
+        scheduler_free(scheduler); /* before it has begun */
+        scheduler = NULL;
+        CHECK_INT(store_next_run(store, &run, &e), 0);
+        CHECK_INT(store_start_run(store, run.id), 0);
+        for (uint32_t i = 0; i < ALL; i++)
+                samples[i] = (struct sample_record){
+                        .experiment_id = id, .run_id = run.id, .agent = agent, .second = i, .interval_ns = 1};
+        run_record_deinit(&run);
+        experiment_record_deinit(&e);
+        CHECK_INT(store_add_samples(store, samples, ALL), 0);
+        CHECK_INT(store_last_change(store, &last), 0);
+        CHECK_INT(open_queue(), 0);
+        uint64_t until = util_now_ns() + DEADLINE_NS;
+        for (left = ALL; left > 0 && util_now_ns() < until; left = now) {
+                CHECK(sd_event_run(host.event, 20000) >= 0);
+                CHECK_INT(db_get(store->db, &now, "SELECT count(*) FROM samples WHERE change <= ?", DB_INT(last)), 0);
+                CHECK(left - now <= (int64_t) STORE_STEP_ROWS);
+                portions += now < left;
+        }
+        CHECK_INT(portions, 3);
+        CHECK(wait_state(id, STATE_DONE));
+        end();
+}
+
 static void machine_is_read_before_a_run(void) {
         int64_t id;
         struct topology_cpu *cpu = topology->cpus;
@@ -791,6 +825,7 @@ int main(void) {
         RUN(cancelling_stops_the_running_run);
         RUN(stopping_interrupts_and_the_next_start_takes_up);
         RUN(what_cannot_be_queued_again_refuses_no_start);
+        RUN(samples_of_an_earlier_attempt_do_not_hold_the_loop);
         RUN(machine_is_read_before_a_run);
         RUN(requests_get_the_present_machine);
         RUN(the_machine_of_a_run_stays_as_it_was_when_it_began);

@@ -78,6 +78,39 @@ static void test_second_attempt_starts_without_samples(void) {
         CHECK_INT(number(&f, "SELECT count(*) + (SELECT value FROM counters WHERE name = 'samples') FROM samples"), 0);
 }
 
+/* A million samples take seconds: the main loop has other things to do between two portions of them. */
+static void test_samples_of_an_earlier_attempt_go_in_portions(void) {
+        enum { LEFT = 3, ALL = 2 * STORE_STEP_ROWS + LEFT };
+        static struct sample_record samples[ALL];
+        FIXTURE f;
+        int64_t id;
+        struct recovery recovery;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0);
+        int64_t run = fixture_start(f.store);
+        for (uint32_t i = 0; i < ALL; i++)
+                samples[i] = sample_of(id, run, i);
+        CHECK_INT(store_add_samples(f.store, samples, ALL), 0);
+        CHECK_INT(fixture_reopen(&f), 0);
+        CHECK_INT(store_recover(f.store, &recovery), 0);
+        for (unsigned portion = 1; portion <= 2; portion++) {
+                CHECK_INT(store_start_run(f.store, run), 1);
+                CHECK_INT(number(&f, "SELECT count(*) FROM samples"), ALL - portion * STORE_STEP_ROWS);
+                CHECK_INT(number(&f, "SELECT value FROM counters WHERE name = 'samples'"),
+                          ALL - portion * STORE_STEP_ROWS);
+                /* a crash in between leaves a run that waits as before */
+                CHECK_INT(fixture_reopen(&f), 0);
+                CHECK_INT(store_recover(f.store, &recovery), 0);
+                CHECK_UINT(recovery.requeued + recovery.given_up, 0);
+                CHECK_INT(fixture_run_state(f.store, run), STATE_QUEUED);
+                CHECK_INT(number(&f, "SELECT attempt FROM runs"), 1);
+        }
+        CHECK_INT(store_start_run(f.store, run), 0);
+        CHECK_INT(number(&f, "SELECT count(*) + (SELECT value FROM counters WHERE name = 'samples') FROM samples"), 0);
+        CHECK_INT(number(&f, "SELECT attempt FROM runs"), 2);
+        CHECK_INT(store_start_run(f.store, run), -ENOENT);
+}
+
 /* Lists, ETA, changes */
 
 static void test_lists(void) {
@@ -478,6 +511,7 @@ int main(void) {
         RUN(test_samples_come_back);
         RUN(test_samples_of_running_runs_only);
         RUN(test_second_attempt_starts_without_samples);
+        RUN(test_samples_of_an_earlier_attempt_go_in_portions);
         RUN(test_lists);
         RUN(test_search_reads_no_spec);
         RUN(test_eta);
