@@ -64,6 +64,7 @@ static int run_pin(struct service *s, void *payload, struct refusal *r) {
                 s->has_baselines = true;
                 service_check_baselines(s); /* later experiments may be there already */
         }
+        service_arm_tidy(s);                    /* removes what was compared with another one */
         service_changed(s, pin->experiment_id); /* of none: wakes the subscribers to all experiments */
         return 0;
 }

@@ -115,7 +115,7 @@ static int store_portion(struct service *s, struct outcome *o) {
         if (!o->begun) {
                 r = store_begin_check(s->store, &o->pending);
                 o->begun = r == 0;
-                return r;
+                return r < 0 ? r : 0;
         }
         size_t n = o->n_ratios - o->stored;
         if (n > 0) {

@@ -507,6 +507,8 @@ static int on_tidy(sd_event_source *source, uint64_t usec, void *userdata) {
         if (r < 0)
                 log_warning("the database's housekeeping failed: %s; tried again when there is occasion",
                             strerrordesc_np(-r));
+        if (r == 0)
+                service_check_baselines(s); /* those that were moved have waited for it */
         return r > 0 ? arm_tidy_in(s, TIDY_STEP_NS) : 0;
 }
 

@@ -17,50 +17,72 @@ static int add_change(struct db *db, const char *name, int64_t experiment_id) {
                               DB_INT(change), DB_TEXT(name), experiment_id > 0 ? DB_INT(experiment_id) : DB_NULL());
 }
 
-/* A name that is there already needs none. */
-static int require_place(struct store *s, const char *name) {
-        int64_t others, one;
-        int r = db_get(s->db, &one, "SELECT 1 FROM baselines WHERE name = ?", DB_TEXT(name));
-        if (r != -ENOENT)
+int store_settle_baseline(struct db *db, const char *name) {
+        int64_t to;
+        uint64_t left = STORE_STEP_ROWS;
+        int r = db_get(db, &to, "SELECT " PINNED_TO " FROM baselines b WHERE b.name = ? AND NOT " SETTLED,
+                       DB_TEXT(name));
+        if (r < 0)
+                return r == -ENOENT ? 0 : r;
+        r = store_remove_checks(db, name, 0, &left);
+        if (r < 0 || left == 0)
                 return r;
-        r = store_require_room(s);
+        return to > 0 ? db_run(db, "UPDATE baselines SET experiment_id = ? WHERE name = ?", DB_INT(to), DB_TEXT(name))
+                      : db_run(db, "DELETE FROM baselines WHERE name = ?", DB_TEXT(name));
+}
+
+/* 0: it is free. */
+static int read_pin(struct db *db, const char *name, int64_t *ret) {
+        int r = db_get(db, ret, "SELECT " PINNED_TO " FROM baselines b WHERE b.name = ?", DB_TEXT(name));
+        if (r == -ENOENT)
+                *ret = 0;
+        return r == -ENOENT ? 0 : r;
+}
+
+static int require_place(struct store *s) {
+        int64_t others;
+        int r = store_require_room(s);
         if (r == 0)
-                r = db_get_one(s->db, &others, "SELECT count(*) FROM baselines");
+                r = db_get_one(s->db, &others, "SELECT count(*) FROM baselines b WHERE " PINNED_TO " > 0");
         return r < 0 ? r : others < BASELINES_MAX ? 0 : -E2BIG;
 }
 
 int store_pin_baseline(struct store *s, const char *name, int64_t experiment_id) {
         _cleanup_transaction_ struct db_transaction t = {0};
+        int64_t pinned = 0;
         int r = db_begin_write(s->db, &t);
         if (r == 0)
                 r = store_require_experiment(s->db, experiment_id);
         if (r == 0)
-                r = require_place(s, name);
-        if (r == 0) /* the checks against another one */
-                r = db_run(s->db,
-                           "DELETE FROM baseline_checks WHERE name = ?1 AND EXISTS (SELECT 1 FROM baselines b "
-                           "WHERE b.name = ?1 AND b.experiment_id <> ?2)",
-                           DB_TEXT(name), DB_INT(experiment_id));
+                r = read_pin(s->db, name, &pinned);
+        if (r < 0 || pinned == experiment_id)
+                return r;
+        if (pinned == 0)
+                r = require_place(s);
         if (r == 0)
                 r = db_run(s->db,
                            "INSERT INTO baselines (name, experiment_id, pinned_at) VALUES (?1, ?2, ?3) "
-                           "ON CONFLICT (name) DO UPDATE SET experiment_id = ?2, pinned_at = ?3 "
-                           "WHERE experiment_id <> ?2",
+                           "ON CONFLICT (name) DO UPDATE SET pinned_at = ?3",
                            DB_TEXT(name), DB_INT(experiment_id), DB_INT(util_now_ms()));
-        if (r == 0 && db_changed_rows(s->db) > 0)
+        if (r == 0)
                 r = add_change(s->db, name, experiment_id);
+        if (r == 0)
+                r = store_settle_baseline(s->db, name);
         return r < 0 ? r : db_commit(&t);
 }
 
 int store_remove_baseline(struct store *s, const char *name) {
         _cleanup_transaction_ struct db_transaction t = {0};
+        int64_t pinned = 0;
         int r = db_begin_write(s->db, &t);
         if (r == 0)
-                r = db_run(s->db, "DELETE FROM baselines WHERE name = ?", DB_TEXT(name));
-        if (r == 0 && db_changed_rows(s->db) == 0)
+                r = read_pin(s->db, name, &pinned);
+        if (r == 0 && pinned == 0)
                 return -ENOENT;
         if (r == 0)
                 r = add_change(s->db, name, 0);
+        if (r == 0)
+                r = store_settle_baseline(s->db, name);
         return r < 0 ? r : db_commit(&t);
 }
 
@@ -76,8 +98,8 @@ void store_baselines_free(struct baseline_record *baselines, size_t n) {
         free(baselines);
 }
 
-#define BASELINE_COLUMNS "baselines.name, experiment_id, pinned_at, experiments.name"
-#define BASELINE_TABLES "baselines JOIN experiments ON experiments.id = experiment_id"
+#define BASELINE_COLUMNS "b.name, experiments.id, pinned_at, experiments.name"
+#define BASELINE_TABLES "baselines b JOIN experiments ON experiments.id = " PINNED_TO
 
 static int row_baseline(struct db_query *q, struct baseline_record *ret) {
         struct baseline_record b = {.name = db_column_text(q, 0),
@@ -94,7 +116,7 @@ static int row_baseline(struct db_query *q, struct baseline_record *ret) {
 
 int store_baseline(struct store *s, const char *name, struct baseline_record *ret) {
         _cleanup_query_ struct db_query q = {0};
-        int r = db_first(s->db, &q, "SELECT " BASELINE_COLUMNS " FROM " BASELINE_TABLES " WHERE baselines.name = ?",
+        int r = db_first(s->db, &q, "SELECT " BASELINE_COLUMNS " FROM " BASELINE_TABLES " WHERE b.name = ?",
                          DB_TEXT(name));
         if (r < 0)
                 return r;
@@ -106,8 +128,8 @@ int store_baselines(struct store *s, int64_t experiment_id, struct baseline_reco
         size_t n = 0, size = 0;
         _cleanup_query_ struct db_query q = {0};
         int r = db_select(s->db, &q,
-                          "SELECT " BASELINE_COLUMNS " FROM " BASELINE_TABLES " WHERE ?1 = 0 OR experiment_id = ?1 "
-                          "ORDER BY baselines.name",
+                          "SELECT " BASELINE_COLUMNS " FROM " BASELINE_TABLES
+                          " WHERE ?1 IN (0, experiments.id) ORDER BY b.name",
                           DB_INT(experiment_id));
         while (r >= 0 && (r = store_next_row(&q, items, size, n)) > 0) {
                 r = row_baseline(&q, &items[n]);

@@ -23,24 +23,29 @@
         "AND json_remove(measures, '$.require') = json_remove(p.measures, '$.require') "                               \
         "AND " REQUIRED("measures") " = " REQUIRED("p.measures") ") "
 
+/* 0: the pin is of an earlier version, which noted none. */
+#define PIN_CHANGE "COALESCE((SELECT change FROM pin_changes WHERE name = b.name), 0)"
+
 /* CROSS JOIN goes from the few baselines to the few of their spec; the planner would scan all finished experiments. */
 int store_pending_check(struct store *s, struct pending_check *ret) {
         _cleanup_query_ struct db_query q = {0};
         int r = db_first_of_all(
                 s->db, &q,
-                "SELECT b.name, b.experiment_id, e.id, e.finished_at FROM baselines b "
+                "SELECT b.name, b.experiment_id, e.id, e.finished_at, " PIN_CHANGE " FROM baselines b "
                 "CROSS JOIN specs p ON p.experiment_id = b.experiment_id "
                 "CROSS JOIN experiments e ON e.id IN " OF_THE_SPEC "AND e.id > p.experiment_id "
                 "AND +e.state IN ('done', 'failed') AND " SHOWN(
                         "e.id") " "
                                 "LEFT JOIN baseline_checks c ON c.name = b.name AND c.experiment_id = e.id "
-                                "WHERE c.finished_at IS NULL OR c.finished_at <> e.finished_at ORDER BY e.id LIMIT 1");
+                                "WHERE " SETTLED " AND (c.finished_at IS NULL OR "
+                                "c.finished_at <> e.finished_at) ORDER BY e.id LIMIT 1");
         if (r < 0)
                 return r;
         struct pending_check p = {.name = db_column_text(&q, 0),
                                   .baseline_id = db_column_i64(&q, 1),
                                   .experiment_id = db_column_i64(&q, 2),
-                                  .finished_at = db_column_i64(&q, 3)};
+                                  .finished_at = db_column_i64(&q, 3),
+                                  .pin_change = db_column_i64(&q, 4)};
         if (q.error < 0) {
                 free(p.name);
                 return q.error;
@@ -54,22 +59,66 @@ static int require_pending(struct db *db, const struct pending_check *p) {
         int64_t one;
         return db_get(db, &one,
                       "SELECT 1 FROM baselines b JOIN experiments e ON e.id = ?3 AND e.finished_at = ?4 "
-                      "WHERE b.name = ?1 AND b.experiment_id = ?2",
-                      DB_TEXT(p->name), DB_INT(p->baseline_id), DB_INT(p->experiment_id), DB_INT(p->finished_at));
+                      "AND " SHOWN("e.id") " WHERE b.name = ?1 AND b.experiment_id = ?2 AND " SETTLED " AND " PIN_CHANGE
+                                           " = ?5",
+                      DB_TEXT(p->name), DB_INT(p->baseline_id), DB_INT(p->experiment_id), DB_INT(p->finished_at),
+                      DB_INT(p->pin_change));
+}
+
+/* Removes rows of one check, as many as *left has. */
+static int remove_check(struct db *db, const char *name, int64_t experiment_id, uint64_t *left) {
+        int r = db_run(db, "UPDATE baseline_checks SET finished_at = NULL WHERE name = ? AND experiment_id = ?",
+                       DB_TEXT(name), DB_INT(experiment_id));
+        if (r == 0)
+                r = db_run(db,
+                           "DELETE FROM baseline_ratios WHERE name = ?1 AND experiment_id = ?2 AND (point, figure) IN "
+                           "(SELECT point, figure FROM baseline_ratios WHERE name = ?1 AND experiment_id = ?2 "
+                           "LIMIT ?3)",
+                           DB_TEXT(name), DB_INT(experiment_id), DB_INT(*left));
+        if (r == 0)
+                *left -= db_changed_rows(db);
+        if (r < 0 || *left == 0)
+                return r;
+        r = db_run(db, "DELETE FROM baseline_checks WHERE name = ? AND experiment_id = ?", DB_TEXT(name),
+                   DB_INT(experiment_id));
+        if (r == 0)
+                *left -= db_changed_rows(db);
+        return r;
+}
+
+int store_remove_checks(struct db *db, const char *baseline, int64_t experiment_id, uint64_t *left) {
+        int r = 0;
+        while (r == 0 && *left > 0) {
+                _cleanup_free_ char *name = NULL;
+                int64_t id;
+                r = baseline
+                            ? db_get_text(db, &id, &name,
+                                          "SELECT experiment_id, name FROM baseline_checks WHERE name = ? LIMIT 1",
+                                          DB_TEXT(baseline))
+                            : db_get_text(
+                                      db, &id, &name,
+                                      "SELECT experiment_id, name FROM baseline_checks WHERE experiment_id = ? LIMIT 1",
+                                      DB_INT(experiment_id));
+                if (r == 0)
+                        r = remove_check(db, name, id, left);
+        }
+        return r == -ENOENT ? 0 : r;
 }
 
 int store_begin_check(struct store *s, const struct pending_check *p) {
+        uint64_t left = STORE_STEP_ROWS;
         _cleanup_transaction_ struct db_transaction t = {0};
         int r = store_begin_growth(s, &t);
         if (r == 0)
                 r = require_pending(s->db, p);
         if (r == 0)
-                r = db_run(s->db, "DELETE FROM baseline_checks WHERE name = ? AND experiment_id = ?", DB_TEXT(p->name),
-                           DB_INT(p->experiment_id));
-        if (r == 0)
+                r = remove_check(s->db, p->name, p->experiment_id, &left);
+        if (r == 0 && left > 0)
                 r = db_run(s->db, "INSERT INTO baseline_checks (name, experiment_id) VALUES (?, ?)", DB_TEXT(p->name),
                            DB_INT(p->experiment_id));
-        return r < 0 ? r : db_commit(&t);
+        if (r == 0)
+                r = db_commit(&t);
+        return r < 0 ? r : left == 0;
 }
 
 static int insert_ratio(struct db *db, const struct pending_check *p, const struct new_ratio *ratio) {
@@ -134,7 +183,8 @@ static int read_checks(struct db *db, const char *name, uint32_t limit, struct c
                           "SELECT * FROM (SELECT c.experiment_id, e.name, e.version, c.finished_at, alike, undecided, "
                           "faster, slower, equivalent, c.error, differences FROM baseline_checks c "
                           "JOIN experiments e ON e.id = c.experiment_id "
-                          "WHERE c.name = ? AND c.finished_at IS NOT NULL AND " SHOWN(
+                          "JOIN baselines b ON b.name = c.name AND " SETTLED
+                          " WHERE c.name = ? AND c.finished_at IS NOT NULL AND " SHOWN(
                                   "e.id") " "
                                           "ORDER BY c.experiment_id DESC LIMIT ?) ORDER BY experiment_id",
                           DB_TEXT(name), DB_INT(limit));

@@ -342,7 +342,7 @@ static int delete_once(struct store *s, int64_t id) {
         if (c.state == STATE_RUNNING)
                 return -EBUSY;
         int64_t one;
-        r = db_get(s->db, &one, "SELECT 1 FROM baselines WHERE experiment_id = ? LIMIT 1", DB_INT(id));
+        r = db_get(s->db, &one, "SELECT 1 FROM baselines b WHERE " PINNED_TO " = ? LIMIT 1", DB_INT(id));
         if (r != -ENOENT)
                 return r < 0 ? r : -EEXIST;
         r = store_require_exported(s, id);

@@ -47,6 +47,21 @@ int store_count_samples(struct db *db, int64_t difference);
  * return them. */
 #define SHOWN(id) id " NOT IN (SELECT experiment_id FROM forgotten)"
 
+/* The experiment that the row `b` of baselines is pinned to; 0: the name is free again. What is stored of its checks is
+ * against b.experiment_id: as long as that is another one these are removed a portion at a time, and no read may return
+ * them. */
+#define PINNED_TO                                                                                                      \
+        "COALESCE((SELECT COALESCE(p.experiment_id, 0) FROM pin_changes p WHERE p.name = b.name), b.experiment_id)"
+/* Condition on the row `b`. */
+#define SETTLED PINNED_TO " = b.experiment_id"
+
+/* Removes checks with their ratios, of a baseline, or (NULL) of an experiment, in the transaction under way: as many
+ * rows as *left has. No read returns what is removed in part. Some are left where *left is 0. */
+int store_remove_checks(struct db *db, const char *baseline, int64_t experiment_id, uint64_t *left);
+/* Removes a portion of what is stored against an earlier pin of this name; after the last one the row is that of the
+ * pin, or gone with it. */
+int store_settle_baseline(struct db *db, const char *name);
+
 /* experiments_queued, runs_done, runs_failed, samples: one row, for which no table is read from end to end. */
 #define STORE_TOTALS_SQL                                                                                               \
         "SELECT (SELECT value FROM counters WHERE name = 'experiments_queued'), "                                      \
@@ -104,7 +119,8 @@ void backlog_deinit(struct backlog *b);
         "id, change, state, seed, created_at, started_at, finished_at, runs_total, runs_done, runs_failed, "           \
         "runs_cancelled, version, name, error, skipped, merged, spec, measured_ms, until, "                            \
         "(SELECT json_group_array('slower_than_baseline:' || c.name) FROM baseline_checks c "                          \
-        "WHERE c.experiment_id = experiments.id AND c.slower > 0), searches, "                                         \
+        "JOIN baselines b ON b.name = c.name AND " SETTLED                                                             \
+        " WHERE c.experiment_id = experiments.id AND c.finished_at IS NOT NULL AND c.slower > 0), searches, "          \
         "(SELECT json_object('host', host, 'sha256', sha256, 'taken_at', taken_at) FROM bundles "                      \
         "WHERE bundles.experiment_id = experiments.id)"
 int store_row_experiment(struct db_query *q, const struct backlog *b, struct experiment_record *ret);

@@ -354,9 +354,12 @@ static const struct {
 };
 
 static int remove_forgotten(struct store *s, int64_t experiment_id) {
+        uint64_t left = TIDY_ROWS;
         _cleanup_transaction_ struct db_transaction t = {0};
         int r = db_begin_write(s->db, &t);
-        for (size_t i = 0; r == 0 && i < ELEMENTS(removals); i++) {
+        if (r == 0)
+                r = store_remove_checks(s->db, NULL, experiment_id, &left);
+        for (size_t i = 0; r == 0 && left == TIDY_ROWS && i < ELEMENTS(removals); i++) {
                 r = db_run(s->db, removals[i].sql, DB_INT(experiment_id), DB_INT(removals[i].most));
                 uint64_t n = r == 0 ? db_changed_rows(s->db) : 0;
                 if (r == 0 && removals[i].samples)
@@ -367,19 +370,44 @@ static int remove_forgotten(struct store *s, int64_t experiment_id) {
         return r < 0 ? r : db_commit(&t);
 }
 
-int store_tidy_forgotten(struct store *s) {
+/* 1: it did; 0: there is no pin that was moved or removed, of which anything is left. */
+static int settle_pins(struct store *s) {
+        _cleanup_free_ char *name = NULL;
+        int64_t change;
+        int r = db_get_text_values(s->db, &change, &name,
+                                   "SELECT p.change, p.name FROM pin_changes p JOIN baselines b ON b.name = p.name "
+                                   "WHERE p.experiment_id IS NOT b.experiment_id LIMIT 1",
+                                   NULL, 0);
+        if (r < 0)
+                return r == -ENOENT ? 0 : r;
+        _cleanup_transaction_ struct db_transaction t = {0};
+        r = db_begin_write(s->db, &t);
+        if (r == 0)
+                r = store_settle_baseline(s->db, name);
+        if (r == 0)
+                r = db_commit(&t);
+        return r < 0 ? r : 1;
+}
+
+static int tidy_forgotten(struct store *s) {
         int64_t forgotten;
-        if (s->adding > 0) /* one of the forgotten may be it */
-                return 0;
-        int r = db_get_one(s->db, &forgotten, "SELECT experiment_id FROM forgotten LIMIT 1");
+        int r = settle_pins(s);      /* before the experiments that their rows refer to */
+        if (r != 0 || s->adding > 0) /* one of the forgotten may be it */
+                return r;
+        r = db_get_one(s->db, &forgotten, "SELECT experiment_id FROM forgotten LIMIT 1");
         if (r == -ENOENT)
                 return 0;
-        if (r < 0)
-                return r;
-        do
+        if (r == 0)
                 r = remove_forgotten(s, forgotten);
-        while (r == -ENOSPC && reserve_release(s->dir));
         return r < 0 ? r : 1;
+}
+
+int store_tidy_forgotten(struct store *s) {
+        int r;
+        do
+                r = tidy_forgotten(s);
+        while (r == -ENOSPC && reserve_release(s->dir));
+        return r;
 }
 
 int store_tidy(struct store *s) {

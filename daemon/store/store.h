@@ -226,8 +226,9 @@ int store_acknowledge_export(struct store *s, int64_t change, int64_t *ret_newes
 /* The newest change of an experiment and its runs, beside the change up to which the store was exported. -ENOENT. */
 int store_export_of(struct store *s, int64_t id, int64_t *ret_newest, int64_t *ret_exported);
 
-/* A baseline is pinned to another experiment when it is there already. -ENOENT: there is no such experiment, or name;
- * -E2BIG: there are BASELINES_MAX others. */
+/* A baseline is pinned to another experiment when it is there already; what was compared with the earlier one is
+ * removed later, by store_tidy(), and the comparisons with this one follow. -ENOENT: there is no such experiment, or
+ * name; -E2BIG: there are BASELINES_MAX others. */
 int store_pin_baseline(struct store *s, const char *name, int64_t experiment_id);
 int store_remove_baseline(struct store *s, const char *name);
 int store_baseline(struct store *s, const char *name, struct baseline_record *ret);
@@ -239,12 +240,13 @@ void store_baselines_free(struct baseline_record *baselines, size_t n);
  * with it since. -ENOENT: there is none. */
 struct pending_check {
         char *name; /* of the baseline; malloc()ed */
-        int64_t baseline_id, experiment_id, finished_at;
+        int64_t baseline_id, experiment_id, finished_at, pin_change;
 };
 int store_pending_check(struct store *s, struct pending_check *ret);
 
 /* Stores the outcome in portions: each is a transaction on the main thread, and a large experiment has 100 000 ratios.
- * The check counts when the last one is stored. -ENOENT: the baseline or the experiment is gone meanwhile, or is
+ * The beginning removes an earlier outcome; 1: there is more of it, and the caller begins again. The check counts when
+ * the last one is stored. -ENOENT: the baseline or the experiment is gone meanwhile, or is
  * another one. */
 struct new_ratio {
         const char *figure, *point_json, *verdict;
