@@ -7,6 +7,7 @@
  */
 
 #include "api/api.h"
+#include "daemon/admission/capacity.h"
 #include "daemon/config.h"
 #include "daemon/host/topology.h"
 #include "daemon/listen.h"
@@ -209,6 +210,7 @@ static int open_queue(struct daemon *d) {
                                       .agents = &d->host.identity,
                                       .build = &d->host.build,
                                       .memlock_bytes = spawn_most(RLIMIT_MEMLOCK),
+                                      .rings_are_locked = capacity_rings_are_locked(d->config.root),
                                       .root = d->config.root,
                                       .host_tuning = d->config.host_tuning,
                                       .runtime_dir = d->config.runtime_dir,

@@ -293,6 +293,7 @@ static int run_checks(const struct admission_host *host, const struct spec *spec
                               .queues = host->queues,
                               .agents = host->agents,
                               .memlock_bytes = host->memlock_bytes,
+                              .rings_are_locked = host->rings_are_locked,
                               .session = host->session ? host->session : &own,
                               .spec = spec,
                               .p = p,

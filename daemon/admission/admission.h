@@ -21,9 +21,6 @@ struct admission_session {
                 bool done, refused;
                 char reason[200]; /* why it is refused */
         } uring, uring_zerocopy;
-        struct {
-                bool done, locked; /* the kernel counts them as locked memory */
-        } rings;
 };
 
 /* root: "" or a captured tree. 0; -errno. */
@@ -42,6 +39,7 @@ struct admission_host {
         const struct queue_host *queues;     /* the limits of runs' queues; NULL: the host's */
         const struct agent_identity *agents; /* the user of the agents; NULL: not known */
         uint64_t memlock_bytes;              /* that their sends and rings may lock; 0: not known, no limit */
+        bool rings_are_locked;               /* capacity_rings_are_locked(); false: not known, too */
         struct admission_session *session;   /* of the same root; NULL: each point has one of its own */
 };
 

@@ -73,10 +73,10 @@ const char *capacity_io_uring(struct hostfs *h, const struct agent_identity *age
         return why;
 }
 
-bool capacity_rings_are_locked(struct hostfs *h) {
+bool capacity_rings_are_locked(const char *root) {
         struct rlimit before, none;
         struct io_uring ring;
-        if (h->root_fd >= 0 || getrlimit(RLIMIT_MEMLOCK, &before) < 0)
+        if (root[0] || getrlimit(RLIMIT_MEMLOCK, &before) < 0)
                 return false;
         none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
         if (setrlimit(RLIMIT_MEMLOCK, &none) < 0)

@@ -108,9 +108,9 @@ struct io_uring_probe;
 const char *capacity_zerocopy_of(const struct io_uring_probe *probe, char *ret_reason);
 
 /* Whether the kernel counts rings themselves against RLIMIT_MEMLOCK: those before 5.12 did, and newer ones do again.
- * false where that cannot be found out: of a captured tree, and with CAP_IPC_LOCK. Main thread: for a moment the limit
- * is 0. */
-bool capacity_rings_are_locked(struct hostfs *h);
+ * false where that cannot be found out: of a captured tree (root is not ""), and with CAP_IPC_LOCK. Only while the
+ * process has one thread: for a moment its limit is 0. */
+bool capacity_rings_are_locked(const char *root);
 
 /* A message of that size: 0, or -EINVAL with *r naming the limit. A limit that is not known refuses nothing. Not
  * for those that have slots: how many, options decide (rings.c, check_file_space()). */

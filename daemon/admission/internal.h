@@ -19,6 +19,7 @@ struct admission {
         const struct queue_host *queues;
         const struct agent_identity *agents;
         uint64_t memlock_bytes;
+        bool rings_are_locked;
         struct admission_session *session;
         const struct topology *t;
         const struct spec *spec;

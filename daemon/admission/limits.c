@@ -161,10 +161,7 @@ static uint64_t need_locked_rings(struct admission *a) {
         if (workload_agents(a->p->workload) < END_COUNT || a->p->engine != ENGINE_IO_URING ||
             memlock(a, NULL) == ADMISSION_UNLIMITED)
                 return 0;
-        if (!a->session->rings.done)
-                a->session->rings.locked = capacity_rings_are_locked(a->h);
-        a->session->rings.done = true;
-        return a->session->rings.locked ? point_ring_pages(a->p) * (uint64_t) sysconf(_SC_PAGESIZE) * a->p->threads : 0;
+        return a->rings_are_locked ? point_ring_pages(a->p) * (uint64_t) sysconf(_SC_PAGESIZE) * a->p->threads : 0;
 }
 
 /* The pages of one send, wherever it begins in the first of them, are pinned at once. Those of other threads' messages

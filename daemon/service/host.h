@@ -32,6 +32,7 @@ struct service_hooks {
         const struct agent_identity *agents; /* likewise: the user of the agents */
         const struct build *build;           /* likewise: what measures; NULL: not known */
         uint64_t memlock_bytes;              /* that an agent's sends may pin; 0: not known */
+        bool rings_are_locked;               /* memory, by the kernel; false: not known, too */
         const char *root;                    /* "" or a captured tree; copied */
         bool host_tuning;                    /* `tune` is allowed */
         const char *runtime_dir;             /* where runs have their files, NULL: not known; copied */

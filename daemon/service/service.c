@@ -622,7 +622,8 @@ struct admission_host service_admission_host(const struct service *s) {
                                        .topology = s->hooks.topology,
                                        .queues = s->hooks.queues,
                                        .agents = s->hooks.agents,
-                                       .memlock_bytes = s->hooks.memlock_bytes};
+                                       .memlock_bytes = s->hooks.memlock_bytes,
+                                       .rings_are_locked = s->hooks.rings_are_locked};
 }
 
 void service_stop(struct service *s) {

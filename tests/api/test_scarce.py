@@ -3,12 +3,21 @@
 take."""
 
 import contextlib
+import ctypes
+import errno
+import os
 import resource
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from subprocess import PIPE
 
 import pytest
 from conftest import SHORT, Daemon
 
 LEAST = 120  # the daemon's own, those of a run, and a few clients
+LOCKED = 512 * 1024  # bytes: less than the rings of 64 threads have
+CAP_IPC_LOCK, CAP_SYS_RESOURCE, PR_CAPBSET_DROP, SYS_IO_URING_SETUP = 14, 24, 24, 425
 
 
 def limited(files):
@@ -40,5 +49,45 @@ def test_clients_leave_descriptors_for_the_run():
                 spec = SHORT | {"transport": "shm-posix", "threads": threads}
                 experiment = d.unix.wait_final(d.unix.post(spec)["id"])
                 assert experiment["state"] == "done", (experiment, d.log_tail())
+    finally:
+        d.remove()
+
+
+def keep_locked_memory_low():
+    """As a daemon without privilege has it: the two capabilities would let it lock, and its agents, what they like."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    for capability in (CAP_IPC_LOCK, CAP_SYS_RESOURCE):
+        if os.geteuid() == 0 and libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) < 0:
+            raise OSError(ctypes.get_errno(), "prctl")
+    resource.setrlimit(resource.RLIMIT_MEMLOCK, (LOCKED, LOCKED))
+
+
+def ring_without_room():
+    """errno of a ring where nothing may be locked; 0: the kernel counts none."""
+    probe = (
+        "import ctypes, resource; resource.setrlimit(resource.RLIMIT_MEMLOCK, (0, 0));"
+        "libc = ctypes.CDLL(None, use_errno=True);"
+        f"failed = libc.syscall({SYS_IO_URING_SETUP}, 2, ctypes.create_string_buffer(120)) < 0;"
+        "print(ctypes.get_errno() if failed else 0)"
+    )
+    command = [sys.executable, "-c", probe]
+    return int(subprocess.run(command, preexec_fn=keep_locked_memory_low, stdout=PIPE, check=True, timeout=60).stdout)
+
+
+def test_rings_that_count_as_locked_memory_are_refused_beforehand():
+    error = ring_without_room()
+    if error != errno.ENOMEM:
+        pytest.skip(f"this kernel counts no rings as locked memory: {errno.errorcode.get(error, 'it gives them')}")
+    d = Daemon(preexec=keep_locked_memory_low)
+    try:
+        spec = SHORT | {"engine": "io_uring", "threads": 64}
+
+        def refused(spec):
+            return d.unix.refused("POST", "/experiments?dry_run=true", 422, "limit-exceeded", spec)
+
+        with ThreadPoolExecutor(4) as pool:
+            for answer in [pool.submit(refused, spec) for _ in range(40)]:
+                assert answer.result()["limit"] == {"name": "RLIMIT_MEMLOCK", "value": LOCKED}
+        assert resource.prlimit(d.process.pid, resource.RLIMIT_MEMLOCK) == (LOCKED, LOCKED)
     finally:
         d.remove()
