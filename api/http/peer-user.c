@@ -92,6 +92,11 @@ static int find_peer(int diag_fd, int fd, struct inet_diag_msg *ret) {
         return k < 0 ? k : read_answer(diag_fd, ret);
 }
 
+/* No process has a socket without an inode open. */
+static bool has_no_owner(const struct inet_diag_msg *found) {
+        return found->idiag_inode == 0;
+}
+
 int peer_user(int diag_fd, int fd, uid_t *ret) {
         struct inet_diag_msg found;
         int k = find_peer(diag_fd, fd, &found);
@@ -103,9 +108,12 @@ int peer_user(int diag_fd, int fd, uid_t *ret) {
                 *ret = ucred.uid;
                 return 0;
         }
-        if (k >= 0)
-                *ret = found.idiag_uid;
-        return k;
+        if (k < 0)
+                return k;
+        if (has_no_owner(&found)) /* the kernel may state 0, which is root */
+                return -ENOENT;
+        *ret = found.idiag_uid;
+        return 0;
 }
 
 int peer_untaken(int diag_fd, int fd, uint64_t *ret) {
@@ -122,6 +130,5 @@ bool peer_has_closed(int diag_fd, int fd) {
         struct inet_diag_msg found;
         if (poll(&end, 1, 0) != 1)
                 return false;
-        /* no process has a socket without an inode open */
-        return (end.revents & (POLLHUP | POLLERR)) || (find_peer(diag_fd, fd, &found) == 0 && found.idiag_inode == 0);
+        return (end.revents & (POLLHUP | POLLERR)) || (find_peer(diag_fd, fd, &found) == 0 && has_no_owner(&found));
 }

@@ -16,8 +16,8 @@
 /* A netlink socket for queries about TCP sockets (sock_diag); negative errno, as without AF_NETLINK. */
 int peer_user_open(void);
 
-/* -ENOENT: the kernel has no such socket, as in another network namespace; -EBADF: TCP, and diag_fd is negative;
- * another negative errno. */
+/* -ENOENT: the kernel has no such socket, as in another network namespace, or no process has it open any more; -EBADF:
+ * TCP, and diag_fd is negative; another negative errno. */
 int peer_user(int diag_fd, int fd, uid_t *ret);
 
 /* How many of the bytes sent on that connection wait for the other end, its receive buffer included where peer_user()

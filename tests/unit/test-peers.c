@@ -167,6 +167,8 @@ static void test_whose_the_other_end_is(void) {
         CHECK_INT(k, 0);
         CHECK_UINT(uid, getuid());
         CHECK_INT(peer_user(-EPERM, accepted, &uid), -EBADF);
+        client = util_close(client);
+        CHECK_INT(peer_user(diag, accepted, &uid), -ENOENT); /* nobody's any more, and not root's */
 
         int pair[2];
         uid = (uid_t) -1;
