@@ -175,15 +175,38 @@ static int start_listeners(struct api *a) {
         return k;
 }
 
+/* problem NULL: there is none. */
+static void replace_tcp_problem(struct api *a, char *problem) {
+        pthread_mutex_lock(&a->tcp_problem_lock);
+        free(a->tcp_problem);
+        a->tcp_problem = problem;
+        pthread_mutex_unlock(&a->tcp_problem_lock);
+}
+
+int api_set_tcp_problem(struct api *a, const char *problem) {
+        char *copy = strdup(problem);
+        if (!copy)
+                return -ENOMEM;
+        replace_tcp_problem(a, copy);
+        return 0;
+}
+
+static void forget_hosts(struct api *a) {
+        while (a->n_hosts > 0)
+                free(a->hosts[--a->n_hosts]);
+}
+
 int api_serve_tcp(struct api *a, int tcp_fd, const char *extra_hosts) {
         a->fds[LISTENER_TCP] = tcp_fd;
         int k = add_hosts(a, tcp_fd, extra_hosts); /* which the requests over TCP alone are held against */
         if (k >= 0)
                 k = start_listeners(a);
-        if (k >= 0)
-                atomic_store(&a->tcp_problem, NULL);
-        else
+        if (k >= 0) {
+                replace_tcp_problem(a, NULL);
+        } else {
                 a->fds[LISTENER_TCP] = util_close(a->fds[LISTENER_TCP]); /* clients are refused, and do not wait */
+                forget_hosts(a);
+        }
         return k;
 }
 
@@ -197,12 +220,12 @@ unsigned api_stop(struct api *a, uint64_t deadline_ns) {
                 cut_off += http_stop(a->listeners[i], deadline_ns);
                 util_close(a->fds[i]);
         }
-        for (size_t i = 0; i < a->n_hosts; i++)
-                free(a->hosts[i]);
+        forget_hosts(a);
         assets_free(a->assets);
         free(a->openapi);
         free(a->token);
-        free(a->first_tcp_problem);
+        free(a->tcp_problem);
+        pthread_mutex_destroy(&a->tcp_problem_lock);
         free(a);
         return cut_off;
 }
@@ -219,10 +242,12 @@ int api_start(const struct api_options *o, struct api **ret) {
         a->service = o->service;
         a->started_ns = util_now_ns();
         a->token = strdup(o->token ? o->token : "");
-        if (o->tcp_problem)
-                a->first_tcp_problem = strdup(o->tcp_problem);
-        atomic_init(&a->tcp_problem, a->first_tcp_problem);
-        int k = a->token && !o->tcp_problem == !a->first_tcp_problem ? fit_clients(a) : -ENOMEM;
+        pthread_mutex_init(&a->tcp_problem_lock, NULL);
+        int k = a->token ? 0 : -ENOMEM;
+        if (k >= 0 && o->tcp_problem)
+                k = api_set_tcp_problem(a, o->tcp_problem);
+        if (k >= 0)
+                k = fit_clients(a);
         if (k >= 0)
                 fit_bodies(a, o->memory_bytes);
         if (k >= 0 && o->tcp_fd >= 0)

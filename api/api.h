@@ -25,9 +25,11 @@ struct api_options {
 
 /* Serves until api_stop(). 0 or negative errno; the sockets are the api's either way. */
 int api_start(const struct api_options *o, struct api **ret);
-/* Serves TCP, too, from here on; once, where api_start() had no such socket. 0 or negative errno; the socket is the
- * api's either way. */
+/* Serves TCP, too, from here on, where api_start() had no such socket. 0, or negative errno, after which it may be
+ * called again; the socket is the api's either way. */
 int api_serve_tcp(struct api *a, int tcp_fd, const char *extra_hosts);
+/* Why it is not served yet, for /health from here on. 0 or -ENOMEM. */
+int api_set_tcp_problem(struct api *a, const char *problem);
 /* Ends event streams, finishes what is under way until the deadline (CLOCK_MONOTONIC), joins the threads. Returns how
  * many connections were cut off because they were not finished by then. NULL-safe. A handler may be waiting for the
  * daemon's main thread: when that is the caller, service_stop() comes first. */

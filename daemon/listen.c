@@ -172,6 +172,8 @@ int listeners_open_tcp(const struct config *c, struct listeners *l, char *ret_de
         int r = open_tcp(c, &l->tcp_fd, ret_detail);
         if (r < 0)
                 return r;
+        free(l->url); /* of a socket that could not be served */
+        l->url = NULL;
         r = describe_tcp(l->tcp_fd, &l->url, ret_detail);
         if (r < 0)
                 l->tcp_fd = util_close(l->tcp_fd);

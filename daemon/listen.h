@@ -11,7 +11,8 @@ struct listeners {
         int tcp_fd;        /* -1: none */
         char *socket_path; /* NULL when there is no unix socket */
         char *url;         /* "http://127.0.0.1:8620/", NULL without TCP; the real port */
-        char *tcp_problem; /* another process has the port: why there is no TCP, though it is wanted; else NULL */
+        char *tcp_problem; /* why there was no TCP at first, though it is wanted, and why there is none now; else NULL
+                            */
         bool made_unix;    /* to be removed at the end, unlike systemd's */
 };
 
@@ -20,8 +21,8 @@ struct listeners {
  * starting. 0, or a negative errno with a sentence in ret_detail[DETAIL_MAX]: -EADDRINUSE when another process accepts
  * connections on the unix socket. */
 int listeners_open(const struct config *c, struct listeners *ret, char *ret_detail);
-/* Opens TCP where the port was taken. 0; -EADDRINUSE: it still is; other negative errno with a sentence in
- * ret_detail[DETAIL_MAX]. */
+/* Opens TCP where the port was taken, or could not be served. 0; -EADDRINUSE: it still is; other negative errno with a
+ * sentence in ret_detail[DETAIL_MAX]. */
 int listeners_open_tcp(const struct config *c, struct listeners *l, char *ret_detail);
 /* Closes what is still open (a descriptor that has another owner by then must be -1) and removes the socket file. */
 void listeners_close(struct listeners *l);

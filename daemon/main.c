@@ -51,7 +51,7 @@ struct daemon {
         struct listeners listeners;
         char *token;
         struct api *api;
-        sd_event_source *tcp_timer; /* while another process has the port */
+        sd_event_source *tcp_timer; /* while TCP cannot be served */
         bool stopping;
 };
 
@@ -228,22 +228,39 @@ static int open_queue(struct daemon *d) {
         return 0;
 }
 
-/* Tries again to have the port that another process had. */
+static int serve_tcp(struct daemon *d, char *detail) {
+        int e = listeners_open_tcp(&d->config, &d->listeners, detail);
+        if (e < 0)
+                return e;
+        e = api_serve_tcp(d->api, util_steal_fd(&d->listeners.tcp_fd), NULL);
+        return e < 0 ? detail_fail(detail, e, "cannot serve %s: %s", d->listeners.url, strerrordesc_np(-e)) : 0;
+}
+
+/* Each reason is in the log once, however often it is met. */
+static void note_tcp_problem(struct daemon *d, const char *why) {
+        if (strcmp(d->listeners.tcp_problem, why) == 0)
+                return;
+        log_error("%s: ipclabd tries again every %u s", why, (unsigned) (TCP_AGAIN_US / UINT64_C(1000000)));
+        char *noted = strdup(why);
+        if (!noted || api_set_tcp_problem(d->api, why) < 0) {
+                free(noted); /* noted when it is met again */
+                return;
+        }
+        free(d->listeners.tcp_problem);
+        d->listeners.tcp_problem = noted;
+}
+
+/* Tries again to have the port that another process had, and the threads that serve it. */
 static int on_tcp_again(sd_event_source *timer, uint64_t usec, void *userdata) {
         struct daemon *d = userdata;
         char detail[DETAIL_MAX] = "";
-        int e = listeners_open_tcp(&d->config, &d->listeners, detail);
-        if (e < 0) {
-                e = sd_event_source_set_time(timer, usec + TCP_AGAIN_US);
-                return e < 0 ? e : sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
-        }
-        e = api_serve_tcp(d->api, util_steal_fd(&d->listeners.tcp_fd), NULL);
-        if (e < 0)
-                log_error("%s cannot be served until ipclabd is started again: %s", d->listeners.url,
-                          strerrordesc_np(-e));
-        else
+        if (serve_tcp(d, detail) == 0) {
                 log_notice("%s is served from now on", d->listeners.url);
-        return 0;
+                return 0;
+        }
+        note_tcp_problem(d, detail);
+        int e = sd_event_source_set_time(timer, usec + TCP_AGAIN_US);
+        return e < 0 ? e : sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
 }
 
 /* The unix socket is served meanwhile. */

@@ -66,7 +66,9 @@ static void put_health(struct json_writer *w, struct api *a, const struct servic
         json_member_string(w, "status", h->ok ? "ok" : "failing");
         json_member_string(w, "problem", h->ok ? NULL : h->problem);
         json_member_string(w, "leftover", h->leftover[0] ? h->leftover : NULL);
-        json_member_string(w, "tcp_problem", atomic_load(&a->tcp_problem));
+        pthread_mutex_lock(&a->tcp_problem_lock);
+        json_member_string(w, "tcp_problem", a->tcp_problem);
+        pthread_mutex_unlock(&a->tcp_problem_lock);
         json_member_string(w, "version", h->version);
         json_member_string(w, "store", h->store);
         json_member_i64_if(w, "exported_change", h->exported_change >= 0, h->exported_change);

@@ -9,6 +9,7 @@
 #include "api/http/peers.h"
 #include "daemon/service/service.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #define API_HOSTS_MAX 32u
@@ -32,8 +33,8 @@ struct api {
         size_t body_max;      /* bytes of any request's body; REQUEST_FILE_MAX where memory is not limited */
         struct budget bodies; /* of all that are held at once */
         _Atomic(struct http *) listeners[LISTENER_COUNT]; /* NULL: not served, or not yet */
-        _Atomic(const char *) tcp_problem;                /* why TCP is not served yet, or NULL */
-        char *first_tcp_problem;                          /* that of the start */
+        pthread_mutex_t tcp_problem_lock;
+        char *tcp_problem;     /* why TCP is not served yet, or NULL */
         atomic_bool importing; /* a bundle is taken in: one at a time, as its JSON takes many times its bytes */
         atomic_uint_fast64_t responses[6]; /* by hundreds of the status; [0] is not used */
 };

@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: MIT
-"""Few descriptors: what cannot be run is refused before it is stored, and what is admitted is run whatever clients
-take."""
+"""Few descriptors and little memory: what cannot be run is refused before it is stored, what is admitted is run
+whatever clients take, and what has failed for lack of them is tried again."""
 
 import contextlib
 import ctypes
 import errno
 import os
 import resource
+import socket
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from subprocess import PIPE
 
 import pytest
+from client import PATIENCE_SECONDS, Client
 from conftest import SHORT, Daemon
 
 LEAST = 120  # the daemon's own, those of a run, and a few clients
@@ -91,3 +95,43 @@ def test_rings_that_count_as_locked_memory_are_refused_beforehand():
         assert resource.prlimit(d.process.pid, resource.RLIMIT_MEMLOCK) == (LOCKED, LOCKED)
     finally:
         d.remove()
+
+
+def limit_address_space(pid, more):
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[0])
+    most = resource.RLIM_INFINITY if more is None else pages * resource.getpagesize() + more
+    resource.prlimit(pid, resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
+
+
+def wait_for_tcp_problem(daemon, is_right):
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not is_right(problem := daemon.unix.get("/health")["tcp_problem"]):
+        assert time.monotonic() < deadline, (problem, daemon.log_tail())
+        time.sleep(0.05)
+    return problem
+
+
+def test_a_port_without_threads_is_tried_again():
+    """Another process had the port first. When it is free, there is no memory for threads' stacks, and later there
+    is."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        d = Daemon(listen=f"127.0.0.1:{port}")
+        try:
+            first = d.unix.get("/health")["tcp_problem"]
+            assert "Address already in use" in first
+            limit_address_space(d.process.pid, 1024 * 1024)
+            taken.close()
+            second = wait_for_tcp_problem(d, lambda problem: problem != first)
+            assert second == f"cannot serve http://127.0.0.1:{port}/: Resource temporarily unavailable"
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(("127.0.0.1", port)).close()
+            limit_address_space(d.process.pid, None)
+            wait_for_tcp_problem(d, lambda problem: problem is None)
+            tcp = Client(port=port, token=d.token)
+            assert tcp.wait_final(tcp.post(SHORT)["id"])["state"] == "done"
+            assert tcp.request("GET", "/health", headers={"Host": "other.example"}).status == 421
+            assert d.log_text().count(second) == 1
+            assert d.stop() == 0
+        finally:
+            d.remove()
