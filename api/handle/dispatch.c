@@ -134,10 +134,11 @@ static int check_head(struct api *a, struct request *q, struct refusal *r) {
         q->body_max = guard_body_max(a, route->body);
         if (k >= 0)
                 k = check_parameters(route, q, r);
-        q->slow = route->dear || route->writes;
+        bool dear = route->dear || (route->dear_with && request_parameter(q, route->dear_with));
+        q->slow = dear || route->writes;
         if (k >= 0)
                 k = take_body(a, q, r);
-        if (k >= 0 && route->dear) {
+        if (k >= 0 && dear) {
                 k = peer_take(q->peer, PEER_DEAR, 1, r);
                 q->dear = k >= 0;
         }

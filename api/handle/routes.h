@@ -27,9 +27,10 @@ struct route {
         int (*handle)(struct api *a, const struct request *q, struct response *p, struct refusal *r);
         const char *operation; /* OpenAPI operationId */
         const char *summary;
-        bool writes; /* needs the token over TCP */
-        bool keyed;  /* honours an Idempotency-Key */
-        bool dear;   /* expensive: a peer may have few of them under way, and they leave a thread free */
+        bool writes;           /* needs the token over TCP */
+        bool keyed;            /* honours an Idempotency-Key */
+        bool dear;             /* expensive: a peer may have few of them under way, and they leave a thread free */
+        const char *dear_with; /* the parameter that makes it expensive; NULL: none does */
         enum body_rule body;
         const char *body_schema;            /* component, for BODY_JSON */
         const struct parameter *parameters; /* up to a NULL name; NULL: takes none */

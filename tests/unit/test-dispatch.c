@@ -33,10 +33,11 @@ static int scripted(struct api *a, const struct request *q, struct response *p, 
         return 0;
 }
 
-static const struct parameter parameters[] = {{"limit", "{}", "x"}, {"cursor", "{}", "x"}, {0}};
+static const struct parameter parameters[] = {{"limit", "{}", "x"}, {"cursor", "{}", "x"}, {"search", "{}", "x"}, {0}};
 const struct route routes[] = {
-        {METHOD_GET, "/list", scripted, "list", "x", .parameters = parameters},
+        {METHOD_GET, "/list", scripted, "list", "x", .dear_with = "search", .parameters = parameters},
         {METHOD_GET, "/cached", scripted, "cached", "x", .status = 200},
+        {METHOD_GET, "/table", scripted, "table", "x", .dear = true, .parameters = parameters},
         {METHOD_POST, "/list", scripted, "add", "x", .writes = true, .body = BODY_JSON},
         {METHOD_DELETE, "/gone", scripted, "remove", "x", .writes = true},
 };
@@ -295,6 +296,27 @@ static void bodies_share_a_budget(void) {
                 }
 }
 
+/* Expensive ones have a share of their client, and leave a thread free. */
+static void a_parameter_may_make_a_request_expensive(void) {
+        static const struct {
+                enum method method;
+                const char *target;
+                bool dear, slow;
+        } cases[] = {{METHOD_GET, "/list", false, false},
+                     {METHOD_GET, "/list?limit=1&cursor=2", false, false},
+                     {METHOD_GET, "/list?limit=1&search=a", true, true},
+                     {METHOD_GET, "/list?search=", true, true},
+                     {METHOD_GET, "/table", true, true},
+                     {METHOD_DELETE, "/gone", false, true}};
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                CALL c;
+                CHECK(call_init(&c, cases[i].method, cases[i].target, cases[i].method == METHOD_GET ? "" : BEARER));
+                CHECK(dispatch_admit(&c.api, &c.q, &c.p));
+                CHECK_INT(c.q.dear, cases[i].dear);
+                CHECK_INT(c.q.slow, cases[i].slow);
+        }
+}
+
 static void options_are_answered(void) {
         CALL path, server, nowhere;
         CHECK(call_init(&path, METHOD_OPTIONS, "/gone", ""));
@@ -338,6 +360,7 @@ int main(void) {
         RUN(failures_of_handlers);
         RUN(large_bodies_take_turns);
         RUN(bodies_share_a_budget);
+        RUN(a_parameter_may_make_a_request_expensive);
         RUN(options_are_answered);
         RUN(the_servers_own_refusals);
         return check_end();

@@ -121,6 +121,19 @@ static void rows_are_whole(void) {
         }
 }
 
+/* A search reads all that is stored; a list without one reads its page. */
+static void a_search_is_expensive(void) {
+        for (size_t i = 0; i < n_routes; i++) {
+                const char *with = routes[i].dear_with;
+                bool known = !with;
+                for (const struct parameter *p = routes[i].parameters; p && p->name; p++) {
+                        CHECK_INT(strcmp(p->name, "q") == 0, with && strcmp(with, p->name) == 0);
+                        known = known || strcmp(with, p->name) == 0;
+                }
+                CHECK(known && !(with && routes[i].dear));
+        }
+}
+
 static void parameters_have_schemas(void) {
         for (size_t i = 0; i < n_routes; i++)
                 for (const struct parameter *p = routes[i].parameters; p && p->name; p++) {
@@ -151,6 +164,7 @@ int main(void) {
         RUN(a_path_has_its_methods);
         RUN(the_asterisk_is_no_path);
         RUN(rows_are_whole);
+        RUN(a_search_is_expensive);
         RUN(parameters_have_schemas);
         RUN(problems_are_statuses);
         return check_end();
