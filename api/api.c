@@ -23,7 +23,7 @@
 /* How much each listener takes. They share nothing but the memory for bodies, of which each leaves some to the other: a
  * flood on TCP leaves the unix socket as it is. */
 #define WORKERS 4u
-#define EXPORTERS 2u
+#define EXPORTERS 3u
 #define MIB ((size_t) 1 << 20)
 #define MEMORY_PER_BODY 4u
 #define BODY_PER_REST 4u

@@ -159,7 +159,8 @@ static bool stream_suspend(struct http_stream *s) {
                 s->suspended = s->working = true;
                 MHD_suspend_connection(s->mhd);
                 pthread_mutex_unlock(&s->lock);
-                s->job = (struct job){.run = run_work, .client = peer_owner(connection_peer(s->connection))};
+                s->job = (struct job){
+                        .run = run_work, .client = peer_owner(connection_peer(s->connection)), .slow = !s->ops->waits};
                 workers_push(h->exporters, &s->job);
         }
         pthread_mutex_unlock(&h->lock);

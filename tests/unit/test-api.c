@@ -23,6 +23,7 @@
 
 #define TOKEN "0123456789abcdef"
 #define SAMPLES 3000
+#define SECOND_PORTION 400 /* a sample that is in no first portion, and little enough for a socket */
 #define DEADLINE_MS 60000
 
 /* ---- the made-up service: experiment 1 is done, 2 runs and changes on request, 3 cannot be read to its end ---- */
@@ -30,10 +31,10 @@
 struct service {
         pthread_mutex_t lock;
         pthread_cond_t changed;
-        bool held;     /* submissions wait */
+        bool held;     /* submissions wait, and later portions of experiment 2's samples */
         bool finished; /* experiment 2 */
         int64_t last_change;
-        atomic_uint submitting, subscriptions;
+        atomic_uint submitting, exporting, subscriptions;
         atomic_uint runs; /* of experiment 1 */
         atomic_uint runs_read;
         struct subscription {
@@ -51,17 +52,21 @@ static int missing(struct refusal *r) {
         return -ENOENT;
 }
 
+static void wait_while_held(struct service *s, atomic_uint *waiting) {
+        atomic_fetch_add(waiting, 1);
+        pthread_mutex_lock(&s->lock);
+        while (s->held)
+                pthread_cond_wait(&s->changed, &s->lock);
+        pthread_mutex_unlock(&s->lock);
+        atomic_fetch_sub(waiting, 1);
+}
+
 int service_submit(struct service *s, const char *body, size_t length, const char *key, int64_t *ret_id,
                    bool *ret_created, struct refusal *r) {
         (void) body;
         (void) length;
         (void) r;
-        atomic_fetch_add(&s->submitting, 1);
-        pthread_mutex_lock(&s->lock);
-        while (s->held)
-                pthread_cond_wait(&s->changed, &s->lock);
-        pthread_mutex_unlock(&s->lock);
-        atomic_fetch_sub(&s->submitting, 1);
+        wait_while_held(s, &s->submitting);
         *ret_id = 1;
         *ret_created = key == NULL;
         return 0;
@@ -203,6 +208,8 @@ int service_samples(struct service *s, int64_t experiment_id, int64_t run_id, in
                         refuse(r, 500, "internal-error", "", "the disk is broken");
                         return -EIO;
                 }
+                if (experiment_id == 2 && change > SECOND_PORTION)
+                        wait_while_held(s, &s->exporting);
                 if (change % 2 == 0 && (h = calloc(1, sizeof(*h))))
                         histogram_record(h, (uint64_t) change);
                 k = visit(userdata, &(struct sample_record){.change = change,
@@ -602,6 +609,28 @@ static void streams_every_sample_once(void) {
         CHECK_UINT(count(all, "18446744073709551615"), SAMPLES);
 }
 
+static void long_exports_leave_a_thread_to_events(void) {
+        int exports[4] = {-1, -1, -1, -1};
+        hold(true);
+        for (size_t i = 0; i < ELEMENTS(exports); i++) {
+                exports[i] = dial(false);
+                CHECK(exports[i] >= 0 && send_text(exports[i], "GET /experiments/2/samples HTTP/1.0\r\n"
+                                                               "Accept: application/x-ndjson\r\n\r\n"));
+        }
+        CHECK(wait_for(&fake.exporting, 2));
+        _cleanup_close_ int fd = dial(false);
+        CHECK(fd >= 0 && send_text(fd, "GET /experiments/2/events HTTP/1.0\r\nLast-Event-ID: 8\r\n\r\n"));
+        _cleanup_free_ char *events = receive(fd, "id: 10\n");
+        CHECK(events != NULL);
+        hold(false);
+        for (size_t i = 0; i < ELEMENTS(exports); i++) {
+                _cleanup_free_ char *all = receive(exports[i], NULL);
+                CHECK(all != NULL);
+                CHECK_UINT(count(all, "\"run_id\""), SAMPLES);
+                util_close(exports[i]);
+        }
+}
+
 static void pages_meet_without_gap(void) {
         _cleanup_free_ char *first = request("GET /experiments/1/samples?limit=2999 HTTP/1.0\r\n\r\n");
         CHECK(first != NULL);
@@ -913,6 +942,7 @@ int main(void) {
         }
         RUN(answers_while_submissions_wait);
         RUN(streams_every_sample_once);
+        RUN(long_exports_leave_a_thread_to_events);
         RUN(pages_meet_without_gap);
         RUN(shows_that_a_broken_export_is_not_whole);
         RUN(a_broken_export_is_compressed_as_far_as_it_goes);
