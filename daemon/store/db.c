@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,7 @@ struct db_statement {
         struct db_statement *next;
 };
 
+#define FAILURES_LOGGED_MAX 512u /* more than there are statements */
 #define AUTO_VACUUM_INCREMENTAL 2
 #define WATCHED_MAX 5u
 
@@ -102,8 +104,29 @@ static int error_from_code(struct db *db, int code) {
         }
 }
 
+/* What is damaged, or gone, fails at each read from now on, and anybody may read: each statement logs it once. */
+static bool is_logged(const char *what, int error) {
+        static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+        static uint64_t logged[FAILURES_LOGGED_MAX];
+        static size_t n;
+        uint64_t key = (uint64_t) -error;
+        bool found = false;
+        for (const char *c = what; *c; c++)
+                key = (key ^ (unsigned char) *c) * UINT64_C(0x100000001b3); /* FNV-1a */
+        pthread_mutex_lock(&lock);
+        for (size_t i = 0; i < n && !found; i++)
+                found = logged[i] == key;
+        bool full = n == ELEMENTS(logged);
+        if (!found && !full)
+                logged[n++] = key;
+        pthread_mutex_unlock(&lock);
+        return found || full;
+}
+
 static int fail(struct db *db, int code, const char *what) {
         int r = error_from_code(db, code);
+        if ((r == -EBADMSG || r == -ESTALE) && is_logged(what, r))
+                return r;
         log_error("database: %s: %s (SQLite %d, errno %d)", what,
                   db->handle ? sqlite3_errmsg(db->handle) : sqlite3_errstr(code), code, -r);
         return r;

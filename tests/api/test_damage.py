@@ -111,6 +111,10 @@ def test_no_damaged_figure_is_served(own_daemon):
             number = target.split("/")[2]
             assert re.search(rf"\b{number}\b", answer.json["detail"]) and "page" in answer.json["detail"]
         assert refused > 0
+        for target in [*answers] * 3:
+            daemon.stranger.request("GET", target)
+        failures = re.findall(r"database: .* \(SQLite .*", daemon.log_text())
+        assert failures and len(failures) == len(set(failures)), "any reader could fill the log"
         assert daemon.unix.get("/presets")["items"]
         health = daemon.unix.request("GET", "/health")
         assert health.status == 503
