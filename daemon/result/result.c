@@ -18,9 +18,8 @@
 #include <math.h>
 #include <string.h>
 
-#define ENDS_DIFFER 0.03  /* throughput of the two ends */
-#define RATE_REACHED 0.97 /* of the requested one */
-#define NEAR_QUANTA 10    /* latencies of no more are near the clock's quantum */
+#define ENDS_DIFFER 0.03 /* throughput of the two ends */
+#define NEAR_QUANTA 10   /* latencies of no more are near the clock's quantum */
 #define LATE_NS 40000    /* in which the copies of a thread's histogram and of its count are taken, once at each edge */
 #define LATE_SHARE 0.001 /* of a window's messages that may have no latency of it beyond that */
 
@@ -483,7 +482,7 @@ static bool has_reached_rate(const struct result *r) {
         for (int end = 0; end < END_COUNT; end++) {
                 const struct message_report *m = r->reports[end];
                 if (is_measured(r, (enum end) end) &&
-                    (double) m->messages + 1 < RATE_REACHED * rate * (double) m->window_ns / 1e9)
+                    (double) m->messages + 1 < RESULT_RATE_REACHED * rate * (double) m->window_ns / 1e9)
                         return false;
         }
         return true;
@@ -523,7 +522,7 @@ void result_flags(const struct result *r, struct run_verdict *v) {
                         add_flag(v, "ends_differ");
         }
         if (!has_reached_rate(r))
-                add_flag(v, "rate_not_reached");
+                add_flag(v, RESULT_RATE_NOT_REACHED);
         if (is_above_copy_ceiling(r))
                 add_flag(v, "above_memcpy_ceiling");
         if (unlike_pipes)

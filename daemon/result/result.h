@@ -12,6 +12,11 @@
 #include "daemon/result/steadiness.h"
 #include "daemon/run/order.h"
 
+/* A run carries the requested rate when each stream has this part of the messages that were due; else it has the flag.
+ */
+#define RESULT_RATE_REACHED 0.97
+#define RESULT_RATE_NOT_REACHED "rate_not_reached"
+
 /* The reason why round trips have none of one way. */
 #define RESULT_ONE_WAY_REASON                                                                                          \
         "none in an open loop: latency_ns counts from when a message was due, and what it waited for its sending has " \

@@ -6,6 +6,7 @@
 
 #include "daemon/analysis/order.h"
 #include "daemon/result/figure.h"
+#include "daemon/result/result.h"
 #include "schema/json/json.h"
 #include "schema/util.h"
 
@@ -14,12 +15,11 @@
 #include <string.h>
 
 #define POINTS_PER_PAGE 32u
-#define REACHED 0.97 /* of the messages that were due, as the flag rate_not_reached has it */
 /* Factor beyond the closed loop's rate, where even that rate meets the limit. */
 #define BEYOND 1.25
 
 /* A window that is due fewer messages may have too few for a 99th percentile, and its rate is not tried. */
-#define MESSAGES_MIN (FIGURE_P99_LATENCIES_LEAST / REACHED)
+#define MESSAGES_MIN (FIGURE_P99_LATENCIES_LEAST / RESULT_RATE_REACHED)
 
 /* Parts of the closed loop's rate. The last is more, so that the curve has a rate that cannot be reached. */
 static const double curve[] = {0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 1.1};
@@ -29,13 +29,14 @@ struct rung {
         uint64_t rate; /* messages per second; 0: the closed loop */
         uint32_t runs; /* that are done */
         uint32_t runs_kept;
-        struct statistic messages, p99;
+        struct statistic messages, p99; /* messages: of one stream */
 };
 
 /* All rows of one point. */
 struct ladder {
         char *point_json;
         uint32_t ordinal; /* of its closed loop */
+        unsigned streams; /* at once, whose messages a run counts together: a rate is of each */
         struct rung rungs[SPEC_SEARCH_RATES_MAX + 1];
         size_t n;
 };
@@ -64,6 +65,11 @@ static int read_figure(const struct point_run *run, enum figure f, double *value
         return r == -ENODATA || r == -EDOM ? 0 : r;
 }
 
+/* By the result's own rule, of each stream alone; flags_json is an array of texts without escapes. */
+static bool has_reached_rate(const struct point_run *run) {
+        return !run->flags_json || !strstr(run->flags_json, "\"" RESULT_RATE_NOT_REACHED "\"");
+}
+
 static int add_rung(struct ladder *l, const struct point_record *p, double limit_ns) {
         struct rung rung = {.rate = p->rate};
         _cleanup_free_ double *messages = reallocarray(NULL, p->n_runs + 1, 2 * sizeof(*messages));
@@ -82,9 +88,10 @@ static int add_rung(struct ladder *l, const struct point_record *p, double limit
                         r = read_figure(&p->runs[i], FIGURE_LATENCY_P99, p99, &n_p99);
                 if (r < 0)
                         return r;
+                if (n_messages > m)
+                        messages[m] /= l->streams;
                 rung.runs++;
-                rung.runs_kept +=
-                        n_messages > m && n_p99 > k && p99[k] < limit_ns && messages[m] >= REACHED * (double) p->rate;
+                rung.runs_kept += n_messages > m && n_p99 > k && p99[k] < limit_ns && has_reached_rate(&p->runs[i]);
         }
         int r = order_summarize(messages, n_messages, &rung.messages);
         if (r == 0)
@@ -106,12 +113,17 @@ static int add_point(struct search *s, struct point_record *p, uint32_t ordinal,
         if (!l && p->rate > 0)
                 return -EBADMSG; /* a rate of a point that is none */
         if (!l) {
+                struct point point;
+                int r = point_from_json(p->point_json, strlen(p->point_json), &point);
+                if (r < 0)
+                        return r == -ENOMEM ? r : -EBADMSG;
                 struct ladder *ladders = reallocarray(s->ladders, s->n + 1, sizeof(*ladders));
                 if (!ladders)
                         return -ENOMEM;
                 s->ladders = ladders;
                 l = &ladders[s->n++];
-                *l = (struct ladder){.point_json = util_steal(&p->point_json), .ordinal = ordinal};
+                *l = (struct ladder){
+                        .point_json = util_steal(&p->point_json), .ordinal = ordinal, .streams = point_streams(&point)};
         }
         return add_rung(l, p, limit_ns);
 }

@@ -302,6 +302,11 @@ static inline bool point_goes_both_ways(const struct point *p) {
         return p->workload == WORKLOAD_PINGPONG || p->direction == DIRECTION_BOTH;
 }
 
+/* Streams between the two ends at once: figures of messages and bytes are their sum, a rate is of each. */
+static inline unsigned point_streams(const struct point *p) {
+        return p->workload == WORKLOAD_STREAM && p->direction == DIRECTION_BOTH ? 2 : 1;
+}
+
 static inline bool point_sends(const struct point *p, enum end end) {
         return point_goes_both_ways(p) || end == (p->direction == DIRECTION_UP ? END_SECOND : END_FIRST);
 }

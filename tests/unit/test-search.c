@@ -27,6 +27,7 @@ struct model {
         uint32_t chance; /* not 0: the seed of a machine that is disturbed at one rate of five */
         bool few; /* the first run of each rate below the closed loop's has too few latencies, and all of one below half
                    */
+        bool both; /* it is of either of two streams; an open loop's second one carries 5 % less than it can */
 };
 
 static double latency_us(const struct model *m, double rate) {
@@ -54,6 +55,10 @@ static int run_all(struct fixture *f, const struct model *models, bool fails) {
                 double rate = run.rate > 0 ? (double) run.rate : m->closed, part = 1 + 0.001 * (run.repetition % 3);
                 bool disturbed = (run.position >= m->disturbed_from && run.position < m->disturbed_to) ||
                                  (m->chance > 0 && hash(m->chance + run.position / REPETITIONS) % 5 == 0);
+                double carried = rate < m->most ? rate : m->most, second = 0;
+                if (m->both)
+                        second = run.rate > 0 && rate > 0.95 * m->most ? 0.95 * m->most : carried;
+                bool reached = carried >= 0.97 * rate && (!m->both || second >= 0.97 * rate);
                 char result[160];
                 char latency[64] = "null"; /* as of a stream in a closed loop */
                 bool few = m->few && (rate < m->closed / 2 || (rate < m->closed && run.repetition == 1));
@@ -61,17 +66,19 @@ static int run_all(struct fixture *f, const struct model *models, bool fails) {
                         (void) snprintf(latency, sizeof(latency), "{\"p99\":%.17g,\"count\":%d}",
                                         disturbed ? 1e12 : latency_us(m, rate) * 1e3 * part, few ? 999 : 1000);
                 (void) snprintf(result, sizeof(result), "{\"messages_per_second\":%.17g,\"latency_ns\":%s}",
-                                rate < m->most ? rate : m->most, latency);
+                                carried + second, latency);
                 int64_t id = run.id;
                 bool fail = fails && run.rate > 0;
                 run_record_deinit(&run);
                 experiment_record_deinit(&e);
                 r = store_start_run(f->store, id);
                 if (r == 0)
-                        r = store_finish_run(f->store, id,
-                                             &(struct run_outcome){.state = fail ? STATE_FAILED : STATE_DONE,
-                                                                   .error = fail ? "broken" : NULL,
-                                                                   .result_json = fail ? NULL : result});
+                        r = store_finish_run(
+                                f->store, id,
+                                &(struct run_outcome){.state = fail ? STATE_FAILED : STATE_DONE,
+                                                      .error = fail ? "broken" : NULL,
+                                                      .flags_json = reached ? "[]" : "[\"rate_not_reached\"]",
+                                                      .result_json = fail ? NULL : result});
                 if (r < 0)
                         return r;
         }
@@ -86,8 +93,16 @@ static struct spec spec_of(double limit_us) {
                 .search = {.latency_p99_below_us = limit_us}};
 }
 
-static int add(struct fixture *f, const struct spec *spec, uint32_t n_points, int64_t *ret_id) {
+static int add(struct fixture *f, const struct spec *spec, uint32_t n_points, bool both, int64_t *ret_id) {
         struct point points[2] = {{.message_size = 1, .threads = 1}, {.message_size = 2, .threads = 1}};
+        if (both)
+                points[0] = (struct point){.message_size = 64,
+                                           .threads = 1,
+                                           .workload = WORKLOAD_STREAM,
+                                           .transport = TRANSPORT_TCP,
+                                           .direction = DIRECTION_BOTH,
+                                           .queue_depth = 1,
+                                           .fields = 1};
         struct point_list list = {.points = points, .n_points = n_points};
         uint32_t order[2 * REPETITIONS];
         _cleanup_free_ char *json = NULL;
@@ -126,7 +141,7 @@ static int extend(struct fixture *f, int64_t id, const struct search_decision *d
 static int search(struct fixture *f, const struct spec *spec, uint32_t n_points, const struct model *models, bool fails,
                   struct json **ret) {
         int64_t id;
-        int r = add(f, spec, n_points, &id);
+        int r = add(f, spec, n_points, models->both, &id);
         for (unsigned step = 0; r == 0 && step < STEPS_MAX; step++) {
                 struct experiment_record e;
                 struct search_decision d;
@@ -194,6 +209,28 @@ static void it_finds_a_known_knee(void) {
                 CHECK_INT(number(&f, "SELECT count(DISTINCT point_id || ' ' || block) = count(*) FROM runs"), 1);
                 CHECK_INT(fixture_experiment_state(f.store, 1), STATE_DONE);
         }
+}
+
+/* Where both ends send, their messages are counted together, and the rate is of each. */
+static void a_rate_is_of_each_of_two_streams(void) {
+        static const struct model model = {.closed = 10000, .most = 10000, .idle_us = 10, .both = true};
+        FIXTURE f;
+        struct spec spec = spec_of(1e7); /* the latency of any rate that is reached is less */
+        struct json *found;
+        unsigned n_wrong = 0;
+        fixture_open(&f);
+        CHECK_INT(search(&f, &spec, 1, &model, false, &found), 0);
+        const struct json *point = json_first(json_get(found, "points"));
+        const double closed = figure(point, "closed_loop_messages_per_second"), low = figure(point, "highest_rate");
+        for (const struct json *i = json_first(json_get(point, "curve")); i; i = json_next(i)) {
+                const double rate = figure(i, "rate"), carried = figure(i, "messages_per_second");
+                n_wrong += rate < 0.95 * model.most && fabs(carried - rate) > 1e-6 * rate;
+                n_wrong += carried > model.most;
+        }
+        json_free(found);
+        CHECK(fabs(closed - model.closed) < 1e-6 * closed);
+        CHECK(low > 0.95 * model.most && low < 0.95 / 0.97 * model.most + 1);
+        CHECK_UINT(n_wrong, 0);
 }
 
 /* All runs of one step, whichever it is. */
@@ -363,6 +400,7 @@ static void rates_of_one_point_are_one_group(void) {
 
 int main(void) {
         RUN(it_finds_a_known_knee);
+        RUN(a_rate_is_of_each_of_two_streams);
         RUN(a_disturbance_does_not_move_the_knee);
         RUN(a_wide_step_is_not_called_found);
         RUN(the_ends_are_named);
