@@ -64,7 +64,8 @@ struct work {
 };
 
 bool advice_concerns(const struct advice_question *q, const struct point *p) {
-        return p->workload == q->workload && p->placement.kind == q->placement && p->threads == q->threads;
+        return p->workload == q->workload && p->placement.kind == q->placement && p->threads == q->threads &&
+               point_streams(p) == 1;
 }
 
 static bool is_same(const struct advice_row *x, const struct advice_row *y) {

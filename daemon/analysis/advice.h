@@ -113,7 +113,8 @@ struct advice {
         bool few;                /* of these, some have too few latencies for a 99th percentile */
 };
 
-/* Whether the row is of a point that the question is about, at any size. */
+/* Whether the row is of a point that the question is about, at any size: of one stream, as the sum of two at once would
+ * be the best of any. */
 bool advice_concerns(const struct advice_question *q, const struct point *p);
 /* A size is interpolated from at least this number of others of one experiment. */
 #define ADVICE_SIZES_LEAST 4

@@ -75,11 +75,13 @@ static bool is_worth_saying(const struct draft *d, size_t axis) {
         return d->f.common & AXIS_BIT(axis) && (always || d->a->n_values[axis] > 1);
 }
 
-/* "same-node", "threads 4" */
+/* "same-node", "threads 4", "both ways together" */
 static void name_value(size_t axis, const struct point *p, char ret[static PHRASE_SETTING_MAX]) {
         bool plain = axis == AXIS_WORKLOAD || axis == AXIS_TRANSPORT || axis == AXIS_MESSAGE_SIZE ||
                      axis == AXIS_PLACEMENT || axis == AXIS_COPY_MODE || axis == AXIS_CALL;
-        if (plain)
+        if (axis == AXIS_DIRECTION && p->direction == DIRECTION_BOTH) /* whose figures are their sum */
+                (void) snprintf(ret, PHRASE_SETTING_MAX, "both ways together");
+        else if (plain)
                 phrase_axis((enum axis_name) axis, p, ret);
         else
                 (void) phrase_setting((enum axis_name) axis, p, ret);

@@ -8,6 +8,7 @@
 #include "schema/spec/axes.h"
 #include "schema/util.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -135,9 +136,26 @@ static void draw_ranking(struct answer *a, enum axis_name axis, const struct ran
         draft_end(&d);
 }
 
+/* The sum of two streams at once is no throughput beside which that of one is less. */
+static size_t list_rankable(const struct answer *a, enum axis_name axis, const uint32_t *rows, size_t n,
+                            enum judged judged, uint32_t *ret) {
+        size_t n_rankable = 0;
+        for (size_t i = 0; i < n; i++)
+                if (axis != AXIS_DIRECTION || judged != JUDGED_THROUGHPUT ||
+                    point_streams(&a->in->rows[rows[i]].point) == 1)
+                        ret[n_rankable++] = rows[i];
+        return n_rankable;
+}
+
 static void rank_by(struct answer *a, enum axis_name axis, const uint32_t *rows, size_t n, enum judged judged) {
         size_t n_ranked = 0, decided = 0;
-        _cleanup_free_ struct ranked *ranked = answer_rank(a, rows, n, judged, &n_ranked);
+        _cleanup_free_ uint32_t *rankable = reallocarray(NULL, n, sizeof(*rankable));
+        if (!rankable) {
+                a->error = -ENOMEM;
+                return;
+        }
+        n = list_rankable(a, axis, rows, n, judged, rankable);
+        _cleanup_free_ struct ranked *ranked = n > 1 ? answer_rank(a, rankable, n, judged, &n_ranked) : NULL;
         if (!ranked || a->collecting || n_ranked < 2)
                 return;
         for (size_t i = 0; i + 1 < n_ranked; i++) {

@@ -486,6 +486,14 @@ static void pair_of_values(struct answer *a, enum axis_name axis, const uint32_t
                 doubt_pair(a, axis, judged, m, n);
 }
 
+/* Whether one of the two values can overtake the other: no placement by hand does, nor two streams at once one. */
+static bool are_of_one_kind(const struct answer *a, enum axis_name axis, uint32_t x, uint32_t y) {
+        if (axis == AXIS_PLACEMENT)
+                return point_of(a, x)->placement.kind != PLACEMENT_EXPLICIT;
+        return axis != AXIS_DIRECTION || judged_first(&a->in->rows[x]) != JUDGED_THROUGHPUT ||
+               point_streams(point_of(a, x)) == point_streams(point_of(a, y));
+}
+
 static void crossover_group(struct answer *a, enum axis_name axis, const uint32_t *rows, size_t n) {
         for (size_t i = 0, end; i < n; i = end) {
                 for (end = i + 1; end < n && a->values[rows[end]][axis] == a->values[rows[i]][axis];)
@@ -493,7 +501,7 @@ static void crossover_group(struct answer *a, enum axis_name axis, const uint32_
                 for (size_t j = end, other; j < n && a->error == 0; j = other) {
                         for (other = j + 1; other < n && a->values[rows[other]][axis] == a->values[rows[j]][axis];)
                                 other++;
-                        if (point_of(a, rows[i])->placement.kind != PLACEMENT_EXPLICIT || axis != AXIS_PLACEMENT)
+                        if (are_of_one_kind(a, axis, rows[i], rows[j]))
                                 pair_of_values(a, axis, rows + i, end - i, rows + j, other - j);
                 }
         }

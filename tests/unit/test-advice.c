@@ -429,6 +429,23 @@ static void test_out_of_reach(void) {
         CHECK(cut.cut);
 }
 
+/* Of two streams at once the figures are the sum: no mechanism is the better by going both ways. */
+static void test_two_streams_are_no_mechanism(void) {
+        struct advice_question q = question(WANT_THROUGHPUT, 4096);
+        unsigned n[DIRECTION_COUNT] = {0};
+        MADE m;
+        make(&m,
+             "{\"transport\": [\"tcp\", \"pipe\"], \"direction\": [\"down\", \"up\", \"both\"], "
+             "\"message_size\": [4096, 8192]}",
+             1, 1);
+        q.workload = WORKLOAD_STREAM;
+        for (size_t i = 0; i < m.n_rows; i++)
+                n[m.rows[i].point.direction] += advice_concerns(&q, &m.rows[i].point);
+        CHECK_UINT(n[DIRECTION_DOWN], 4); /* of both transports */
+        CHECK_UINT(n[DIRECTION_UP], 2);
+        CHECK_UINT(n[DIRECTION_BOTH], 0);
+}
+
 /* What was not watched, or ran while the host changed, is told of a mechanism as that it was noisy. */
 static void test_flags(void) {
         struct advice_row rows[8];
@@ -499,6 +516,7 @@ int main(void) {
         RUN(test_few);
         RUN(test_a_run_of_nothing);
         RUN(test_out_of_reach);
+        RUN(test_two_streams_are_no_mechanism);
         RUN(test_flags);
         RUN(test_a_better_one_that_was_interpolated);
         RUN(test_what_concerns);
