@@ -283,11 +283,20 @@ static void put_provenance(struct text *t, const struct provenance *p) {
         text_printf(t, "seed %" PRIu64 ".\n\n", p->seed);
 }
 
+static void put_constants(struct text *t, const char *constants) {
+        if (!constants[0])
+                return;
+        text_puts(t, "All points share: ");
+        put_escaped(t, constants);
+        text_puts(t, ".\n\n");
+}
+
 static int respond_markdown(struct response *p, const struct findings_record *record, const struct provenance *from) {
         const struct findings *f = record->findings;
         _cleanup_(text_deinit) struct text t = {0};
         text_printf(&t, "# Findings of experiment %" PRId64 "\n\n", record->experiment_id);
         put_provenance(&t, from);
+        put_constants(&t, f->constants);
         put_comparisons(&t, f->n_tests);
         if (has_interval(f))
                 text_puts(&t, " In brackets are intervals of at least 95 %, of a knee of at least 90 %; the JSON has "

@@ -69,10 +69,14 @@ void draft_write(struct draft *d, const char *format, ...) {
         va_end(arguments);
 }
 
-/* Whether the sentence has to name the axis' value: for the main axes, and for those that the experiment varies. */
+/* The main axes, which each sentence names. */
+static bool is_always_said(size_t axis) {
+        return axis == AXIS_WORKLOAD || axis == AXIS_TRANSPORT || axis == AXIS_MESSAGE_SIZE || axis == AXIS_CALL;
+}
+
+/* Whether the sentence has to name the axis' value: also of those that the experiment varies. */
 static bool is_worth_saying(const struct draft *d, size_t axis) {
-        bool always = axis == AXIS_WORKLOAD || axis == AXIS_TRANSPORT || axis == AXIS_MESSAGE_SIZE || axis == AXIS_CALL;
-        return d->f.common & AXIS_BIT(axis) && (always || d->a->n_values[axis] > 1);
+        return d->f.common & AXIS_BIT(axis) && (is_always_said(axis) || d->a->n_values[axis] > 1);
 }
 
 /* "same-node", "threads 4", "both ways together" */
@@ -110,6 +114,62 @@ void draft_write_subject(struct draft *d, uint32_t varied, const char *before) {
                 draft_write(d, "%s%s", !begun ? before : i == AXIS_TRANSPORT ? " over " : ", ", words);
                 begun = true;
         }
+}
+
+/* Whether all rows have the axis, with one value. */
+static bool is_of_all(const struct findings_input *in, const struct axis *a) {
+        const void *first = in->n_rows > 0 ? axis_of(a, &in->rows[0].point) : NULL;
+        for (size_t i = 0; i < in->n_rows; i++)
+                if (!axis_applies(a, &in->rows[i].point) ||
+                    !a->value.type->equal(&a->value, axis_of(a, &in->rows[i].point), first))
+                        return false;
+        return in->n_rows > 0;
+}
+
+/* A placement by hand is longer than a phrase. */
+static int write_placement(FILE *f, const struct point *p) {
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
+        _cleanup_free_ char *text = NULL;
+        json_writer_init(&w);
+        axes[AXIS_PLACEMENT].value.type->write(&axes[AXIS_PLACEMENT].value, &w, axis_of(&axes[AXIS_PLACEMENT], p));
+        int r = json_writer_steal(&w, &text, NULL);
+        if (r < 0)
+                return r;
+        return fprintf(f, "placement %s", text) < 0 ? -ENOMEM : 0;
+}
+
+static int write_constant(FILE *f, const struct findings_input *in, size_t axis) {
+        const struct point *p = &in->rows[0].point;
+        char words[PHRASE_SETTING_MAX];
+        if (ftell(f) > 0 && fputs(", ", f) < 0)
+                return -ENOMEM;
+        if (axis == AXIS_PLACEMENT && p->placement.kind == PLACEMENT_EXPLICIT)
+                return write_placement(f, p);
+        if (axis == AXIS_PLACEMENT || axis == AXIS_COPY_MODE) /* a word that stands alone in a sentence */
+                (void) phrase_setting((enum axis_name) axis, p, words);
+        else
+                name_value(axis, p, words);
+        return fputs(words, f) < 0 ? -ENOMEM : 0;
+}
+
+int draft_constants(const struct findings_input *in, char **ret) {
+        _cleanup_free_ char *text = NULL;
+        size_t length = 0;
+        FILE *f = open_memstream(&text, &length);
+        int r = f ? 0 : -ENOMEM;
+        for (size_t i = 0; r == 0 && i < AXIS_COUNT; i++) {
+                const struct axis *a = &axes[i];
+                if (is_always_said(i) || !is_of_all(in, a))
+                        continue;
+                if (i == AXIS_PLACEMENT ||
+                    !a->value.type->equal(&a->value, axis_of(a, &in->rows[0].point), a->value.standard))
+                        r = write_constant(f, in, i);
+        }
+        if (f && fclose(f) != 0)
+                r = -ENOMEM;
+        if (r == 0)
+                *ret = util_steal(&text);
+        return r;
 }
 
 void draft_write_unlike(struct draft *d) {

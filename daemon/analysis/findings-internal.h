@@ -165,6 +165,8 @@ void draft_write_subject(struct draft *d, uint32_t varied, const char *before);
 /* What distinguishes the row's series from the finding's others: "cross-node, threads 4", without the axes of `varied`;
  * "" where nothing does. */
 void draft_series(const struct draft *d, uint32_t row, uint32_t varied, char *ret, size_t size);
+/* `constants` of struct findings; malloc()ed. 0 or -ENOMEM. */
+int draft_constants(const struct findings_input *in, char **ret);
 /* Writes in which settings the rows are unlike: " Their settings are unlike: fields 8 is of tcp alone." */
 void draft_write_unlike(struct draft *d);
 /* `of` may be NULL. */

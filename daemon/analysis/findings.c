@@ -485,6 +485,9 @@ int findings_draw(const struct findings_input *in, struct findings **ret) {
         draw_all(&a);
         if (a.error < 0)
                 return a.error;
+        r = draft_constants(in, &a.out->constants);
+        if (r < 0)
+                return r;
         a.out->n_tests = a.n_tests;
         *ret = util_steal(&a.out);
         return 0;
@@ -497,13 +500,15 @@ void findings_free(struct findings *f) {
                 free(f->items[i].rows);
                 free(f->items[i].run_ids);
         }
-        if (f)
+        if (f) {
                 free(f->items);
+                free(f->constants);
+        }
         free(f);
 }
 
 size_t findings_bytes(const struct findings *f) {
-        size_t bytes = sizeof(*f) + f->n * sizeof(*f->items);
+        size_t bytes = sizeof(*f) + f->n * sizeof(*f->items) + strlen(f->constants) + 1;
         for (size_t i = 0; i < f->n; i++)
                 bytes += strlen(f->items[i].sentence) + 1 + f->items[i].n_figures * sizeof(struct finding_figure) +
                          f->items[i].n_rows * sizeof(uint32_t) + f->items[i].n_run_ids * sizeof(int64_t);

@@ -153,6 +153,9 @@ struct findings {
         struct finding *items;
         size_t n;
         size_t n_tests; /* comparisons, which are corrected together */
+        /* What all rows have in common and no sentence names: the placement, and what is not the standard: "threads 4,
+         * placement same-node". "" where there is nothing. */
+        char *constants;
 };
 
 /* -EINVAL: more than UINT16_MAX values of an axis; -ENOMEM. */

@@ -134,6 +134,7 @@ def test_as_markdown(measured):
     assert answer.headers["Content-Type"] == "text/markdown; charset=utf-8"
     text = answer.body.decode()
     assert text.startswith(f"# Findings of experiment {experiment}\n")
+    assert "\n\nAll points share: placement default.\n\n" in text
     findings = daemon.unix.get(path)
     assert sum(line.startswith("- ") for line in text.splitlines()) == len(findings["items"])
     assert f"\n{findings['comparisons']} comparisons; " in text and " In brackets are intervals" in text
