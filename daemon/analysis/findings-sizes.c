@@ -152,7 +152,12 @@ static void best_size_group(struct answer *a, const uint32_t *rows, size_t n) {
 
 /* ---- knee ---- */
 
-/* Nanoseconds of a message, of all runs; *ret_n of them. */
+/* What a rate of messages is the sum of, and what a message takes its time of. */
+static double streams_of(const struct point *p) {
+        return (double) p->threads * point_streams(p);
+}
+
+/* Nanoseconds of a message in its stream, of all runs; *ret_n of them. */
 static struct fit_point *times_of(struct answer *a, const uint32_t *rows, size_t n, size_t *ret_n) {
         size_t total = 0, used = 0;
         for (size_t i = 0; i < n; i++)
@@ -168,8 +173,8 @@ static struct fit_point *times_of(struct answer *a, const uint32_t *rows, size_t
                 for (size_t k = 0; usable && k < row->n_runs; k++) {
                         double rate = row->runs[k].values[FIGURE_MESSAGES];
                         if (isfinite(rate))
-                                points[used++] = (struct fit_point){.size = (double) point_of(a, rows[i])->message_size,
-                                                                    .time = 1e9 / rate};
+                                points[used++] = (struct fit_point){.size = (double) row->point.message_size,
+                                                                    .time = 1e9 * streams_of(&row->point) / rate};
                 }
         }
         *ret_n = used;
@@ -182,16 +187,26 @@ static bool is_knee(const struct fit_piece *p) {
                p->knee <= p->size_high;
 }
 
+/* "a message of one of the 4 streams takes 2.71 µs and 450 ns for each KiB" */
+static void write_time(struct draft *d, const struct point *p, const struct fit_piece *piece) {
+        char alpha[PHRASE_MAX], beta[PHRASE_MAX];
+        const bool returns = p->workload == WORKLOAD_PINGPONG;
+        draft_write(d, ": a %s", returns ? "round trip" : "message");
+        if (streams_of(p) > 1)
+                draft_write(d, " of one of the %.0f %s", streams_of(p), returns ? "threads" : "streams");
+        phrase_value(piece->alpha, "ns", alpha);
+        phrase_value(piece->beta * 1024, "ns", beta);
+        draft_write(d, " takes %s and %s for each KiB", alpha, beta);
+}
+
 static void draw_knee(struct answer *a, const uint32_t *rows, size_t n, const struct fit *fit,
                       const struct fit_piece *p) {
-        char alpha[PHRASE_MAX], beta[PHRASE_MAX], knee[PHRASE_MAX], low[PHRASE_MAX], high[PHRASE_MAX], off[PHRASE_MAX];
+        char knee[PHRASE_MAX], low[PHRASE_MAX], high[PHRASE_MAX], off[PHRASE_MAX];
         double knee_low = p->alpha_low / p->beta_high, knee_high = p->alpha_high / p->beta_low;
         struct draft d;
         draft_begin(&d, a, FINDING_KNEE, AXIS_MESSAGE_SIZE, rows, n);
-        phrase_value(p->alpha, "ns", alpha);
-        phrase_value(p->beta * 1024, "ns", beta);
         draft_write_subject(&d, AXIS_BIT(AXIS_MESSAGE_SIZE), "");
-        draft_write(&d, ": a message takes %s and %s for each KiB", alpha, beta);
+        write_time(&d, point_of(a, rows[0]), p);
         phrase_value(p->size_low, "bytes", low);
         phrase_value(p->size_high, "bytes", high);
         draft_write(&d, " (fitted from %s to %s)", low, high);

@@ -61,6 +61,49 @@ static void a_sum_overtakes_nothing(void) {
         CHECK(says(best, "stream over tcp, both ways together: "));
 }
 
+/* 4 µs of all streams together, and 1 ns more for each byte. */
+static double straight(const struct point *p) {
+        return 4000 + (double) p->message_size;
+}
+
+/* Of streams that send at once, each takes as many times as long for a message as there are of them. */
+static void a_message_takes_the_time_of_its_stream(void) {
+        static const struct {
+                const char *setting, *words;
+                double streams;
+        } cases[] = {
+                {"\"transport\": \"pipe\"", ": a message takes 4", 1},
+                {"\"transport\": \"pipe\", \"threads\": 4", ": a message of one of the 4 streams takes 16 µs and", 4},
+                {"\"transport\": \"tcp\", \"direction\": \"both\"",
+                 ": a message of one of the 2 streams takes 8 µs and", 2},
+                {"\"transport\": \"tcp\", \"direction\": \"both\", \"threads\": 3", "one of the 6 streams takes 24 µs",
+                 6},
+                {"\"workload\": \"pingpong\", \"transport\": \"pipe\"", ": a round trip takes 4", 1},
+                {"\"workload\": \"pingpong\", \"transport\": \"pipe\", \"threads\": 4",
+                 ": a round trip of one of the 4 threads takes 16 µs and", 4},
+        };
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+                char spec[256];
+                MADE m;
+                (void) snprintf(spec, sizeof(spec), "{%s, \"message_size\": [64, 512, 2048, 8192, 16384, 65536]}",
+                                cases[i].setting);
+                make(&m, spec, 8, 1);
+                measure(&m, straight, NULL, 1e-4, 0);
+                FINDINGS *f = draw(&m);
+                const struct finding *knee = nth(f, FINDING_KNEE, 0);
+                const struct finding_figure *alpha = figure(knee, "time_per_message");
+                const struct finding_figure *beta = figure(knee, "time_per_byte"), *at = figure(knee, "knee");
+                CHECK(says(knee, cases[i].words));
+                CHECK(alpha && beta && at);
+                CHECK(fabs(at->value - 4000) < 40);
+                CHECK(fabs(alpha->value - 4000 * cases[i].streams) < 40 * cases[i].streams);
+                CHECK(alpha->low <= alpha->value && alpha->value <= alpha->high &&
+                      alpha->low > 3900 * cases[i].streams);
+                CHECK(fabs(beta->value - cases[i].streams) < 0.01 * cases[i].streams);
+                CHECK(beta->low <= beta->value && beta->value <= beta->high);
+        }
+}
+
 /* No sentence names what is the same everywhere, and no figure is without it. */
 static void what_all_have_is_named_once(void) {
         static const struct {
@@ -104,6 +147,7 @@ int main(void) {
         RUN(a_sum_is_not_ranked_with_its_parts);
         RUN(latencies_are_ranked);
         RUN(a_sum_overtakes_nothing);
+        RUN(a_message_takes_the_time_of_its_stream);
         RUN(what_all_have_is_named_once);
         RUN(a_placement_by_hand_is_named_whole);
         return check_end();
