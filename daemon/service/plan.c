@@ -27,6 +27,7 @@ struct planned_point {
         size_t at; /* of its JSON in `text`, which a NUL ends */
         enum figure figure;
         uint64_t estimate_ns; /* of a run */
+        bool open_loop;
 };
 
 struct plan_points {
@@ -140,6 +141,7 @@ static int put_earlier(struct json_writer *w, struct store *store, struct plan *
                 .runs = all->repetitions,
                 .window_seconds = all->window_seconds,
                 .overhead_seconds = (double) p->estimate_ns / (double) NSEC_PER_SEC - all->window_seconds,
+                .open_loop = p->open_loop,
         };
         return split_put(w, store, &split, any ? &earlier : NULL, v.experiment_id, &all->budget);
 }
@@ -234,8 +236,10 @@ static int keep_point(struct plan_points *all, const struct submission *sub, siz
                 *size = grown;
         }
         memcpy(all->text + *length, json, n);
-        all->items[i] = (struct planned_point){
-                .at = *length, .figure = figure_of(sub->spec, p), .estimate_ns = submission_estimate(sub, i)};
+        all->items[i] = (struct planned_point){.at = *length,
+                                               .figure = figure_of(sub->spec, p),
+                                               .estimate_ns = submission_estimate(sub, i),
+                                               .open_loop = spec_point_rate(sub->spec, p) > 0};
         *length += n;
         return 0;
 }

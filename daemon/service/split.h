@@ -28,6 +28,7 @@ struct split_plan {
         uint32_t runs;
         double window_seconds;   /* 0: it ends by messages, and cannot be divided by time */
         double overhead_seconds; /* of each run, beside its window */
+        bool open_loop;          /* its seconds have the requested rate */
 };
 
 /* Writes the members "split", and "split_reason" where that is null. earlier: of experiment_id, NULL where there are

@@ -246,6 +246,17 @@ def test_the_time_is_divided_by_how_earlier_runs_scatter(daemon, unix):
     assert point["split"] is None and "a number of messages" in point["split_reason"]
 
 
+def test_the_rate_of_an_open_loop_divides_nothing(daemon, unix):
+    """Its seconds have the rate that was asked for, however many runs there are."""
+    spec = {"message_size": 2224, "duration_seconds": 3, "warmup_seconds": 0, "repetitions": 8, "rate": 1000}
+    ran = unix.wait_final(unix.post(spec | {"repetitions": 1})["id"])
+    assert ran["state"] == "done", ran
+    scatter(daemon, ran["id"], 8)
+    point = plan(unix, spec)["points"][0]
+    assert point["enough"]["figure"] != "throughput_bytes_per_second" and point["enough"]["runs"] == 8
+    assert point["split"] is None and "open loop" in point["split_reason"]
+
+
 def test_of_calls_it_is_their_cost(unix):
     spec = {"workload": "syscall", "messages": 20000, "warmup_seconds": 0}
     ran = unix.wait_final(unix.post(spec | {"repetitions": 6})["id"])
