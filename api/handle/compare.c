@@ -290,6 +290,7 @@ static void put_row(struct json_writer *w, const struct comparison_row *row) {
                 json_member_u64(w, "runs", p->runs);
                 json_member_u64(w, "runs_failed", p->runs_failed);
                 json_member_u64(w, "runs_noisy", p->runs_noisy);
+                render_disputed(w, "runs_disputed", p->runs_disputed);
                 json_object_end(w);
         }
         json_put_key(w, "figures");

@@ -216,6 +216,15 @@ static void member_statistic(struct json_writer *w, const char *key, const struc
         json_object_end(w);
 }
 
+void render_disputed(struct json_writer *w, const char *key, const uint32_t n[DISPUTED_COUNT]) {
+        json_put_key(w, key);
+        json_object_begin(w);
+        for (enum disputed i = 0; i < DISPUTED_COUNT; i++)
+                if (n[i] > 0)
+                        json_member_u64(w, disputed_flags[i].flag, n[i]);
+        json_object_end(w);
+}
+
 void render_interval(struct json_writer *w, const char *key, bool known, double low, double high, double level) {
         json_put_key(w, key);
         if (!known) {

@@ -36,6 +36,8 @@ int render_run_charted(struct json_writer *w, const char *point_json, const stru
 void render_distribution(struct json_writer *w, const struct histogram *h, const char *kind);
 
 /* An interval as a member: {"low", "high", "level"}, or null when it is not known. level 0: not known. */
+/* An object: in how many runs is each flag that disputes their figures, and is in some. */
+void render_disputed(struct json_writer *w, const char *key, const uint32_t n[DISPUTED_COUNT]);
 void render_interval(struct json_writer *w, const char *key, bool known, double low, double high, double level);
 
 /* The kind of the latencies of a point's samples: "rtt" for a pingpong, "one_way" else. */

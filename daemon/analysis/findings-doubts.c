@@ -263,49 +263,76 @@ static bool has_alike_neighbours(const struct findings_row *row) {
                serial_inflation(values, findings_row_values(row, judged_terms[first].figure, values)) > 1;
 }
 
+static bool are_noisy(const struct findings_flags *rates) {
+        return rates->noisy;
+}
+
+static bool are_unsteady(const struct findings_flags *rates) {
+        return rates->unsteady;
+}
+
+static bool are_changed(const struct findings_flags *rates) {
+        return rates->changed;
+}
+
+static bool are_unobserved(const struct findings_flags *rates) {
+        return rates->unobserved;
+}
+
+static bool are_restless(const struct findings_flags *rates) {
+        return rates->restless;
+}
+
 static const struct {
         const char *reason;
         bool (*applies)(const struct findings_row *row);
-        bool of_many;        /* nothing is compared where there is one row */
-        const char *words;   /* after "has" or "have" */
+        bool (*applies_to_rates)(const struct findings_flags *rates); /* of a search of the row; NULL: to none */
+        bool of_many;                                                 /* nothing is compared where there is one row */
+        const char *words;                                            /* after "has" or "have" */
         const char *decides; /* of those that leave conclusions with reduced confidence: what would decide */
 } reasons[] = {
-        {"too-few-runs", lacks_runs, true,
+        {"too-few-runs", lacks_runs, NULL, true,
          "fewer than 4 runs that are done. No exact test of two of them reaches 5 %, so nothing is concluded "
          "from "
          "them",
          NULL},
-        {"noise", is_noisy, false, "runs with noise flags", "the same runs on a quieter machine would decide"},
-        {"not-steady", is_unsteady, false, "runs whose rate did not stay the same", "a longer warm-up would decide"},
-        {"environment-changed", is_changed, false, "runs in which the host's environment or ipclab's build changed",
+        {"noise", is_noisy, are_noisy, false, "runs with noise flags",
+         "the same runs on a quieter machine would decide"},
+        {"not-steady", is_unsteady, are_unsteady, false, "runs whose rate did not stay the same",
+         "a longer warm-up would decide"},
+        {"environment-changed", is_changed, are_changed, false,
+         "runs in which the host's environment or ipclab's build changed",
          "the same runs under one environment and build would decide"},
-        {"not-observed", is_unobserved, false, "runs that could not be watched, in which noise goes without a flag",
+        {"not-observed", is_unobserved, are_unobserved, false,
+         "runs that could not be watched, in which noise goes without a flag",
          "the same runs where the daemon has a CPU to watch from would decide"},
-        {"machine-state", is_restless, false,
+        {"machine-state", is_restless, are_restless, false,
          "runs beside which the machine itself was faster or slower, by its probes. Intervals of single rows are of "
          "all "
          "these states together; comparisons within blocks depend less on it",
          NULL},
-        {"machine-unknown", is_unprobed, false,
+        {"machine-unknown", is_unprobed, NULL, false,
          "runs whose probes are missing, or not all of the same CPUs. Whether the machine was in the same state beside "
          "all of them is not known, and intervals of single rows may be of several; with threads that stay on their "
          "CPUs it would be",
          NULL},
-        {"open-loop", has_open_loop, false,
-         "an open loop. Their throughput is the requested rate, so nothing is concluded from it", NULL},
-        {"few-messages", has_few_messages, false,
+        {"open-loop", has_open_loop, NULL, false,
+         "an open loop, in which no more messages are sent than its rate asks for, so nothing is concluded from the "
+         "throughput",
+         NULL},
+        {"few-messages", has_few_messages, NULL, false,
          "runs of fewer than " UTIL_TEXT(
                  FIGURE_P99_LATENCIES_LEAST) " latencies. Too few of them lie beyond the 99th percentile to tell it "
                                              "from "
                                              "the longest, so nothing is concluded from it; longer runs would decide",
          NULL},
-        {"too-many-runs", has_too_many, false,
+        {"too-many-runs", has_too_many, NULL, false,
          "more than 200 runs. The exact tests go no further: at most the first 200 of each were compared", NULL},
-        {"neighbours-alike", has_alike_neighbours, false,
+        {"neighbours-alike", has_alike_neighbours, NULL, false,
          "runs that are like those before them. Intervals of single rows are as much wider, or there is none, and runs "
          "at other times tell more than further runs now; comparisons within blocks do not depend on it",
          NULL},
-        {"autocorrelation", has_unknown_correlation, false,
+        {"autocorrelation", has_unknown_correlation, NULL, false,
          "fewer than " UTIL_TEXT(SERIAL_RUNS_LEAST) " runs. Whether neighbouring runs are alike could not be "
                                                     "judged, so that intervals of single rows may cover the "
                                                     "moment only; comparisons within blocks do not depend "
@@ -315,6 +342,8 @@ static const struct {
 
 _Static_assert(COMPARISON_PAIRS_MAX == 200, "the words have the number");
 
+#define EVERY_FIGURE (FIGURES_BIT(FIGURES_GROUPS) - 1)
+
 static bool is_concluded(const struct answer *a) {
         for (size_t i = 0; i < a->out->n; i++)
                 if (a->out->items[i].kind != FINDING_UNDECIDED)
@@ -322,11 +351,13 @@ static bool is_concluded(const struct answer *a) {
         return false;
 }
 
-/* Whether a conclusion rests on one of these rows, which are in order. */
-static bool is_rested_on(const struct answer *a, const uint32_t *rows, size_t n) {
+/* Whether a conclusion rests on one of these rows, which are in order, by one of these groups of figures. */
+static bool is_rested_on(const struct answer *a, const uint32_t *rows, size_t n, unsigned figures) {
         for (size_t i = 0; i < a->out->n; i++) {
                 const struct finding *f = &a->out->items[i];
-                for (size_t k = 0; f->kind != FINDING_UNDECIDED && k < f->n_rows; k++)
+                if (f->kind == FINDING_UNDECIDED || !(finding_figures(f) & figures))
+                        continue;
+                for (size_t k = 0; k < f->n_rows; k++)
                         if (bsearch(&f->rows[k], rows, n, sizeof(*rows), compare_numbers))
                                 return true;
         }
@@ -338,10 +369,20 @@ static int compare_search_rows(const void *a, const void *b) {
         return (x > y) - (x < y);
 }
 
-/* Something is concluded from few runs of such a row, too: the highest rate. */
-static bool is_searched(const struct answer *a, uint32_t row) {
-        return a->in->n_searches > 0 &&
-               bsearch(&row, a->in->searches, a->in->n_searches, sizeof(*a->in->searches), compare_search_rows);
+/* Of the row's rates; NULL: there is none, or nothing was concluded of them. Something is concluded from few runs of
+ * such a row, too: the highest rate. */
+static const struct findings_search *find_search(const struct answer *a, uint32_t row) {
+        return a->in->n_searches == 0 ? NULL
+                                      : bsearch(&row, a->in->searches, a->in->n_searches, sizeof(*a->in->searches),
+                                                compare_search_rows);
+}
+
+static bool has_reason(const struct answer *a, size_t which, uint32_t row) {
+        const struct findings_search *search = find_search(a, row);
+        if (search && reasons[which].applies == lacks_runs)
+                return false;
+        return reasons[which].applies(&a->in->rows[row]) ||
+               (search && reasons[which].applies_to_rates && reasons[which].applies_to_rates(&search->rates));
 }
 
 /* "2 of 3 rows have " */
@@ -371,8 +412,7 @@ static void draw_reason(struct answer *a, size_t which) {
                 return;
         }
         for (size_t i = 0; i < n_all; i++)
-                if (reasons[which].applies(&a->in->rows[i]) &&
-                    !(reasons[which].applies == lacks_runs && is_searched(a, (uint32_t) i)))
+                if (has_reason(a, which, (uint32_t) i))
                         rows[n++] = (uint32_t) i;
         if (n == 0 || (reasons[which].of_many && n_all < 2))
                 return;
@@ -380,13 +420,57 @@ static void draw_reason(struct answer *a, size_t which) {
         d.f.reason = reasons[which].reason;
         write_rows(&d, n, n_all);
         draft_write(&d, "%s", reasons[which].words);
-        bool rested_on = reasons[which].decides && is_rested_on(a, rows, n);
+        bool rested_on = reasons[which].decides && is_rested_on(a, rows, n, EVERY_FIGURE);
         if (rested_on)
                 draft_write(&d, ". Conclusions that rest on them have reduced confidence");
         if (reasons[which].decides && (rested_on || a->n_tests > 0)) /* or there is nothing to decide */
                 draft_write(&d, "; %s", reasons[which].decides);
         if (reasons[which].applies == lacks_runs)
                 write_runs_enough(&d);
+        draft_write(&d, ".");
+        draft_end(&d);
+}
+
+/* "2 of 12 runs have the flag zerocopy:enobufs" */
+static void write_flagged(struct draft *d, size_t n, size_t of, const char *flag) {
+        draft_write(d, ": %zu of %zu run%s %s the flag %s", n, of, of == 1 ? "" : "s", n == 1 ? "has" : "have", flag);
+        draft_figure(d, "disputed_runs", flag, "runs", (double) n);
+}
+
+/* Of rows whose runs have a flag that disputes their figures, among them those at the rates of a search. */
+static void draw_disputed(struct answer *a, enum disputed which) {
+        const struct disputed_flag *flag = &disputed_flags[which];
+        struct draft d;
+        size_t n = 0, n_flagged = 0, n_runs = 0;
+        bool of_rates = false;
+        _cleanup_free_ uint32_t *rows = reallocarray(NULL, a->in->n_rows + 1, sizeof(*rows));
+        if (!rows) {
+                a->error = -ENOMEM;
+                return;
+        }
+        for (size_t i = 0; i < a->in->n_rows; i++) {
+                const struct findings_search *search = find_search(a, (uint32_t) i);
+                const uint32_t of_row = a->in->rows[i].n_disputed[which];
+                const uint32_t of_search = search ? search->rates.n_disputed[which] : 0;
+                if (of_row + of_search == 0)
+                        continue;
+                rows[n++] = (uint32_t) i;
+                n_flagged += of_row + of_search;
+                n_runs += a->in->rows[i].n_runs + (search ? search->n_runs : 0);
+                of_rates |= of_search > 0;
+        }
+        if (n == 0)
+                return;
+        draft_begin(&d, a, FINDING_UNDECIDED, AXIS_COUNT, rows, n);
+        d.f.reason = "disputed";
+        write_rows(&d, n, a->in->n_rows);
+        draft_write(&d, "runs in which %s", flag->words);
+        write_flagged(&d, n_flagged, n_runs, flag->flag);
+        if (of_rates || is_rested_on(a, rows, n, flag->figures)) {
+                draft_write(&d, ". Conclusions that rest on them have reduced confidence");
+                if (flag->decides)
+                        draft_write(&d, "; %s", flag->decides);
+        }
         draft_write(&d, ".");
         draft_end(&d);
 }
@@ -541,6 +625,8 @@ void draw_doubts(struct answer *a) {
         if (a->cut.n > 0)
                 draw_cut(a);
         doubt_missing(a);
+        for (enum disputed i = 0; i < DISPUTED_COUNT; i++)
+                draw_disputed(a, i);
         for (size_t i = 0; i < ELEMENTS(reasons); i++)
                 draw_reason(a, i);
 }

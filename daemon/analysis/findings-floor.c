@@ -41,6 +41,7 @@ static void draw_floor(struct answer *a, const uint32_t *rows, enum judged judge
         if (!answer_compare(a, rows[0], rows[1], judged, &c))
                 return;
         draft_begin(&d, a, FINDING_NOISE_FLOOR, AXIS_INSTANCE, rows, SPEC_INSTANCES);
+        d.f.rests_on = judged_figures(judged);
         draft_write_subject(&d, AXIS_BIT(AXIS_INSTANCE), "");
         write_difference(&d, &c, judged);
         write_floor(&d, &c, judged);

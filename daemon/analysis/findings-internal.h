@@ -178,6 +178,14 @@ void draft_ratio(struct draft *d, const char *name, const char *of, const struct
 /* Adds it to the answer; the draft is empty then. */
 void draft_end(struct draft *d);
 
+/* Reduces the confidence of what rests on figures that a flag of their runs disputes. */
+void reduce_disputed(struct answer *a);
+/* The groups of figures that a finding rests on, as bits. */
+unsigned finding_figures(const struct finding *f);
+static inline unsigned judged_figures(enum judged judged) {
+        return FIGURES_BIT(figure_terms[judged_terms[judged].figure].group);
+}
+
 /* The kinds */
 void draw_rankings(struct answer *a);
 void draw_sizes(struct answer *a); /* best size, knee, cliff */

@@ -120,6 +120,7 @@ static void draw_ranking(struct answer *a, enum axis_name axis, const struct ran
         for (size_t i = 0; rows && i < n; i++)
                 rows[i] = ranked[i].row;
         draft_begin(&d, a, FINDING_RANKING, axis, rows, rows ? n : 0);
+        d.f.rests_on = judged_figures(judged);
         draft_write_subject(&d, AXIS_BIT(axis), "");
         phrase_axis_name(axis, name);
         draft_write(&d, ": %s by %s, best first%s: ", judged_terms[judged].words, name,
@@ -271,6 +272,9 @@ static void draw_cost(struct answer *a, enum axis_name axis, uint32_t usual, uin
         phrase_axis(axis, p, label);
         phrase_axis(axis, &a->in->rows[usual].point, usual_label);
         draft_begin(&d, a, FINDING_COST, axis, rows, 2);
+        for (size_t k = 0; k < ELEMENTS(effects); k++)
+                if (effects[k].c.verdict != COMPARE_UNDECIDED)
+                        d.f.rests_on |= judged_figures(effects[k].judged);
         d.f.lead = is_better(&effects[0].c) ? 1 : is_worse(&effects[0].c) ? -1 : 0;
         draft_write(&d, "%s", label);
         if (call)

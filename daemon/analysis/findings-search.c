@@ -67,7 +67,10 @@ static void write_width(struct draft *d, const struct findings_search *s) {
 
 /* Of this row's closed loop and the rates; nothing is tested, so that its confidence is of the runs alone. */
 static bool is_doubtful(const struct findings_search *s) {
-        return s->noisy || s->wide || s->n_below > 0 || s->n_beyond > 0 || s->runs_least < FINDINGS_SEARCH_RUNS_LEAST;
+        const struct findings_flags *r = &s->rates;
+        return r->noisy || r->unsteady || r->changed || r->unobserved || r->restless ||
+               disputed_any(r->n_disputed, FIGURES_BIT(FIGURES_GROUPS) - 1) || s->wide || s->n_below > 0 ||
+               s->n_beyond > 0 || s->runs_least < FINDINGS_SEARCH_RUNS_LEAST;
 }
 
 static void draw_search(struct answer *a, const struct findings_search *s) {

@@ -406,6 +406,27 @@ struct ranked *answer_rank(struct answer *a, const uint32_t *rows, size_t n, enu
 
 /* ---- the answer ---- */
 
+unsigned finding_figures(const struct finding *f) {
+        static const bool of_rates[FINDING_KINDS] = {[FINDING_BEST_SIZE] = true,
+                                                     [FINDING_KNEE] = true,
+                                                     [FINDING_CLIFF] = true,
+                                                     [FINDING_SCALING] = true,
+                                                     [FINDING_HIGHEST_RATE] = true /* its closed loop; the rates' runs
+                                                                                      are with the search */};
+        if (f->rests_on)
+                return f->rests_on;
+        return of_rates[f->kind] ? FIGURES_BIT(FIGURES_RATE) : FIGURES_BIT(FIGURES_GROUPS) - 1;
+}
+
+void reduce_disputed(struct answer *a) {
+        for (size_t i = 0; !a->collecting && i < a->out->n; i++) {
+                struct finding *f = &a->out->items[i];
+                for (size_t k = 0; f->confidence == CONFIDENCE_HIGH && k < f->n_rows; k++)
+                        if (disputed_any(a->in->rows[f->rows[k]].n_disputed, finding_figures(f)))
+                                f->confidence = CONFIDENCE_REDUCED;
+        }
+}
+
 static void draw_all(struct answer *a) {
         draw_rankings(a);
         draw_sizes(a);
@@ -414,6 +435,7 @@ static void draw_all(struct answer *a) {
         draw_costs(a);
         draw_searches(a);
         draw_floors(a);
+        reduce_disputed(a);
         draw_doubts(a);
 }
 

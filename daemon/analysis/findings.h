@@ -21,6 +21,7 @@
 #include "daemon/analysis/rank.h"
 #include "daemon/analysis/serial.h"
 #include "daemon/analysis/unlike.h"
+#include "schema/disputed.h"
 #include "schema/figures.h"
 #include "schema/spec/spec.h"
 
@@ -45,6 +46,16 @@ struct findings_run {
         double values[FIGURE_COUNT]; /* NAN: it has none */
 };
 
+/* What the flags of runs say of them. */
+struct findings_flags {
+        bool noisy;                          /* one has a noise flag */
+        bool unsteady;                       /* one was not steady */
+        bool changed;                        /* the host's environment or the build changed in one */
+        bool unobserved;                     /* one was not watched: that it has no noise flag says nothing */
+        bool restless;                       /* its probes found the machine in another state in one */
+        uint32_t n_disputed[DISPUTED_COUNT]; /* how many have a flag that disputes their figures */
+};
+
 /* A size that is a limit of a row's mechanism or of the host. */
 struct findings_limit {
         const char *what; /* "the pipe's capacity"; static */
@@ -63,8 +74,9 @@ struct findings_row {
         bool restless;                /* its probes found the machine in another state in one, or since the first */
         bool unprobed;                /* whether they did is not known of one: no probes, or of other CPUs */
         bool few_messages;            /* in a run, for a 99th percentile: its runs have none in `values` */
-        bool open_loop;               /* its throughput is the requested rate, and its runs have none in `values` */
+        bool open_loop;               /* its throughput is of the requested rate, and its runs have none in `values` */
         bool one_way;                 /* a stream whose messages have a latency, from one end to the other */
+        uint32_t n_disputed[DISPUTED_COUNT]; /* runs with a flag that disputes their figures */
         struct in_force in_force;
         struct findings_limit limits[FINDINGS_LIMITS_MAX];
         size_t n_limits;
@@ -74,14 +86,14 @@ struct findings_row {
  * stays below its limit. A rate that was not reached, or has no such percentile, is not kept either. The step is where
  * the fewest runs contradict it, so that rates may: by a disturbance below it, or by chance beyond it. */
 struct findings_search {
-        uint32_t row;               /* of the closed loop */
-        double kept, not_kept;      /* messages per second; 0: no rate that was tried kept the limit, or all did */
-        uint32_t n_below, n_beyond; /* rates that contradict: not kept up to `kept`; kept from `not_kept` on */
-        double closed_loop;         /* messages per second that it carries, the median; 0: not known */
-        uint32_t n_rates, n_runs;   /* that were tried, and their runs that are done */
-        uint32_t runs_least;        /* of a rate */
-        bool noisy;                 /* one of these runs has a noise flag */
-        bool wide;                  /* no more rates may be tried, and the two are further apart than the precision */
+        uint32_t row;                /* of the closed loop */
+        double kept, not_kept;       /* messages per second; 0: no rate that was tried kept the limit, or all did */
+        uint32_t n_below, n_beyond;  /* rates that contradict: not kept up to `kept`; kept from `not_kept` on */
+        double closed_loop;          /* messages per second that it carries, the median; 0: not known */
+        uint32_t n_rates, n_runs;    /* that were tried, and their runs that are done */
+        uint32_t runs_least;         /* of a rate */
+        struct findings_flags rates; /* of these runs; a rate that was not reached is none that is kept */
+        bool wide;                   /* no more rates may be tried, and the two are further apart than the precision */
 };
 
 struct findings_input {
@@ -111,8 +123,9 @@ enum finding_kind {
 
 enum finding_confidence {
         CONFIDENCE_NONE,    /* of FINDING_UNDECIDED */
-        CONFIDENCE_REDUCED, /* the tests hold, but a row it rests on is noisy, not steady, of two environments, or,
-                               where nothing is tested, of few runs; or rates of a search contradict each other */
+        CONFIDENCE_REDUCED, /* the tests hold, but a row it rests on is noisy, not steady, of two environments, or
+                               has figures that a flag of its runs disputes (disputed.h); or, where nothing is tested,
+                               of few runs; or rates of a search contradict each other, or their runs are so */
         CONFIDENCE_HIGH,
         CONFIDENCE_COUNT,
 };
@@ -144,6 +157,7 @@ struct finding {
         int64_t *run_ids; /* of these rows, without a search's rates; NULL: they are more than FINDINGS_RUN_IDS_MAX */
         size_t n_run_ids;
         enum finding_confidence confidence;
+        unsigned rests_on; /* groups of figures that it rests on, as bits; 0: those of all findings of its kind */
         int lead; /* of FINDING_COST: whether the second row is for certain better (1) or worse (-1) than the first in
                      the figure that ranks them; 0: neither is known */
         uint32_t runs_needed; /* of each row, to decide; 0: not known */

@@ -387,6 +387,7 @@ static int take_points(const struct compared_point *p, struct comparison_points 
                                           .runs = p->runs,
                                           .runs_failed = p->runs_failed,
                                           .runs_noisy = p->runs_noisy};
+        memcpy(ret->runs_disputed, p->runs_disputed, sizeof(ret->runs_disputed));
         return ret->point_json ? 0 : -ENOMEM;
 }
 

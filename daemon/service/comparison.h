@@ -20,6 +20,7 @@
 #include "daemon/analysis/compare.h"
 #include "daemon/service/difference.h"
 #include "daemon/service/machine.h"
+#include "schema/disputed.h"
 #include "schema/figures.h"
 
 struct cache;
@@ -40,6 +41,7 @@ struct comparison_query {
 struct comparison_points {
         char *point_json;
         uint32_t runs, runs_failed, runs_noisy; /* done; failed; of the done ones those with a flag noisy:… */
+        uint32_t runs_disputed[DISPUTED_COUNT]; /* of the done ones, those with that flag */
 };
 
 struct comparison_figure {

@@ -123,6 +123,28 @@ static bool differs_from_first(const char *flags_json) {
         return strstr(flags_json, "\"environment-differs:mitigations\"") != NULL;
 }
 
+void evidence_read_flags(const char *flags_json, struct findings_flags *ret) {
+        ret->noisy |= has_flag(flags_json, "noisy:");
+        ret->unsteady |= has_flag(flags_json, "no_steady_state");
+        ret->unobserved |= has_flag(flags_json, "not_observed");
+        ret->restless |= has_flag(flags_json, "machine_state_changed");
+        ret->changed |= has_flag(flags_json, "environment-changed:") ||
+                        has_flag(flags_json, "environment-differs:build") || differs_from_first(flags_json);
+        disputed_count(flags_json, ret->n_disputed);
+}
+
+/* Whether it was steady is in the result itself. */
+static void take_flags(const char *flags_json, struct findings_row *row) {
+        struct findings_flags flags = {0};
+        evidence_read_flags(flags_json, &flags);
+        row->noisy |= flags.noisy;
+        row->unobserved |= flags.unobserved;
+        row->restless |= flags.restless;
+        row->changed |= flags.changed;
+        for (size_t i = 0; i < DISPUTED_COUNT; i++)
+                row->n_disputed[i] += flags.n_disputed[i];
+}
+
 /* Of the first such run for all: the reason is the machine's. */
 static int take_uncounted(const struct json_part *per_unit, const struct findings_row *row, char **ret) {
         const struct json_part *reason = json_part_get(per_unit, "cycles_per_byte_reason");
@@ -151,12 +173,7 @@ static int take_run(const struct point_run *stored, struct json_view *view, stru
         }
         row->one_way |= row->point.workload == WORKLOAD_STREAM && isfinite(ret->values[FIGURE_LATENCY_P50]);
         take_settings(view->parts, row);
-        row->noisy |= has_flag(stored->flags_json, "noisy:");
-        row->unobserved |= has_flag(stored->flags_json, "not_observed");
-        row->restless |= has_flag(stored->flags_json, "machine_state_changed");
-        row->changed |= has_flag(stored->flags_json, "environment-changed:") ||
-                        has_flag(stored->flags_json, "environment-differs:build") ||
-                        differs_from_first(stored->flags_json);
+        take_flags(stored->flags_json, row);
         return take_uncounted(objects[FIGURES_PER_UNIT], row, ret_uncounted);
 }
 

@@ -25,6 +25,9 @@ struct evidence {
 int evidence_get(struct service *s, int64_t experiment_id, int64_t change, const struct evidence **ret,
                  struct cache_item **ret_item, struct refusal *r);
 
+/* Adds what the flags of a run say; flags_json is an array of texts without escapes. */
+void evidence_read_flags(const char *flags_json, struct findings_flags *ret);
+
 /* The facts of an environment (environment_to_json()) that has() chooses, its mitigations and, unless NULL, a build, in
  * one text. malloc()ed. -EBADMSG: no object; -ENOMEM. */
 struct json;

@@ -125,22 +125,26 @@ static int list_searches(const struct json *root, size_t n_rows, struct search_l
         return 0;
 }
 
-static void mark_noisy(void *userdata, uint32_t ordinal) {
+/* Whether a rate was reached decides whether it is kept, and is no doubt of that. */
+static void take_rate_flags(void *userdata, uint32_t ordinal, const char *flags_json) {
         struct search_list *searches = userdata;
         for (size_t i = 0; i < searches->n; i++)
-                searches->items[i].noisy |= searches->items[i].row == ordinal;
+                if (searches->items[i].row == ordinal) {
+                        evidence_read_flags(flags_json, &searches->items[i].rates);
+                        searches->items[i].rates.n_disputed[DISPUTED_RATE] = 0;
+                }
 }
 
 /* Runs that cannot be read may have been disturbed. */
-static int find_noisy(struct service *s, int64_t experiment_id, struct search_list *searches, struct refusal *r) {
+static int read_rate_flags(struct service *s, int64_t experiment_id, struct search_list *searches, struct refusal *r) {
         struct reader *reader;
         int error = searches->n > 0 ? service_reader_get(s, &reader, r) : 0;
         if (error < 0 || searches->n == 0)
                 return error;
-        error = store_noisy_rates(reader->store, experiment_id, mark_noisy, searches);
+        error = store_rate_flags(reader->store, experiment_id, take_rate_flags, searches);
         service_reader_put(s, reader);
         for (size_t i = 0; error == -EBADMSG && i < searches->n; i++)
-                searches->items[i].noisy = true;
+                searches->items[i].rates.noisy = true;
         return error == -EBADMSG ? 0 : error;
 }
 
@@ -151,7 +155,7 @@ static int read_searches(struct service *s, const struct experiment_record *e, s
         if (r == 0 && root)
                 r = list_searches(root, n_rows, ret);
         json_free(root);
-        return r < 0 ? r : find_noisy(s, e->id, ret, refusal);
+        return r < 0 ? r : read_rate_flags(s, e->id, ret, refusal);
 }
 
 /* The answers of the preset's study to what the experiment asks. A spec that another version wrote and this one cannot

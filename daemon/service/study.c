@@ -35,6 +35,8 @@ static void take_run(const struct figures_run *run, const struct compared_figure
                 p->values[(size_t) p->runs * figures->n + i] = run->values[figures->of[i]];
         p->blocks[p->runs++] = run->block;
         p->runs_noisy += run->noisy;
+        for (size_t i = 0; i < DISPUTED_COUNT; i++)
+                p->runs_disputed[i] += run->disputed[i];
         p->few |= run->few;
         p->requested |= run->requested;
 }

@@ -5,6 +5,7 @@
 /* An experiment as the comparison needs it: its points, and of each done run the figures that are compared. */
 
 #include "daemon/service/internal.h"
+#include "schema/disputed.h"
 #include "schema/figures.h"
 
 struct compared_point {
@@ -13,6 +14,7 @@ struct compared_point {
         struct point *point; /* if requested; NULL: a version with other axes wrote it, and its text is
                                 all that is known */
         uint32_t runs, runs_failed, runs_noisy;
+        uint32_t runs_disputed[DISPUTED_COUNT]; /* of the done ones, those with that flag */
         double *values; /* runs × n_figures (figures_compared()), by position; NaN: the run has no such figure */
         size_t n_figures;
         uint64_t few;       /* 1 << figure: a run has too few latencies for it, and none in `values` */

@@ -62,6 +62,7 @@ static int take_row(struct db_query *q, struct json_view *view, struct figures_l
                 return r;
         struct figures_run *run = &p->runs[p->n_runs++];
         *run = (struct figures_run){.block = db_column_u32(q, 3), .noisy = db_column_i64(q, 4) != 0};
+        disputed_count(db_column_peek(q, 6), run->disputed);
         r = read_figures(view, db_column_peek(q, 5), run);
         if (r == 0)
                 r = store_row_state(q, 2, &run->state);
@@ -79,7 +80,8 @@ int store_figures(struct store *s, int64_t experiment_id, uint32_t from_ordinal,
                 r = store_require_experiment(s->db, experiment_id);
         if (r == 0)
                 r = db_select(s->db, &q,
-                              "SELECT point_id, point, state, COALESCE(block, 0), flags LIKE '%\"noisy:%', result "
+                              "SELECT point_id, point, state, COALESCE(block, 0), flags LIKE '%\"noisy:%', result, "
+                              "flags "
                               "FROM points JOIN runs ON runs.point_id = points.id "
                               "WHERE points.experiment_id = ? AND ordinal >= ? AND ordinal < ? AND points.rate IS NULL "
                               "ORDER BY ordinal, position",
@@ -95,18 +97,17 @@ int store_figures(struct store *s, int64_t experiment_id, uint32_t from_ordinal,
         return 0;
 }
 
-int store_noisy_rates(struct store *s, int64_t experiment_id, void (*visit)(void *userdata, uint32_t ordinal),
-                      void *userdata) {
+int store_rate_flags(struct store *s, int64_t experiment_id,
+                     void (*visit)(void *userdata, uint32_t ordinal, const char *flags_json), void *userdata) {
         _cleanup_query_ struct db_query q = {0};
         int r = db_select(s->db, &q,
-                          "SELECT DISTINCT closed.ordinal FROM points "
+                          "SELECT closed.ordinal, runs.flags FROM points "
                           "JOIN points closed ON closed.experiment_id = points.experiment_id "
                           "AND closed.rate IS NULL AND closed.point = points.point "
                           "JOIN runs ON runs.point_id = points.id "
-                          "WHERE points.experiment_id = ? AND points.rate IS NOT NULL AND runs.state = 'done' "
-                          "AND runs.flags LIKE '%\"noisy:%'",
+                          "WHERE points.experiment_id = ? AND points.rate IS NOT NULL AND runs.state = 'done'",
                           DB_INT(experiment_id));
         while (r >= 0 && (r = db_step(&q)) > 0)
-                visit(userdata, db_column_u32(&q, 0));
+                visit(userdata, db_column_u32(&q, 0), db_column_peek(&q, 1));
         return r;
 }

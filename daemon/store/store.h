@@ -10,6 +10,7 @@
  */
 
 #include "daemon/store/records.h"
+#include "schema/disputed.h"
 #include "schema/spec/spec.h"
 
 #include <stdbool.h>
@@ -379,11 +380,12 @@ void point_record_deinit(struct point_record *p);
  * them at most; an empty page is their end. The rates of a search are left out. */
 struct figures_run {
         enum state state;
-        uint32_t block;              /* 0: of none */
-        bool noisy;                  /* has a flag noisy:… */
-        uint64_t few;                /* 1 << figure: a percentile of too few latencies, which counts as none */
-        uint64_t requested;          /* 1 << figure: it follows from an open loop's rate, and counts as none */
-        double values[FIGURE_COUNT]; /* NaN: it has none, or the figure is not compared */
+        uint32_t block;                    /* 0: of none */
+        bool noisy;                        /* has a flag noisy:… */
+        uint32_t disputed[DISPUTED_COUNT]; /* 1: has that flag */
+        uint64_t few;                      /* 1 << figure: a percentile of too few latencies, which counts as none */
+        uint64_t requested;                /* 1 << figure: it follows from an open loop's rate, and counts as none */
+        double values[FIGURE_COUNT];       /* NaN: it has none, or the figure is not compared */
 };
 struct figures_point {
         char *point_json;
@@ -393,9 +395,9 @@ struct figures_point {
 int store_figures(struct store *s, int64_t experiment_id, uint32_t from_ordinal, uint32_t limit,
                   struct figures_point **ret, size_t *ret_n);
 void store_figures_free(struct figures_point *points, size_t n);
-/* Visits the ordinal of each point of a search of which a done run at some rate has a flag noisy:…. */
-int store_noisy_rates(struct store *s, int64_t experiment_id, void (*visit)(void *userdata, uint32_t ordinal),
-                      void *userdata);
+/* Visits the flags of each done run at some rate of a search, with the ordinal of its closed loop's point. */
+int store_rate_flags(struct store *s, int64_t experiment_id,
+                     void (*visit)(void *userdata, uint32_t ordinal, const char *flags_json), void *userdata);
 
 /* The environment of an experiment's first done run by position, or of its last; malloc()ed. -ENOENT: none is done, or
  * there is no such experiment. */

@@ -115,6 +115,7 @@ def known():
                 {"kernel_release": "0.0.1", "boot_id": "another"} if repetition == 12 else {}
             ),
         },
+        "disputed": {"repetitions": 12, "adapt": flagged(6, "ends_differ", "noisy:load", "migrations_unknown")},
         "put back": {
             "repetitions": 12,
             "adapt": flagged(6, "noisy:load", "environment-differs:kernel_release", "environment-differs:boot_id"),
@@ -284,6 +285,12 @@ def test_noisy_runs_count_and_failed_ones_do_not(compare):
         assert (row["candidate"]["runs"], row["candidate"]["runs_failed"], row["candidate"]["runs_noisy"]) == (5, 1, 1)
         assert row["figures"]["throughput_bytes_per_second"]["runs_candidate"] == 5
         assert row["baseline"]["runs_noisy"] == 0
+
+
+def test_runs_that_a_flag_disputes_count_and_are_told(compare):
+    for row in compare("base", "disputed")["rows"]:
+        assert (row["baseline"]["runs_disputed"], row["candidate"]["runs_disputed"]) == ({}, {"ends_differ": 1})
+        assert row["candidate"]["runs"] == row["figures"]["throughput_bytes_per_second"]["runs_candidate"] == 12
 
 
 def test_a_figure_that_is_missing_has_its_reason(compare):

@@ -2,11 +2,13 @@
 """What an experiment's runs let one conclude, over HTTP: on real runs, and on runs whose figures were made."""
 
 import itertools
+import json
 import re
 
 import pytest
 from conftest import Daemon
-from made import measure, repeat, write_figures
+from ipclabtest import database
+from made import measure, note_change, repeat, write_figures
 
 SPEC = {"messages": 50, "warmup_seconds": 0, "seed": 14}
 
@@ -245,8 +247,37 @@ def test_few_messages_have_no_99th_percentile(made_daemon, messages):
     assert (len(few), bool(about)) == ((1, False) if messages < 1000 else (0, True))
 
 
+def test_what_a_flag_disputes_is_told(made_daemon):
+    """Of sends that were refused, and of a rate that was not reached."""
+    unix = made_daemon.unix
+    zero = SPEC | {"transport": "tcp", "message_size": 65536, "copy_mode": ["two-copy", "zero-copy"], "repetitions": 6}
+    rate = SPEC | {"workload": "pingpong", "transport": ["pipe", "fifo"], "rate": 2000, "repetitions": 6}
+    cases = (
+        (zero, lambda p: 2000 if p["copy_mode"] == "zero-copy" else 1000, ("copy_mode", "zero-copy"), "cost"),
+        (rate, lambda p: 2000 if p["transport"] == "pipe" else 1000, ("transport", "pipe"), "ranking"),
+    )
+    for (spec, times, (axis, value), kind), flag in zip(cases, ("zerocopy:enobufs", "rate_not_reached"), strict=True):
+        identity = measure(made_daemon, spec, times)
+        concluded = {}
+        for flagged in (0, 2):
+            with database.live(made_daemon.base / "state/ipclab.db") as db:
+                db.execute("UPDATE runs SET flags = '[]' WHERE experiment_id = ?", (identity,))
+                of_point = "point_id IN (SELECT id FROM points WHERE experiment_id = ? AND point ->> ? = ?)"
+                change = f"UPDATE runs SET flags = ? WHERE {of_point} AND repetition <= ?"
+                db.execute(change, (json.dumps([flag]), identity, f"$.{axis}", value, flagged))
+                note_change(db, identity)
+            findings = unix.get(f"/experiments/{identity}/findings")
+            doubts = [item for item in findings["items"] if item["reason"] == "disputed"]
+            assert len(doubts) == (flagged > 0)
+            concluded[flagged] = of_kind(findings, kind)
+            assert {item["confidence"] for item in concluded[flagged]} == {"reduced" if flagged else "high"}
+        assert len(concluded[0]) == len(concluded[2])
+        assert f": 2 of 6 runs have the flag {flag}. Conclusions that rest on them" in doubts[0]["sentence"]
+        assert not any("Their throughput is the requested rate" in item["sentence"] for item in findings["items"])
+
+
 def test_an_open_loop_has_no_throughput(made_daemon):
-    """The requested rate is no finding."""
+    """How many messages come follows from the requested rate, and is no finding."""
     spec = SPEC | {"message_size": [64, 4096], "rate": 2000, "messages": 100, "repetitions": 6}
     experiment = measure(made_daemon, spec, lambda point: point["message_size"])
     findings = made_daemon.unix.get(f"/experiments/{experiment}/findings")

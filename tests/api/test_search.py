@@ -10,8 +10,10 @@ import subprocess
 import pytest
 from conftest import BUILD, TIMED, Daemon
 from ipclabtest import database
+from made import note_change
 
 SPEC = TIMED | {"workload": "pingpong", "repetitions": 1}
+REASONS_OF_FLAGS = {"noise", "not-steady", "environment-changed", "not-observed", "machine-state", "disputed"}
 EVERY = 1e8  # microseconds: a limit that nothing reaches
 
 
@@ -121,6 +123,34 @@ def test_each_rate_is_a_row_and_in_its_runs(unix, carried):
         mine = [row for row in rows if row["point"] == point["point"] and row["loop"] == "open"]
         assert sorted(row["effective"]["rate"] for row in mine) == [one["rate"] for one in point["curve"]]
         check_rates(point, [run for run in runs if run["point"] == point["point"]])
+
+
+def test_the_flags_of_the_rates_are_told(daemon, carried):
+    """What disturbed runs at a rate may have decided which rate is the highest."""
+    identity = carried["id"]
+    rate = carried["search"]["points"][1]["curve"][0]["rate"]
+    rows = daemon.unix.get(f"/experiments/{identity}/results")["items"]
+    (row,) = [row for row in rows if (row["rate"], row["point"]["message_size"]) == (rate, 4096)]
+    marks = ", ".join(str(run) for run in row["run_ids"])
+    for flag, reason in {
+        "noisy:load": "noise",
+        "no_steady_state": "not-steady",
+        "environment-changed:mitigations": "environment-changed",
+        "not_observed": "not-observed",
+        "machine_state_changed": "machine-state",
+        "ends_differ": "disputed",
+        "rate_not_reached": None,  # that is what the search tries
+    }.items():
+        with database.live(daemon.base / "state/ipclab.db") as db:
+            db.execute("UPDATE runs SET flags = '[]' WHERE experiment_id = ?", (identity,))
+            db.execute(f"UPDATE runs SET flags = ? WHERE id IN ({marks})", (json.dumps([flag]),))
+            note_change(db, identity)
+        items = daemon.unix.get(f"/experiments/{identity}/findings")["items"]
+        flagged = {item["reason"]: item for item in items if item["reason"] in REASONS_OF_FLAGS}
+        assert {name: item["rows"] for name, item in flagged.items()} == ({reason: [1]} if reason else {})
+        if reason == "disputed":
+            sentence = flagged[reason]["sentence"]
+            assert ": 2 of " in sentence and " runs have the flag ends_differ. Conclusions that rest on " in sentence
 
 
 def test_a_search_that_an_earlier_version_ended(own_daemon):

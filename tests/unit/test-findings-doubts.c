@@ -487,6 +487,113 @@ static void test_a_run_in_no_pair(void) {
         CHECK(undecided > 0);
 }
 
+/* ---- figures that a flag of their runs disputes ---- */
+
+/* A cost is no more certain than the runs of zero-copy that were refused. */
+static void test_refused_sends(void) {
+        MADE m;
+        make(&m, "{\"transport\": \"tcp\", \"message_size\": 65536, \"copy_mode\": [\"two-copy\", \"zero-copy\"]}", 6,
+             7);
+        measure(&m, faster_pipe, one, NOISE, 0);
+        count(&m);
+        FINDINGS *sound = draw(&m);
+        CHECK(!has_doubt(sound, "disputed"));
+        CHECK_INT(nth(sound, FINDING_COST, 0)->confidence, CONFIDENCE_HIGH);
+        m.rows[1].n_disputed[DISPUTED_ENOBUFS] = 2;
+        FINDINGS *f = draw(&m);
+        const struct finding *u = of_reason(f, "disputed");
+        CHECK_INT(nth(f, FINDING_COST, 0)->confidence, CONFIDENCE_REDUCED);
+        CHECK(says(u, "1 of 2 rows has runs in which the kernel refused sends without copying, each of which then "
+                      "waited: 2 of 6 runs have the flag zerocopy:enobufs. Conclusions that rest on them have reduced "
+                      "confidence; "));
+        CHECK(u->n_rows == 1 && u->rows[0] == 1 && u->confidence == CONFIDENCE_NONE);
+        CHECK(figure(u, "disputed_runs")->value == 2);
+        CHECK_STRING(figure(u, "disputed_runs")->of, "zerocopy:enobufs");
+        m.rows[0].n_disputed[DISPUTED_ENDS] = 1;
+        FINDINGS *two = draw(&m); /* each flag has its own doubt */
+        size_t n = 0;
+        for (size_t i = 0; i < two->n; i++)
+                n += two->items[i].reason && strcmp(two->items[i].reason, "disputed") == 0;
+        CHECK_UINT(n, 2);
+}
+
+/* A flag disputes the figures that it is of, and no others. */
+static void test_disputed_figures(void) {
+        static const struct {
+                enum disputed flag;
+                bool throughput, latency;
+        } cases[] = {
+                {DISPUTED_ENOBUFS, true, true},
+                {DISPUTED_RATE, true, true},
+                {DISPUTED_CEILING, true, false},
+                {DISPUTED_ENDS, true, false},
+                {DISPUTED_PIPES, true, true},
+                {DISPUTED_SHARED_CPUS, true, true},
+                {DISPUTED_SHARED_CORES, true, true},
+                {DISPUTED_MEMORY, true, true},
+                {DISPUTED_LATENCY_LIMIT, false, true},
+                {DISPUTED_LATENCY_COUNTS, false, true},
+                {DISPUTED_LATENCY_QUANTUM, false, true},
+        };
+        CHECK_UINT(ELEMENTS(cases), DISPUTED_COUNT);
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                MADE m;
+                make(&m, "{\"transport\": [\"pipe\", \"fifo\"], \"workload\": [\"stream\", \"pingpong\"]}", 8, 14);
+                measure(&m, faster_pipe, NULL, NOISE, 0);
+                for (size_t k = 0; k < m.n_rows; k++)
+                        m.rows[k].n_disputed[cases[i].flag] = 1;
+                FINDINGS *f = draw(&m);
+                unsigned seen = 0;
+                for (size_t k = 0; nth(f, FINDING_RANKING, k); k++) {
+                        const struct finding *ranking = nth(f, FINDING_RANKING, k);
+                        bool stream = ranking->subject.workload == WORKLOAD_STREAM;
+                        seen |= stream ? 1 : 2;
+                        CHECK_INT(ranking->confidence, (stream ? cases[i].throughput : cases[i].latency)
+                                                               ? CONFIDENCE_REDUCED
+                                                               : CONFIDENCE_HIGH);
+                }
+                CHECK_UINT(seen, 3);
+                CHECK(says(of_reason(f, "disputed"), disputed_flags[cases[i].flag].flag));
+        }
+}
+
+/* Where no conclusion has such a figure, none is called less certain. */
+static void test_disputed_elsewhere(void) {
+        MADE m;
+        make(&m, "{\"transport\": [\"pipe\", \"fifo\"]}", 8, 14);
+        measure(&m, faster_pipe, NULL, NOISE, 0);
+        m.rows[0].n_disputed[DISPUTED_LATENCY_COUNTS] = 1;
+        FINDINGS *f = draw(&m);
+        CHECK(nth(f, FINDING_RANKING, 0) && nth(f, FINDING_RANKING, 0)->confidence == CONFIDENCE_HIGH);
+        CHECK_STRING(of_reason(f, "disputed")->sentence,
+                     "1 of 2 rows has runs in which there are not as many latencies as messages: 1 of 8 runs has the "
+                     "flag latency_counts_differ.");
+}
+
+static void test_flags_are_counted(void) {
+        uint32_t n[DISPUTED_COUNT] = {0};
+        disputed_count(NULL, n);
+        disputed_count("[\"noisy:load\",\"ends_differ\"]", n);
+        disputed_count("[\"ends_differ\",\"rate_not_reached\",\"pipes_differ_else\"]", n);
+        for (enum disputed i = 0; i < DISPUTED_COUNT; i++)
+                CHECK_UINT(n[i], i == DISPUTED_ENDS ? 2 : i == DISPUTED_RATE ? 1 : 0);
+        CHECK(disputed_any(n, FIGURES_BIT(FIGURES_LATENCY)) && !disputed_any(n, FIGURES_BIT(FIGURES_PER_UNIT)));
+}
+
+/* Of a rate that was not reached the throughput is not that rate. */
+static void test_open_loop_words(void) {
+        MADE m;
+        make(&m, "{\"transport\": [\"pipe\", \"fifo\"], \"workload\": \"pingpong\"}", 8, 14);
+        measure(&m, faster_pipe, NULL, NOISE, 0);
+        m.rows[0].open_loop = m.rows[1].open_loop = true;
+        m.rows[0].n_disputed[DISPUTED_RATE] = 8;
+        FINDINGS *f = draw(&m);
+        CHECK_STRING(of_reason(f, "open-loop")->sentence,
+                     "2 of 2 rows have an open loop, in which no more messages are sent than its rate asks for, so "
+                     "nothing is concluded from the throughput.");
+        CHECK(says(of_reason(f, "disputed"), "fewer messages came than the rate asked for"));
+}
+
 /* As many rows as an experiment can have, of a run each: nothing is compared, and all of them are named. */
 static void test_many_rows(void) {
         struct findings_input in = {.n_rows = SPEC_POINTS_MAX};
@@ -641,6 +748,11 @@ int main(void) {
         RUN(test_a_row_alone);
         RUN(test_overlap);
         RUN(test_a_run_in_no_pair);
+        RUN(test_refused_sends);
+        RUN(test_disputed_figures);
+        RUN(test_disputed_elsewhere);
+        RUN(test_flags_are_counted);
+        RUN(test_open_loop_words);
         RUN(test_many_rows);
         RUN(test_hopeless);
         RUN(test_what_is_missing);

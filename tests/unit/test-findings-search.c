@@ -13,7 +13,7 @@ static void test_highest_rate(void) {
         measure(&m, one, NULL, NOISE, 0);
         const struct findings_search searches[] = {
                 {0, .kept = 5087, .not_kept = 5161, .closed_loop = 11900, .n_rates = 19, .n_runs = 57, .runs_least = 3},
-                {1, .kept = 9000, .n_rates = 7, .n_runs = 35, .runs_least = 5, .noisy = true},
+                {1, .kept = 9000, .n_rates = 7, .n_runs = 35, .runs_least = 5, .rates.noisy = true},
                 {3, .not_kept = 2100, .n_rates = 1, .n_runs = 1, .runs_least = 1},
         };
         FINDINGS *f = draw_searched(&m, searches, 3);
@@ -99,9 +99,49 @@ static void test_rates_far_apart(void) {
         }
 }
 
+static bool is_sure(const struct findings *f, size_t n) {
+        const struct finding *found = nth(f, FINDING_HIGHEST_RATE, n);
+        return found && found->confidence == CONFIDENCE_HIGH;
+}
+
+/* What the flags of the rates' runs say is said of the highest rate, and why. */
+static void test_flagged_rates(void) {
+        static const struct {
+                struct findings_flags rates;
+                const char *reason;
+        } cases[] = {
+                {{.noisy = true}, "noise"},
+                {{.unsteady = true}, "not-steady"},
+                {{.changed = true}, "environment-changed"},
+                {{.unobserved = true}, "not-observed"},
+                {{.restless = true}, "machine-state"},
+                {{.n_disputed[DISPUTED_LATENCY_LIMIT] = 2}, "disputed"},
+        };
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+                MADE m;
+                make(&m, FOUR_SIZES, 8, 1);
+                measure(&m, one, NULL, NOISE, 0);
+                struct findings_search searches[] = {
+                        {.row = 1, .kept = 5087, .not_kept = 5161, .n_rates = 19, .n_runs = 57, .runs_least = 3},
+                        {.row = 2, .kept = 5087, .not_kept = 5161, .n_rates = 19, .n_runs = 57, .runs_least = 3},
+                };
+                FINDINGS *sound = draw_searched(&m, searches, 2);
+                CHECK(!has_doubt(sound, cases[i].reason));
+                CHECK(is_sure(sound, 0) && is_sure(sound, 1));
+                searches[1].rates = cases[i].rates;
+                FINDINGS *f = draw_searched(&m, searches, 2);
+                const struct finding *u = of_reason(f, cases[i].reason);
+                CHECK(says(u, "1 of 4 rows has ") && u && u->n_rows == 1 && u->rows[0] == 2);
+                CHECK(is_sure(f, 0) && nth(f, FINDING_HIGHEST_RATE, 1) && !is_sure(f, 1));
+                CHECK(!cases[i].rates.n_disputed[DISPUTED_LATENCY_LIMIT] ||
+                      says(u, ": 2 of 65 runs have the flag latency_above_limit. Conclusions that rest on them have "));
+        }
+}
+
 int main(void) {
         RUN(test_highest_rate);
         RUN(test_rates_that_contradict);
         RUN(test_rates_far_apart);
+        RUN(test_flagged_rates);
         return check_end();
 }
