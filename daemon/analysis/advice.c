@@ -105,6 +105,8 @@ static void take_row(const struct advice_row *row, struct advice_item *item) {
         item->unsteady |= row->row.unsteady;
         item->unobserved |= row->row.unobserved;
         item->changed |= row->row.changed;
+        for (size_t i = 0; i < DISPUTED_COUNT; i++)
+                item->n_disputed[i] += row->row.n_disputed[i];
 }
 
 /* The newest row of the size with runs enough to be compared, else the newest with any. */

@@ -131,6 +131,29 @@ static void write_flags(FILE *f, const struct advice_item *leader) {
         (void) fputs(n > 0 ? "." : "", f);
 }
 
+/* The groups of figures that the question is about. */
+static unsigned asked_figures(const struct advice_question *q) {
+        unsigned figures = FIGURES_BIT(figure_terms[advice_terms[q->want].figure].group);
+        for (enum advice_want i = 0; i < WANT_COUNT; i++)
+                if (isfinite(q->limits[i]))
+                        figures |= FIGURES_BIT(figure_terms[advice_terms[i].figure].group);
+        return figures;
+}
+
+/* " 2 of the 6 runs of tcp have the flag zerocopy:enobufs: the kernel refused …" */
+static void write_disputed(FILE *f, const struct advice_question *q, const struct advice_item *leader) {
+        const unsigned figures = asked_figures(q);
+        for (enum disputed i = 0; i < DISPUTED_COUNT; i++) {
+                const uint32_t n = leader->n_disputed[i];
+                if (n == 0 || !(disputed_flags[i].figures & figures))
+                        continue;
+                (void) fprintf(f, " %u of the %u runs of ", n, leader->n_runs);
+                write_mechanism(f, &leader->point);
+                (void) fprintf(f, " %s the flag %s: %s.", n == 1 ? "has" : "have", disputed_flags[i].flag,
+                               disputed_flags[i].words);
+        }
+}
+
 /* Nothing leads: no size was measured, or none is known to keep the limits. */
 static void write_none(FILE *f, const struct advice *a) {
         size_t n_measured = 0;
@@ -391,8 +414,10 @@ int advice_write_sentence(struct advice_record *a, uint32_t repetitions) {
                 write_leader(f, a, &a->advice.items[0]);
         else
                 write_none(f, &a->advice);
-        if (a->advice.n > 0 && a->advice.items[0].leads)
+        if (a->advice.n > 0 && a->advice.items[0].leads) {
                 write_flags(f, &a->advice.items[0]);
+                write_disputed(f, &a->question, &a->advice.items[0]);
+        }
         const int r = write_unlike(f, &a->advice);
         write_versions(f, &a->advice);
         write_proposal(f, a, repetitions);

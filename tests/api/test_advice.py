@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The ranking that stored runs support, what it leaves open, and the runs that settle it."""
 
+import json
 import os
 import signal
 from collections import Counter
@@ -345,6 +346,27 @@ def test_flags_of_the_leader_are_told(own_daemon):
     assert all(item["not_observed"] and item["environment_changed"] and not item["noisy"] for item in advice["items"])
     words = " Some runs of shm-posix were not watched, or in an environment that changed, or of another build."
     assert words in advice["sentence"]
+
+
+@pytest.mark.parametrize(
+    ("flag", "told"), [("pipes_differ", True), ("latency_counts_differ", True), ("ends_differ", 0)]
+)
+def test_what_a_flag_of_the_leader_disputes_is_told(own_daemon, flag, told):
+    """Where it is of the figure that was asked for."""
+    both = measure(own_daemon, transport=["pipe", "shm-posix"], message_size=1024, repetitions=8)
+    path = "/advice?workload=pingpong&message_size=1024&want=latency_p50"
+    with database.live(own_daemon.base / "state/ipclab.db") as db:
+        of_ring = (
+            "point_id IN (SELECT id FROM points WHERE experiment_id = ? AND point ->> '$.transport' = 'shm-posix')"
+        )
+        db.execute("UPDATE runs SET flags = '[]' WHERE experiment_id = ?", (both,))
+        db.execute(f"UPDATE runs SET flags = ? WHERE {of_ring} AND repetition <= 3", (json.dumps([flag]), both))
+        note_change(db, both)
+    advice = own_daemon.unix.get(path)
+    leader, other = advice["items"]
+    assert leader["point"]["transport"] == "shm-posix" and leader["leads"]
+    assert (leader["runs_disputed"], other["runs_disputed"]) == ({flag: 3}, {})
+    assert (f" 3 of the 8 runs of shm-posix have the flag {flag}: " in advice["sentence"]) == bool(told)
 
 
 def test_unlike_buffers_are_named(own_daemon):

@@ -42,7 +42,7 @@ FIGURES = {
 
 
 def side(size):
-    return {"point": POINT | {"message_size": size}, "runs": 12, "runs_failed": 0, "runs_noisy": 0}
+    return {"point": POINT | {"message_size": size}, "runs": 12, "runs_failed": 0, "runs_noisy": 0, "runs_disputed": {}}
 
 
 def experiment(identity, name):
