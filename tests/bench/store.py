@@ -27,7 +27,7 @@ MIB = 1 << 20
 
 
 def add_samples(database, experiment, each):
-    """Gives every run of the experiment so many samples, and returns how many there are."""
+    """Gives every run of the experiment so many samples, one run after the other, and returns how many there are."""
     with live(database) as db:
         runs = [row[0] for row in db.execute("SELECT id FROM runs WHERE experiment_id = ? ORDER BY id", (experiment,))]
     for begin in range(0, len(runs), PORTION):
@@ -38,8 +38,9 @@ def add_samples(database, experiment, each):
                 "WITH RECURSIVE seconds (second) AS"
                 " (SELECT 0 UNION ALL SELECT second + 1 FROM seconds WHERE second < ?)"
                 " INSERT INTO samples (change, experiment_id, run_id, thread, second, begin_ns, interval_ns, messages,"
-                " bytes, agent) SELECT ? + row_number() OVER (), ?, runs.value, 0, second, second * 1000000000,"
-                " 1000000000, 1000 + second, 4096000, 'sender' FROM json_each(?) AS runs, seconds",
+                " bytes, agent) SELECT ? + row_number() OVER (ORDER BY runs.key, second), ?, runs.value, 0, second,"
+                " second * 1000000000, 1000000000, 1000 + second, 4096000, 'sender'"
+                " FROM json_each(?) AS runs, seconds",
                 (each - 1, change, experiment, json.dumps(some)),
             )
             db.execute("UPDATE counters SET value = value + ? WHERE name IN ('change', 'samples')", (each * len(some),))
