@@ -11,7 +11,8 @@
 #include <string.h>
 
 #define TENTH_NS (NSEC_PER_SEC / 10)
-#define LATE_NS (2 * TENTH_NS) /* parts are a tenth of a second long */
+#define LATE_NS (2 * TENTH_NS)  /* parts are a tenth of a second long */
+#define NEAR_NS (TENTH_NS / 20) /* of a tenth that may be missing */
 #define SERIES_MAX (1 + END_COUNT)
 _Static_assert(SEGMENTS_VALUES_MIN == 30, "3 seconds are judged");
 
@@ -73,7 +74,7 @@ int steadiness_add(struct steadiness *s, enum end end, const struct message_part
 
 /* The last tenth counts where hardly anything of it is missing: windows are cut some microseconds late. */
 static size_t whole_tenths(const struct steadiness_end *e) {
-        size_t n = (size_t) ((e->end_ns - e->begin_ns + TENTH_NS / 20) / TENTH_NS);
+        size_t n = (size_t) ((e->end_ns - e->begin_ns + NEAR_NS) / TENTH_NS);
         return n < e->n ? n : e->n;
 }
 
@@ -109,6 +110,19 @@ static void follow_peer(const struct steadiness_end *e, const struct steadiness_
         }
 }
 
+/* Where in an end's tenths a later time lies: in which, and how much of it has passed; a part that hardly counts has
+ * none, so that ends which began some milliseconds apart have no tenth less in common. */
+struct place {
+        size_t tenth;
+        double passed;
+};
+
+static struct place place_of(const struct steadiness_end *e, uint64_t time_ns) {
+        uint64_t after_ns = time_ns - e->begin_ns, passed_ns = after_ns % TENTH_NS;
+        return (struct place){.tenth = (size_t) (after_ns / TENTH_NS),
+                              .passed = passed_ns > NEAR_NS ? (double) passed_ns / (double) TENTH_NS : 0};
+}
+
 /* The tenths of a second that all measured ends have, from the later begin of their windows on: an end that was stopped
  * begins late, and what is of one moment must be added up as that. */
 static size_t common_tenths(const struct steadiness *s, const bool measured[END_COUNT],
@@ -122,7 +136,8 @@ static size_t common_tenths(const struct steadiness *s, const bool measured[END_
                 }
         for (int i = 0; i < END_COUNT; i++)
                 if (measured[i]) {
-                        size_t before = (series->begin_ns - s->ends[i].begin_ns + TENTH_NS - 1) / TENTH_NS;
+                        const struct place begin = place_of(&s->ends[i], series->begin_ns);
+                        size_t before = begin.tenth + (begin.passed > 0);
                         size_t whole = whole_tenths(&s->ends[i]), rest = whole > before ? whole - before : 0;
                         n = rest < n ? rest : n;
                 }
@@ -132,8 +147,9 @@ static size_t common_tenths(const struct steadiness *s, const bool measured[END_
 /* Adds an end's messages per second in n tenths from begin_ns on, each from the two of its own grid that it lies in. */
 static int add_end(const struct steadiness *s, enum end end, uint64_t begin_ns, double *values, size_t n) {
         const struct steadiness_end *e = &s->ends[end];
-        size_t own = whole_tenths(e), from = (begin_ns - e->begin_ns) / TENTH_NS;
-        double late = (double) ((begin_ns - e->begin_ns) % TENTH_NS) / (double) TENTH_NS;
+        const struct place begin = place_of(e, begin_ns);
+        size_t own = whole_tenths(e), from = begin.tenth;
+        double late = begin.passed;
         _cleanup_free_ double *messages = calloc(own ? own : 1, sizeof(*messages));
         if (!messages)
                 return -ENOMEM;
@@ -222,6 +238,8 @@ static const char *reason_of(const struct steadiness_series *series) {
                         MESSAGE_PARTS_TIMED_THREADS) " threads no median latency is taken ten times a second";
         if (series->sparse)
                 return "not judged: most tenths of a second have no latency";
+        if (series->segments.reason == SEGMENTS_TOO_SHORT && series->end < 0)
+                return "not judged: the windows of both ends have fewer than 3 seconds in common";
         if (series->segments.reason == SEGMENTS_TOO_SHORT)
                 return "not judged: the window has fewer than 3 seconds";
         if (series->segments.reason == SEGMENTS_CORRELATED)

@@ -257,6 +257,39 @@ static void ends_that_began_apart_are_added_by_time(void) {
                 }
 }
 
+/* Two ends never begin at one moment: three seconds of each are three of both where next to nothing is missing. */
+static void three_seconds_of_both_ends_are_judged(void) {
+        static const bool measured[END_COUNT] = {true, true};
+        static const char *const roles[END_COUNT] = {"server", "client"};
+        static const struct {
+                unsigned skew_ms, tenths;
+                const char *steady;
+        } cases[] = {
+                {0, 30, "\"steady\":true,"},
+                {1, 30, "\"steady\":true,"},
+                {5, 30, "\"steady\":true,"},
+                {6, 30,
+                 "\"steady\":null,\"steady_reason\":\"not judged: the windows of both ends have fewer than 3 "
+                 "seconds in common\""},
+                {6, 31, "\"steady\":true,"},
+        };
+        for (size_t i = 0; i < ELEMENTS(cases); i++)
+                for (int late = 0; late < END_COUNT; late++) {
+                        struct steadiness s = {.n = 0};
+                        struct random random;
+                        random_init(&random, 6);
+                        for (int end = 0; end < END_COUNT; end++)
+                                for (unsigned k = 0; k < cases[i].tenths; k++)
+                                        add_tenth(&s, (enum end) end, (end == late ? cases[i].skew_ms : 0) + k * 100,
+                                                  10000 * exp(0.01 * sample_normal(&random)));
+                        CHECK_INT(steadiness_judge(&s, measured, untimed, 1), 0);
+                        _cleanup_free_ char *text = text_of(&s, roles);
+                        if (!text || !strstr(text, cases[i].steady))
+                                CHECK_FAIL("%u ms apart: %s", cases[i].skew_ms, text ? text : "no memory");
+                        steadiness_deinit(&s);
+                }
+}
+
 /* A window of less than a tenth of a second has no whole tenth to judge, whatever the threads: its counts say so. */
 static void a_window_of_less_than_a_tenth_is_too_short(void) {
         static const bool measured[END_COUNT] = {[END_FIRST] = true};
@@ -315,6 +348,7 @@ int main(void) {
         RUN(a_late_sampler_is_no_stop);
         RUN(a_lower_latency_is_faster);
         RUN(a_correlation_that_is_unknown_is_null);
+        RUN(three_seconds_of_both_ends_are_judged);
         RUN(a_window_of_less_than_a_tenth_is_too_short);
         RUN(latencies_that_are_not_taken_are_not_judged);
         RUN(ends_that_began_apart_are_added_by_time);
