@@ -6,10 +6,11 @@
 
 #include "daemon/analysis/phrase.h"
 
+/* Of each stream, where two go both ways. */
 static void write_rate(struct draft *d, const char *before, double rate) {
         char words[PHRASE_MAX];
         phrase_value(rate, "messages/s", words);
-        draft_write(d, "%s%s", before, words);
+        draft_write(d, "%s%s%s", before, words, point_streams(&d->f.subject) > 1 ? " each way" : "");
 }
 
 /* "2 of the rates below it exceeded the limit or were not reached" */

@@ -138,10 +138,23 @@ static void test_flagged_rates(void) {
         }
 }
 
+/* The rates of two streams are those of each, while their rows count both together. */
+static void test_rates_are_each_way(void) {
+        MADE m;
+        make(&m, "{\"transport\": \"tcp\", \"direction\": \"both\", \"message_size\": 64}", 1, 1);
+        measure(&m, one, NULL, NOISE, 0);
+        const struct findings_search search = {
+                0, .kept = 5087, .not_kept = 5161, .closed_loop = 11900, .n_rates = 19, .n_runs = 57, .runs_least = 3};
+        FINDINGS *f = draw_searched(&m, &search, 1);
+        CHECK(says(nth(f, FINDING_HIGHEST_RATE, 0),
+                   "up to a rate between 5087 messages/s each way and 5161 messages/s each way, at 43 %"));
+}
+
 int main(void) {
         RUN(test_highest_rate);
         RUN(test_rates_that_contradict);
         RUN(test_rates_far_apart);
         RUN(test_flagged_rates);
+        RUN(test_rates_are_each_way);
         return check_end();
 }
