@@ -189,6 +189,10 @@ void render_sample(struct json_writer *w, const struct sample_record *s, const c
         json_object_end(w);
 }
 
+#define NO_SERIAL_INTERVAL                                                                                             \
+        "the runs are so much alike that they tell no more than effective_runs independent ones: even from the least " \
+        "to the greatest they do not cover the median at 95 %; more runs, at other times, do"
+
 static void member_statistic(struct json_writer *w, const char *key, const struct statistic *s) {
         json_put_key(w, key);
         if (s->n == 0) {
@@ -213,6 +217,9 @@ static void member_statistic(struct json_writer *w, const char *key, const struc
                 json_put_null(w);
                 json_member_null(w, "level");
         }
+        json_member_double_if(w, "widening", s->widening > 0, s->widening);
+        if (!s->has_ci95 && s->widening > 1)
+                json_member_string(w, "ci95_reason", NO_SERIAL_INTERVAL);
         json_object_end(w);
 }
 
@@ -334,10 +341,6 @@ int render_run_charted(struct json_writer *w, const char *point_json, const stru
         return k == -EINVAL ? 0 : k;
 }
 
-#define NO_SERIAL_INTERVAL                                                                                             \
-        "the runs are so much alike that they tell no more than effective_runs independent ones: even from the least " \
-        "to the greatest they do not cover the median at 95 %; more runs, at other times, do"
-
 /* How much a run depends on the one before it, and the interval that counts it. */
 static void member_autocorrelation(struct json_writer *w, const struct result_record *row) {
         const struct serial *s = &row->serial;
@@ -352,7 +355,6 @@ static void member_autocorrelation(struct json_writer *w, const struct result_re
         json_member_string(w, "figure", name);
         json_member_double(w, "lag1", s->correlation);
         json_member_double(w, "effective_runs", s->effective_runs);
-        json_member_string(w, "ci95_of", s->material ? "moment" : "machine");
         render_interval(w, "interval", s->interval.has_interval, s->interval.low, s->interval.high, s->interval.level);
         if (!s->interval.has_interval)
                 json_member_string(w, "interval_reason", NO_SERIAL_INTERVAL);

@@ -25,7 +25,7 @@ HODGES_LEHMANN_MAX = 200
 SERIAL_RUNS_LEAST, SERIAL_MAX = 12, 0.9
 LISTED_SECONDS = 600  # of a run; later ones are listed where they have flags
 # Sums, roots and powers of doubles may differ in their last digits from one processor to another. All else is exact.
-ROUNDED = {"cov", "level", "quantile", "lag1", "effective_runs", "ratio"}
+ROUNDED = {"cov", "level", "widening", "quantile", "lag1", "effective_runs", "ratio"}
 TOLERANCE, TOLERANCE_OF_ZERO = 1e-9, 1e-12
 WITHHELD = "withheld"  # instead of text that might name the host
 NAME = re.compile(r"-([0-9a-f]{64})\.json\.gz$")
@@ -295,6 +295,24 @@ def level_of(level, times):
 
 def autocorrelation_of(values):
     """Of the runs in their order, and the interval of their median that counts it; None: it cannot be judged."""
+    found = serial_of(values)
+    return found and {name: found[name] for name in ("lag1", "effective_runs", "interval")}
+
+
+def widened(values):
+    """What the correlation of the runs makes of a statistic's interval."""
+    found = serial_of(values)
+    if not found or not found["material"]:
+        return {"widening": 1 if found else None}
+    interval = found["interval"]
+    return {
+        "widening": found["times"],
+        "ci95": interval and [interval["low"], interval["high"]],
+        "level": interval and interval["level"],
+    }
+
+
+def serial_of(values):
     n = len(values)
     if n < SERIAL_RUNS_LEAST or min(values) == max(values):
         return None
@@ -312,7 +330,13 @@ def autocorrelation_of(values):
         level = float(1 - 2 * below)
         low, high = sorted(values)[rank - 1], sorted(values)[n - rank]
         interval = {"low": low, "high": high, "level": level_of(level, 1 / times) if corrected > 0 else level}
-    return {"lag1": lag1, "effective_runs": n * (1 - corrected) / (1 + corrected), "interval": interval}
+    return {
+        "lag1": lag1,
+        "effective_runs": n * (1 - corrected) / (1 + corrected),
+        "interval": interval,
+        "times": times,
+        "material": lag1 > -1 / n + NormalDist().inv_cdf(0.95) / math.sqrt(n),
+    }
 
 
 # ---- comparing ----
@@ -583,6 +607,8 @@ def check_statistic(where, stated, results, group, name):
     found = statistic_of(values) if values else None
     if found and stated and group and name in QUANTILES and stated.get("hodges_lehmann") is None:
         found["hodges_lehmann"] = None  # earlier versions state the mean of two percentiles there
+    if found and stated and "widening" in stated:  # earlier versions state the interval of independent runs
+        found |= widened(values)
     same(where, stated, found)
 
 

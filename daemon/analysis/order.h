@@ -29,9 +29,11 @@ struct statistic {
         double median, min, max;
         bool has_ci95; /* from 6 values on: with fewer, even [min, max] covers less than 95 % */
         double ci95_low, ci95_high;
-        double level;            /* the true one of that interval, at least ORDER_LEVEL; 0 without */
-        bool has_variation;      /* from 2 values on, whose mean is not 0 */
-        double variation;        /* their standard deviation over their mean: the coefficient of variation */
+        double level;       /* the true one of that interval, at least ORDER_LEVEL; 0 without */
+        double widening;    /* how many times as wide as of independent values the interval is, or would be; 0: whether
+                               they are independent is not known (serial.h) */
+        bool has_variation; /* from 2 values on, whose mean is not 0 */
+        double variation;   /* their standard deviation over their mean: the coefficient of variation */
         bool has_hodges_lehmann; /* up to RANK_MAX values */
         double hodges_lehmann;   /* the median of the means of all pairs, each value's with itself included */
 };

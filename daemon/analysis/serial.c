@@ -37,9 +37,13 @@ static double level_of(double level, double times) {
         return fmin(erf(normal_quantile((1 + level) / 2) * times / M_SQRT2), 1 - DBL_EPSILON);
 }
 
+/* How many times as wide an interval is as one at the same level of independent values. */
+static double times_of(const struct serial *s) {
+        return sqrt((1 + s->corrected) / (1 - s->corrected));
+}
+
 static int put_interval(const double *sorted, size_t n, struct serial *s) {
-        /* how many times as wide it is as one at the same level of independent values */
-        double times = sqrt((1 + s->corrected) / (1 - s->corrected));
+        double times = times_of(s);
         bool same = !(s->corrected > 0);
         int r = order_interval(sorted, n, 0.5, same ? ORDER_LEVEL : level_of(ORDER_LEVEL, times), &s->interval);
         if (r == 0 && s->interval.has_interval && !same)
@@ -94,6 +98,8 @@ int serial_summarize(const double *values, size_t n, struct statistic *ret, stru
                 r = serial_judge(values, n, &serial);
         if (r < 0)
                 return r;
+        if (serial.known)
+                s.widening = serial.material ? times_of(&serial) : 1;
         if (serial.material) {
                 s.has_ci95 = serial.interval.has_interval;
                 s.ci95_low = serial.interval.low;

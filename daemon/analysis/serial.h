@@ -32,7 +32,7 @@ struct serial {
 int serial_judge(const double *values, size_t n, struct serial *ret);
 
 /* order_summarize() of values in their order in time, whose interval is that of serial_judge() where the correlation is
- * material. ret_serial may be NULL. Errors as of both. */
+ * material, and widening says how much wider that is. ret_serial may be NULL. Errors as of both. */
 int serial_summarize(const double *values, size_t n, struct statistic *ret, struct serial *ret_serial);
 
 /* How many times as large the variance of their mean is as that of independent values; 1 where the correlation is not

@@ -6,7 +6,7 @@
  * finished stay in the cache, page by page.
  */
 
-#include "daemon/analysis/order.h"
+#include "daemon/analysis/serial.h"
 #include "daemon/log.h"
 #include "daemon/result/cost.h"
 #include "daemon/result/effective.h"
@@ -298,7 +298,7 @@ static int fill_statistics(const struct point_record *p, struct result_record *r
                 if (p->runs[i].state == STATE_DONE && p->runs[i].result_json)
                         r = collect_run(p->runs[i].result_json, &view, &c, &row->latency_kind);
         for (size_t i = 0; r == 0 && i < FIGURE_COUNT; i++) {
-                r = order_summarize(c.values[i], c.n[i], &row->figures[i]);
+                r = serial_summarize(c.values[i], c.n[i], &row->figures[i], NULL);
                 row->figures[i].has_hodges_lehmann &= !figure_terms[i].quantile;
         }
         /* false if any run is not steady; true only if it is known of all */

@@ -116,6 +116,21 @@ def test_verify_judges_how_much_a_run_depends_on_the_one_before(tmp_path, repeti
         daemon.remove()
 
 
+def test_verify_judges_intervals_of_runs_that_are_alike():
+    """By the rule of the version that stated them: earlier ones took each run as new."""
+    for apart, widened in ((1, True), (-1, False)):
+        values = [100 + number // 6 if apart > 0 else 100 + number % 2 for number in range(24)]
+        results = [{"throughput_bytes_per_second": value} for value in values]
+        earlier = bundle.statistic_of(values)
+        now = earlier | bundle.widened(values)
+        assert (now["widening"] > 1, now["ci95"] != earlier["ci95"]) == (widened, widened)
+        for stated in (earlier, now):
+            bundle.check_statistic("/row", stated, results, None, "throughput_bytes_per_second")
+        wrong = now | {"widening": now["widening"] + 1}
+        with pytest.raises(bundle.Fault, match="/row/widening"):
+            bundle.check_statistic("/row", wrong, results, None, "throughput_bytes_per_second")
+
+
 def test_a_host_that_has_been_up_for_long_has_bundles(tmp_path):
     """Its clock's nanoseconds are beyond 2^53 after 104 days, up to which a reader of JSON has integers exactly."""
     daemon = Daemon()

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What an experiment's runs let one conclude, over HTTP: on real runs, and on runs whose figures were made."""
 
+import csv
+import io
 import itertools
 import json
 import re
@@ -65,13 +67,23 @@ def test_runs_that_are_alike_have_a_wider_interval(made_daemon):
     table = f"/experiments/{experiment}/results"
     for row in made_daemon.unix.get(table)["items"]:
         judged = row["autocorrelation"]
-        assert judged["figure"] == "throughput_bytes_per_second" and judged["ci95_of"] == "moment"
+        assert judged["figure"] == "throughput_bytes_per_second" and "ci95_of" not in judged
         assert judged["lag1"] > 0.5 and judged["effective_runs"] < 6
         assert judged["interval"] is None, "the least and the greatest of 16 are no more than what five tell"
         assert "independent ones" in judged["interval_reason"]
-        assert row["throughput_bytes_per_second"]["ci95"]
+        rate = row["throughput_bytes_per_second"]
+        assert rate["ci95"] is None and rate["level"] is None and rate["ci95_reason"] == judged["interval_reason"]
+        assert rate["widening"] == pytest.approx((rate["n"] / judged["effective_runs"]) ** 0.5)
+    body = made_daemon.unix.request("GET", f"{table}?columns=all", headers={"Accept": "text/csv"}).body.decode()
+    for line in csv.DictReader(io.StringIO(body, newline="")):
+        assert line["throughput_bytes_per_second_max"] and not line["throughput_bytes_per_second_ci95_low"]
+    report = made_daemon.unix.request("GET", f"/experiments/{experiment}/report").body.decode()
+    cells = re.findall(r'<td class="number">([^<]*) <span class="range">([^<]*)</span>', report)
+    assert cells and not any(shown.startswith("[") for _, shown in cells[:1]), cells
     few = measure(made_daemon, SPEC | {"repetitions": 6}, lambda _: 1000)
     (row,) = made_daemon.unix.get(f"/experiments/{few}/results")["items"]
+    rate = row["throughput_bytes_per_second"]
+    assert rate["ci95"] and rate["widening"] is None and "ci95_reason" not in rate
     assert row["autocorrelation"] is None and row["reasons"]["autocorrelation"].startswith("fewer than 12 runs")
 
 

@@ -485,8 +485,11 @@ def test_an_interval_says_when_its_runs_may_be_alike(modules):
     few = {"autocorrelation": None, "reasons": {"autocorrelation": "fewer than 12 runs"}}
     (title,) = modules.call(script, row | few)
     assert "could not be judged (fewer than 12 runs)" in title
-    judged = {"lag1": 0, "effective_runs": 12, "ci95_of": "machine"}
-    assert modules.call(script, row | {"runs": 12, "autocorrelation": judged}) == []
+    judged = row | {"runs": 12, "autocorrelation": {"lag1": 0, "effective_runs": 12}}
+    for widening, titles in ((1, []), (2.5, ["Neighbouring runs are alike: it is 2.500 times as wide as"])):
+        cost = figure(1234.6, ci95=[1234, 1235], level=0.96875, n=12, widening=widening)
+        found = modules.call(script, judged | {"cost_ns": cost})
+        assert len(found) == len(titles) and all(map(str.startswith, found, titles))
 
 
 def test_round_trips_have_both_ways_and_one_way(modules):

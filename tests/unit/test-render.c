@@ -277,15 +277,16 @@ static void statistics_with_and_without_an_interval(void) {
         struct statistic *cycles = &row.figures[FIGURE_CYCLES_PER_BYTE];
         cycles->has_ci95 = cycles->has_variation = cycles->has_hodges_lehmann = true;
         cycles->variation = 0.25;
+        cycles->widening = 1.5;
         cycles->hodges_lehmann = 2.25;
         json_writer_init(&w);
         render_result(&w, &row, NULL, false);
         _cleanup_free_ char *text = steal(&w);
         CHECK(text);
         static const char plain[] = "{\"n\":3,\"median\":2.5,\"min\":1,\"max\":4,\"cov\":null,"
-                                    "\"hodges_lehmann\":null,\"ci95\":null,\"level\":null}";
+                                    "\"hodges_lehmann\":null,\"ci95\":null,\"level\":null,\"widening\":null}";
         static const char full[] = "\"cycles_per_byte\":{\"n\":3,\"median\":2.5,\"min\":1,\"max\":4,\"cov\":0.25,"
-                                   "\"hodges_lehmann\":2.25,\"ci95\":[1.5,3.5],\"level\":0.96875}";
+                                   "\"hodges_lehmann\":2.25,\"ci95\":[1.5,3.5],\"level\":0.96875,\"widening\":1.5}";
         const char *at = strstr(text, "\"throughput_bytes_per_second\":");
         CHECK(at && strncmp(strchr(at, '{'), plain, strlen(plain)) == 0);
         at = strstr(text, "\"hop_ns\":");
@@ -302,12 +303,16 @@ static void an_interval_that_is_null_has_its_reason(void) {
         for (int known = 0; known < 2; known++) {
                 struct json_writer w;
                 row.serial.interval.has_interval = known;
+                row.figures[FIGURE_THROUGHPUT] = (struct statistic){.n = 12, .has_ci95 = known, .widening = 2};
                 json_writer_init(&w);
                 render_result(&w, &row, NULL, false);
                 _cleanup_free_ char *text = steal(&w);
                 CHECK(text);
                 CHECK((strstr(text, "\"interval\":null,\"interval_reason\":\"") != NULL) == !known);
                 CHECK((strstr(text, "interval_reason") != NULL) == !known);
+                CHECK((strstr(text, "\"ci95\":null,\"level\":null,\"widening\":2,\"ci95_reason\":\"") != NULL) ==
+                      !known);
+                CHECK((strstr(text, "ci95_reason") != NULL) == !known);
         }
 }
 

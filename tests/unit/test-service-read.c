@@ -465,7 +465,11 @@ static void test_results_of_runs_that_are_alike(void) {
                 CHECK_INT(service_results(h.service, id, 0, UINT32_MAX, keep_row, &p, &r), 0);
                 bool known = !rows[i].reason;
                 if (row.serial.known != known || row.serial.material != rows[i].material ||
-                    (known && row.serial_figure != rows[i].figure) || (row.serial.correlation > 0) != rows[i].material)
+                    (known && row.serial_figure != rows[i].figure) ||
+                    row.figures[rows[i].figure].has_ci95 != !rows[i].material ||
+                    (row.figures[rows[i].figure].widening > 1) != rows[i].material ||
+                    (row.figures[rows[i].figure].widening > 0) != known ||
+                    (row.serial.correlation > 0) != rows[i].material)
                         CHECK_FAIL("case %zu: figure %u, correlation %g", i, row.serial_figure, row.serial.correlation);
                 const char *reason = strstr(row.reasons_json, "\"autocorrelation\"");
                 if ((reason != NULL) != !known || (reason && !strstr(reason, rows[i].reason)))

@@ -272,25 +272,19 @@ function tableRow(row, varying, figures, shared) {
             'td',
             { class: 'wrap notes', data: { title: 'Notes' } },
             row.flags.filter((flag) => !shared.includes(flag)).map(flagLabel),
-            row.autocorrelation?.ci95_of === 'moment' && ofAMoment(row.autocorrelation, row.runs),
             row.error && h('span', { class: 'field-error', text: row.error }),
         ),
     );
 }
 
-/* Runs that are like those before them: what the interval leaves out. */
-function ofAMoment({ lag1, effective_runs: effective }, runs) {
-    const title =
-        `Neighbouring runs are alike (correlation ${figure(lag1)}, which of few runs is too low): the ${runs} runs ` +
-        `tell as much as ${figure(effective)} independent ones, and the interval covers the moment, not the machine.`;
-    return h('abbr', { title, text: 'interval of a moment' });
-}
-
-/* An interval, with what is not known of it: whether the runs behind it depend on each other. */
-function interval(row, text) {
-    const why = row.autocorrelation ? null : reasonFor(row, 'autocorrelation');
-    const title = `Whether neighbouring runs are alike could not be judged (${why}): it may cover the moment only.`;
-    return why ? h('abbr', { title, text }) : text;
+/* An interval, with how much wider it is as the runs behind it depend on each other, or that this is not known. */
+function interval(row, { n, widening }, text) {
+    const why = reasonFor(row, 'autocorrelation') ?? (n < 12 ? 'fewer than 12 runs have the figure' : 'all are equal');
+    if (widening === 1) return text;
+    const title = widening
+        ? `Neighbouring runs are alike: it is ${figure(widening)} times as wide as that of independent runs.`
+        : `Whether neighbouring runs are alike could not be judged (${why}): it may cover the moment only.`;
+    return h('abbr', { title, text });
 }
 
 function figureCells(row, column) {
@@ -302,7 +296,7 @@ function figureCells(row, column) {
         h(
             'td',
             { class: 'number', data: { title: `${title}, ${column.unit}` } },
-            text === DASH ? absent(why) : title === column.interval ? interval(row, text) : text,
+            text === DASH ? absent(why) : title === column.interval ? interval(row, statistic, text) : text,
         );
     return [
         cell(column.title, scale(statistic?.median), missing),
@@ -316,7 +310,7 @@ function figureCells(row, column) {
             cell(
                 column.interval,
                 statistic?.ci95 ? `${scale(statistic.ci95[0])} – ${scale(statistic.ci95[1])}` : DASH,
-                statistic ? TOO_FEW : missing,
+                statistic ? (statistic.ci95_reason ?? TOO_FEW) : missing,
             ),
     ];
 }
