@@ -48,26 +48,74 @@ static void result_json(struct table *t, const struct result_record *row) {
 
 /* ---- CSV: a header and its cells, group by group ---- */
 
-static const char *const statistics[] = {"median", "min", "max", "ci95_low", "ci95_high"};
+/* Among the usual columns a figure has its median alone; in another unit it has those that have a unit. */
+static const struct statistic_column {
+        const char *name;
+        bool usual, has_unit;
+} statistics[] = {{"median", true, true},         {"min", false, true},       {"max", false, true},
+                  {"ci95_low", false, true},      {"ci95_high", false, true}, {"level", false, false},
+                  {"widening", false, false},     {"n", false, false},        {"cov", false, false},
+                  {"hodges_lehmann", false, true}};
 
-/* Among the usual columns a figure has its median alone. */
-static size_t statistics_of(const struct table *t) {
-        return t->all ? ELEMENTS(statistics) : 1;
+static bool is_column(const struct table *t, size_t i, bool scaled) {
+        return statistics[i].usual || (t->all && (!scaled || statistics[i].has_unit));
 }
 
-static void statistic_header(struct table *t, const char *name) {
-        for (size_t i = 0; i < statistics_of(t); i++)
-                text_printf(t->text, ",%s_%s", name, statistics[i]);
+static void statistic_header(struct table *t, const char *name, bool scaled) {
+        for (size_t i = 0; i < ELEMENTS(statistics); i++)
+                if (is_column(t, i, scaled))
+                        text_printf(t->text, ",%s_%s", name, statistics[i].name);
 }
 
-static void statistic_cells(struct table *t, const struct statistic *s, double factor, double divisor) {
-        const double values[] = {s->median, s->min, s->max, s->ci95_low, s->ci95_high};
-        _Static_assert(ELEMENTS(values) == ELEMENTS(statistics), "a value for each name");
-        for (size_t i = 0; i < statistics_of(t); i++)
-                if (s->n > 0 && (i < 3 || s->has_ci95))
-                        cells_double(t->text, values[i] * factor / divisor);
-                else
-                        text_puts(t->text, ",");
+static void cell_if(struct text *out, bool known, double value) {
+        if (known)
+                cells_double(out, value);
+        else
+                text_puts(out, ",");
+}
+
+/* scaled: in another unit; NULL: in its own. */
+static void statistic_cells(struct table *t, const struct statistic *s, const struct figure_scaled *scaled) {
+        const struct {
+                bool known;
+                double value;
+        } cells[] = {{true, s->median},
+                     {true, s->min},
+                     {true, s->max},
+                     {s->has_ci95, s->ci95_low},
+                     {s->has_ci95, s->ci95_high},
+                     {s->has_ci95, s->level},
+                     {s->widening > 0, s->widening},
+                     {true, s->n},
+                     {s->has_variation, s->variation},
+                     {s->has_hodges_lehmann, s->hodges_lehmann}};
+        _Static_assert(ELEMENTS(cells) == ELEMENTS(statistics), "a value for each name");
+        for (size_t i = 0; i < ELEMENTS(cells); i++)
+                if (is_column(t, i, scaled != NULL))
+                        cell_if(t->text, s->n > 0 && cells[i].known,
+                                scaled ? cells[i].value * scaled->factor / scaled->divisor : cells[i].value);
+}
+
+/* How much runs depend on those before them, without a row its header. */
+static void autocorrelation_columns(struct table *t, const struct result_record *row) {
+        char name[64];
+        if (!t->all)
+                return;
+        if (!row) {
+                text_puts(t->text, ",autocorrelation_figure,autocorrelation_lag1,autocorrelation_effective_runs,"
+                                   "autocorrelation_interval_low,autocorrelation_interval_high,"
+                                   "autocorrelation_interval_level");
+                return;
+        }
+        const struct serial *s = &row->serial;
+        const bool has = s->known && s->interval.has_interval;
+        figure_name(row->serial_figure, name, sizeof(name));
+        text_printf(t->text, ",%s", s->known ? name : "");
+        cell_if(t->text, s->known, s->correlation);
+        cell_if(t->text, s->known, s->effective_runs);
+        cell_if(t->text, has, s->interval.low);
+        cell_if(t->text, has, s->interval.high);
+        cell_if(t->text, has, s->interval.level);
 }
 
 static bool is_of_study(const struct table *t, const char *study) {
@@ -87,14 +135,14 @@ static void figures_header(struct table *t, enum figure_group group) {
                 if (figure_terms[f].group != group || !is_shown(t, f))
                         continue;
                 figure_name(f, name, sizeof(name));
-                statistic_header(t, name);
+                statistic_header(t, name, false);
         }
 }
 
 static void figures_cells(struct table *t, enum figure_group group, const struct result_record *row) {
         for (enum figure f = 0; f < FIGURE_COUNT; f++)
                 if (figure_terms[f].group == group && is_shown(t, f))
-                        statistic_cells(t, &row->figures[f], 1, 1);
+                        statistic_cells(t, &row->figures[f], NULL);
 }
 
 /* Figures in the units that studies have published: all of them, or those of the study that the experiment is. Without
@@ -106,9 +154,9 @@ static void scaled_columns(struct table *t, const struct result_record *row) {
                         if (!s->name || !(t->all || is_of_study(t, s->usual_in)))
                                 continue;
                         if (row)
-                                statistic_cells(t, &row->figures[f], s->factor, s->divisor);
+                                statistic_cells(t, &row->figures[f], s);
                         else
-                                statistic_header(t, s->name);
+                                statistic_header(t, s->name, true);
                 }
 }
 
@@ -123,12 +171,13 @@ static void csv_header(struct table *t) {
         figures_header(t, FIGURES_ONE_WAY);
         scaled_columns(t, NULL);
         text_puts(out, t->all ? ",loop,steady,verify,counted_by" : "");
+        autocorrelation_columns(t, NULL);
         for (enum figure_group group = FIGURES_PER_UNIT; group < FIGURES_GROUPS; group++)
                 figures_header(t, group);
         const char *name;
         for (size_t i = 0; t->all && (name = service_effective_name(i)); i++)
                 text_printf(out, ",effective_%s", name);
-        text_puts(out, t->all ? ",reasons" : "");
+        text_puts(out, t->all ? ",reasons,flag_runs" : "");
         text_printf(out, ",flags,error%s", t->with_histogram ? ",latency_histogram" : "");
         provenance_header(out);
 }
@@ -143,11 +192,12 @@ static int effective_cells(struct text *out, const char *effective_json) {
         return k == -EINVAL ? -EBADMSG : k;
 }
 
-/* Why cells are empty, by figure: JSON in one cell, as the samples' counters are; an empty one where there is none. */
-static void reasons_cell(struct text *out, const char *reasons_json) {
+/* Why cells are empty, by figure, or in how many runs each flag is: JSON in one cell, as the samples' counters are; an
+ * empty one where there is none. */
+static void object_cell(struct text *out, const char *object_json) {
         text_puts(out, ",");
-        if (reasons_json && strcmp(reasons_json, "{}") != 0)
-                text_csv(out, reasons_json);
+        if (object_json && strcmp(object_json, "{}") != 0)
+                text_csv(out, object_json);
 }
 
 static int histogram_cell(struct table *t) {
@@ -180,12 +230,15 @@ static int result_csv(struct table *t, const struct result_record *row) {
         const char *const words[] = {row->loop, row->steady, row->verify, row->counted_by};
         for (size_t i = 0; t->all && i < ELEMENTS(words); i++)
                 text_printf(out, ",%s", words[i] ? words[i] : "");
+        autocorrelation_columns(t, row);
         for (enum figure_group group = FIGURES_PER_UNIT; group < FIGURES_GROUPS; group++)
                 figures_cells(t, group, row);
         if (k >= 0 && t->all)
                 k = effective_cells(out, row->effective_json);
-        if (t->all)
-                reasons_cell(out, row->reasons_json);
+        if (t->all) {
+                object_cell(out, row->reasons_json);
+                object_cell(out, row->flag_runs_json);
+        }
         cells_words(out, row->flags_json);
         text_puts(out, ",");
         text_csv(out, row->error);

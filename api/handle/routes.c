@@ -41,7 +41,8 @@ static const struct parameter results_parameters[] = {
          "Of the CSV. usual: about two dozen, which are the main fields of the point and those that have another value "
          "than the standard one, the medians of the usual figures (x-usual in ResultFigures) that its workloads can "
          "have, of a study's preset also its own figures in its own units, flags and provenance; all: every statistic "
-         "of every figure, and what was in force."},
+         "of every figure, how much runs depend on those before them, what was in force, and in how many runs each "
+         "flag is."},
         {"histogram", "{\"enum\": [\"0\", \"1\"], \"default\": \"0\"}",
          "1: with each row the latencies of all its done runs together: HdrHistogram V2 compressed, in base64, and as "
          "JSON their percentiles at log-nines."},

@@ -99,6 +99,55 @@ def test_results_as_csv_are_the_same(client, done):
         assert line["flags"].split() == row["flags"] == list(row["flag_runs"])
 
 
+STATISTICS = ("median", "min", "max", "level", "widening", "n", "cov", "hodges_lehmann")
+
+
+def check_statistics(line, schema, row, prefix=""):
+    """Every member of each statistic of the row, in its column; how many figures there were."""
+    n = 0
+    for name, figure in schema.items():
+        if "x-unit" not in figure:
+            kept = {one: of for one, of in figure["properties"].items() if one != "kind"}
+            n += check_statistics(line, kept, row[name] or {}, f"{name}_")
+            continue
+        stated = row.get(name) or {}
+        expected = {one: stated.get(one) for one in STATISTICS}
+        expected |= dict(zip(("ci95_low", "ci95_high"), stated.get("ci95") or (None, None), strict=True))
+        assert set(stated) - {"ci95", "ci95_reason"} <= set(STATISTICS)
+        for one, value in expected.items():
+            cell = line[f"{prefix}{name}_{one}"]
+            assert (float(cell) if cell else None) == value, (name, one)
+        n += 1
+    return n
+
+
+def test_every_statistic_has_a_column(unix):
+    """Of so many runs that their correlation is known."""
+    spec = {"workload": "pingpong", "messages": 50, "warmup_seconds": 0, "repetitions": 12}
+    experiment = unix.wait_final(unix.post(spec)["id"])
+    assert experiment["state"] == "done", experiment
+    path = f"/experiments/{experiment['id']}/results"
+    schema = unix.openapi["components"]["schemas"]["ResultFigures"]["properties"]
+    every = unix.request("GET", f"{path}?columns=all", headers={"Accept": "text/csv"}).body
+    rows = unix.get(path)["items"]
+    assert all(row["throughput_bytes_per_second"]["n"] == 12 for row in rows)
+    for line, row in zip(table(every), rows, strict=True):
+        assert check_statistics(line, schema, row) > 40
+        judged = row["autocorrelation"]
+        assert line["autocorrelation_figure"] == judged["figure"]
+        for name in ("lag1", "effective_runs"):
+            assert float(line[f"autocorrelation_{name}"]) == judged[name]
+        interval = judged["interval"] or {}
+        for name in ("low", "high", "level"):
+            cell = line[f"autocorrelation_interval_{name}"]
+            assert (float(cell) if cell else None) == interval.get(name)
+        assert json.loads(line["flag_runs"] or "{}") == row["flag_runs"]
+        scaled = [name for name in line if name.startswith("throughput_gbit_per_second_")]
+        assert {name.removeprefix("throughput_gbit_per_second_") for name in scaled} == {
+            "median", "min", "max", "ci95_low", "ci95_high", "hodges_lehmann"
+        }  # fmt: skip
+
+
 PROVENANCE = ["experiment", "host", "kernel", "version", "date", "seed"]
 
 
