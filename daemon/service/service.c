@@ -502,7 +502,7 @@ static int on_tidy(sd_event_source *source, uint64_t usec, void *userdata) {
         int r = store_extend_more(s->store, 0);
         if (r > 0 && s->hooks.submitted)
                 s->hooks.submitted(s->hooks.userdata);
-        if (r == 0 || r == -ENOSPC) /* which it may end */
+        if (r == 0 || r == -EBADMSG || r == -ENOSPC) /* the last may end by it */
                 r = store_tidy(s->store);
         if (r < 0)
                 log_warning("the database's housekeeping failed: %s; tried again when there is occasion",

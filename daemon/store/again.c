@@ -360,10 +360,10 @@ int store_drop_extension(struct db *db, int64_t id) {
         return r < 0 ? r : 1;
 }
 
-int store_extend_more(struct store *s, int64_t id) {
+static int extend_one(struct store *s, int64_t id) {
         _cleanup_transaction_ struct db_transaction t = {0};
         int64_t one;
-        int r = db_get(s->db, &one, "SELECT 1 FROM extensions WHERE ?1 IN (0, experiment_id) LIMIT 1", DB_INT(id));
+        int r = db_get(s->db, &one, "SELECT 1 FROM extensions WHERE experiment_id = ?", DB_INT(id));
         if (r < 0)
                 return r == -ENOENT ? 0 : r;
         r = store_begin_growth(s, &t);
@@ -374,6 +374,12 @@ int store_extend_more(struct store *s, int64_t id) {
                 return added;
         r = db_commit(&t);
         return r < 0 ? r : added;
+}
+
+int store_extend_more(struct store *s, int64_t id) {
+        static const struct leftovers extensions = {"the rest of an extension of experiment",
+                                                    "SELECT experiment_id FROM extensions", extend_one};
+        return id ? extend_one(s, id) : store_step_leftovers(s, &extensions, &s->extensions);
 }
 
 struct retried {

@@ -11,6 +11,13 @@
 
 #define LOCK_FILE "ipclab.lock"
 
+/* What housekeeping leaves out until the next start, as it needs a damaged page. */
+struct left_out {
+        int64_t *ids;
+        size_t n, size;
+        bool all; /* what there is cannot even be listed */
+};
+
 struct store {
         struct db *db;
         char *dir; /* resolved */
@@ -22,6 +29,7 @@ struct store {
         int identity_fd;          /* -1: not noted any more, or a reader */
         /* The check after an unclean end: the next page, 0 when all were compared; and how many there are. */
         _Atomic uint32_t scrub_next, scrub_total;
+        struct left_out pins, forgotten, extensions;
         uint64_t run_started_ns; /* CLOCK_MONOTONIC, of the running run, as the wall clock may be set meanwhile */
 };
 
@@ -71,6 +79,15 @@ int store_settle_baseline(struct db *db, const char *name);
 
 /* A step of store_cancel_experiment(), in the transaction under way. 1: there are more. */
 int store_cancel_some(struct db *db, int64_t id, int64_t runs_total, int64_t now);
+/* What is done a portion at a time when there is time for it. */
+struct leftovers {
+        const char *what;
+        const char *list; /* selects their ids */
+        int (*step)(struct store *s, int64_t id);
+};
+/* A step of the first of them that is not left out. What is damaged is left out from then on, and logged. 1: there may
+ * be more; 0: there are no others. */
+int store_step_leftovers(struct store *s, const struct leftovers *l, struct left_out *out);
 /* Why an experiment that needs a damaged page fails. */
 #define UNREADABLE "what the database has of it is damaged: a page does not match its checksum (GET /health names it)"
 /* A step of its end for this reason: a portion of an extension under way is added (dropped, where the disk has

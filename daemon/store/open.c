@@ -220,6 +220,9 @@ void store_close(struct store *s) {
         if (writes)
                 db_keep_room(s->path);
         integrity_close(s);
+        free(s->pins.ids);
+        free(s->forgotten.ids);
+        free(s->extensions.ids);
         util_close(s->lock_fd);
         free(s->path);
         free(s->dir);
@@ -370,36 +373,73 @@ static int remove_forgotten(struct store *s, int64_t experiment_id) {
         return r < 0 ? r : db_commit(&t);
 }
 
-/* 1: it did; 0: there is no pin that was moved or removed, of which anything is left. */
-static int settle_pins(struct store *s) {
+/* By the number of the pin's last change. */
+static int settle_pin(struct store *s, int64_t change) {
         _cleanup_free_ char *name = NULL;
-        int64_t change;
-        int r = db_get_text_values(s->db, &change, &name,
-                                   "SELECT p.change, p.name FROM pin_changes p JOIN baselines b ON b.name = p.name "
-                                   "WHERE p.experiment_id IS NOT b.experiment_id LIMIT 1",
-                                   NULL, 0);
-        if (r < 0)
-                return r == -ENOENT ? 0 : r;
         _cleanup_transaction_ struct db_transaction t = {0};
-        r = db_begin_write(s->db, &t);
+        int r = db_begin_write(s->db, &t);
+        if (r == 0)
+                r = db_get_text(s->db, &change, &name, "SELECT change, name FROM pin_changes WHERE change = ?",
+                                DB_INT(change));
         if (r == 0)
                 r = store_settle_baseline(s->db, name);
+        return r < 0 ? r : db_commit(&t);
+}
+
+static bool is_left_out(const struct left_out *out, int64_t id) {
+        for (size_t i = 0; i < out->n; i++)
+                if (out->ids[i] == id)
+                        return true;
+        return false;
+}
+
+static int first_left(struct db *db, const char *list, const struct left_out *out, int64_t *ret) {
+        _cleanup_query_ struct db_query q = {0};
+        int r = db_select_all(db, &q, list);
+        while (r >= 0 && (r = db_step(&q)) > 0) {
+                int64_t id = db_column_i64(&q, 0);
+                if (q.error < 0)
+                        return q.error;
+                if (is_left_out(out, id))
+                        continue;
+                *ret = id;
+                return 0;
+        }
+        return r < 0 ? r : -ENOENT;
+}
+
+int store_step_leftovers(struct store *s, const struct leftovers *l, struct left_out *out) {
+        int64_t id = 0;
+        int r = out->all ? -ENOENT : first_left(s->db, l->list, out, &id);
+        if (r == -ENOENT)
+                return 0;
         if (r == 0)
-                r = db_commit(&t);
+                r = l->step(s, id);
+        else if (r == -EBADMSG)
+                out->all = true;
+        if (r != -EBADMSG)
+                return r < 0 ? r : 1;
+        log_error("%s %" PRId64 ": " UNREADABLE "; it is left as it is until the next start", l->what, id);
+        r = out->all ? 0 : store_grow((void **) &out->ids, &out->size, out->n, sizeof(*out->ids));
+        if (r == 0 && !out->all)
+                out->ids[out->n++] = id;
         return r < 0 ? r : 1;
 }
 
 static int tidy_forgotten(struct store *s) {
-        int64_t forgotten;
-        int r = settle_pins(s);      /* before the experiments that their rows refer to */
+        static const struct leftovers pins = {"what was compared with an earlier pin, of change",
+                                              "SELECT p.change FROM pin_changes p JOIN baselines b ON b.name = p.name "
+                                              "WHERE p.experiment_id IS NOT b.experiment_id",
+                                              settle_pin},
+                                      forgotten = {"what is left of deleted experiment",
+                                                   /* the rows of pins refer to experiments */
+                                                   "SELECT experiment_id FROM forgotten WHERE experiment_id NOT IN "
+                                                   "(SELECT experiment_id FROM baselines)",
+                                                   remove_forgotten};
+        int r = store_step_leftovers(s, &pins, &s->pins);
         if (r != 0 || s->adding > 0) /* one of the forgotten may be it */
                 return r;
-        r = db_get_one(s->db, &forgotten, "SELECT experiment_id FROM forgotten LIMIT 1");
-        if (r == -ENOENT)
-                return 0;
-        if (r == 0)
-                r = remove_forgotten(s, forgotten);
-        return r < 0 ? r : 1;
+        return store_step_leftovers(s, &forgotten, &s->forgotten);
 }
 
 int store_tidy_forgotten(struct store *s) {
@@ -410,28 +450,38 @@ int store_tidy_forgotten(struct store *s) {
         return r;
 }
 
-int store_tidy(struct store *s) {
+static int return_pages(struct store *s) {
         int64_t free_pages;
-        int r = store_tidy_forgotten(s);
-        if (r != 0)
+        int r = db_get_one(s->db, &free_pages, "PRAGMA freelist_count");
+        if (r < 0 || free_pages <= TIDY_PAGES)
                 return r;
-        r = integrity_scrub(s);
-        if (r != 0)
-                return r;
-        r = db_get_one(s->db, &free_pages, "PRAGMA freelist_count");
-        if (r < 0)
-                return r;
-        if (free_pages > TIDY_PAGES) {
-                r = db_run_script(s->db, "PRAGMA incremental_vacuum(512)");
-                return r < 0 ? r : 1;
-        }
-        r = db_checkpoint(s->db);
+        r = db_run_script(s->db, "PRAGMA incremental_vacuum(512)");
+        return r < 0 ? r : 1;
+}
+
+static int empty_log(struct store *s) {
+        int r = db_checkpoint(s->db);
         if (r == 0) { /* as soon as there is room for them */
                 db_keep_room(s->path);
                 (void) db_keep_growth(s->db);
                 (void) reserve_keep(s->dir);
         }
         return r == -EBUSY ? 0 : r; /* a reader blocks it: the next call tries again */
+}
+
+/* A damaged page ends none of the steps but its own. */
+int store_tidy(struct store *s) {
+        static int (*const steps[])(struct store * s) = {store_tidy_forgotten, integrity_scrub, return_pages,
+                                                         empty_log};
+        int r = 0, damaged = 0;
+        for (size_t i = 0; i < ELEMENTS(steps); i++) {
+                r = steps[i](s);
+                if (r == -EBADMSG)
+                        damaged = r;
+                else if (r != 0)
+                        return r;
+        }
+        return damaged;
 }
 
 int store_on_long_log(struct store *s, void (*grown)(void *userdata), void *userdata) {

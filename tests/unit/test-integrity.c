@@ -714,6 +714,68 @@ static void test_an_undecided_experiment_with_a_damaged_spec_ends(void) {
         CHECK_INT(next_experiment(f.store), 2);
 }
 
+/* Housekeeping to its end; -1: it comes to none. */
+static int tidy_to_the_end(struct store *s) {
+        int r = 1;
+        for (int step = 0; r > 0 && step < 1000; step++)
+                r = store_tidy(s);
+        return r > 0 ? -1 : r;
+}
+
+/* One deleted experiment that cannot be removed leaves the others, and the rest of the housekeeping, to be done. The
+ * mark is on a page that has nothing of them. */
+static void test_a_damaged_experiment_does_not_end_housekeeping(void) {
+        FIXTURE f;
+        damage_first(&f, "UPDATE points SET point = hex(zeroblob(4000)) || '" MARK "' WHERE experiment_id = 1; "
+                         "INSERT INTO forgotten (experiment_id) VALUES (1), (2)");
+        for (int start = 0; start < 2; start++) {
+                CHECK_INT(tidy_to_the_end(f.store), 0);
+                CHECK_INT(number(&f, "SELECT sum(id) * 10 + count(*) FROM experiments"), 42);
+                CHECK_INT(number(&f, "SELECT count(*) FROM runs WHERE experiment_id < 3"), 0);
+                CHECK_INT(number(&f, "SELECT count(*) FROM runs WHERE experiment_id = 3"), 600);
+                CHECK_INT(file_size(&f, "ipclab.db-wal"), 0);
+                CHECK_UINT(damaged(&f), 1);
+                CHECK_INT(fixture_reopen(&f), 0);
+        }
+}
+
+/* The ratios of m are between those of the two others, which are not on one page. */
+static void test_a_damaged_pin_does_not_end_housekeeping(void) {
+        FIXTURE f;
+        damage_first(&f, "INSERT INTO baselines VALUES ('a', 1, 1), ('m', 3, 1), ('z', 2, 1); "
+                         "INSERT INTO pin_changes VALUES (901, 'a', NULL), (902, 'z', 3); "
+                         "INSERT INTO baseline_checks (name, experiment_id, finished_at) VALUES "
+                         "('a', 2, 1), ('m', 3, 1), ('z', 3, 1); "
+                         "INSERT INTO baseline_ratios (name, experiment_id, figure, point, ratio, verdict) "
+                         "SELECT 'm', 3, 'f', ordinal + 2 * position, 1, '' FROM points CROSS JOIN runs "
+                         "WHERE points.experiment_id = 3 AND runs.experiment_id = 3; "
+                         "INSERT INTO baseline_ratios (name, experiment_id, figure, point, ratio, verdict) VALUES "
+                         "('a', 2, 'f', hex(zeroblob(4000)) || '" MARK "', 1, ''), ('z', 3, 'f', '{}', 1, ''); "
+                         "INSERT INTO forgotten (experiment_id) VALUES (1)");
+        CHECK_INT(tidy_to_the_end(f.store), 0);
+        CHECK_INT(number(&f, "SELECT experiment_id FROM baselines WHERE name = 'z'"), 3);
+        CHECK_INT(number(&f, "SELECT count(*) FROM baseline_checks WHERE name = 'z'"), 0);
+        CHECK_INT(number(&f, "SELECT count(*) FROM baselines WHERE name = 'a'"), 1);
+        CHECK(damaged(&f) > 0);
+        CHECK_INT(file_size(&f, "ipclab.db-wal"), 0);
+}
+
+static void test_a_damaged_extension_does_not_end_housekeeping(void) {
+        FIXTURE f;
+        int r = 1;
+        damage_first(&f,
+                     "INSERT INTO extensions (experiment_id, first_repetition, in_blocks, points, inserted, sequence) "
+                     "VALUES (1, 301, 0, 2, 0, CAST(hex(zeroblob(4000)) || '" MARK "' AS BLOB)), "
+                     "(2, 301, 0, 2, 0, zeroblob(8))");
+        for (int step = 0; r > 0 && step < 10; step++)
+                r = store_extend_more(f.store, 0);
+        CHECK_INT(r, 0);
+        CHECK_INT(number(&f, "SELECT count(*) FROM runs WHERE experiment_id = 2"), 602);
+        CHECK_INT(number(&f, "SELECT count(*) FROM runs WHERE experiment_id = 1"), 600);
+        CHECK_UINT(damaged(&f), 1);
+        CHECK_INT(store_extend_more(f.store, 1), -EBADMSG); /* who asks for it alone is told */
+}
+
 /* What SQLite reads of its own uncommitted frames, written twice, is no damage. */
 static void test_a_large_transaction_reads_itself(void) {
         FIXTURE f;
@@ -1159,6 +1221,9 @@ int main(void) {
         RUN(test_a_damaged_point_fails_its_experiment_alone);
         RUN(test_a_damaged_row_does_not_stop_the_queue);
         RUN(test_an_undecided_experiment_with_a_damaged_spec_ends);
+        RUN(test_a_damaged_experiment_does_not_end_housekeeping);
+        RUN(test_a_damaged_pin_does_not_end_housekeeping);
+        RUN(test_a_damaged_extension_does_not_end_housekeeping);
         RUN(test_a_large_transaction_reads_itself);
         RUN(test_an_unclean_end_is_checked);
         RUN(test_what_was_lost_is_refused);
