@@ -13,14 +13,25 @@
 #include <errno.h>
 #include <string.h>
 
+#define SAMPLES_AT_A_TIME 4096u
+
+struct reading {
+        struct histogram *into;
+        int64_t after; /* change of the last one */
+        uint32_t n;
+};
+
 static int visit_sample(void *userdata, const struct sample_record *s) {
+        struct reading *reading = userdata;
         if (s->latency)
-                histogram_add(userdata, s->latency);
+                histogram_add(reading->into, s->latency);
+        reading->after = s->change;
+        reading->n++;
         return 0;
 }
 
 int histograms_add_run(struct service *s, int64_t run_id, struct histogram *into, struct refusal *r) {
-        return service_samples(s, 0, run_id, 0, UINT32_MAX, visit_sample, into, r);
+        return service_samples(s, 0, run_id, 0, UINT32_MAX, visit_sample, &(struct reading){.into = into}, r);
 }
 
 int histograms_of_row(struct service *s, const struct result_record *row, struct histogram *ret, struct refusal *r) {
@@ -29,6 +40,44 @@ int histograms_of_row(struct service *s, const struct result_record *row, struct
         for (uint32_t i = 0; k == 0 && i < row->runs; i++)
                 k = histograms_add_run(s, row->run_ids[i], ret, r);
         return k;
+}
+
+static void progress_begin(struct histogram_progress *ret, const struct result_record *row) {
+        *ret = (struct histogram_progress){.runs = row->runs};
+        if (row->runs > 0) {
+                ret->first = row->run_ids[0];
+                ret->last = row->run_ids[row->runs - 1];
+        }
+}
+
+int histograms_add_some(struct service *s, const struct result_record *row, struct histogram_progress *at,
+                        struct histogram *ret, struct refusal *r) {
+        struct histogram_progress now;
+        progress_begin(&now, row);
+        if (at->runs == 0) {
+                *at = now;
+                *ret = (struct histogram){0};
+        } else if (at->runs != now.runs || at->first != now.first || at->last != now.last) {
+                *at = (struct histogram_progress){0};
+                return histograms_of_row(s, row, ret, r);
+        }
+        for (uint32_t n = 0; at->run < row->runs;) {
+                if (n >= SAMPLES_AT_A_TIME)
+                        return 1;
+                struct reading reading = {.into = ret, .after = at->after};
+                uint32_t most = SAMPLES_AT_A_TIME - n;
+                int k = service_samples(s, 0, row->run_ids[at->run], at->after, most, visit_sample, &reading, r);
+                if (k < 0)
+                        return k;
+                at->after = reading.after;
+                if (reading.n < most) {
+                        at->run++;
+                        at->after = 0;
+                }
+                n += reading.n + 1; /* a run without samples takes time, too */
+        }
+        *at = (struct histogram_progress){0};
+        return 0;
 }
 
 /* As the run's result has it; one that is not done has no result. */

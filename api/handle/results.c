@@ -27,7 +27,8 @@ struct table {
         bool csv, all; /* CSV: every column, not only the usual ones */
         bool with_histogram;
         struct histogram *latency; /* of the row; NULL without */
-        struct refusal *refusal;   /* of the row that failed */
+        struct histogram_progress progress;
+        struct refusal *refusal; /* of the row that failed */
         struct text *text;
 };
 
@@ -252,8 +253,8 @@ static int result_csv(struct table *t, const struct result_record *row) {
 
 static int visit_result(void *userdata, const struct result_record *row) {
         struct table *t = userdata;
-        int k = t->with_histogram ? histograms_of_row(t->service, row, t->latency, t->refusal) : 0;
-        if (k < 0)
+        int k = t->with_histogram ? histograms_add_some(t->service, row, &t->progress, t->latency, t->refusal) : 0;
+        if (k != 0)
                 return k;
         if (t->csv)
                 k = result_csv(t, row);

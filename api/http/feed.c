@@ -61,6 +61,8 @@ static int portion_make(struct feed *f, struct refusal *r) {
         k = f->compressed ? portion_compress(f) : 0;
         if (k < 0)
                 return k;
+        if (f->out.length == 0) /* what is empty is not sent, and not given back then */
+                text_deinit(&f->out);
         f->cost = peer_cost(f->out.size);
         peer_add(f->peer, PEER_BODY_BYTES, f->cost);
         return 0;
@@ -95,7 +97,7 @@ static bool feed_work(void *userdata) {
         int k = portion_make(f, &r);
         peer_turn_end(&f->turn);
         f->error = k;
-        return k < 0 || f->last || f->out.length > 0;
+        return k < 0 || f->last || f->out.length > 0 || !f->source->waits;
 }
 
 static const struct http_stream_ops list_ops = {.read = feed_read, .work = feed_work, .free = feed_free};

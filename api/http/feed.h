@@ -23,7 +23,7 @@ struct feed_source {
          * *r filled when there are words for the client. */
         int (*fill)(void *userdata, struct text *out, struct refusal *r);
         void (*free)(void *userdata);
-        bool waits; /* a portion may be empty: an event stream, which http_stream_wake() wakes */
+        bool waits; /* an event stream: after an empty portion http_stream_wake() wakes it; else comes the next one */
 };
 
 /* Answers 200 with the body. Owns userdata from here on, also when it fails. `type` is the Content-Type; source is

@@ -88,6 +88,11 @@ struct http_stream {
         struct http_stream *prev, *next; /* of http->streams, under its lock */
 };
 
+static const struct client_address *address_of(struct MHD_Connection *mhd) {
+        const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+        return info ? (const void *) info->client_addr : NULL;
+}
+
 /* ---- streams ---- */
 
 int http_stream_new(struct http_stream **ret, const struct http_stream_ops *ops, void *userdata) {
@@ -135,14 +140,23 @@ void http_stream_wake(struct http_stream *s) {
         pthread_mutex_unlock(&s->lock);
 }
 
+/* While the connection is suspended. */
+static bool client_has_gone(struct http *h, struct MHD_Connection *mhd, struct connection *connection) {
+        const struct client_address *address = address_of(mhd);
+        return !connection_enter(h->connections, connection, CONNECTION_BUSY) ||
+               (address && relay_has_gone(h->relay, address->number));
+}
+
 /* The server's lock keeps the stream alive, which may be freed as soon as it is resumed. */
 static void run_work(struct job *job) {
         struct http_stream *s = (struct http_stream *) job; /* its first member */
         struct http *h = s->http;
-        bool ready = s->ops->work(s->userdata);
+        bool gone = !s->ops->waits && client_has_gone(h, s->mhd, s->connection);
+        bool ready = gone || s->ops->work(s->userdata);
         pthread_mutex_lock(&h->lock);
         pthread_mutex_lock(&s->lock);
         s->working = false;
+        s->gone |= gone;
         if (ready || s->woken)
                 stream_resume(s);
         pthread_mutex_unlock(&s->lock);
@@ -175,7 +189,9 @@ static ssize_t stream_read(void *userdata, uint64_t position, char *buffer, size
         s->woken = false;
         bool gone = s->gone;
         pthread_mutex_unlock(&s->lock);
-        ssize_t n = gone ? HTTP_STREAM_END : s->ops->read(s->userdata, buffer, size);
+        ssize_t n = !gone           ? s->ops->read(s->userdata, buffer, size)
+                    : s->ops->waits ? HTTP_STREAM_END
+                                    : HTTP_STREAM_BROKEN;
         if (n > 0) {
                 atomic_store(&s->sent_at, util_now_ns());
                 return n;
@@ -233,11 +249,6 @@ static bool stands_still(void *userdata, uint64_t number) {
 }
 
 /* ---- responses ---- */
-
-static const struct client_address *address_of(struct MHD_Connection *mhd) {
-        const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-        return info ? (const void *) info->client_addr : NULL;
-}
 
 static ssize_t nothing_read(void *userdata, uint64_t position, char *buffer, size_t size) {
         (void) userdata, (void) position, (void) buffer, (void) size;
@@ -345,12 +356,10 @@ static enum MHD_Result copy_header(void *userdata, enum MHD_ValueKind kind, cons
         return copy->error < 0 ? MHD_NO : MHD_YES;
 }
 
-/* For a handler's thread, while the connection is suspended. */
+/* For a handler's thread. */
 static bool has_gone(void *userdata) {
         struct exchange *x = userdata;
-        const struct client_address *address = address_of(x->mhd);
-        return !connection_enter(x->http->connections, x->connection, CONNECTION_BUSY) ||
-               (address && relay_has_gone(x->http->relay, address->number));
+        return client_has_gone(x->http, x->mhd, x->connection);
 }
 
 static int read_head(struct exchange *x, const char *method, const char *version, struct refusal *r) {

@@ -35,7 +35,8 @@ struct service {
         bool finished; /* experiment 2 */
         int64_t last_change;
         atomic_uint submitting, exporting, subscriptions;
-        atomic_uint runs; /* of experiment 1 */
+        atomic_uint endless_reads; /* of run 77, whose samples have no end */
+        atomic_uint runs;          /* of experiment 1 */
         atomic_uint runs_read;
         struct subscription {
                 struct service *service;
@@ -74,41 +75,25 @@ int service_submit(struct service *s, const char *body, size_t length, const cha
 
 int service_extend(struct service *s, int64_t id, const char *body, size_t length, const char *idempotency_key,
                    bool *ret_replayed, struct refusal *r) {
-        (void) s;
-        (void) id;
-        (void) body;
-        (void) length;
-        (void) idempotency_key;
-        (void) ret_replayed;
+        (void) s, (void) id, (void) body, (void) length, (void) idempotency_key, (void) ret_replayed;
         return missing(r);
 }
 
 int service_retry(struct service *s, int64_t id, const char *idempotency_key, bool *ret_replayed, struct refusal *r) {
-        (void) s;
-        (void) id;
-        (void) idempotency_key;
-        (void) ret_replayed;
+        (void) s, (void) id, (void) idempotency_key, (void) ret_replayed;
         return missing(r);
 }
 
 int service_plan(struct service *s, const char *body, size_t length, const char *idempotency_key, struct plan **ret,
                  struct refusal *r) {
-        (void) s;
-        (void) body;
-        (void) length;
-        (void) idempotency_key;
-        (void) ret;
+        (void) s, (void) body, (void) length, (void) idempotency_key, (void) ret;
         return missing(r);
 }
 
 int service_plan_points(struct service *s, struct plan *plan, size_t from,
                         int (*visit)(void *userdata, const char *json, size_t length), void *userdata,
                         struct refusal *r) {
-        (void) s;
-        (void) plan;
-        (void) from;
-        (void) visit;
-        (void) userdata;
+        (void) s, (void) plan, (void) from, (void) visit, (void) userdata;
         return missing(r);
 }
 
@@ -200,8 +185,13 @@ int service_samples(struct service *s, int64_t experiment_id, int64_t run_id, in
                     int (*visit)(void *userdata, const struct sample_record *sample), void *userdata,
                     struct refusal *r) {
         static char role[] = "responder";
-        (void) s, (void) run_id;
         int k = 0;
+        if (run_id == 77) {
+                atomic_fetch_add(&s->endless_reads, 1);
+                for (; limit > 0 && k == 0; limit--)
+                        k = visit(userdata, &(struct sample_record){.change = ++after, .run_id = run_id});
+                return k;
+        }
         for (int64_t change = after + 1; change <= SAMPLES && limit > 0 && k == 0; change++, limit--) {
                 struct histogram *h = NULL;
                 if (experiment_id == 3 && change > SAMPLES / 2) {
@@ -236,11 +226,16 @@ int service_results(struct service *s, int64_t id, uint32_t from, uint32_t limit
                     int (*visit)(void *userdata, const struct result_record *row), void *userdata, struct refusal *r) {
         static char point[] = "{\"workload\":\"stream\",\"placement\":{\"sender\":{\"cpu\":1}}}";
         static char error[] = "said \"no\",\nand left";
-        (void) s, (void) id, (void) r;
+        static int64_t endless[] = {77}, runs[] = {1, 2, 3};
+        (void) s, (void) r;
         if (from > 0 || limit == 0)
                 return 0;
-        return visit(userdata,
-                     &(struct result_record){.point_json = point, .runs_planned = 1, .runs_failed = 1, .error = error});
+        struct result_record row = {.point_json = point, .runs_planned = 1, .runs_failed = 1, .error = error};
+        if (id > 1)
+                row.run_ids = id == 2 ? endless : runs;
+        if (id > 1)
+                row.runs = id == 2 ? ELEMENTS(endless) : ELEMENTS(runs);
+        return visit(userdata, &row);
 }
 
 int service_import_begin(struct service *s, struct experiment_record *e, struct import **ret, struct refusal *r) {
@@ -259,10 +254,7 @@ int service_import_runs(struct import **i, struct imported_run *runs, size_t n, 
 
 int service_import_end(struct import **i, const struct bundle_file *file, int64_t *ret_id, bool *ret_created,
                        struct refusal *r) {
-        (void) i;
-        (void) file;
-        (void) ret_id;
-        (void) ret_created;
+        (void) i, (void) file, (void) ret_id, (void) ret_created;
         return refuse(r, 503, "unavailable", "", "no import here");
 }
 
@@ -748,18 +740,22 @@ static void caps_subscribers(void) {
         CHECK(wait_for(&fake.subscriptions, 0));
 }
 
-static int ask_for_a_bundle(bool over_tcp, unsigned runs) {
+/* Waits until the counter has grown by so much; -1: it has not, or nothing could be sent. */
+static int ask(bool over_tcp, const char *path, atomic_uint *counter, unsigned growth) {
         char text[128];
-        unsigned before = atomic_load(&fake.runs_read);
+        unsigned before = atomic_load(counter);
         int fd = dial(over_tcp);
-        snprintf(text, sizeof(text), "GET /experiments/1/bundle HTTP/1.1\r\nHost: localhost:%u\r\n\r\n",
-                 ntohs(tcp.sin_port));
-        atomic_store(&fake.runs, runs);
+        snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: localhost:%u\r\n\r\n", path, ntohs(tcp.sin_port));
         if (fd < 0 || !send_text(fd, text))
                 return util_close(fd);
-        for (unsigned i = 0; i < DEADLINE_MS / 5 && atomic_load(&fake.runs_read) == before; i++)
+        for (unsigned i = 0; i < DEADLINE_MS / 5 && atomic_load(counter) - before < growth; i++)
                 nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
-        return fd;
+        return atomic_load(counter) - before < growth ? util_close(fd) : fd;
+}
+
+static int ask_for_a_bundle(bool over_tcp, unsigned runs) {
+        atomic_store(&fake.runs, runs);
+        return ask(over_tcp, "/experiments/1/bundle", &fake.runs_read, 1);
 }
 
 static bool has_no_connection_but(const char *unix_socket, const char *over_tcp) {
@@ -796,6 +792,28 @@ static void makes_a_bundle_for_a_client_that_sends_no_more(void) {
                 CHECK(n > 7 && memcmp(answer + n - 7, "\r\n0\r\n\r\n", 7) == 0);
         }
         atomic_store(&fake.runs, 0);
+}
+
+static void a_row_has_the_latencies_of_all_its_runs(void) {
+        struct histogram all = {0};
+        _cleanup_free_ char *text = NULL;
+        _cleanup_free_ char *table = request("GET /experiments/3/results?histogram=1 HTTP/1.0\r\n\r\n");
+        for (uint64_t i = 0; i < 3 * SAMPLES; i++)
+                if (i % SAMPLES % 2 == 1)
+                        histogram_record(&all, i % SAMPLES + 1);
+        CHECK_INT(histogram_export(&all, &text), 0);
+        CHECK(table && strstr(table, text));
+}
+
+/* It is put together in steps, before there is anything to send. */
+static void puts_no_histogram_together_for_a_client_that_left(void) {
+        for (int over_tcp = 0; over_tcp < 2; over_tcp++) {
+                int fd = ask(over_tcp, "/experiments/2/results?histogram=1", &fake.endless_reads, 9);
+                CHECK(fd >= 0);
+                util_close(fd);
+                CHECK(has_no_connection_but("ipclab_http_connections{listener=\"unix\"} 1\n",
+                                            "ipclab_http_connections{listener=\"tcp\"} 0\n"));
+        }
 }
 
 static void serves_its_configured_hosts_over_tcp(void) {
@@ -954,6 +972,8 @@ int main(void) {
         RUN(caps_subscribers);
         RUN(makes_a_bundle_for_a_client_that_sends_no_more);
         RUN(makes_no_bundle_for_a_client_that_left);
+        RUN(a_row_has_the_latencies_of_all_its_runs);
+        RUN(puts_no_histogram_together_for_a_client_that_left);
         RUN(serves_its_configured_hosts_over_tcp);
         RUN(gives_errors_without_a_detail_a_problem);
         RUN(closes_what_is_open_when_it_stops);
