@@ -38,8 +38,8 @@ const struct disputed_flag disputed_flags[DISPUTED_COUNT] = {
         [DISPUTED_LATENCY_COUNTS] = {"latency_counts_differ", "there are not as many latencies as messages",
                                      "longer runs would decide", LATENCIES},
         [DISPUTED_LATENCY_QUANTUM] = {"latency_near_clock_quantum",
-                                      "the median latency is at most ten steps of the clock, so that a tenth of it or "
-                                      "more may be rounding",
+                                      "the median latency is at most 33 steps of the clock, so that 3 % of it or more "
+                                      "may be rounding",
                                       NULL, LATENCIES},
 };
 

@@ -19,7 +19,7 @@
 #include <string.h>
 
 #define ENDS_DIFFER 0.03 /* throughput of the two ends */
-#define NEAR_QUANTA 10   /* latencies of no more are near the clock's quantum */
+#define NEAR_QUANTA 33   /* latencies of no more are near the clock's quantum: a step is more than COMPARE_MARGIN */
 #define LATE_NS 40000    /* in which the copies of a thread's histogram and of its count are taken, once at each edge */
 #define LATE_SHARE 0.001 /* of a window's messages that may have no latency of it beyond that */
 
@@ -488,8 +488,8 @@ static bool has_reached_rate(const struct result *r) {
         return true;
 }
 
-/* Of times of single messages, not of means: half of them at least are so short that a step of the clock is a tenth or
- * more of each. */
+/* Of times of single messages, not of means: half of them at least are so short that two of them that are a step of the
+ * clock apart are not equal, and two that differ by more than figures that are called equal may be alike. */
 static bool is_near_quantum(const struct result *r) {
         struct latency_summary s;
         uint64_t quantum_ns = 0;

@@ -246,7 +246,7 @@ static void test_clock_offset(void) {
         CHECK(clock_offset_of(none).reason);
 }
 
-/* A median of ten steps of the clock, by the coarser of the two ends; the means of calls are not rounded to a step. */
+/* A median of 33 steps of the clock, by the coarser of the two ends; the means of calls are not rounded to a step. */
 static void test_latency_near_the_quantum(void) {
         static const struct {
                 enum workload workload;
@@ -254,7 +254,8 @@ static void test_latency_near_the_quantum(void) {
                 bool flagged;
         } rows[] = {
                 {WORKLOAD_PINGPONG, 100, {10, 1}, true},   {WORKLOAD_PINGPONG, 100, {1, 10}, true},
-                {WORKLOAD_PINGPONG, 120, {10, 10}, false}, {WORKLOAD_PINGPONG, 100, {1, 1}, false},
+                {WORKLOAD_PINGPONG, 190, {10, 10}, true},  {WORKLOAD_PINGPONG, 328, {10, 10}, true},
+                {WORKLOAD_PINGPONG, 350, {10, 10}, false}, {WORKLOAD_PINGPONG, 100, {1, 1}, false},
                 {WORKLOAD_PINGPONG, 100, {0, 0}, false},   {WORKLOAD_SYSCALL, 100, {10, 0}, false},
         };
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
