@@ -150,35 +150,39 @@ static int run_store(struct service *s, void *payload, struct refusal *r) {
         return 0;
 }
 
-static int find_pending(struct service *s, struct pending_check *ret, struct refusal *r) {
+static int find_pending(struct service *s, const struct pending_check *after, struct pending_check *ret,
+                        struct refusal *r) {
         struct reader *reader;
         int error = service_reader_get(s, &reader, r);
         if (error < 0)
                 return error;
-        error = store_pending_check(reader->store, ret);
+        error = store_pending_check(reader->store, after, ret);
         service_reader_put(s, reader);
         return error == -ENOENT ? -ENODATA : error < 0 ? service_fail(s, r, error, "looking for checks", 0) : 0;
 }
 
-/* 0: there may be more; -ENODATA: there is nothing to do; another negative errno with *r. */
-static int check_one(struct service *s, struct refusal *r) {
+/* Stored as a result: it would be tried for ever otherwise. Other errors of the daemon pass. */
+static bool is_final(int error, const struct refusal *r) {
+        return error == -EBADMSG || r->status < 500;
+}
+
+static int check(struct service *s, const struct pending_check *p, struct refusal *r) {
         static const struct call_type type = {OPERATION_BASELINE, run_store, outcome_free};
         _cleanup_(outcome_freep) struct outcome *o = calloc(1, sizeof(*o));
         if (!o)
                 return service_fail(s, r, -ENOMEM, "a check", 0);
-        int error = find_pending(s, &o->pending, r);
-        if (error < 0)
-                return error;
-        const struct comparison_query query = {.experiments = {o->pending.baseline_id, o->pending.experiment_id},
-                                               .margin = COMPARE_MARGIN,
-                                               .force = true};
-        error = service_compare(s, &query, &o->answer, r);
-        if (error < 0 && r->status >= 500)
-                return error;
+        o->pending = *p;
+        o->pending.name = strdup(p->name);
+        if (!o->pending.name)
+                return service_fail(s, r, -ENOMEM, "a check", 0);
+        const struct comparison_query query = {
+                .experiments = {p->baseline_id, p->experiment_id}, .margin = COMPARE_MARGIN, .force = true};
+        int error = service_compare(s, &query, &o->answer, r);
         if (error < 0 && r->status == 404) /* deleted meanwhile */
                 return 0;
         if (error < 0) {
-                /* stored as a result, too: it would be tried for ever otherwise */
+                if (!is_final(error, r))
+                        return error;
                 o->error = strdup(r->detail);
                 o->differences_json = strdup("[]");
                 error = o->error && o->differences_json ? 0 : -ENOMEM;
@@ -192,14 +196,32 @@ static int check_one(struct service *s, struct refusal *r) {
         return error;
 }
 
+/* One that fails is left for the next time, and those behind it have their turn. */
 static void check_all(struct service *s) {
+        struct pending_check failed = {0}, p = {0};
         struct refusal r = {0};
-        int error;
-        while ((error = check_one(s, &r)) == 0)
+        int error, first = 0;
+        while ((error = find_pending(s, &failed, &p, &r)) == 0 && (error = check(s, &p, &r)) != -ESHUTDOWN) {
+                if (error < 0 && first == 0) {
+                        first = error;
+                        log_warning("baseline %s is not compared with experiment %" PRId64
+                                    ": %s; tried again after the next run",
+                                    p.name, p.experiment_id, r.detail);
+                }
+                if (error < 0) {
+                        free(failed.name);
+                        failed = p;
+                } else {
+                        free(p.name);
+                }
+                p = (struct pending_check){0};
                 r = (struct refusal){0};
+        }
         if (error != -ENODATA && error != -ESHUTDOWN)
-                log_warning("a baseline is not compared with later experiments: %s; tried again after the next run",
+                log_warning("baselines are not compared with later experiments: %s; tried again after the next run",
                             r.detail);
+        free(failed.name);
+        free(p.name);
 }
 
 static void *checker_main(void *userdata) {

@@ -27,18 +27,19 @@
 #define PIN_CHANGE "COALESCE((SELECT change FROM pin_changes WHERE name = b.name), 0)"
 
 /* CROSS JOIN goes from the few baselines to the few of their spec; the planner would scan all finished experiments. */
-int store_pending_check(struct store *s, struct pending_check *ret) {
+int store_pending_check(struct store *s, const struct pending_check *after, struct pending_check *ret) {
         _cleanup_query_ struct db_query q = {0};
-        int r = db_first_of_all(
-                s->db, &q,
-                "SELECT b.name, b.experiment_id, e.id, e.finished_at, " PIN_CHANGE " FROM baselines b "
-                "CROSS JOIN specs p ON p.experiment_id = b.experiment_id "
-                "CROSS JOIN experiments e ON e.id IN " OF_THE_SPEC "AND e.id > p.experiment_id "
-                "AND +e.state IN ('done', 'failed') AND " SHOWN(
-                        "e.id") " "
-                                "LEFT JOIN baseline_checks c ON c.name = b.name AND c.experiment_id = e.id "
-                                "WHERE " SETTLED " AND (c.finished_at IS NULL OR "
-                                "c.finished_at <> e.finished_at) ORDER BY e.id LIMIT 1");
+        int r = db_first(s->db, &q,
+                         "SELECT b.name, b.experiment_id, e.id, e.finished_at, " PIN_CHANGE " FROM baselines b "
+                         "CROSS JOIN specs p ON p.experiment_id = b.experiment_id "
+                         "CROSS JOIN experiments e ON e.id IN " OF_THE_SPEC "AND e.id > p.experiment_id "
+                         "AND +e.state IN ('done', 'failed') AND " SHOWN(
+                                 "e.id") " "
+                                         "LEFT JOIN baseline_checks c ON c.name = b.name AND c.experiment_id = e.id "
+                                         "WHERE " SETTLED " AND (c.finished_at IS NULL OR "
+                                         "c.finished_at <> e.finished_at) AND (e.id, b.name) > (?, ?) "
+                                         "ORDER BY e.id, b.name LIMIT 1",
+                         DB_INT(after->experiment_id), DB_TEXT(after->name ? after->name : ""));
         if (r < 0)
                 return r;
         struct pending_check p = {.name = db_column_text(&q, 0),

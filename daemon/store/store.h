@@ -238,12 +238,12 @@ int store_baselines(struct store *s, int64_t experiment_id, struct baseline_reco
 void store_baselines_free(struct baseline_record *baselines, size_t n);
 
 /* A finished experiment that is to be compared with a baseline: a later one of the same spec, which was not compared
- * with it since. -ENOENT: there is none. */
+ * with it since; the first of them behind `after` (zeroed: of all). -ENOENT: there is none. */
 struct pending_check {
         char *name; /* of the baseline; malloc()ed */
         int64_t baseline_id, experiment_id, finished_at, pin_change;
 };
-int store_pending_check(struct store *s, struct pending_check *ret);
+int store_pending_check(struct store *s, const struct pending_check *after, struct pending_check *ret);
 
 /* Stores the outcome in portions: each is a transaction on the main thread, and a large experiment has 100 000 ratios.
  * The beginning removes an earlier outcome; 1: there is more of it, and the caller begins again. The check counts when

@@ -115,7 +115,7 @@ static int fill_check(struct store *s) {
                                         .has_interval = true};
         int r = store_pin_baseline(s, "base", 1);
         if (r == 0)
-                r = store_pending_check(s, &p);
+                r = store_pending_check(s, &(struct pending_check){0}, &p);
         if (r < 0)
                 return r;
         r = store_begin_check(s, &p);

@@ -586,6 +586,54 @@ static void test_a_comparison_is_at_hand(void) {
         CHECK_INT(r.status, 404);
 }
 
+static int job_damage(void *harness, void *argument) {
+        struct harness *h = harness;
+        return db_run(h->f.store->db, "UPDATE runs SET result = '{' WHERE experiment_id = ?",
+                      DB_INT(*(int64_t *) argument));
+}
+
+/* Waits until a baseline has this many checks; the error of the first. */
+static bool wait_checks(struct harness *h, size_t n, char *ret_error, size_t size) {
+        uint64_t until = util_now_ns() + 60 * NSEC_PER_SEC;
+        size_t found = 0;
+        for (; found < n && util_now_ns() < until; (void) usleep(5000)) {
+                struct check_record *checks = NULL;
+                struct series_record *series = NULL;
+                size_t n_series = 0;
+                struct store *reader = NULL;
+                if (store_open_beside(&reader, h->f.store) < 0)
+                        return false;
+                int r = store_history(reader, "base", 10, &checks, &found, &series, &n_series);
+                if (r == 0 && found > 0)
+                        (void) snprintf(ret_error, size, "%s", checks[0].error ? checks[0].error : "");
+                if (r == 0) {
+                        check_records_free(checks, found);
+                        series_records_free(series, n_series);
+                }
+                store_close(reader);
+        }
+        return found == n;
+}
+
+/* An experiment of which something is damaged has that as its outcome, and later ones are compared. */
+static void test_a_damaged_experiment_does_not_hold_the_checks(void) {
+        HARNESS h;
+        struct refusal r;
+        bool created;
+        int64_t ids[3];
+        char error[512] = "";
+        harness_start(&h);
+        for (unsigned i = 0; i < 3; i++)
+                CHECK_INT(SUBMIT(&h, "{\"repetitions\": 2}", NULL, &ids[i], &created, &r), 0);
+        for (unsigned i = 0; i < 6; i++)
+                CHECK_INT(run_next(&h, STATE_DONE, "{\"messages_per_second\": 3}", "[]", NULL), 0);
+        CHECK_INT(on_main(&h, job_damage, &ids[1]), 0);
+        CHECK_INT(service_pin_baseline(h.service, "base", ids[0], &r), 0);
+        CHECK(wait_checks(&h, 2, error, sizeof(error)));
+        if (!strstr(error, "is damaged"))
+                CHECK_FAIL("the outcome is \"%s\"", error);
+}
+
 int main(void) {
         log_open(LOG_EMERG);
         fault_install();
@@ -602,5 +650,6 @@ int main(void) {
         RUN(test_results_before_the_first_run);
         RUN(test_results_are_at_hand);
         RUN(test_a_comparison_is_at_hand);
+        RUN(test_a_damaged_experiment_does_not_hold_the_checks);
         return check_end();
 }

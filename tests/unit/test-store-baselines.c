@@ -22,7 +22,7 @@ static int pinned(struct fixture *f) {
 }
 
 static int begin_next(struct fixture *f, struct pending_check *ret) {
-        int r = store_pending_check(f->store, ret);
+        int r = store_pending_check(f->store, &(struct pending_check){0}, ret);
         while (r == 0 && (r = store_begin_check(f->store, ret)) > 0)
                 r = 0;
         return r;
@@ -56,7 +56,7 @@ static int check_next(struct fixture *f, uint32_t n) {
 /* The experiment that the next check is of; 0: none is due. */
 static int64_t pending(struct fixture *f) {
         struct pending_check p = {0};
-        int r = store_pending_check(f->store, &p);
+        int r = store_pending_check(f->store, &(struct pending_check){0}, &p);
         free(p.name);
         return r == -ENOENT ? 0 : r < 0 ? r : p.experiment_id;
 }
@@ -209,7 +209,7 @@ static void test_a_check_is_made_again(void) {
         CHECK_INT(pinned(&f), 0);
         CHECK_INT(check_next(&f, RATIOS), 0);
         CHECK_INT(db_run_script(f.store->db, "UPDATE experiments SET finished_at = 2 WHERE id = 2"), 0);
-        CHECK_INT(store_pending_check(f.store, &p), 0);
+        CHECK_INT(store_pending_check(f.store, &(struct pending_check){0}, &p), 0);
         int64_t left = rows(&f), portions = 0;
         int r;
         bool good = true;
@@ -248,6 +248,28 @@ static void test_the_checks_of_a_deleted_experiment(void) {
         CHECK_INT(pin_of(&f), 1);
 }
 
+/* One that cannot be made now does not hold those behind it. */
+static void test_checks_behind_another(void) {
+        static const int64_t expected[] = {2, 2, 3, 3};
+        FIXTURE f;
+        struct pending_check after = {0}, p = {0};
+        int r;
+        unsigned n = 0;
+        bool good = true;
+        CHECK_INT(pinned(&f), 0);
+        CHECK_INT(store_pin_baseline(f.store, "other", 1), 0);
+        while ((r = store_pending_check(f.store, &after, &p)) == 0 && n < ELEMENTS(expected)) {
+                good &= p.experiment_id == expected[n] && strcmp(p.name, n % 2 ? "other" : "base") == 0;
+                n++;
+                free(after.name);
+                after = p;
+        }
+        free(after.name);
+        CHECK_INT(r, -ENOENT);
+        CHECK(good);
+        CHECK_UINT(n, ELEMENTS(expected));
+}
+
 /* Of earlier versions, which noted no changes of pins. */
 static void test_a_pin_without_its_change(void) {
         FIXTURE f;
@@ -271,6 +293,7 @@ int main(void) {
         RUN(test_a_pin_that_returns);
         RUN(test_a_check_is_made_again);
         RUN(test_the_checks_of_a_deleted_experiment);
+        RUN(test_checks_behind_another);
         RUN(test_a_pin_without_its_change);
         return check_end();
 }

@@ -111,7 +111,7 @@ static void test_check_of_sorted_require(void) {
                 if (r == 0)
                         r = store_pin_baseline(f.store, "base", first);
                 CHECK_INT(r, 0);
-                r = store_pending_check(f.store, &p);
+                r = store_pending_check(f.store, &(struct pending_check){0}, &p);
                 if (r != (cases[i].same ? 0 : -ENOENT) || (r == 0 && p.experiment_id != second))
                         CHECK_FAIL("case %zu: %d", i, r);
                 free(p.name);
