@@ -54,16 +54,16 @@ int blocks_add(struct store *s, int64_t experiment_id, const struct spec *spec, 
                 r = sequence_make(spec->order, extent.seed, groups, extent.n_points, extent.repetitions, d->more,
                                   &points);
         if (r == 0)
-                r = store_extend_experiment(s, experiment_id,
-                                            &(struct extension){.order = points,
-                                                                .n_points = extent.n_points,
-                                                                .first_repetition = extent.repetitions + 1,
-                                                                .repetitions = d->more,
-                                                                .in_blocks = spec->order == ORDER_BLOCKS,
-                                                                .until_json = d->json},
-                                            &(struct request_record){0});
+                r = store_extend_some(s, experiment_id,
+                                      &(struct extension){.order = points,
+                                                          .n_points = extent.n_points,
+                                                          .first_repetition = extent.repetitions + 1,
+                                                          .repetitions = d->more,
+                                                          .in_blocks = spec->order == ORDER_BLOCKS,
+                                                          .until_json = d->json},
+                                      &(struct request_record){0});
         experiment_extent_deinit(&extent);
-        return r;
+        return r < 0 ? r : 0; /* housekeeping adds the others */
 }
 
 int blocks_add_rates(struct store *s, const struct experiment_record *e, const struct spec *spec,

@@ -19,7 +19,8 @@ int blocks_groups(struct store *s, int64_t experiment_id, const struct spec *spe
 int blocks_rate_groups(struct store *s, int64_t experiment_id, const struct spec *spec, const struct search_decision *d,
                        uint32_t **ret);
 
-/* Stores the blocks that were decided, behind the others. Groups as above. */
+/* Stores the blocks that were decided, behind the others: a portion of their runs, and store_extend_more() adds the
+ * others. Groups as above. */
 int blocks_add(struct store *s, int64_t experiment_id, const struct spec *spec, const struct until_decision *d,
                const uint32_t *groups);
 

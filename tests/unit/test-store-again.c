@@ -2,6 +2,7 @@
 
 /* Experiments that get more to do: further repetitions, runs once more, and their place in the queue. */
 
+#include "daemon/run/blocks.h"
 #include "daemon/store/internal.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
@@ -274,6 +275,27 @@ static void test_extend_in_portions(void) {
         CHECK_INT(store_extend_more(f.store, 0), 0);
 }
 
+/* Blocks that an experiment itself decides on, as a client's. */
+static void test_decided_blocks_come_in_portions(void) {
+        FIXTURE f;
+        int64_t id;
+        static char until[] = "{\"state\":\"running\"}";
+        const struct spec spec = {.order = ORDER_BLOCKS};
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 64, 1, NULL, &id), 0);
+        CHECK_INT(db_run_script(f.store->db, "UPDATE runs SET state = 'done', block = 1; "
+                                             "UPDATE experiments SET state = 'running', runs_done = 64"),
+                  0);
+        CHECK_INT(blocks_add(f.store, id, &spec, &(struct until_decision){.more = 16, .json = until}, NULL), 0);
+        CHECK_INT(number(&f, "SELECT count(*) FROM runs"), 64 + STORE_STEP_ROWS);
+        CHECK_INT(number(&f, "SELECT runs_total FROM experiments"), 64 * 17);
+        CHECK_INT(store_extend_more(f.store, 0), 1);
+        CHECK_INT(store_extend_more(f.store, 0), 1);
+        CHECK_INT(store_extend_more(f.store, 0), 0);
+        CHECK_INT(number(&f, "SELECT count(*) FROM runs"), 64 * 17);
+        CHECK_INT(number(&f, "SELECT count(DISTINCT position) FROM runs WHERE block = repetition"), 64 * 17);
+}
+
 /* No other operation meets half of an extension. */
 static void test_what_meets_an_extension(void) {
         FIXTURE f;
@@ -359,6 +381,7 @@ int main(void) {
         RUN(test_retry_has_its_own_attempts);
         RUN(test_retry_in_portions);
         RUN(test_extend_in_portions);
+        RUN(test_decided_blocks_come_in_portions);
         RUN(test_what_meets_an_extension);
         RUN(test_the_rest_of_an_extension_is_dropped);
         RUN(test_keys);
