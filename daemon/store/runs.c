@@ -73,13 +73,19 @@ size_t store_run_bytes(const struct run_record *run) {
         return bytes;
 }
 
+/* By position, as an index has them: the rows behind the first one that fits are not read. */
+#define PROBED_ON                                                                                                      \
+        "SELECT id, probes FROM runs WHERE experiment_id = ?1 AND state = 'done' AND id != ?2 AND "                    \
+        "probes ->> '$.cpus' = ?3 "
+
 int store_first_probes(struct store *s, int64_t experiment_id, int64_t run_id, const char *cpus, const char *compared,
                        int64_t *ret_id, char **ret_json) {
-        return db_get_text(s->db, ret_id, ret_json,
-                           "SELECT id, probes FROM runs WHERE experiment_id = ? AND state = 'done' AND id != ? AND "
-                           "probes ->> '$.cpus' = ? "
-                           "ORDER BY probes ->> '$.cpus_compared.before' IS ? DESC, position LIMIT 1",
-                           DB_INT(experiment_id), DB_INT(run_id), DB_TEXT(cpus), DB_TEXT(compared));
+        int r = db_get_text(s->db, ret_id, ret_json,
+                            PROBED_ON "AND probes ->> '$.cpus_compared.before' IS ?4 ORDER BY position LIMIT 1",
+                            DB_INT(experiment_id), DB_INT(run_id), DB_TEXT(cpus), DB_TEXT(compared));
+        return r != -ENOENT ? r
+                            : db_get_text(s->db, ret_id, ret_json, PROBED_ON "ORDER BY position LIMIT 1",
+                                          DB_INT(experiment_id), DB_INT(run_id), DB_TEXT(cpus));
 }
 
 int store_next_probes(struct store *s, int64_t experiment_id, int64_t *position, char **ret_json) {

@@ -353,6 +353,25 @@ static void test_first_probes_of_as_many_cpus(void) {
         }
 }
 
+/* A thousandth run does not read the probes of all before it: those behind the reference cannot even be parsed. */
+static void test_first_probes_end_the_search(void) {
+        FIXTURE f;
+        int64_t id, runs[3], found = 0;
+        char *text = NULL;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 1, 3, NULL, &id), 0);
+        for (size_t i = 0; i < 3; i++) {
+                const struct run_outcome done = {
+                        .state = STATE_DONE,
+                        .probes_json = i == 1 ? "{" : "{\"cpus\":[0,1],\"cpus_compared\":{\"before\":[0,1]}}"};
+                runs[i] = fixture_start(f.store);
+                CHECK_INT(store_finish_run(f.store, runs[i], &done), 0);
+        }
+        CHECK_INT(store_first_probes(f.store, id, runs[2], "[0,1]", "[0,1]", &found, &text), 0);
+        free(text);
+        CHECK_INT(found, runs[0]);
+}
+
 /* The first of the same experiment that is done, on the same CPUs, and another run. */
 static void test_first_probes(void) {
         static const struct run_outcome outcomes[] = {
@@ -780,6 +799,7 @@ int main(void) {
         RUN(test_experiment_ends);
         RUN(test_outcome_is_stored);
         RUN(test_first_probes);
+        RUN(test_first_probes_end_the_search);
         RUN(test_first_probes_of_as_many_cpus);
         RUN(test_cancel_queued);
         RUN(test_cancel_running);
