@@ -626,10 +626,14 @@ int topology_has_changed(const char *root, const struct topology *t) {
 
 int topology_reread(const char *root, struct topology *t) {
         struct topology *now = NULL;
-        int r = topology_read(root, &now);
+        int r = -pthread_rwlock_trywrlock(&holders);
         if (r < 0)
                 return r;
-        (void) pthread_rwlock_wrlock(&holders);
+        r = topology_read(root, &now);
+        if (r < 0) {
+                (void) pthread_rwlock_unlock(&holders);
+                return r;
+        }
         struct topology before = *t;
         *t = *now;
         (void) pthread_rwlock_unlock(&holders);

@@ -65,9 +65,9 @@ void topology_free(struct topology *t);
  * with the path in the log. An offline CPU may become allowed or not without a change. As
  * topology_read(), it reads the allowed sets of the process' main thread. */
 int topology_has_changed(const char *root, const struct topology *t);
-/* Replaces the content of t by a new reading; pointers to t stay valid, pointers into it do not. Waits until no thread
- * holds it. Only the owner calls it, and not while it holds it itself. On failure t is unchanged. As topology_read().
- */
+/* Replaces the content of t by a new reading; pointers to t stay valid, pointers into it do not. -EBUSY: a
+ * thread holds it, which may take seconds. Only the owner calls it, and not while it holds it itself. On failure t is
+ * unchanged. As topology_read(). */
 int topology_reread(const char *root, struct topology *t);
 /* Every access by a thread other than the owner must be between these two. Not recursive. */
 void topology_hold(void);

@@ -32,6 +32,7 @@
 /* Samples of one second come within a few milliseconds of each other: one transaction for all of them. */
 #define FLUSH_AFTER_US 25000
 #define BATCH_MAX 256u
+#define MACHINE_BUSY_NS (NSEC_PER_SEC / 10) /* a submission is checked against the topology */
 #define RETRY_FIRST_NS NSEC_PER_SEC
 #define RETRY_LONGEST_NS (30 * NSEC_PER_SEC)
 #define SETTLE_LONGEST_NS (60 * NSEC_PER_SEC)
@@ -53,8 +54,9 @@ struct current {
         struct environment *before;
         struct run_order order;
         struct runner *runner;
-        bool moved;      /* the daemon is out of the run's way */
-        uint64_t cpu_ns; /* the daemon's own when the run began */
+        int machine_error; /* of reading the topology right before it */
+        bool moved;        /* the daemon is out of the run's way */
+        uint64_t cpu_ns;   /* the daemon's own when the run began */
 
         /* the outcome, to be stored */
         enum state state;
@@ -600,11 +602,12 @@ static int read_machine(struct scheduler *s) {
         struct topology *t = s->o.host->topology;
         int e = topology_has_changed(s->o.root, t);
         if (e > 0) {
-                log_notice("CPUs, nodes or memory have come or gone, or what is allowed of them: reading the topology "
-                           "again");
                 e = housekeeping_move(&s->o.host->affinity);
                 if (e == 0)
                         e = topology_reread(s->o.root, t);
+                if (e == 0)
+                        log_notice("CPUs, nodes or memory have come or gone, or what is allowed of them: the topology "
+                                   "was read again");
         }
         return e;
 }
@@ -617,7 +620,7 @@ static int prepare(struct scheduler *s, char *words) {
         struct refusal r = {0};
         char detail[DETAIL_MAX] = "";
         int e = read_order(s, words);
-        if (e == 0 && (e = read_machine(s)) < 0)
+        if (e == 0 && (e = c->machine_error) < 0)
                 (void) snprintf(words, WORDS_MAX, "the machine's CPUs and nodes cannot be read again: %s",
                                 strerrordesc_np(-e));
         if (e < 0)
@@ -851,6 +854,12 @@ static void look(struct scheduler *s) {
         if (s->spec_of != s->c.experiment.id) {
                 parse_for_look(s, &s->c.experiment);
                 current_deinit(&s->c);
+                return;
+        }
+        s->c.machine_error = read_machine(s);
+        if (s->c.machine_error == -EBUSY) {
+                current_deinit(&s->c);
+                arm(s->retry, util_now_ns() + MACHINE_BUSY_NS);
                 return;
         }
         e = store_start_run(s->o.store, s->c.run.id);

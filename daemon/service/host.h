@@ -23,8 +23,8 @@ struct service;
 struct service_hooks {
         void (*submitted)(void *userdata);                      /* the queue has a new run */
         void (*cancel_running)(void *userdata, int64_t run_id); /* stop this run, finish it as cancelled */
-        /* Have the topology read again if the machine has changed, unless a run is under way. 0; negative errno, with
-         * the path in the log. NULL: it stays as it is. */
+        /* Have the topology read again if the machine has changed, unless a run is under way. 0; -EBUSY: a thread holds
+         * it, to be called again; negative errno, with the path in the log. NULL: it stays as it is. */
         int (*look_at_machine)(void *userdata);
         void *userdata;
         const struct topology *topology;     /* must outlive the service */

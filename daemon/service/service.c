@@ -271,6 +271,8 @@ static int on_calls(sd_event_source *source, int fd, uint32_t events, void *user
 static int run_look(struct service *s, void *payload, struct refusal *r) {
         (void) payload;
         int error = s->hooks.look_at_machine(s->hooks.userdata);
+        if (error == -EBUSY)
+                return 1; /* again, when others were served */
         if (error < 0)
                 (void) refuse(r, 500, "internal-error", "",
                               "the machine's CPUs and nodes cannot be read again: %s; the daemon's log has the details",

@@ -439,6 +439,26 @@ static void machine_is_read_before_a_run(void) {
         end();
 }
 
+/* A submission is checked against it: the main loop serves others meanwhile. */
+static void a_run_begins_when_the_topology_can_be_read_again(void) {
+        int64_t id;
+        struct topology_cpu *cpu = topology->cpus;
+        CHECK_INT(begin("nobody.nothing"), 0);
+        while (!cpu->online || !cpu->allowed)
+                cpu++;
+        int number = cpu->id;
+        cpu->allowed = false;
+        topology_hold();
+        CHECK_INT(submit(SPEC "}", &id), 0);
+        loop_for(0.3);
+        enum state meanwhile = state_of(id, NULL, 0);
+        topology_release();
+        CHECK_INT(meanwhile, STATE_QUEUED);
+        CHECK(wait_state(id, STATE_DONE));
+        CHECK(topology_find_cpu(topology, number)->allowed);
+        end();
+}
+
 /* A machine whose CPU 1 comes and goes, as scheduler and service have it. */
 static struct {
         char tree[64];
@@ -827,6 +847,7 @@ int main(void) {
         RUN(what_cannot_be_queued_again_refuses_no_start);
         RUN(samples_of_an_earlier_attempt_do_not_hold_the_loop);
         RUN(machine_is_read_before_a_run);
+        RUN(a_run_begins_when_the_topology_can_be_read_again);
         RUN(requests_get_the_present_machine);
         RUN(the_machine_of_a_run_stays_as_it_was_when_it_began);
         RUN(full_disk_is_sat_out);

@@ -349,7 +349,10 @@ static int change_machine(void *userdata) {
                 r = host_tree_write(machine.tree, "/sys/devices/system/node/node0/cpulist", list);
         if (r == 0)
                 r = topology_has_changed(machine.tree, machine.topology);
-        return r > 0 ? topology_reread(machine.tree, machine.topology) : r;
+        if (r > 0)
+                r = topology_reread(machine.tree, machine.topology);
+        machine.reads -= r == -EBUSY; /* called again, for the same request */
+        return r;
 }
 
 static void *read_machine(void *p) {

@@ -368,12 +368,51 @@ static void others_read_while_it_is_read_again(void) {
                                           i % 2 ? "Cpus_allowed_list:\t0-7\nMems_allowed_list:\t0-1\n"
                                                 : "Cpus_allowed_list:\t4-5\nMems_allowed_list:\t0-1\n"),
                           0);
-                CHECK_INT(topology_reread(tree, t), 0);
+                int r;
+                while ((r = topology_reread(tree, t)) == -EBUSY) /* the onlookers come to an end */
+                        (void) sched_yield();
+                CHECK_INT(r, 0);
         }
         for (size_t i = 0; i < ELEMENTS(threads); i++) {
                 CHECK_INT(pthread_join(threads[i], NULL), 0);
                 CHECK_UINT(onlookers[i].odd, 0);
         }
+        topology_free(t);
+        host_tree_remove(tree);
+}
+
+struct holder {
+        pthread_barrier_t held, released;
+};
+
+static void *hold_it(void *userdata) {
+        struct holder *h = userdata;
+        topology_hold();
+        (void) pthread_barrier_wait(&h->held);
+        (void) pthread_barrier_wait(&h->released);
+        topology_release();
+        return NULL;
+}
+
+/* The main loop has others to serve than the thread that holds it. */
+static void what_is_held_is_not_waited_for(void) {
+        char tree[64];
+        struct topology *t = NULL;
+        struct holder h;
+        pthread_t thread;
+        CHECK_INT(host_tree_unpack("two-sockets-smt", tree), 0);
+        CHECK_INT(topology_read(tree, &t), 0);
+        CHECK_INT(pthread_barrier_init(&h.held, NULL, 2), 0);
+        CHECK_INT(pthread_barrier_init(&h.released, NULL, 2), 0);
+        CHECK_INT(pthread_create(&thread, NULL, hold_it, &h), 0);
+        (void) pthread_barrier_wait(&h.held);
+        int held = topology_reread(tree, t);
+        (void) pthread_barrier_wait(&h.released);
+        CHECK_INT(pthread_join(thread, NULL), 0);
+        CHECK_INT(held, -EBUSY);
+        CHECK_INT(topology_reread(tree, t), 0);
+        (void) pthread_barrier_destroy(&h.held);
+        (void) pthread_barrier_destroy(&h.released);
         topology_free(t);
         host_tree_remove(tree);
 }
@@ -456,6 +495,7 @@ int main(void) {
         RUN(memory_that_a_known_node_is_given_is_noticed);
         RUN(a_topology_is_read_again_in_its_place);
         RUN(others_read_while_it_is_read_again);
+        RUN(what_is_held_is_not_waited_for);
         RUN(json_is_of_this_moment);
         RUN(this_machine_can_be_read);
         RUN(a_capture_of_this_machine_is_this_machine);
