@@ -279,7 +279,8 @@ int service_bundle_part(struct service *s, int64_t id, uint32_t part, uint8_t **
 int service_findings(struct service *s, int64_t id, struct findings_record **ret, struct refusal *r) {
         static char sentence[] = "a_b <i>*is*</i> [1]";
         static struct finding one = {.kind = FINDING_UNDECIDED, .axis = AXIS_COUNT, .sentence = sentence};
-        static struct findings findings = {.items = &one, .n = 1, .n_tests = 7};
+        static char constants[] = "threads 4, placement same_node";
+        static struct findings findings = {.items = &one, .n = 1, .n_tests = 7, .constants = constants};
         static struct findings_record record = {.findings = &findings};
         (void) s, (void) r;
         record.experiment_id = id;
@@ -669,6 +670,7 @@ static void quotes_markdown(void) {
         _cleanup_free_ char *text = request("GET /experiments/1/findings HTTP/1.0\r\nAccept: text/markdown\r\n\r\n");
         CHECK(text != NULL);
         CHECK(strstr(text, "\r\n\r\n# Findings of experiment 1\n") != NULL);
+        CHECK(strstr(text, "\n\nAll points share: threads 4, placement same\\_node.\n\n7 comparisons;") != NULL);
         CHECK(strstr(text, "\n## What cannot be said\n\n- a\\_b \\<i\\>\\*is\\*\\</i\\> \\[1\\]\n") != NULL);
 }
 
