@@ -122,7 +122,7 @@ def check_statistics(line, schema, row, prefix=""):
 
 
 def test_every_statistic_has_a_column(unix):
-    """Of so many runs that their correlation is known."""
+    """The row has enough runs for their correlation to be known."""
     spec = {"workload": "pingpong", "messages": 50, "warmup_seconds": 0, "repetitions": 12}
     experiment = unix.wait_final(unix.post(spec)["id"])
     assert experiment["state"] == "done", experiment

@@ -27,7 +27,7 @@ MIB = 1 << 20
 
 
 def add_samples(database, experiment, each):
-    """Gives every run of the experiment so many samples, one run after the other, and returns how many there are."""
+    """Gives every run of the experiment `each` samples, one run after the other, and returns how many there are."""
     with live(database) as db:
         runs = [row[0] for row in db.execute("SELECT id FROM runs WHERE experiment_id = ? ORDER BY id", (experiment,))]
     for begin in range(0, len(runs), PORTION):

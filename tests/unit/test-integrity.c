@@ -773,7 +773,7 @@ static void test_a_damaged_extension_does_not_end_housekeeping(void) {
         CHECK_INT(number(&f, "SELECT count(*) FROM runs WHERE experiment_id = 2"), 602);
         CHECK_INT(number(&f, "SELECT count(*) FROM runs WHERE experiment_id = 1"), 600);
         CHECK_UINT(damaged(&f), 1);
-        CHECK_INT(store_extend_more(f.store, 1), -EBADMSG); /* who asks for it alone is told */
+        CHECK_INT(store_extend_more(f.store, 1), -EBADMSG); /* a caller that asks for it alone gets the error */
 }
 
 /* What SQLite reads of its own uncommitted frames, written twice, is no damage. */

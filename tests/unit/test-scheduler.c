@@ -365,7 +365,6 @@ static int limit_files(rlim_t bytes) {
         return setrlimit(RLIMIT_FSIZE, &limit) < 0 ? -errno : 0;
 }
 
-/* A CPU that was not there, or not allowed, when the daemon last looked. */
 /* A daemon that cannot write down what an earlier one left behind starts nevertheless: there is much to be read. */
 static void what_cannot_be_queued_again_refuses_no_start(void) {
         int64_t id;
@@ -424,6 +423,7 @@ static void samples_of_an_earlier_attempt_do_not_hold_the_loop(void) {
         end();
 }
 
+/* A CPU that was not there, or not allowed, when the daemon last looked. */
 static void machine_is_read_before_a_run(void) {
         int64_t id;
         struct topology_cpu *cpu = topology->cpus;
