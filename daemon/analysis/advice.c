@@ -101,12 +101,12 @@ static void take_row(const struct advice_row *row, struct advice_item *item) {
         item->experiment_id = row->experiment_id;
         item->measured_at = row->measured_at;
         item->n_runs += (uint32_t) row->row.n_runs;
-        item->noisy |= row->row.noisy;
-        item->unsteady |= row->row.unsteady;
-        item->unobserved |= row->row.unobserved;
-        item->changed |= row->row.changed;
+        item->noisy |= row->row.flags.noisy;
+        item->unsteady |= row->row.flags.unsteady;
+        item->unobserved |= row->row.flags.unobserved;
+        item->changed |= row->row.flags.changed;
         for (size_t i = 0; i < DISPUTED_COUNT; i++)
-                item->n_disputed[i] += row->row.n_disputed[i];
+                item->n_disputed[i] += row->row.flags.n_disputed[i];
 }
 
 /* The newest row of the size with runs enough to be compared, else the newest with any. */

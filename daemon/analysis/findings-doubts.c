@@ -211,28 +211,6 @@ static bool lacks_runs(const struct findings_row *row) {
         return row->n_runs < FINDINGS_RUNS_LEAST;
 }
 
-static bool is_noisy(const struct findings_row *row) {
-        return row->noisy;
-}
-
-static bool is_unsteady(const struct findings_row *row) {
-        return row->unsteady;
-}
-
-static bool is_changed(const struct findings_row *row) {
-        return row->changed;
-}
-
-static bool is_unobserved(const struct findings_row *row) {
-        return row->unobserved;
-}
-
-/* Blocks pair what is measured in the same state, and a comparison is of them; what is compared in no block, and the
- * interval of a single row, is of all states together. */
-static bool is_restless(const struct findings_row *row) {
-        return row->restless;
-}
-
 static bool is_unprobed(const struct findings_row *row) {
         return !lacks_runs(row) && row->unprobed;
 }
@@ -263,32 +241,34 @@ static bool has_alike_neighbours(const struct findings_row *row) {
                serial_inflation(values, findings_row_values(row, judged_terms[first].figure, values)) > 1;
 }
 
-static bool are_noisy(const struct findings_flags *rates) {
-        return rates->noisy;
+static bool are_noisy(const struct findings_flags *flags) {
+        return flags->noisy;
 }
 
-static bool are_unsteady(const struct findings_flags *rates) {
-        return rates->unsteady;
+static bool are_unsteady(const struct findings_flags *flags) {
+        return flags->unsteady;
 }
 
-static bool are_changed(const struct findings_flags *rates) {
-        return rates->changed;
+static bool are_changed(const struct findings_flags *flags) {
+        return flags->changed;
 }
 
-static bool are_unobserved(const struct findings_flags *rates) {
-        return rates->unobserved;
+static bool are_unobserved(const struct findings_flags *flags) {
+        return flags->unobserved;
 }
 
-static bool are_restless(const struct findings_flags *rates) {
-        return rates->restless;
+/* Blocks pair what is measured in the same state, and a comparison is of them; what is compared in no block, and the
+ * interval of a single row, is of all states together. */
+static bool are_restless(const struct findings_flags *flags) {
+        return flags->restless;
 }
 
 static const struct {
         const char *reason;
-        bool (*applies)(const struct findings_row *row);
-        bool (*applies_to_rates)(const struct findings_flags *rates); /* of a search of the row; NULL: to none */
-        bool of_many;                                                 /* nothing is compared where there is one row */
-        const char *words;                                            /* after "has" or "have" */
+        bool (*applies)(const struct findings_row *row);        /* NULL: the flags of the runs say it, and */
+        bool (*is_flagged)(const struct findings_flags *flags); /* those of a search of the row, too; else NULL */
+        bool of_many;                                           /* nothing is compared where there is one row */
+        const char *words;                                      /* after "has" or "have" */
         const char *decides; /* of those that leave conclusions with reduced confidence: what would decide */
 } reasons[] = {
         {"too-few-runs", lacks_runs, NULL, true,
@@ -296,17 +276,16 @@ static const struct {
          "from "
          "them",
          NULL},
-        {"noise", is_noisy, are_noisy, false, "runs with noise flags",
-         "the same runs on a quieter machine would decide"},
-        {"not-steady", is_unsteady, are_unsteady, false, "runs whose rate did not stay the same",
+        {"noise", NULL, are_noisy, false, "runs with noise flags", "the same runs on a quieter machine would decide"},
+        {"not-steady", NULL, are_unsteady, false, "runs whose rate did not stay the same",
          "a longer warm-up would decide"},
-        {"environment-changed", is_changed, are_changed, false,
+        {"environment-changed", NULL, are_changed, false,
          "runs in which the host's environment or ipclab's build changed",
          "the same runs under one environment and build would decide"},
-        {"not-observed", is_unobserved, are_unobserved, false,
+        {"not-observed", NULL, are_unobserved, false,
          "runs that could not be watched, in which noise goes without a flag",
          "the same runs where the daemon has a CPU to watch from would decide"},
-        {"machine-state", is_restless, are_restless, false,
+        {"machine-state", NULL, are_restless, false,
          "runs beside which the machine itself was faster or slower, by its probes. Intervals of single rows are of "
          "all "
          "these states together; comparisons within blocks depend less on it",
@@ -381,8 +360,10 @@ static bool has_reason(const struct answer *a, size_t which, uint32_t row) {
         const struct findings_search *search = find_search(a, row);
         if (search && reasons[which].applies == lacks_runs)
                 return false;
-        return reasons[which].applies(&a->in->rows[row]) ||
-               (search && reasons[which].applies_to_rates && reasons[which].applies_to_rates(&search->rates));
+        if (reasons[which].applies)
+                return reasons[which].applies(&a->in->rows[row]);
+        return reasons[which].is_flagged(&a->in->rows[row].flags) ||
+               (search && reasons[which].is_flagged(&search->rates));
 }
 
 /* "2 of 3 rows have " */
@@ -450,7 +431,7 @@ static void draw_disputed(struct answer *a, enum disputed which) {
         }
         for (size_t i = 0; i < a->in->n_rows; i++) {
                 const struct findings_search *search = find_search(a, (uint32_t) i);
-                const uint32_t of_row = a->in->rows[i].n_disputed[which];
+                const uint32_t of_row = a->in->rows[i].flags.n_disputed[which];
                 const uint32_t of_search = search ? search->rates.n_disputed[which] : 0;
                 if (of_row + of_search == 0)
                         continue;

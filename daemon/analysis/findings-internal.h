@@ -98,7 +98,7 @@ void answer_groups(struct answer *a, uint32_t varied, enum axis_name axis, draw_
 
 /* Whether what rests on the row has reduced confidence. */
 static inline bool findings_row_is_doubtful(const struct findings_row *row) {
-        return row->noisy || row->unsteady || row->changed || row->unobserved;
+        return row->flags.noisy || row->flags.unsteady || row->flags.changed || row->flags.unobserved;
 }
 /* Whether all figures of the row's runs are above 0: ranks are of logarithms, and without a run of 0 the others would
  * be a choice. */

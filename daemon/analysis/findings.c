@@ -422,7 +422,7 @@ void reduce_disputed(struct answer *a) {
         for (size_t i = 0; !a->collecting && i < a->out->n; i++) {
                 struct finding *f = &a->out->items[i];
                 for (size_t k = 0; f->confidence == CONFIDENCE_HIGH && k < f->n_rows; k++)
-                        if (disputed_any(a->in->rows[f->rows[k]].n_disputed, finding_figures(f)))
+                        if (disputed_any(a->in->rows[f->rows[k]].flags.n_disputed, finding_figures(f)))
                                 f->confidence = CONFIDENCE_REDUCED;
         }
 }

@@ -67,16 +67,11 @@ struct findings_row {
         const struct findings_run *runs;
         size_t n_runs;
         uint32_t n_planned, n_failed; /* n_failed: or cancelled */
-        bool noisy;                   /* a run of it has a noise flag */
-        bool unsteady;                /* one was not steady */
-        bool changed;                 /* the host's environment or the build changed in one */
-        bool unobserved;              /* one was not watched: that it has no noise flag says nothing */
-        bool restless;                /* its probes found the machine in another state in one, or since the first */
+        struct findings_flags flags;  /* of its runs; restless: also since the first of all */
         bool unprobed;                /* whether they did is not known of one: no probes, or of other CPUs */
         bool few_messages;            /* in a run, for a 99th percentile: its runs have none in `values` */
         bool open_loop;               /* its throughput is of the requested rate, and its runs have none in `values` */
         bool one_way;                 /* a stream whose messages have a latency, from one end to the other */
-        uint32_t n_disputed[DISPUTED_COUNT]; /* runs with a flag that disputes their figures */
         struct in_force in_force;
         struct findings_limit limits[FINDINGS_LIMITS_MAX];
         size_t n_limits;

@@ -86,7 +86,7 @@ static void take_settings(const struct json_part *result, struct findings_row *r
         if (json_part_is(json_part_get(result, "loop"), "open"))
                 row->open_loop = true;
         if (json_part_bool(json_part_get(result, "steady"), &steady) && !steady)
-                row->unsteady = true;
+                row->flags.unsteady = true;
         /* absent: the message goes whole */
         (void) json_part_double(json_part_get(effective, "chunk_bytes"), &row->in_force.chunk_bytes);
         (void) json_part_double(json_part_get(effective, "buffer_bytes"), &row->in_force.buffer_bytes);
@@ -133,18 +133,6 @@ void evidence_read_flags(const char *flags_json, struct findings_flags *ret) {
         disputed_count(flags_json, ret->n_disputed);
 }
 
-/* Whether it was steady is in the result itself. */
-static void take_flags(const char *flags_json, struct findings_row *row) {
-        struct findings_flags flags = {0};
-        evidence_read_flags(flags_json, &flags);
-        row->noisy |= flags.noisy;
-        row->unobserved |= flags.unobserved;
-        row->restless |= flags.restless;
-        row->changed |= flags.changed;
-        for (size_t i = 0; i < DISPUTED_COUNT; i++)
-                row->n_disputed[i] += flags.n_disputed[i];
-}
-
 /* Of the first such run for all: the reason is the machine's. */
 static int take_uncounted(const struct json_part *per_unit, const struct findings_row *row, char **ret) {
         const struct json_part *reason = json_part_get(per_unit, "cycles_per_byte_reason");
@@ -173,7 +161,7 @@ static int take_run(const struct point_run *stored, struct json_view *view, stru
         }
         row->one_way |= row->point.workload == WORKLOAD_STREAM && isfinite(ret->values[FIGURE_LATENCY_P50]);
         take_settings(view->parts, row);
-        take_flags(stored->flags_json, row);
+        evidence_read_flags(stored->flags_json, &row->flags);
         return take_uncounted(objects[FIGURES_PER_UNIT], row, ret_uncounted);
 }
 

@@ -452,8 +452,8 @@ static void test_flags(void) {
         MADE m;
         make(&m, "{\"workload\": \"pingpong\", \"transport\": [\"pipe\", \"tcp\"]}", 8, 7);
         measure(&m, ladder, NULL, NOISE, 0);
-        m.rows[m.rows[0].point.transport == TRANSPORT_PIPE ? 0 : 1].unobserved = true;
-        m.rows[m.rows[0].point.transport == TRANSPORT_PIPE ? 1 : 0].changed = true;
+        m.rows[m.rows[0].point.transport == TRANSPORT_PIPE ? 0 : 1].flags.unobserved = true;
+        m.rows[m.rows[0].point.transport == TRANSPORT_PIPE ? 1 : 0].flags.changed = true;
         for (size_t i = 0; i < 2; i++)
                 m.rows[i].in_force.buffer_bytes = 65536;
         ADVICE a = {0};

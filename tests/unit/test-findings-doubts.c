@@ -425,7 +425,7 @@ static void test_one_row_is_singular(void) {
         MADE m;
         make(&m, "{\"transport\": [\"pipe\", \"fifo\"]}", 8, 9);
         measure(&m, nearly, NULL, 0.1, 0);
-        m.rows[0].noisy = true;
+        m.rows[0].flags.noisy = true;
         FINDINGS *f = draw(&m);
         bool one = false, both = false;
         for (size_t i = 0; i < f->n; i++) {
@@ -441,7 +441,7 @@ static void test_a_row_alone(void) {
         MADE m;
         make(&m, "{\"transport\": \"pipe\"}", 8, 9);
         measure(&m, nearly, NULL, 0.1, 0);
-        m.rows[0].noisy = true;
+        m.rows[0].flags.noisy = true;
         m.rows[0].n_planned = 9;
         FINDINGS *f = draw(&m);
         CHECK_STRING(of_reason(f, "noise")->sentence, "The only row has runs with noise flags.");
@@ -499,7 +499,7 @@ static void test_refused_sends(void) {
         FINDINGS *sound = draw(&m);
         CHECK(!has_doubt(sound, "disputed"));
         CHECK_INT(nth(sound, FINDING_COST, 0)->confidence, CONFIDENCE_HIGH);
-        m.rows[1].n_disputed[DISPUTED_ENOBUFS] = 2;
+        m.rows[1].flags.n_disputed[DISPUTED_ENOBUFS] = 2;
         FINDINGS *f = draw(&m);
         const struct finding *u = of_reason(f, "disputed");
         CHECK_INT(nth(f, FINDING_COST, 0)->confidence, CONFIDENCE_REDUCED);
@@ -509,7 +509,7 @@ static void test_refused_sends(void) {
         CHECK(u->n_rows == 1 && u->rows[0] == 1 && u->confidence == CONFIDENCE_NONE);
         CHECK(figure(u, "disputed_runs")->value == 2);
         CHECK_STRING(figure(u, "disputed_runs")->of, "zerocopy:enobufs");
-        m.rows[0].n_disputed[DISPUTED_ENDS] = 1;
+        m.rows[0].flags.n_disputed[DISPUTED_ENDS] = 1;
         FINDINGS *two = draw(&m); /* each flag has its own doubt */
         size_t n = 0;
         for (size_t i = 0; i < two->n; i++)
@@ -541,7 +541,7 @@ static void test_disputed_figures(void) {
                 make(&m, "{\"transport\": [\"pipe\", \"fifo\"], \"workload\": [\"stream\", \"pingpong\"]}", 8, 14);
                 measure(&m, faster_pipe, NULL, NOISE, 0);
                 for (size_t k = 0; k < m.n_rows; k++)
-                        m.rows[k].n_disputed[cases[i].flag] = 1;
+                        m.rows[k].flags.n_disputed[cases[i].flag] = 1;
                 FINDINGS *f = draw(&m);
                 unsigned seen = 0;
                 for (size_t k = 0; nth(f, FINDING_RANKING, k); k++) {
@@ -562,7 +562,7 @@ static void test_disputed_elsewhere(void) {
         MADE m;
         make(&m, "{\"transport\": [\"pipe\", \"fifo\"]}", 8, 14);
         measure(&m, faster_pipe, NULL, NOISE, 0);
-        m.rows[0].n_disputed[DISPUTED_LATENCY_COUNTS] = 1;
+        m.rows[0].flags.n_disputed[DISPUTED_LATENCY_COUNTS] = 1;
         FINDINGS *f = draw(&m);
         CHECK(nth(f, FINDING_RANKING, 0) && nth(f, FINDING_RANKING, 0)->confidence == CONFIDENCE_HIGH);
         CHECK_STRING(of_reason(f, "disputed")->sentence,
@@ -586,7 +586,7 @@ static void test_open_loop_words(void) {
         make(&m, "{\"transport\": [\"pipe\", \"fifo\"], \"workload\": \"pingpong\"}", 8, 14);
         measure(&m, faster_pipe, NULL, NOISE, 0);
         m.rows[0].open_loop = m.rows[1].open_loop = true;
-        m.rows[0].n_disputed[DISPUTED_RATE] = 8;
+        m.rows[0].flags.n_disputed[DISPUTED_RATE] = 8;
         FINDINGS *f = draw(&m);
         CHECK_STRING(of_reason(f, "open-loop")->sentence,
                      "2 of 2 rows have an open loop, in which no more messages are sent than its rate asks for, so "
@@ -651,19 +651,19 @@ static void test_what_is_missing(void) {
         measure(&m, nearly, NULL, 0.01, 0);
         m.rows[1].n_runs = 0; /* all of them failed */
         m.rows[1].n_failed = 220;
-        m.rows[0].unsteady = true;
+        m.rows[0].flags.unsteady = true;
         FINDINGS *f = draw(&m);
         CHECK(!nth(f, FINDING_RANKING, 0));
         CHECK_STRING(nth(f, FINDING_UNDECIDED, 0)->reason, "missing-runs");
         CHECK_STRING(nth(f, FINDING_UNDECIDED, 1)->reason, "too-few-runs");
         CHECK_STRING(nth(f, FINDING_UNDECIDED, 2)->reason, "not-steady");
         CHECK_STRING(nth(f, FINDING_UNDECIDED, 3)->reason, "too-many-runs");
-        m.rows[0].changed = m.rows[0].unobserved = m.rows[0].restless = true;
+        m.rows[0].flags.changed = m.rows[0].flags.unobserved = m.rows[0].flags.restless = true;
         FINDINGS *c = draw(&m);
         CHECK_STRING(nth(c, FINDING_UNDECIDED, 3)->reason, "environment-changed");
         CHECK_STRING(nth(c, FINDING_UNDECIDED, 4)->reason, "not-observed");
         CHECK_STRING(nth(c, FINDING_UNDECIDED, 5)->reason, "machine-state");
-        m.rows[0].changed = m.rows[0].unobserved = m.rows[0].restless = false;
+        m.rows[0].flags.changed = m.rows[0].flags.unobserved = m.rows[0].flags.restless = false;
         m.rows[0].open_loop = true;
         FINDINGS *g = draw(&m);
         CHECK_STRING(nth(g, FINDING_UNDECIDED, 3)->reason, "open-loop");

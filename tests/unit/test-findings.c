@@ -492,14 +492,14 @@ static void test_ranking(void) {
         CHECK(says(nth(unlike, FINDING_RANKING, 0), "; pipe lets messages gather."));
         m.rows[1].in_force.buffer_bytes = 65536;
         m.rows[1].in_force.gather_ns = 0;
-        m.rows[0].noisy = true;
+        m.rows[0].flags.noisy = true;
         FINDINGS *g = draw(&m);
         CHECK_INT(nth(g, FINDING_RANKING, 0)->confidence, CONFIDENCE_REDUCED);
         CHECK(has_doubt(g, "noise") && !has_doubt(unlike, "noise"));
         CHECK(says(of_reason(g, "noise"),
                    "1 of 4 rows has runs with noise flags. Conclusions that rest on them have "));
-        m.rows[0].noisy = false;
-        m.rows[0].changed = true;
+        m.rows[0].flags.noisy = false;
+        m.rows[0].flags.changed = true;
         FINDINGS *h = draw(&m);
         CHECK_INT(nth(h, FINDING_RANKING, 0)->confidence, CONFIDENCE_REDUCED);
         CHECK(has_doubt(h, "environment-changed") && !has_doubt(g, "environment-changed"));

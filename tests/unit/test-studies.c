@@ -33,7 +33,7 @@ static void test_studies(void) {
                 for (size_t i = 0; i < m.n_rows * m.blocks; i++)
                         for (size_t f = 0; f < FIGURE_COUNT; f++)
                                 m.runs[i].values[f] = 1 + (double) i / (double) m.blocks;
-                m.rows[0].noisy = true;
+                m.rows[0].flags.noisy = true;
                 FINDINGS *f = draw(&m);
                 const struct findings_input in = {.rows = m.rows, .n_rows = m.n_rows};
                 CHECK_INT(study_answer(table[t].preset, NULL, &in, f, &s), 0);
