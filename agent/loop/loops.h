@@ -5,8 +5,8 @@
 /*
  * The hot loops, once for every transport; rings and tcp have streams of their own beside them (ring.h, streams.h),
  * which look at the limit and count in the same way. A transport writes up to five inline functions and calls
- * TRANSPORT_LOOPS(prefix, channel): the compiler makes each role's loop from them, one per kind of verification, with
- * no indirect call and no branch on anything that is constant in it.
+ * TRANSPORT_LOOPS(prefix, channel): the compiler makes each role's loops from them, with no indirect call and, in those
+ * that are measured most, no branch on anything that is constant in a run.
  *
  * Per message a loop adds two operations to the hand-written one: a load of the limit and a store of the counter. A
  * timed initiator also reads the clock once and records in the histogram, both while its message is under way.
@@ -78,10 +78,7 @@ LOOP_INLINE void loop_fill(struct worker *w, const struct channel *c, unsigned c
                 pattern_fill(message, w->size, key);
 }
 
-/*
- * Loops whose messages come from a cold source, or are written anew each time (source.h), are compiled apart, once for
- * all kinds of verification: `sourced` is a constant in every loop, so that the others do nothing for it.
- */
+/* Whether messages come from a cold source, or are written anew each time (source.h). */
 LOOP_INLINE bool loop_is_sourced(const struct worker *w) {
         return w->source_next || w->fresh;
 }
@@ -259,18 +256,26 @@ LOOP_INLINE int loop_responder(struct worker *w, const struct channel *c, enum v
         return r;
 }
 
-/* The clock of an initiator's loop that is not compiled for one. */
+/*
+ * A role has a loop for each kind of what is measured most, in which everything is a constant: messages that are sent
+ * as they are, and read as `none` or `touch` require. All the rest shares one loop, which branches on it: an open loop
+ * waits for each message's time, and writing, comparing or cold messages cost a multiple of those branches.
+ */
+LOOP_INLINE bool loop_reads_plainly(const struct worker *w) {
+        return w->pace_ns == 0 && w->agent->setup.verify != VERIFY_CHECKSUM;
+}
+
+LOOP_INLINE bool loop_writes_plainly(const struct worker *w) {
+        return loop_reads_plainly(w) && !loop_is_sourced(w);
+}
+
 LOOP_INLINE enum loop_clock loop_clock_of(const struct worker *w) {
         return w->pace_ns > 0 ? LOOP_PACED : w->latency ? LOOP_TIMED : LOOP_UNTIMED;
 }
 
-/* Returns the call's result, with `verify` a constant in each of its three copies. */
+/* Returns the call's result, with `verify` a constant in each of its two copies. */
 #define LOOP_VERIFIED(w, call)                                                                                         \
         do {                                                                                                           \
-                if ((w)->agent->setup.verify == VERIFY_CHECKSUM) {                                                     \
-                        const enum verify verify = VERIFY_CHECKSUM;                                                    \
-                        return call;                                                                                   \
-                }                                                                                                      \
                 if ((w)->agent->setup.verify == VERIFY_TOUCH) {                                                        \
                         const enum verify verify = VERIFY_TOUCH;                                                       \
                         return call;                                                                                   \
@@ -279,41 +284,38 @@ LOOP_INLINE enum loop_clock loop_clock_of(const struct worker *w) {
                 return call;                                                                                           \
         } while (0)
 
-/* Define prefix_initiator() and prefix_responder(), of a static const struct channel. */
+/* Define prefix_initiator(), prefix_responder() and prefix_receiver(), of a static const struct channel. */
 #define LOOP_INITIATOR(prefix, channel)                                                                                \
         static int prefix##_initiator(struct worker *w) {                                                              \
-                if (loop_is_sourced(w))                                                                                \
-                        return loop_initiator(w, &(channel), w->agent->setup.verify, loop_clock_of(w), true);          \
-                if (w->pace_ns > 0)                                                                                    \
-                        LOOP_VERIFIED(w, loop_initiator(w, &(channel), verify, LOOP_PACED, false));                    \
+                if (!loop_writes_plainly(w))                                                                           \
+                        return loop_initiator(w, &(channel), w->agent->setup.verify, loop_clock_of(w),                 \
+                                              loop_is_sourced(w));                                                     \
                 if (w->latency)                                                                                        \
                         LOOP_VERIFIED(w, loop_initiator(w, &(channel), verify, LOOP_TIMED, false));                    \
                 LOOP_VERIFIED(w, loop_initiator(w, &(channel), verify, LOOP_UNTIMED, false));                          \
         }
 #define LOOP_RESPONDER(prefix, channel)                                                                                \
         static int prefix##_responder(struct worker *w) {                                                              \
-                if (loop_is_sourced(w))                                                                                \
-                        return loop_responder(w, &(channel), w->agent->setup.verify, true);                            \
+                if (!loop_writes_plainly(w))                                                                           \
+                        return loop_responder(w, &(channel), w->agent->setup.verify, loop_is_sourced(w));              \
                 LOOP_VERIFIED(w, loop_responder(w, &(channel), verify, false));                                        \
+        }
+#define LOOP_RECEIVER(prefix, channel)                                                                                 \
+        static int prefix##_receiver(struct worker *w) {                                                               \
+                if (!loop_reads_plainly(w))                                                                            \
+                        return loop_receiver(w, &(channel), w->agent->setup.verify, w->pace_ns > 0);                   \
+                LOOP_VERIFIED(w, loop_receiver(w, &(channel), verify, false));                                         \
         }
 
 /* Defines prefix_sender(), … and `static const struct transport_loops prefix_loops`. `channel` is a static const
  * struct channel, so that its functions are constants to the compiler. */
 #define TRANSPORT_LOOPS(prefix, channel)                                                                               \
         static int prefix##_sender(struct worker *w) {                                                                 \
-                bool check = w->agent->setup.verify == VERIFY_CHECKSUM;                                                \
-                if (loop_is_sourced(w))                                                                                \
-                        return loop_sender(w, &(channel), w->agent->setup.verify, w->pace_ns > 0, true);               \
-                if (w->pace_ns > 0)                                                                                    \
-                        LOOP_VERIFIED(w, loop_sender(w, &(channel), verify, true, false));                             \
-                return check ? loop_sender(w, &(channel), VERIFY_CHECKSUM, false, false)                               \
-                             : loop_sender(w, &(channel), VERIFY_NONE, false, false);                                  \
+                return loop_writes_plainly(w) ? loop_sender(w, &(channel), VERIFY_NONE, false, false)                  \
+                                              : loop_sender(w, &(channel), w->agent->setup.verify, w->pace_ns > 0,     \
+                                                            loop_is_sourced(w));                                       \
         }                                                                                                              \
-        static int prefix##_receiver(struct worker *w) {                                                               \
-                if (w->pace_ns > 0)                                                                                    \
-                        LOOP_VERIFIED(w, loop_receiver(w, &(channel), verify, true));                                  \
-                LOOP_VERIFIED(w, loop_receiver(w, &(channel), verify, false));                                         \
-        }                                                                                                              \
+        LOOP_RECEIVER(prefix, channel)                                                                                 \
         LOOP_INITIATOR(prefix, channel)                                                                                \
         LOOP_RESPONDER(prefix, channel)                                                                                \
         static const struct transport_loops prefix##_loops = {                                                         \

@@ -132,30 +132,39 @@ static int write_rest(struct worker *w, const struct vm_channel *c, uintptr_t to
         }
 }
 
-/* --- the loops --- */
+/* --- the loops: beside the system call, the branches on the kind of waiting are nothing --- */
 
-LOOP_INLINE int publish(struct worker *w, struct vm_channel *c, enum wait_mode wait) {
+LOOP_INLINE enum wait_mode wait_of(const struct worker *w) {
+        return w->agent->setup.point.wait;
+}
+
+LOOP_INLINE int publish(struct worker *w, struct vm_channel *c) {
         uint64_t address = slot_at(&c->out);
         slot_pass(&c->out);
-        return ring_send(w, &c->rings.out, (const unsigned char *) &address, wait);
+        return ring_send(w, &c->rings.out, (const unsigned char *) &address, wait_of(w));
 }
 
-LOOP_INLINE int acquire_slot(struct worker *w, enum wait_mode wait) {
+LOOP_INLINE int acquire_slot(struct worker *w) {
         struct ring *r = &((struct vm_channel *) w->channel)->rings.out;
-        return ring_acquire_at(w, r, &r->at, wait);
+        return ring_acquire_at(w, r, &r->at, wait_of(w));
 }
 
-LOOP_INLINE int read_send(struct worker *w, unsigned char *message, enum wait_mode wait) {
+LOOP_INLINE int read_acquire(struct worker *w, unsigned char **ret) {
+        *ret = w->buffer;
+        return acquire_slot(w);
+}
+
+LOOP_INLINE int read_send(struct worker *w, unsigned char *message) {
         struct vm_channel *c = w->channel;
         memcpy((void *) slot_at(&c->out), message, w->size);
-        return publish(w, c, wait);
+        return publish(w, c);
 }
 
-LOOP_INLINE int read_receive(struct worker *w, unsigned char **ret, enum wait_mode wait) {
+LOOP_INLINE int read_receive(struct worker *w, unsigned char **ret) {
         struct vm_channel *c = w->channel;
         unsigned char *entry;
         uint64_t address;
-        int r = ring_receive(w, &c->rings.in, &entry, wait);
+        int r = ring_receive(w, &c->rings.in, &entry, wait_of(w));
         if (LOOP_UNLIKELY(r))
                 return r;
         memcpy(&address, entry, sizeof address);
@@ -163,9 +172,14 @@ LOOP_INLINE int read_receive(struct worker *w, unsigned char **ret, enum wait_mo
         ssize_t n = process_vm_readv(c->peer, &here, 1, &there, 1, 0);
         if (LOOP_UNLIKELY(n != (ssize_t) w->size))
                 r = read_rest(w, c, address, n);
-        ring_release(w, &c->rings.in, wait); /* the slot's message is in the buffer */
+        ring_release(w, &c->rings.in, wait_of(w)); /* the slot's message is in the buffer */
         *ret = w->buffer;
         return r;
+}
+
+LOOP_INLINE int write_acquire(struct worker *w, unsigned char **ret) {
+        *ret = NULL;
+        return acquire_slot(w);
 }
 
 static void write_fill(struct worker *w, unsigned char *message, uint64_t key) {
@@ -173,89 +187,54 @@ static void write_fill(struct worker *w, unsigned char *message, uint64_t key) {
         fields_fill(((struct vm_channel *) w->channel)->fields, key);
 }
 
-LOOP_INLINE int write_send(struct worker *w, enum wait_mode wait) {
+LOOP_INLINE int write_send(struct worker *w, unsigned char *message) {
         struct vm_channel *c = w->channel;
         uintptr_t to = slot_at(&c->out);
         struct iovec there = {(void *) to, w->size};
+        (void) message;
         ssize_t n = process_vm_writev(c->peer, c->fields->iov, c->fields->n, &there, 1, 0);
         if (LOOP_UNLIKELY(n != (ssize_t) w->size)) {
                 int r = write_rest(w, c, to, n);
                 if (r < 0)
                         return r;
         }
-        return publish(w, c, wait);
+        return publish(w, c);
 }
 
 /* This end knows the address of its own slot; the ring publishes that it is filled. */
-LOOP_INLINE int write_receive(struct worker *w, unsigned char **ret, enum wait_mode wait) {
+LOOP_INLINE int write_receive(struct worker *w, unsigned char **ret) {
         struct vm_channel *c = w->channel;
         unsigned char *entry;
-        int r = ring_receive(w, &c->rings.in, &entry, wait);
+        int r = ring_receive(w, &c->rings.in, &entry, wait_of(w));
         if (LOOP_UNLIKELY(r))
                 return r;
         *ret = (unsigned char *) slot_at(&c->in);
         return 0;
 }
 
-LOOP_INLINE void write_release(struct worker *w, enum wait_mode wait) {
+LOOP_INLINE void write_release(struct worker *w, unsigned char *message) {
         struct vm_channel *c = w->channel;
+        (void) message;
         slot_pass(&c->in);
-        ring_release(w, &c->rings.in, wait);
+        ring_release(w, &c->rings.in, wait_of(w));
 }
 
-#define VM_LOOPS(prefix, wait)                                                                                         \
-        LOOP_INLINE int prefix##_read_acquire(struct worker *w, unsigned char **ret) {                                 \
-                *ret = w->buffer;                                                                                      \
-                return acquire_slot(w, wait);                                                                          \
-        }                                                                                                              \
-        LOOP_INLINE int prefix##_read_send(struct worker *w, unsigned char *message) {                                 \
-                return read_send(w, message, wait);                                                                    \
-        }                                                                                                              \
-        LOOP_INLINE int prefix##_read_receive(struct worker *w, unsigned char **ret) {                                 \
-                return read_receive(w, ret, wait);                                                                     \
-        }                                                                                                              \
-        LOOP_INLINE int prefix##_write_acquire(struct worker *w, unsigned char **ret) {                                \
-                *ret = NULL;                                                                                           \
-                return acquire_slot(w, wait);                                                                          \
-        }                                                                                                              \
-        LOOP_INLINE int prefix##_write_send(struct worker *w, unsigned char *message) {                                \
-                (void) message;                                                                                        \
-                return write_send(w, wait);                                                                            \
-        }                                                                                                              \
-        LOOP_INLINE int prefix##_write_receive(struct worker *w, unsigned char **ret) {                                \
-                return write_receive(w, ret, wait);                                                                    \
-        }                                                                                                              \
-        LOOP_INLINE void prefix##_write_release(struct worker *w, unsigned char *message) {                            \
-                (void) message;                                                                                        \
-                write_release(w, wait);                                                                                \
-        }                                                                                                              \
-        static const struct channel prefix##_read_channel = {.acquire = prefix##_read_acquire,                         \
-                                                             .send = prefix##_read_send,                               \
-                                                             .receive = prefix##_read_receive,                         \
-                                                             .release = loop_release_nothing};                         \
-        static const struct channel prefix##_write_channel = {.acquire = prefix##_write_acquire,                       \
-                                                              .fill = write_fill,                                      \
-                                                              .send = prefix##_write_send,                             \
-                                                              .receive = prefix##_write_receive,                       \
-                                                              .release = prefix##_write_release};                      \
-        TRANSPORT_LOOPS(prefix##_read, prefix##_read_channel);                                                         \
-        TRANSPORT_LOOPS(prefix##_write, prefix##_write_channel)
-
-VM_LOOPS(block, WAIT_BLOCK);
-VM_LOOPS(spin, WAIT_SPIN);
-VM_LOOPS(hybrid, WAIT_HYBRID);
+static const struct channel read_channel = {
+        .acquire = read_acquire, .send = read_send, .receive = read_receive, .release = loop_release_nothing};
+static const struct channel write_channel = {.acquire = write_acquire,
+                                             .fill = write_fill,
+                                             .send = write_send,
+                                             .receive = write_receive,
+                                             .release = write_release};
+TRANSPORT_LOOPS(read, read_channel);
+TRANSPORT_LOOPS(write, write_channel);
 
 static bool writes(const struct agent *a) {
         return a->setup.point.copy_mode == COPY_ONE;
 }
 
 static const struct transport_loops *process_vm_loops(const struct agent *a) {
-        static const struct transport_loops *const loops[WAIT_COUNT][2] = {
-                [WAIT_BLOCK] = {&block_read_loops, &block_write_loops},
-                [WAIT_SPIN] = {&spin_read_loops, &spin_write_loops},
-                [WAIT_HYBRID] = {&hybrid_read_loops, &hybrid_write_loops},
-        };
-        return loops[a->setup.point.wait][writes(a)];
+        return writes(a) ? &write_loops : &read_loops;
 }
 
 /* --- permission --- */

@@ -53,17 +53,13 @@ enum direction { THERE, BACK };
         TRANSPORT_LOOPS(prefix, prefix##_channel);                                                                     \
         static int prefix##_ring_sender(struct worker *w) {                                                            \
                 struct ring_channel *c = w->channel;                                                                   \
-                bool written = w->agent->setup.verify == VERIFY_CHECKSUM;                                              \
-                bool alike = w->pace_ns == 0 && !written && !loop_is_sourced(w);                                       \
-                return alike ? ring_sender(w, &c->out, wait) : prefix##_loops.sender(w);                               \
+                return loop_writes_plainly(w) ? ring_sender(w, &c->out, wait) : prefix##_loops.sender(w);              \
         }                                                                                                              \
         static int prefix##_ring_receiver(struct worker *w) {                                                          \
                 struct ring_channel *c = w->channel;                                                                   \
-                enum verify verify = w->agent->setup.verify;                                                           \
-                if (w->pace_ns > 0 || verify == VERIFY_CHECKSUM)                                                       \
+                if (!loop_reads_plainly(w))                                                                            \
                         return prefix##_loops.receiver(w);                                                             \
-                return verify == VERIFY_TOUCH ? ring_receiver(w, &c->in, VERIFY_TOUCH, wait)                           \
-                                              : ring_receiver(w, &c->in, VERIFY_NONE, wait);                           \
+                LOOP_VERIFIED(w, ring_receiver(w, &c->in, verify, wait));                                              \
         }                                                                                                              \
         static const struct transport_loops prefix##_ring_loops = {                                                    \
                 .sender = prefix##_ring_sender,                                                                        \

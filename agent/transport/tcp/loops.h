@@ -249,7 +249,7 @@ LOOP_INLINE int tcp_duplex(struct worker *w, const struct tcp_mode *m, enum veri
         return r;
 }
 
-/* Returns the call's result, with `stamped` a constant in each of its copies. */
+/* Returns the call's result, with `stamped` and `verify` constants in each of its copies. */
 #define TCP_STAMPED(w, call)                                                                                           \
         do {                                                                                                           \
                 if (tcp_stamps((w)->agent)) {                                                                          \
@@ -263,26 +263,26 @@ LOOP_INLINE int tcp_duplex(struct worker *w, const struct tcp_mode *m, enum veri
 /* Defines `static const struct transport_loops prefix_loops` for a static const struct tcp_mode. */
 #define TCP_LOOPS(prefix, mode)                                                                                        \
         static int prefix##_sender(struct worker *w) {                                                                 \
-                bool paced = w->pace_ns > 0;                                                                           \
-                if (loop_is_sourced(w) && paced)                                                                       \
-                        return loop_sender(w, &(mode).channel, w->agent->setup.verify, true, true);                    \
-                if (loop_is_sourced(w))                                                                                \
-                        return tcp_sender(w, &(mode), w->agent->setup.verify, tcp_stamps(w->agent), true);             \
-                if (paced)                                                                                             \
-                        LOOP_VERIFIED(w, loop_sender(w, &(mode).channel, verify, true, false));                        \
-                TCP_STAMPED(w, tcp_sender(w, &(mode), verify, stamped, false));                                        \
+                enum verify verify = w->agent->setup.verify;                                                           \
+                bool stamped = tcp_stamps(w->agent), sourced = loop_is_sourced(w);                                     \
+                if (w->pace_ns > 0)                                                                                    \
+                        return loop_sender(w, &(mode).channel, verify, true, sourced);                                 \
+                if (!loop_writes_plainly(w))                                                                           \
+                        return tcp_sender(w, &(mode), verify, stamped, sourced);                                       \
+                return stamped ? tcp_sender(w, &(mode), VERIFY_NONE, true, false)                                      \
+                               : tcp_sender(w, &(mode), VERIFY_NONE, false, false);                                    \
         }                                                                                                              \
         static int prefix##_receiver(struct worker *w) {                                                               \
                 if (w->pace_ns > 0)                                                                                    \
-                        LOOP_VERIFIED(w, loop_receiver(w, &(mode).channel, verify, true));                             \
+                        return loop_receiver(w, &(mode).channel, w->agent->setup.verify, true);                        \
+                if (!loop_reads_plainly(w))                                                                            \
+                        return tcp_receiver(w, &(mode), w->agent->setup.verify, tcp_stamps(w->agent));                 \
                 TCP_STAMPED(w, tcp_receiver(w, &(mode), verify, stamped));                                             \
         }                                                                                                              \
         static int prefix##_duplex(struct worker *w) {                                                                 \
-                bool paced = w->pace_ns > 0;                                                                           \
-                if (loop_is_sourced(w))                                                                                \
-                        return tcp_duplex(w, &(mode), w->agent->setup.verify, tcp_stamps(w->agent), paced, true);      \
-                if (paced) /* a stamp is the due time */                                                               \
-                        TCP_STAMPED(w, tcp_duplex(w, &(mode), verify, stamped, true, false));                          \
+                if (!loop_writes_plainly(w)) /* where paced, a stamp is the due time */                                \
+                        return tcp_duplex(w, &(mode), w->agent->setup.verify, tcp_stamps(w->agent), w->pace_ns > 0,    \
+                                          loop_is_sourced(w));                                                         \
                 TCP_STAMPED(w, tcp_duplex(w, &(mode), verify, stamped, false, false));                                 \
         }                                                                                                              \
         LOOP_INITIATOR(prefix, (mode).channel)                                                                         \

@@ -358,8 +358,6 @@ static int sender(struct worker *w) {
 
 static const struct channel channel = {.receive = uring_batch_receive, .release = loop_release_nothing};
 
-static int receiver(struct worker *w) {
-        LOOP_VERIFIED(w, loop_receiver(w, &channel, verify, false));
-}
+LOOP_RECEIVER(batch, channel)
 
-const struct transport_loops uring_batch_loops = {.sender = sender, .receiver = receiver};
+const struct transport_loops uring_batch_loops = {.sender = sender, .receiver = batch_receiver};

@@ -131,8 +131,9 @@ static bool reap(struct uring *u, int *ret, bool *ret_cancelled) {
         return found;
 }
 
-/* A wait that a signal ended is -EINTR, or 1 where the same call has submitted an operation. */
-int uring_await(struct worker *w, struct uring *u, int submitted) {
+/* Waits for the completion of the operation under way, which did not arrive in the call that submitted it. Returns its
+ * result. A wait that a signal ended is -EINTR, or 1 where the same call has submitted an operation. */
+static int await(struct worker *w, struct uring *u, int submitted) {
         bool interrupted = submitted == 1 || submitted == -EINTR;
         bool cancelling = false, cancel_completed = false;
         int result = 0, r = submitted;
@@ -157,6 +158,26 @@ int uring_await(struct worker *w, struct uring *u, int submitted) {
                 interrupted = r == -EINTR;
         }
         return result == -ECANCELED ? -EINTR : result; /* as the system call would return it */
+}
+
+ssize_t uring_run(struct worker *w, struct uring *u, struct io_uring_sqe *sqe) {
+        struct io_uring_cqe *cqe = NULL;
+        int result;
+
+        sqe->flags |= u->sqe_flags;
+        sqe->user_data = 0;
+        int r = io_uring_submit_and_wait(&u->ring, 1);
+        if (LOOP_UNLIKELY(r != 1 || io_uring_peek_cqe(&u->ring, &cqe) != 0)) {
+                result = await(w, u, r);
+        } else {
+                result = cqe->res;
+                io_uring_cqe_seen(&u->ring, cqe);
+        }
+        if (LOOP_UNLIKELY(result < 0)) {
+                errno = -result;
+                return -1;
+        }
+        return result;
 }
 
 void uring_facts_add(struct uring_facts *facts, const struct uring_setup *setup, int files_error,

@@ -68,9 +68,9 @@ void uring_facts_add(struct uring_facts *facts, const struct uring_setup *setup,
  * no ring exists. */
 void uring_put(struct effective *e, enum setting group, const struct uring_facts *facts);
 
-/* Waits for the completion of the operation under way, when it did not arrive in the submitting system call. Returns
- * its result. */
-int uring_await(struct worker *w, struct uring *u, int submitted);
+/* Submits the entry, and waits for its completion: a call of its own, which is nothing beside the system call. Returns
+ * what the system call of that name would: a count, or -1 with errno. */
+ssize_t uring_run(struct worker *w, struct uring *u, struct io_uring_sqe *sqe);
 
 /* An entry of the ring's queue. One is always free, as an operation completes before the next. */
 LOOP_INLINE struct io_uring_sqe *uring_entry(struct uring *u) {
@@ -78,26 +78,6 @@ LOOP_INLINE struct io_uring_sqe *uring_entry(struct uring *u) {
         if (LOOP_UNLIKELY(!sqe))
                 abort();
         return sqe;
-}
-
-LOOP_INLINE ssize_t uring_run(struct worker *w, struct uring *u, struct io_uring_sqe *sqe) {
-        struct io_uring_cqe *cqe = NULL;
-        int result;
-
-        sqe->flags |= u->sqe_flags;
-        sqe->user_data = 0;
-        int r = io_uring_submit_and_wait(&u->ring, 1);
-        if (LOOP_UNLIKELY(r != 1 || io_uring_peek_cqe(&u->ring, &cqe) != 0)) {
-                result = uring_await(w, u, r);
-        } else {
-                result = cqe->res;
-                io_uring_cqe_seen(&u->ring, cqe);
-        }
-        if (LOOP_UNLIKELY(result < 0)) {
-                errno = -result;
-                return -1;
-        }
-        return result;
 }
 
 /* offset: in a file; URING_STREAM for descriptors without offsets. */
