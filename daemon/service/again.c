@@ -53,7 +53,7 @@ static const struct value amounts[] = {
         {"repetitions", "The same", VALUE(value_number, struct amount, repetitions), .least = 1,
          .most = SPEC_REPETITIONS_MAX},
 };
-static const struct value_table amount_values = {amounts, ELEMENTS(amounts), sizeof(amounts[0])};
+static const struct value_table amount_values = {VALUE_ROWS(amounts)};
 
 static int read_amount(struct service *s, const char *body, size_t length, struct again *a, struct refusal *r) {
         struct json *root;

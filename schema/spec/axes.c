@@ -91,32 +91,30 @@ const struct axis axes[AXIS_COUNT] = {
                           .applies = moves,
                           .usual = true,
                           .absent = &(const uint32_t){1}},
-        [AXIS_COPY_MODE] = {{"copy_mode", "How the bytes get into the mechanism; for pipes, Unix sockets and tcp",
-                             WORD(copy_mode, copy_mode_words)},
+        [AXIS_COPY_MODE] = {{"copy_mode", "How the bytes get into the mechanism", WORD(copy_mode, copy_mode_words)},
                             .applies = has_copy_mode,
                             .possible = copy_mode_is_possible,
                             .decides = true,
                             .strict = true},
-        [AXIS_ENGINE] = {{"engine", "What issues the operations; for transports that are file descriptors",
-                          WORD(engine, engine_words)},
+        [AXIS_ENGINE] = {{"engine", "What issues the operations", WORD(engine, engine_words)},
                          .applies = has_engine,
                          .decides = true,
                          .strict = true},
-        [AXIS_WAIT] = {{"wait", "How an end waits for its peer; for shared memory", WORD(wait, wait_mode_words)},
+        [AXIS_WAIT] = {{"wait", "How an end waits for its peer", WORD(wait, wait_mode_words)},
                        .applies = has_wait,
                        .strict = true},
         [AXIS_FIELDS] = {{"fields",
                           "Fields that a message is assembled from, which differ by at most a byte; a message has as "
-                          "many as it has bytes at most; over tcp, and over others in one-copy",
+                          "many as it has bytes at most; over tcp in every copy_mode, over others in one-copy",
                           NUMBER(fields, 1, SPEC_FIELDS_MAX, SPEC_FIELDS_DEFAULT)},
                          .applies = has_fields},
-        [AXIS_DIRECTION] = {{"direction", "Which way a stream over tcp goes: down is from server to client",
+        [AXIS_DIRECTION] = {{"direction", "Which way a stream goes: down is from server to client",
                              WORD(direction, direction_words)},
                             .applies = has_direction,
                             .strict = true},
         [AXIS_QUEUE_DEPTH] = {{"queue_depth",
                                "Messages of a stream that each end has under way at once, linked so that they stay in "
-                               "order, with engine io_uring; for pipes, Unix sockets and tcp",
+                               "order, with engine io_uring",
                                NUMBER(queue_depth, 1, SPEC_QUEUE_DEPTH_MAX, 1)},
                               .applies = has_queue,
                               .later = true,
@@ -308,45 +306,49 @@ int parser_axes(struct parser *p) {
         return r;
 }
 
-void parser_list_names(char list[PARSER_NAMES_MAX], const struct vocabulary *words, unsigned bits) {
-        const char *joint = "";
-        size_t used = 0;
-        list[0] = '\0';
-        for (unsigned i = 0; bits >> i && used < PARSER_NAMES_MAX; i++) {
-                unsigned rest = bits >> i >> 1;
-                if (!(bits >> i & 1u))
+/* The words of the points that an axis has a meaning for, as bits. */
+struct reach {
+        unsigned workloads, transports, engines;
+};
+
+/* q has the value of the axis. */
+static struct reach reach_of(const struct axis *a, const struct point *q) {
+        struct reach r = {0};
+        for (unsigned i = 0; i < WORKLOAD_COUNT * TRANSPORT_COUNT * ENGINE_COUNT * COPY_COUNT; i++) {
+                struct point at = *q;
+                at.workload = (enum workload)(i / COPY_COUNT / ENGINE_COUNT / TRANSPORT_COUNT);
+                at.transport = (enum transport)(i / COPY_COUNT / ENGINE_COUNT % TRANSPORT_COUNT);
+                if (a != &axes[AXIS_ENGINE])
+                        at.engine = (enum engine)(i / COPY_COUNT % ENGINE_COUNT);
+                if (a != &axes[AXIS_COPY_MODE])
+                        at.copy_mode = (enum copy_mode)(i % COPY_COUNT);
+                if (!axis_applies(a, &at) || (a->possible && !a->possible(&at)))
                         continue;
-                used += (size_t) snprintf(list + used, PARSER_NAMES_MAX - used, "%s%s", joint, words->name(i));
-                joint = rest & (rest - 1) ? ", " : " and ";
+                r.workloads |= 1u << at.workload;
+                r.transports |= 1u << at.transport;
+                r.engines |= 1u << at.engine;
         }
+        return r;
+}
+
+unsigned axis_transports(const struct axis *a) {
+        const struct point q = {.workload = WORKLOAD_STREAM};
+        return reach_of(a, &q).transports;
 }
 
 /* Refuses a value that no point of the experiment can have, naming the workloads, transports or engines that can. */
 static int meaningless(struct parser *p, const struct axis *a, size_t index) {
-        unsigned by_workload = 0, by_transport = 0, by_engine = 0;
-        char pointer[JSON_POINTER_MAX], workloads[PARSER_NAMES_MAX], transports[PARSER_NAMES_MAX],
-                value[VALUE_TEXT_MAX];
+        char pointer[JSON_POINTER_MAX], workloads[WORDS_LIST_MAX], transports[WORDS_LIST_MAX], value[VALUE_TEXT_MAX];
         struct point q = {.workload = WORKLOAD_STREAM};
 
         axis_set(a, p->spec, index, &q);
-        for (unsigned i = 0; i < WORKLOAD_COUNT * TRANSPORT_COUNT * ENGINE_COUNT; i++) {
-                struct point at = q;
-                at.workload = (enum workload)(i / TRANSPORT_COUNT / ENGINE_COUNT);
-                at.transport = (enum transport)(i / ENGINE_COUNT % TRANSPORT_COUNT);
-                if (a != &axes[AXIS_ENGINE])
-                        at.engine = (enum engine)(i % ENGINE_COUNT);
-                if (!a->applies(&at) || (a->possible && !a->possible(&at)))
-                        continue;
-                by_workload |= 1u << at.workload;
-                by_transport |= 1u << at.transport;
-                by_engine |= 1u << at.engine;
-        }
-        parser_list_names(workloads, &workload_words, by_workload);
-        parser_list_names(transports, &transport_words, by_transport);
+        const struct reach reach = reach_of(a, &q);
+        words_list(workloads, &workload_words, reach.workloads);
+        words_list(transports, &transport_words, reach.transports);
         json_pointer_key(pointer, "", a->value.name);
         if (json_type(parser_get(p, a->value.name)) == JSON_ARRAY)
                 json_pointer_index(pointer, pointer, index);
-        bool io_uring_only = a != &axes[AXIS_ENGINE] && by_engine == 1u << ENGINE_IO_URING;
+        bool io_uring_only = a != &axes[AXIS_ENGINE] && reach.engines == 1u << ENGINE_IO_URING;
         return refuse(p->r, 422, "wrong-combination", pointer,
                       "%s %s is for %s over %s%s, and no point of this experiment is one", a->value.name,
                       axis_value_text(a, &q, value), workloads, transports,

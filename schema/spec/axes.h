@@ -52,6 +52,9 @@ static inline const void *axis_of(const struct axis *a, const struct point *p) {
 void axis_set(const struct axis *a, const struct spec *s, size_t i, struct point *p);
 void axis_clear(const struct axis *a, struct point *p);
 
+/* The transports, as bits, over which some point has the axis; all or none where it does not depend on them. */
+unsigned axis_transports(const struct axis *a);
+
 struct json_writer;
 /* Member "enum" of a JSON Schema under construction: the names of all axes. */
 void axes_put_enum(struct json_writer *w);

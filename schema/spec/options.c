@@ -26,18 +26,15 @@ static const struct option {
                            "own needs), of a ring, of a message queue in whole messages; pipe_size, sndbuf, "
                            "rcvbuf, ring_bytes and msgq_depth go before it",
                            OTHER(value_power_of_two, buffer_bytes), .least = SPEC_BUFFER_MIN, .most = SPEC_BUFFER_MAX}},
-        [OPTION_PIPE_SIZE] = {.value = {"pipe_size", "Bytes of a pipe's buffer (F_SETPIPE_SZ), for pipe and fifo",
+        [OPTION_PIPE_SIZE] = {.value = {"pipe_size", "Bytes of a pipe's buffer (F_SETPIPE_SZ)",
                                         NUMBER(pipe_size, 4096, 1u << 30)},
                               .sizes_buffer = true},
-        [OPTION_MSGQ_DEPTH] = {.value = {"msgq_depth", "Messages that a queue holds, for msgq-sysv and msgq-posix",
-                                         NUMBER(msgq_depth, 1, 65536)}},
+        [OPTION_MSGQ_DEPTH] = {.value = {"msgq_depth", "Messages that a queue holds", NUMBER(msgq_depth, 1, 65536)}},
         [OPTION_RING_BYTES] = {.value = {"ring_bytes", "Bytes of the ring in shared memory",
                                          OTHER(value_power_of_two, ring_bytes), .least = RING_BYTES_MIN,
                                          .most = RING_BYTES_MAX},
                                .sizes_buffer = true},
-        [OPTION_HUGE_PAGES] = {.value = {"huge_pages",
-                                         "Shared memory on huge pages, for shm-posix, shm-sysv and mmap-anonymous",
-                                         OTHER(value_toggle, huge_pages),
+        [OPTION_HUGE_PAGES] = {.value = {"huge_pages", "Shared memory on huge pages", OTHER(value_toggle, huge_pages),
                                          .standard = &(const enum toggle){TOGGLE_OFF}}},
         [OPTION_GATHER] =
                 {.value = {"gather",
@@ -51,26 +48,31 @@ static const struct option {
                            "fsync; the latter two not where the runtime directory is in memory",
                            OTHER(value_word, file_sync), .words = &file_sync_words,
                            .standard = &(const enum file_sync){FILE_SYNC_PAGE_CACHE}}},
-        [OPTION_SNDBUF] = {.value = {"sndbuf", "Bytes for SO_SNDBUF, for sockets; the kernel doubles it",
+        [OPTION_SNDBUF] = {.value = {"sndbuf", "Bytes for SO_SNDBUF, which the kernel doubles",
                                      NUMBER(sndbuf, 4096, (1u << 30) - 1)},
                            .sizes_buffer = true},
-        [OPTION_RCVBUF] = {.value = {"rcvbuf", "Bytes for SO_RCVBUF, for tcp; the kernel doubles it",
+        [OPTION_RCVBUF] = {.value = {"rcvbuf", "Bytes for SO_RCVBUF, which the kernel doubles",
                                      NUMBER(rcvbuf, 4096, (1u << 30) - 1)},
                            .sizes_buffer = true},
         [OPTION_NODELAY] = {.value = {"nodelay", "TCP_NODELAY", OTHER(value_toggle, nodelay),
                                       .standard = &(const enum toggle){TOGGLE_ON}}},
-        [OPTION_BUSY_POLL] = {.value = {"busy_poll", "Microseconds for SO_BUSY_POLL, for tcp",
-                                        NUMBER(busy_poll, 1, 1000000)}},
+        [OPTION_BUSY_POLL] = {.value = {"busy_poll", "Microseconds for SO_BUSY_POLL", NUMBER(busy_poll, 1, 1000000)}},
         [OPTION_CONGESTION] = {.value = {"congestion", "TCP_CONGESTION", OTHER(value_name, congestion), .least = 1,
                                          .most = SPEC_CONGESTION_MAX}},
-        [OPTION_MEMFD] =
-                {.value = {"memfd",
-                           "Where transport memfd takes a message's memory from: made for it, or out of a pool",
-                           OTHER(value_word, memfd), .words = &memfd_source_words,
-                           .standard = &(const enum memfd_source){MEMFD_FRESH}}},
+        [OPTION_MEMFD] = {.value = {"memfd", "Where a message's memory comes from: made for it, or out of a pool",
+                                    OTHER(value_word, memfd), .words = &memfd_source_words,
+                                    .standard = &(const enum memfd_source){MEMFD_FRESH}}},
 };
 
-const struct value_table option_values = {options, ELEMENTS(options), sizeof(options[0])};
+static unsigned transports_of(size_t option) {
+        unsigned bits = 0;
+        for (unsigned t = 0; t < TRANSPORT_COUNT; t++)
+                if (transport_terms[t].options & 1u << option)
+                        bits |= 1u << t;
+        return bits;
+}
+
+const struct value_table option_values = {VALUE_ROWS(options), .transports = transports_of};
 
 /* Checks a value by its row: a number's range, a name's characters. */
 static int check_range(const struct value *v, const void *member, char *detail, size_t size) {
@@ -100,26 +102,20 @@ int options_check_ranges(const struct transport_options *t, char *ret_detail, si
 }
 
 static int refuse_option(struct parser *p, const struct option *o, const char *pointer) {
-        unsigned transports = 0;
-        char names[PARSER_NAMES_MAX];
-        for (unsigned t = 0; t < TRANSPORT_COUNT; t++)
-                if (transport_terms[t].options & 1u << (o - options))
-                        transports |= 1u << t;
-        parser_list_names(names, &transport_words, transports);
+        char names[WORDS_LIST_MAX];
+        words_list(names, &transport_words, transports_of((size_t) (o - options)));
         return refuse(p->r, 422, "wrong-combination", pointer,
                       "%s is for %s, and no transport of this experiment is one", o->value.name, names);
 }
 
 /* Checks that for each option that the spec names one of its transports has a use. */
 int options_check(struct parser *p, const struct json *v) {
-        unsigned transports = spec_transports(p->spec), meant = 0;
-        for (unsigned t = 0; t < TRANSPORT_COUNT; t++)
-                meant |= transports >> t & 1u ? transport_terms[t].options : 0;
+        unsigned transports = spec_transports(p->spec);
         for (const struct json *m = json_first(v); m; m = json_next(m)) {
                 /* a row begins with its value, and what has no row has been refused */
                 const struct option *o = (const void *) value_find(&option_values, json_key(m));
                 char pointer[JSON_POINTER_MAX];
-                if (!o || meant & 1u << (o - options))
+                if (!o || transports_of((size_t) (o - options)) & transports)
                         continue;
                 json_pointer_key(pointer, "/transport_options", json_key(m));
                 if (parser_is_posted(p, "transport_options"))

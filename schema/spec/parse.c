@@ -222,17 +222,18 @@ static int take_search(struct parser *p, const struct json *v) {
 static int take_chunk(struct parser *p, const struct json *v) {
         if (json_as_bool(v, &p->spec->chunk) < 0)
                 return refuse_type(v, "/chunk", "true or false", p->r);
-        unsigned transports = spec_transports(p->spec);
+        unsigned whole = 0;
         for (unsigned t = 0; t < TRANSPORT_COUNT; t++)
-                if (transports >> t & 1u && transport_terms[t].delivery == DELIVERY_WHOLE)
-                        return 0;
-        if (!p->spec->chunk)
+                whole |= transport_terms[t].delivery == DELIVERY_WHOLE ? 1u << t : 0;
+        if (!p->spec->chunk || spec_transports(p->spec) & whole)
                 return 0;
         p->spec->chunk = false;
         if (!parser_is_posted(p, "chunk"))
                 return 0;
+        char names[WORDS_LIST_MAX];
+        words_list(names, &transport_words, whole);
         return refuse(p->r, 422, "wrong-combination", "/chunk",
-                      "chunk is for datagrams and message queues, and no transport of this experiment is one");
+                      "chunk is for %s, and no transport of this experiment is one", names);
 }
 
 static int take_fresh(struct parser *p, const struct json *v) {
@@ -388,8 +389,13 @@ static int check_stamp(struct parser *p) {
                 return refuse(p->r, 422, "wrong-combination", "/stamp",
                               "with a rate, latency counts from the schedule, and no message of this experiment "
                               "carries a time: leave stamp out");
+        char names[WORDS_LIST_MAX];
+        unsigned stamping = 0;
+        for (unsigned t = 0; t < TRANSPORT_COUNT; t++)
+                stamping |= transport_terms[t].stamps ? 1u << t : 0;
+        words_list(names, &transport_words, stamping);
         return refuse(p->r, 422, "wrong-combination", "/stamp",
-                      "stamp is for streams over tcp, and no point of this experiment is one");
+                      "stamp is for streams over %s, and no point of this experiment is one", names);
 }
 
 static int take_all(struct parser *p) {

@@ -21,10 +21,6 @@ const struct json *parser_get(const struct parser *p, const char *field);
  * meaning. */
 bool parser_is_posted(const struct parser *p, const char *field);
 
-#define PARSER_NAMES_MAX 200u
-/* "pipe, fifo and tcp": the words that the bits stand for. */
-void parser_list_names(char list[PARSER_NAMES_MAX], const struct vocabulary *words, unsigned bits);
-
 /* Checks the given transport_options against the experiment's transports. 0 or -EINVAL. */
 int options_check(struct parser *p, const struct json *v);
 

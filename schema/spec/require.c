@@ -36,7 +36,7 @@ static const struct value requirements[] = {
          .least = 1, .most = SPEC_GOVERNOR_MAX},
 };
 
-const struct value_table require_values = {requirements, ELEMENTS(requirements), sizeof(requirements[0])};
+const struct value_table require_values = {VALUE_ROWS(requirements)};
 
 /* Facts of the environment, in three groups: members of `require` itself, of "build" and of "mitigations". */
 
@@ -321,7 +321,7 @@ static const struct value tunings[] = {
          VALUE(choice, struct spec_tune, thp_shmem)},
 };
 
-const struct value_table tune_values = {tunings, ELEMENTS(tunings), sizeof(tunings[0])};
+const struct value_table tune_values = {VALUE_ROWS(tunings)};
 
 /* Facts that a setting changes, and that have another name than the setting. With intel_pstate, a governor sets the
  * energy preference too (Documentation/admin-guide/pm/intel_pstate.rst). */

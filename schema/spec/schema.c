@@ -58,9 +58,10 @@ static void put_reference(struct json_writer *w, const char *name) {
 }
 
 /* One value, or a list. */
-static void put_axis(struct json_writer *w, const struct value *v) {
+static void put_axis(struct json_writer *w, const struct axis *a) {
+        const struct value *v = &a->value;
         json_member_object(w, v->name);
-        json_member_string(w, "description", v->description);
+        value_put_description(v, axis_transports(a), w);
         json_put_key(w, "default");
         v->type->write(v, w, v->standard);
         json_member_array(w, "oneOf");
@@ -90,28 +91,28 @@ static void put_object(struct json_writer *w, const struct object *o, void (*mor
 static void put_properties(struct json_writer *w) {
         for (size_t i = 0; i < AXIS_COUNT; i++)
                 if (!axes[i].field)
-                        put_axis(w, &axes[i].value);
+                        put_axis(w, &axes[i]);
         for (size_t i = 0; i < ELEMENTS(objects); i++)
                 put_object(w, &objects[i], objects[i].more);
 }
 
 /* Without a description of its type, a value is defined in the frame. */
-static void put_definition(struct json_writer *w, const struct value *v) {
+static void put_definition(struct json_writer *w, const struct value *v, unsigned transports) {
         if (!v->type->describe)
                 return;
         json_member_object(w, v->name);
-        json_member_string(w, "description", v->description);
+        value_put_description(v, transports, w);
         v->type->describe(v, w);
         json_object_end(w);
 }
 
 static void put_definitions(struct json_writer *w) {
         for (size_t i = 0; i < AXIS_COUNT; i++)
-                put_definition(w, &axes[i].value);
+                put_definition(w, &axes[i].value, axis_transports(&axes[i]));
         for (size_t i = 0; i < ELEMENTS(objects); i++)
                 if (objects[i].shared)
                         put_object(w, &objects[i], NULL);
-        put_definition(w, &placement_word);
+        put_definition(w, &placement_word, 0);
 }
 
 static int put_value(struct json_writer *w, const struct json *member) {

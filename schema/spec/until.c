@@ -138,7 +138,7 @@ static const struct value limits[] = {
          VALUE(value_real, struct spec_search, latency_p99_below_us), .least = 100000,
          .most = UINT64_C(100000000000000)},
 };
-const struct value_table search_values = {limits, ELEMENTS(limits), sizeof(limits[0])};
+const struct value_table search_values = {VALUE_ROWS(limits)};
 
 const char *spec_latency_missing(const struct spec *s, const struct point *p) {
         double rate = spec_point_rate(s, p);
@@ -171,4 +171,4 @@ const char *until_figure_missing(const struct spec *s, const struct point *p) {
         return moves ? NULL : "this workload moves no data";
 }
 
-const struct value_table until_values = {rows, ELEMENTS(rows), sizeof(rows[0])};
+const struct value_table until_values = {VALUE_ROWS(rows)};

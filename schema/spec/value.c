@@ -105,6 +105,19 @@ int read_word(const struct json *json, const char *pointer, const char *what, co
                       word, meant ? " (did you mean \"" : "", meant ? meant : "", meant ? "\"?)" : "", list);
 }
 
+void words_list(char list[WORDS_LIST_MAX], const struct vocabulary *words, unsigned bits) {
+        const char *joint = "";
+        size_t used = 0;
+        list[0] = '\0';
+        for (unsigned i = 0; bits >> i && used < WORDS_LIST_MAX; i++) {
+                unsigned rest = bits >> i >> 1;
+                if (!(bits >> i & 1u))
+                        continue;
+                used += (size_t) snprintf(list + used, WORDS_LIST_MAX - used, "%s%s", joint, words->name(i));
+                joint = rest & (rest - 1) ? ", " : " and ";
+        }
+}
+
 bool value_same_bytes(const struct value *v, const void *a, const void *b) {
         return memcmp(a, b, v->size) == 0;
 }
@@ -353,6 +366,15 @@ bool values_equal(const struct value_table *t, const void *a, const void *b) {
         return true;
 }
 
+void value_put_description(const struct value *v, unsigned transports, struct json_writer *w) {
+        char names[WORDS_LIST_MAX], text[600];
+        if (transports == 0 || transports == (1u << TRANSPORT_COUNT) - 1)
+                return json_member_string(w, "description", v->description);
+        words_list(names, &transport_words, transports);
+        (void) snprintf(text, sizeof(text), "%s; for %s", v->description, names);
+        json_member_string(w, "description", text);
+}
+
 void values_describe(const struct value_table *t, void (*more)(struct json_writer *w), struct json_writer *w) {
         json_member_string(w, "type", "object");
         json_member_bool(w, "additionalProperties", false);
@@ -360,7 +382,7 @@ void values_describe(const struct value_table *t, void (*more)(struct json_write
         for (size_t i = 0; i < t->n; i++) {
                 const struct value *v = value_at(t, i);
                 json_member_object(w, v->name);
-                json_member_string(w, "description", v->description);
+                value_put_description(v, t->transports ? t->transports(i) : 0, w);
                 v->type->describe(v, w);
                 if (v->standard) {
                         json_put_key(w, "default");

@@ -16,7 +16,7 @@ struct value_type;
 
 struct value {
         const char *name;
-        const char *description; /* for the JSON Schema */
+        const char *description; /* for the JSON Schema, which adds the transports that the value is for */
         const struct value_type *type;
         size_t offset, size;  /* in the struct that holds it */
         uint64_t least, most; /* of a number; characters of a name */
@@ -54,7 +54,10 @@ void value_name_describe(const struct value *v, struct json_writer *w);
 struct value_table {
         const void *rows;
         size_t n, stride;
+        unsigned (*transports)(size_t i); /* that have a use for row i, as bits; NULL: all */
 };
+
+#define VALUE_ROWS(table) .rows = (table), .n = ELEMENTS(table), .stride = sizeof((table)[0])
 
 /* NULL where none has the name. */
 const struct value *value_find(const struct value_table *t, const char *name);
@@ -75,6 +78,14 @@ bool values_equal(const struct value_table *t, const void *a, const void *b);
 /* "type", "additionalProperties" and "properties" of such an object, into an open one. more: adds properties that are
  * no rows of the table; may be NULL. */
 void values_describe(const struct value_table *t, void (*more)(struct json_writer *w), struct json_writer *w);
+
+/* Member "description" of its JSON Schema. transports: those that it is for, as bits, which the text names unless they
+ * are all or none. */
+void value_put_description(const struct value *v, unsigned transports, struct json_writer *w);
+
+#define WORDS_LIST_MAX 200u
+/* "pipe, fifo and tcp": the words that the bits stand for. */
+void words_list(char list[WORDS_LIST_MAX], const struct vocabulary *words, unsigned bits);
 
 /* Helpers for other readers of a spec. `what` names the field in the sentence. 0; -EINVAL with *r. */
 int read_integer(const struct json *json, const char *pointer, const char *what, uint64_t least, uint64_t most,

@@ -93,6 +93,45 @@ static void defaults_are_those_of_the_schema(void) {
         spec_free(s);
 }
 
+static const char *described(const struct json *properties, const char *name) {
+        const char *text = "";
+        const struct json *description = part(properties, name, "description");
+        if (description)
+                (void) json_as_string(description, &text);
+        return text;
+}
+
+/* A field that some transports have is described with their names, as the table has them. */
+static void descriptions_name_the_transports(void) {
+        const struct json *fields = json_get(schema, "properties"),
+                          *options = part(json_get(schema, "properties"), "transport_options", "properties");
+        static const char *const ends[][2] = {
+                {"wait", "; for shm-posix, shm-sysv, mmap-file, mmap-anonymous and process-vm"},
+                {"direction", "; for tcp"},
+                {"copy_mode", "; for pipe, fifo, unix-stream, unix-dgram, unix-seqpacket, tcp and process-vm"},
+        };
+        for (size_t i = 0; i < ELEMENTS(ends); i++)
+                CHECK(strstr(described(fields, ends[i][0]), ends[i][1]));
+        CHECK_STRING(described(json_get(schema, "$defs"), "wait"), described(fields, "wait"));
+        CHECK(!strstr(described(fields, "message_size"), "; for "));
+        CHECK(!strstr(described(fields, "working_set"), "; for "));
+        CHECK(strstr(described(options, "pipe_size"), "; for pipe and fifo"));
+        for (unsigned t = 0; t < TRANSPORT_COUNT; t++) {
+                _cleanup_(json_writer_deinit) struct json_writer w = {};
+                struct json *names = NULL;
+                json_writer_init(&w);
+                transport_option_names_put(&w, (enum transport) t);
+                CHECK_INT(json_parse(w.text, w.length, &names, NULL), 0);
+                for (const struct json *name = json_first(names); name; name = json_next(name)) {
+                        const char *option = NULL;
+                        CHECK_INT(json_as_string(name, &option), 0);
+                        const char *list = strstr(described(options, option), "; for ");
+                        CHECK(list && strstr(list, transport_terms[t].name));
+                }
+                json_free(names);
+        }
+}
+
 /* Whether changing one axis' value changes where another applies: only rows behind one that decides may depend on it,
  * or points would be counted wrongly. */
 static void check_dependence(const struct point *base, size_t k) {
@@ -233,6 +272,7 @@ int main(void) {
         RUN(read_schemas);
         RUN(rows_are_whole);
         RUN(defaults_are_those_of_the_schema);
+        RUN(descriptions_name_the_transports);
         RUN(an_axis_depends_on_deciding_axes_only);
         RUN(ranges_are_those_of_the_schema);
         RUN(a_point_has_what_applies);
