@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define FACT_OF_EACH_CPU "Of each CPU: one value, or \"VALUE CPUS; VALUE CPUS\" where they differ."
+#define FACT_OF_EACH_CPU "One value for all CPUs, or \"VALUE CPUS; VALUE CPUS\" where they differ."
 
 /* Enumerator; name; form; what a bundle has of it, a bundle_form (api/handle/bundle-fields.h); whether figures are
  * comparable only where it is the same; the file that has it, NULL where it takes several; its description, NULL where
@@ -30,20 +30,21 @@
             "/sys/devices/system/clocksource/clocksource0/current_clocksource", NULL, NULL)                            \
         ROW(SMT, "smt", TEXT, PLAIN, true, "/sys/devices/system/cpu/smt/control", NULL, NULL)                          \
         ROW(THP, "transparent_hugepage", CHOICE, PLAIN, true, "/sys/kernel/mm/transparent_hugepage/enabled",           \
-            "Of private memory: /sys/kernel/mm/transparent_hugepage/enabled.", "always", "madvise", "never")           \
+            "The setting of private memory: /sys/kernel/mm/transparent_hugepage/enabled.", "always", "madvise",        \
+            "never")                                                                                                   \
         ROW(THP_DEFRAG, "transparent_hugepage_defrag", CHOICE, PLAIN, true,                                            \
             "/sys/kernel/mm/transparent_hugepage/defrag", "Whether a page fault waits for a huge page to be made.",    \
             "always", "defer", "defer+madvise", "madvise", "never")                                                    \
         ROW(THP_SHMEM, "transparent_hugepage_shmem", CHOICE, PLAIN, true,                                              \
-            "/sys/kernel/mm/transparent_hugepage/shmem_enabled", "Of shared memory: …/shmem_enabled.", "always",       \
-            "within_size", "advise", "never", "deny", "force")                                                         \
+            "/sys/kernel/mm/transparent_hugepage/shmem_enabled", "The setting of shared memory: …/shmem_enabled.",     \
+            "always", "within_size", "advise", "never", "deny", "force")                                               \
         ROW(THP_SIZES, "transparent_hugepage_sizes", TEXT, PLAIN, true, NULL,                                          \
-            "Of private memory, the sizes of which the kernel makes huge pages: those whose hugepages-*kB/enabled is " \
+            "The sizes of huge pages that the kernel makes of private memory: those whose hugepages-*kB/enabled is "   \
             "not never, with its word (\"64kB always, 2048kB inherit\"); inherit: as transparent_hugepage has it. "    \
             "\"never\": none.",                                                                                        \
             NULL)                                                                                                      \
         ROW(THP_SHMEM_SIZES, "shmem_hugepage_sizes", TEXT, PLAIN, true, NULL,                                          \
-            "Of shared memory, likewise: hugepages-*kB/shmem_enabled; inherit: as transparent_hugepage_shmem has it.", \
+            "The same of shared memory: hugepages-*kB/shmem_enabled; inherit: as transparent_hugepage_shmem has it.",  \
             NULL)                                                                                                      \
         ROW(CPUIDLE_DRIVER, "cpuidle_driver", TEXT, PLAIN, true, "/sys/devices/system/cpu/cpuidle/current_driver",     \
             NULL, NULL)                                                                                                \
@@ -111,8 +112,8 @@
         ROW(DEVICE_IRQS, "device_irqs", TEXT, PLAIN, false, NULL,                                                      \
             "How many device interrupts are routed to each CPU: \"COUNT CPUS; COUNT CPUS\".", NULL)                    \
         ROW(PREEMPTION, "preemption", TEXT, PLAIN, true, NULL, "none, voluntary, lazy, full or rt.", NULL)             \
-        ROW(RCU_NOCBS_CPUS, "rcu_nocbs_cpus", TEXT, PLAIN, true, NULL, "Of the kernel's command line; \"\": none.",    \
-            NULL)                                                                                                      \
+        ROW(RCU_NOCBS_CPUS, "rcu_nocbs_cpus", TEXT, PLAIN, true, NULL,                                                 \
+            "The value on the kernel's command line; \"\": none.", NULL)                                               \
         ROW(CGROUP_CPU_LIMIT, "cgroup_cpu_limit", TEXT, PLAIN, true, NULL,                                             \
             "CPU limits of the daemon's cgroup and of those above it, each \"QUOTA PERIOD\" in microseconds; max: "    \
             "none.",                                                                                                   \
@@ -124,7 +125,8 @@
             "filter")                                                                                                  \
         ROW(GLIBC, "glibc", TEXT, PLAIN, true, NULL, NULL, NULL)                                                       \
         ROW(AUDIT, "audit", CHOICE, PLAIN, true, NULL,                                                                 \
-            "Of the kernel's command line, with which nobody can begin it; null where that leaves it open.", "off")    \
+            "The value on the kernel's command line, with which nobody can begin it; null where that leaves it open.", \
+            "off")                                                                                                     \
         ROW(NTP, "ntp", CHOICE, PLAIN, false, NULL,                                                                    \
             "Whether the kernel's clock is disciplined by a reference, which slews CLOCK_MONOTONIC (adjtimex(2)).",    \
             "synchronized", "unsynchronized")

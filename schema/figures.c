@@ -27,7 +27,7 @@ const struct figure_group_term figure_groups[FIGURES_GROUPS] = {
                              .in_row = "latency_one_way_ns",
                              .title = "One-way latency",
                              .description =
-                                     "Of a pingpong in a closed loop: half of latency_ns, each run's halved. Null "
+                                     "Half of latency_ns of a pingpong in a closed loop, each run's halved. Null "
                                      "elsewhere, and in an open loop (RunResult).",
                              .kinds = one_way_kinds},
         [FIGURES_PER_UNIT] = {0},
@@ -95,21 +95,22 @@ const struct figure_term figure_terms[FIGURE_COUNT] = {
                                               {"throughput_mib_per_second", 1, 1048576, "pipe-block-sweep"}},
                                    .faster = FIGURE_MORE_IS_FASTER),
         [FIGURE_MESSAGES] = RATE("messages_per_second", "messages/s", .title = "Messages", REQUESTED,
-                                 .description = "Of a syscall its calls, of a context-switch the rounds through all "
-                                                "its processes.",
+                                 .description = "A syscall counts its calls, a context-switch the rounds through "
+                                                "all its processes.",
                                  .scaled = {{"operations_per_second", 1, 1, "fifo-numa"}}),
         [FIGURE_BOTH_WAYS] = RATE("both_ways_bytes_per_second", "bytes/s", .title = "Throughput both ways", REQUESTED,
-                                  .description = "Of a pingpong, each run's: 2 x message_size x round trips of all "
+                                  .description = "Each run's 2 x message_size x round trips of a pingpong, of all "
                                                  "threads / window.",
                                   .workloads = 1u << WORKLOAD_PINGPONG, .absent = "of pingpong only",
                                   .scaled = {{"both_ways_gbit_per_second", 8, 1e9, "ipc-4mib"}}),
-        [FIGURE_COST] = RATE("cost_ns", "ns", .title = "Cost",
-                             .description = "Of a call, or of a context switch less the pipe's overhead; null for "
-                                            "workloads that move data.",
-                             .workloads = 1u << WORKLOAD_SYSCALL | 1u << WORKLOAD_CONTEXT_SWITCH,
-                             .absent = "of syscall and context-switch only", .faster = FIGURE_LESS_IS_FASTER),
+        [FIGURE_COST] =
+                RATE("cost_ns", "ns", .title = "Cost",
+                     .description = "The cost of a call, or of a context switch less the pipe's overhead; null for "
+                                    "workloads that move data.",
+                     .workloads = 1u << WORKLOAD_SYSCALL | 1u << WORKLOAD_CONTEXT_SWITCH,
+                     .absent = "of syscall and context-switch only", .faster = FIGURE_LESS_IS_FASTER),
         [FIGURE_HOP] = RATE("hop_ns", "ns", .title = "Hop",
-                            .description = "Of a context switch, the pipe's overhead included; null for other "
+                            .description = "The time of a context switch, the pipe's overhead included; null for other "
                                            "workloads.",
                             .workloads = 1u << WORKLOAD_CONTEXT_SWITCH, .absent = "of context-switch only",
                             .scaled = {{"context_switch_us", 1, 1e3, "syscall-and-switch"}}),
@@ -138,10 +139,10 @@ const struct figure_term figure_terms[FIGURE_COUNT] = {
         OF_ENDS(FIGURE_, FIGURES_PER_UNIT, "", NULL, .usual = true, .faster = FIGURE_LESS_IS_FASTER),
         [FIGURE_KSOFTIRQD_PER_MESSAGE] = PER_UNIT(
                 FIGURES_PER_UNIT, "ksoftirqd_ns_per_message", "ns", .title = "CPU time of ksoftirqd per message",
-                .description =
-                        "Of the kernel's threads ksoftirqd of the measured CPUs, in runs over tcp. No other figure "
-                        "has it, as the kernel accounts it to no agent: a mode that leaves more work to these "
-                        "threads has less CPU time per message for it.",
+                .description = "The time of the kernel's threads ksoftirqd of the measured CPUs, in runs over tcp. No "
+                               "other figure "
+                               "has it, as the kernel accounts it to no agent: a mode that leaves more work to these "
+                               "threads has less CPU time per message for it.",
                 .usual = true, .workloads = 1u << WORKLOAD_STREAM | 1u << WORKLOAD_PINGPONG),
         OF_ENDS(FIGURE_SENDER_, FIGURES_SENDER, ", sender", "tcp-copy-modes", .usual = false),
         OF_ENDS(FIGURE_RECEIVER_, FIGURES_RECEIVER, ", receiver", NULL, .usual = false),

@@ -21,7 +21,7 @@ static const struct parameter list_parameters[] = {
         {"q",
          "{\"type\": \"string\", \"minLength\": 1, \"maxLength\": 100, \"pattern\": "
          "\"^[^\\\\u0000-\\\\u001f\\\\u007f]*$\"}",
-         "Only experiments whose name or spec contains this, in upper or lower case. Of a spec of more than 4096 "
+         "Only experiments whose name or spec contains this, in upper or lower case. In a spec of more than 4096 "
          "bytes, its first 2048 and the texts in it are searched, as many as 4096 bytes hold."},
         {"limit", "{\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1000, \"default\": 50}",
          "Items in one answer, at most."},
@@ -38,7 +38,8 @@ static const struct parameter submit_parameters[] = {
 
 static const struct parameter results_parameters[] = {
         {"columns", "{\"enum\": [\"usual\", \"all\"], \"default\": \"usual\"}",
-         "Of the CSV. usual: about two dozen, which are the main fields of the point and those that have another value "
+         "The columns of the CSV. usual: about two dozen, which are the main fields of the point and those that have "
+         "another value "
          "than the standard one, the medians of the usual figures (x-usual in ResultFigures) that its workloads can "
          "have, of a study's preset also its own figures in its own units, flags and provenance; all: every statistic "
          "of every figure, how much runs depend on those before them, what was in force, and in how many runs each "
@@ -118,7 +119,7 @@ static const struct parameter advice_parameters[] = {
         {"latency_p50_below_us", "{\"$ref\": \"#/components/schemas/AdviceLimit\"}", "Likewise."},
         {"latency_p99_below_us", "{\"$ref\": \"#/components/schemas/AdviceLimit\"}", "Likewise."},
         {"cpu_per_message_below_us", "{\"$ref\": \"#/components/schemas/AdviceLimit\"}", "Likewise."},
-        {"host", BUNDLE_LABEL_SCHEMA, "Of another host: the label in the bundles that were taken in."},
+        {"host", BUNDLE_LABEL_SCHEMA, "The label of another host in the bundles that were taken in."},
         {0},
 };
 

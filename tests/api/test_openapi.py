@@ -94,6 +94,22 @@ def test_every_axis_is_described(openapi):
         assert point["properties"][axis] == definition
 
 
+def texts(value):
+    """The summaries and descriptions in a document."""
+    if isinstance(value, dict):
+        yield from (text for key, text in value.items() if key in ("summary", "description") and isinstance(text, str))
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from texts(inner)
+
+
+def test_descriptions_have_a_subject(openapi):
+    """No sentence begins as a clause of another one: "Of a stream: ...", "Whose runs ...", "That are done."."""
+    found = list(texts(openapi))
+    assert len(found) > 700
+    clause = re.compile(r"(^|[.:;] )(Of|Who|Whose|Whom) |^(That|Those) ")
+    assert [text for text in found if clause.search(text)] == []
+
+
 def figures(schema):
     """(name, description) of the figures of a row of results, those of its objects by both names."""
     for name, figure in schema["properties"].items():
