@@ -42,8 +42,7 @@ int result_cost_to_json(const struct point *p, const struct message_report *m, s
                 json_member_double(w, "pipe_overhead_ns", overhead);
                 return 0;
         default:
-                json_member_null(w, "cost_ns");
-                json_member_string(w, "cost_ns_reason", figure_terms[FIGURE_COST].absent);
+                json_member_unknown(w, "cost_ns", figure_terms[FIGURE_COST].absent);
                 json_member_null(w, "cost_of");
                 return 0;
         }

@@ -98,13 +98,9 @@ void result_derived_add(struct result_derived *into, const struct result_derived
 void result_derived_to_json(const struct result_derived *d, struct json_writer *w) {
         for (size_t i = 0; i < DERIVED_COUNT; i++) {
                 const struct derived_figure *f = &d->figures[i];
-                char name[64];
-                if (f->known) {
+                if (f->known)
                         json_member_double(w, terms[i].name, f->value);
-                        continue;
-                }
-                (void) snprintf(name, sizeof(name), "%s_reason", terms[i].name);
-                json_member_null(w, terms[i].name);
-                json_member_string(w, name, f->reason);
+                else
+                        json_member_unknown(w, terms[i].name, f->reason);
         }
 }

@@ -34,23 +34,16 @@ static void put_series(struct json_writer *w, size_t kind, const double rounds[P
         json_object_end(w);
 }
 
-static void put_null(struct json_writer *w, const char *key, const char *reason) {
-        char name[64];
-        (void) snprintf(name, sizeof(name), "%s_reason", key);
-        json_member_null(w, key);
-        json_member_string(w, name, reason);
-}
-
 static void put_members(struct json_writer *w, const struct probe_end *e) {
         if (e->moved)
-                put_null(w, "cpu", "the thread is not pinned and was on several");
+                json_member_unknown(w, "cpu", "the thread is not pinned and was on several");
         else
                 json_member_u64(w, "cpu", e->cpu);
         json_member_double(w, "cpu_share", e->cpu_share);
         json_member_u64(w, "cost_ns", (uint64_t) e->cost_ns);
         for (size_t kind = 0; kind < PROBE_KIND_COUNT; kind++) {
                 if (e->absences[kind] != PROBE_TAKEN) {
-                        put_null(w, probe_terms[kind].name, probe_absence_reason(e->absences[kind]));
+                        json_member_unknown(w, probe_terms[kind].name, probe_absence_reason(e->absences[kind]));
                         continue;
                 }
                 json_put_key(w, probe_terms[kind].name);
@@ -149,7 +142,8 @@ static bool is_listed(const struct run_probes *p, int end, size_t at) {
 static void put_unprobed(struct json_writer *w, const struct run_probes *p) {
         for (int end = 0; end < END_COUNT; end++)
                 if (p->placements[end] && p->placements[end]->n_cpus == 0) {
-                        put_null(w, "cpus_unprobed", "threads are not pinned: any CPU may have been measured");
+                        json_member_unknown(w, "cpus_unprobed",
+                                            "threads are not pinned: any CPU may have been measured");
                         return;
                 }
         json_member_array(w, "cpus_unprobed");
@@ -170,7 +164,7 @@ int run_probes_to_json(const struct run_probes *p, const struct probe_verdict *v
         for (size_t time = 0; time < PROBE_TIMES; time++) {
                 const struct probe_sitting *s = &p->at[time];
                 if (!s->known) {
-                        put_null(&w, time_names[time], "the run did not get so far");
+                        json_member_unknown(&w, time_names[time], "the run did not get so far");
                         continue;
                 }
                 json_member_object(&w, time_names[time]);
@@ -192,7 +186,7 @@ int run_probes_to_json(const struct run_probes *p, const struct probe_verdict *v
         if (v->reference_id > 0)
                 json_member_i64(&w, "first_run_id", v->reference_id);
         else
-                put_null(&w, "first_run_id", "the experiment has no earlier run with a probe of these CPUs");
+                json_member_unknown(&w, "first_run_id", "the experiment has no earlier run with a probe of these CPUs");
         put_changes(&w, p, v);
         json_object_end(&w);
         int r = json_writer_steal(&w, ret, NULL);

@@ -168,11 +168,10 @@ static void put_one_way(const struct run_order *o, const struct latency_summary 
                 json_object_end(w);
                 return;
         }
-        json_member_null(w, "latency_one_way_ns");
-        json_member_string(w, "latency_one_way_ns_reason",
-                           !round_trip ? figure_terms[FIGURE_BOTH_WAYS].absent
-                           : open      ? RESULT_ONE_WAY_REASON
-                                       : "no round trip was timed");
+        json_member_unknown(w, "latency_one_way_ns",
+                            !round_trip ? figure_terms[FIGURE_BOTH_WAYS].absent
+                            : open      ? RESULT_ONE_WAY_REASON
+                                        : "no round trip was timed");
 }
 
 static void put_latencies(const struct result *r, struct json_writer *w) {
@@ -199,8 +198,7 @@ static void put_clock_offset(const struct result *r, struct json_writer *w) {
         if (r->order->point->workload != WORKLOAD_STREAM || spec_latency_missing(r->order->spec, r->order->point))
                 reason = "no time begins at one end and ends at the other";
         if (reason) {
-                json_member_null(w, "offset_ns");
-                json_member_string(w, "offset_ns_reason", reason);
+                json_member_unknown(w, "offset_ns", reason);
                 return;
         }
         json_member_object(w, "offset_ns");
@@ -236,10 +234,9 @@ static void put_stamp_cost(const struct result *r, struct json_writer *w) {
                 window_ns = m->window_ns < window_ns ? m->window_ns : window_ns;
         }
         if (!is_stamped(o) || cost_ns == 0) {
-                json_member_null(w, "stamp_cost");
-                json_member_string(w, "stamp_cost_reason",
-                                   is_stamped(o) ? "the agents did not measure the clock"
-                                                 : "no message carries a time");
+                json_member_unknown(w, "stamp_cost",
+                                    is_stamped(o) ? "the agents did not measure the clock"
+                                                  : "no message carries a time");
                 return;
         }
         json_member_object(w, "stamp_cost");
@@ -266,8 +263,7 @@ static void put_verify(const struct result *r, struct json_writer *w) {
                 json_member_string(w, "verify", verify_name(r->order->spec->verify));
                 return;
         }
-        json_member_null(w, "verify");
-        json_member_string(w, "verify_reason", "no data was moved this way");
+        json_member_unknown(w, "verify", "no data was moved this way");
 }
 
 /* A call or a switch moves nothing: there is no throughput, which is not a throughput of 0. */
@@ -276,8 +272,7 @@ static void put_throughput(struct json_writer *w, uint64_t bytes, uint64_t windo
                 json_member_double(w, "throughput_bytes_per_second", per_second(bytes, window_ns));
                 return;
         }
-        json_member_null(w, "throughput_bytes_per_second");
-        json_member_string(w, "throughput_bytes_per_second_reason", "no data was moved this way");
+        json_member_unknown(w, "throughput_bytes_per_second", "no data was moved this way");
 }
 
 static void put_report(struct json_writer *w, const char *role, const struct message_report *m,
@@ -298,8 +293,7 @@ static void put_both_ways(const struct result *r, struct json_writer *w, uint64_
                 json_member_double(w, "both_ways_bytes_per_second", 2 * per_second(bytes, window_ns));
                 return;
         }
-        json_member_null(w, "both_ways_bytes_per_second");
-        json_member_string(w, "both_ways_bytes_per_second_reason", figure_terms[FIGURE_BOTH_WAYS].absent);
+        json_member_unknown(w, "both_ways_bytes_per_second", figure_terms[FIGURE_BOTH_WAYS].absent);
 }
 
 /* What ksoftirqd used in the seconds that were observed, as if it had gone on so for the whole window. */
@@ -311,10 +305,9 @@ static void put_ksoftirqd(const struct result *r, uint64_t messages, uint64_t wi
                           : d->ksoftirqd_ns < 0       ? DISTURBANCE_NO_KSOFTIRQD
                           : messages == 0             ? "no message came"
                                                       : NULL;
-        if (why) {
-                json_member_null(w, "ksoftirqd_ns_per_message");
-                json_member_string(w, "ksoftirqd_ns_per_message_reason", why);
-        } else
+        if (why)
+                json_member_unknown(w, "ksoftirqd_ns_per_message", why);
+        else
                 json_member_double(w, "ksoftirqd_ns_per_message",
                                    (double) d->ksoftirqd_ns / (double) d->interval_total_ns * (double) window_ns /
                                            (double) messages);

@@ -258,14 +258,12 @@ static const char no_run[] = "no run of this rate is done";
 /* Fewer runs than are done may have the figure; none, and the reason is that of any run. */
 static void put_p99(struct json_writer *w, const struct rung *rung) {
         const struct statistic *s = &rung->p99;
-        json_put_key(w, "latency_p99_us");
         if (s->n == 0) {
-                json_put_null(w);
-                json_member_string(w, "latency_p99_us_reason",
-                                   rung->runs == 0 ? no_run : figure_terms[FIGURE_LATENCY_P99].few);
+                json_member_unknown(w, "latency_p99_us",
+                                    rung->runs == 0 ? no_run : figure_terms[FIGURE_LATENCY_P99].few);
                 return;
         }
-        json_object_begin(w);
+        json_member_object(w, "latency_p99_us");
         json_member_u64(w, "runs", s->n);
         json_member_double(w, "median", s->median / 1e3);
         json_member_double(w, "min", s->min / 1e3);
@@ -278,13 +276,10 @@ static void put_rung(struct json_writer *w, const struct rung *rung) {
         json_member_u64(w, "rate", rung->rate);
         json_member_u64(w, "runs", rung->runs);
         json_member_u64(w, "runs_kept", rung->runs_kept);
-        json_put_key(w, "messages_per_second");
-        if (rung->messages.n > 0) {
-                json_put_double(w, rung->messages.median);
-        } else {
-                json_put_null(w);
-                json_member_string(w, "messages_per_second_reason", no_run);
-        }
+        if (rung->messages.n > 0)
+                json_member_double(w, "messages_per_second", rung->messages.median);
+        else
+                json_member_unknown(w, "messages_per_second", no_run);
         put_p99(w, rung);
         json_member_bool(w, "kept", meets_limit(rung));
         json_object_end(w);

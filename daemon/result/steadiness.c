@@ -293,18 +293,18 @@ static void put_series(const struct steadiness_series *series, const char *const
         json_object_begin(w);
         json_member_string(w, "figure", series->is_latency ? "latency_p50_ns" : "messages_per_second");
         json_member_string(w, "measured_by", series->end < 0 ? "both" : roles[series->end]);
-        json_member_string(w, "class", is_judged(series) ? classes[s->class] : NULL);
-        if (!is_judged(series))
-                json_member_string(w, "class_reason", reason_of(series));
+        if (is_judged(series))
+                json_member_string(w, "class", classes[s->class]);
+        else
+                json_member_unknown(w, "class", reason_of(series));
         json_member_double_if(w, "steady_from_seconds", is_judged(series) && s->class != SEGMENTS_UNSTEADY,
                               (double) s->steady_from / 10);
         if (s->noise.variance > 0)
                 json_member_double(w, "correlation", s->noise.correlation);
         else {
                 const char *reason = reason_of(series);
-                json_member_null(w, "correlation");
-                json_member_string(w, "correlation_reason",
-                                   reason ? reason : "too few tenths of a second have messages, or all are alike");
+                json_member_unknown(w, "correlation",
+                                    reason ? reason : "too few tenths of a second have messages, or all are alike");
         }
         put_segments(series, w);
         put_changes(series, beside, w);
@@ -316,12 +316,10 @@ void steadiness_put(const struct steadiness *s, const char *const roles[END_COUN
         const char *reason = s->n ? NULL : "not judged: no counts of the window have come";
         for (size_t i = 0; i < s->n && !reason; i++)
                 reason = reason_of(&s->series[i]);
-        if (steadiness_is_lost(s) || steadiness_is_known(s)) {
+        if (steadiness_is_lost(s) || steadiness_is_known(s))
                 json_member_bool(w, "steady", !steadiness_is_lost(s));
-        } else {
-                json_member_null(w, "steady");
-                json_member_string(w, "steady_reason", reason);
-        }
+        else
+                json_member_unknown(w, "steady", reason);
         json_member_array(w, "steadiness");
         for (size_t i = 0; i < s->n; i++)
                 put_series(&s->series[i], roles, beside, w);

@@ -140,6 +140,14 @@ static void fail(struct runner *r, const char *format, ...) {
 
 /* --- words about the agents --- */
 
+/* "own", or null where there is a reason. */
+static void put_own(struct json_writer *w, const char *key, const char *reason) {
+        if (reason[0])
+                json_member_unknown(w, key, reason);
+        else
+                json_member_string(w, key, "own");
+}
+
 static void put_isolation(const struct runner *r, struct json_writer *w) {
         json_member_object(w, "isolation");
         const struct agent_identity *id = &r->host->identity;
@@ -147,12 +155,8 @@ static void put_isolation(const struct runner *r, struct json_writer *w) {
         json_member_bool(w, "own_user", id->change);
         if (!id->change)
                 json_member_string(w, "own_user_reason", "the daemon is not root: agents run as its user");
-        json_member_string(w, "cgroup", r->launch.cgroup_reason[0] ? NULL : "own");
-        if (r->launch.cgroup_reason[0])
-                json_member_string(w, "cgroup_reason", r->launch.cgroup_reason);
-        json_member_string(w, "ipc_namespace", r->launch.ipcns_reason[0] ? NULL : "own");
-        if (r->launch.ipcns_reason[0])
-                json_member_string(w, "ipc_namespace_reason", r->launch.ipcns_reason);
+        put_own(w, "cgroup", r->launch.cgroup_reason);
+        put_own(w, "ipc_namespace", r->launch.ipcns_reason);
         json_member_string(w, "capabilities", "none");
         json_member_bool(w, "no_new_privileges", true);
         /* inherited from a service manager or a container: the filter then runs in each system call */
@@ -194,11 +198,8 @@ static void put_exit(const struct agent_link *l, struct json_writer *w) {
         }
         const char *reason = l->held ? "a tracer held the process when it had been killed"
                                      : "the kernel gave no exit status of the process";
-        static const char *const members[][2] = {{"cpu_ns", "cpu_ns_reason"}, {"exit", "exit_reason"}};
-        for (size_t i = 0; i < ELEMENTS(members); i++) {
-                json_member_string(w, members[i][0], NULL);
-                json_member_string(w, members[i][1], reason);
-        }
+        json_member_unknown(w, "cpu_ns", reason);
+        json_member_unknown(w, "exit", reason);
 }
 
 static void put_agent(const struct runner *r, const struct agent_link *l, struct json_writer *w) {

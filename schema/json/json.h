@@ -108,6 +108,8 @@ void json_member_u64_text(struct json_writer *w, const char *key, uint64_t v);
 void json_member_double(struct json_writer *w, const char *key, double v);
 void json_member_bool(struct json_writer *w, const char *key, bool v);
 void json_member_null(struct json_writer *w, const char *key);
+/* What is not known: null, and the reason as the member KEY_reason. */
+void json_member_unknown(struct json_writer *w, const char *key, const char *reason);
 void json_member_raw(struct json_writer *w, const char *key, const char *json);
 void json_member_object(struct json_writer *w, const char *key); /* begins it */
 void json_member_array(struct json_writer *w, const char *key);

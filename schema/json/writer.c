@@ -265,6 +265,13 @@ void json_member_null(struct json_writer *w, const char *key) {
         json_put_null(w);
 }
 
+void json_member_unknown(struct json_writer *w, const char *key, const char *reason) {
+        char name[96];
+        (void) snprintf(name, sizeof(name), "%s_reason", key);
+        json_member_null(w, key);
+        json_member_string(w, name, reason);
+}
+
 void json_member_raw(struct json_writer *w, const char *key, const char *json) {
         json_put_key(w, key);
         json_put_raw(w, json);

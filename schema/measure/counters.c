@@ -28,16 +28,10 @@ void usage_add(struct usage *into, const struct usage *later, const struct usage
                 into->migrations = 0;
 }
 
-static void put_unknown(struct json_writer *w, const char *name, const char *reason) {
-        char key[64];
-        (void) snprintf(key, sizeof key, "%s_reason", name);
-        json_member_null(w, name);
-        json_member_string(w, key, reason);
-}
-
 static void put_parts(struct json_writer *w, const char *name, uint64_t n, bool unseen) {
         if (unseen)
-                put_unknown(w, name, "io_uring moves the whole message by itself (MSG_WAITALL), in parts or not");
+                json_member_unknown(w, name,
+                                    "io_uring moves the whole message by itself (MSG_WAITALL), in parts or not");
         else
                 json_member_u64(w, name, n);
 }
@@ -47,8 +41,8 @@ static void put_cpu_time(struct json_writer *w, const struct usage *u) {
         json_member_u64(w, "task_clock_ns", u->cpu_ns); /* the name of the perf event that counts it too */
         json_member_u64(w, "cpu_ns", u->cpu_ns);
         if (ticks == 0) {
-                put_unknown(w, "user_ns", "the window was shorter than a clock tick of CPU time");
-                put_unknown(w, "system_ns", "the window was shorter than a clock tick of CPU time");
+                json_member_unknown(w, "user_ns", "the window was shorter than a clock tick of CPU time");
+                json_member_unknown(w, "system_ns", "the window was shorter than a clock tick of CPU time");
                 return;
         }
         uint64_t user_ns = (uint64_t) ((double) u->cpu_ns * (double) u->user_ticks / (double) ticks);
@@ -65,7 +59,7 @@ static void put_zerocopy(struct json_writer *w, const struct usage *u) {
         json_member_u64(w, "zerocopy_copied", u->zerocopy_copied);
         json_member_u64(w, "enobufs", u->enobufs);
         if (u->zerocopy_completions == 0)
-                put_unknown(w, "zerocopy_copied_fraction", "no send was notified in the window");
+                json_member_unknown(w, "zerocopy_copied_fraction", "no send was notified in the window");
         else
                 json_member_double(w, "zerocopy_copied_fraction",
                                    (double) u->zerocopy_copied / (double) u->zerocopy_completions);
@@ -88,7 +82,7 @@ void usage_to_json(const struct usage *u, struct json_writer *w) {
                 char reason[160];
                 const char *error = strerrordesc_np(u->migrations_error);
                 (void) snprintf(reason, sizeof reason, "/proc/PID/task/TID/sched: %s", error ? error : "unknown error");
-                put_unknown(w, "migrations", reason);
+                json_member_unknown(w, "migrations", reason);
         } else {
                 json_member_u64(w, "migrations", u->migrations);
         }

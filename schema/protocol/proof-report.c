@@ -225,17 +225,15 @@ static void put_numbers(const struct proof_report *p, struct json_writer *w, con
         json_array_end(w);
 }
 
-static void put_unknown(struct json_writer *w, const char *key, const char *reason_key, const char *what,
-                        uint64_t error) {
+static void put_unknown(struct json_writer *w, const char *key, const char *what, uint64_t error) {
         char reason[128];
         (void) snprintf(reason, sizeof(reason), "%s%s", what, strerrordesc_np((int) error));
-        json_member_null(w, key);
-        json_member_string(w, reason_key, reason);
+        json_member_unknown(w, key, reason);
 }
 
 static void put_migrations(struct json_writer *w, uint64_t migrations, uint64_t error) {
         if (error)
-                put_unknown(w, "migrations", "migrations_reason", "/proc/PID/sched: ", error);
+                put_unknown(w, "migrations", "/proc/PID/sched: ", error);
         else
                 json_member_u64(w, "migrations", migrations);
 }
@@ -315,7 +313,11 @@ void proof_report_put_pages(const struct proof_report *p, struct json_writer *w)
                         json_member_u64(w, "ranges", pages->ranges);
                 json_member_u64(w, "total", pages->total);
                 if (pages->error) {
-                        put_unknown(w, "nodes", "reason", "the nodes of the pages cannot be read: ", pages->error);
+                        char reason[128];
+                        (void) snprintf(reason, sizeof(reason), "the nodes of the pages cannot be read: %s",
+                                        strerrordesc_np((int) pages->error));
+                        json_member_null(w, "nodes");
+                        json_member_string(w, "reason", reason);
                 } else {
                         put_nodes(p, w, pages);
                         put_absent(p, w, pages);
@@ -349,8 +351,7 @@ static void put_unsized(const struct proof_report *p, struct json_writer *w) {
                         json_object_begin(w);
                         json_member_string(w, "what", page_kind_name(PAGES_CACHE));
                         json_member_u64(w, "mappings", 0);
-                        json_member_null(w, "bytes");
-                        json_member_string(w, "bytes_reason", "files are mapped only while their pages are counted");
+                        json_member_unknown(w, "bytes", "files are mapped only while their pages are counted");
                         json_object_end(w);
                         return;
                 }
@@ -365,7 +366,7 @@ void proof_report_put(const struct proof_report *p, struct json_writer *w) {
         json_member_u64(w, "cpu", p->leader_cpu);
         json_object_end(w);
         if (p->policy_error) {
-                put_unknown(w, "policy", "policy_reason", "get_mempolicy: ", p->policy_error);
+                put_unknown(w, "policy", "get_mempolicy: ", p->policy_error);
         } else {
                 json_member_string(w, "policy", memory_policy_name((enum memory_policy) p->policy));
                 put_numbers(p, w, "policy_nodes", &p->policy_nodes);
@@ -375,7 +376,7 @@ void proof_report_put(const struct proof_report *p, struct json_writer *w) {
         json_put_key(w, "pages");
         proof_report_put_pages(p, w);
         if (p->sizes_error) {
-                put_unknown(w, "page_sizes", "page_sizes_reason", "", p->sizes_error);
+                put_unknown(w, "page_sizes", "", p->sizes_error);
         } else {
                 json_member_array(w, "page_sizes");
                 for (size_t i = 0; i < p->of.n_sizes; i++)
@@ -384,8 +385,7 @@ void proof_report_put(const struct proof_report *p, struct json_writer *w) {
                 json_array_end(w);
         }
         if (p->no_page_cache[0]) {
-                json_member_null(w, "page_cache");
-                json_member_string(w, "page_cache_reason", p->no_page_cache);
+                json_member_unknown(w, "page_cache", p->no_page_cache);
         }
         json_object_end(w);
 }

@@ -306,6 +306,7 @@ static void writing(void) {
         json_member_raw(&w, "noraw", NULL);
         json_member_double(&w, "nan", NAN);
         json_member_double(&w, "inf", -INFINITY);
+        json_member_unknown(&w, "cost", "no call");
         json_member_bool(&w, "b", false);
         json_object_end(&w);
         CHECK_INT(json_writer_steal(&w, &text, &length), 0);
@@ -313,7 +314,8 @@ static void writing(void) {
         CHECK_STRING(text, "{\"u\":18446744073709551615,\"i\":-9223372036854775808,\"t\":\"18446744073709551615\","
                            "\"q\\\"k\":\"a\\\"\\\\\\n\\r\\t\\u0001\\u007f/\",\"none\":null,"
                            "\"bad\":\"x\xef\xbf\xbd\xef\xbf\xbdy\xef\xbf\xbd\xef\xbf\xbd\",\"l\":[true,null,\"ab\",[]],"
-                           "\"raw\":{\"x\":[]},\"noraw\":null,\"nan\":null,\"inf\":null,\"b\":false}");
+                           "\"raw\":{\"x\":[]},\"noraw\":null,\"nan\":null,\"inf\":null,\"cost\":null,\"cost_reason\":"
+                           "\"no call\",\"b\":false}");
         CHECK_UINT(length, strlen(text));
         free(text);
 }
