@@ -77,6 +77,10 @@ static double per_second(uint64_t count, uint64_t window_ns) {
 }
 
 static int check_report(const struct result *r, enum end end, char *detail) {
+        static const char *const counted[WORKLOAD_COUNT] = {[WORKLOAD_STREAM] = "message",
+                                                            [WORKLOAD_PINGPONG] = "round trip",
+                                                            [WORKLOAD_SYSCALL] = "call",
+                                                            [WORKLOAD_CONTEXT_SWITCH] = "round of switches"};
         const struct message_report *m = r->reports[end];
         if (m->window_ns == 0) {
                 (void) snprintf(detail, 300, "%s reports a window of 0 ns", r->roles[end]);
@@ -85,7 +89,8 @@ static int check_report(const struct result *r, enum end end, char *detail) {
         if (m->messages == 0) {
                 char window[PHRASE_MAX];
                 phrase_value((double) m->window_ns, "ns", window);
-                (void) snprintf(detail, 300, "no message passed %s in its window of %s", r->roles[end], window);
+                (void) snprintf(detail, 300, "%s completed no %s in its window of %s", r->roles[end],
+                                counted[r->order->point->workload], window);
                 return -EBADMSG;
         }
         return 0;

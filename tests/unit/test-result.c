@@ -511,12 +511,13 @@ static void test_latencies_are_of_the_counted_messages(void) {
 /* A window may be short: an end that gets its CPU when the other one is over. */
 static void test_a_window_without_a_message(void) {
         static const struct {
+                enum workload workload;
                 uint64_t window_ns;
                 const char *words;
-        } rows[] = {{213000, "no message passed first in its window of 213 µs"},
-                    {NSEC_PER_SEC / 10, "no message passed first in its window of 100 ms"}};
+        } rows[] = {{WORKLOAD_STREAM, 213000, "first completed no message in its window of 213 µs"},
+                    {WORKLOAD_SYSCALL, NSEC_PER_SEC / 10, "first completed no call in its window of 100 ms"}};
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-                struct point point = {.message_size = 10, .threads = 1};
+                struct point point = {.workload = rows[i].workload, .message_size = 10, .threads = 1};
                 struct spec spec = {.verify = VERIFY_TOUCH};
                 struct run_order order = {.spec = &spec, .point = &point};
                 struct message_report a = {.window_ns = rows[i].window_ns},
