@@ -7,11 +7,8 @@
  * kernel and its settings (capacity.c reads them), CPUs and nodes (placement_resolve), privileges of the daemon.
  */
 
-#include "daemon/admission/queues.h"
+#include "daemon/admission/capacity.h"
 #include "daemon/host/topology.h"
-#include "daemon/run/spawn.h"
-#include "schema/refusal.h"
-#include "schema/spec/spec.h"
 
 /* Readings and probes that one submission needs once for all of its points: the host's settings, and rings that are set
  * up to see whether they can be. */
@@ -19,15 +16,13 @@ struct admission_session {
         struct hostfs h; /* keeps its readings */
         struct admission_probe {
                 bool done, refused;
-                char reason[200]; /* why it is refused */
+                char reason[CAPACITY_REASON_MAX]; /* why it is refused */
         } uring, uring_zerocopy;
 };
 
 /* root: "" or a captured tree. 0; -errno. */
 int admission_session_init(struct admission_session *ret, const char *root);
 void admission_session_deinit(struct admission_session *s);
-
-struct capacity_space;
 
 /* The host that a point is checked against. */
 struct admission_host {

@@ -9,31 +9,25 @@
 
 #include <string.h>
 
-#define REASON_MAX 200
-
 struct uring_answer {
         const char *reason, *zerocopy_reason; /* NULL: allowed */
-        char text[REASON_MAX], zerocopy_text[REASON_MAX];
+        char text[CAPACITY_REASON_MAX], zerocopy_text[CAPACITY_REASON_MAX];
 };
 
-static void put_set(struct json_writer *w, const char *key, unsigned set, unsigned n, const char *(*name)(unsigned) ) {
+/* The words that the bits stand for. */
+static void put_words(struct json_writer *w, const char *key, const struct vocabulary *words, unsigned bits) {
         json_member_array(w, key);
-        for (unsigned v = 0; v < n; v++)
-                if (set & 1u << v)
-                        json_put_string(w, name(v));
+        for (unsigned v = 0; v < words->n; v++)
+                if (bits & 1u << v)
+                        json_put_string(w, words->name(v));
         json_array_end(w);
 }
 
-static const char *name_of_workload(unsigned v) {
-        return workload_name((enum workload) v);
-}
-
-static const char *name_of_copy_mode(unsigned v) {
-        return copy_mode_name((enum copy_mode) v);
-}
-
-static const char *name_of_wait(unsigned v) {
-        return wait_mode_name((enum wait_mode) v);
+static unsigned workloads_with_transport(void) {
+        unsigned bits = 0;
+        for (unsigned v = 0; v < WORKLOAD_COUNT; v++)
+                bits |= workload_has_transport((enum workload) v) ? 1u << v : 0;
+        return bits;
 }
 
 static void put_engines(struct json_writer *w, const struct transport_term *term, const struct uring_answer *uring) {
@@ -127,10 +121,10 @@ static int put_transport(struct json_writer *w, struct hostfs *h, const struct c
         json_member_string(w, "title", term->title);
         json_member_bool(w, "available", !reason);
         json_member_string(w, "reason", reason);
-        put_set(w, "workloads", 1u << WORKLOAD_STREAM | 1u << WORKLOAD_PINGPONG, WORKLOAD_COUNT, name_of_workload);
+        put_words(w, "workloads", &workload_words, workloads_with_transport());
         put_engines(w, term, uring);
-        put_set(w, "copy_modes", term->copy_modes, COPY_COUNT, name_of_copy_mode);
-        put_set(w, "waits", term->has_wait ? ~0u : 0, WAIT_COUNT, name_of_wait);
+        put_words(w, "copy_modes", &copy_mode_words, term->copy_modes);
+        put_words(w, "waits", &wait_mode_words, term->has_wait ? ~0u : 0);
         json_put_key(w, "options");
         transport_option_names_put(w, q->transport);
         json_member_bool(w, "message_bound", term->delivery == DELIVERY_WHOLE);

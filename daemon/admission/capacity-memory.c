@@ -43,17 +43,17 @@ bool capacity_cgroup_above(char path[CAPACITY_CGROUP_MAX]) {
         return true;
 }
 
-/* "MemAvailable:   23764084 kB" of /proc/meminfo. */
-static int read_available(struct hostfs *h, uint64_t *ret) {
+int capacity_meminfo(struct hostfs *h, const char *name, uint64_t *ret) {
         _cleanup_free_ char *text = NULL;
         char line[64], *end = line;
         int r = hostfs_text(h, &text, "/proc/meminfo");
         if (r == 0)
-                r = hostfs_field(text, "MemAvailable", line, sizeof(line));
-        if (r < 0)
-                return r;
-        *ret = strtoull(line, &end, 10) * KIB;
-        return end == line ? -EBADMSG : 0;
+                r = hostfs_field(text, name, line, sizeof(line));
+        uint64_t v = r == 0 ? strtoull(line, &end, 10) : 0;
+        if (r < 0 || end == line)
+                return r < 0 ? r : -EBADMSG;
+        *ret = v;
+        return 0;
 }
 
 /* "inactive_file 4096" on a line of its own; 0 where there is none. */
@@ -105,9 +105,11 @@ static void name_limit(const char *group, char ret[CAPACITY_LIMIT_MAX]) {
 
 /* The host's memory; fills *m only on success. */
 static int host_memory(struct hostfs *h, struct capacity_memory *m) {
-        int r = read_available(h, &m->bytes);
+        uint64_t available = 0;
+        int r = capacity_meminfo(h, "MemAvailable", &available);
         if (r < 0)
                 return r;
+        m->bytes = available * KIB;
         (void) snprintf(m->limit, sizeof(m->limit), "memory available");
         m->raise = "free memory, or add some";
         return 0;

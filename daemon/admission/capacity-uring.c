@@ -16,7 +16,6 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#define REASON_MAX 200
 #define PROBE_ENTRIES 2u
 
 /* io_uring_disabled is 1: one group, which agents may be in, and privileged processes may use it; 2: no process may. */
@@ -26,7 +25,7 @@ static bool disabled_by_setting(struct hostfs *h, const struct agent_identity *a
         if (hostfs_i64(h, &v, "/proc/sys/kernel/io_uring_disabled") < 0 || v == 0) /* before 6.6 there is none */
                 return false;
         if (v != 1) {
-                (void) snprintf(ret_reason, REASON_MAX,
+                (void) snprintf(ret_reason, CAPACITY_REASON_MAX,
                                 "kernel.io_uring_disabled is %" PRId64
                                 " (for nobody); to allow it: sysctl kernel.io_uring_disabled=0",
                                 v);
@@ -37,7 +36,7 @@ static bool disabled_by_setting(struct hostfs *h, const struct agent_identity *a
                 return false;
         if (agents)
                 (void) snprintf(gid, sizeof(gid), "%u", (unsigned) agents->gid);
-        (void) snprintf(ret_reason, REASON_MAX,
+        (void) snprintf(ret_reason, CAPACITY_REASON_MAX,
                         "kernel.io_uring_disabled is 1, and kernel.io_uring_group is %" PRId64
                         ", not the agents'; to allow it: sysctl kernel.io_uring_group=%s, or "
                         "kernel.io_uring_disabled=0",
@@ -51,7 +50,7 @@ static const char *try_ring(struct hostfs *h, const struct agent_identity *agent
         if (disabled_by_setting(h, agents, ret_reason))
                 return ret_reason;
         if (h->root_fd >= 0) {
-                (void) snprintf(ret_reason, REASON_MAX, "a captured tree cannot be probed for io_uring");
+                (void) snprintf(ret_reason, CAPACITY_REASON_MAX, "a captured tree cannot be probed for io_uring");
                 return ret_reason;
         }
         int r = io_uring_queue_init(PROBE_ENTRIES, ring, 0);
@@ -61,7 +60,7 @@ static const char *try_ring(struct hostfs *h, const struct agent_identity *agent
                           : r == -EPERM  ? "a seccomp filter or the container forbids it"
                           : r == -ENOMEM ? "RLIMIT_MEMLOCK is too small, or memory is short"
                                          : "the kernel refused";
-        (void) snprintf(ret_reason, REASON_MAX, "io_uring_setup: %s: %s", strerrordesc_np(-r), why);
+        (void) snprintf(ret_reason, CAPACITY_REASON_MAX, "io_uring_setup: %s: %s", strerrordesc_np(-r), why);
         return ret_reason;
 }
 
@@ -95,7 +94,7 @@ const char *capacity_zerocopy_of(const struct io_uring_probe *probe, char *ret_r
         } needed[] = {{IORING_OP_SEND_ZC, "send_zc", "6.0"}, {IORING_OP_SENDMSG_ZC, "sendmsg_zc", "6.1"}};
         for (size_t i = 0; i < ELEMENTS(needed); i++)
                 if (!probe || !io_uring_opcode_supported(probe, needed[i].operation)) {
-                        (void) snprintf(ret_reason, REASON_MAX,
+                        (void) snprintf(ret_reason, CAPACITY_REASON_MAX,
                                         "this kernel's io_uring has no %s (since Linux %s), which sends without "
                                         "copying",
                                         needed[i].name, needed[i].since);

@@ -32,7 +32,7 @@
 #define DATAGRAM_RESERVE 32u /* unix_dgram_sendmsg(): sndbuf less this */
 #define SOCKET_BUFFER_MIN 4608u
 
-#define SHM_AS_IT_COMES "cannot be raised: a run's own IPC namespace has it as the kernel makes it"
+#define SHM_KERNEL_DEFAULT "cannot be raised: a run's own IPC namespace has the kernel's default"
 
 /* From here on a message has just two slots, whose bytes grow with it. */
 #define TWO_SLOTS_FROM (4096 * KIB)
@@ -150,10 +150,10 @@ static int read_shm_sysv(const struct reading *g, struct capacity *c) {
         uint64_t all = pages > UINT64_MAX / page ? UINT64_MAX : pages * page;
         if (all < most)
                 decide(c, all, host_limits[HOST_SHMALL].name, pages,
-                       own ? SHM_AS_IT_COMES : host_limits[HOST_SHMALL].raise);
+                       own ? SHM_KERNEL_DEFAULT : host_limits[HOST_SHMALL].raise);
         else
                 decide(c, most, host_limits[HOST_SHMMAX].name, most,
-                       own ? SHM_AS_IT_COMES : host_limits[HOST_SHMMAX].raise);
+                       own ? SHM_KERNEL_DEFAULT : host_limits[HOST_SHMMAX].raise);
         return 0;
 }
 
@@ -258,23 +258,25 @@ static int read_file(const struct reading *g, struct capacity *c) {
                           "remove files, or --runtime-dir on another file system", c);
 }
 
-/* "Max address space  unlimited  unlimited  bytes" of /proc/self/limits: the soft limit. -ENOENT when unlimited. */
-static int read_address_space(struct hostfs *h, uint64_t *ret) {
-        static const char key[] = "\nMax address space";
+/* "Max open files   1024   1048576   files": the name, the soft limit, the hard one; either may be "unlimited". */
+int capacity_process_limit(struct hostfs *h, const char *name, bool hard, uint64_t *ret) {
         _cleanup_free_ char *text = NULL;
         int r = hostfs_text(h, &text, "/proc/self/limits");
-        if (r < 0)
-                return r;
-        const char *at = strstr(text, key);
+        const char *at = r < 0 ? NULL : strstr(text, name);
         if (!at)
-                return -EBADMSG;
-        at += sizeof(key) - 1;
+                return r < 0 ? r : -ENOENT;
+        at += strlen(name);
         at += strspn(at, " ");
-        if (strncmp(at, "unlimited", 9) == 0)
-                return -ENOENT;
+        if (hard) {
+                at += strcspn(at, " \n");
+                at += strspn(at, " ");
+        }
         char *end = NULL;
-        *ret = strtoull(at, &end, 10);
-        return end == at ? -EBADMSG : 0;
+        uint64_t v = strtoull(at, &end, 10);
+        if (end == at)
+                return -ENOENT;
+        *ret = v;
+        return 0;
 }
 
 /* Bytes that the slots of a message take, by the arithmetic of the agents. */
@@ -329,7 +331,8 @@ static int read_anonymous(const struct reading *g, struct capacity *c) {
         if (r < 0)
                 return unknown(c, g->h, r);
         decide(c, memory.bytes, memory.limit, memory.bytes, memory.raise);
-        if (read_address_space(g->h, &address_space) == 0 && address_space < memory.bytes)
+        if (capacity_process_limit(g->h, "Max address space", false, &address_space) == 0 &&
+            address_space < memory.bytes)
                 decide_limit(c, address_space, HOST_ADDRESS_SPACE, address_space);
         return 0;
 }

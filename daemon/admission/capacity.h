@@ -81,6 +81,13 @@ static inline uint64_t capacity_usable(const struct capacity_memory *m) {
         return m->bytes - m->bytes / CAPACITY_RESERVE;
 }
 
+/* A number of /proc/meminfo by its name, in kB or a count. 0; -ENOENT; -EBADMSG; -errno. */
+int capacity_meminfo(struct hostfs *h, const char *name, uint64_t *ret);
+
+/* A limit of this process by its name in /proc/self/limits, "Max open files": the hard or the soft one. 0; -ENOENT:
+ * there is none; -errno. */
+int capacity_process_limit(struct hostfs *h, const char *name, bool hard, uint64_t *ret);
+
 /* The cgroup (v2) of the daemon, which that of each run is below of, by its path below /sys/fs/cgroup, "" for the root.
  * false: it has none that can be seen. And the one above it; false: there is none. */
 bool capacity_cgroup(struct hostfs *h, char ret_path[CAPACITY_CGROUP_MAX]);
@@ -98,7 +105,7 @@ const char *capacity_unavailable(struct hostfs *h, const struct capacity_questio
 
 /* Whether programs without privilege may use io_uring here. A real set-up is tried on this machine; of a captured tree
  * only the settings are known. agents: their user, as a setting may permit it to one group; NULL: not known. Returns
- * NULL when they may; else why not, in ret_reason[200]. */
+ * NULL when they may; else why not, in ret_reason[CAPACITY_REASON_MAX]. */
 const char *capacity_io_uring(struct hostfs *h, const struct agent_identity *agents, char *ret_reason);
 
 /* The same for sends over tcp that do not copy, which only newer kernels have: their operations are probed. */

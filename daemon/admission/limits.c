@@ -58,26 +58,17 @@ uint64_t admission_tasks(const struct point *p) {
 struct limit {
         enum host_limit id;
         uint64_t (*have)(struct admission *a, const char *source); /* ADMISSION_UNLIMITED: it does not limit */
-        const char *source;                                        /* a path, or a line of /proc/self/limits */
+        const char *source;                                        /* a path, or a name in /proc/self/limits */
         uint64_t (*need)(struct admission *a);                     /* 0: nothing */
         const char *pointer; /* of the spec's field; NULL: the field that gives the threads or processes */
         const char *why;
         uint64_t (*posted)(struct admission *a); /* what a refusal names, where `need` is rounded up; NULL: `need` */
 };
 
-/* "Max open files   1024   1048576   files": the hard limit, as agents raise the soft one themselves. */
-static uint64_t hard_limit(struct admission *a, const char *line) {
-        _cleanup_free_ char *limits = NULL;
-        const char *at = hostfs_text(a->h, &limits, "/proc/self/limits") == 0 ? strstr(limits, line) : NULL;
-        if (!at)
-                return ADMISSION_UNLIMITED;
-        at += strlen(line);
-        at += strspn(at, " ");
-        at += strcspn(at, " \n"); /* soft */
-        at += strspn(at, " ");
-        char *end = NULL;
-        uint64_t v = strtoull(at, &end, 10);
-        return end == at ? ADMISSION_UNLIMITED : v; /* "unlimited" */
+/* Agents raise the soft limit themselves. */
+static uint64_t hard_limit(struct admission *a, const char *name) {
+        uint64_t v = 0;
+        return capacity_process_limit(a->h, name, true, &v) == 0 ? v : ADMISSION_UNLIMITED;
 }
 
 /* The least of the daemon's own group and those above it. */

@@ -23,13 +23,10 @@ static bool wants_huge(const struct admission *a) {
         return a->options.huge_pages == TOGGLE_ON;
 }
 
-/* "HugePages_Free:     12", "Hugepagesize:    2048 kB": the number; 0 where there is none. */
-static uint64_t meminfo(struct admission *a, const char *key) {
-        _cleanup_free_ char *text = NULL;
-        char line[64];
-        if (hostfs_text(a->h, &text, "/proc/meminfo") < 0 || hostfs_field(text, key, line, sizeof(line)) < 0)
-                return 0;
-        return strtoull(line, NULL, 10);
+/* 0 where there is none. */
+static uint64_t meminfo(struct admission *a, const char *name) {
+        uint64_t v = 0;
+        return capacity_meminfo(a->h, name, &v) == 0 ? v : 0;
 }
 
 uint64_t admission_ring_bytes(struct admission *a, struct ring_layout *ret) {

@@ -29,18 +29,18 @@ struct run_placement {
  *      same-cpu    both ends on one CPU
  *      same-core   two SMT siblings; refused where there are none
  *      same-node   CPUs of one node, of different cores where it has them; threads take as many CPUs as there are, the
- *                  ends disjoint ones when there are enough; over tcp a node of one CPU is enough where there is no
- * other cross-node  each end on a node of its own; refused where only one node has CPUs, or where the memory of both
+ *                  ends disjoint ones when there are enough; over tcp a node of one CPU is enough where there
+ *                  is no other
+ *      cross-node  each end on a node of its own; refused where only one node has CPUs, or where the memory of both
  *                  ends would be on one node
  *      explicit    cpu: that one; node: the whole node, roaming, as numactl --cpunodebind, but over tcp a CPU of the
  *                  node for each thread, pinned, in topology order, the other end's last; memory as given, as numactl
  *                  --membind, --preferred, --interleave, --localalloc
  *
  * Among nodes the first that fits is taken, those with memory before those without. Named placements but default bind
- * memory to their node, or to the nearest with memory. Leaders and the daemon get CPUs without
- * a worker, where there are any, and CPUs on cores without a worker before others. A leader gets the first
- * AGENT_CPUS_MAX of them, the capacity of its message, and the daemon all. A workload with one agent fills END_FIRST
- * alone.
+ * memory to their node, or to the nearest with memory. Leaders and the daemon get CPUs without a worker, where there
+ * are any, and CPUs on cores without a worker before others. A leader gets the first AGENT_CPUS_MAX of them, the
+ * capacity of its message, and the daemon all. A workload with one agent fills END_FIRST alone.
  *
  * 0; -EINVAL with *r (422: what this machine lacks, pointer below /placement); -ENOMEM.
  */

@@ -4,7 +4,7 @@
 
 #include "daemon/run/file-limits.h"
 
-#include "daemon/host/hostfs.h"
+#include "daemon/admission/capacity.h"
 #include "schema/transport/file-layout.h"
 #include "schema/transport/ring-layout.h"
 #include "schema/util.h"
@@ -16,11 +16,8 @@
 
 uint64_t run_huge_page_bytes(void) {
         struct hostfs h = HOSTFS_MACHINE;
-        _cleanup_free_ char *text = NULL;
-        char line[64];
-        if (hostfs_text(&h, &text, "/proc/meminfo") < 0 || hostfs_field(text, "Hugepagesize", line, sizeof(line)) < 0)
-                return 0;
-        return strtoull(line, NULL, 10) * 1024;
+        uint64_t kib = 0;
+        return capacity_meminfo(&h, "Hugepagesize", &kib) == 0 ? kib * 1024 : 0;
 }
 
 unsigned run_files(const struct point *p) {
