@@ -11,6 +11,7 @@
 #include "schema/json/utf8.h"
 #include "schema/protocol/protocol.h"
 #include "schema/protocol/wire.h"
+#include "schema/spec/axes.h"
 #include "schema/spec/internal.h"
 #include "schema/util.h"
 
@@ -107,6 +108,28 @@ static void take_rate(struct reader *r, const struct wire_field *f, double *ret)
                 fault(r, "%s is %g, 0 … %g are allowed", f->name, v, SPEC_RATE_MAX);
         else
                 *ret = v;
+}
+
+/* absent: what it has where it does not apply or is not given; NULL: zeroes. */
+static void take_value(struct reader *r, const struct wire_field *f, const struct value *v, const void *absent,
+                       void *holder) {
+        void *member = (char *) holder + v->offset;
+        char detail[DETAIL_MAX / 2];
+        if (!take(r, f->name, member, v->size) || (!absent && !value_is_given(v, holder)))
+                return;
+        if (value_check(v, member, detail, sizeof(detail)) < 0)
+                fault(r, "%s: %s", f->name, detail);
+}
+
+static void take_point(struct reader *r, const struct wire_field *f, struct point *ret) {
+        for (size_t i = 0; i < AXIS_COUNT; i++)
+                if (i != AXIS_PLACEMENT)
+                        take_value(r, f, &axes[i].value, axes[i].absent, ret);
+}
+
+static void take_options(struct reader *r, const struct wire_field *f, struct transport_options *ret) {
+        for (size_t i = 0; i < option_values.n; i++)
+                take_value(r, f, value_at(&option_values, i), NULL, ret);
 }
 
 /* Whether these are characters of UTF-8, and none of them NUL. */
@@ -302,6 +325,10 @@ static void take_field(struct reader *r, const struct wire_field *f, struct mess
                 return take_bool(r, f, member);
         case WIRE_RATE:
                 return take_rate(r, f, member);
+        case WIRE_POINT:
+                return take_point(r, f, member);
+        case WIRE_OPTIONS:
+                return take_options(r, f, member);
         case WIRE_NODES:
                 (void) take(r, f->name, member, sizeof(struct node_set));
                 return;
@@ -327,21 +354,14 @@ static void take_field(struct reader *r, const struct wire_field *f, struct mess
 /* Checks that relate several fields. */
 static void check_setup(struct reader *r, const struct message_setup *s) {
         const struct point *p = &s->point;
-        char detail[DETAIL_MAX / 2];
-        if (workload_has_transport(p->workload) ? p->message_size == 0 || p->message_size > SPEC_MESSAGE_SIZE_MAX
-                                                : p->message_size != 0)
+        if (workload_has_transport(p->workload) != (p->message_size > 0))
                 fault(r, "setup.point.message_size is %" PRIu64 ", which workload %s cannot have", p->message_size,
                       workload_name(p->workload));
-        if (p->working_set > SPEC_WORKING_SET_MAX)
-                fault(r, "setup.point.working_set is %" PRIu64 ", at most %" PRIu64 " are allowed", p->working_set,
-                      SPEC_WORKING_SET_MAX);
         if ((s->duration_ns == 0) == (s->messages == 0))
                 fault(r, "exactly one of setup.duration_ns and setup.messages ends the window");
         if (s->messages_over && (s->messages == 0 || s->messages_over >= p->threads))
                 fault(r, "setup.messages_over is %" PRIu64 ", which are not some of %" PRIu32 " threads",
                       s->messages_over, p->threads);
-        if (options_check_ranges(&s->options, detail, sizeof(detail)) < 0)
-                fault(r, "setup.options: %s", detail);
 }
 
 static void take_header(struct reader *r, size_t length, struct wire_header *ret) {

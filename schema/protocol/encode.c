@@ -3,6 +3,8 @@
 /* Encodes a message as a packet, by the rows of wire.c. */
 
 #include "schema/protocol/wire.h"
+#include "schema/spec/axes.h"
+#include "schema/spec/internal.h"
 #include "schema/util.h"
 
 #include <string.h>
@@ -111,6 +113,16 @@ static void put_field(struct packet *p, const struct wire_field *f, const struct
         case WIRE_BOOL:
                 byte = *(const bool *) member;
                 put(p, &byte, sizeof(byte));
+                return;
+        case WIRE_POINT:
+                for (size_t i = 0; i < AXIS_COUNT; i++)
+                        if (i != AXIS_PLACEMENT)
+                                put(p, axis_of(&axes[i], member), axes[i].value.size);
+                return;
+        case WIRE_OPTIONS:
+                for (size_t i = 0; i < option_values.n; i++)
+                        put(p, (const char *) member + value_at(&option_values, i)->offset,
+                            value_at(&option_values, i)->size);
                 return;
         case WIRE_NODES:
                 put(p, member, sizeof(struct node_set));

@@ -41,7 +41,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#define PROTOCOL_VERSION 11
+#define PROTOCOL_VERSION 12
 #define PROTOCOL_PACKET_MAX (128u * 1024u)
 
 /* Descriptors that an agent inherits. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The rows of every message; see wire.h. A field that is added to a message is a row here and nothing else. */
+/* The rows of every message; see wire.h. A field that is added to a message is a row here and nothing else; an axis or
+ * an option of a transport needs none. */
 
 #include "schema/protocol/wire.h"
 
@@ -25,18 +26,7 @@ static const struct wire_field hello[] = {U32(hello.pid, 1, INT32_MAX)};
 
 static const struct wire_field setup[] = {
         ENUM(setup.end, END_COUNT),
-        ENUM(setup.point.workload, WORKLOAD_COUNT),
-        ENUM(setup.point.transport, TRANSPORT_COUNT),
-        U64(setup.point.message_size),
-        U32(setup.point.threads, 1, SPEC_THREADS_MAX),
-        ENUM(setup.point.copy_mode, COPY_COUNT),
-        ENUM(setup.point.engine, ENGINE_COUNT),
-        ENUM(setup.point.wait, WAIT_COUNT),
-        U32(setup.point.fields, 0, SPEC_FIELDS_MAX),
-        ENUM(setup.point.direction, DIRECTION_COUNT),
-        ENUM(setup.point.call, SYSTEM_CALL_COUNT),
-        U32(setup.point.processes, 0, SPEC_PROCESSES_MAX),
-        U64(setup.point.working_set),
+        KIND(POINT, setup.point),
         ENUM(setup.verify, VERIFY_COUNT),
         U64(setup.duration_ns),
         U64(setup.messages),
@@ -46,17 +36,7 @@ static const struct wire_field setup[] = {
         U64(setup.stall_ns),
         KIND(RATE, setup.rate),
         U64(setup.chunk_bytes),
-        U64(setup.options.pipe_size),
-        U64(setup.options.msgq_depth),
-        U64(setup.options.ring_bytes),
-        U64(setup.options.sndbuf),
-        U64(setup.options.rcvbuf),
-        U64(setup.options.busy_poll),
-        U32(setup.options.nodelay, 0, TOGGLE_OFF),
-        U32(setup.options.huge_pages, 0, TOGGLE_OFF),
-        ENUM(setup.options.file_sync, FILE_SYNC_COUNT),
-        ENUM(setup.options.memfd, MEMFD_COUNT),
-        MOST(CHARS, setup.options.congestion, SPEC_CONGESTION_MAX + 1),
+        KIND(OPTIONS, setup.options),
         MOST(CPUS, setup.placement.cpus, AGENT_CPUS_MAX),
         KIND(BOOL, setup.placement.roam),
         MOST(CPUS, setup.placement.leader_cpus, AGENT_CPUS_MAX),
@@ -64,13 +44,9 @@ static const struct wire_field setup[] = {
         KIND(NODES, setup.placement.memory_nodes),
         ENUM(setup.placement.buffer, MEMORY_COUNT),
         KIND(NODES, setup.placement.buffer_nodes),
-        U32(setup.options.gather, 0, TOGGLE_OFF),
         KIND(BOOL, setup.probes),
-        U32(setup.point.queue_depth, 0, SPEC_QUEUE_DEPTH_MAX),
         KIND(BOOL, setup.stamp),
-        ENUM(setup.point.source, SOURCE_COUNT),
         KIND(BOOL, setup.fresh),
-        U32(setup.point.instance, 0, SPEC_INSTANCES),
 };
 _Static_assert(offsetof(struct agent_placement, n_cpus) == offsetof(struct agent_placement, cpus) + sizeof(int32_t *) &&
                        offsetof(struct agent_placement, n_leader_cpus) ==

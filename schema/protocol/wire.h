@@ -30,6 +30,8 @@ enum wire_kind {
         WIRE_U64,       /* at most `most` */
         WIRE_BOOL,      /* a byte, 0 or 1 */
         WIRE_RATE,      /* double, 0 … SPEC_RATE_MAX */
+        WIRE_POINT,     /* struct point: its value of each axis but the placement, which agents have resolved */
+        WIRE_OPTIONS,   /* struct transport_options: each of them */
         WIRE_NODES,     /* struct node_set, whole */
         WIRE_CHARS,     /* char[most], UTF-8 with a length below that */
         WIRE_CPUS,      /* int32_t * and, right behind it, size_t: CPU numbers, at most `most` */

@@ -28,8 +28,6 @@ void placement_put(struct json_writer *w, const struct placement *p, enum role_p
 int spec_to_json(const struct spec *spec, char **ret);
 
 extern const struct value_table option_values; /* of struct transport_options */
-/* Checks that each given option is within a spec's range. 0; -EINVAL with a sentence. (The caller checks words.) */
-int options_check_ranges(const struct transport_options *t, char *ret_detail, size_t size);
 
 extern const struct value_table require_values; /* of struct spec_require */
 extern const struct value_table tune_values;    /* of struct spec_tune */

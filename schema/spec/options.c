@@ -2,8 +2,8 @@
 
 /*
  * transport_options: each has one row with its type and its range; which transports have it is in the transports' rows
- * (schema/transport/table.h). The parser, the writer and the JSON Schema read the same table; the daemon-agent protocol
- * has a row of its own for each (schema/protocol/wire.c).
+ * (schema/transport/table.h). The parser, the writer, the JSON Schema and the protocol between daemon and agent read
+ * the same table.
  */
 
 #include "schema/spec/parser.h"
@@ -73,33 +73,6 @@ static unsigned transports_of(size_t option) {
 }
 
 const struct value_table option_values = {VALUE_ROWS(options), .transports = transports_of};
-
-/* Checks a value by its row: a number's range, a name's characters. */
-static int check_range(const struct value *v, const void *member, char *detail, size_t size) {
-        uint64_t number = 0;
-        if (v->type == &value_name && strspn(member, "abcdefghijklmnopqrstuvwxyz0123456789_-") != strlen(member)) {
-                (void) snprintf(detail, size, "%s is of a-z, 0-9, _ and -", v->name);
-                return -EINVAL;
-        }
-        if (v->type != &value_number && v->type != &value_power_of_two)
-                return 0;
-        memcpy(&number, member, v->size);
-        bool power = v->type == &value_power_of_two;
-        if (number >= v->least && number <= v->most && (!power || (number & (number - 1)) == 0))
-                return 0;
-        (void) snprintf(detail, size, "%s is %" PRIu64 " … %" PRIu64 "%s, not %" PRIu64, v->name, v->least, v->most,
-                        power ? ", a power of two" : "", number);
-        return -EINVAL;
-}
-
-int options_check_ranges(const struct transport_options *t, char *ret_detail, size_t size) {
-        int r = 0;
-        for (size_t i = 0; r == 0 && i < ELEMENTS(options); i++)
-                if (value_is_given(&options[i].value, t))
-                        r = check_range(&options[i].value, (const char *) t + options[i].value.offset, ret_detail,
-                                        size);
-        return r;
-}
 
 static int refuse_option(struct parser *p, const struct option *o, const char *pointer) {
         char names[WORDS_LIST_MAX];

@@ -246,6 +246,8 @@ static void toggle_describe(const struct value *v, struct json_writer *w) {
 
 const struct value_type value_toggle = {toggle_read, toggle_write, value_same_bytes, toggle_describe};
 
+#define NAME_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789_-"
+
 /* A name as the kernel has them: it must not become part of a path or of another setting. */
 static int name_read(const struct value *v, const struct json *json, const char *pointer, void *ret,
                      struct refusal *r) {
@@ -262,7 +264,7 @@ static int name_read(const struct value *v, const struct json *json, const char 
                                     "%s has %" PRIu64 " … %" PRIu64 " characters, not %s", v->name, v->least, v->most,
                                     value);
         }
-        if (strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_-") != n)
+        if (strspn(s, NAME_LETTERS) != n)
                 return refuse(r, 422, "wrong-value", pointer, "%s is of a-z, 0-9, _ and -", v->name);
         memcpy(ret, s, n + 1);
         return 0;
@@ -364,6 +366,36 @@ bool values_equal(const struct value_table *t, const void *a, const void *b) {
                         return false;
         }
         return true;
+}
+
+/* Letters, and nothing but NULs behind them. */
+static int check_name(const struct value *v, const char *name, char *ret_detail, size_t size) {
+        size_t n = strnlen(name, v->size), letters = n;
+        while (letters < v->size && name[letters] == '\0')
+                letters++;
+        if (n < v->size && letters == v->size && strspn(name, NAME_LETTERS) == n)
+                return 0;
+        (void) snprintf(ret_detail, size, "%s is of a-z, 0-9, _ and -", v->name);
+        return -EINVAL;
+}
+
+int value_check(const struct value *v, const void *value, char *ret_detail, size_t size) {
+        bool power = v->type == &value_power_of_two, is_number = power || v->type == &value_number;
+        uint64_t least = is_number ? v->least : 0, most = is_number ? v->most : v->words ? v->words->n - 1 : TOGGLE_OFF;
+        uint64_t number;
+        uint32_t narrow;
+        if (v->type == &value_name)
+                return check_name(v, value, ret_detail, size);
+        memcpy(&narrow, value, sizeof(narrow));
+        if (v->size == sizeof(number))
+                memcpy(&number, value, sizeof(number));
+        else
+                number = narrow;
+        if (number >= least && number <= most && (!power || (number & (number - 1)) == 0))
+                return 0;
+        (void) snprintf(ret_detail, size, "%s is %" PRIu64 " … %" PRIu64 "%s, not %" PRIu64, v->name, least, most,
+                        power ? ", a power of two" : "", number);
+        return -EINVAL;
 }
 
 void value_put_description(const struct value *v, unsigned transports, struct json_writer *w) {

@@ -87,6 +87,10 @@ void value_put_description(const struct value *v, unsigned transports, struct js
 /* "pipe, fifo and tcp": the words that the bits stand for. */
 void words_list(char list[WORDS_LIST_MAX], const struct vocabulary *words, unsigned bits);
 
+/* Whether bytes from elsewhere are a value that a spec may give: of a number, word, toggle or name. 0; -EINVAL with a
+ * sentence. */
+int value_check(const struct value *v, const void *value, char *ret_detail, size_t size);
+
 /* Helpers for other readers of a spec. `what` names the field in the sentence. 0; -EINVAL with *r. */
 int read_integer(const struct json *json, const char *pointer, const char *what, uint64_t least, uint64_t most,
                  uint64_t *ret, struct refusal *r);

@@ -604,20 +604,25 @@ static const struct damage damages[] = {
         {MESSAGE_ERROR, 12, {.bytes = {0}}, 1, "error.detail is not UTF-8 text"},
         {MESSAGE_ERROR, 12, {.bytes = {0xc0}}, 1, "error.detail is not UTF-8 text"},
         {MESSAGE_SETUP, 0, {.number = END_COUNT}, 4, "setup.end is 2"},
-        {MESSAGE_SETUP, 4, {.number = WORKLOAD_COUNT}, 4, "setup.point.workload is"},
+        {MESSAGE_SETUP, 4, {.number = WORKLOAD_COUNT}, 4, "setup.point: workload is 0 … 3, not 4"},
         {MESSAGE_SETUP, 4, {.number = WORKLOAD_SYSCALL}, 4, "setup.point.message_size is 1073741824, which workload"},
-        {MESSAGE_SETUP, 8, {.number = TRANSPORT_COUNT}, 4, "setup.point.transport is"},
-        {MESSAGE_SETUP, 12, {.number = 0x40000001}, 4, "setup.point.message_size is 1073741825"},
-        {MESSAGE_SETUP, 20, {.number = 0}, 4, "setup.point.threads is 0"},
+        {MESSAGE_SETUP, 8, {.number = TRANSPORT_COUNT}, 4, "setup.point: transport is 0 "},
+        {MESSAGE_SETUP, 12, {.number = 0x40000001}, 4, "setup.point: message_size is 1 … 1073741824, not 1073741825"},
+        {MESSAGE_SETUP, 20, {.number = 0}, 4, "setup.point: threads is 1 … 1024, not 0"},
         {MESSAGE_SETUP, 20, {.number = 2}, 4, "setup.messages_over is 2"},
-        {MESSAGE_SETUP, 64, {.number = 1}, 4, "exactly one of"},
-        {MESSAGE_SETUP, 112, {.real = -1}, 8, "setup.rate is -1"},
-        {MESSAGE_SETUP, 112, {.real = INFINITY}, 8, "setup.rate is inf"},
-        {MESSAGE_SETUP, 112, {.real = NAN}, 8, "setup.rate is nan"},
-        {MESSAGE_SETUP, 128, {.number = 1}, 4, "setup.options: pipe_size is 4096 "},
-        {MESSAGE_SETUP, 144, {.number = 4097}, 4, "a power of two, not 4097"},
-        {MESSAGE_SETUP, 176, {.number = TOGGLE_OFF + 1}, 4, "setup.options.nodelay is"},
-        {MESSAGE_SETUP, 196, {.bytes = "/"}, 1, "setup.options: congestion is of a-z"},
+        {MESSAGE_SETUP, 60, {.number = SPEC_WORKING_SET_MAX + 1}, 4, "setup.point: working_set is 0 "},
+        {MESSAGE_SETUP, 68, {.number = SPEC_INSTANCES + 1}, 4, "setup.point: instance is 1 … 2, not 3"},
+        {MESSAGE_SETUP, 72, {.number = VERIFY_COUNT}, 4, "setup.verify is"},
+        {MESSAGE_SETUP, 76, {.number = 1}, 4, "exactly one of"},
+        {MESSAGE_SETUP, 124, {.real = -1}, 8, "setup.rate is -1"},
+        {MESSAGE_SETUP, 124, {.real = INFINITY}, 8, "setup.rate is inf"},
+        {MESSAGE_SETUP, 124, {.real = NAN}, 8, "setup.rate is nan"},
+        {MESSAGE_SETUP, 148, {.number = 1}, 4, "setup.options: pipe_size is 4096 "},
+        {MESSAGE_SETUP, 164, {.number = 4097}, 4, "a power of two, not 4097"},
+        {MESSAGE_SETUP, 200, {.number = TOGGLE_OFF + 1}, 4, "setup.options: nodelay is 0 … 2, not 3"},
+        {MESSAGE_SETUP, 212, {.bytes = "/"}, 1, "setup.options: congestion is of a-z"},
+        {MESSAGE_SETUP, 227, {.bytes = "a"}, 1, "setup.options: congestion is of a-z"}, /* behind its end */
+        {MESSAGE_SETUP, 228, {.number = MEMFD_COUNT}, 4, "setup.options: memfd is 0 … 1, not 2"},
 };
 
 static void damaged_packets(void) {
@@ -749,7 +754,7 @@ static void bad_headers(void) {
                 uint16_t with;
                 const char *want;
         } headers[] = {{0, 1, "does not begin as a message does"},
-                       {4, 99, "protocol version 99, this side has 11"},
+                       {4, 99, "protocol version 99, this side has " UTIL_TEXT(PROTOCOL_VERSION)},
                        {6, MESSAGE_ERROR + 1, "unknown message type 13"},
                        {8, 1, "the packet has 16 bytes, its header says 1"}};
         for (size_t i = 0; i < ELEMENTS(headers); i++) {
