@@ -29,6 +29,7 @@
 #define REPLY_WITHIN_NS (5 * NSEC_PER_SEC)
 #define RETRY_AFTER_US 200000
 #define LINE_MAX_BYTES 512u
+#define PATH_BYTES 128u     /* of a file below the root */
 #define IDLE_STATES_MAX 16u /* the kernel has 10 at most (CPUIDLE_STATE_MAX) */
 
 #define CPU_FOLDER "/sys/devices/system/cpu/"
@@ -182,35 +183,52 @@ static int value_at(const struct setting *s, const char *value, const struct pla
 
 /* --- files --- */
 
-static int open_place(const char *root, enum scope scope, const char *file, const struct place *p, int flags) {
-        char path[PATH_MAX];
-        int n = scope == SCOPE_HOST  ? snprintf(path, sizeof(path), "%s%s", root, file)
-                : scope == SCOPE_CPU ? snprintf(path, sizeof(path), "%s" CPU_FOLDER "cpu%d/%s", root, p->cpu, file)
-                                     : snprintf(path, sizeof(path), "%s" CPU_FOLDER "cpu%d/cpuidle/state%u/%s", root,
-                                                p->cpu, p->state, file);
-        if (n < 0 || (size_t) n >= sizeof(path))
+/* The files of a setting, and the tree that they are in. */
+struct places {
+        const char *root;
+        struct hostfs h;
+        struct place *items;
+        size_t n;
+};
+
+static void places_free(struct places *p) {
+        hostfs_deinit(&p->h);
+        free(p->items);
+}
+#define _cleanup_places_ __attribute__((cleanup(places_free)))
+#define NO_PLACES ((struct places){.h = HOSTFS_MACHINE})
+
+/* The path of one of its files below the root. */
+static void name_place(enum scope scope, const char *file, const struct place *p, char *ret /* [PATH_BYTES] */) {
+        if (scope == SCOPE_HOST)
+                (void) snprintf(ret, PATH_BYTES, "%s", file);
+        else if (scope == SCOPE_CPU)
+                (void) snprintf(ret, PATH_BYTES, CPU_FOLDER "cpu%d/%s", p->cpu, file);
+        else
+                (void) snprintf(ret, PATH_BYTES, CPU_FOLDER "cpu%d/cpuidle/state%u/%s", p->cpu, p->state, file);
+}
+
+static int open_to_write(const struct places *places, const struct setting *s, const struct place *p, int flags) {
+        char path[PATH_BYTES], whole[PATH_MAX];
+        name_place(s->scope, s->path, p, path);
+        int n = snprintf(whole, sizeof(whole), "%s%s", places->root, path);
+        if (n < 0 || (size_t) n >= sizeof(whole))
                 return -ENAMETOOLONG;
-        int fd = open(path, flags | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY);
+        int fd = open(whole, O_WRONLY | flags | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY);
         return fd < 0 ? -errno : fd;
 }
 
-static int read_line(const char *root, enum scope scope, const char *file, const struct place *p,
+static int read_line(struct places *places, enum scope scope, const char *file, const struct place *p,
                      char *ret /* [LINE_MAX_BYTES] */) {
-        _cleanup_close_ int fd = open_place(root, scope, file, p, O_RDONLY);
-        if (fd < 0)
-                return fd;
-        ssize_t n = read(fd, ret, LINE_MAX_BYTES - 1);
-        if (n < 0)
-                return -errno;
-        ret[n] = '\0';
-        ret[strcspn(ret, "\n")] = '\0';
-        return 0;
+        char path[PATH_BYTES];
+        name_place(scope, file, p, path);
+        return hostfs_line(&places->h, ret, LINE_MAX_BYTES, "%s", path);
 }
 
 /* The word of a file: the one in brackets where the kernel shows all that there are. */
-static int read_place(const char *root, const struct setting *s, const struct place *p, char *ret) {
+static int read_place(struct places *places, const struct setting *s, const struct place *p, char *ret) {
         char line[LINE_MAX_BYTES];
-        int r = read_line(root, s->scope, s->path, p, line);
+        int r = read_line(places, s->scope, s->path, p, line);
         if (r < 0)
                 return r;
         if (strchr(line, '['))
@@ -223,26 +241,16 @@ static int read_place(const char *root, const struct setting *s, const struct pl
         return 0;
 }
 
-static int write_place(const char *root, const struct setting *s, const struct place *p, const char *word) {
+static int write_place(struct places *places, const struct setting *s, const struct place *p, const char *word) {
         char now[SETTING_WORD_MAX];
-        _cleanup_close_ int fd = open_place(root, s->scope, s->path, p, O_WRONLY | O_TRUNC);
+        _cleanup_close_ int fd = open_to_write(places, s, p, O_TRUNC);
         if (fd < 0)
                 return fd;
         if (write(fd, word, strlen(word)) < 0)
                 return -errno;
-        int r = read_place(root, s, p, now);
+        int r = read_place(places, s, p, now);
         return r < 0 ? r : strcmp(now, word) == 0 ? 0 : -EIO;
 }
-
-struct places {
-        struct place *items;
-        size_t n;
-};
-
-static void places_free(struct places *p) {
-        free(p->items);
-}
-#define _cleanup_places_ __attribute__((cleanup(places_free)))
 
 static int places_add(struct places *p, int cpu, unsigned state) {
         struct place *more = reallocarray(p->items, p->n + 1, sizeof(*more));
@@ -254,16 +262,15 @@ static int places_add(struct places *p, int cpu, unsigned state) {
 }
 
 /* The files of one CPU; it may have none. */
-static int find_places(const char *root, const struct setting *s, int cpu, struct places *ret) {
+static int find_places(const struct setting *s, int cpu, struct places *ret) {
         unsigned last = s->scope == SCOPE_IDLE_STATE ? IDLE_STATES_MAX : 1;
         for (unsigned state = 1; state <= last; state++) {
-                int fd = open_place(root, s->scope, s->path, &(struct place){.cpu = cpu, .state = state}, O_RDONLY);
-                if (fd == -ENOENT || fd == -ENOTDIR)
+                char line[LINE_MAX_BYTES];
+                int r = read_line(ret, s->scope, s->path, &(struct place){.cpu = cpu, .state = state}, line);
+                if (r == -ENOENT || r == -ENOTDIR)
                         return 0;
-                if (fd < 0)
-                        return fd;
-                close(fd);
-                int r = places_add(ret, cpu, state);
+                if (r == 0)
+                        r = places_add(ret, cpu, state);
                 if (r < 0)
                         return r;
         }
@@ -272,16 +279,15 @@ static int find_places(const char *root, const struct setting *s, int cpu, struc
 
 /* All files of a setting, by CPU and state; -ENOENT: the host has none. */
 static int list_places(const char *root, const struct setting *s, struct places *ret) {
-        _cleanup_(hostfs_deinit) struct hostfs h = {.root_fd = -1};
         _cleanup_free_ int *cpus = NULL;
         size_t n = 0;
-        if (s->scope == SCOPE_HOST)
-                return places_add(ret, -1, 0);
-        int r = hostfs_init(&h, root);
-        if (r == 0)
-                r = hostfs_list(&h, &cpus, &n, CPU_FOLDER "online");
+        ret->root = root;
+        int r = hostfs_init(&ret->h, root);
+        if (r < 0 || s->scope == SCOPE_HOST)
+                return r < 0 ? r : places_add(ret, -1, 0);
+        r = hostfs_list(&ret->h, &cpus, &n, CPU_FOLDER "online");
         for (size_t i = 0; r == 0 && i < n; i++)
-                r = find_places(root, s, cpus[i], ret);
+                r = find_places(s, cpus[i], ret);
         return r < 0 ? r : ret->n ? 0 : -ENOENT;
 }
 
@@ -294,13 +300,12 @@ struct cpu_word {
 };
 
 /* The words of the CPUs, those of idle states in one: "0110", or "1" when all are alike. */
-static int read_words(const char *root, const struct setting *s, const struct places *places, struct cpu_word *ret,
-                      size_t *ret_n) {
+static int read_words(const struct setting *s, struct places *places, struct cpu_word *ret, size_t *ret_n) {
         size_t n = 0;
         for (size_t i = 0; i < places->n; i++) {
                 const struct place *p = &places->items[i];
                 char word[SETTING_WORD_MAX] = "";
-                int r = read_place(root, s, p, word);
+                int r = read_place(places, s, p, word);
                 if (r < 0)
                         return r;
                 if (s->scope != SCOPE_IDLE_STATE || p->state == 1) {
@@ -349,7 +354,7 @@ static int format_words(struct cpu_word *words, size_t n, bool lists, char *ret)
 
 static int read_setting(const char *root, const char *name, bool lists, char *ret) {
         const struct setting *s = find(name);
-        _cleanup_places_ struct places places = {};
+        _cleanup_places_ struct places places = NO_PLACES;
         size_t n = 0;
         if (!s)
                 return -EINVAL;
@@ -360,7 +365,7 @@ static int read_setting(const char *root, const char *name, bool lists, char *re
         _cleanup_free_ struct cpu_word *words = calloc(places.n, sizeof(*words));
         if (!words)
                 return -ENOMEM;
-        r = read_words(root, s, &places, words, &n);
+        r = read_words(s, &places, words, &n);
         return r < 0 ? r : format_words(words, n, lists && s->scope != SCOPE_HOST, ret);
 }
 
@@ -376,7 +381,7 @@ int setting_save(const char *root, const char *name, char *ret) {
  * written when one fails. */
 static int write_places(const char *root, const struct setting *s, const char *value, const char *only) {
         char word[SETTING_WORD_MAX], expected[SETTING_WORD_MAX], now[SETTING_WORD_MAX];
-        _cleanup_places_ struct places places = {};
+        _cleanup_places_ struct places places = NO_PLACES;
         int first = list_places(root, s, &places);
         for (size_t i = 0; i < places.n; i++) {
                 const struct place *p = &places.items[i];
@@ -386,9 +391,9 @@ static int write_places(const char *root, const struct setting *s, const char *v
                 if (r == -ENOENT)
                         continue; /* a CPU that has come since */
                 if (r == 0 && only)
-                        r = read_place(root, s, p, now);
+                        r = read_place(&places, s, p, now);
                 if (r == 0 && (!only || strcmp(now, expected) == 0))
-                        r = write_place(root, s, p, word);
+                        r = write_place(&places, s, p, word);
                 if (r < 0 && first == 0)
                         first = r;
         }
@@ -409,14 +414,14 @@ int setting_compare(const char *root, const char *name, const char *original, co
                     enum setting_state *ret) {
         const struct setting *s = find(name);
         char word[SETTING_WORD_MAX], now[SETTING_WORD_MAX];
-        _cleanup_places_ struct places places = {};
+        _cleanup_places_ struct places places = NO_PLACES;
         enum setting_state state = SETTING_AS_BEFORE;
         if (!s)
                 return -EINVAL;
         int r = list_places(root, s, &places);
         for (size_t i = 0; r == 0 && i < places.n; i++) {
                 const struct place *p = &places.items[i];
-                r = read_place(root, s, p, now);
+                r = read_place(&places, s, p, now);
                 if (r < 0 || value_at(s, original, p, word) < 0 || strcmp(word, now) == 0)
                         continue;
                 if (value_at(s, wanted, p, word) == 0 && strcmp(word, now) == 0)
@@ -476,13 +481,13 @@ static bool line_has(const char *line, const char *word) {
 
 int setting_offers(const char *root, const char *name, const char *value, char *ret_offered) {
         const struct setting *s = find(name);
-        _cleanup_places_ struct places places = {};
+        _cleanup_places_ struct places places = NO_PLACES;
         char line[LINE_MAX_BYTES];
         if (!s)
                 return -EINVAL;
         int r = s->offered ? list_places(root, s, &places) : 0;
         for (size_t i = 0; r == 0 && i < places.n; i++) {
-                r = read_line(root, s->scope, s->offered, &places.items[i], line);
+                r = read_line(&places, s->scope, s->offered, &places.items[i], line);
                 if (r == -ENOENT) /* a driver that does not list them; the write decides */
                         r = 0;
                 else if (r == 0 && !line_has(line, value)) {
@@ -563,9 +568,9 @@ static int cannot_be_set(const char *name, const char *value, int error, char *d
 
 int setting_may_change(const char *root, const char *name, char *ret_detail) {
         const struct setting *s = find(name);
-        _cleanup_places_ struct places places = {};
+        _cleanup_places_ struct places places = NO_PLACES;
         int r = s ? list_places(root, s, &places) : -EINVAL;
-        _cleanup_close_ int fd = r < 0 ? r : open_place(root, s->scope, s->path, &places.items[0], O_WRONLY);
+        _cleanup_close_ int fd = r < 0 ? r : open_to_write(&places, s, &places.items[0], 0);
         if (fd >= 0)
                 return 0;
         if (fd == -ENOENT || fd == -EINVAL)
