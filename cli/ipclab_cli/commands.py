@@ -58,19 +58,18 @@ def resolve(client, word):
 def spec_of(word, stdin):
     """The posted body: of a file, of standard input (-), of JSON as it stands, or of a preset's name."""
     if word == "-":
-        text, source = stdin.read(), "standard input"
+        read, source = stdin.read, "standard input"
     elif word.lstrip().startswith("{"):
-        text, source = word, "the argument"
+        read, source = lambda: word, "the argument"
     elif os.path.sep in word or word.endswith(".json") or Path(word).is_file():
-        try:
-            text, source = Path(word).read_text(), word
-        except OSError as error:
-            raise Usage(f"{word} cannot be read: {error.strerror}") from error
+        read, source = Path(word).read_text, word
     else:
         return {"preset": word}
     try:
-        spec = json.loads(text)
-    except ValueError as error:
+        spec = json.loads(read())
+    except OSError as error:
+        raise Usage(f"{source} cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:  # no UTF-8, too
         raise Usage(f"{source} is not JSON: {error}") from error
     if not isinstance(spec, dict):
         raise Usage(f"{source} is no spec: it must be a JSON object")
@@ -86,6 +85,8 @@ def field_of(text):
         return name, json.loads(value)
     except ValueError:
         return name, value
+    except RecursionError as error:
+        raise Usage(f"the value of {name} is nested too deeply") from error
 
 
 def verdict_of(experiment):

@@ -77,15 +77,21 @@ class Client:
 
     def __init__(self, address, token=None):
         self.address, self.token = str(address), token
+        if token and not (token.isascii() and token.isprintable()):
+            raise ValueError("the token has characters that no token of ipclabd has")
         self.url = urlsplit(self.address) if "://" in self.address else None
         if self.url and (self.url.scheme not in ("http", "https") or not self.url.hostname):
             raise ValueError(f"{self.address} is no address: a URL begins with http:// or https:// and has a host")
+        try:
+            self.port = self.url and self.url.port
+        except ValueError as error:
+            raise ValueError(f"{self.address} is no address: {error}") from error
 
     def connect(self, timeout):
         if not self.url:
             return UnixConnection(self.address, timeout)
         kind = http.client.HTTPSConnection if self.url.scheme == "https" else http.client.HTTPConnection
-        return kind(self.url.hostname, self.url.port, timeout=timeout)
+        return kind(self.url.hostname, self.port, timeout=timeout)
 
     def open(self, method, target, body=None, headers=None, timeout=REQUEST_SECONDS):
         """(connection, response): the caller reads the response, and closes the connection."""

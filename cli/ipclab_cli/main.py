@@ -37,6 +37,12 @@ def identity(word):
     return word
 
 
+def printable(word):
+    if not (word and word.isascii() and word.isprintable()):
+        raise argparse.ArgumentTypeError("a key is made of printable ASCII characters")
+    return word
+
+
 EXPERIMENT = argument(
     "experiment", type=identity, metavar="ID", kind="experiment", help="the experiment's id; last: the newest"
 )
@@ -44,7 +50,12 @@ BASELINE = argument("name", metavar="NAME", kind="baseline", help="the baseline'
 EXPERIMENTS = argument(
     "experiments", nargs="+", type=identity, metavar="ID", kind="experiment", help="their ids; last: the newest"
 )
-KEY = argument("--key", metavar="KEY", help="Idempotency-Key: the same request sent again with it is carried out once")
+KEY = argument(
+    "--key",
+    type=printable,
+    metavar="KEY",
+    help="Idempotency-Key: the same request sent again with it is carried out once",
+)
 DETACH = argument("--detach", action="store_true", help="print the id and leave it to the queue")
 OUTPUT = argument("-o", "--output", metavar="FILE", kind="file", help="write to FILE once it is whole")
 STATES = ("queued", "running", "done", "failed", "cancelled")
@@ -253,6 +264,8 @@ def client_of(arguments):
                 token = text.read().strip()
         except OSError as error:
             raise commands.Usage(f"the token file {file} cannot be read: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise commands.Usage(f"the token file {file} has no token: it is not text") from error
     try:
         return Client(address or SOCKET, token)
     except ValueError as error:
@@ -376,5 +389,7 @@ def main():
         return fail(EXIT_FAILING if error.status >= 500 else EXIT_REFUSED, error)
     except Unreachable as error:
         return fail(EXIT_UNREACHABLE, error)
+    except UnicodeEncodeError:
+        return fail(EXIT_USAGE, "an argument has bytes that are not UTF-8, or characters that an address cannot have")
     except OSError as error:
         return fail(EXIT_USAGE, error)

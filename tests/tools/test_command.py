@@ -75,6 +75,38 @@ def test_a_spec_is_a_file_standard_input_or_json(ipclab, tmp_path, daemon):
         assert daemon.client().get(f"/experiments/{identity}")["spec"] == json.loads(spec)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "./binary.json"],
+        ["run", "./deep.json"],
+        ["run", "-"],
+        ["run", "quick", "--set", "x=" + "[" * 50_000],
+        ["run", "quick", "--key", "k\u20ac"],
+        ["run", "quick", "--key", "a\nb"],
+        ["list", "-q", b"\xff"],
+        ["pin", b"\xff", "last"],
+        ["list", "--token-file", "binary.json"],
+        ["list", "--token-file", "euro"],
+        ["list", "--url", "http://localhost:port"],
+        ["list", "--url", "http://localhost:99999"],
+    ],
+    ids=lambda arguments: " ".join(map(str, arguments))[:30].replace("\n", " "),
+)
+def test_what_is_no_text_is_a_wrong_command_line(daemon, tmp_path, arguments):
+    """In one sentence, and not with the status of a run that failed."""
+    (tmp_path / "binary.json").write_bytes(b"\x7fELF\xd0")
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    (tmp_path / "euro").write_text("t\u20acken")
+    environment = os.environ | ({} if "--url" in arguments else {"IPCLAB_SOCKET": daemon.socket})
+    done = subprocess.run(
+        [PROGRAM, *arguments], input=b"\x7fELF\xd0", capture_output=True, cwd=tmp_path, env=environment
+    )
+    words = done.stderr.decode().strip().splitlines()
+    assert done.returncode == 2 and re.match("ipclab( run)?: ", words[-1]), done
+    assert "Traceback" not in done.stderr.decode()
+
+
 def test_a_preset_and_its_fields(ipclab, daemon):
     identity = int(printed(ipclab("run", "quick", "--set", "duration_seconds=0.05", "--set", "name=mine", "--detach")))
     spec = daemon.client().get(f"/experiments/{identity}")["spec"]
