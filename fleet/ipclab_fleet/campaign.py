@@ -4,7 +4,6 @@ likes: the daemon takes the Idempotency-Key CAMPAIGN/HOST once. What is complete
 
 import argparse
 import base64
-import binascii
 import concurrent.futures
 import json
 import os
@@ -13,6 +12,7 @@ import selectors
 import shlex
 import subprocess
 import sys
+import threading
 import time
 import uuid
 from dataclasses import dataclass
@@ -55,6 +55,16 @@ def parse_host(text):
     return text
 
 
+def parse_seconds(text):
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1
+    if not 0 <= seconds <= threading.TIMEOUT_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
+    return seconds
+
+
 def read_hosts(path):
     hosts = []
     try:
@@ -84,7 +94,7 @@ def create(base, path, hosts, name=None, campaign=None):
         if not isinstance(json.loads(spec), dict):
             raise FleetError(f"{path}: not a JSON object")
         text = spec.decode()
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise FleetError(f"{path}: {error}") from error
     campaign = campaign or uuid.uuid4()
     with base.transaction():
@@ -109,7 +119,7 @@ def post(socket, campaign, host, spec_base64):
     """Posts to the local daemon; a repetition finds the first experiment. Returns the exit status."""
     try:
         spec = base64.b64decode(spec_base64, validate=True)
-    except binascii.Error as error:
+    except ValueError as error:
         raise FleetError(f"the spec is not base64: {error}") from error
     try:
         key = {"Idempotency-Key": f"{campaign}/{host}"}
@@ -244,6 +254,10 @@ def run(base, campaign, via, rounds=0, pause=30.0):
     that failed, and elsewhere, as a job may be lost, after ever more rounds. Returns the exit status."""
     if via not in DISPATCHERS and "{post}" not in via:
         raise FleetError(f"--via is one of {', '.join(DISPATCHERS)}, or a command with {{post}}, not {via!r}")
+    try:
+        shlex.split(via)
+    except ValueError as error:
+        raise FleetError(f"--via: {error}: {via}") from error
     done, gaps, due_at = 0, {}, {}
     while True:
         rows = progress(base, campaign)

@@ -160,7 +160,9 @@ def parse_fleet(arguments):
     sub.add_argument(
         "--rounds", type=int, default=0, help="how often to look, and to dispatch what failed (0: until it is complete)"
     )
-    sub.add_argument("--pause", type=float, default=30, help="seconds between the rounds (%(default)s)")
+    sub.add_argument(
+        "--pause", type=campaign.parse_seconds, default=30, help="seconds between the rounds (%(default)s)"
+    )
     sub = command("show", campaign_show, "a bar for each host; exit status 3 while something is missing")
     sub.add_argument("campaign", type=campaign.parse_uuid)
     sub = command("odd", odd_program, "name the hosts that differ from their equals")

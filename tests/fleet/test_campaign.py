@@ -233,9 +233,15 @@ def test_refusals(dsn, base, tmp_path):
         hosts.write_text(text)
         assert words in fleet("create", good, hosts, "--database", dsn, status=1)
     hosts.write_text("a\n")
-    for text, words in [("[]", "not a JSON object"), ("{", "spec: "), (" " * 70000, "70000 bytes; a spec has at most")]:
+    for text, words in [
+        ("[]", "not a JSON object"),
+        ("{", "spec: "),
+        ("[" * 60000, "spec: maximum recursion depth"),
+        (" " * 70000, "70000 bytes; a spec has at most"),
+    ]:
         good.write_text(text)
-        assert words in fleet("create", good, hosts, "--database", dsn, status=1)
+        answer = fleet("create", good, hosts, "--database", dsn, status=1)
+        assert words in answer and "Traceback" not in answer
     good.write_text("{}")
     name = str(uuid.uuid4())
     fleet("create", good, hosts, "--id", name, "--database", dsn)
@@ -243,8 +249,12 @@ def test_refusals(dsn, base, tmp_path):
     assert base.execute("SELECT count(*) FROM campaign_hosts").fetchone() == (1,)
     assert "no campaign" in fleet("show", uuid.uuid4(), "--database", dsn, status=1)
     assert "--via is one of ssh, clush" in fleet("run", name, "--via", "rsh", "--database", dsn, status=1)
+    assert "ipclab-fleet: --via: No closing" in fleet("run", name, "--via", "'{post}", "--database", dsn, status=1)
+    for pause in ("-1", "nan", "soon"):
+        assert "is not a number of seconds" in fleet("run", name, "--pause", pause, "--database", dsn, status=2)
     assert "is not a UUID" in fleet("show", "12", "--database", dsn, status=2)
     assert "No such file" in fleet("post", "--socket", tmp_path / "none", name, "a", "e30=", status=1)
+    assert "ipclab-fleet: the spec is not base64" in fleet("post", name, "a", "\u20ac", status=1)
 
 
 def test_a_spec_that_a_daemon_refuses_is_shown(dsn, base, place):
