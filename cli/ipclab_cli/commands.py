@@ -677,14 +677,17 @@ def output_file(path):
         yield sys.stdout.buffer
         return
     target = Path(path)
-    with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
-        try:
-            yield file
-            os.fchmod(file.fileno(), 0o666 & ~umask())
-            os.replace(file.name, target)
-        except BaseException:
-            os.unlink(file.name)
-            raise
+    try:
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
+            try:
+                yield file
+                os.fchmod(file.fileno(), 0o666 & ~umask())
+                os.replace(file.name, target)
+            except BaseException:
+                os.unlink(file.name)
+                raise
+    except OSError as error:  # names the file of the command line, not the one that was to become it
+        raise Usage(f"{path} cannot be written: {error.strerror}") from error
 
 
 def umask():

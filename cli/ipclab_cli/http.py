@@ -107,7 +107,8 @@ class Client:
             return connection, connection.getresponse()
         except (OSError, http.client.HTTPException) as error:
             connection.close()
-            raise Unreachable(f"no answer from {self.address}: {error or type(error).__name__}") from error
+            words = getattr(error, "strerror", None) or error or type(error).__name__
+            raise Unreachable(f"no answer from {self.address}: {words}") from error
 
     def request(self, method, target, body=None, headers=None):
         """The answer's body, as bytes. Refusal for every status but 2xx, Unreachable without a whole answer."""

@@ -107,6 +107,16 @@ def test_what_is_no_text_is_a_wrong_command_line(daemon, tmp_path, arguments):
     assert "Traceback" not in done.stderr.decode()
 
 
+def test_what_cannot_be_written_or_reached_is_named(ipclab, done, tmp_path):
+    for file, why in ((tmp_path / "none/report", "No such file or directory"), (tmp_path, "Is a directory")):
+        refused = ipclab("report", done["id"], "-o", file)
+        assert refused.returncode == 2 and refused.stderr == f"ipclab: {file} cannot be written: {why}\n", refused
+    assert list(tmp_path.iterdir()) == []
+    away = ipclab("list", "--socket", tmp_path / "none")
+    assert away.returncode == 5, away
+    assert away.stderr == f"ipclab: no answer from {tmp_path / 'none'}: No such file or directory\n"
+
+
 def test_a_preset_and_its_fields(ipclab, daemon):
     identity = int(printed(ipclab("run", "quick", "--set", "duration_seconds=0.05", "--set", "name=mine", "--detach")))
     spec = daemon.client().get(f"/experiments/{identity}")["spec"]
