@@ -33,7 +33,7 @@ uint64_t last_cache_bytes(void) {
                 (void) snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/cache/index%u/level", cpu, i);
                 long level = procfs_setting(path);
                 (void) snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/cache/index%u/size", cpu, i);
-                if (level < highest || procfs_setting_word(path, size, sizeof size) < 0)
+                if (level < highest || procfs_first_line(path, size, sizeof size) < 0)
                         continue;
                 uint64_t found = last_cache_parse(size);
                 if (level > highest || found > bytes)

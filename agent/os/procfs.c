@@ -96,15 +96,14 @@ uint64_t procfs_huge_page_bytes(void) {
 
 long procfs_setting(const char *path) {
         char line[32], *end;
-        _cleanup_fclose_ FILE *f = fopen(path, "re");
-        if (!f || !fgets(line, sizeof line, f))
+        if (procfs_first_line(path, line, sizeof line) < 0)
                 return -1;
         errno = 0;
         long value = strtol(line, &end, 10);
-        return errno || end == line || (*end != '\n' && *end != '\0') ? -1 : value;
+        return errno || end == line || *end != '\0' ? -1 : value;
 }
 
-int procfs_setting_word(const char *path, char *buffer, size_t size) {
+int procfs_first_line(const char *path, char *buffer, size_t size) {
         int r = read_file(path, buffer, size);
         if (r == 0)
                 buffer[strcspn(buffer, "\n")] = '\0';

@@ -26,7 +26,7 @@ int procfs_line_number(const char *text, const char *name, uint64_t *ret);
 uint64_t procfs_huge_page_bytes(void);
 /* Reads a kernel setting that is one number, by its full path; -1 when it cannot be read. */
 long procfs_setting(const char *path);
-/* Reads a kernel setting that is a word: its first line, cut at size - 1 bytes. 0 or negative errno. */
-int procfs_setting_word(const char *path, char *buffer, size_t size);
+/* Reads the first line of a file, as a kernel setting that is a word, cut at size - 1 bytes. 0 or negative errno. */
+int procfs_first_line(const char *path, char *buffer, size_t size);
 
 #endif

@@ -172,9 +172,10 @@ static const struct worker *slowest(const struct agent *a) {
 /* Whether more threads are runnable than CPUs exist: a thread without progress may then only wait for its turn, at
  * either end. */
 static bool is_crowded(void) {
+        char line[64];
         unsigned running = 0;
-        _cleanup_fclose_ FILE *f = fopen("/proc/loadavg", "re");
-        if (!f || fscanf(f, "%*s %*s %*s %u/", &running) != 1) /* NOLINT(cert-err34-c): the kernel's own number */
+        if (procfs_first_line("/proc/loadavg", line, sizeof line) < 0 ||
+            sscanf(line, "%*s %*s %*s %u/", &running) != 1) /* NOLINT(cert-err34-c): the kernel's own number */
                 return false;
         return running > (unsigned long) sysconf(_SC_NPROCESSORS_ONLN) + 1; /* and this thread */
 }

@@ -106,8 +106,8 @@ static int syscall_prepare(struct worker *w) {
  * acpi_pm, xen) it makes the system call, and its row has that cost. */
 static void put_clocksource(struct effective *e) {
         char name[64];
-        int r = procfs_setting_word("/sys/devices/system/clocksource/clocksource0/current_clocksource", name,
-                                    sizeof name);
+        int r = procfs_first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", name,
+                                  sizeof name);
         if (r == 0) {
                 effective_add_text(e, SETTING_CLOCKSOURCE, name);
                 return;

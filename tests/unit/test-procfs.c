@@ -98,11 +98,11 @@ static void test_setting_words(void) {
         for (size_t i = 0; i < ELEMENTS(rows); i++) {
                 ssize_t length = (ssize_t) strlen(rows[i].content);
                 CHECK(ftruncate(fd, 0) == 0 && pwrite(fd, rows[i].content, (size_t) length, 0) == length);
-                CHECK_INT(procfs_setting_word(path, word, sizeof word), 0);
+                CHECK_INT(procfs_first_line(path, word, sizeof word), 0);
                 CHECK_STRING(word, rows[i].word);
         }
         util_close(fd);
-        CHECK_INT(procfs_setting_word(path, word, sizeof word), -ENOENT);
+        CHECK_INT(procfs_first_line(path, word, sizeof word), -ENOENT);
 }
 
 int main(void) {
