@@ -46,21 +46,22 @@ static const struct setting {
         const char *path;         /* below the folder of the CPU, or of its idle state, where the scope is that */
         const char *const *words; /* at most FACT_CHOICES_MAX, NULL ends them; NULL: a name that the kernel knows */
         const char *offered;      /* a file with the words that this host has; NULL: it has them all */
+        const char *off, *on;     /* of one that is switched */
 } settings[] = {
         {"numa_balancing", "kernel.numa_balancing", "this kernel has no automatic NUMA balancing to be switched",
-         SCOPE_HOST, "/proc/sys/kernel/numa_balancing", balancing_words, NULL},
+         SCOPE_HOST, "/proc/sys/kernel/numa_balancing", balancing_words, NULL, "0", "1"},
         {"governor", "cpufreq/scaling_governor", "no CPU of this machine has a governor (no cpufreq driver)", SCOPE_CPU,
-         "cpufreq/scaling_governor", NULL, "cpufreq/scaling_available_governors"},
+         "cpufreq/scaling_governor", NULL, "cpufreq/scaling_available_governors", NULL, NULL},
         {"idle_states", "cpuidle/state*/disable",
          "no CPU of this machine has an idle state beside the first that can be switched", SCOPE_IDLE_STATE, "disable",
-         disable_words, NULL},
+         disable_words, NULL, "1", "0"}, /* the file disables */
         {"transparent_hugepage", "transparent_hugepage/enabled", "this kernel has no transparent huge pages",
          SCOPE_HOST, "/sys/kernel/mm/transparent_hugepage/enabled", fact_rows[FACT_THP].choices,
-         "/sys/kernel/mm/transparent_hugepage/enabled"},
+         "/sys/kernel/mm/transparent_hugepage/enabled", NULL, NULL},
         {"transparent_hugepage_shmem", "transparent_hugepage/shmem_enabled",
          "this kernel has no transparent huge pages of shared memory", SCOPE_HOST,
          "/sys/kernel/mm/transparent_hugepage/shmem_enabled", fact_rows[FACT_THP_SHMEM].choices,
-         "/sys/kernel/mm/transparent_hugepage/shmem_enabled"},
+         "/sys/kernel/mm/transparent_hugepage/shmem_enabled", NULL, NULL},
 };
 
 static const struct setting *find(const char *name) {
@@ -78,6 +79,11 @@ const char *setting_title(const char *name) {
 const char *setting_absent(const char *name) {
         const struct setting *s = find(name);
         return s ? s->absent : "there is no such setting";
+}
+
+const char *setting_switched(const char *name, bool on) {
+        const struct setting *s = find(name);
+        return !s ? NULL : on ? s->on : s->off;
 }
 
 /* --- values --- */

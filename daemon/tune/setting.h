@@ -23,6 +23,8 @@
 const char *setting_title(const char *name);
 /* The sentence about a host that lacks it. */
 const char *setting_absent(const char *name);
+/* The word that switches a setting on, or off; NULL: it cannot be switched. */
+const char *setting_switched(const char *name, bool on);
 /* Whether a setting may be set to this word; and whether this is a value that setting_read() can have returned. */
 bool setting_allows(const char *name, const char *value);
 bool setting_allows_saved(const char *name, const char *value);

@@ -8,6 +8,7 @@
 #include "daemon/log.h"
 #include "daemon/tune/setting.h"
 #include "schema/detail.h"
+#include "schema/spec/tune.h"
 #include "schema/util.h"
 
 #include <inttypes.h>
@@ -19,32 +20,12 @@ struct change {
         const char *name, *value; /* of a setting */
 };
 
-/* What a member of `tune` sets. */
-static const struct tunable {
-        const char *name;     /* of the member, and of the setting */
-        size_t offset;        /* in struct spec_tune */
-        const char *on, *off; /* what the setting has for a toggle; NULL: the member is the word itself */
-} tunables[] = {
-        {"numa_balancing", offsetof(struct spec_tune, numa_balancing), "1", "0"},
-        {"governor", offsetof(struct spec_tune, governor), NULL, NULL},
-        {"idle_states", offsetof(struct spec_tune, idle_states), "0", "1"}, /* of the files "disable" */
-        {"transparent_hugepage", offsetof(struct spec_tune, thp), NULL, NULL},
-        {"transparent_hugepage_shmem", offsetof(struct spec_tune, thp_shmem), NULL, NULL},
-};
-
-static size_t list_changes(const struct spec_tune *tune, struct change ret[static ELEMENTS(tunables)]) {
-        size_t n = 0;
-        for (size_t i = 0; i < ELEMENTS(tunables); i++) {
-                const struct tunable *t = &tunables[i];
-                const char *value = (const char *) tune + t->offset;
-                if (t->on) {
-                        enum toggle toggle;
-                        memcpy(&toggle, value, sizeof(toggle));
-                        value = toggle == TOGGLE_UNSET ? "" : toggle == TOGGLE_ON ? t->on : t->off;
-                }
-                if (value[0])
-                        ret[n++] = (struct change){t->name, value};
-        }
+static size_t list_changes(const struct spec_tune *tune, struct change ret[static SPEC_SETTINGS_MAX]) {
+        struct spec_setting given[SPEC_SETTINGS_MAX];
+        size_t n = spec_settings(tune, given);
+        for (size_t i = 0; i < n; i++)
+                ret[i] = (struct change){given[i].name,
+                                         given[i].word ? given[i].word : setting_switched(given[i].name, given[i].on)};
         return n;
 }
 
@@ -83,7 +64,7 @@ static int check_change(const char *root, bool host_tuning, const struct change 
 }
 
 int tuning_check(const char *root, bool host_tuning, const struct spec_tune *tune, struct refusal *r) {
-        struct change changes[ELEMENTS(tunables)];
+        struct change changes[SPEC_SETTINGS_MAX];
         size_t n = list_changes(tune, changes);
         int e = 0;
         for (size_t i = 0; e == 0 && i < n; i++)
@@ -139,7 +120,7 @@ static int apply(struct store *store, const char *root, const struct change *c, 
 
 int tuning_apply(struct store *store, const char *root, bool host_tuning, const struct spec_tune *tune, int64_t run_id,
                  char *ret_detail) {
-        struct change changes[ELEMENTS(tunables)];
+        struct change changes[SPEC_SETTINGS_MAX];
         struct refusal refusal = {0};
         size_t n = list_changes(tune, changes);
         int r = 0;

@@ -6,6 +6,7 @@
 #include "schema/spec/internal.h"
 
 #include "schema/facts.h"
+#include "schema/spec/tune.h"
 #include "schema/util.h"
 
 #include <string.h>
@@ -322,6 +323,23 @@ static const struct value tunings[] = {
 };
 
 const struct value_table tune_values = {VALUE_ROWS(tunings)};
+_Static_assert(ELEMENTS(tunings) == SPEC_SETTINGS_MAX, "a setting for each row");
+
+size_t spec_settings(const struct spec_tune *tune, struct spec_setting ret[static SPEC_SETTINGS_MAX]) {
+        size_t n = 0;
+        for (size_t i = 0; i < ELEMENTS(tunings); i++) {
+                const struct value *v = &tunings[i];
+                const char *member = (const char *) tune + v->offset;
+                enum toggle toggle = TOGGLE_UNSET;
+                if (!value_is_given(v, tune))
+                        continue;
+                if (v->type == &value_toggle)
+                        memcpy(&toggle, member, sizeof(toggle));
+                ret[n++] = (struct spec_setting){
+                        .name = v->name, .word = toggle == TOGGLE_UNSET ? member : NULL, .on = toggle == TOGGLE_ON};
+        }
+        return n;
+}
 
 /* Facts that a setting changes, and that have another name than the setting. With intel_pstate, a governor sets the
  * energy preference too (Documentation/admin-guide/pm/intel_pstate.rst). */
