@@ -6,6 +6,7 @@
  */
 
 #include "check.h"
+#include "child.h"
 #include "interrupt.h"
 #include "lanes.h"
 #include "pairs.h"
@@ -24,7 +25,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define RING "\"io_uring\":{\"queue_depth\":1"
@@ -314,7 +314,8 @@ static void test_stopped_end(void) {
 }
 
 /* In a child, as it cannot be undone: io_uring_setup() fails from here on, as in many a container. */
-static void forbid_rings(void) {
+static int forbid_rings(void *unused) {
+        (void) unused;
         struct sock_filter code[] = {
                 BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
                 BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
@@ -323,10 +324,10 @@ static void forbid_rings(void) {
         };
         struct sock_fprog program = {.len = ELEMENTS(code), .filter = code};
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
-                _exit(77);
+                return 77;
         if (!ring_trouble()) { /* every case that needs rings calls it first */
                 fputs("it is not noticed that there are no rings\n", stderr);
-                _exit(1);
+                return 1;
         }
         static const struct mode a_ring = {TRANSPORT_FIFO, ENGINE_IO_URING, COPY_TWO, "", 0};
         struct driver d;
@@ -337,18 +338,14 @@ static void forbid_rings(void) {
                      strstr(d.trouble, "kernel.io_uring_disabled");
         if (r != -EPERM || !named)
                 fprintf(stderr, "%d: %s\n", r, d.trouble);
-        _exit(r == -EPERM && named && d.run_dir[0] == '\0' ? 0 : 1);
+        return r == -EPERM && named && d.run_dir[0] == '\0' ? 0 : 1;
 }
 
 static void test_rings_that_are_forbidden(void) {
-        int status = -1;
-        pid_t pid = fork();
-        if (pid == 0)
-                forbid_rings();
-        CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status));
-        if (WEXITSTATUS(status) == 77)
+        int r = child_does(forbid_rings, NULL);
+        if (r == 77)
                 SKIP("no seccomp filter can be installed here");
-        CHECK_INT(WEXITSTATUS(status), 0);
+        CHECK_INT(r, 0);
 }
 
 int main(void) {

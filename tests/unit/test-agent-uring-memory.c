@@ -7,6 +7,7 @@
  */
 
 #include "check.h"
+#include "child.h"
 #include "pairs.h"
 #include "rings.h"
 #include "schema/util.h"
@@ -15,7 +16,6 @@
 #include <linux/capability.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 
 #define MEMLOCK_PAGES 256u
 
@@ -29,7 +29,8 @@ static bool lower_memlock(void) {
 }
 
 /* Buffers of 25 pages at both ends, with four for the rings: four threads have room, twelve have not. */
-static int run_all(void) {
+static int run_all(void *unused) {
+        (void) unused;
         static const struct {
                 enum copy_mode mode;
                 enum workload workload;
@@ -78,15 +79,10 @@ static void test_buffers_are_registered_where_all_fit(void) {
         const char *no_rings = ring_trouble();
         if (no_rings)
                 SKIP("%s", no_rings);
-        (void) fflush(NULL);
-        pid_t pid = fork();
-        if (pid == 0)
-                _exit(run_all());
-        int status;
-        CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status));
-        if (WEXITSTATUS(status) == 77)
+        int r = child_does(run_all, NULL);
+        if (r == 77)
                 SKIP("RLIMIT_MEMLOCK cannot be made to hold here");
-        CHECK_INT(WEXITSTATUS(status), 0);
+        CHECK_INT(r, 0);
 }
 
 int main(void) {

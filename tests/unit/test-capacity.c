@@ -3,6 +3,7 @@
  */
 
 #include "tests/unit/check.h"
+#include "tests/unit/child.h"
 
 #include "daemon/admission/admission.h"
 #include "daemon/admission/capacity.h"
@@ -15,7 +16,6 @@
 #include <linux/io_uring.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
 #define SYS "/proc/sys/"
 #define GIB (UINT64_C(1) << 30)
@@ -360,9 +360,9 @@ static const struct json *row_of(const struct json *root, const char *name) {
         return NULL;
 }
 
-/* Kernels that end before an operation, and one that has it but for the flag. */
 /* Makes some with a limit that has room for one. 1: the result is right; 0: it is wrong; 77: no rings. */
-static int finds_whether_rings_are_locked(void) {
+static int finds_whether_rings_are_locked(void *unused) {
+        (void) unused;
         struct rlimit limit = {0}, after = {0};
         struct io_uring_params p[2] = {{0}};
         bool refused = false;
@@ -384,17 +384,13 @@ static int finds_whether_rings_are_locked(void) {
 }
 
 static void rings_are_locked_where_the_kernel_locks_them(void) {
-        (void) fflush(NULL);
-        pid_t pid = fork();
-        if (pid == 0)
-                _exit(finds_whether_rings_are_locked());
-        int status;
-        CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status));
-        if (WEXITSTATUS(status) == 77)
+        int r = child_does(finds_whether_rings_are_locked, NULL);
+        if (r == 77)
                 SKIP("no rings without privilege here");
-        CHECK_INT(WEXITSTATUS(status), 1);
+        CHECK_INT(r, 1);
 }
 
+/* Kernels that end before an operation, and one that has it but for the flag. */
 static void zerocopy_is_in_the_list_of_operations(void) {
         static const struct {
                 int last;

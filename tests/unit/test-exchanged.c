@@ -9,11 +9,11 @@
 #include "daemon/store/integrity.h"
 #include "daemon/store/pages.h"
 #include "tests/unit/check.h"
+#include "tests/unit/child.h"
 #include "tests/unit/store-fixture.h"
 
 #include <errno.h>
 #include <sqlite3.h>
-#include <sys/wait.h>
 #include <zlib.h>
 
 /* Over what is there, in place. */
@@ -185,7 +185,8 @@ static void test_a_backup_written_over_this_one(void) {
 
 /* The index that SQLite has mapped: an access behind the end of its file is SIGBUS. */
 
-static bool loses_nothing_with_the_index(struct fixture *f) {
+static int loses_nothing_with_the_index(void *fixture) {
+        struct fixture *f = fixture;
         const char *path = NULL;
         struct store *reader = NULL;
         struct store_integrity i;
@@ -213,7 +214,8 @@ static void leave_log(void *userdata) {
 }
 
 /* What has been moved from a long log is still in the index, and what has not is cut off. */
-static bool loses_nothing_with_half_the_index(struct fixture *f) {
+static int loses_nothing_with_half_the_index(void *fixture) {
+        struct fixture *f = fixture;
         struct store *reader = NULL;
         struct db_transaction t = {0};
         int64_t id, n = 0;
@@ -237,17 +239,11 @@ static bool loses_nothing_with_half_the_index(struct fixture *f) {
 }
 
 /* In a process of its own, for which the index stays lost. */
-static void check_index(bool (*loses_nothing)(struct fixture *f), int64_t n_experiments) {
+static void check_index(child_work loses_nothing, int64_t n_experiments) {
         FIXTURE f;
-        int status = -1;
         int64_t id;
         fixture_dir(&f);
-        (void) fflush(NULL);
-        pid_t pid = fork();
-        if (pid == 0)
-                _exit(loses_nothing(&f) ? 0 : 3);
-        CHECK_INT(waitpid(pid, &status, 0), pid);
-        CHECK_INT(status, 0);
+        CHECK_INT(child_does(loses_nothing, &f), 1);
         CHECK_INT(store_open(&f.store, f.dir), 0);
         CHECK_INT(number(&f, "SELECT count(*) FROM experiments"), n_experiments);
         CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0);
@@ -293,32 +289,35 @@ static void ignore_fault(const char *fault) {
 
 enum copy_kind { COPY_OF_FILE, COPY_BY_BACKUP };
 
+struct making {
+        struct fixture *f;
+        enum copy_kind kind;
+};
+
+static int fill_and_copy(void *userdata) {
+        const struct making *m = userdata;
+        struct fixture *f = m->f;
+        int64_t id;
+        int r = store_open(&f->store, f->dir);
+        if (r == 0)
+                r = fixture_add(f->store, 1, 1, NULL, &id);
+        if (r == 0)
+                r = db_checkpoint(f->store->db);
+        if (r == 0)
+                r = m->kind == COPY_OF_FILE ? copy_within(f, "ipclab.db", "older")
+                                            : store_backup(f->dir, fixture_path(f, "older"));
+        if (r == 0)
+                r = fixture_add(f->store, 64, 32, NULL, &id);
+        if (r == 0)
+                r = db_checkpoint(f->store->db);
+        return r == 0 ? fixture_add(f->store, 1, 1, NULL, &id) : r;
+}
+
 /* Ends as by a kill, with what was added last in the log alone, and an older copy at "older". */
 static int make_and_die(struct fixture *f, enum copy_kind kind) {
-        int status;
+        struct making m = {f, kind};
         fixture_dir(f);
-        pid_t pid = fork();
-        if (pid == 0) {
-                int64_t id;
-                int r = store_open(&f->store, f->dir);
-                if (r == 0)
-                        r = fixture_add(f->store, 1, 1, NULL, &id);
-                if (r == 0)
-                        r = db_checkpoint(f->store->db);
-                if (r == 0)
-                        r = kind == COPY_OF_FILE ? copy_within(f, "ipclab.db", "older")
-                                                 : store_backup(f->dir, fixture_path(f, "older"));
-                if (r == 0)
-                        r = fixture_add(f->store, 64, 32, NULL, &id);
-                if (r == 0)
-                        r = db_checkpoint(f->store->db);
-                if (r == 0)
-                        r = fixture_add(f->store, 1, 1, NULL, &id);
-                _exit(r == 0 && raise(SIGKILL) == 0);
-        }
-        if (pid < 0 || waitpid(pid, &status, 0) != pid)
-                return -errno;
-        return WIFSIGNALED(status) ? 0 : -EIO;
+        return child_crashes_after(fill_and_copy, &m);
 }
 
 static void check_mixture(struct fixture *f) {

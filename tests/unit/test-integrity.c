@@ -10,6 +10,7 @@
 #include "daemon/store/pages.h"
 #include "tests/unit/campaign.h"
 #include "tests/unit/check.h"
+#include "tests/unit/child.h"
 #include "tests/unit/recorded.h"
 #include "tests/unit/store-fixture.h"
 
@@ -798,15 +799,15 @@ static void test_a_large_transaction_reads_itself(void) {
 
 /* The database that the directory had */
 
+static int open_and_fill(void *fixture) {
+        struct fixture *f = fixture;
+        int r = store_open(&f->store, f->dir);
+        return r < 0 ? r : fill(f->store);
+}
+
 /* Kills a store at work: its log stays. */
 static int fill_and_die(struct fixture *f) {
-        int status;
-        pid_t pid = fork();
-        if (pid == 0)
-                _exit(store_open(&f->store, f->dir) == 0 && fill(f->store) == 0 && raise(SIGKILL) == 0);
-        if (pid < 0 || waitpid(pid, &status, 0) != pid)
-                return -errno;
-        return WIFSIGNALED(status) ? 0 : -EIO;
+        return child_crashes_after(open_and_fill, f);
 }
 
 static void test_an_unclean_end_is_checked(void) {
@@ -934,23 +935,19 @@ static void test_what_was_lost_is_refused(void) {
                 check_refused(ways[i].what, ways[i].lose);
 }
 
+static int add_two(void *fixture) {
+        struct fixture *f = fixture;
+        int64_t id;
+        int r = store_open(&f->store, f->dir);
+        if (r == 0)
+                r = fixture_add(f->store, 1, 1, NULL, &id);
+        if (r == 0)
+                r = db_checkpoint(f->store->db);
+        return r == 0 ? fixture_add(f->store, 1, 1, NULL, &id) : r;
+}
+
 static int add_two_and_die(struct fixture *f) {
-        int status;
-        pid_t pid = fork();
-        if (pid == 0) {
-                int64_t id;
-                int r = store_open(&f->store, f->dir);
-                if (r == 0)
-                        r = fixture_add(f->store, 1, 1, NULL, &id);
-                if (r == 0)
-                        r = db_checkpoint(f->store->db);
-                if (r == 0)
-                        r = fixture_add(f->store, 1, 1, NULL, &id);
-                _exit(r == 0 && raise(SIGKILL) == 0);
-        }
-        if (pid < 0 || waitpid(pid, &status, 0) != pid)
-                return -errno;
-        return WIFSIGNALED(status) ? 0 : -EIO;
+        return child_crashes_after(add_two, f);
 }
 
 /* The log belongs to the database that was there, and is needed when that is put back. */
@@ -1148,12 +1145,18 @@ static void test_a_reader_needs_no_other_files(void) {
 
 /* Copies and checks */
 
+static int back_up_and_verify(void *fixture) {
+        struct fixture *f = fixture;
+        unsigned faults = 1;
+        return store_backup(f->dir, fixture_path(f, "copy")) < 0 || store_verify(f->dir, count_fault, &faults) < 0 ||
+               faults > 0;
+}
+
 /* What the kernel drops with a closed descriptor are the process's locks: the log of a store without them is removed by
  * the next program that closes the database. */
 static void test_another_process_leaves_the_log(void) {
         FIXTURE f;
         int64_t id;
-        int status;
         struct store *reader = NULL;
         fixture_open(&f);
         f.store->scrub_next = 1;
@@ -1161,14 +1164,7 @@ static void test_another_process_leaves_the_log(void) {
         CHECK_INT(store_open_beside(&reader, f.store), 0);
         store_close(reader);
         CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0);
-        pid_t pid = fork();
-        if (pid == 0) {
-                unsigned faults = 1;
-                _exit(store_backup(f.dir, fixture_path(&f, "copy")) < 0 ||
-                      store_verify(f.dir, count_fault, &faults) < 0 || faults > 0);
-        }
-        CHECK_INT(waitpid(pid, &status, 0), pid);
-        CHECK_INT(status, 0);
+        CHECK_INT(child_does(back_up_and_verify, &f), 0);
         CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0);
 }
 

@@ -6,11 +6,11 @@
 #include "daemon/store/pages.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
+#include "tests/unit/child.h"
 #include "tests/unit/store-fixture.h"
 
 #include <errno.h>
 #include <sqlite3.h>
-#include <sys/wait.h>
 
 /* What another program does to the file: with PAGES_VFS another ipclab, without (NULL) one whose pages have no
  * checksums. */
@@ -185,7 +185,8 @@ static void test_version_4(void) {
 }
 
 /* An earlier ipclab, without checksums, that was killed: 0 when its log has what is not in the database. */
-static int leave_log_of_version_4(const struct fixture *f) {
+static int leave_log_of_version_4(void *fixture) {
+        const struct fixture *f = fixture;
         char path[512];
         sqlite3 *db;
         struct stat st;
@@ -202,14 +203,8 @@ static int leave_log_of_version_4(const struct fixture *f) {
 
 static void test_version_4_that_was_killed(void) {
         FIXTURE f;
-        int status = -1;
         fixture_dir(&f);
-        (void) fflush(NULL);
-        pid_t pid = fork();
-        if (pid == 0)
-                _exit(leave_log_of_version_4(&f));
-        CHECK_INT(waitpid(pid, &status, 0), pid);
-        CHECK_INT(status, 0);
+        CHECK_INT(child_does(leave_log_of_version_4, &f), 0);
         CHECK_INT(store_open(&f.store, f.dir), 0);
         CHECK_INT(number(&f, "SELECT count(*) FROM sqlite_master WHERE name = 'in_the_log'"), 1);
         CHECK_INT(number(&f, "PRAGMA user_version"), (int64_t) n_migrations);
