@@ -460,9 +460,11 @@ static void store_outcome(struct scheduler *s) {
                 retry_later(s, "the run's outcome cannot be stored", e);
                 return;
         }
-        if (e < 0)
-                log_error("the outcome of run %" PRId64 " is not stored: %s", c->run.id, strerrordesc_np(-e));
-        log_outcome(s);
+        if (e == 0)
+                log_outcome(s);
+        else
+                log_error("the outcome of run %" PRId64 " is not stored: %s", c->run.id,
+                          e > 0 ? "the database is damaged" : strerrordesc_np(-e));
         changed(s);
         s->pause_ns = 0;
         s->state = SCHEDULER_IDLE;
@@ -812,20 +814,18 @@ static int decide_all(struct scheduler *s) {
         return r == -ENOENT ? 0 : r;
 }
 
-/* Where that cannot be written, on a full disk or to a damaged page, nothing runs; stored results stay readable. */
+/* Where that cannot be written, as on a full disk, nothing runs; stored results stay readable. */
 static int recover(struct scheduler *s) {
         struct recovery recovery = {0};
         int e = s->recovered ? 0 : store_recover(s->o.store, &recovery);
-        if (e < 0) {
+        if (e < 0)
                 retry_later(s, "what an earlier daemon left behind cannot be queued again", e);
-                return e;
-        }
-        s->recovered = true;
+        s->recovered = e == 0;
         if (recovery.requeued || recovery.given_up)
                 log_notice("an earlier daemon left runs behind: %" PRIu32 " are queued again, %" PRIu32
                            " have failed for good",
                            recovery.requeued, recovery.given_up);
-        return 0;
+        return e;
 }
 
 static void look(struct scheduler *s) {
@@ -864,6 +864,7 @@ static void look(struct scheduler *s) {
         }
         e = store_start_run(s->o.store, s->c.run.id);
         if (e != 0) {
+                changed(s); /* it may have failed */
                 current_deinit(&s->c);
                 if (e > 0)
                         scheduler_kick(s);

@@ -251,13 +251,13 @@ static void pending_deinit(struct pending *p) {
         free(p->order);
 }
 
-/* Of the experiment, or (0) of any. -ENOENT: there is none. */
+/* -ENOENT: there is none. */
 static int read_pending(struct db *db, int64_t id, struct pending *ret) {
         _cleanup_query_ struct db_query q = {0};
         size_t bytes;
         int r = db_first(db, &q,
                          "SELECT experiment_id, first_repetition, in_blocks, points, inserted, sequence "
-                         "FROM extensions WHERE ?1 IN (0, experiment_id) LIMIT 1",
+                         "FROM extensions WHERE experiment_id = ?",
                          DB_INT(id));
         if (r < 0)
                 return r;
@@ -376,9 +376,18 @@ static int extend_one(struct store *s, int64_t id) {
         return r < 0 ? r : added;
 }
 
+/* Without them the experiment never has all of its runs. */
+static int extend_or_fail(struct store *s, int64_t id) {
+        int r = extend_one(s, id);
+        if (r != -EBADMSG)
+                return r;
+        r = store_fail_queued(s, id, UNREADABLE);
+        return r == 0 ? -EBADMSG : r;
+}
+
 int store_extend_more(struct store *s, int64_t id) {
         static const struct leftovers extensions = {"the rest of an extension of experiment",
-                                                    "SELECT experiment_id FROM extensions", extend_one};
+                                                    "SELECT experiment_id FROM extensions", extend_or_fail};
         return id ? extend_one(s, id) : store_step_leftovers(s, &extensions, &s->extensions);
 }
 

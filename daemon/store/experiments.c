@@ -253,19 +253,39 @@ int store_cancel_some(struct db *db, int64_t id, int64_t runs_total, int64_t now
         return end_some(db, id, runs_total, NULL, now);
 }
 
+static bool has_ended(const struct cancellable *c) {
+        return c->state != STATE_QUEUED && c->state != STATE_RUNNING;
+}
+
 static int fail_some(struct store *s, int64_t id, const char *error) {
         _cleanup_transaction_ struct db_transaction t = {0};
         struct cancellable c;
         int r = db_begin_write(s->db, &t);
         if (r == 0)
                 r = read_cancellable(s->db, id, &c);
-        if (r == 0)
-                r = end_some(s->db, id, c.runs_total, error, util_now_ms());
+        if (r < 0 || has_ended(&c))
+                return r;
+        r = end_some(s->db, id, c.runs_total, error, util_now_ms());
         if (r < 0)
                 return r;
         int more = r;
         r = db_commit(&t);
         return r < 0 ? r : more;
+}
+
+/* Runs of it that cannot be read, or were still to be inserted, count as failed ones. */
+static int fail_whole(struct store *s, int64_t id, const char *error) {
+        int64_t change;
+        _cleanup_transaction_ struct db_transaction t = {0};
+        int r = store_begin_write(s->db, &t, 1, &change);
+        if (r == 0)
+                r = db_run(s->db,
+                           "UPDATE experiments SET state = 'failed', error = ?, finished_at = ?, change = ?, "
+                           "runs_failed = runs_total - runs_done - runs_cancelled, "
+                           "until = json_set(until, '$.state', 'failed') "
+                           "WHERE id = ? AND state IN ('queued', 'running')",
+                           DB_TEXT(error), DB_INT(util_now_ms()), DB_INT(change), DB_INT(id));
+        return r < 0 ? r : db_commit(&t);
 }
 
 /* What ends is whole, and where the disk has no room for that, has fewer repetitions. 1: there is more to be done. */
@@ -290,7 +310,9 @@ static int end_extension(struct store *s, int64_t id, bool cancels) {
 
 int store_fail_queued(struct store *s, int64_t id, const char *error) {
         int r = end_extension(s, id, false);
-        return r != 0 ? r : fail_some(s, id, error);
+        if (r == 0 || r == -EBADMSG)
+                r = fail_some(s, id, error);
+        return r == 0 || r == -EBADMSG ? fail_whole(s, id, error) : r;
 }
 
 static int cancel_once(struct store *s, int64_t id, int64_t *ret_running_run) {
@@ -307,7 +329,7 @@ static int cancel_once(struct store *s, int64_t id, int64_t *ret_running_run) {
                 r = read_cancellable(s->db, id, &c);
         if (r < 0)
                 return r;
-        if (c.state != STATE_QUEUED && c.state != STATE_RUNNING)
+        if (has_ended(&c))
                 return -EALREADY;
         more = store_cancel_some(s->db, id, c.runs_total, now);
         if (more < 0)
@@ -436,7 +458,7 @@ int store_read_backlog(struct db *db, int64_t now_ms, struct backlog *ret) {
         struct running_now running = {0};
         struct backlog b = {0};
         int r = read_running(db, now_ms, &running);
-        if (r == 0)
+        if (r == 0 || r == -EBADMSG) /* how long it has run is not known */
                 r = fill_backlog(db, &running, &b);
         if (r < 0)
                 backlog_deinit(&b);
@@ -448,13 +470,11 @@ int store_read_backlog(struct db *db, int64_t now_ms, struct backlog *ret) {
         return 0;
 }
 
-int store_queued_ids(struct db *db, int64_t **ret, size_t *ret_n) {
+int store_list_ids(struct db *db, const char *sql, int64_t **ret, size_t *ret_n) {
         _cleanup_free_ int64_t *ids = NULL;
         size_t n = 0, size = 0;
         _cleanup_query_ struct db_query q = {0};
-        int r = db_select_all(db, &q,
-                              "SELECT id FROM experiments INDEXED BY experiments_state "
-                              "WHERE state IN ('running', 'queued') ORDER BY id");
+        int r = db_select_all(db, &q, sql);
         while (r >= 0 && (r = store_next_row(&q, ids, size, n)) > 0)
                 ids[n++] = db_column_i64(&q, 0);
         if (r < 0)
@@ -462,6 +482,13 @@ int store_queued_ids(struct db *db, int64_t **ret, size_t *ret_n) {
         *ret = util_steal(&ids);
         *ret_n = n;
         return 0;
+}
+
+int store_queued_ids(struct db *db, int64_t **ret, size_t *ret_n) {
+        return store_list_ids(db,
+                              "SELECT id FROM experiments INDEXED BY experiments_state "
+                              "WHERE state IN ('running', 'queued') ORDER BY id",
+                              ret, ret_n);
 }
 
 /* Reading */

@@ -11,7 +11,7 @@
 
 #define LOCK_FILE "ipclab.lock"
 
-/* What housekeeping leaves out until the next start, as it needs a damaged page. */
+/* What is left out until the next start, as it needs a damaged page. */
 struct left_out {
         int64_t *ids;
         size_t n, size;
@@ -29,7 +29,9 @@ struct store {
         int identity_fd;          /* -1: not noted any more, or a reader */
         /* The check after an unclean end: the next page, 0 when all were compared; and how many there are. */
         _Atomic uint32_t scrub_next, scrub_total;
-        struct left_out pins, forgotten, extensions;
+        struct left_out pins, forgotten, extensions; /* of housekeeping */
+        struct left_out queued;                      /* experiments that can neither run nor fail */
+        struct left_out stuck;                       /* runs that stay in their state: no other can be written */
         uint64_t run_started_ns; /* CLOCK_MONOTONIC, of the running run, as the wall clock may be set meanwhile */
 };
 
@@ -90,13 +92,18 @@ struct leftovers {
 int store_step_leftovers(struct store *s, const struct leftovers *l, struct left_out *out);
 /* Why an experiment that needs a damaged page fails. */
 #define UNREADABLE "what the database has of it is damaged: a page does not match its checksum (GET /health names it)"
-/* A step of its end for this reason: a portion of an extension under way is added (dropped, where the disk has
- * no room), or STORE_STEP_ROWS of its queued runs fail. Reads no text of the experiment. 1: there are more. */
+/* 0 or -ENOMEM. */
+int store_leave_out(struct left_out *out, int64_t id);
+bool store_is_left_out(const struct left_out *out, int64_t id);
+/* A step of its end for this reason, while no run of it is running: a portion of an extension under way is added
+ * (dropped, where the disk has no room), or STORE_STEP_ROWS of its queued runs fail. Reads no text of the experiment.
+ * What of its runs and its extension is damaged stays as it is, and the experiment ends without. 1: there are more. */
 int store_fail_queued(struct store *s, int64_t id, const char *error);
+int store_list_ids(struct db *db, const char *sql, int64_t **ret, size_t *ret_n);
 /* The ids of the queued and running experiments, of an index alone: their rows may be damaged. */
 int store_queued_ids(struct db *db, int64_t **ret, size_t *ret_n);
-/* Inserts a portion of the runs of an extension under way, in the transaction under way: of this experiment, or (0) of
- * any. 1: it did; 0: there is no such extension. */
+/* Inserts a portion of the runs of an extension under way, in the transaction under way. 1: it did; 0: there is no such
+ * extension. */
 int store_continue_extension(struct db *db, int64_t id);
 /* A step of the end of an extension whose other runs are not wanted, in the transaction under way: whole repetitions
  * are left. The caller sees to it that no run of it begins meanwhile. 1: there are more; 0: there is no such extension.

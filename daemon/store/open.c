@@ -223,6 +223,8 @@ void store_close(struct store *s) {
         free(s->pins.ids);
         free(s->forgotten.ids);
         free(s->extensions.ids);
+        free(s->queued.ids);
+        free(s->stuck.ids);
         util_close(s->lock_fd);
         free(s->path);
         free(s->dir);
@@ -386,11 +388,18 @@ static int settle_pin(struct store *s, int64_t change) {
         return r < 0 ? r : db_commit(&t);
 }
 
-static bool is_left_out(const struct left_out *out, int64_t id) {
+bool store_is_left_out(const struct left_out *out, int64_t id) {
         for (size_t i = 0; i < out->n; i++)
                 if (out->ids[i] == id)
                         return true;
         return false;
+}
+
+int store_leave_out(struct left_out *out, int64_t id) {
+        int r = store_grow((void **) &out->ids, &out->size, out->n, sizeof(*out->ids));
+        if (r == 0)
+                out->ids[out->n++] = id;
+        return r;
 }
 
 static int first_left(struct db *db, const char *list, const struct left_out *out, int64_t *ret) {
@@ -400,7 +409,7 @@ static int first_left(struct db *db, const char *list, const struct left_out *ou
                 int64_t id = db_column_i64(&q, 0);
                 if (q.error < 0)
                         return q.error;
-                if (is_left_out(out, id))
+                if (store_is_left_out(out, id))
                         continue;
                 *ret = id;
                 return 0;
@@ -420,9 +429,7 @@ int store_step_leftovers(struct store *s, const struct leftovers *l, struct left
         if (r != -EBADMSG)
                 return r < 0 ? r : 1;
         log_error("%s %" PRId64 ": " UNREADABLE "; it is left as it is until the next start", l->what, id);
-        r = out->all ? 0 : store_grow((void **) &out->ids, &out->size, out->n, sizeof(*out->ids));
-        if (r == 0 && !out->all)
-                out->ids[out->n++] = id;
+        r = out->all ? 0 : store_leave_out(out, id);
         return r < 0 ? r : 1;
 }
 

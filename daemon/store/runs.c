@@ -190,12 +190,15 @@ struct candidate {
         int64_t id, turn, run_id;
 };
 
-/* The first of these in the queue; one with a damaged row, which cannot even be failed, stays behind. */
+/* The first of these in the queue; one with a damaged row stays behind. */
 static int first_readable(struct store *s, const int64_t *ids, size_t n, struct candidate *ret) {
         struct candidate first = {.turn = INT64_MAX};
         for (size_t i = 0; i < n; i++) {
                 struct candidate c = {.id = ids[i]};
-                int r = db_get(s->db, &c.turn, "SELECT turn FROM experiments WHERE id = ? AND " RUNNABLE, DB_INT(c.id));
+                int r = store_is_left_out(&s->queued, c.id) ? -ENOENT : 0;
+                if (r == 0)
+                        r = db_get(s->db, &c.turn, "SELECT turn FROM experiments WHERE id = ? AND " RUNNABLE,
+                                   DB_INT(c.id));
                 if (r == 0)
                         r = db_get(s->db, &c.run_id,
                                    "SELECT id FROM runs WHERE state = 'queued' AND experiment_id = ? "
@@ -210,6 +213,16 @@ static int first_readable(struct store *s, const int64_t *ids, size_t n, struct 
         return first.id ? 0 : -ENOENT;
 }
 
+/* 1: in part, and the caller asks again. Where not even that can be written, the queue goes on without it. */
+static int fail_unreadable(struct store *s, int64_t id) {
+        int r = store_fail_queued(s, id, UNREADABLE);
+        if (r > 0)
+                return r;
+        log_error("experiment %" PRId64 " cannot be run: " UNREADABLE "%s", id,
+                  r < 0 ? "; nor can that be stored, and the queue goes on without it" : "");
+        return r == -EBADMSG ? store_leave_out(&s->queued, id) : r;
+}
+
 /* Where a page is damaged, the experiment that needs it fails with the reason, and the next one runs. */
 static int next_readable(struct store *s, struct run_record *ret_run, struct experiment_record *ret_experiment) {
         _cleanup_free_ int64_t *ids = NULL;
@@ -220,32 +233,80 @@ static int next_readable(struct store *s, struct run_record *ret_run, struct exp
                 r = read_next(s, c.run_id, ret_run, ret_experiment);
                 if (r != -EBADMSG)
                         return r;
-                r = store_fail_queued(s, c.id, UNREADABLE);
-                if (r > 0)
-                        return -EAGAIN;
-                log_error("experiment %" PRId64 " cannot be run: %s%s", c.id, UNREADABLE,
-                          r < 0 ? "; nor can that be stored, and the queue goes on without it" : "");
-                for (size_t i = 0; i < n; i++)
-                        if (ids[i] == c.id)
-                                ids[i] = 0; /* no experiment's: it is left out from now on */
-                if (r == -EBADMSG)
-                        r = 0;
+                r = fail_unreadable(s, c.id);
         }
-        return r;
+        return r > 0 ? -EAGAIN : r;
 }
 
 int store_next_run(struct store *s, struct run_record *ret_run, struct experiment_record *ret_experiment) {
         int64_t id;
-        int r = db_get_one(s->db, &id,
-                           "SELECT id FROM runs WHERE state = 'queued' AND experiment_id = "
-                           "(SELECT id FROM experiments WHERE " RUNNABLE " ORDER BY turn LIMIT 1) "
-                           "ORDER BY position LIMIT 1");
+        int r = s->queued.n > 0 ? -EBADMSG
+                                : db_get_one(s->db, &id,
+                                             "SELECT id FROM runs WHERE state = 'queued' AND experiment_id = "
+                                             "(SELECT id FROM experiments WHERE " RUNNABLE " ORDER BY turn LIMIT 1) "
+                                             "ORDER BY position LIMIT 1");
         if (r == 0)
                 r = read_next(s, id, ret_run, ret_experiment);
         return r == -EBADMSG ? next_readable(s, ret_run, ret_experiment) : r;
 }
 
 /* Starting and ending */
+
+/* Counts a done, failed or cancelled run in its experiment. */
+static int count_ended_run(struct db *db, int64_t experiment_id, enum state state, int64_t change, int64_t length_ms,
+                           int64_t now) {
+        int r = db_run(db,
+                       "UPDATE experiments SET change = ?, runs_done = runs_done + ?, runs_failed = runs_failed + ?, "
+                       "runs_cancelled = runs_cancelled + ?, measured_ms = measured_ms + ? WHERE id = ?",
+                       DB_INT(change), DB_INT(state == STATE_DONE), DB_INT(state == STATE_FAILED),
+                       DB_INT(state == STATE_CANCELLED), DB_INT(state == STATE_DONE ? length_ms : 0),
+                       DB_INT(experiment_id));
+        return r < 0 ? r : store_settle_experiment(db, experiment_id, now);
+}
+
+/* Runs that need a damaged page */
+
+/* By an index alone, as the row may be damaged. */
+static int find_experiment_of(struct db *db, int64_t run_id, int64_t *ret) {
+        return db_get(db, ret,
+                      "SELECT experiment_id FROM runs INDEXED BY runs_state "
+                      "WHERE state IN ('queued', 'running', 'interrupted') AND id = ?",
+                      DB_INT(run_id));
+}
+
+static int fail_run(struct store *s, int64_t run_id, bool counted) {
+        int64_t change, experiment_id, now = util_now_ms();
+        _cleanup_transaction_ struct db_transaction t = {0};
+        int r = store_begin_write(s->db, &t, 2, &change);
+        if (r == 0)
+                r = db_get(s->db, &experiment_id,
+                           "UPDATE runs SET state = 'failed', change = ?, error = ?, finished_at = ? "
+                           "WHERE id = ? AND state IN ('queued', 'running', 'interrupted') RETURNING experiment_id",
+                           DB_INT(change), DB_TEXT(UNREADABLE), DB_INT(now), DB_INT(run_id));
+        if (r == 0 && counted)
+                r = count_ended_run(s->db, experiment_id, STATE_FAILED, change + 1, 0, now);
+        return r < 0 ? r : db_commit(&t);
+}
+
+/* The run fails; if that cannot be stored, its experiment does, and the row of the run stays as it is. */
+static int give_up_run(struct store *s, int64_t run_id) {
+        int64_t experiment_id;
+        log_error("run %" PRId64 ": " UNREADABLE, run_id);
+        int r = fail_run(s, run_id, true);
+        if (r == -EBADMSG) /* the experiment's row is damaged */
+                r = fail_run(s, run_id, false);
+        if (r != -EBADMSG)
+                return r;
+        r = store_leave_out(&s->stuck, run_id);
+        if (r == 0)
+                r = find_experiment_of(s->db, run_id, &experiment_id);
+        if (r < 0)
+                return r;
+        do
+                r = fail_unreadable(s, experiment_id);
+        while (r > 0);
+        return r;
+}
 
 /* A portion of what an earlier attempt of a queued run has left; 1: there may be more. */
 static int remove_earlier_samples(struct db *db, int64_t run_id) {
@@ -276,13 +337,26 @@ static int mark_running(struct db *db, int64_t run_id) {
         return r;
 }
 
-int store_start_run(struct store *s, int64_t run_id) {
+/* No other run is running, but for those that are in this state for ever, as their rows are damaged. */
+static int require_alone(struct store *s, int64_t run_id) {
+        _cleanup_free_ int64_t *ids = NULL;
+        size_t n = 0;
+        int r = store_list_ids(s->db, "SELECT id FROM runs INDEXED BY runs_state WHERE state = 'running'", &ids, &n);
+        for (size_t i = 0; r == 0 && i < n; i++)
+                if (ids[i] != run_id && !store_is_left_out(&s->stuck, ids[i]))
+                        r = -EEXIST;
+        return r;
+}
+
+static int start_once(struct store *s, int64_t run_id) {
         _cleanup_transaction_ struct db_transaction t = {0};
         int more = 0, r = store_begin_growth(s, &t);
         if (r == 0)
                 r = more = remove_earlier_samples(s->db, run_id);
         if (r == 0)
                 r = mark_running(s->db, run_id);
+        if (r == 0)
+                r = require_alone(s, run_id);
         if (r >= 0)
                 r = db_commit(&t);
         if (r < 0)
@@ -292,16 +366,12 @@ int store_start_run(struct store *s, int64_t run_id) {
         return more;
 }
 
-/* Counts a done, failed or cancelled run in its experiment. */
-static int count_ended_run(struct db *db, int64_t experiment_id, enum state state, int64_t change, int64_t length_ms,
-                           int64_t now) {
-        int r = db_run(db,
-                       "UPDATE experiments SET change = ?, runs_done = runs_done + ?, runs_failed = runs_failed + ?, "
-                       "runs_cancelled = runs_cancelled + ?, measured_ms = measured_ms + ? WHERE id = ?",
-                       DB_INT(change), DB_INT(state == STATE_DONE), DB_INT(state == STATE_FAILED),
-                       DB_INT(state == STATE_CANCELLED), DB_INT(state == STATE_DONE ? length_ms : 0),
-                       DB_INT(experiment_id));
-        return r < 0 ? r : store_settle_experiment(db, experiment_id, now);
+int store_start_run(struct store *s, int64_t run_id) {
+        int r = start_once(s, run_id);
+        if (r != -EBADMSG)
+                return r;
+        r = give_up_run(s, run_id);
+        return r < 0 ? r : 1;
 }
 
 static int finish_once(struct store *s, int64_t run_id, const struct run_outcome *o) {
@@ -330,7 +400,10 @@ int store_finish_run(struct store *s, int64_t run_id, const struct run_outcome *
         do /* what is cancelled may be deleted then; more runs would use the reserve up */
                 r = finish_once(s, run_id, o);
         while (r == -ENOSPC && o->state == STATE_CANCELLED && reserve_release(s->dir));
-        return r;
+        if (r != -EBADMSG)
+                return r;
+        r = give_up_run(s, run_id);
+        return r < 0 ? r : 1;
 }
 
 int store_interrupt_run(struct store *s, int64_t run_id) {
@@ -355,12 +428,12 @@ struct leftover {
         bool cancel;
 };
 
-static int find_leftover(struct db *db, struct leftover *ret) {
+static int find_leftover(struct db *db, int64_t run_id, struct leftover *ret) {
         _cleanup_query_ struct db_query q = {0};
-        int r = db_first_of_all(db, &q,
-                                "SELECT runs.id, experiment_id, runs.state, attempt, cancel_requested_at IS NOT NULL "
-                                "FROM runs JOIN experiments ON experiments.id = experiment_id "
-                                "WHERE runs.state IN ('running', 'interrupted') LIMIT 1");
+        int r = db_first(db, &q,
+                         "SELECT runs.id, experiment_id, runs.state, attempt, cancel_requested_at IS NOT NULL "
+                         "FROM runs JOIN experiments ON experiments.id = experiment_id WHERE runs.id = ?",
+                         DB_INT(run_id));
         if (r < 0)
                 return r;
         *ret = (struct leftover){
@@ -435,72 +508,98 @@ static int split_block(struct db *db, int64_t id) {
         return r == -ENOENT ? 0 : r;
 }
 
-/* Nothing is running now: an experiment with queued runs is queued again. */
-static int requeue_experiments(struct db *db) {
-        int64_t id, change;
-        int r;
-        while ((r = db_get_one(db, &id, "SELECT id FROM experiments WHERE state = 'running' LIMIT 1")) == 0) {
-                r = split_block(db, id);
-                if (r == 0)
-                        r = store_reserve_changes(db, 1, &change);
-                if (r == 0)
-                        r = db_run(db, "UPDATE experiments SET state = 'queued', change = ? WHERE id = ?",
-                                   DB_INT(change), DB_INT(id));
-                if (r < 0)
-                        return r;
-        }
-        return r == -ENOENT ? 0 : r;
-}
-
-/* Ends the cancellations that were under way, a portion at a time. */
-static int finish_cancelling(struct db *db) {
-        int64_t id, total, last = 0;
-        int r;
-        while ((r = db_get(db, &id,
-                           "SELECT id FROM experiments WHERE id > ? AND cancel_requested_at IS NOT NULL AND "
-                           "state IN ('queued', 'running') ORDER BY id LIMIT 1",
-                           DB_INT(last))) == 0) {
-                r = db_get(db, &total, "SELECT runs_total FROM experiments WHERE id = ?", DB_INT(id));
-                if (r == 0)
-                        do
-                                r = store_cancel_some(db, id, total, util_now_ms());
-                        while (r > 0);
-                if (r < 0)
-                        return r;
-                last = id;
-        }
-        return r == -ENOENT ? 0 : r;
-}
-
-static int recover_once(struct store *s, struct recovery *ret) {
-        struct recovery counts = {0};
+static int recover_run(struct store *s, int64_t run_id, struct recovery *counts) {
+        struct recovery now = *counts; /* counts only if the transaction commits */
         struct leftover l;
         _cleanup_transaction_ struct db_transaction t = {0};
         int r = db_begin_write(s->db, &t);
-        if (r < 0)
-                return r;
-        while ((r = find_leftover(s->db, &l)) == 0) {
-                r = recover_leftover(s->db, &l, &counts);
-                if (r < 0)
-                        return r;
-        }
-        if (r != -ENOENT)
-                return r;
-        do
-                r = store_continue_extension(s->db, 0);
-        while (r > 0);
         if (r == 0)
-                r = finish_cancelling(s->db);
+                r = find_leftover(s->db, run_id, &l);
         if (r == 0)
-                r = requeue_experiments(s->db);
+                r = recover_leftover(s->db, &l, &now);
         if (r == 0)
                 r = db_commit(&t);
         if (r == 0)
-                *ret = counts;
+                *counts = now;
         return r;
 }
 
+static int recover_runs(struct store *s, struct recovery *counts) {
+        _cleanup_free_ int64_t *ids = NULL;
+        size_t n = 0;
+        int r = store_list_ids(
+                s->db, "SELECT id FROM runs INDEXED BY runs_state WHERE state IN ('running', 'interrupted')", &ids, &n);
+        for (size_t i = 0; r == 0 && i < n; i++) {
+                r = recover_run(s, ids[i], counts);
+                if (r == -EBADMSG)
+                        r = give_up_run(s, ids[i]);
+        }
+        return r;
+}
+
+static int requeue_experiment(struct db *db, int64_t id) {
+        int64_t change;
+        int r = split_block(db, id);
+        if (r == 0)
+                r = store_reserve_changes(db, 1, &change);
+        return r < 0 ? r
+                     : db_run(db, "UPDATE experiments SET state = 'queued', change = ? WHERE id = ?", DB_INT(change),
+                              DB_INT(id));
+}
+
+/* Ends a cancellation that was under way, a portion at a time. Another one with runs in the queue is queued again, as
+ * nothing is running now. 1: there is more. */
+static int recover_experiment(struct store *s, int64_t id) {
+        int64_t total;
+        _cleanup_transaction_ struct db_transaction t = {0};
+        int more = 0, r = db_begin_write(s->db, &t);
+        if (r == 0)
+                r = db_get(s->db, &total,
+                           "SELECT runs_total FROM experiments WHERE id = ? AND cancel_requested_at IS NOT NULL",
+                           DB_INT(id));
+        if (r == 0)
+                r = more = store_cancel_some(s->db, id, total, util_now_ms());
+        else if (r == -ENOENT &&
+                 (r = db_get(s->db, &id, "SELECT id FROM experiments WHERE id = ? AND state = 'running'",
+                             DB_INT(id))) == 0)
+                r = requeue_experiment(s->db, id);
+        if (r < 0)
+                return r == -ENOENT ? 0 : r;
+        r = db_commit(&t);
+        return r < 0 ? r : more;
+}
+
+static int recover_experiments(struct store *s) {
+        _cleanup_free_ int64_t *ids = NULL;
+        size_t n = 0;
+        int r = store_queued_ids(s->db, &ids, &n);
+        for (size_t i = 0; r == 0 && i < n; i++) {
+                do
+                        r = recover_experiment(s, ids[i]);
+                while (r > 0);
+                if (r == -EBADMSG) {
+                        log_error("experiment %" PRId64 ": " UNREADABLE, ids[i]);
+                        r = 0;
+                }
+        }
+        return r;
+}
+
+/* Each step is a transaction of its own: what is damaged ends none but its own. */
+static int recover_once(struct store *s, struct recovery *counts) {
+        int r = recover_runs(s, counts);
+        while (r == 0 && (r = store_extend_more(s, 0)) > 0)
+                r = 0;
+        if (r == -ENOSPC) /* housekeeping adds the others as soon as there is room */
+                r = 0;
+        return r == 0 ? recover_experiments(s) : r;
+}
+
 int store_recover(struct store *s, struct recovery *ret) {
-        int r = recover_once(s, ret);
-        return r == -ENOSPC && reserve_release(s->dir) ? recover_once(s, ret) : r;
+        int r;
+        *ret = (struct recovery){0};
+        do
+                r = recover_once(s, ret);
+        while (r == -ENOSPC && reserve_release(s->dir));
+        return r;
 }

@@ -175,10 +175,12 @@ int store_bundle_part(struct store *s, int64_t id, uint32_t part, uint8_t **ret,
 int store_next_run(struct store *s, struct run_record *ret_run, struct experiment_record *ret_experiment);
 
 /* queued -> running, attempt + 1; the experiment becomes running with it. 1: STORE_STEP_ROWS samples of an earlier
- * attempt were removed instead, the run is queued still, and the caller must ask again. */
+ * attempt were removed instead, and the run is queued still; or it needs a damaged page, and it, or its experiment, has
+ * failed: the caller must ask for the next run again. -EEXIST: another one is running. */
 int store_start_run(struct store *s, int64_t run_id);
 /* running -> done | failed | cancelled; with the last run the experiment ends (failed when any run failed, with the
- * error of the first one). Texts may be NULL. */
+ * error of the first one). Texts may be NULL. 1: that needs a damaged page, and the run, or its experiment, has failed
+ * for this reason instead. */
 struct run_outcome {
         enum state state;
         const char *error;
@@ -201,7 +203,7 @@ int store_unprobed_points(struct store *s, int64_t experiment_id, uint32_t **ret
 int store_interrupt_run(struct store *s, int64_t run_id);
 
 /* At start: runs left running (a crash) or interrupted become queued again; with each RUN_ATTEMPTS_MAXth attempt
- * failed. *ret counts them. */
+ * failed. *ret counts them, also after an error. What needs a damaged page fails, or stays as it is, and is logged. */
 #define RUN_ATTEMPTS_MAX 3u
 struct recovery {
         uint32_t requeued, given_up;
