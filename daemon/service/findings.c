@@ -217,26 +217,18 @@ static int make_record(struct service *s, const struct experiment_record *e, str
         return 0;
 }
 
-int service_findings(struct service *s, int64_t experiment_id, struct findings_record **ret, struct refusal *r) {
-        _cleanup_(experiment_record_deinit) struct experiment_record e = {0};
+static int make_item(struct service *s, const struct experiment_record *e, struct findings_record **ret,
+                     struct refusal *r) {
         struct findings_record *record = NULL;
-        int error = service_experiment(s, experiment_id, &e, r);
-        if (error < 0)
-                return error;
-        struct cache_item *item = cache_get(&s->cache, CACHE_FINDINGS, experiment_id, e.change);
-        if (item) {
-                *ret = item->payload;
-                return 0;
-        }
-        error = make_record(s, &e, &record, r);
+        int error = make_record(s, e, &record, r);
         if (error < 0 || !record)
                 return error;
         error = cache_add(
                 &s->cache,
                 &(struct cache_item){
                         .kind = CACHE_FINDINGS,
-                        .id = experiment_id,
-                        .change = e.change,
+                        .id = e->id,
+                        .change = e->change,
                         .bytes = sizeof(*record) + findings_bytes(record->findings) + study_bytes(record->study),
                         .payload = record,
                         .free_payload = record_free,
@@ -248,4 +240,31 @@ int service_findings(struct service *s, int64_t experiment_id, struct findings_r
         }
         *ret = record;
         return 0;
+}
+
+static bool find_item(struct service *s, const struct experiment_record *e, struct findings_record **ret) {
+        struct cache_item *item = cache_get(&s->cache, CACHE_FINDINGS, e->id, e->change);
+        if (item)
+                *ret = item->payload;
+        return item;
+}
+
+/* What a point takes meanwhile, each of those who ask at once would take: they wait, and find it made. */
+static int make_in_turn(struct service *s, const struct experiment_record *e, struct findings_record **ret,
+                        struct refusal *r) {
+        int error = service_large_begin(s, r);
+        if (error < 0)
+                return error;
+        if (!find_item(s, e, ret))
+                error = make_item(s, e, ret, r);
+        service_large_end(s);
+        return error;
+}
+
+int service_findings(struct service *s, int64_t experiment_id, struct findings_record **ret, struct refusal *r) {
+        _cleanup_(experiment_record_deinit) struct experiment_record e = {0};
+        int error = service_experiment(s, experiment_id, &e, r);
+        if (error < 0 || find_item(s, &e, ret))
+                return error;
+        return e.runs_total > SERVICE_MANY_POINTS ? make_in_turn(s, &e, ret, r) : make_item(s, &e, ret, r);
 }

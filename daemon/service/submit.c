@@ -23,7 +23,6 @@
 #include <sys/random.h>
 
 #define KEY_MAX 200u
-#define MANY_POINTS 1024u /* of an experiment, from which on it is planned in turn: a point takes about a kilobyte */
 #define SKIPPED_MAX (1024u * 1024u)        /* bytes of the points that are left out, as JSON with their reasons */
 #define RUN_OVERHEAD_NS (NSEC_PER_SEC / 2) /* around the window, generously: the first done run corrects it */
 /* A window of messages has no known length until the first run has ended, here or in an earlier experiment: else these
@@ -455,7 +454,7 @@ static int span_points(struct service *s, struct submission *sub, struct refusal
 
 /* The caller has the turn already where the body is large. */
 static int take_turn(struct service *s, struct submission *sub, struct refusal *r) {
-        if (sub->length > SERVICE_LARGE_BODY || spec_points_most(sub->spec) <= MANY_POINTS)
+        if (sub->length > SERVICE_LARGE_BODY || spec_points_most(sub->spec) <= SERVICE_MANY_POINTS)
                 return 0;
         int error = service_large_begin(s, r);
         if (error == 0)

@@ -274,6 +274,14 @@ def many_points():
     ).encode()
 
 
+def test_findings_of_many_points_are_drawn_once(blocked):
+    """Whoever asks meanwhile waits for them."""
+    experiment = submit(blocked, many_points())
+    assert experiment["progress"]["runs_total"] == 16384
+    assert attack(blocked, f"/experiments/{experiment['id']}/findings") < RSS_MAX
+    assert rss(blocked) < 32 << 20
+
+
 def many_numbers():
     return b'{"transport":"pipe","message_size":[' + b",".join([b"1"] * (BODY // 2 - 50)) + b"]}"
 
