@@ -71,14 +71,15 @@ int blocks_add_rates(struct store *s, const struct experiment_record *e, const s
         _cleanup_free_ uint32_t *points = NULL;
         /* the number of runs serves as that of the blocks before, so that each step has orders of its own */
         int r = sequence_make(spec->order, e->seed, groups, d->n, e->runs_total, spec->repetitions, &points);
-        return r < 0 ? r
-                     : store_extend_experiment(s, e->id,
-                                               &(struct extension){.order = points,
-                                                                   .n_points = d->n,
-                                                                   .first_repetition = 1,
-                                                                   .repetitions = spec->repetitions,
-                                                                   .in_blocks = spec->order == ORDER_BLOCKS,
-                                                                   .rates = d->rates,
-                                                                   .until_json = d->json},
-                                               &(struct request_record){0});
+        if (r == 0)
+                r = store_extend_some(s, e->id,
+                                      &(struct extension){.order = points,
+                                                          .n_points = d->n,
+                                                          .first_repetition = 1,
+                                                          .repetitions = spec->repetitions,
+                                                          .in_blocks = spec->order == ORDER_BLOCKS,
+                                                          .rates = d->rates,
+                                                          .until_json = d->json},
+                                      &(struct request_record){0});
+        return r < 0 ? r : 0; /* housekeeping adds the others */
 }

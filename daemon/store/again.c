@@ -88,11 +88,46 @@ int store_read_points(struct store *s, int64_t id, struct point **ret, size_t *r
         return 0;
 }
 
-static int read_point_ids(struct db *db, int64_t experiment_id, size_t n_points, int64_t *ids) {
+/* Where the points, runs and blocks of an extension are: the first of them. */
+struct place {
+        int64_t experiment_id;
+        size_t point, position, block;
+};
+
+/* An extension under way. With more runs inserted than it has, it was shortened, and the last ones are removed. */
+struct pending {
+        struct place place;
+        struct extension x;
+        uint32_t *order;
+        struct searched_rate *rates;
+        size_t inserted;
+};
+
+static void pending_deinit(struct pending *p) {
+        free(p->order);
+        free(p->rates);
+}
+
+/* The runs of points that are added come after all others, in blocks of their own. */
+static int find_place(struct db *db, int64_t id, const struct extension *x, struct place *ret) {
+        int64_t points = 0, position = (int64_t) x->n_points * (x->first_repetition - 1), block = x->first_repetition;
+        int r = 0;
+        if (x->rates)
+                r = db_get(db, &points, "SELECT count(*) FROM points WHERE experiment_id = ?", DB_INT(id));
+        if (x->rates && r == 0)
+                r = db_get(db, &position, "SELECT runs_total FROM experiments WHERE id = ?", DB_INT(id));
+        if (x->rates && r == 0)
+                r = db_get(db, &block, "SELECT COALESCE(max(block % ?), 0) + 1 FROM runs WHERE experiment_id = ?",
+                           DB_INT(RETRY_BLOCKS), DB_INT(id));
+        *ret = (struct place){id, (size_t) points, (size_t) position, (size_t) block};
+        return r;
+}
+
+static int read_point_ids(struct db *db, const struct place *p, size_t n_points, int64_t *ids) {
         size_t n = 0;
         _cleanup_query_ struct db_query q = {0};
-        int r = db_select(db, &q, "SELECT id FROM points WHERE experiment_id = ? ORDER BY ordinal",
-                          DB_INT(experiment_id));
+        int r = db_select(db, &q, "SELECT id FROM points WHERE experiment_id = ? AND ordinal >= ? ORDER BY ordinal",
+                          DB_INT(p->experiment_id), DB_INT(p->point));
         while (r >= 0 && (r = db_step(&q)) > 0) {
                 if (n == n_points)
                         return -EBADMSG;
@@ -101,219 +136,191 @@ static int read_point_ids(struct db *db, int64_t experiment_id, size_t n_points,
         return r == 0 && n != n_points ? -EBADMSG : r;
 }
 
-/* The points of a search's rates, with the JSON of those whose rates they are. */
-static int insert_rates(struct db *db, int64_t experiment_id, const struct extension *x, int64_t *ids) {
-        for (size_t i = 0; i < x->n_points; i++) {
-                int r = db_run(db,
-                               "INSERT INTO points (experiment_id, ordinal, point, rate) SELECT experiment_id, "
-                               "(SELECT max(ordinal) + 1 FROM points WHERE experiment_id = ?1), point, ?3 "
-                               "FROM points WHERE experiment_id = ?1 AND ordinal = ?2",
-                               DB_INT(experiment_id), DB_INT(x->rates[i].ordinal), DB_INT(x->rates[i].rate));
+/* The points of a search's rates that are not there yet, with the JSON of those whose rates they are; `most` of them.
+ */
+static int insert_rates(struct db *db, const struct pending *p, size_t *most) {
+        int64_t n;
+        int r = db_get(db, &n, "SELECT count(*) FROM points WHERE experiment_id = ? AND ordinal >= ?",
+                       DB_INT(p->place.experiment_id), DB_INT(p->place.point));
+        for (size_t i = r == 0 ? (size_t) n : 0; r == 0 && i<p->x.n_points && * most> 0; i++, --*most) {
+                r = db_run(db,
+                           "INSERT INTO points (experiment_id, ordinal, point, rate) SELECT experiment_id, ?, point, ? "
+                           "FROM points WHERE experiment_id = ? AND ordinal = ?",
+                           DB_INT(p->place.point + i), DB_INT(p->x.rates[i].rate), DB_INT(p->place.experiment_id),
+                           DB_INT(p->x.rates[i].ordinal));
                 if (r == 0 && db_changed_rows(db) != 1)
                         r = -EINVAL;
-                if (r < 0)
-                        return r;
-                ids[i] = db_last_id(db);
         }
-        return 0;
+        return r;
 }
 
-/* Where the runs of an extension are, and from which change number on: the first of them. */
-struct place {
-        int64_t experiment_id, change;
-        size_t position, block;
-};
-
-static struct place place_of(int64_t experiment_id, int64_t change, const struct extension *x) {
-        return (struct place){experiment_id, change, x->n_points * (x->first_repetition - 1), x->first_repetition};
-}
-
-/* Inserts its runs from number `from` on, `n` of them. */
-static int insert_runs(struct db *db, const struct place *p, const int64_t *point_ids, const struct extension *x,
-                       size_t from, size_t n) {
+static int insert_runs(struct db *db, const struct pending *p, const int64_t *point_ids, size_t n, int64_t change) {
+        const struct extension *x = &p->x;
         int r = 0;
-        for (size_t i = from; r == 0 && i < from + n; i++) {
+        for (size_t i = p->inserted; r == 0 && i < p->inserted + n; i++) {
                 size_t k = i / x->n_points;
                 r = x->order[i] >= x->n_points
                             ? -EINVAL
-                            : store_insert_run(db, p->experiment_id, p->change + (int64_t) (i - from),
+                            : store_insert_run(db, p->place.experiment_id, change + (int64_t) (i - p->inserted),
                                                point_ids[x->order[i]], x->first_repetition + k,
-                                               x->in_blocks ? p->block + k : 0, p->position + i);
+                                               x->in_blocks ? p->place.block + k : 0, p->place.position + i);
         }
         return r;
-}
-
-/* The runs of points that are added come after all others, in blocks of their own. */
-static int insert_added(struct db *db, int64_t id, int64_t change, int64_t *point_ids, const struct extension *x) {
-        struct place p = place_of(id, change, x);
-        int64_t position = (int64_t) p.position, block = (int64_t) p.block;
-        int r = x->rates ? insert_rates(db, id, x, point_ids) : read_point_ids(db, id, x->n_points, point_ids);
-        if (r == 0 && x->rates)
-                r = db_get(db, &position, "SELECT runs_total FROM experiments WHERE id = ?", DB_INT(id));
-        if (r == 0 && x->rates)
-                r = db_get(db, &block, "SELECT COALESCE(max(block % ?), 0) + 1 FROM runs WHERE experiment_id = ?",
-                           DB_INT(RETRY_BLOCKS), DB_INT(id));
-        p.position = (size_t) position;
-        p.block = (size_t) block;
-        return r < 0 ? r : insert_runs(db, &p, point_ids, x, 0, x->n_points * x->repetitions);
-}
-
-/* The experiment has more runs from now on, of which `change` is to be the newest change. */
-static int count_added(struct db *db, int64_t id, const struct extension *x, int64_t change) {
-        int r = db_run(db, "UPDATE experiments SET runs_total = runs_total + ? WHERE id = ?",
-                       DB_INT((uint64_t) x->n_points * x->repetitions), DB_INT(id));
-        return r < 0 ? r : queue_again(db, id, change, x->until_json);
-}
-
-int store_extend_experiment(struct store *s, int64_t id, const struct extension *x,
-                            const struct request_record *request) {
-        uint64_t n_runs = (uint64_t) x->n_points * x->repetitions;
-        _cleanup_free_ int64_t *point_ids = calloc(x->n_points + 1, sizeof(*point_ids));
-        if (!point_ids)
-                return -ENOMEM;
-        int64_t change;
-        _cleanup_transaction_ struct db_transaction t = {0};
-        int r = store_begin_growth(s, &t);
-        if (r == 0)
-                r = store_reserve_changes(s->db, n_runs + 1, &change);
-        if (r == 0)
-                r = insert_added(s->db, id, change, point_ids, x);
-        if (r == 0)
-                r = count_added(s->db, id, x, change + (int64_t) n_runs);
-        if (r == 0)
-                r = remember_request(s->db, id, request);
-        return r < 0 ? r : db_commit(&t);
-}
-
-/* ---- in portions ---- */
-
-static bool order_is_valid(const struct extension *x) {
-        bool valid = true;
-        for (size_t i = 0; i < x->n_points * x->repetitions; i++)
-                valid &= x->order[i] < x->n_points;
-        return valid;
-}
-
-/* Inserts a portion of the runs that are still to be inserted; *ret_n counts them. */
-static int insert_portion(struct db *db, int64_t id, const struct extension *x, size_t inserted, size_t *ret_n) {
-        size_t left = x->n_points * x->repetitions - inserted, n = left < STORE_STEP_ROWS ? left : STORE_STEP_ROWS;
-        _cleanup_free_ int64_t *point_ids = calloc(x->n_points + 1, sizeof(*point_ids));
-        int64_t change;
-        if (!point_ids)
-                return -ENOMEM;
-        int r = read_point_ids(db, id, x->n_points, point_ids);
-        if (r == 0)
-                r = store_reserve_changes(db, n, &change);
-        if (r < 0)
-                return r;
-        const struct place p = place_of(id, change, x);
-        r = insert_runs(db, &p, point_ids, x, inserted, n);
-        if (r == 0)
-                *ret_n = n;
-        return r;
-}
-
-int store_extend_some(struct store *s, int64_t id, const struct extension *x, const struct request_record *request) {
-        size_t n_runs = x->n_points * x->repetitions, n = 0;
-        int64_t change;
-        if (x->rates || !order_is_valid(x))
-                return -EINVAL;
-        _cleanup_transaction_ struct db_transaction t = {0};
-        int r = store_begin_growth(s, &t);
-        if (r == 0)
-                r = insert_portion(s->db, id, x, 0, &n);
-        if (r == 0)
-                r = store_reserve_changes(s->db, 1, &change);
-        if (r == 0)
-                r = count_added(s->db, id, x, change);
-        if (r == 0 && n < n_runs)
-                r = db_run(s->db,
-                           "INSERT INTO extensions (experiment_id, first_repetition, in_blocks, points, inserted, "
-                           "sequence) VALUES (?, ?, ?, ?, ?, ?)",
-                           DB_INT(id), DB_INT(x->first_repetition), DB_INT(x->in_blocks), DB_INT(x->n_points),
-                           DB_INT(n), DB_BLOB(x->order, n_runs * sizeof(*x->order)));
-        if (r == 0)
-                r = remember_request(s->db, id, request);
-        if (r == 0)
-                r = db_commit(&t);
-        return r < 0 ? r : n < n_runs;
-}
-
-/* An extension under way. With more runs inserted than it has, it was shortened, and the last ones are removed. */
-struct pending {
-        int64_t id;
-        uint32_t *order;
-        struct extension x;
-        size_t inserted;
-};
-
-static void pending_deinit(struct pending *p) {
-        free(p->order);
-}
-
-/* -ENOENT: there is none. */
-static int read_pending(struct db *db, int64_t id, struct pending *ret) {
-        _cleanup_query_ struct db_query q = {0};
-        size_t bytes;
-        int r = db_first(db, &q,
-                         "SELECT experiment_id, first_repetition, in_blocks, points, inserted, sequence "
-                         "FROM extensions WHERE experiment_id = ?",
-                         DB_INT(id));
-        if (r < 0)
-                return r;
-        struct pending p = {.id = db_column_i64(&q, 0), .inserted = db_column_u32(&q, 4)};
-        p.x = (struct extension){.first_repetition = db_column_u32(&q, 1),
-                                 .in_blocks = db_column_i64(&q, 2) != 0,
-                                 .n_points = db_column_u32(&q, 3)};
-        const void *order = db_column_blob(&q, 5, &bytes);
-        size_t row = p.x.n_points * sizeof(*p.order);
-        if (q.error < 0)
-                return q.error;
-        if (row == 0 || bytes % row != 0 || p.inserted == bytes / sizeof(*p.order))
-                return -EBADMSG;
-        p.order = malloc(bytes + 1);
-        if (!p.order)
-                return -ENOMEM;
-        if (bytes > 0)
-                memcpy(p.order, order, bytes);
-        p.x.order = p.order;
-        p.x.repetitions = (uint32_t) (bytes / row);
-        *ret = p;
-        return 0;
 }
 
 static size_t runs_of(const struct extension *x) {
         return x->n_points * x->repetitions;
 }
 
-/* Removes a portion of the last runs of one that was shortened: none of them has begun. *ret_n counts. */
-static int remove_portion(struct db *db, const struct pending *p, size_t *ret_n) {
-        size_t left = p->inserted - runs_of(&p->x), n = left < STORE_STEP_ROWS ? left : STORE_STEP_ROWS;
-        size_t from = place_of(p->id, 0, &p->x).position + p->inserted - n;
-        int r = db_run(db, "DELETE FROM runs WHERE experiment_id = ? AND position >= ?", DB_INT(p->id), DB_INT(from));
-        if (r == 0 && db_changed_rows(db) != n)
-                r = -EBADMSG;
+/* A portion of what is still to be inserted: the points before the runs. */
+static int insert_portion(struct db *db, struct pending *p) {
+        size_t left = runs_of(&p->x) - p->inserted, most = STORE_STEP_ROWS;
+        _cleanup_free_ int64_t *point_ids = calloc(p->x.n_points + 1, sizeof(*point_ids));
+        int64_t change;
+        int r = !point_ids ? -ENOMEM : p->x.rates ? insert_rates(db, p, &most) : 0;
+        if (r < 0 || most == 0)
+                return r;
+        size_t n = left < most ? left : most;
+        r = read_point_ids(db, &p->place, p->x.n_points, point_ids);
         if (r == 0)
-                *ret_n = n;
+                r = store_reserve_changes(db, n, &change);
+        if (r == 0)
+                r = insert_runs(db, p, point_ids, n, change);
+        if (r == 0)
+                p->inserted += n;
         return r;
 }
 
-static int note_inserted(struct db *db, const struct pending *p, size_t inserted) {
-        return inserted == runs_of(&p->x) ? db_run(db, "DELETE FROM extensions WHERE experiment_id = ?", DB_INT(p->id))
-                                          : db_run(db, "UPDATE extensions SET inserted = ? WHERE experiment_id = ?",
-                                                   DB_INT(inserted), DB_INT(p->id));
+/* The experiment has more runs from now on, of which `change` is to be the newest change. */
+static int count_added(struct db *db, int64_t id, const struct extension *x, int64_t change) {
+        int r = db_run(db, "UPDATE experiments SET runs_total = runs_total + ? WHERE id = ?", DB_INT(runs_of(x)),
+                       DB_INT(id));
+        return r < 0 ? r : queue_again(db, id, change, x->until_json);
+}
+
+static int note_pending(struct db *db, const struct pending *p) {
+        _cleanup_free_ uint64_t *rates = calloc(p->x.n_points + 1, 2 * sizeof(*rates));
+        if (!rates)
+                return -ENOMEM;
+        for (size_t i = 0; p->x.rates && i < p->x.n_points; i++) {
+                rates[2 * i] = p->x.rates[i].ordinal;
+                rates[2 * i + 1] = p->x.rates[i].rate;
+        }
+        return db_run(db,
+                      "INSERT INTO extensions (experiment_id, first_repetition, in_blocks, points, inserted, sequence, "
+                      "first_point, position, block, rates) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                      DB_INT(p->place.experiment_id), DB_INT(p->x.first_repetition), DB_INT(p->x.in_blocks),
+                      DB_INT(p->x.n_points), DB_INT(p->inserted),
+                      DB_BLOB(p->x.order, runs_of(&p->x) * sizeof(*p->x.order)), DB_INT(p->place.point),
+                      DB_INT(p->place.position), DB_INT(p->place.block),
+                      p->x.rates ? DB_BLOB(rates, p->x.n_points * 2 * sizeof(*rates)) : DB_NULL());
+}
+
+static bool order_is_valid(const struct extension *x) {
+        bool valid = true;
+        for (size_t i = 0; i < runs_of(x); i++)
+                valid &= x->order[i] < x->n_points;
+        return valid;
+}
+
+int store_extend_some(struct store *s, int64_t id, const struct extension *x, const struct request_record *request) {
+        struct pending p = {.x = *x}; /* which owns nothing */
+        int64_t change;
+        if (!order_is_valid(x))
+                return -EINVAL;
+        _cleanup_transaction_ struct db_transaction t = {0};
+        int r = store_begin_growth(s, &t);
+        if (r == 0)
+                r = find_place(s->db, id, x, &p.place);
+        if (r == 0)
+                r = insert_portion(s->db, &p);
+        if (r == 0)
+                r = store_reserve_changes(s->db, 1, &change);
+        if (r == 0)
+                r = count_added(s->db, id, x, change);
+        if (r == 0 && p.inserted < runs_of(x))
+                r = note_pending(s->db, &p);
+        if (r == 0)
+                r = remember_request(s->db, id, request);
+        if (r == 0)
+                r = db_commit(&t);
+        return r < 0 ? r : p.inserted < runs_of(x);
+}
+
+static int take_rates(const uint64_t *stored, size_t bytes, struct pending *p) {
+        size_t n = p->x.n_points;
+        if (!stored)
+                return 0;
+        if (bytes != n * 2 * sizeof(*stored))
+                return -EBADMSG;
+        p->rates = calloc(n + 1, sizeof(*p->rates));
+        if (!p->rates)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++)
+                p->rates[i] = (struct searched_rate){.ordinal = (uint32_t) stored[2 * i], .rate = stored[2 * i + 1]};
+        p->x.rates = p->rates;
+        return 0;
+}
+
+/* -ENOENT: there is none. An error leaves what the caller frees, too. */
+static int read_pending(struct db *db, int64_t id, struct pending *p) {
+        _cleanup_query_ struct db_query q = {0};
+        size_t bytes, rates_bytes;
+        int r = db_first(db, &q,
+                         "SELECT first_point, position, block, first_repetition, in_blocks, points, inserted, "
+                         "sequence, rates FROM extensions WHERE experiment_id = ?",
+                         DB_INT(id));
+        if (r < 0)
+                return r;
+        p->place = (struct place){id, db_column_u32(&q, 0), db_column_u32(&q, 1), db_column_u32(&q, 2)};
+        p->x = (struct extension){.first_repetition = db_column_u32(&q, 3),
+                                  .in_blocks = db_column_i64(&q, 4) != 0,
+                                  .n_points = db_column_u32(&q, 5)};
+        p->inserted = db_column_u32(&q, 6);
+        const void *order = db_column_blob(&q, 7, &bytes);
+        size_t row = p->x.n_points * sizeof(*p->order);
+        if (q.error < 0)
+                return q.error;
+        if (row == 0 || bytes % row != 0 || p->inserted == bytes / sizeof(*p->order))
+                return -EBADMSG;
+        p->order = malloc(bytes + 1);
+        if (!p->order)
+                return -ENOMEM;
+        if (bytes > 0)
+                memcpy(p->order, order, bytes);
+        p->x.order = p->order;
+        p->x.repetitions = (uint32_t) (bytes / row);
+        const void *rates = db_column_blob(&q, 8, &rates_bytes);
+        return q.error < 0 ? q.error : take_rates(rates, rates_bytes, p);
+}
+
+/* Removes a portion of the last runs of one that was shortened: none of them has begun. */
+static int remove_portion(struct db *db, struct pending *p) {
+        size_t left = p->inserted - runs_of(&p->x), n = left < STORE_STEP_ROWS ? left : STORE_STEP_ROWS;
+        int r = db_run(db, "DELETE FROM runs WHERE experiment_id = ? AND position >= ?", DB_INT(p->place.experiment_id),
+                       DB_INT(p->place.position + p->inserted - n));
+        if (r == 0 && db_changed_rows(db) != n)
+                r = -EBADMSG;
+        if (r == 0)
+                p->inserted -= n;
+        return r;
+}
+
+static int note_inserted(struct db *db, const struct pending *p) {
+        return p->inserted == runs_of(&p->x)
+                       ? db_run(db, "DELETE FROM extensions WHERE experiment_id = ?", DB_INT(p->place.experiment_id))
+                       : db_run(db, "UPDATE extensions SET inserted = ? WHERE experiment_id = ?", DB_INT(p->inserted),
+                                DB_INT(p->place.experiment_id));
 }
 
 int store_continue_extension(struct db *db, int64_t id) {
         _cleanup_(pending_deinit) struct pending p = {0};
-        size_t n = 0;
         int r = read_pending(db, id, &p);
         if (r < 0)
                 return r == -ENOENT ? 0 : r;
-        bool removes = p.inserted > runs_of(&p.x);
-        r = removes ? remove_portion(db, &p, &n) : insert_portion(db, p.id, &p.x, p.inserted, &n);
+        r = p.inserted > runs_of(&p.x) ? remove_portion(db, &p) : insert_portion(db, &p);
         if (r == 0)
-                r = note_inserted(db, &p, removes ? p.inserted - n : p.inserted + n);
+                r = note_inserted(db, &p);
         return r < 0 ? r : 1;
 }
 
@@ -324,7 +331,7 @@ static int count_kept(struct db *db, const struct pending *p, size_t *ret) {
         int r = db_get(db, &one,
                        "SELECT 1 FROM runs WHERE experiment_id = ? AND position >= ? "
                        "AND (state <> 'queued' OR attempt > 0) LIMIT 1",
-                       DB_INT(p->id), DB_INT(place_of(p->id, 0, &p->x).position + whole));
+                       DB_INT(p->place.experiment_id), DB_INT(p->place.position + whole));
         *ret = whole + (r == 0 ? p->x.n_points : 0);
         return r == -ENOENT ? 0 : r;
 }
@@ -335,12 +342,12 @@ static int shorten(struct db *db, struct pending *p, size_t kept) {
         int r = store_reserve_changes(db, 1, &change);
         if (r == 0)
                 r = db_run(db, "UPDATE experiments SET change = ?, runs_total = runs_total - ? WHERE id = ?",
-                           DB_INT(change), DB_INT(dropped), DB_INT(p->id));
+                           DB_INT(change), DB_INT(dropped), DB_INT(p->place.experiment_id));
         p->x.repetitions = (uint32_t) (kept / p->x.n_points);
         if (r == 0)
                 r = db_run(db, "UPDATE extensions SET sequence = substr(sequence, 1, ?) WHERE experiment_id = ?",
-                           DB_INT(row * p->x.repetitions), DB_INT(p->id));
-        return r < 0 ? r : note_inserted(db, p, p->inserted);
+                           DB_INT(row * p->x.repetitions), DB_INT(p->place.experiment_id));
+        return r < 0 ? r : note_inserted(db, p);
 }
 
 int store_drop_extension(struct db *db, int64_t id) {

@@ -129,11 +129,9 @@ struct extension {
         const struct searched_rate *rates; /* n_points of them, which are added with their first runs; NULL: none is */
         const char *until_json;            /* the decision; NULL: it is to be taken again, if at all */
 };
-int store_extend_experiment(struct store *s, int64_t id, const struct extension *x,
-                            const struct request_record *request);
-/* The same a portion at a time, of STORE_STEP_ROWS runs, each in a transaction; not of a search. With the first one the
- * extension is on disk: the experiment waits or runs, its runs_total has all, and the request is remembered. 1: the
- * rest is added by calls of store_extend_more(), until it returns 0; by store_recover() after a crash. */
+/* A portion at a time, of STORE_STEP_ROWS rows, each in a transaction. With the first one the extension is on disk: the
+ * experiment waits or runs, its runs_total has all, and the request is remembered. 1: the rest is added by calls of
+ * store_extend_more(), until it returns 0; by store_recover() after a crash. */
 int store_extend_some(struct store *s, int64_t id, const struct extension *x, const struct request_record *request);
 /* Adds a portion of an extension of this experiment, or (0) of any. 1: it did; 0: none is under way. */
 int store_extend_more(struct store *s, int64_t id);

@@ -155,9 +155,9 @@ static void test_a_damaged_extension_does_not_end_housekeeping(void) {
         FIXTURE f;
         int r = 1;
         damage_first(&f,
-                     "INSERT INTO extensions (experiment_id, first_repetition, in_blocks, points, inserted, sequence) "
-                     "VALUES (1, 301, 0, 2, 0, CAST(hex(zeroblob(4000)) || '" MARK "' AS BLOB)), "
-                     "(2, 301, 0, 2, 0, zeroblob(8))");
+                     "INSERT INTO extensions (experiment_id, first_repetition, in_blocks, points, inserted, position, "
+                     "sequence) VALUES (1, 301, 0, 2, 0, 600, CAST(hex(zeroblob(4000)) || '" MARK "' AS BLOB)), "
+                     "(2, 301, 0, 2, 0, 600, zeroblob(8))");
         for (int step = 0; r > 0 && step < 10; step++)
                 r = store_extend_more(f.store, 0);
         CHECK_INT(r, 0);
@@ -256,7 +256,8 @@ static void test_a_damaged_extension_does_not_stop_the_recovery(void) {
         FIXTURE f;
         damage_first(&f, "UPDATE experiments SET runs_total = 602 WHERE id = 1; "
                          "INSERT INTO extensions (experiment_id, first_repetition, in_blocks, points, inserted, "
-                         "sequence) VALUES (1, 301, 0, 2, 0, CAST(hex(zeroblob(4000)) || '" MARK "' AS BLOB)); "
+                         "position, sequence) VALUES (1, 301, 0, 2, 0, 600, CAST(hex(zeroblob(4000)) || '" MARK
+                         "' AS BLOB)); "
                          "UPDATE runs SET state = 'interrupted' WHERE id = 700; "
                          "UPDATE experiments SET state = 'running' WHERE id = 2");
         check_recovered(&f);

@@ -212,7 +212,7 @@ static void a_decision_about_what_was_changed_is_taken_again(void) {
                               .repetitions = 1,
                               .in_blocks = true,
                               .until_json = e.until_json};
-        CHECK_INT(store_extend_experiment(store, id, &x, &(struct request_record){0}), 0);
+        CHECK_INT(store_extend_some(store, id, &x, &(struct request_record){0}), 0);
         experiment_record_deinit(&e);
         CHECK(wait_state(id, STATE_DONE));
         CHECK_INT(store_experiment(store, id, util_now_ms(), &e), 0);

@@ -126,15 +126,15 @@ static int extend(struct fixture *f, int64_t id, const struct search_decision *d
         uint32_t order[STEPS_MAX];
         for (uint32_t i = 0; i < d->n * REPETITIONS; i++)
                 order[i] = i % (uint32_t) d->n;
-        return store_extend_experiment(f->store, id,
-                                       &(struct extension){.order = order,
-                                                           .n_points = d->n,
-                                                           .first_repetition = 1,
-                                                           .repetitions = REPETITIONS,
-                                                           .in_blocks = true,
-                                                           .rates = d->rates,
-                                                           .until_json = d->json},
-                                       &(struct request_record){0});
+        return store_extend_some(f->store, id,
+                                 &(struct extension){.order = order,
+                                                     .n_points = d->n,
+                                                     .first_repetition = 1,
+                                                     .repetitions = REPETITIONS,
+                                                     .in_blocks = true,
+                                                     .rates = d->rates,
+                                                     .until_json = d->json},
+                                 &(struct request_record){0});
 }
 
 /* Until it is over. The database is opened anew before each decision, as after a crash. */

@@ -25,7 +25,7 @@ static int run_all(struct fixture *f, unsigned failing) {
 /* One more repetition of an experiment of two points. */
 static int extend(struct fixture *f, int64_t id, uint32_t first, const struct request_record *request) {
         static const uint32_t order[] = {1, 0};
-        return store_extend_experiment(
+        return store_extend_some(
                 f->store, id,
                 &(struct extension){
                         .order = order, .n_points = 2, .first_repetition = first, .repetitions = 1, .in_blocks = true},
@@ -68,7 +68,7 @@ static void test_extend_is_all_or_nothing(void) {
         const struct extension bad = {.order = order, .n_points = 2, .first_repetition = 2, .repetitions = 1};
         fixture_open(&f);
         CHECK_INT(fixture_add(f.store, 2, 1, NULL, &id), 0);
-        CHECK_INT(store_extend_experiment(f.store, id, &bad, &no_key), -EINVAL);
+        CHECK_INT(store_extend_some(f.store, id, &bad, &no_key), -EINVAL);
         CHECK_INT(extend(&f, id, 1, &no_key), -EEXIST); /* these positions are taken */
         CHECK_INT(extend(&f, 99, 1, &no_key), -EBADMSG);
         CHECK_INT(number(&f, "SELECT count(*) FROM runs"), 2);
@@ -247,6 +247,63 @@ static bool is_whole(struct fixture *f, int64_t repetitions) {
                number(f, "SELECT count(*) FROM extensions") == 0;
 }
 
+#define RATES 600u
+
+/* Two runs of each of many rates of 64 points: more points than a portion has rows. */
+static int extend_by_rates(struct fixture *f, int64_t id) {
+        static uint32_t order[2 * RATES];
+        static struct searched_rate rates[RATES];
+        for (uint32_t i = 0; i < RATES; i++) {
+                order[i] = RATES - 1 - i;
+                order[RATES + i] = i;
+                rates[i] = (struct searched_rate){.ordinal = i % 64, .rate = (UINT64_C(1) << 40) + i};
+        }
+        return store_extend_some(f->store, id,
+                                 &(struct extension){.order = order,
+                                                     .n_points = RATES,
+                                                     .first_repetition = 1,
+                                                     .repetitions = 2,
+                                                     .in_blocks = true,
+                                                     .rates = rates,
+                                                     .until_json = "{\"state\":\"running\"}"},
+                                 &no_key);
+}
+
+static void test_rates_in_portions(void) {
+        for (int crash = 0; crash < 2; crash++) {
+                FIXTURE f;
+                int64_t id;
+                struct recovery recovery;
+                int r = 1;
+                fixture_open(&f);
+                CHECK_INT(fixture_add(f.store, 64, 1, NULL, &id), 0);
+                CHECK_INT(extend_by_rates(&f, id), 1);
+                CHECK_INT(number(&f, "SELECT count(*) FROM points"), 64 + STORE_STEP_ROWS);
+                CHECK_INT(number(&f, "SELECT count(*) FROM runs"), 64);
+                CHECK_INT(number(&f, "SELECT runs_total FROM experiments"), 64 + 2 * RATES);
+                CHECK_INT(store_extend_more(f.store, id), 1);
+                CHECK_INT(number(&f, "SELECT count(*) FROM points"), 64 + RATES);
+                CHECK_INT(number(&f, "SELECT count(*) FROM runs"), 64 + 2 * STORE_STEP_ROWS - RATES);
+                if (crash) {
+                        CHECK_INT(fixture_reopen(&f), 0);
+                        CHECK_INT(store_recover(f.store, &recovery), 0);
+                }
+                while (r > 0)
+                        r = store_extend_more(f.store, id);
+                CHECK_INT(r, 0);
+                CHECK_INT(number(&f, "SELECT count(*) FROM extensions"), 0);
+                CHECK_INT(number(&f,
+                                 "SELECT count(*) FROM points AS p JOIN points AS o ON o.ordinal = (p.ordinal - 64) "
+                                 "% 64 WHERE p.rate = (1 << 40) + p.ordinal - 64 AND p.point = o.point"),
+                          RATES);
+                CHECK_INT(number(&f, "SELECT count(*) FROM runs JOIN points ON points.id = point_id WHERE CASE "
+                                     "repetition + (rate IS NULL) * 10 WHEN 11 THEN block = 1 AND position = ordinal "
+                                     "WHEN 1 THEN block = 2 AND position = 64 + 599 - (ordinal - 64) "
+                                     "WHEN 2 THEN block = 3 AND position = 64 + 600 + (ordinal - 64) END"),
+                          64 + 2 * RATES);
+        }
+}
+
 /* With the first portion the whole extension is promised, and a crash after it loses nothing of it. */
 static void test_extend_in_portions(void) {
         FIXTURE f;
@@ -381,6 +438,7 @@ int main(void) {
         RUN(test_retry_has_its_own_attempts);
         RUN(test_retry_in_portions);
         RUN(test_extend_in_portions);
+        RUN(test_rates_in_portions);
         RUN(test_decided_blocks_come_in_portions);
         RUN(test_what_meets_an_extension);
         RUN(test_the_rest_of_an_extension_is_dropped);

@@ -199,7 +199,7 @@ static int run_to_end(struct adaptive *a, uint32_t most, double relative_ci, con
                                       .repetitions = a->more,
                                       .in_blocks = true,
                                       .until_json = a->text};
-                r = store_extend_experiment(a->f.store, a->id, &x, &(struct request_record){0});
+                r = store_extend_some(a->f.store, a->id, &x, &(struct request_record){0});
         }
         return r < 0 ? r : n / 2;
 }
@@ -253,7 +253,7 @@ static void looks_are_stored(void) {
                               .repetitions = 3,
                               .in_blocks = true,
                               .until_json = a.text};
-        CHECK_INT(store_extend_experiment(a.f.store, a.id, &x, &(struct request_record){0}), 0);
+        CHECK_INT(store_extend_some(a.f.store, a.id, &x, &(struct request_record){0}), 0);
         CHECK_INT(fixture_experiment_state(a.f.store, a.id), STATE_RUNNING);
         CHECK_INT(run_all(&a.f, 0.1, 0.1), 6);
         for (unsigned twice = 0; twice < 2; twice++) { /* a decision changes nothing that the next one goes by */
@@ -351,7 +351,7 @@ static int extend_pairs(struct adaptive *a, double ratio, double scatter) {
                               .repetitions = 3,
                               .in_blocks = true,
                               .until_json = a->text};
-        int r = store_extend_experiment(a->f.store, a->id, &x, &(struct request_record){0});
+        int r = store_extend_some(a->f.store, a->id, &x, &(struct request_record){0});
         return r < 0 ? r : run_pairs(&a->f, ratio, scatter);
 }
 
