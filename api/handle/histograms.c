@@ -7,6 +7,7 @@
 #include "api/handle/handlers.h"
 #include "api/handle/provenance.h"
 #include "api/handle/render.h"
+#include "api/http/feed.h"
 #include "schema/json/view.h"
 #include "schema/util.h"
 
@@ -30,8 +31,21 @@ static int visit_sample(void *userdata, const struct sample_record *s) {
         return 0;
 }
 
+/* As many samples of a run, behind *after, which becomes that of the last one. *most is reduced by how many there were.
+ */
+static int add_samples(struct service *s, int64_t run_id, int64_t *after, uint32_t *most, struct histogram *into,
+                       struct refusal *r) {
+        struct reading reading = {.into = into, .after = *after};
+        int k = service_samples(s, 0, run_id, *after, *most, visit_sample, &reading, r);
+        *after = reading.after;
+        *most -= reading.n;
+        return k;
+}
+
 int histograms_add_run(struct service *s, int64_t run_id, struct histogram *into, struct refusal *r) {
-        return service_samples(s, 0, run_id, 0, UINT32_MAX, visit_sample, &(struct reading){.into = into}, r);
+        int64_t after = 0;
+        uint32_t most = UINT32_MAX;
+        return add_samples(s, run_id, &after, &most, into, r);
 }
 
 int histograms_of_row(struct service *s, const struct result_record *row, struct histogram *ret, struct refusal *r) {
@@ -61,20 +75,17 @@ int histograms_add_some(struct service *s, const struct result_record *row, stru
                 *at = (struct histogram_progress){0};
                 return histograms_of_row(s, row, ret, r);
         }
-        for (uint32_t n = 0; at->run < row->runs;) {
-                if (n >= SAMPLES_AT_A_TIME)
+        for (uint32_t left = SAMPLES_AT_A_TIME; at->run < row->runs;) {
+                if (left == 0)
                         return 1;
-                struct reading reading = {.into = ret, .after = at->after};
-                uint32_t most = SAMPLES_AT_A_TIME - n;
-                int k = service_samples(s, 0, row->run_ids[at->run], at->after, most, visit_sample, &reading, r);
+                int k = add_samples(s, row->run_ids[at->run], &at->after, &left, ret, r);
                 if (k < 0)
                         return k;
-                at->after = reading.after;
-                if (reading.n < most) {
-                        at->run++;
-                        at->after = 0;
-                }
-                n += reading.n + 1; /* a run without samples takes time, too */
+                if (left == 0)
+                        continue;
+                at->run++;
+                at->after = 0;
+                left--; /* a run without samples takes time, too */
         }
         *at = (struct histogram_progress){0};
         return 0;
@@ -94,32 +105,63 @@ static void put_reason(struct json_writer *w, const struct run_record *run) {
                 json_member_string(w, "latency_histogram_reason", "no latency of this run is stored");
 }
 
+struct of_run {
+        struct service *service;
+        struct run_record run;
+        struct provenance provenance;
+        struct histogram latency;
+        int64_t after; /* change of the sample that was added last */
+};
+
+static void of_run_free(void *userdata) {
+        struct of_run *of = userdata;
+        run_record_deinit(&of->run);
+        provenance_deinit(&of->provenance);
+        free(of);
+}
+
+static void put_distribution(const struct of_run *of, struct json_writer *w) {
+        const struct run_record *run = &of->run;
+        json_object_begin(w);
+        json_member_i64(w, "run_id", run->id);
+        json_member_i64(w, "experiment_id", run->experiment_id);
+        json_member_raw(w, "point", run->point_json);
+        json_member_string(w, "state", state_name(run->state));
+        json_put_key(w, "latency_histogram");
+        render_distribution(w, &of->latency, render_latency_kind(run->point_json));
+        if (histogram_total(&of->latency) == 0)
+                put_reason(w, run);
+        json_put_key(w, "provenance");
+        provenance_put(&of->provenance, w);
+        json_object_end(w);
+}
+
+/* Nothing but the last portion has bytes: the others are for the time that it takes. */
+static int of_run_fill(void *userdata, struct text *out, struct refusal *r) {
+        struct of_run *of = userdata;
+        uint32_t left = SAMPLES_AT_A_TIME;
+        int k = add_samples(of->service, of->run.id, &of->after, &left, &of->latency, r);
+        if (k < 0 || left == 0)
+                return k < 0 ? k : FEED_MORE;
+        struct json_writer w;
+        text_json_begin(out, &w);
+        put_distribution(of, &w);
+        text_json(out, &w);
+        return FEED_LAST;
+}
+
 HANDLER(handle_run_histogram) {
-        _cleanup_(run_record_deinit) struct run_record run = {0};
-        _cleanup_free_ struct histogram *h = calloc(1, sizeof(*h));
-        if (!h)
+        static const struct feed_source source = {.fill = of_run_fill, .free = of_run_free};
+        struct of_run *of = calloc(1, sizeof(*of));
+        if (!of)
                 return -ENOMEM;
-        _cleanup_(provenance_deinit) struct provenance provenance = {0};
-        int k = service_run(a->service, q->id, &run, r);
+        of->service = a->service;
+        int k = service_run(a->service, q->id, &of->run, r);
         if (k == 0)
-                k = provenance_load(a, run.experiment_id, false, &provenance, r);
-        if (k == 0)
-                k = histograms_add_run(a->service, q->id, h, r);
-        if (k < 0)
+                k = provenance_load(a, of->run.experiment_id, false, &of->provenance, r);
+        if (k < 0) {
+                of_run_free(of);
                 return k;
-        _cleanup_(json_writer_deinit) struct json_writer w = {};
-        json_writer_init(&w);
-        json_object_begin(&w);
-        json_member_i64(&w, "run_id", run.id);
-        json_member_i64(&w, "experiment_id", run.experiment_id);
-        json_member_raw(&w, "point", run.point_json);
-        json_member_string(&w, "state", state_name(run.state));
-        json_put_key(&w, "latency_histogram");
-        render_distribution(&w, h, render_latency_kind(run.point_json));
-        if (histogram_total(h) == 0)
-                put_reason(&w, &run);
-        json_put_key(&w, "provenance");
-        provenance_put(&provenance, &w);
-        json_object_end(&w);
-        return response_json(p, 200, &w);
+        }
+        return feed_respond(q, p, "application/json", &source, of, r);
 }
