@@ -52,6 +52,12 @@ static int take_seconds(struct parser *p, const struct json *v, const char *poin
                             pointer + 1, least, most, value);
 }
 
+/* Of C0, DEL, or of C1, which a terminal obeys, too. Names that were stored before have those. */
+static bool is_control(const struct parser *p, const char *s) {
+        unsigned char c = (unsigned char) s[0], next = (unsigned char) s[1];
+        return c < 0x20 || c == 0x7f || (!p->stored && c == 0xc2 && next < 0xa0);
+}
+
 static int take_name(struct parser *p, const struct json *v) {
         const char *s;
         size_t characters = 0;
@@ -59,7 +65,7 @@ static int take_name(struct parser *p, const struct json *v) {
         if (json_as_string(v, &s) < 0)
                 return refuse_type(v, "/name", "a string", p->r);
         for (size_t i = 0, n = strlen(s); i < n; i += utf8_length(s + i, n - i), characters++)
-                if ((unsigned char) s[i] < 0x20 || s[i] == 0x7f)
+                if (is_control(p, s + i))
                         return refuse(p->r, 422, "wrong-value", "/name", "a name has no control characters");
         if (characters == 0 || characters > SPEC_NAME_MAX) {
                 char value[32];

@@ -116,13 +116,16 @@ static void fields_without_a_meaning_are_dropped(void) {
 static void what_is_stored_is_not_refused(void) {
         static const char stored[] = "{\"transport\":[\"msgq-sysv\"],\"copy_mode\":[\"zero-copy\",\"two-copy\"],"
                                      "\"engine\":[\"io_uring\"],\"wait\":[\"spin\"],\"direction\":[\"both\"]}",
-                          unknown[] = "{\"colour\":\"red\"}";
+                          unknown[] = "{\"colour\":\"red\"}", named[] = "{\"name\":\"\302\23331m\"}";
         struct spec *s = NULL;
         struct refusal r = {0};
         CHECK_INT(spec_parse(stored, sizeof(stored) - 1, &s, &r), -EINVAL);
         CHECK_STRING(r.pointer, "/copy_mode/0");
         check_fields(spec_parse_stored, stored, "[\"two-copy\"] [\"syscall\"] [\"block\"] [\"down\"]");
         CHECK_INT(spec_parse_stored(unknown, sizeof(unknown) - 1, &s, &r), -EINVAL);
+        CHECK_INT(spec_parse(named, sizeof(named) - 1, &s, &r), -EINVAL);
+        CHECK_INT(spec_parse_stored(named, sizeof(named) - 1, &s, &r), 0);
+        spec_free(s);
 }
 
 static void what_is_posted_is_refused(void) {
