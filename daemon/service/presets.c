@@ -16,44 +16,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RECENT 50u /* experiments of presets among which the last of each is looked for */
-
-/* The last experiment of a preset; experiment_id 0: none of the recent ones. */
-struct preset_last {
-        int64_t experiment_id, started_at, finished_at;
-};
-
-struct preset_search {
-        struct preset_last *last; /* n_presets */
-        int error;
-};
-
-/* Newest first: the first that is found counts. */
-static int visit_recent(void *userdata, const struct experiment_record *e) {
-        struct preset_search *search = userdata;
-        struct json *spec;
-        if (e->imported_json)
-                return 0;
-        search->error = json_parse(e->spec_json, strlen(e->spec_json), &spec, NULL);
-        if (search->error < 0)
-                return search->error;
-        const struct json *member = json_get(spec, "preset");
-        const char *name = NULL;
-        bool named = member && json_as_string(member, &name) == 0;
-        for (size_t i = 0; named && i < n_presets; i++)
-                if (strcmp(presets[i].name, name) == 0 && search->last[i].experiment_id == 0)
-                        search->last[i] = (struct preset_last){e->id, e->started_at, e->finished_at};
-        json_free(spec);
-        return 0;
-}
-
-/* A store that cannot be read does not hide the presets: *r then has the reason. */
+/* experiment_id 0: there is none. A store that cannot be read does not hide the presets: *r then has the reason. */
 static int find_last(struct service *s, struct preset_last *ret, struct refusal *r) {
-        const struct experiment_query q = {.filter = {.by_state = true, .state = STATE_DONE, .words = "\"preset\""},
-                                           .limit = RECENT};
-        struct preset_search search = {.last = ret};
-        int error = service_experiments(s, &q, visit_recent, &search, r);
-        return search.error < 0 ? service_fail(s, r, search.error, "reading the last experiments", 0) : error;
+        struct reader *reader;
+        int error = service_reader_get(s, &reader, r);
+        if (error < 0)
+                return error;
+        for (size_t i = 0; error == 0 && i < n_presets; i++) {
+                error = store_last_of_preset(reader->store, presets[i].name, &ret[i]);
+                if (error == -ENOENT)
+                        error = 0;
+        }
+        service_reader_put(s, reader);
+        return error < 0 ? service_fail(s, r, error, "reading the last experiments", 0) : 0;
 }
 
 static void put_last(struct json_writer *w, const struct preset_last *last, const char *why_not) {

@@ -34,11 +34,12 @@ static int insert_experiment(struct db *db, const struct new_experiment *e, int6
                              int64_t *ret_id) {
         int r = db_run(db,
                        "INSERT INTO experiments (change, turn, state, seed, estimate_ns, created_at, runs_total, "
-                       "idempotency_key, version, name, until, searches) "
-                       "VALUES (?1, ?1, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                       "idempotency_key, version, name, until, searches, preset) "
+                       "VALUES (?1, ?1, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                        DB_INT(change), DB_INT(e->seed), DB_INT(e->estimate_ns), DB_INT(util_now_ms()), DB_INT(n_runs),
                        DB_TEXT(e->idempotency_key), DB_TEXT(IPCLAB_VERSION), DB_TEXT(e->spec->name),
-                       DB_TEXT(e->until_json), DB_INT(e->spec->search.latency_p99_below_us > 0));
+                       DB_TEXT(e->until_json), DB_INT(e->spec->search.latency_p99_below_us > 0),
+                       DB_TEXT(e->spec->preset));
         if (r < 0)
                 return r;
         *ret_id = db_last_id(db);
@@ -638,6 +639,20 @@ int store_measured(struct store *s, const char *host, struct experiment_change *
                                      "SELECT id, change FROM experiments WHERE runs_done > 0 AND " SHOWN(
                                              "id") " AND " OWN("id") " ORDER BY id DESC");
         return r < 0 ? r : take_changes(&q, ret, ret_n);
+}
+
+int store_last_of_preset(struct store *s, const char *preset, struct preset_last *ret) {
+        _cleanup_query_ struct db_query q = {0};
+        int r = db_first(s->db, &q,
+                         "SELECT id, started_at, finished_at FROM experiments WHERE preset = ? AND state = 'done' "
+                         "AND " SHOWN("id") " ORDER BY id DESC LIMIT 1",
+                         DB_TEXT(preset));
+        if (r < 0)
+                return r;
+        struct preset_last last = {db_column_i64(&q, 0), db_column_i64(&q, 1), db_column_i64(&q, 2)};
+        if (q.error == 0)
+                *ret = last;
+        return q.error;
 }
 
 int store_failed(struct store *s, uint32_t most, struct experiment_change **ret, size_t *ret_n) {

@@ -349,6 +349,11 @@ struct experiment_change {
 int store_measured(struct store *s, const char *host, struct experiment_change **ret, size_t *ret_n);
 /* The same experiments of this host with a failed run, `most` of the newest. */
 int store_failed(struct store *s, uint32_t most, struct experiment_change **ret, size_t *ret_n);
+/* The last experiment of a preset that was done here. -ENOENT: there is none. */
+struct preset_last {
+        int64_t experiment_id, started_at, finished_at;
+};
+int store_last_of_preset(struct store *s, const char *preset, struct preset_last *ret);
 /* The points of an experiment, `most` of the first, that are no rates of a search. The text is the visitor's until it
  * returns; what it returns other than 0 ends the visit and is returned. *ret_n: how many were visited, also of one that
  * failed. */

@@ -308,11 +308,41 @@ static void test_migration_of_search_texts(void) {
         CHECK(same);
 }
 
+static void test_migration_of_presets(void) {
+        FIXTURE f;
+        fixture_dir(&f);
+        struct db *db;
+        int64_t same = 0;
+        CHECK_INT(db_open(&db, fixture_path(&f, "other.db"), DB_WRITER), 0);
+        int r = store_migrate(db, migrations, 29);
+        if (r == 0)
+                r = db_run_script(
+                        db, "INSERT INTO experiments (id, change, state, seed, estimate_ns, created_at, runs_total, "
+                            "version) "
+                            "VALUES (1, 1, 'done', 1, 1, 1, 0, ''), (2, 2, 'done', 1, 1, 1, 0, ''), "
+                            "(3, 3, 'done', 1, 1, 1, 0, ''), (4, 4, 'done', 1, 1, 1, 0, ''); "
+                            "INSERT INTO specs (experiment_id, skipped, merged, spec) VALUES (1, '[]', '{}', "
+                            "'{\"preset\":\"quick\"}'), (2, '[]', '{}', '{\"name\":\"a \\\"preset\\\"\"}'), "
+                            "(3, '[]', '{}', '{\"preset\":\"quick\"}'), (4, '[]', '{}', '{\"preset\"'); "
+                            "INSERT INTO search_texts SELECT experiment_id, spec FROM specs; "
+                            "INSERT INTO bundles (experiment_id, sha256, host, taken_at) VALUES (3, 'x', 'there', 1)");
+        if (r == 0)
+                r = store_migrate(db, migrations, n_migrations);
+        if (r == 0)
+                r = db_get_one(db, &same,
+                               "SELECT group_concat(id || COALESCE(preset, '')) = '1quick,2,3,4' "
+                               "FROM (SELECT * FROM experiments ORDER BY id)");
+        db_close(db);
+        CHECK_INT(r, 0);
+        CHECK(same);
+}
+
 int main(void) {
         RUN(test_newer_database_is_refused);
         RUN(test_migrations_step_by_step);
         RUN(test_stored_defaults);
         RUN(test_migration_of_search_texts);
+        RUN(test_migration_of_presets);
         RUN(test_version_1);
         RUN(test_version_2);
         RUN(test_version_3);

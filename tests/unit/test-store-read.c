@@ -481,6 +481,29 @@ static void test_totals_scan_no_table(void) {
         CHECK(steps > 4);
 }
 
+/* However many others came after it. */
+static void test_the_last_of_a_preset(void) {
+        FIXTURE f;
+        int64_t id, deleted;
+        struct preset_last last = {0};
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 1, 1, NULL, &id), 0);
+        CHECK_INT(store_last_of_preset(f.store, "quick", &last), -ENOENT);
+        CHECK_INT(db_run_script(f.store->db, "UPDATE experiments SET preset = 'quick'"), 0);
+        CHECK_INT(store_last_of_preset(f.store, "quick", &last), -ENOENT); /* it is queued */
+        CHECK_INT(fixture_finish(f.store, fixture_start(f.store), STATE_DONE, NULL), 0);
+        for (int i = 0; i < 100; i++) {
+                CHECK_INT(fixture_add(f.store, 1, 1, NULL, &deleted), 0);
+                CHECK_INT(fixture_finish(f.store, fixture_start(f.store), STATE_DONE, NULL), 0);
+        }
+        CHECK_INT(db_run_script(f.store->db, "UPDATE experiments SET preset = 'quick' WHERE id = 101"), 0);
+        CHECK_INT(store_delete_experiment(f.store, deleted), 0);
+        CHECK_INT(store_last_of_preset(f.store, "quick", &last), 0);
+        CHECK_INT(last.experiment_id, id);
+        CHECK(last.started_at > 0 && last.finished_at >= last.started_at);
+        CHECK_INT(store_last_of_preset(f.store, "other", &last), -ENOENT);
+}
+
 /* Bundles may come in any order: what counts is when they were measured. */
 static void test_newest_of_a_host_was_measured_last(void) {
         FIXTURE f;
@@ -524,5 +547,6 @@ int main(void) {
         RUN(test_totals);
         RUN(test_totals_stay_true);
         RUN(test_totals_scan_no_table);
+        RUN(test_the_last_of_a_preset);
         return check_end();
 }
