@@ -181,7 +181,9 @@ static int handle(struct api *a, struct request *q, struct response *p, struct r
         int k = large ? service_large_begin(a->service, r) : 0;
         if (k < 0)
                 return k;
+        service_set_quick(!q->slow);
         k = route->handle(a, q, p, r);
+        service_set_quick(false);
         if (large)
                 service_large_end(a->service);
         return k;

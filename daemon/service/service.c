@@ -301,6 +301,24 @@ static int open_or_look(const struct service *s, struct reader *reader) {
         return store_check_files(reader->store, NULL) == -ESTALE ? -ESTALE : 0;
 }
 
+static _Thread_local bool quick;
+
+void service_set_quick(bool is_quick) {
+        quick = is_quick;
+}
+
+/* The last one is for who is answered at once. The caller holds the lock. */
+static struct reader *find_reader(struct service *s) {
+        struct reader *found = NULL;
+        unsigned n = 0;
+        for (unsigned i = 0; i < SERVICE_READERS; i++)
+                if (!s->readers[i].busy) {
+                        found = &s->readers[i];
+                        n++;
+                }
+        return n > 1 || quick ? found : NULL;
+}
+
 int service_reader_get(struct service *s, struct reader **ret, struct refusal *r) {
         struct reader *found = NULL;
         uint64_t deadline = util_now_ns() + s->deadline_ns;
@@ -309,9 +327,7 @@ int service_reader_get(struct service *s, struct reader **ret, struct refusal *r
         int error = 0;
         pthread_mutex_lock(&s->lock);
         while (!found && !s->stopping && error != ETIMEDOUT) {
-                for (unsigned i = 0; i < SERVICE_READERS && !found; i++)
-                        if (!s->readers[i].busy)
-                                found = &s->readers[i];
+                found = find_reader(s);
                 if (!found)
                         error = pthread_cond_timedwait(&s->reader_free, &s->lock, &at);
         }
@@ -335,7 +351,7 @@ int service_reader_get(struct service *s, struct reader **ret, struct refusal *r
 void service_reader_put(struct service *s, struct reader *reader) {
         pthread_mutex_lock(&s->lock);
         reader->busy = false;
-        pthread_cond_signal(&s->reader_free);
+        pthread_cond_broadcast(&s->reader_free); /* not each of those who wait may have it */
         pthread_mutex_unlock(&s->lock);
 }
 

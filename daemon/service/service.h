@@ -36,6 +36,10 @@ struct service;
 int service_large_begin(struct service *s, struct refusal *r);
 void service_large_end(struct service *s);
 
+/* The requests of the calling thread, until it says otherwise, are such as are answered at once: one of the few reading
+ * connections is kept for them, whatever the others read meanwhile. */
+void service_set_quick(bool is_quick);
+
 /* Parses, checks against this host, commits, queues. *ret_created is false when the idempotency key (NULL: none; 1 to
  * 200 visible ASCII characters) had been seen with the same body: the id is the first one's. With another body: 422. */
 int service_submit(struct service *s, const char *body, size_t length, const char *idempotency_key, int64_t *ret_id,

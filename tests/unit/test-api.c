@@ -141,7 +141,8 @@ int service_run(struct service *s, int64_t id, struct run_record *ret, struct re
         (void) s;
         if (id > 3 && id != 77)
                 return missing(r);
-        *ret = (struct run_record){.id = id, .experiment_id = id < 3 ? id : 3, .point_json = strdup("{\"workload\":\"pingpong\"}")};
+        *ret = (struct run_record){
+                .id = id, .experiment_id = id < 3 ? id : 3, .point_json = strdup("{\"workload\":\"pingpong\"}")};
         return 0;
 }
 
@@ -385,6 +386,10 @@ int service_large_begin(struct service *s, struct refusal *r) {
 
 void service_large_end(struct service *s) {
         (void) s;
+}
+
+void service_set_quick(bool is_quick) {
+        (void) is_quick;
 }
 
 int service_subscribe(struct service *s, int64_t experiment_id, void (*wake)(void *userdata), void *userdata,

@@ -16,11 +16,13 @@ static struct {
         unsigned calls;
         int error;         /* what the handler returns */
         const char *words; /* NULL: it has none */
+        bool quick, was_quick;
 } script;
 
 static int scripted(struct api *a, const struct request *q, struct response *p, struct refusal *r) {
         (void) a;
         script.calls++;
+        script.was_quick = script.quick;
         if (script.words)
                 (void) refuse(r, 409, "running", "", "%s", script.words);
         if (script.error < 0) {
@@ -73,6 +75,10 @@ int service_large_begin(struct service *s, struct refusal *r) {
                 return 0;
         (void) refuse(r, 503, "unavailable", "", "another one");
         return -ETIMEDOUT;
+}
+
+void service_set_quick(bool is_quick) {
+        script.quick = is_quick;
 }
 
 void service_large_end(struct service *s) {
@@ -314,6 +320,9 @@ static void a_parameter_may_make_a_request_expensive(void) {
                 CHECK(dispatch_admit(&c.api, &c.q, &c.p));
                 CHECK_INT(c.q.dear, cases[i].dear);
                 CHECK_INT(c.q.slow, cases[i].slow);
+                dispatch_handle(&c.api, &c.q, &c.p);
+                CHECK_INT(script.was_quick, !cases[i].slow);
+                CHECK(!script.quick);
         }
 }
 

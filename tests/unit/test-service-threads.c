@@ -245,6 +245,30 @@ static void test_stop_before_the_loop(void) {
         CHECK_UINT(h.submitted, 0);
 }
 
+/* Those who read for long leave a connection to who is answered at once: their health, say. */
+static void test_a_reader_is_kept_for_who_is_quick(void) {
+        HARNESS h;
+        struct reader *held[SERVICE_READERS], *none;
+        struct refusal r = {0};
+        struct service_health health;
+        harness_start(&h);
+        h.service->deadline_ns = NSEC_PER_MSEC;
+        for (unsigned i = 0; i + 1 < SERVICE_READERS; i++)
+                CHECK_INT(service_reader_get(h.service, &held[i], &r), 0);
+        CHECK_INT(service_reader_get(h.service, &none, &r), -ETIMEDOUT);
+        CHECK_INT(r.status, 503);
+        service_set_quick(true);
+        CHECK_INT(service_reader_get(h.service, &held[SERVICE_READERS - 1], &r), 0);
+        CHECK_INT(service_reader_get(h.service, &none, &r), -ETIMEDOUT);
+        service_reader_put(h.service, held[0]);
+        service_set_quick(false);
+        CHECK_INT(service_reader_get(h.service, &none, &r), -ETIMEDOUT); /* the one that is free is the last one */
+        for (unsigned i = 1; i < SERVICE_READERS; i++)
+                service_reader_put(h.service, held[i]);
+        h.service->deadline_ns = HARNESS_DEADLINE_NS;
+        CHECK_INT(service_health(h.service, &health, &r), 0);
+}
+
 /* Many threads: for ThreadSanitizer, and for the pool of readers, which is smaller than their number */
 
 struct worker {
@@ -407,6 +431,7 @@ int main(void) {
         RUN(test_main_thread_ends_a_large_turn_without_a_trim);
         RUN(test_stop_answers_waiting_calls);
         RUN(test_stop_before_the_loop);
+        RUN(test_a_reader_is_kept_for_who_is_quick);
         RUN(test_many_threads);
         RUN(test_machine_changes_while_it_is_read);
         return check_end();
