@@ -83,6 +83,8 @@ struct service {
         _Atomic uint64_t loop_slow;
         bool measuring;     /* housekeeping waits */
         int log_error;      /* of the last time that the log was to be moved, which is logged when it changes */
+        int tidy_error;     /* likewise, of housekeeping */
+        uint64_t tidy_pause_ns;
         bool has_baselines; /* there may be some: later experiments are compared with them */
         bool has_checker;
         pthread_t checker;

@@ -21,6 +21,7 @@
 #define CALLS_NS (10 * NSEC_PER_MSEC) /* no further call begins that long after a wake */
 #define TIDY_AFTER_NS (2 * NSEC_PER_SEC)
 #define TIDY_STEP_NS (10 * NSEC_PER_MSEC)
+#define TIDY_LONGEST_NS (64 * NSEC_PER_SEC) /* between two that fail */
 
 /* Answers */
 
@@ -511,6 +512,18 @@ void service_arm_tidy(struct service *s) {
                 log_warning("the database's housekeeping is not scheduled: %s", strerrordesc_np(-r));
 }
 
+/* What has failed may succeed later: pauses of 2, 4, 8 … 64 s. What is damaged stays so. */
+static int tidy_later(struct service *s, int error) {
+        s->tidy_pause_ns = s->tidy_pause_ns ? 2 * s->tidy_pause_ns : TIDY_AFTER_NS;
+        if (s->tidy_pause_ns > TIDY_LONGEST_NS)
+                s->tidy_pause_ns = TIDY_LONGEST_NS;
+        if (error != s->tidy_error)
+                log_warning("the database's housekeeping failed: %s; tried again %s", strerrordesc_np(-error),
+                            error == -EBADMSG ? "after the next change" : "later");
+        s->tidy_error = error;
+        return error == -EBADMSG ? 0 : arm_tidy_in(s, s->tidy_pause_ns);
+}
+
 static int on_tidy(sd_event_source *source, uint64_t usec, void *userdata) {
         (void) source, (void) usec;
         struct service *s = userdata;
@@ -523,8 +536,9 @@ static int on_tidy(sd_event_source *source, uint64_t usec, void *userdata) {
         if (r == 0 || r == -EBADMSG || r == -ENOSPC) /* the last may end by it */
                 r = store_tidy(s->store);
         if (r < 0)
-                log_warning("the database's housekeeping failed: %s; tried again when there is occasion",
-                            strerrordesc_np(-r));
+                return tidy_later(s, r);
+        s->tidy_error = 0;
+        s->tidy_pause_ns = 0;
         if (r == 0)
                 service_check_baselines(s); /* those that were moved have waited for it */
         return r > 0 ? arm_tidy_in(s, TIDY_STEP_NS) : 0;

@@ -287,6 +287,64 @@ static void test_full_disk(void) {
         CHECK_INT(id, 1);
 }
 
+/* Errors that pass, of the check after an unclean end */
+
+static unsigned calls_before_error; /* of the main thread's connection; 0: none fails any more */
+
+static bool fails_once(void) {
+        return calls_before_error > 0 && --calls_before_error == 0;
+}
+
+/* As after an unclean end; one call fails on the way. */
+static int job_check(void *harness, void *calls) {
+        struct harness *h = harness;
+        h->f.store->scrub_next = h->f.store->scrub_total = 1;
+        calls_before_error = *(unsigned *) calls;
+        fault.fails = fails_once;
+        service_arm_tidy(h->service);
+        return 0;
+}
+
+/* 1: housekeeping goes on, and at once. */
+static int job_hurry(void *harness, void *argument) {
+        struct harness *h = harness;
+        (void) argument;
+        sd_event_source *source = h->service->tidy_source;
+        return sd_event_source_get_enabled(source, NULL) > 0
+                       ? sd_event_source_set_time_relative(source, 0) < 0 ? -EIO : 1
+                       : 0;
+}
+
+static int job_left(void *harness, void *ret) {
+        (void) harness;
+        *(unsigned *) ret = calls_before_error;
+        fault.fails = NULL;
+        return 0;
+}
+
+/* The check comes to its end by itself, and what could not be read once is not called damaged. */
+static void test_an_error_that_passes_does_not_end_the_check(void) {
+        HARNESS h;
+        unsigned rounds = 0, left = 0;
+        harness_start(&h);
+        for (unsigned calls = 1; left == 0; calls++, rounds++) {
+                struct store_integrity i;
+                int r = 1;
+                CHECK_INT(on_main(&h, job_check, &calls), 0);
+                while (r > 0) {
+                        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+                        r = on_main(&h, job_hurry, NULL);
+                }
+                CHECK_INT(r, 0);
+                CHECK_INT(on_main(&h, job_left, &left), 0);
+                store_integrity(h.f.store, &i);
+                CHECK(i.pages_to_check > 20);
+                CHECK_UINT(i.pages_checked, i.pages_to_check);
+                CHECK_UINT(i.damaged, 0);
+        }
+        CHECK(rounds > 20); /* at any of its calls */
+}
+
 /* Cancel and delete */
 
 static void test_cancel_and_delete(void) {
@@ -405,6 +463,7 @@ int main(void) {
         RUN(test_a_spec_is_stored_compact);
         RUN(test_idempotency);
         RUN(test_full_disk);
+        RUN(test_an_error_that_passes_does_not_end_the_check);
         RUN(test_cancel_and_delete);
         RUN(test_subscribers);
         RUN(test_documents);
