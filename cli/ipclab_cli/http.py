@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: MIT
 """HTTP to ipclabd, over its unix socket or TCP: requests, lists page by page, and event streams."""
 
+import contextlib
 import http.client
 import json
 import re
 import socket
+import threading
 from urllib.parse import urlencode, urlsplit
 
-REQUEST_SECONDS = 60
+REQUEST_SECONDS = 60  # without a byte, and for the head in all
+ANSWER_SECONDS = 600  # for a document in all
 ANSWER_BYTES = 256 << 20  # of a document, which is held as a whole
 PIECE_BYTES = PROBLEM_BYTES = 65536
 EVENT_BYTES = 16 << 20  # of an event's data, and of any line
@@ -26,6 +29,31 @@ class UnixConnection(http.client.HTTPConnection):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(self.timeout)
         self.sock.connect(self.path)
+
+
+@contextlib.contextmanager
+def within(sock, seconds):
+    """What is read from the socket meanwhile ends after so many seconds: TimeoutError. A timeout of the socket begins
+    anew with each byte."""
+    late = threading.Event()
+
+    def end():
+        late.set()
+        with contextlib.suppress(OSError):  # closed meanwhile
+            sock.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except (OSError, http.client.HTTPException):
+        if not late.is_set():
+            raise
+    finally:
+        timer.cancel()
+    if late.is_set():
+        raise TimeoutError(f"it took more than {seconds} s")
 
 
 def parse_events(lines, last_id=None):
@@ -93,8 +121,13 @@ class Client:
         kind = http.client.HTTPSConnection if self.url.scheme == "https" else http.client.HTTPConnection
         return kind(self.url.hostname, self.port, timeout=timeout)
 
-    def open(self, method, target, body=None, headers=None, timeout=REQUEST_SECONDS):
-        """(connection, response): the caller reads the response, and closes the connection."""
+    def open(self, method, target, body=None, headers=None, timeout=None):
+        """(connection, response): the caller reads the response, and closes the connection. Default of the timeout,
+        which is for the head in all and for each byte behind it: REQUEST_SECONDS."""
+        return self.open_socket(method, target, body, headers, timeout or REQUEST_SECONDS)[:2]
+
+    def open_socket(self, method, target, body, headers, timeout):
+        """The same with the socket, which the connection forgets where the answer is the last."""
         headers = dict(headers or {})
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
@@ -104,7 +137,10 @@ class Client:
         connection = self.connect(timeout)
         try:
             connection.request(method, prefix + target, body, headers)
-            return connection, connection.getresponse()
+            sock = connection.sock
+            with within(sock, timeout):
+                response = connection.getresponse()
+            return connection, response, sock
         except (OSError, http.client.HTTPException) as error:
             connection.close()
             words = getattr(error, "strerror", None) or error or type(error).__name__
@@ -112,9 +148,10 @@ class Client:
 
     def request(self, method, target, body=None, headers=None):
         """The answer's body, as bytes. Refusal for every status but 2xx, Unreachable without a whole answer."""
-        connection, response = self.open(method, target, body, headers)
+        connection, response, sock = self.open_socket(method, target, body, headers, REQUEST_SECONDS)
         try:
-            text = read_piece(response, ANSWER_BYTES + 1)
+            with within(sock, ANSWER_SECONDS):
+                text = read_piece(response, ANSWER_BYTES + 1)
         except (OSError, http.client.HTTPException) as error:
             raise Unreachable(f"the answer from {self.address} broke off: {error}") from error
         finally:
@@ -168,7 +205,7 @@ class Client:
         _, pieces = self.download(with_query(target, parameters), media)
         yield from pieces
 
-    def download(self, target, media, timeout=REQUEST_SECONDS):
+    def download(self, target, media, timeout=None):
         """The name that the daemon gives the body as a file, None for none; and the body in portions."""
         connection, response = self.open("GET", target, headers={"Accept": media}, timeout=timeout)
         try:

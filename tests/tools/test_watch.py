@@ -409,6 +409,39 @@ def test_comments_are_signs_of_life_and_end_no_event():
     assert told == [("3", None, None), ("4", "run", {}), ("4", None, None)]
 
 
+@pytest.mark.parametrize("part", ["head", "body"])
+def test_an_answer_that_drips_ends(monkeypatch, part):
+    """A byte now and then is no silence: a document and its head have a time in all."""
+    over = threading.Event()
+
+    class Dripping(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self):
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n")
+            if part == "body":
+                self.wfile.write(b"\r\n")
+            with contextlib.suppress(OSError):
+                for byte in b"X: " + b"a" * 500:
+                    self.wfile.write(bytes([byte]))
+                    if over.wait(0.02):
+                        return
+
+        def log_message(self, *_):
+            pass
+
+    monkeypatch.setattr("ipclab_cli.http.REQUEST_SECONDS", 1)
+    monkeypatch.setattr("ipclab_cli.http.ANSWER_SECONDS", 1, raising=False)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Dripping) as server:
+        threading.Thread(target=server.serve_forever).start()
+        try:
+            with pytest.raises(Unreachable, match="took more than 1 s"):
+                Client(f"http://127.0.0.1:{server.server_port}").get("/health")
+        finally:
+            over.set()
+            server.shutdown()
+
+
 @pytest.mark.parametrize("piece", [b"x" * 65536, b"data: " + b"x" * 65536 + b"\n"], ids=["line", "data"])
 def test_an_endless_event_ends(piece):
     class Endless(http.server.BaseHTTPRequestHandler):
