@@ -8,6 +8,7 @@
 #include "schema/facts.h"
 #include "schema/json/json.h"
 #include "schema/spec/axes.h"
+#include "schema/spec/spec.h"
 #include "schema/util.h"
 
 #include <errno.h>
@@ -17,8 +18,10 @@
 static const char *const passing[] = {
         "uptime_seconds", "load", "memory_available_bytes", "memory_free_bytes", "cpus", "nodes", "vmstat", "reasons",
 };
+#define ITEM(name) name,
 /* Members of a spec, beside its axes, that are not compared. */
-static const char *const incidental[] = {"name", "seed", "repetitions", "order", "until", "skip_impossible"};
+static const char *const incidental[] = {SPEC_INCIDENTAL(ITEM)};
+#undef ITEM
 
 static bool is_one_of(const char *name, const char *const *names, size_t n) {
         for (size_t i = 0; i < n; i++)

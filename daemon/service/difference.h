@@ -29,8 +29,8 @@ int difference_environments(const char *baseline, const char *candidate, struct 
 int difference_flagged(const char *key, const char *first, const char *run, struct difference_list *list);
 /* Whether a fact, or a part of it, is in the list. */
 bool difference_listed(const struct difference_list *list, const char *key);
-/* Compares stored specs: settings of the whole experiment. Axes are matched by point; a name, the seed and the number
- * of repetitions do not change what is measured. No difference is unlike: it may be the subject of the comparison. */
+/* Compares stored specs: settings of the whole experiment. Axes are matched by point; the members of SPEC_INCIDENTAL do
+ * not change what is measured. No difference is unlike: it may be the subject of the comparison. */
 int difference_specs(const char *baseline, const char *candidate, struct difference_list *list);
 /* One text of each side. */
 int difference_texts(const char *key, const char *baseline, const char *candidate, bool unlike,

@@ -15,8 +15,8 @@
 
 /* Accepting */
 
-#define MEASURES(merged)                                                                                               \
-        "CASE WHEN json_valid(" merged ") THEN json_remove(" merged ", '$.name', '$.seed', '$.repetitions') END"
+#define PATH_OF(name) ", '$." name "'"
+#define MEASURES(merged) "CASE WHEN json_valid(" merged ") THEN json_remove(" merged SPEC_INCIDENTAL(PATH_OF) ") END"
 
 int store_measures(struct store *s, const char *merged_json, char **ret) {
         int64_t none;

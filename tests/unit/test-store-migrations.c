@@ -258,8 +258,8 @@ static void test_stored_defaults(void) {
                 int64_t alike = 0;
                 r = db_get(db, &alike,
                            "SELECT merged = ?2 AND (change > ?3) = ?4 AND measures = CASE WHEN json_valid(?2) THEN "
-                           "json_remove(?2, '$.repetitions', '$.seed') ELSE ?2 END FROM " EXPERIMENT_TABLES
-                           " WHERE id = ?1",
+                           "json_remove(?2, '$.repetitions', '$.seed', '$.order', '$.skip_impossible') ELSE ?2 END "
+                           "FROM " EXPERIMENT_TABLES " WHERE id = ?1",
                            DB_INT((int64_t) i), DB_TEXT(after), DB_INT(ELEMENTS(cases)),
                            DB_INT(cases[i].after != NULL));
                 if (!alike)

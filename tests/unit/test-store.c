@@ -118,6 +118,30 @@ static void test_check_of_sorted_require(void) {
         }
 }
 
+/* How often and in which order its points run is not what a spec measures. */
+static void test_what_a_spec_measures(void) {
+        static const struct {
+                const char *spec;
+                bool same;
+        } cases[] = {
+                {"{\"name\":\"x\",\"transport\":\"pipe\",\"repetitions\":9,\"seed\":1}", true},
+                {"{\"transport\":\"pipe\",\"order\":\"shuffled\",\"skip_impossible\":true}", true},
+                {"{\"transport\":\"pipe\",\"until\":{\"relative_ci\":0.02,\"max_repetitions\":60}}", true},
+                {"{\"transport\":\"pipe\",\"rate\":1000}", false},
+                {"{\"transport\":\"pipe\",\"search\":{\"rate\":{\"latency_p99_below_us\":50}}}", false},
+        };
+        FIXTURE f;
+        _cleanup_free_ char *plain = NULL;
+        fixture_open(&f);
+        CHECK_INT(store_measures(f.store, "{\"transport\":\"pipe\"}", &plain), 0);
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                _cleanup_free_ char *measures = NULL;
+                CHECK_INT(store_measures(f.store, cases[i].spec, &measures), 0);
+                if (!measures || (strcmp(measures, plain) == 0) != cases[i].same)
+                        CHECK_FAIL("case %zu: %s", i, measures ? measures : "none");
+        }
+}
+
 static void test_reader_changes_nothing(void) {
         FIXTURE f;
         int64_t id, other;
@@ -789,6 +813,7 @@ int main(void) {
         RUN(test_link_in_place_of_the_file);
         RUN(test_not_a_database);
         RUN(test_check_of_sorted_require);
+        RUN(test_what_a_spec_measures);
         RUN(test_reader_changes_nothing);
         RUN(test_add_and_read);
         RUN(test_add_is_all_or_nothing);
