@@ -5,6 +5,7 @@
 #include "daemon/analysis/adaptive.h"
 #include "daemon/analysis/compare.h"
 #include "schema/random.h"
+#include "schema/spec/spec.h"
 #include "schema/util.h"
 
 #include <errno.h>
@@ -50,10 +51,14 @@ uint32_t adaptive_blocks_least(size_t n, uint32_t blocks_max) {
         return compare_runs_least(true, n * adaptive_looks(blocks_max));
 }
 
-int adaptive_compare(const struct compare_row *pairs, size_t n, uint32_t blocks_max, struct adaptive_row *ret,
+struct adaptive_watch adaptive_watch_of(const struct spec_until *until) {
+        return (struct adaptive_watch){.figure = until_figure(until->figure),
+                                       .looks = until->compare.given ? adaptive_looks(until->max_repetitions) : 0};
+}
+
+int adaptive_compare(const struct compare_row *pairs, size_t n, struct adaptive_row *ret,
                      struct comparison *ret_comparisons) {
-        const struct compare_rule rule = {
-                .margin = COMPARE_MARGIN, .correction = MULTIPLE_HOLM, .looks = adaptive_looks(blocks_max)};
+        const struct compare_rule rule = {.margin = COMPARE_MARGIN, .correction = MULTIPLE_HOLM};
         int r = compare_rows(pairs, n, &rule, ret_comparisons);
         for (size_t i = 0; r == 0 && i < n; i++) {
                 const struct comparison *c = &ret_comparisons[i];

@@ -9,6 +9,8 @@
  * 94.9 to 95.6 %).
  */
 
+#include "schema/figures.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -67,12 +69,23 @@ uint32_t adaptive_looks(uint32_t blocks_max);
  * blocks, however clear they are: on a quiet host intervals are narrow before that. */
 uint32_t adaptive_blocks_least(size_t n, uint32_t blocks_max);
 
-/* Compares pairs of rows at one look of an experiment of at most `blocks_max` blocks: each look has its part of the
- * error (compare.h), so that a verdict that ends the experiment is as rarely false as one that is taken once. `ret` has
- * room for n rows, and `ret_comparisons` too. Errors as of compare_rows(). */
+/* The figure whose comparisons may end an experiment, which each look at them is a part of (compare.h): a verdict that
+ * ends it is as rarely false as one that is taken once, and stays so in every later answer. */
+struct adaptive_watch {
+        enum figure figure;
+        uint32_t looks; /* 0: no comparison ends it */
+};
+struct spec_until;
+struct adaptive_watch adaptive_watch_of(const struct spec_until *until);
+static inline uint32_t adaptive_looks_at(const struct adaptive_watch *w, enum figure f) {
+        return w->looks > 0 && w->figure == f ? w->looks : 1;
+}
+
+/* Compares pairs of rows, each with its looks, at one of them. `ret` has room for n rows, and `ret_comparisons` too.
+ * Errors as of compare_rows(). */
 struct compare_row;
 struct comparison;
-int adaptive_compare(const struct compare_row *pairs, size_t n, uint32_t blocks_max, struct adaptive_row *ret,
+int adaptive_compare(const struct compare_row *pairs, size_t n, struct adaptive_row *ret,
                      struct comparison *ret_comparisons);
 
 /* Decides after `blocks` whole blocks, which took `seconds`. Rows are examined only where a look is due; before that

@@ -107,13 +107,13 @@ static int shift_of(const struct logs *l, double level, double widening, struct 
         return 0;
 }
 
-/* Of one of the answer's looks. */
-static double error_of(const struct compare_rule *rule) {
-        return COMPARE_ERROR / (rule->looks > 1 ? rule->looks : 1);
+static uint32_t looks_of(const struct compare_row *row) {
+        return row->looks > 1 ? row->looks : 1;
 }
 
-static size_t tests_of(const struct compare_rule *rule, size_t n_rows) {
-        return n_rows * (rule->looks > 1 ? rule->looks : 1);
+/* Of one of the row's looks. */
+static double error_of(const struct compare_row *row) {
+        return COMPARE_ERROR / looks_of(row);
 }
 
 /* Two-sided. The runs of both sides may differ the other way round than most of their pairs do: only a difference in
@@ -141,12 +141,11 @@ static double widened_p(const struct rank_shift *s, double p, double widening) {
         return erfc(distance / M_SQRT2);
 }
 
-static int compare_row(const struct compare_row *row, const struct compare_rule *rule, size_t n_rows,
-                       struct comparison *ret) {
+static int compare_row(const struct compare_row *row, size_t n_tests, struct comparison *ret) {
         _cleanup_(logs_deinit) struct logs logs = {0};
         struct rank_shift shift, narrow;
         double p = 1;
-        bool by_pairs = row->paired && row->n_baseline >= compare_runs_least(true, tests_of(rule, n_rows));
+        bool by_pairs = row->paired && row->n_baseline >= compare_runs_least(true, n_tests);
         int r = logs_init(&logs, row);
         if (r < 0)
                 return r;
@@ -155,7 +154,7 @@ static int compare_row(const struct compare_row *row, const struct compare_rule 
         if (r == 0)
                 r = test_of(&logs, by_pairs, shift.estimate, &p);
         if (r == 0)
-                r = shift_of(&logs, 1 - 2 * error_of(rule), widening, &narrow);
+                r = shift_of(&logs, 1 - 2 * error_of(row), widening, &narrow);
         if (r < 0)
                 return r;
         *ret = (struct comparison){
@@ -210,10 +209,9 @@ static uint32_t runs_to_detect(const struct comparison *c, size_t n, size_t n_te
 }
 
 /* Two outcomes decide: the difference is detected, or the interval shrinks to within the margin. */
-static int plan_row(const struct compare_row *row, const struct compare_rule *rule, size_t n_rows,
+static int plan_row(const struct compare_row *row, const struct compare_rule *rule, size_t n_tests,
                     struct comparison *c) {
         size_t n = row->n_baseline < row->n_candidate ? row->n_baseline : row->n_candidate;
-        size_t n_tests = tests_of(rule, n_rows);
         double error = COMPARE_ERROR / (double) n_tests, margin = rule->margin;
         uint32_t least = compare_runs_least(false, n_tests);
         if (!c->has_interval) {
@@ -229,24 +227,24 @@ static int plan_row(const struct compare_row *row, const struct compare_rule *ru
                 c->visible = expm1(fmax(reach(error) * (c->by_runs ? by_runs : own), fabs(shift)));
         }
         double room = shift > 0 ? log1p(margin) - shift : shift - log1p(-margin);
-        double to_agree = room > 0 ? reach(2 * error_of(rule)) * own / room : INFINITY;
+        double to_agree = room > 0 ? reach(2 * error_of(row)) * own / room : INFINITY;
         uint32_t agreed = runs_of((double) n * to_agree * to_agree, (uint32_t) n + 1);
         uint32_t detected = runs_to_detect(c, n, n_tests, row->paired, own, by_runs);
         c->runs_needed = agreed < detected ? agreed : detected;
         return 0;
 }
 
-static int settle_row(const struct compare_row *row, const struct compare_rule *rule, size_t n_rows,
+static int settle_row(const struct compare_row *row, const struct compare_rule *rule, size_t n_tests,
                       struct comparison *c) {
         const bool has_one = c->has_interval && c->low < 1 && c->high > 1; /* the test may be another than its own */
-        c->differs = c->p_adjusted <= error_of(rule) && !has_one;
+        c->differs = c->p_adjusted <= COMPARE_ERROR && !has_one;
         if (c->has_equivalence && c->equivalence_low >= 1 - rule->margin && c->equivalence_high <= 1 + rule->margin) {
                 c->verdict = COMPARE_EQUIVALENT;
         } else if (c->differs && c->ratio != 1) {
                 c->verdict = (c->ratio < 1) == row->less_is_faster ? COMPARE_FASTER : COMPARE_SLOWER;
         } else {
                 c->verdict = COMPARE_UNDECIDED;
-                int r = plan_row(row, rule, n_rows, c);
+                int r = plan_row(row, rule, n_tests, c);
                 c->out_of_reach = c->runs_needed > c->runs_most;
                 if (row->paired && c->runs_needed < COMPARE_RUNS_MAX - row->n_alone)
                         c->runs_needed += row->n_alone;
@@ -263,20 +261,24 @@ int compare_rows(const struct compare_row *rows, size_t n_rows, const struct com
                 return 0;
         _cleanup_free_ struct comparison *all = calloc(n_rows, sizeof(*all));
         _cleanup_free_ double *p = reallocarray(NULL, n_rows, sizeof(*p));
-        if (!all || !p)
+        _cleanup_free_ uint32_t *looks = reallocarray(NULL, n_rows, sizeof(*looks));
+        size_t n_tests = 0;
+        if (!all || !p || !looks)
                 return -ENOMEM;
+        for (size_t i = 0; i < n_rows; i++)
+                n_tests += looks[i] = looks_of(&rows[i]);
         for (size_t i = 0; i < n_rows; i++) {
-                int r = compare_row(&rows[i], rule, n_rows, &all[i]);
+                int r = compare_row(&rows[i], n_tests, &all[i]);
                 if (r < 0)
                         return r;
                 p[i] = all[i].p;
         }
-        int r = multiple_adjust(rule->correction, p, n_rows, p);
+        int r = multiple_adjust(rule->correction, p, looks, n_rows, p);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < n_rows; i++) {
                 all[i].p_adjusted = p[i];
-                r = settle_row(&rows[i], rule, n_rows, &all[i]);
+                r = settle_row(&rows[i], rule, n_tests, &all[i]);
                 if (r < 0)
                         return r;
         }

@@ -254,7 +254,7 @@ bool answer_compare(struct answer *a, uint32_t baseline, uint32_t candidate, enu
         if (a->error < 0 || !has_runs_enough(a, baseline, judged) || !has_runs_enough(a, candidate, judged))
                 return false;
         if (a->counting) {
-                a->n_counted++;
+                a->n_counted += adaptive_looks_at(&a->in->rows[baseline].watch, judged_terms[judged].figure);
                 return false;
         }
         if (a->collecting) {
@@ -291,6 +291,7 @@ size_t findings_fill_comparison(const struct findings_row *x, const struct findi
                                     .n_baseline = n_x,
                                     .paired = n >= compare_runs_least(true, 1),
                                     .less_is_faster = less_is_better,
+                                    .looks = adaptive_looks_at(&x->watch, figure),
                                     .runs_most = comparison_runs_most(is_in_blocks(x) && is_in_blocks(y))};
         if (ret->paired) {
                 n_y = findings_row_values(y, figure, NULL);

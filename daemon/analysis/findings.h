@@ -18,6 +18,7 @@
  * where the other has its standard value; the sentence then names the setting that only one of them has.
  */
 
+#include "daemon/analysis/adaptive.h"
 #include "daemon/analysis/rank.h"
 #include "daemon/analysis/serial.h"
 #include "daemon/analysis/unlike.h"
@@ -72,6 +73,7 @@ struct findings_row {
         bool few_messages;            /* in a run, for a 99th percentile: its runs have none in `values` */
         bool open_loop;               /* its throughput is of the requested rate, and its runs have none in `values` */
         bool one_way;                 /* a stream whose messages have a latency, from one end to the other */
+        struct adaptive_watch watch;  /* of its experiment */
         struct in_force in_force;
         struct findings_limit limits[FINDINGS_LIMITS_MAX];
         size_t n_limits;
@@ -169,8 +171,8 @@ struct findings {
 
 /* -EINVAL: more than UINT16_MAX values of an axis; -ENOMEM. */
 int findings_draw(const struct findings_input *in, struct findings **ret);
-/* How many comparisons it would make at most, if all rows had runs enough with all figures; of more rows than
- * FINDINGS_NUMBERED_MAX each is counted with each, and `rows` is not read. Errors as of findings_draw(). */
+/* How many comparisons, each look counted, it would make at most, if all rows had runs enough with all figures; of more
+ * rows than FINDINGS_NUMBERED_MAX each is counted with each, and `rows` is not read. Errors as of findings_draw(). */
 #define FINDINGS_NUMBERED_MAX 4096u
 int findings_count(const struct findings_input *in, size_t *ret);
 void findings_free(struct findings *f); /* NULL-safe */

@@ -14,6 +14,7 @@ const char *const multiple_names[MULTIPLE_COUNT] = {
 struct ranked {
         double p;
         size_t at;
+        uint32_t looks;
 };
 
 static int by_p(const void *a, const void *b) {
@@ -24,24 +25,26 @@ static int by_p(const void *a, const void *b) {
 }
 
 /* Step down: the smallest p meets the strictest limit, and none may look better than one before it. */
-static void adjust_holm(const struct ranked *sorted, size_t n, double *ret) {
+static void adjust_holm(const struct ranked *sorted, size_t n, double n_left, double *ret) {
         double worst = 0;
         for (size_t i = 0; i < n; i++) {
-                worst = fmax(worst, fmin(1, sorted[i].p * (double) (n - i)));
+                worst = fmax(worst, fmin(1, sorted[i].p * n_left));
                 ret[sorted[i].at] = worst;
+                n_left -= sorted[i].looks;
         }
 }
 
 /* Step up: from the largest p on. */
-static void adjust_benjamini_hochberg(const struct ranked *sorted, size_t n, double *ret) {
+static void adjust_benjamini_hochberg(const struct ranked *sorted, size_t n, double n_all, double *ret) {
         double best = 1;
         for (size_t i = n; i-- > 0;) {
-                best = fmin(best, sorted[i].p * ((double) n / (double) (i + 1)));
+                best = fmin(best, sorted[i].p * (n_all / (double) (i + 1)));
                 ret[sorted[i].at] = best;
         }
 }
 
-int multiple_adjust(enum multiple_method method, const double *p, size_t n, double *ret) {
+int multiple_adjust(enum multiple_method method, const double *p, const uint32_t *looks, size_t n, double *ret) {
+        double n_all = 0;
         if (n == 0)
                 return 0;
         _cleanup_free_ struct ranked *sorted = reallocarray(NULL, n, sizeof(*sorted));
@@ -50,12 +53,13 @@ int multiple_adjust(enum multiple_method method, const double *p, size_t n, doub
         for (size_t i = 0; i < n; i++) {
                 if (!(p[i] >= 0 && p[i] <= 1))
                         return -EINVAL;
-                sorted[i] = (struct ranked){.p = p[i], .at = i};
+                sorted[i] = (struct ranked){.p = p[i], .at = i, .looks = looks ? looks[i] : 1};
+                n_all += sorted[i].looks;
         }
         qsort(sorted, n, sizeof(*sorted), by_p);
         if (method == MULTIPLE_HOLM)
-                adjust_holm(sorted, n, ret);
+                adjust_holm(sorted, n, n_all, ret);
         else
-                adjust_benjamini_hochberg(sorted, n, ret);
+                adjust_benjamini_hochberg(sorted, n, n_all, ret);
         return 0;
 }

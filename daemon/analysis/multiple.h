@@ -10,11 +10,14 @@
  */
 
 #include <stddef.h>
+#include <stdint.h>
 
 enum multiple_method { MULTIPLE_HOLM, MULTIPLE_BENJAMINI_HOCHBERG, MULTIPLE_COUNT };
 extern const char *const multiple_names[MULTIPLE_COUNT]; /* "holm", "benjamini-hochberg" */
 
-/* ret[i] is the adjusted p[i]; p and ret may be the same array. -EINVAL: a p that is not within 0 … 1; -ENOMEM. */
-int multiple_adjust(enum multiple_method method, const double *p, size_t n, double *ret);
+/* ret[i] is the adjusted p[i]; p and ret may be the same array. looks[i]: how often test i is made before one that
+ * decides ends it: each time counts as a test of its own, which all leave the family when it is found. NULL: all once.
+ * -EINVAL: a p that is not within 0 … 1; -ENOMEM. */
+int multiple_adjust(enum multiple_method method, const double *p, const uint32_t *looks, size_t n, double *ret);
 
 #endif

@@ -78,7 +78,8 @@ static int compare_pairs(const struct spec *spec, struct pairs *p) {
         _cleanup_free_ struct compare_row *rows = calloc(p->n + 1, sizeof(*rows));
         _cleanup_free_ struct adaptive_row *known = calloc(p->n + 1, sizeof(*known));
         _cleanup_free_ struct comparison *results = calloc(p->n + 1, sizeof(*results));
-        bool less = figure_terms[until_figure(spec->until.figure)].faster == FIGURE_LESS_IS_FASTER;
+        const struct adaptive_watch watch = adaptive_watch_of(&spec->until);
+        bool less = figure_terms[watch.figure].faster == FIGURE_LESS_IS_FASTER;
         size_t n = 0;
         if (!rows || !known || !results)
                 return -ENOMEM;
@@ -89,8 +90,9 @@ static int compare_pairs(const struct spec *spec, struct pairs *p) {
                                                          .n_baseline = p->items[i].n,
                                                          .n_candidate = p->items[i].n,
                                                          .paired = true,
-                                                         .less_is_faster = less};
-        int r = adaptive_compare(rows, n, spec->until.max_repetitions, known, results);
+                                                         .less_is_faster = less,
+                                                         .looks = watch.looks};
+        int r = adaptive_compare(rows, n, known, results);
         for (size_t i = 0, k = 0; r == 0 && i < p->n; i++)
                 if (has_ratio(&p->items[i])) {
                         p->items[i].known = known[k];

@@ -7,6 +7,7 @@
 
 #include "daemon/service/comparison.h"
 
+#include "daemon/analysis/adaptive.h"
 #include "daemon/result/figure.h"
 #include "daemon/service/difference.h"
 #include "daemon/service/evidence.h"
@@ -52,6 +53,7 @@ struct work {
         struct compared studies[SIDE_COUNT]; /* the second is empty with an axis */
         const struct axis *axis;
         struct point values[SIDE_COUNT]; /* with the axis set */
+        struct adaptive_watch watch;     /* of an axis' experiment */
         struct side sides[SIDE_COUNT];
         struct compared_figures figures;
         struct pairs_of_points pairs;
@@ -163,7 +165,8 @@ static int find_axis(struct work *w, struct refusal *r) {
 }
 
 static int take_axis(struct work *w, struct refusal *r) {
-        int error = 0;
+        int error = evidence_watch(w->studies[SIDE_BASELINE].e.merged_json, &w->watch);
+        error = error < 0 ? fail(w, r, error) : 0;
         for (size_t side = 0; error == 0 && side < SIDE_COUNT; side++) {
                 error = read_value(w, (enum comparison_side) side, r);
                 if (error == 0)
@@ -536,6 +539,7 @@ static int add_tests(const struct work *w, const struct compared_point *b, const
                         .paired = row->figures[i].paired,
                         .less_is_faster = figure_terms[f].faster == FIGURE_LESS_IS_FASTER,
                         .runs_most = comparison_runs_most(w->axis && is_in_blocks(b) && is_in_blocks(c)),
+                        .looks = adaptive_looks_at(&w->watch, f),
                         .n_alone = row->figures[i].paired ? count_alone(b, c, i, v.n[SIDE_BASELINE]) : 0,
                 };
                 t->figures[t->n] = &row->figures[i];

@@ -311,6 +311,15 @@ static int load_environment(struct service *s, int64_t experiment_id, struct evi
         return 0;
 }
 
+int evidence_watch(const char *merged_json, struct adaptive_watch *ret) {
+        struct spec *spec = NULL;
+        struct refusal ignored;
+        int r = merged_json ? spec_parse_stored(merged_json, strlen(merged_json), &spec, &ignored) : -EINVAL;
+        *ret = r == 0 ? adaptive_watch_of(&spec->until) : (struct adaptive_watch){0};
+        spec_free(spec);
+        return r == -ENOMEM ? r : 0;
+}
+
 static int take_spec(const char *merged_json, struct evidence *e) {
         struct json_writer w;
         struct json *spec = NULL;
@@ -338,6 +347,7 @@ static int take_spec(const char *merged_json, struct evidence *e) {
 
 static int load(struct service *s, int64_t experiment_id, struct evidence *e, struct refusal *r) {
         _cleanup_(experiment_record_deinit) struct experiment_record record = {0};
+        struct adaptive_watch watch = {0};
         int error = service_experiment(s, experiment_id, &record, r);
         if (error == 0)
                 error = load_rows(s, experiment_id, e, r);
@@ -348,6 +358,10 @@ static int load(struct service *s, int64_t experiment_id, struct evidence *e, st
         if (error < 0)
                 return error;
         error = take_spec(record.merged_json, e);
+        if (error == 0)
+                error = evidence_watch(record.merged_json, &watch);
+        for (size_t i = 0; i < e->n_rows; i++)
+                e->rows[i].watch = watch;
         return error < 0 ? service_fail(s, r, error, "reading the spec", 0) : 0;
 }
 

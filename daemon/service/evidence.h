@@ -25,6 +25,9 @@ struct evidence {
 int evidence_get(struct service *s, int64_t experiment_id, int64_t change, const struct evidence **ret,
                  struct cache_item **ret_item, struct refusal *r);
 
+/* Of a stored spec; one of another version, which this one cannot read, watches nothing. -ENOMEM. */
+int evidence_watch(const char *merged_json, struct adaptive_watch *ret);
+
 /* Adds what the flags of a run say; flags_json is an array of texts without escapes. */
 void evidence_read_flags(const char *flags_json, struct findings_flags *ret);
 

@@ -106,6 +106,18 @@ def known():
             "adapt": scaled(lambda point: 1.04 if point["transport"] == "pipe" else 1, drift=0.2),
             "merged": {"order": "shuffled"},
         },
+        "watched": {
+            "repetitions": 12,
+            "adapt": scaled(lambda point: 1.02 if point["transport"] == "pipe" else 1),
+            "merged": {
+                "until": {
+                    "relative_ci": 0.02,
+                    "figure": "throughput",
+                    "max_repetitions": 60,
+                    "compare": {"axis": "transport"},
+                }
+            },
+        },
         "failing": {"repetitions": 6, "adapt": failing},
         "restarted": {"repetitions": 12, "adapt": scaled(1, salt=4), "environment": {"boot_id": "another"}},
         "updated": {
@@ -518,6 +530,23 @@ def test_two_values_of_an_axis(known):
     shifts = [c - b for b, c in zip(base, candidate, strict=True)]
     walsh = [(one + two) / 2 for one, two in itertools.combinations_with_replacement(shifts, 2)]
     assert paired["ratio"] == pytest.approx(math.exp(statistics.median(walsh)), rel=1e-12)
+
+
+def test_each_look_at_a_figure_is_a_test(known):
+    """60 blocks at most have 7 looks. Holm's limits are those of as many tests, and a figure that is found takes all
+    of its own with it."""
+    daemon, ids = known
+    query = f"experiment={ids['watched']}&axis=transport&baseline=pipe&candidate=unix-stream"
+    answer = daemon.unix.get(f"/compare?{query}")
+    (row,) = answer["rows"]
+    figures = {name: one for name, one in row["figures"].items() if one}
+    looks = {name: 7 if name == "throughput_bytes_per_second" else 1 for name in figures}
+    assert len(figures) > 2 and answer["tests"] == len(figures)
+    left, worst = sum(looks.values()), 0
+    for name in sorted(figures, key=lambda name: figures[name]["p"]):  # in the table's order where they are equal
+        worst = max(worst, min(1, figures[name]["p"] * left))
+        left -= looks[name]
+        assert math.isclose(figures[name]["p_adjusted"], worst, rel_tol=1e-9), (name, figures)
 
 
 def test_a_retried_run_counts_as_a_run(known):

@@ -282,8 +282,9 @@ static bool compare_until(struct random *random, double noise, double slower, st
                                                        .candidate = values[i + 1],
                                                        .n_baseline = n,
                                                        .n_candidate = n,
-                                                       .paired = true};
-                if (n > 0 && adaptive_compare(rows, PAIRS, limits.blocks_max, known, c) < 0)
+                                                       .paired = true,
+                                                       .looks = adaptive_looks(limits.blocks_max)};
+                if (n > 0 && adaptive_compare(rows, PAIRS, known, c) < 0)
                         return false;
                 if (adaptive_decide(known, PAIRS, n, n, &l, &d) < 0)
                         return false;
@@ -359,16 +360,79 @@ static void test_pairs(void) {
         CHECK(margin.equivalent <= 0.05);
 }
 
+#define FIGURES 2u /* of a stream: its throughput, and the CPU time of a message */
+
+/* One pair of equal points, until its first figure is decided; then all figures are read in one answer. */
+static int read_once_more(struct random *random, double noise, uint32_t looks, bool *ret_different) {
+        static double values[FIGURES][2][ADAPTIVE_BLOCKS_MAX];
+        struct adaptive_decision d = {.reason = ADAPTIVE_CONTINUE};
+        struct adaptive_limits l = limits;
+        struct compare_row rows[FIGURES];
+        struct comparison c[FIGURES];
+        int r = 0;
+        l.blocks_least = adaptive_blocks_least(1, l.blocks_max);
+        for (uint32_t n = 0; r == 0 && d.reason == ADAPTIVE_CONTINUE; n = d.next_blocks) {
+                struct adaptive_row known = {0};
+                for (size_t f = 0; f < FIGURES; f++)
+                        rows[f] = (struct compare_row){.baseline = values[f][0],
+                                                       .candidate = values[f][1],
+                                                       .n_baseline = n,
+                                                       .n_candidate = n,
+                                                       .paired = true,
+                                                       .looks = f == 0 ? adaptive_looks(l.blocks_max) : 1};
+                r = n > 0 ? adaptive_compare(rows, 1, &known, c) : 0;
+                if (r == 0)
+                        r = adaptive_decide(&known, 1, n, n, &l, &d);
+                for (uint32_t b = n; r == 0 && b < d.next_blocks; b++)
+                        for (size_t side = 0; side < 2; side++) {
+                                double state = sample_normal(random);
+                                for (size_t f = 0; f < FIGURES; f++)
+                                        values[f][side][b] = exp(noise * (state + 0.3 * sample_normal(random)));
+                        }
+        }
+        rows[0].looks = looks;
+        const struct compare_rule rule = {.margin = COMPARE_MARGIN, .correction = MULTIPLE_HOLM};
+        if (r == 0)
+                r = compare_rows(rows, FIGURES, &rule, c);
+        for (size_t f = 0; r == 0 && f < FIGURES; f++)
+                *ret_different |= c[f].verdict == COMPARE_FASTER || c[f].verdict == COMPARE_SLOWER;
+        return r;
+}
+
+/* A number of blocks that follows from their comparison is a choice, also for who reads them later. */
+static void test_read_once_more(void) {
+        IN_LANES_OF_TRIALS(test_read_once_more);
+        const unsigned trials = 600;
+        double shares[2] = {0};
+        for (size_t counted = 0; counted < 2; counted++) {
+                struct random random;
+                unsigned different = 0;
+                random_init(&random, 5);
+                if (!lanes_my_turn())
+                        continue;
+                for (unsigned t = 0; t < trials; t++) {
+                        bool one = false;
+                        CHECK_INT(read_once_more(&random, 0.06, counted ? adaptive_looks(limits.blocks_max) : 1, &one),
+                                  0);
+                        different += one;
+                }
+                shares[counted] = sample_share(counted ? "  equal points that are different, with the looks"
+                                                       : "  equal points that are different, without them",
+                                               different, trials);
+                CHECK(!counted || shares[counted] <= 0.05);
+        }
+}
+
 static void test_pairs_of_few_blocks(void) {
         static const double ones[] = {1, 1.1, 1.2}, twos[] = {2, 2.2, 2.4};
         const struct compare_row row = {
-                .baseline = ones, .candidate = twos, .n_baseline = 3, .n_candidate = 3, .paired = true};
+                .baseline = ones, .candidate = twos, .n_baseline = 3, .n_candidate = 3, .paired = true, .looks = 7};
         struct adaptive_row known;
         struct comparison c;
         CHECK_UINT(adaptive_looks(60), 7);
         CHECK_UINT(adaptive_looks(6), 1);
         CHECK_UINT(adaptive_looks(7), 2);
-        CHECK_INT(adaptive_compare(&row, 1, 60, &known, &c), 0);
+        CHECK_INT(adaptive_compare(&row, 1, &known, &c), 0);
         CHECK(!known.has_interval && !known.decided && !adaptive_row_reached(&known, 1));
         CHECK_UINT(adaptive_row_needs(&known, 0.02, 3), UINT32_MAX);
         struct adaptive_row wide = row_of_pair(0.1, false, 30), decided = row_of_pair(0.1, true, 0);
@@ -387,16 +451,16 @@ static void test_a_narrow_pair_lacks_its_verdict(void) {
                 others[i] = i == 4 ? 0.9 : 1.045 + 0.001 * (double) i;
         }
         struct compare_row pair = {
-                .baseline = ones, .candidate = others, .n_baseline = 13, .n_candidate = 13, .paired = true};
+                .baseline = ones, .candidate = others, .n_baseline = 13, .n_candidate = 13, .paired = true, .looks = 7};
         struct adaptive_row known;
         struct comparison c;
-        CHECK_INT(adaptive_compare(&pair, 1, 60, &known, &c), 0);
+        CHECK_INT(adaptive_compare(&pair, 1, &known, &c), 0);
         CHECK_INT(c.verdict, COMPARE_UNDECIDED);
         CHECK(known.low > 1.03 && adaptive_row_width(&known) < 0.02);
         CHECK(known.unsettled && !adaptive_row_reached(&known, 0.02));
         CHECK(adaptive_row_needs(&known, 0.02, 13) >= 13);
         pair.n_baseline = pair.n_candidate = 19;
-        CHECK_INT(adaptive_compare(&pair, 1, 60, &known, &c), 0);
+        CHECK_INT(adaptive_compare(&pair, 1, &known, &c), 0);
         CHECK(known.decided && !known.unsettled && adaptive_row_reached(&known, 0.02));
 }
 
@@ -409,6 +473,7 @@ int main(void) {
         RUN(test_coverage_when_stopped);
         RUN(test_slow_down_is_found);
         RUN(test_pairs);
+        RUN(test_read_once_more);
         RUN(test_pairs_of_few_blocks);
         RUN(test_a_narrow_pair_lacks_its_verdict);
         return check_end();

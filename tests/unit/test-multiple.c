@@ -14,10 +14,10 @@ static void test_against_r(void) {
                 size_t n = cases_count(&c);
                 const double *p = cases_take(&c, n), *holm = cases_take(&c, n), *bh = cases_take(&c, n);
                 double got[60];
-                wrong += multiple_adjust(MULTIPLE_HOLM, p, n, got) != 0;
+                wrong += multiple_adjust(MULTIPLE_HOLM, p, NULL, n, got) != 0;
                 for (size_t i = 0; i < n; i++)
                         wrong += !is_close(got[i], holm[i]);
-                wrong += multiple_adjust(MULTIPLE_BENJAMINI_HOCHBERG, p, n, got) != 0;
+                wrong += multiple_adjust(MULTIPLE_BENJAMINI_HOCHBERG, p, NULL, n, got) != 0;
                 for (size_t i = 0; i < n; i++)
                         wrong += !is_close(got[i], bh[i]);
         }
@@ -28,21 +28,34 @@ static void test_against_r(void) {
 
 static void test_in_place(void) {
         double p[] = {0.01, 0.04, 0.03};
-        CHECK_INT(multiple_adjust(MULTIPLE_HOLM, p, 3, p), 0);
+        CHECK_INT(multiple_adjust(MULTIPLE_HOLM, p, NULL, 3, p), 0);
         CHECK(p[0] == 0.03 && p[1] == 0.06 && p[2] == 0.06);
+}
+
+/* Each look is a test, until the row is found. */
+static void test_looks(void) {
+        const double p[] = {0.001, 0.004, 0.02};
+        double got[3];
+        CHECK_INT(multiple_adjust(MULTIPLE_HOLM, p, (const uint32_t[]){1, 7, 1}, 3, got), 0);
+        CHECK(is_close(got[0], 0.009) && is_close(got[1], 0.032) && is_close(got[2], 0.032));
+        CHECK_INT(multiple_adjust(MULTIPLE_HOLM, p, (const uint32_t[]){7, 7, 7}, 3, got), 0);
+        CHECK(is_close(got[0], 0.021) && is_close(got[1], 0.056) && is_close(got[2], 0.14));
+        CHECK_INT(multiple_adjust(MULTIPLE_BENJAMINI_HOCHBERG, p, (const uint32_t[]){1, 7, 1}, 3, got), 0);
+        CHECK(is_close(got[0], 0.009) && is_close(got[1], 0.018) && is_close(got[2], 0.06));
 }
 
 static void test_refused(void) {
         double got[2] = {7, 7};
-        CHECK_INT(multiple_adjust(MULTIPLE_HOLM, (const double[]){0.5, 1.5}, 2, got), -EINVAL);
-        CHECK_INT(multiple_adjust(MULTIPLE_HOLM, (const double[]){0.5, NAN}, 2, got), -EINVAL);
+        CHECK_INT(multiple_adjust(MULTIPLE_HOLM, (const double[]){0.5, 1.5}, NULL, 2, got), -EINVAL);
+        CHECK_INT(multiple_adjust(MULTIPLE_HOLM, (const double[]){0.5, NAN}, NULL, 2, got), -EINVAL);
         CHECK(got[0] == 7 && got[1] == 7);
-        CHECK_INT(multiple_adjust(MULTIPLE_HOLM, NULL, 0, NULL), 0);
+        CHECK_INT(multiple_adjust(MULTIPLE_HOLM, NULL, NULL, 0, NULL), 0);
 }
 
 int main(void) {
         RUN(test_against_r);
         RUN(test_in_place);
+        RUN(test_looks);
         RUN(test_refused);
         return check_end();
 }
