@@ -401,6 +401,7 @@ static void draw_crossover(struct answer *a, enum axis_name axis, const struct m
         phrase_axis(AXIS_MESSAGE_SIZE, point_of(a, first->rows[0]), from);
         phrase_axis(AXIS_MESSAGE_SIZE, point_of(a, second->rows[0]), to);
         draft_begin(&d, a, FINDING_CROSSOVER, axis, rows, rows ? 2 * n : 0);
+        d.f.rests_on = judged_figures(judged);
         draft_write_subject(&d, AXIS_BIT(axis) | AXIS_BIT(AXIS_MESSAGE_SIZE), "");
         draft_write(&d, ": %s overtakes %s in %s between %s and %s, at about %s.", names[1], names[0],
                     judged_terms[judged].words, from, to, at);

@@ -14,6 +14,10 @@ static double faster_pipe(const struct point *p) {
         return p->transport == TRANSPORT_PIPE ? 1000 : 1500;
 }
 
+static double overtaken_pipe(const struct point *p) {
+        return p->message_size > 1024 ? faster_pipe(p) : 2500 - faster_pipe(p);
+}
+
 /* One run that moved nothing is not left out of a ranking as if the others were all of the row's runs. */
 static void test_a_run_of_nothing(void) {
         static const double values[] = {0, -5};
@@ -558,6 +562,26 @@ static void test_disputed_figures(void) {
 }
 
 /* Where no conclusion has such a figure, none is called less certain. */
+/* Of round trips: what a flag says of the throughput is beside it. */
+static void test_disputed_crossover(void) {
+        static const struct {
+                enum disputed flag;
+                enum finding_confidence confidence;
+        } cases[] = {{DISPUTED_ENDS, CONFIDENCE_HIGH}, {DISPUTED_LATENCY_COUNTS, CONFIDENCE_REDUCED}};
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                MADE m;
+                make(&m,
+                     "{\"transport\": [\"pipe\", \"fifo\"], \"workload\": \"pingpong\", \"message_size\": [64, 65536]}",
+                     10, 14);
+                measure(&m, overtaken_pipe, NULL, NOISE, 0);
+                m.rows[0].flags.n_disputed[cases[i].flag] = 1;
+                FINDINGS *f = draw(&m);
+                const struct finding *crossover = nth(f, FINDING_CROSSOVER, 0);
+                CHECK(crossover != NULL);
+                CHECK_INT(crossover->confidence, cases[i].confidence);
+        }
+}
+
 static void test_disputed_elsewhere(void) {
         MADE m;
         make(&m, "{\"transport\": [\"pipe\", \"fifo\"]}", 8, 14);
@@ -750,6 +774,7 @@ int main(void) {
         RUN(test_a_run_in_no_pair);
         RUN(test_refused_sends);
         RUN(test_disputed_figures);
+        RUN(test_disputed_crossover);
         RUN(test_disputed_elsewhere);
         RUN(test_flags_are_counted);
         RUN(test_open_loop_words);
