@@ -506,8 +506,9 @@ static void pair_of_values(struct answer *a, enum axis_name axis, const uint32_t
 static bool are_of_one_kind(const struct answer *a, enum axis_name axis, uint32_t x, uint32_t y) {
         if (axis == AXIS_PLACEMENT)
                 return point_of(a, x)->placement.kind != PLACEMENT_EXPLICIT;
-        return axis != AXIS_DIRECTION || judged_first(&a->in->rows[x]) != JUDGED_THROUGHPUT ||
-               point_streams(point_of(a, x)) == point_streams(point_of(a, y));
+        enum judged judged = judged_first(&a->in->rows[x]);
+        return judged == JUDGED_COUNT ||
+               !points_incomparable(point_of(a, x), point_of(a, y), judged_terms[judged].figure);
 }
 
 static void crossover_group(struct answer *a, enum axis_name axis, const uint32_t *rows, size_t n) {

@@ -463,10 +463,13 @@ static int take_values(const struct work *w, const struct compared_point *b, con
                 for (size_t i = 0; i < points[side]->runs && v->n[side] < COMPARISON_RUNS_MAX; i++)
                         if (!isnan(value_of(points[side], i, f)))
                                 v->of[side][v->n[side]++] = value_of(points[side], i, f);
+        const char *incomparable =
+                w->axis ? points_incomparable(b->point, c->point, w->figures.of[f]) : NULL; /* else they are equal */
         bool requested = (b->requested | c->requested) & UINT64_C(1) << w->figures.of[f];
-        ret->missing = few         ? figure_terms[w->figures.of[f]].few
-                       : requested ? figure_terms[w->figures.of[f]].requested
-                                   : why_missing(v);
+        ret->missing = incomparable ? incomparable
+                       : few        ? figure_terms[w->figures.of[f]].few
+                       : requested  ? figure_terms[w->figures.of[f]].requested
+                                    : why_missing(v);
         for (size_t side = 0; side < SIDE_COUNT; side++) {
                 ret->n[side] = v->n[side];
                 double *fitted = reallocarray(v->of[side], v->n[side] ? v->n[side] : 1, sizeof(double));

@@ -169,6 +169,13 @@ void axes_put_enum(struct json_writer *w) {
         json_array_end(w);
 }
 
+const char *points_incomparable(const struct point *a, const struct point *b, enum figure f) {
+        bool is_sum = f == FIGURE_THROUGHPUT || f == FIGURE_MESSAGES;
+        return is_sum && point_streams(a) != point_streams(b)
+                       ? "that of one side is the sum of two streams at once, and that of the other is of one"
+                       : NULL;
+}
+
 bool points_match(const struct point *a, const struct point *b, enum axis_name except) {
         for (size_t i = 0; i < AXIS_COUNT; i++) {
                 const struct axis *x = &axes[i];

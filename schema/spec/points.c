@@ -222,14 +222,22 @@ static int check_until(const struct spec *s, const struct point_list *list, stru
 /* The points have a pair to compare, and SPEC_PAIRS_MAX pairs at most, as each look at them takes time. The count stops
  * above that limit: 16384 points have 134 million pairs. */
 static int check_compare(const struct spec *s, const struct point_list *list, struct refusal *r) {
+        const enum figure figure = until_figure(s->until.figure);
+        const char *why = NULL;
         static const char most[] = UTIL_TEXT(SPEC_PAIRS_MAX), value[] = "more than " UTIL_TEXT(SPEC_PAIRS_MAX);
         const struct spec_compare *c = &s->until.compare;
         struct point_pair pair = {0};
         size_t n = 0;
         if (!c->given)
                 return 0;
-        while (n <= SPEC_PAIRS_MAX && points_next_pair(c, list->points, list->n_points, &pair))
+        while (n <= SPEC_PAIRS_MAX && !why && points_next_pair(c, list->points, list->n_points, &pair)) {
+                why = points_incomparable(&list->points[pair.baseline], &list->points[pair.candidate], figure);
                 n++;
+        }
+        if (why)
+                return refuse(r, 422, "wrong-combination", "/until/compare",
+                              "the %s of points that differ in their %s is not compared: %s",
+                              until_figure_words.name(s->until.figure), axes[c->axis].value.name, why);
         if (n == 0)
                 return refuse(r, 422, "wrong-combination", "/until/compare",
                               "no two points of the experiment differ in their %s alone%s", axes[c->axis].value.name,

@@ -512,6 +512,9 @@ static inline bool point_is_stamped(const struct point *p, bool stamp, double ra
         return rate > 0 ? p->direction == DIRECTION_BOTH : stamp;
 }
 
+/* Why a figure of one point is not compared with that of the other, whatever they are; NULL: it is. The sum of two
+ * streams at once is no throughput beside which that of one is less. */
+const char *points_incomparable(const struct point *a, const struct point *b, enum figure f);
 /* Whether the points have the same value in each axis that both of them have, but for this one. */
 bool points_match(const struct point *a, const struct point *b, enum axis_name except);
 /* Steps to the next pair of points that `c` compares; false: there is none left. Begins with a zeroed one. Where there

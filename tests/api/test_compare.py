@@ -710,6 +710,17 @@ def test_the_report_is_json_of_the_size_it_must_be(known, compare):
     assert len(json.loads(answer.body)["rows"]) == 2
 
 
+def test_a_sum_of_streams_is_not_compared_with_one(unix):
+    spec = SHORT | {"transport": "tcp", "direction": ["down", "up", "both"]}
+    identity = unix.wait_final(unix.post(spec)["id"])["id"]
+    for values, compared in (("baseline=down&candidate=up", True), ("baseline=down&candidate=both", False)):
+        (row,) = unix.get(f"/compare?experiment={identity}&axis=direction&{values}")["rows"]
+        assert (row["figures"]["throughput_bytes_per_second"] is not None) == compared
+        assert row["figures"]["cpu_ns_per_message"] is not None
+        reason = row["reasons"].get("throughput_bytes_per_second", "")
+        assert compared or "the sum of two streams at once" in reason
+
+
 def test_an_open_loops_throughput_is_not_compared(unix):
     """It was asked for: that of two rates differs, and of one rate it is equal, whatever was measured."""
     spec = TIMED | {"workload": "pingpong", "rate": 2000, "repetitions": 4}
