@@ -10,7 +10,7 @@
 #include "schema/json/json.h"
 #include "schema/spec/spec.h"
 
-#define INTERVAL_RUNS_MIN 6 /* order.h, rank.h */
+#define INTERVAL_RUNS_MIN SPEC_UNTIL_REPETITIONS_LEAST /* order.h, rank.h */
 /* The most rows or pairs that are listed as not reached, the widest first; their number stands beside the list. */
 #define LISTED_MAX 64u
 

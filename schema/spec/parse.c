@@ -12,7 +12,9 @@
 #include "schema/spec/axes.h"
 #include "schema/util.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 const struct json *parser_get(const struct parser *p, const char *field) {
@@ -165,6 +167,20 @@ static int check_compare(struct parser *p, const struct spec_compare *c) {
         return 0;
 }
 
+/* Earlier versions accepted fewer, with which nothing is ever known. */
+static int check_looks(struct parser *p, const struct spec_until *until) {
+        char value[16];
+        if (until->max_repetitions >= SPEC_UNTIL_REPETITIONS_LEAST)
+                return 0;
+        (void) snprintf(value, sizeof(value), "%" PRIu32, until->max_repetitions);
+        return refuse_limit(p->r, "/until/max_repetitions", "max_repetitions", UTIL_TEXT(SPEC_UNTIL_REPETITIONS_LEAST),
+                            value,
+                            "max_repetitions is %s, and with fewer than " UTIL_TEXT(
+                                    SPEC_UNTIL_REPETITIONS_LEAST) " no figure has an interval: nothing would ever be "
+                                                                  "known well enough",
+                            value);
+}
+
 /* After repetitions, order and points: whichever of repetitions and until is posted overrides what the preset has of
  * both. */
 static int take_until(struct parser *p, const struct json *v) {
@@ -184,6 +200,9 @@ static int take_until(struct parser *p, const struct json *v) {
         if (r < 0)
                 return r;
         values_fill(&until_values, &until);
+        r = p->stored ? 0 : check_looks(p, &until);
+        if (r < 0)
+                return r;
         p->spec->until = until;
         p->spec->repetitions = 1;
         return 0;

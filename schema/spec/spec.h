@@ -30,7 +30,9 @@ struct json_writer;
 #define SPEC_LIST_MAX 1024u  /* values of one axis */
 #define SPEC_SEED_MAX UINT64_C(9007199254740991)
 #define SPEC_REPETITIONS_MAX 1000u
-#define SPEC_PAIRS_MAX 1024             /* of points that `until` compares */
+#define SPEC_PAIRS_MAX 1024 /* of points that `until` compares */
+/* The first interim analysis: with fewer there is no interval. Without a suffix: it stands in sentences. */
+#define SPEC_UNTIL_REPETITIONS_LEAST 6
 #define SPEC_UNTIL_REPETITIONS_MAX 200u /* the last interim analysis of daemon/analysis/adaptive.h */
 #define SPEC_RATE_MIN 1e-5              /* about a message in the longest window */
 #define SPEC_RATE_MAX 1e9

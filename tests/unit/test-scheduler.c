@@ -188,7 +188,7 @@ int __wrap_aside_start(struct aside *a, void (*work)(void *userdata), void (*don
 /* Until an experiment has made its runs, and it is to be decided whether they are enough. */
 static void begin_undecided(int64_t *ret_id, struct experiment_record *ret) {
         CHECK_INT(begin("nobody.nothing"), 0);
-        CHECK_INT(submit(SPEC ",\"until\":{\"max_repetitions\":1}}", ret_id), 0);
+        CHECK_INT(submit(SPEC ",\"until\":{\"max_repetitions\":6}}", ret_id), 0);
         uint64_t until = util_now_ns() + DEADLINE_NS;
         while (store_undecided(store, ret) == -ENOENT && util_now_ns() < until)
                 (void) sd_event_run(host.event, 20000);
@@ -208,7 +208,7 @@ static void a_decision_about_what_was_changed_is_taken_again(void) {
         CHECK(begun_aside > before); /* the decision is under way */
         struct extension x = {.order = order,
                               .n_points = 1,
-                              .first_repetition = 2,
+                              .first_repetition = 7,
                               .repetitions = 1,
                               .in_blocks = true,
                               .until_json = e.until_json};
@@ -216,9 +216,9 @@ static void a_decision_about_what_was_changed_is_taken_again(void) {
         experiment_record_deinit(&e);
         CHECK(wait_state(id, STATE_DONE));
         CHECK_INT(store_experiment(store, id, util_now_ms(), &e), 0);
-        CHECK_UINT(e.runs_done, 2);
-        CHECK(strstr(e.until_json, "\"state\":\"max_repetitions\"") != NULL);
-        CHECK(strstr(e.until_json, "\"looks\":[{\"repetitions\":2,") != NULL); /* none that saw one alone */
+        CHECK_UINT(e.runs_done, 7);
+        CHECK(strstr(e.until_json, "\"state\":\"reached\"") != NULL);
+        CHECK(strstr(e.until_json, "\"looks\":[{\"repetitions\":7,") != NULL); /* none that saw six alone */
         experiment_record_deinit(&e);
         end();
 }

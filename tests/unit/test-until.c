@@ -241,6 +241,18 @@ static void neighbours_that_are_alike_widen_a_row(void) {
         CHECK(width[0] > 0 && width[1] > width[0]);
 }
 
+/* As many as an experiment has whose time is up. */
+static void few_runs_have_no_interval(void) {
+        static const double values[] = {1000, 1001};
+        ADAPTIVE a;
+        CHECK_INT(run_to_end(&a, 2, 0.5, values, values), 2);
+        CHECK(figure(a.decision, "rows") == 2 && figure(a.decision, "rows_reached") == 0);
+        const struct json *row = json_first(json_get(a.decision, "rows_not_reached"));
+        CHECK(row && json_type(json_get(row, "relative_ci")) == JSON_NULL);
+        CHECK(row && json_type(json_get(row, "repetitions_needed")) == JSON_NULL);
+        CHECK_STRING(string(row, "reason"), "fewer than 6 runs have the figure, and there is no interval");
+}
+
 static void looks_are_stored(void) {
         static const uint32_t order[] = {0, 1, 1, 0, 0, 1}, at[] = {6, 9};
         ADAPTIVE a;
@@ -479,6 +491,7 @@ int main(void) {
         RUN(wide_rows_are_named);
         RUN(neighbours_that_are_alike_take_a_row_its_interval);
         RUN(neighbours_that_are_alike_widen_a_row);
+        RUN(few_runs_have_no_interval);
         RUN(looks_are_stored);
         RUN(a_row_that_only_fails_ends_it);
         RUN(a_row_that_only_fails_ends_no_other);
