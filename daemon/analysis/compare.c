@@ -253,6 +253,19 @@ static int settle_row(const struct compare_row *row, const struct compare_rule *
         return 0;
 }
 
+bool compare_find_block(const uint32_t *blocks, size_t stride, size_t n, uint32_t block, size_t *at) {
+        for (size_t i = 0; block > 0 && i < n; i++) {
+                size_t k = (*at + i) % n;
+                uint32_t here;
+                memcpy(&here, (const char *) blocks + k * stride, sizeof(here));
+                if (here == block) {
+                        *at = k;
+                        return true;
+                }
+        }
+        return false;
+}
+
 int compare_rows(const struct compare_row *rows, size_t n_rows, const struct compare_rule *rule,
                  struct comparison *ret) {
         if (!(rule->margin > 0 && rule->margin < 1))

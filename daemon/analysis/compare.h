@@ -92,6 +92,10 @@ struct comparison {
         bool out_of_reach;    /* more are needed than that: further runs do not decide it */
 };
 
+/* Finds the run of a block among n, whose blocks are `stride` bytes apart; 0 is none. *at is where the search begins
+ * and where it ended: the runs of two points have nearly the same order. false: there is none. */
+bool compare_find_block(const uint32_t *blocks, size_t stride, size_t n, uint32_t block, size_t *at);
+
 /* All rows of one answer. -EINVAL: no runs, pairs of unlike number, a margin out of range; -EDOM: a value that is not
  * greater than 0 and finite; -E2BIG: more than RANK_MAX runs; -ENOMEM. */
 int compare_rows(const struct compare_row *rows, size_t n_rows, const struct compare_rule *rule,

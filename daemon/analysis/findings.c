@@ -183,16 +183,15 @@ static size_t pair_up(const struct findings_row *x, const struct findings_row *y
         size_t n = 0;
         if (!findings_row_has_ratios(x, figure) || !findings_row_has_ratios(y, figure))
                 return 0;
-        for (size_t i = 0, j = 0; i < x->n_runs && j < y->n_runs && n < RANK_MAX;) {
-                const struct findings_run *u = &x->runs[i], *v = &y->runs[j];
-                i += u->block <= v->block;
-                j += v->block <= u->block;
-                if (u->block != v->block || u->block == 0 || !isfinite(u->values[figure]) ||
-                    !isfinite(v->values[figure]))
+        for (size_t i = 0, k = 0; i < x->n_runs && y->n_runs > 0 && n < RANK_MAX; i++) {
+                const struct findings_run *u = &x->runs[i];
+                if (!isfinite(u->values[figure]) ||
+                    !compare_find_block(&y->runs->block, sizeof(*y->runs), y->n_runs, u->block, &k) ||
+                    !isfinite(y->runs[k].values[figure]))
                         continue;
                 if (ret_x) {
                         ret_x[n] = u->values[figure];
-                        ret_y[n] = v->values[figure];
+                        ret_y[n] = y->runs[k].values[figure];
                 }
                 n++;
         }

@@ -43,7 +43,7 @@
 /* A run that is done. */
 struct findings_run {
         int64_t id;
-        uint32_t block;              /* runs of the same one are paired; ascending within a row; 0: of none */
+        uint32_t block;              /* runs of the same one are paired; 0: of none */
         double values[FIGURE_COUNT]; /* NAN: it has none */
 };
 
@@ -65,7 +65,7 @@ struct findings_limit {
 
 struct findings_row {
         struct point point;
-        const struct findings_run *runs;
+        const struct findings_run *runs; /* in their order in time */
         size_t n_runs;
         uint32_t n_planned, n_failed; /* n_failed: or cancelled */
         struct findings_flags flags;  /* of its runs; restless: also since the first of all */

@@ -19,7 +19,7 @@ struct row {
         uint32_t runs;      /* that have the figure */
         bool few_latencies; /* a run has too few of them for the figure, a percentile */
         bool dead;          /* no run of it is done: it decides nothing, and the others go on without it */
-        double *values;     /* of these */
+        double *values;     /* of these, in their order in time */
         uint32_t *blocks;
         struct serial serial; /* where material, the interval is the one that counts it */
         struct adaptive_row known;

@@ -20,21 +20,18 @@ void until_pairs_deinit(struct pairs *p) {
         free(p->items);
 }
 
-/* The values of both rows in the blocks in which both have one; a row's blocks ascend. */
+/* The values of both rows in the blocks in which both have one. */
 static int pair_up(const struct row *b, const struct row *c, struct pair *ret) {
         size_t least = b->runs < c->runs ? b->runs : c->runs, n = 0;
         double *values = reallocarray(NULL, 2 * least + 1, sizeof(*values));
         if (!values)
                 return -ENOMEM;
-        for (size_t i = 0, k = 0; i < b->runs && k < c->runs && n < RANK_MAX;) {
-                uint32_t x = b->blocks[i], y = c->blocks[k];
-                if (x == y) {
-                        ret->no_ratio |= !(b->values[i] > 0 && c->values[k] > 0);
-                        values[n] = b->values[i];
-                        values[least + n++] = c->values[k];
-                }
-                i += x <= y;
-                k += y <= x;
+        for (size_t i = 0, k = 0; i < b->runs && n < RANK_MAX; i++) {
+                if (!compare_find_block(c->blocks, sizeof(*c->blocks), c->runs, b->blocks[i], &k))
+                        continue;
+                ret->no_ratio |= !(b->values[i] > 0 && c->values[k] > 0);
+                values[n] = b->values[i];
+                values[least + n++] = c->values[k];
         }
         memmove(values + n, values + least, n * sizeof(*values));
         ret->values = values;

@@ -29,19 +29,6 @@ static void table_deinit(struct table *t) {
         free(t->rows);
 }
 
-/* Runs stand in their first order, and those that were retried are of later blocks: few are out of place. */
-static void sort_by_block(uint32_t *blocks, double *values, size_t n) {
-        for (size_t i = 1; i < n; i++)
-                for (size_t k = i; k > 0 && blocks[k - 1] > blocks[k]; k--) {
-                        uint32_t block = blocks[k];
-                        double value = values[k];
-                        blocks[k] = blocks[k - 1];
-                        values[k] = values[k - 1];
-                        blocks[k - 1] = block;
-                        values[k - 1] = value;
-                }
-}
-
 static int summarize_point(struct point_record *p, enum figure figure, struct row *ret) {
         _cleanup_free_ double *values = reallocarray(NULL, p->n_runs + 1, sizeof(*values));
         _cleanup_free_ uint32_t *blocks = reallocarray(NULL, p->n_runs + 1, sizeof(*blocks));
@@ -63,7 +50,6 @@ static int summarize_point(struct point_record *p, enum figure figure, struct ro
         }
         if (few) /* the others alone would be a choice: slow runs have few messages */
                 n = 0;
-        sort_by_block(blocks, values, n);
         struct statistic s;
         struct serial serial;
         int r = serial_summarize(values, n, &s, &serial);

@@ -409,22 +409,16 @@ static double value_of(const struct compared_point *p, size_t run, size_t f) {
         return p->values[run * p->n_figures + f];
 }
 
-/* The run of a block; runs are in the order of their blocks, but for those that failed. */
-static bool find_in_block(const struct compared_point *p, uint32_t block, size_t f, double *ret) {
-        for (size_t i = 0; i < p->runs; i++)
-                if (p->blocks[i] == block && !isnan(value_of(p, i, f))) {
-                        *ret = value_of(p, i, f);
-                        return true;
-                }
-        return false;
-}
-
 static void take_pairs(const struct compared_point *b, const struct compared_point *c, size_t f, struct values *v) {
         size_t n = 0;
-        for (size_t i = 0; i < b->runs && n < COMPARISON_PAIRS_MAX; i++)
-                if (b->blocks[i] > 0 && !isnan(value_of(b, i, f)) &&
-                    find_in_block(c, b->blocks[i], f, &v->of[SIDE_CANDIDATE][n]))
-                        v->of[SIDE_BASELINE][n++] = value_of(b, i, f);
+        for (size_t i = 0, k = 0; i < b->runs && n < COMPARISON_PAIRS_MAX; i++) {
+                if (isnan(value_of(b, i, f)) ||
+                    !compare_find_block(c->blocks, sizeof(*c->blocks), c->runs, b->blocks[i], &k) ||
+                    isnan(value_of(c, k, f)))
+                        continue;
+                v->of[SIDE_BASELINE][n] = value_of(b, i, f);
+                v->of[SIDE_CANDIDATE][n++] = value_of(c, k, f);
+        }
         v->n[SIDE_BASELINE] = v->n[SIDE_CANDIDATE] = n;
 }
 

@@ -165,11 +165,6 @@ static int take_run(const struct point_run *stored, struct json_view *view, stru
         return take_uncounted(objects[FIGURES_PER_UNIT], row, ret_uncounted);
 }
 
-static int compare_blocks(const void *x, const void *y) {
-        const struct findings_run *a = x, *b = y;
-        return (a->block > b->block) - (a->block < b->block);
-}
-
 /* No run has a percentile for which one has too few latencies: the others alone would be a choice, as slow runs have
  * few messages. */
 static void take_none(uint64_t few, struct findings_row *row, struct findings_run *runs) {
@@ -202,7 +197,6 @@ static int take_point(const struct point_record *stored, struct findings_row *ro
                 return r;
         }
         take_none(few, row, runs);
-        qsort(runs, row->n_runs, sizeof(*runs), compare_blocks);
         row->runs = *ret = runs;
         return 0;
 }

@@ -15,7 +15,8 @@ struct compared_point {
                                 all that is known */
         uint32_t runs, runs_failed, runs_noisy;
         uint32_t runs_disputed[DISPUTED_COUNT]; /* of the done ones, those with that flag */
-        double *values; /* runs × n_figures (figures_compared()), by position; NaN: the run has no such figure */
+        double *values; /* runs × n_figures (figures_compared()), in their order in time; NaN: the run has no such
+                           figure */
         size_t n_figures;
         uint64_t few;       /* 1 << figure: a run has too few latencies for it, and none in `values` */
         uint64_t requested; /* 1 << figure: it follows from the rate that was asked for, and none is in `values` */

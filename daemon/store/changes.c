@@ -231,7 +231,7 @@ static int read_point_runs(struct db *db, int64_t point_id, bool done_only, int6
         _cleanup_query_ struct db_query q = {0};
         int r = db_select(db, &q,
                           "SELECT state, result, flags, error, COALESCE(block, 0), id FROM runs WHERE point_id = ? "
-                          "AND (state = 'done' OR NOT ?) ORDER BY position LIMIT ?",
+                          "AND (state = 'done' OR NOT ?) ORDER BY " IN_TIME " LIMIT ?",
                           DB_INT(point_id), DB_INT(done_only), DB_INT(limit));
         while (r >= 0 && (r = store_next_row(&q, p->runs, size, p->n_runs)) > 0) {
                 struct point_run *run = &p->runs[p->n_runs++];

@@ -84,7 +84,7 @@ int store_figures(struct store *s, int64_t experiment_id, uint32_t from_ordinal,
                               "flags "
                               "FROM points JOIN runs ON runs.point_id = points.id "
                               "WHERE points.experiment_id = ? AND ordinal >= ? AND ordinal < ? AND points.rate IS NULL "
-                              "ORDER BY ordinal, position",
+                              "ORDER BY ordinal, " IN_TIME,
                               DB_INT(experiment_id), DB_INT(from_ordinal), DB_INT((int64_t) from_ordinal + limit));
         while (r == 0 && (r = db_step(&q)) > 0)
                 r = take_row(&q, &view, &list);

@@ -333,7 +333,7 @@ struct point_run {
 struct point_record {
         char *point_json;
         uint64_t rate;          /* of a search; 0: the spec's */
-        struct point_run *runs; /* by position */
+        struct point_run *runs; /* in the order in which they ran */
         size_t n_runs;
 };
 int store_points(struct store *s, int64_t experiment_id, uint32_t from_ordinal, uint32_t limit,
@@ -394,7 +394,7 @@ struct figures_run {
 };
 struct figures_point {
         char *point_json;
-        struct figures_run *runs; /* by position */
+        struct figures_run *runs; /* in the order in which they ran */
         size_t n_runs;
 };
 int store_figures(struct store *s, int64_t experiment_id, uint32_t from_ordinal, uint32_t limit,

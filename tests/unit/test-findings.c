@@ -265,6 +265,24 @@ static double same_for_all(const struct point *p) {
         return 1000 + 0.25 * (double) p->message_size;
 }
 
+/* The rest of a block that a crash split has a later number than the blocks after it. */
+static void test_pairs_are_of_a_block_in_any_order(void) {
+        MADE m;
+        make(&m, "{\"transport\": [\"pipe\", \"fifo\"]}", 8, 14);
+        measure(&m, same_for_all, NULL, 0.001, 0.2);
+        struct findings_run *runs = &m.runs[m.blocks], first = runs[0];
+        for (size_t i = 0; i < m.blocks; i++)
+                runs[i].values[FIGURE_THROUGHPUT] *= 1.1;
+        first.values[FIGURE_THROUGHPUT] *= 1.1;
+        memmove(runs, runs + 1, (m.blocks - 1) * sizeof(*runs));
+        runs[m.blocks - 1] = first;
+        FINDINGS *f = draw(&m);
+        const struct finding *ranking = nth(f, FINDING_RANKING, 0);
+        CHECK(ranking != NULL);
+        const struct finding_figure *ratio = figure(ranking, "next_over_this");
+        CHECK(ratio && ratio->has_interval && ratio->low > 0.9 && ratio->high < 0.92);
+}
+
 /* The medians change places, and the scatter hides on which side which is better: a doubt of its own. */
 static void test_crossover_in_doubt(void) {
         unsigned named = 0, with_doubt = 0, claimed_of_equals = 0;
@@ -898,6 +916,7 @@ int main(void) {
         RUN(test_no_bound_beyond_one);
         RUN(test_best_size);
         RUN(test_crossover);
+        RUN(test_pairs_are_of_a_block_in_any_order);
         RUN(test_crossover_in_doubt);
         RUN(test_crossover_in_doubt_of_which_series);
         RUN(test_cliff);

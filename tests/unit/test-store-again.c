@@ -156,6 +156,29 @@ static void test_retried_runs_are_of_another_block(void) {
         CHECK_INT(number(&f, "SELECT count(block) FROM runs"), 0); /* of a shuffled order: of none */
 }
 
+/* Of the middle one, which was retried, it is the last: wherever figures are read, and also before an extension. */
+static void test_runs_come_in_their_order_in_time(void) {
+        static const uint32_t blocks[] = {1, 3, 1000002, 4};
+        FIXTURE f;
+        int64_t id;
+        struct point_record *points = NULL;
+        struct figures_point *figures = NULL;
+        size_t n = 0, n_figures = 0;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 1, 4, NULL, &id), 0);
+        CHECK_INT(run_all(&f, 0), 4);
+        CHECK_INT(db_run_script(f.store->db, "UPDATE runs SET block = repetition, started_at = 100 * repetition;"
+                                             "UPDATE runs SET block = 1000002, started_at = 350 WHERE repetition = 2"),
+                  0);
+        CHECK_INT(store_points(f.store, id, 0, 1, &points, &n), 0);
+        CHECK_INT(store_figures(f.store, id, 0, 1, &figures, &n_figures), 0);
+        CHECK(n == 1 && n_figures == 1 && points[0].n_runs == 4 && figures[0].n_runs == 4);
+        for (size_t i = 0; n == 1 && n_figures == 1 && i < ELEMENTS(blocks); i++)
+                CHECK(points[0].runs[i].block == blocks[i] && figures[0].runs[i].block == blocks[i]);
+        store_points_free(points, n);
+        store_figures_free(figures, n_figures);
+}
+
 static void test_retry_what_was_cancelled(void) {
         FIXTURE f;
         int64_t id, running;
@@ -434,6 +457,7 @@ int main(void) {
         RUN(test_queued_again_is_last);
         RUN(test_retry_what_failed);
         RUN(test_retried_runs_are_of_another_block);
+        RUN(test_runs_come_in_their_order_in_time);
         RUN(test_retry_what_was_cancelled);
         RUN(test_retry_has_its_own_attempts);
         RUN(test_retry_in_portions);
