@@ -47,6 +47,9 @@ struct agent {
         const struct transport_ops *transport; /* NULL: the workload has none */
         const struct workload_ops *workload;
         void *transport_data; /* the transport's own, for the whole agent */
+        /* Reads what the transport's connections have sent again since they were made. Why it is not known; NULL: it
+         * is. NULL itself: the transport has no connections. */
+        const char *(*sent_again)(const struct agent *a, struct message_sent_again *ret);
 
         struct worker *workers;
         uint32_t n_workers;

@@ -6,6 +6,7 @@
 
 #include "agent/base/agent.h"
 #include "agent/base/wait.h"
+#include "agent/measure/stops.h"
 #include "schema/measure/recorder.h"
 #include "schema/protocol/protocol.h"
 #include "schema/util.h"
@@ -21,12 +22,14 @@ struct latencies {
 
 struct parts {
         struct agent *agent;
-        uint64_t end_ns, messages;   /* of the last part */
-        struct latencies *latencies; /* NULL: nothing is timed, or by too many threads */
+        const struct stops *stops;
+        uint64_t end_ns, messages, stopped_ns; /* of the last part */
+        struct latencies *latencies;           /* NULL: nothing is timed, or by too many threads */
+        struct message_sent_again sent_again;  /* at the last packet's end */
         struct message packet;
 };
 
-int parts_new(struct agent *a, struct parts **ret) {
+int parts_new(struct agent *a, const struct stops *stops, struct parts **ret) {
         struct parts *p = calloc(1, sizeof *p);
         bool timed = a->workers[0].latency && a->n_workers <= MESSAGE_PARTS_TIMED_THREADS;
         if (p && timed)
@@ -37,6 +40,7 @@ int parts_new(struct agent *a, struct parts **ret) {
                                    a->n_workers);
         }
         p->agent = a;
+        p->stops = stops;
         *ret = p;
         return 0;
 }
@@ -57,9 +61,28 @@ static void add_up(struct parts *p, const struct histogram *copies, struct histo
         }
 }
 
+static struct message_sent_again read_sent_again(const struct parts *p) {
+        struct message_sent_again s = {.known = SENT_AGAIN_UNKNOWN};
+        if (p->agent->sent_again)
+                (void) p->agent->sent_again(p->agent, &s);
+        return s;
+}
+
+/* What was sent again since the last packet. */
+static struct message_sent_again take_sent_again(struct parts *p) {
+        const struct message_sent_again before = p->sent_again, now = read_sent_again(p);
+        p->sent_again = now;
+        return (struct message_sent_again){.known = now.known < before.known ? now.known : before.known,
+                                           .segments = now.segments - before.segments,
+                                           .spurious = now.spurious - before.spurious,
+                                           .timeouts = now.timeouts - before.timeouts};
+}
+
 void parts_open(struct parts *p, uint64_t at_ns, uint64_t messages, const struct histogram *copies) {
         p->end_ns = at_ns;
         p->messages = messages;
+        p->stopped_ns = p->stops->total_ns;
+        p->sent_again = read_sent_again(p);
         p->packet = (struct message){.type = MESSAGE_PARTS};
         if (p->latencies)
                 add_up(p, copies, &p->latencies->before);
@@ -81,18 +104,24 @@ int parts_end(struct parts *p, uint64_t at_ns, uint64_t messages, const struct h
                 at_ns = p->end_ns + 1; /* messages counted since then need a part of more than 0 ns */
         if (m->n == 0)
                 m->begin_ns = p->end_ns;
+        uint64_t stopped_ns = p->stops->total_ns - p->stopped_ns, interval_ns = at_ns - p->end_ns;
         m->list[m->n++] = (struct message_part){
-                .interval_ns = at_ns - p->end_ns,
+                .interval_ns = interval_ns,
                 .messages = messages - p->messages,
                 .p50_ns = median(p, copies),
+                .stopped_ns = stopped_ns < interval_ns ? stopped_ns : interval_ns, /* the window ended before it */
         };
         p->end_ns = at_ns;
         p->messages = messages;
+        p->stopped_ns = p->stops->total_ns;
         return m->n == MESSAGE_PARTS_MAX ? parts_send(p) : 0;
 }
 
 int parts_send(struct parts *p) {
-        int r = p->packet.parts.n ? agent_send(p->agent, &p->packet) : 0;
+        if (p->packet.parts.n == 0)
+                return 0;
+        p->packet.parts.sent_again = take_sent_again(p);
+        int r = agent_send(p->agent, &p->packet);
         p->packet.parts.n = 0;
         return r;
 }

@@ -4,9 +4,9 @@
 
 /*
  * The parts of samples, ten a second, by which the daemon decides whether a run was steady: the number of messages of
- * all threads, and the median of their latencies. The sampler ends them and sends those of a second in one packet. It
- * reads the counts and histograms that the workers maintain in any case, so that a part costs the loop a few cache
- * lines.
+ * all threads, and the median of their latencies; beside them how long the agent stood still, and what its connections
+ * sent again. The sampler ends them and sends those of a second in one packet. It reads the counts and histograms that
+ * the workers maintain in any case, so that a part costs the loop a few cache lines.
  */
 
 #include "schema/measure/histogram.h"
@@ -15,9 +15,11 @@
 
 struct agent;
 struct parts;
+struct stops;
 
-/* 0; negative errno with a->failure. */
-int parts_new(struct agent *a, struct parts **ret);
+/* stops: of the leader's sleeps, which end before a part does; must outlive the object. 0; negative errno with
+ * a->failure. */
+int parts_new(struct agent *a, const struct stops *stops, struct parts **ret);
 void parts_free(struct parts *p); /* NULL-safe */
 
 /* Begins the first part, with the workers' `messages` and each thread's latencies in `copies`. */

@@ -45,7 +45,7 @@ static void copy_histograms(const struct sampler *s, struct histogram *ret) {
                 recorder_copy(s->agent->workers[i].latency, &ret[i]);
 }
 
-int sampler_new(struct agent *a, struct sampler **ret) {
+int sampler_new(struct agent *a, const struct stops *stops, struct sampler **ret) {
         struct sampler *s = calloc(1, sizeof *s);
         if (s) {
                 s->agent = a;
@@ -66,7 +66,7 @@ int sampler_new(struct agent *a, struct sampler **ret) {
                 return failure_set(&a->failure, ENOMEM, "no memory for the samples of %" PRIu32 " threads",
                                    a->n_workers);
         }
-        int r = parts_new(a, &s->parts);
+        int r = parts_new(a, stops, &s->parts);
         if (r < 0) {
                 sampler_free(s);
                 return r;

@@ -14,6 +14,7 @@
 
 struct agent;
 struct sampler;
+struct stops;
 
 /* A run's totals. */
 struct window {
@@ -22,8 +23,8 @@ struct window {
         int64_t stopped_ns; /* how long the agent stood still in it (stops.h); negative errno: it is not known */
 };
 
-/* Allocates the snapshots. 0; negative errno with a->failure. */
-int sampler_new(struct agent *a, struct sampler **ret);
+/* Allocates the snapshots. stops: as in parts.h. 0; negative errno with a->failure. */
+int sampler_new(struct agent *a, const struct stops *stops, struct sampler **ret);
 void sampler_free(struct sampler *s); /* NULL-safe */
 
 /* Opens the window: at_ns 0 = now, with the current counters; else at that instant, before which the workers rest. Both

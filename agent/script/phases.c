@@ -510,7 +510,7 @@ int phases_run(struct agent *a, uint64_t start_ns, struct window *ret) {
         if (!h)
                 return failure_set(&a->failure, ENOMEM, "no memory to watch %" PRIu32 " threads", a->n_workers);
         h->agent = a;
-        int r = sampler_new(a, &s);
+        int r = sampler_new(a, &h->stops, &s);
         if (r < 0)
                 return r;
         stops_begin(&h->stops, a->n_workers);

@@ -184,6 +184,11 @@ static const struct bundle_field second[] = {
         NUMBER("device_interrupts_per_second"),
         NUMBER("foreign_packets_per_second"),
         NUMBER("foreign_softirq_share"),
+        COUNT("stopped_ns"),
+        COUNT("migrations"),
+        COUNT("retransmitted_segments"),
+        COUNT("lost_segments"),
+        COUNT("retransmission_timeouts"),
         PLAIN("flags"),
         END,
 };

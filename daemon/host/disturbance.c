@@ -75,13 +75,9 @@ const char *disturbance_flag(enum disturbance_kind kind) {
 }
 
 int disturbance_init(struct disturbance *d, const struct disturbance_run *run) {
-        *d = (struct disturbance){.run = *run,
-                                  .retransmits = -1,
-                                  .spurious = -1,
-                                  .timeouts = -1,
-                                  .least_standstill = -1,
-                                  .stopped_ns = -1,
-                                  .ksoftirqd_ns = -1};
+        *d = (struct disturbance){.run = *run, .least_standstill = -1, .stopped_ns = -1, .ksoftirqd_ns = -1};
+        for (int what = 0; what < DISTURBANCE_NOTED; what++)
+                d->noted[what] = -1;
         d->carry_ns = calloc(run->n_cpus + 2, sizeof(int64_t));
         d->slowest_khz = malloc((run->n_cpus + 1) * sizeof(int64_t));
         d->fastest_khz = malloc((run->n_cpus + 1) * sizeof(int64_t));
@@ -101,6 +97,7 @@ void disturbance_deinit(struct disturbance *d) {
         free(d->carry_ns);
         free(d->slowest_khz);
         free(d->fastest_khz);
+        free(d->notes);
         *d = (struct disturbance){0};
 }
 
@@ -384,6 +381,39 @@ int disturbance_add(struct disturbance *d, const struct disturbance_reading *bef
         return 0;
 }
 
+/* Of the agent that stood still the longest. */
+static int64_t longest_stop(const struct disturbance_second *s) {
+        int64_t first = s->noted[END_FIRST][DISTURBANCE_STOP_NS], second = s->noted[END_SECOND][DISTURBANCE_STOP_NS];
+        return first > second ? first : second;
+}
+
+/* Of both agents; -1: not known. */
+static int64_t noted_in(const struct disturbance *d, const struct disturbance_second *s, enum disturbance_noted what) {
+        return d->noted[what] < 0 ? -1 : s->noted[END_FIRST][what] + s->noted[END_SECOND][what];
+}
+
+/* -1: not known. */
+static int64_t lost_segments(int64_t sent_again, int64_t spurious) {
+        if (sent_again < 0 || spurious < 0)
+                return -1;
+        return sent_again > spurious ? sent_again - spurious : 0;
+}
+
+static int64_t lost_in_window(const struct disturbance *d) {
+        return lost_segments(d->noted[DISTURBANCE_SENT_AGAIN], d->noted[DISTURBANCE_SPURIOUS]);
+}
+
+static int64_t lost_in(const struct disturbance *d, const struct disturbance_second *s) {
+        return lost_segments(noted_in(d, s, DISTURBANCE_SENT_AGAIN), noted_in(d, s, DISTURBANCE_SPURIOUS));
+}
+
+/* The flag noisy:retransmits, as far as it follows from the number of segments that may have been lost. */
+static bool are_lost(const struct disturbance *d) {
+        int64_t lost = lost_in_window(d);
+        return lost >= (d->noted[DISTURBANCE_TIMED_OUT] < 0 ? 1 : LOST_SEGMENTS) &&
+               (double) lost > LOST_SHARE * (double) d->noted[DISTURBANCE_SENT_AGAIN];
+}
+
 static bool second_has(const struct disturbance *d, const struct disturbance_second *s, enum disturbance_kind kind) {
         switch (kind) {
         case DISTURBANCE_FOREIGN_CPU:
@@ -411,6 +441,10 @@ static bool second_has(const struct disturbance *d, const struct disturbance_sec
                 return s->delay >= CPU_SHARE;
         case DISTURBANCE_QUOTA:
                 return s->throttled > 0;
+        case DISTURBANCE_STOPPED:
+                return longest_stop(s) > 0;
+        case DISTURBANCE_RETRANSMITS: /* the other end may report in the next second what it got twice in this one */
+                return noted_in(d, s, DISTURBANCE_TIMED_OUT) > 0 || (are_lost(d) && lost_in(d, s) > 0);
         case DISTURBANCE_FREQUENCY:
                 return s->clock_change > FREQUENCY_SHARE;
         default:
@@ -456,24 +490,11 @@ static const struct disturbance_second *worst_load(const struct disturbance *d) 
         return worst;
 }
 
-/* -1: not known. */
-static int64_t lost_segments(const struct disturbance *d) {
-        if (d->retransmits < 0 || d->spurious < 0)
-                return -1;
-        return d->retransmits > d->spurious ? d->retransmits - d->spurious : 0;
-}
-
-/* The flag noisy:retransmits, as far as it follows from the number of segments that may have been lost. */
-static bool are_lost(const struct disturbance *d) {
-        int64_t lost = lost_segments(d);
-        return lost >= (d->timeouts < 0 ? 1 : LOST_SEGMENTS) && (double) lost > LOST_SHARE * (double) d->retransmits;
-}
-
 bool disturbance_has(const struct disturbance *d, enum disturbance_kind kind) {
         if (kind == DISTURBANCE_QUOTA)
                 return d->throttled > 0;
         if (kind == DISTURBANCE_RETRANSMITS)
-                return d->timeouts > 0 || are_lost(d);
+                return d->noted[DISTURBANCE_TIMED_OUT] > 0 || are_lost(d);
         if (kind == DISTURBANCE_STOPPED)
                 return d->stopped_ns > 0;
         if (kind == DISTURBANCE_FREQUENCY)
@@ -551,6 +572,18 @@ static void count_or_null(struct json_writer *w, const char *key, int64_t v) {
         "/proc/net/softnet_stat or /proc/net/dev could not be read, or had no line of each measured CPU, at both "     \
         "readings"
 
+/* The reasons stand once, beside the counts of the run and in migrations_reason. */
+static void put_counts(const struct disturbance *d, const struct disturbance_second *s, struct json_writer *w) {
+        count_or_null(w, "slowest_khz", s->slowest_khz);
+        member_or_null(w, "clock_change", s->clock_change);
+        count_or_null(w, "throttled_periods", s->throttled);
+        count_or_null(w, "stopped_ns", d->stopped_ns < 0 ? -1 : longest_stop(s));
+        count_or_null(w, "migrations", noted_in(d, s, DISTURBANCE_MIGRATIONS));
+        count_or_null(w, "retransmitted_segments", noted_in(d, s, DISTURBANCE_SENT_AGAIN));
+        count_or_null(w, "lost_segments", lost_in(d, s));
+        count_or_null(w, "retransmission_timeouts", noted_in(d, s, DISTURBANCE_TIMED_OUT));
+}
+
 static void put_second(const struct disturbance *d, const struct disturbance_second *s, size_t second,
                        struct json_writer *w) {
         json_object_begin(w);
@@ -583,10 +616,7 @@ static void put_second(const struct disturbance *d, const struct disturbance_sec
         json_member_double(w, "daemon_share", s->daemon);
         member_or_null(w, "involuntary_switches_per_second", s->involuntary_per_second);
         member_or_null(w, "run_queue_delay_share", s->delay);
-        /* the reasons stand once, beside slowest_khz and quota_throttled_periods */
-        count_or_null(w, "slowest_khz", s->slowest_khz);
-        member_or_null(w, "clock_change", s->clock_change);
-        count_or_null(w, "throttled_periods", s->throttled);
+        put_counts(d, s, w);
         json_put_key(w, "flags");
         json_array_begin(w);
         for (int kind = 0; kind < DISTURBANCE_KINDS; kind++)
@@ -677,6 +707,20 @@ static void put_frequencies(const struct disturbance *d, struct json_writer *w) 
                                 : "the measured CPUs have neither APERF and MPERF nor cpufreq/scaling_cur_freq");
 }
 
+static void put_sent_again(const struct disturbance *d, struct json_writer *w) {
+        const int64_t segments = d->noted[DISTURBANCE_SENT_AGAIN], timeouts = d->noted[DISTURBANCE_TIMED_OUT];
+        count_or_null(w, "retransmitted_segments", segments);
+        if (segments < 0)
+                json_member_string(w, "retransmitted_segments_reason",
+                                   d->run.network ? "an agent could not read it: effective.retransmits_reason"
+                                                  : "the run has no TCP connection");
+        count_or_null(w, "lost_segments", lost_in_window(d));
+        count_or_null(w, "retransmission_timeouts", timeouts);
+        if (timeouts < 0 && segments >= 0)
+                json_member_string(w, "retransmission_timeouts_reason",
+                                   "an agent could not read it: effective.retransmission_timeouts_reason");
+}
+
 static void put_threads_reason(const struct disturbance *d, struct json_writer *w) {
         if (d->run.shares_cpus)
                 json_member_string(
@@ -712,19 +756,12 @@ void disturbance_put(const struct disturbance *d, struct json_writer *w) {
         put_worst(d, w);
         put_load(d, w);
         put_quota(d, w);
-        count_or_null(w, "retransmitted_segments", d->retransmits);
-        if (d->retransmits < 0)
-                json_member_string(w, "retransmitted_segments_reason",
-                                   d->run.network ? "an agent could not read it: effective.retransmits_reason"
-                                                  : "the run has no TCP connection");
-        count_or_null(w, "lost_segments", lost_segments(d));
-        count_or_null(w, "retransmission_timeouts", d->timeouts);
-        if (d->timeouts < 0 && d->retransmits >= 0)
-                json_member_string(w, "retransmission_timeouts_reason",
-                                   "an agent could not read it: effective.retransmission_timeouts_reason");
+        put_sent_again(d, w);
         count_or_null(w, "stopped_ns", d->stopped_ns);
         if (d->stopped_ns < 0)
                 json_member_string(w, "stopped_ns_reason", "an agent could not read it: effective.stopped_ns_reason");
+        if (d->noted[DISTURBANCE_MIGRATIONS] < 0)
+                json_member_string(w, "migrations_reason", "an agent could not read them: counters.migrations_reason");
         count_or_null(w, "ksoftirqd_ns", d->ksoftirqd_ns);
         if (d->ksoftirqd_ns < 0)
                 json_member_string(w, "ksoftirqd_ns_reason", d->n ? DISTURBANCE_NO_KSOFTIRQD : DISTURBANCE_NO_SECOND);

@@ -47,6 +47,7 @@
 
 #include "schema/json/json.h"
 #include "schema/observed.h"
+#include "schema/terms.h"
 #include "schema/util.h"
 
 /* Interrupts of devices a second on one CPU: at 1 to 5 µs each, with the cache lines they take, 1000 cost up to 0.5 %.
@@ -69,6 +70,16 @@ enum disturbance_kind {
         DISTURBANCE_INTERRUPTS,
         DISTURBANCE_STANDSTILL,
         DISTURBANCE_KINDS
+};
+
+/* What agents count. */
+enum disturbance_noted {
+        DISTURBANCE_STOP_NS, /* how long it stood still */
+        DISTURBANCE_MIGRATIONS,
+        DISTURBANCE_SENT_AGAIN, /* segments, by its connections */
+        DISTURBANCE_SPURIOUS,   /* those of them that are known to have arrived the first time */
+        DISTURBANCE_TIMED_OUT,  /* how often a connection stood still until its timer sent again */
+        DISTURBANCE_NOTED,
 };
 
 /* A CPU of the machine as the run sees it. */
@@ -128,11 +139,20 @@ struct disturbance_second {
         int64_t slowest_khz;                  /* of the measured CPUs at the end; -1: not known */
         double clock_change;                  /* of the measured CPU whose clock changed the most; -1: not known */
         int64_t throttled;                    /* periods; -1: not known */
-        double load;                          /* foreign work on the whole machine, in CPUs */
-        const char *load_reason;              /* why it is not known */
+        int64_t noted[END_COUNT][DISTURBANCE_NOTED]; /* of each agent, by disturbance_end() */
+        double load;                                 /* foreign work on the whole machine, in CPUs */
+        const char *load_reason;                     /* why it is not known */
 };
 
-/* What was to be watched: set by the caller when it is over. */
+/* What an agent counted in a time of its own, which lies in one second or in several. */
+struct disturbance_note {
+        uint64_t begin_ns, end_ns; /* CLOCK_MONOTONIC */
+        enum end end;
+        enum disturbance_noted what;
+        int64_t n; /* -1: not known */
+};
+
+/* What was to be watched. */
 struct disturbance_window {
         uint64_t begin_ns, end_ns; /* CLOCK_MONOTONIC; equal: there was none */
         bool counted;              /* it ended with a number of messages */
@@ -147,13 +167,14 @@ struct disturbance {
         int64_t *carry_ns;                  /* n_cpus, one for those that are measured together, one for all */
         int64_t *slowest_khz, *fastest_khz; /* n_cpus; -1: not known */
         int64_t foreign_total_ns, interval_total_ns;
-        bool load_unknown;      /* of some second, as a CPU was not listed */
-        int64_t throttled;      /* in the seconds in which it is known */
-        bool throttled_unknown; /* of some second, as a cgroup's count could not be read */
+        bool load_unknown;              /* of some second, as a CPU was not listed */
+        int64_t throttled;              /* in the seconds in which it is known */
+        bool throttled_unknown;         /* of some second, as a cgroup's count could not be read */
+        struct disturbance_note *notes; /* of those with a count above 0 */
+        size_t n_notes, notes_size;
+        int64_t noted[DISTURBANCE_NOTED]; /* of all agents in the window; -1: not known of some time, or of none */
+        bool unknown[DISTURBANCE_NOTED];
         struct disturbance_window window;
-        int64_t retransmits;  /* of the run's connections, warm-up included: set by the caller; -1: not known */
-        int64_t spurious;     /* likewise: those of them that are known to have arrived the first time */
-        int64_t timeouts;     /* likewise: how often a connection stood still until its timer sent again */
         int64_t stopped_ns;   /* of the agent that stood still the longest, in the window: set by the caller; -1: not
                                  known */
         int64_t ksoftirqd_ns; /* on all measured CPUs, in all seconds; -1: not known of each */
@@ -172,6 +193,11 @@ void disturbance_deinit(struct disturbance *d);
 /* The second between two readings, of about a second; any other length will do. 0; -ENOMEM. */
 int disturbance_add(struct disturbance *d, const struct disturbance_reading *before,
                     const struct disturbance_reading *after);
+/* What an agent counted, in any order with the seconds. 0; -ENOMEM. */
+int disturbance_note(struct disturbance *d, const struct disturbance_note *note);
+/* Once, when the window is over and nothing more is added: puts what was counted into the second that it has the most
+ * time in common with, and a stop into each of its seconds. What is counted beyond the last second is in none. */
+void disturbance_end(struct disturbance *d, const struct disturbance_window *window);
 bool disturbance_has(const struct disturbance *d, enum disturbance_kind kind);
 /* Why the window was not watched well enough for a lack of flags to mean something, by the rule above: static. NULL:
  * it was. */

@@ -354,21 +354,6 @@ static void observe(struct runner *r) {
                 r->flags.flags[r->flags.n_flags++] = WATCH_FLAG_NOT_OBSERVED;
 }
 
-/* How far a count of the run's connections has grown since the agents were ready; -1: it is not known of each end. */
-static int64_t count_since_ready(const struct runner *r, enum setting setting) {
-        int64_t sum = 0;
-        for (unsigned i = 0; i < r->n_agents; i++) {
-                const struct agent_link *l = r->links[i];
-                const struct effective_row *before = effective_find(l->ready.ready.effective, setting),
-                                           *after = effective_find(l->report.report.effective, setting);
-                if (!before || !after || before->kind != EFFECTIVE_NUMBER || after->kind != EFFECTIVE_NUMBER ||
-                    after->number < before->number || after->number > INT64_MAX / END_COUNT)
-                        return -1;
-                sum += (int64_t) (after->number - before->number);
-        }
-        return sum;
-}
-
 /* Of the agent that stood still the longest; -1: it is not known of each. */
 static int64_t longest_stop(const struct runner *r) {
         int64_t longest = 0;
@@ -399,9 +384,6 @@ static int conclude_watch(struct runner *r) {
         watch_end(r->watch, &(struct watch_report){.begin_ns = r->result.begin_ns,
                                                    .begin_ms = r->result.begun_ms,
                                                    .end_ns = window_end(r),
-                                                   .retransmits = count_since_ready(r, SETTING_RETRANSMITS),
-                                                   .spurious = count_since_ready(r, SETTING_SPURIOUS_RETRANSMITS),
-                                                   .timeouts = count_since_ready(r, SETTING_RETRANSMISSION_TIMEOUTS),
                                                    .stopped_ns = longest_stop(r)});
         r->result.beside = watch_disturbance(r->watch);
         int e = watch_result(r->watch, &r->result.noise_json, r->flags.flags + r->flags.n_flags,
@@ -441,9 +423,46 @@ static void on_ready(void *userdata, struct agent_link *l) {
                   (double) (start - START_IN_NS - r->started_ns) / 1e6);
 }
 
+/* Stops, each of which ends with its part, and what was sent again. */
+static int note_parts(struct runner *r, enum end end, const struct message_parts *parts) {
+        const struct message_sent_again *again = &parts->sent_again;
+        struct disturbance_note note = {.end = end, .what = DISTURBANCE_STOP_NS, .end_ns = parts->begin_ns};
+        int e = 0;
+        for (uint32_t i = 0; e == 0 && i < parts->n; i++) {
+                note.n = (int64_t) parts->list[i].stopped_ns;
+                note.end_ns += parts->list[i].interval_ns;
+                note.begin_ns = note.end_ns - parts->list[i].stopped_ns;
+                e = watch_note(r->watch, &note);
+        }
+        const struct {
+                enum disturbance_noted what;
+                enum sent_again_known from;
+                uint64_t n;
+        } counts[] = {{DISTURBANCE_SENT_AGAIN, SENT_AGAIN_SEGMENTS, again->segments},
+                      {DISTURBANCE_SPURIOUS, SENT_AGAIN_SEGMENTS, again->spurious},
+                      {DISTURBANCE_TIMED_OUT, SENT_AGAIN_TIMEOUTS, again->timeouts}};
+        note.begin_ns = parts->begin_ns;
+        for (size_t i = 0; e == 0 && i < ELEMENTS(counts); i++) {
+                note.what = counts[i].what;
+                note.n = again->known < counts[i].from ? -1 : (int64_t) counts[i].n;
+                e = watch_note(r->watch, &note);
+        }
+        return e;
+}
+
+static int note_migrations(struct runner *r, enum end end, const struct message_sample *s) {
+        const struct usage *u = &s->counters.usage;
+        const struct disturbance_note note = {.begin_ns = s->begin_ns,
+                                              .end_ns = s->begin_ns + s->interval_ns,
+                                              .end = end,
+                                              .what = DISTURBANCE_MIGRATIONS,
+                                              .n = u->migrations_error ? -1 : (int64_t) u->migrations};
+        return watch_note(r->watch, &note);
+}
+
 static void on_parts(void *userdata, struct agent_link *l, const struct message_parts *parts) {
         struct runner *r = userdata;
-        if (result_add_parts(&r->result, end_of(r, l), parts) < 0)
+        if (result_add_parts(&r->result, end_of(r, l), parts) < 0 || note_parts(r, end_of(r, l), parts) < 0)
                 fail(r, "out of memory");
 }
 
@@ -464,7 +483,7 @@ static void on_sample(void *userdata, struct agent_link *l, struct message_sampl
                 .latency_length = s->latency_length,
         };
         if (!record.agent || counters_to_json(&s->counters, &record.counters_json) < 0 ||
-            result_add_sample(&r->result, end_of(r, l), s) < 0) {
+            result_add_sample(&r->result, end_of(r, l), s) < 0 || note_migrations(r, end_of(r, l), s) < 0) {
                 sample_record_deinit(&record);
                 fail(r, "out of memory");
                 return;

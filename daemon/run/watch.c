@@ -503,23 +503,24 @@ void watch_end(struct watch *w, const struct watch_report *report) {
                 w->begin_ms = report->begin_ms;
                 w->begin_ns = report->begin_ns;
         }
-        w->disturbance.window = (struct disturbance_window){
+        const struct disturbance_window window = {
                 .begin_ns = w->begin_ns,
                 .end_ns = w->end_ns        ? w->end_ns
                           : report->end_ns ? report->end_ns
                                            : util_now_ns(),
                 .counted = w->end_ns == 0,
         };
-        w->disturbance.retransmits = report->retransmits;
-        w->disturbance.spurious = report->spurious;
-        w->disturbance.timeouts = report->timeouts;
         w->disturbance.stopped_ns = report->stopped_ns;
         (void) sd_event_source_get_enabled(w->timer, &armed);
         (void) sd_event_source_set_enabled(w->timer, SD_EVENT_OFF);
-        if (armed == SD_EVENT_OFF || !w->has_reading)
-                return;
-        if (w->disturbance.n == 0 || util_now_ns() - w->readings[w->latest].at_ns >= OBSERVED_REST_NS)
+        if (armed != SD_EVENT_OFF && w->has_reading &&
+            (w->disturbance.n == 0 || util_now_ns() - w->readings[w->latest].at_ns >= OBSERVED_REST_NS))
                 note_error(w, step(w));
+        disturbance_end(&w->disturbance, &window);
+}
+
+int watch_note(struct watch *w, const struct disturbance_note *note) {
+        return w ? disturbance_note(&w->disturbance, note) : 0;
 }
 
 /* --- the object --- */

@@ -36,13 +36,15 @@ struct watch_order {
 int watch_new(struct watch **ret, const struct watch_order *order);
 /* The window begins so, on CLOCK_MONOTONIC, and lasts so long; 0: it ends with the number of messages. 0; -errno. */
 int watch_start(struct watch *w, uint64_t begin_ns, uint64_t duration_ns);
+/* What an agent counted in a part of the window. w NULL: nobody watches. 0; -ENOMEM. */
+int watch_note(struct watch *w, const struct disturbance_note *note);
 /* What the agents have reported. */
 struct watch_report {
-        uint64_t begin_ns; /* when the window really began, which a count's is not known to before; 0: nothing was
-                              counted */
-        int64_t begin_ms;  /* the same by the wall clock, as the run's result has it */
-        uint64_t end_ns;   /* when one ended that had no planned end; 0: not known, at about watch_end() */
-        int64_t retransmits, spurious, timeouts, stopped_ns; /* as in struct disturbance */
+        uint64_t begin_ns;  /* when the window really began, which a count's is not known to before; 0: nothing was
+                               counted */
+        int64_t begin_ms;   /* the same by the wall clock, as the run's result has it */
+        uint64_t end_ns;    /* when one ended that had no planned end; 0: not known, at about watch_end() */
+        int64_t stopped_ns; /* as in struct disturbance */
 };
 
 /* A window that had no planned end is over. */

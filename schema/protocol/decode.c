@@ -298,6 +298,9 @@ static void take_parts(struct reader *r, const struct wire_field *f, struct mess
                 uint64_t interval_ns = ret->list[i].interval_ns;
                 if (interval_ns == 0 || __builtin_add_overflow(end_ns, interval_ns, &end_ns))
                         return fault(r, "%s has a part of %" PRIu64 " ns", f->name, interval_ns);
+                if (ret->list[i].stopped_ns > interval_ns)
+                        return fault(r, "%s has a stop of %" PRIu64 " ns in a part of %" PRIu64 " ns", f->name,
+                                     ret->list[i].stopped_ns, interval_ns);
         }
 }
 

@@ -160,7 +160,8 @@ struct message_alive {
 struct message_part {
         uint64_t interval_ns; /* true length, not 0 */
         uint64_t messages;
-        uint64_t p50_ns; /* of its latencies; 0: none was measured in it, or there are too many threads */
+        uint64_t p50_ns;     /* of its latencies; 0: none was measured in it, or there are too many threads */
+        uint64_t stopped_ns; /* how long the agent stood still at its end, as far as that is known */
 };
 
 /* The most threads of which parts have a median: copying a histogram takes microseconds. */
@@ -169,9 +170,19 @@ struct message_part {
 #define MESSAGE_PARTS_PER_SAMPLE 10u
 #define MESSAGE_PARTS_MAX (2 * MESSAGE_PARTS_PER_SAMPLE)
 
+/* What the agent's connections sent again in the time of a packet of parts. */
+enum sent_again_known { SENT_AGAIN_UNKNOWN, SENT_AGAIN_SEGMENTS, SENT_AGAIN_TIMEOUTS, SENT_AGAIN_COUNT };
+struct message_sent_again {
+        enum sent_again_known known; /* nothing: there are none, or they cannot be read; or all but timeouts; or all */
+        uint64_t segments;
+        uint64_t spurious; /* of them the other end reported to have got twice */
+        uint64_t timeouts; /* how often a connection stood still until its timer sent again */
+};
+
 /* The series by which a run's steadiness is judged. One part begins where the last one ended, also across packets. */
 struct message_parts {
         uint64_t begin_ns; /* CLOCK_MONOTONIC, of the first */
+        struct message_sent_again sent_again;
         uint32_t n;
         struct message_part list[MESSAGE_PARTS_MAX];
 };

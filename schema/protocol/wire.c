@@ -106,6 +106,10 @@ _Static_assert(PERF_EVENT_COUNT == 6 && offsetof(struct usage, migrations_error)
 
 static const struct wire_field parts[] = {
         U64(parts.begin_ns),
+        ENUM(parts.sent_again.known, SENT_AGAIN_COUNT),
+        USAGE(parts.sent_again.segments),
+        USAGE(parts.sent_again.spurious),
+        USAGE(parts.sent_again.timeouts),
         MOST(PARTS, parts, MESSAGE_PARTS_MAX),
 };
 

@@ -677,14 +677,14 @@ static void where_frequencies_are_from(void) {
 /* A bad second is distinguished from a good one: the clock of CPU 1 falls in second 1 and rises in second 3, and a
  * quota stops the run in second 2 for three periods. */
 static void seconds_of_clock_and_quota(void) {
-        static const char *const wants[SECONDS] = {
-                "\"slowest_khz\":3000000,\"clock_change\":0,\"throttled_periods\":0,\"flags\":[]",
-                "\"slowest_khz\":2400000,\"clock_change\":0.2,\"throttled_periods\":0,"
-                "\"flags\":[\"noisy:frequency\"]",
-                "\"slowest_khz\":2400000,\"clock_change\":0,\"throttled_periods\":3,\"flags\":[\"noisy:quota\"]",
-                "\"slowest_khz\":3000000,\"clock_change\":0.2,\"throttled_periods\":0,"
-                "\"flags\":[\"noisy:frequency\"]",
-                "\"slowest_khz\":null,\"clock_change\":null,\"throttled_periods\":null,\"flags\":[]",
+        static const struct {
+                const char *counts, *flags;
+        } wants[SECONDS] = {
+                {"\"slowest_khz\":3000000,\"clock_change\":0,\"throttled_periods\":0,", "[]"},
+                {"\"slowest_khz\":2400000,\"clock_change\":0.2,\"throttled_periods\":0,", "[\"noisy:frequency\"]"},
+                {"\"slowest_khz\":2400000,\"clock_change\":0,\"throttled_periods\":3,", "[\"noisy:quota\"]"},
+                {"\"slowest_khz\":3000000,\"clock_change\":0.2,\"throttled_periods\":0,", "[\"noisy:frequency\"]"},
+                {"\"slowest_khz\":null,\"clock_change\":null,\"throttled_periods\":null,", "[]"},
         };
         struct window w;
         window_init(&w);
@@ -700,7 +700,9 @@ static void seconds_of_clock_and_quota(void) {
                 json_writer_init(&j);
                 disturbance_put_at(&w.d, w.readings[s].at_ns, &j);
                 CHECK_INT(json_writer_steal(&j, &text, NULL), 0);
-                CHECK(text && strstr(text, wants[s]));
+                CHECK(text && strstr(text, wants[s].counts));
+                const char *flags = text ? strstr(text, "\"flags\":") : NULL;
+                CHECK(flags && strncmp(flags + 8, wants[s].flags, strlen(wants[s].flags)) == 0);
         }
         disturbance_deinit(&w.d);
 }
@@ -725,36 +727,6 @@ static void counts_of_the_window(void) {
         for (size_t s = 0; s <= SECONDS; s++)
                 w.readings[s].throttled = s < 3 ? 12 : 13;
         CHECK_FLAGS(&w, "quota");
-        static const struct {
-                int retransmits, spurious, timeouts;
-                const char *flags;
-        } sent_again[] = {
-                {-1, -1, -1, ""},
-                {-1, 0, -1, ""},
-                {1, -1, -1, ""}, /* not known */
-                {0, 0, 0, ""},
-                {444, 410, -1, ""},
-                {444, 410, 0, ""},
-                {20, 15, 0, ""},
-                {4, 9, 0, ""},
-                {1, 0, 0, ""},
-                {3, 1, 0, ""},
-                {3, 0, 0, "retransmits"},
-                {1, 0, -1, "retransmits"},
-                {3, 2, -1, "retransmits"},
-                {1, 0, 1, "retransmits"},
-                {20, 14, 0, "retransmits"},
-                {122, 116, 2, "retransmits"},
-        };
-        for (size_t i = 0; i < ELEMENTS(sent_again); i++) {
-                window_init(&w);
-                CHECK_INT(judge(&w), 0);
-                w.d.retransmits = sent_again[i].retransmits;
-                w.d.spurious = sent_again[i].spurious;
-                w.d.timeouts = sent_again[i].timeouts;
-                CHECK_STRING(flags_of(&w), sent_again[i].flags);
-                disturbance_deinit(&w.d);
-        }
 }
 
 /* A CPU that went offline, or came back with counters from 0. */

@@ -218,12 +218,18 @@ static void probe_travels(void) {
 }
 
 static void parts_travel(void) {
-        struct message m = {.type = MESSAGE_PARTS, .parts = {.begin_ns = UINT64_MAX >> 1}}, got;
+        struct message m = {.type = MESSAGE_PARTS,
+                            .parts = {.begin_ns = UINT64_MAX >> 1,
+                                      .sent_again = {SENT_AGAIN_TIMEOUTS, 7, 8, USAGE_COUNT_MAX}}},
+                       got;
         for (uint32_t i = 0; i < MESSAGE_PARTS_MAX; i++)
-                m.parts.list[m.parts.n++] = (struct message_part){i + 1, UINT64_MAX - i, 1000 * i};
+                m.parts.list[m.parts.n++] = (struct message_part){i + 1, UINT64_MAX - i, 1000 * i, i};
         CHECK_INT(round_trip(&m, &got), 0);
         CHECK_INT(got.type, MESSAGE_PARTS);
         CHECK(memcmp(&got.parts, &m.parts, sizeof(m.parts)) == 0);
+        m.parts.list[3].stopped_ns = 5; /* of 4 ns */
+        CHECK_INT(round_trip(&m, &got), -EBADMSG);
+        m.parts.list[3].stopped_ns = 4;
         m.parts.n = 0;
         CHECK_INT(round_trip(&m, &got), -EBADMSG);
         /* one more than there is room for */
@@ -236,11 +242,11 @@ static void parts_travel(void) {
         CHECK(more);
         memset(more + length, 1, one);
         memcpy(more + WIRE_LENGTH_AT, &(uint32_t){(uint32_t) (length + one)}, sizeof(uint32_t));
-        memcpy(more + WIRE_HEADER + 8, &(uint32_t){(uint32_t) (MESSAGE_PARTS_MAX + 1) * (uint32_t) one},
+        memcpy(more + WIRE_HEADER + 36, &(uint32_t){(uint32_t) (MESSAGE_PARTS_MAX + 1) * (uint32_t) one},
                sizeof(uint32_t));
         char detail[DETAIL_MAX] = "";
         CHECK_INT(message_decode(more, length + one, &got, detail), -EBADMSG);
-        CHECK(strstr(detail, "parts has 504 bytes, which are not those of 1 "));
+        CHECK(strstr(detail, "parts has 672 bytes, which are not those of 1 "));
         free(more);
 }
 
@@ -561,11 +567,12 @@ static const struct damage damages[] = {
         {MESSAGE_COUNTING, 4, {.number = 4096}, 4, "is 4096, 0 "},
         {MESSAGE_ALIVE, 0, {.number = PHASE_SETUP}, 4, "alive.phase is 0"},
         {MESSAGE_ALIVE, 0, {.number = PHASE_COUNT}, 4, "alive.phase is 4"},
-        {MESSAGE_PARTS, 8, {.number = 0}, 4, "parts has 0 bytes, which are not those of 1 "},
-        {MESSAGE_PARTS, 8, {.number = 23}, 4, "parts has 23 bytes, which are not those of 1 "},
-        {MESSAGE_PARTS, 8, {.number = 25}, 4, "parts has 25 bytes, 24 are left"},
-        {MESSAGE_PARTS, 12, {.bytes = {0}}, 8, "parts has a part of 0 ns"},
-        {MESSAGE_PARTS, 12, {.bytes = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}}, 8, "parts has a part of 1844"},
+        {MESSAGE_PARTS, 8, {.number = SENT_AGAIN_COUNT}, 4, "parts.sent_again.known is 3"},
+        {MESSAGE_PARTS, 36, {.number = 0}, 4, "parts has 0 bytes, which are not those of 1 "},
+        {MESSAGE_PARTS, 36, {.number = 23}, 4, "parts has 23 bytes, which are not those of 1 "},
+        {MESSAGE_PARTS, 36, {.number = 33}, 4, "parts has 33 bytes, 32 are left"},
+        {MESSAGE_PARTS, 40, {.bytes = {0}}, 8, "parts has a part of 0 ns"},
+        {MESSAGE_PARTS, 40, {.bytes = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}}, 8, "parts has a part of 1844"},
         {MESSAGE_PROBE, 0, {.number = 0x80000000}, 4, "probe.cpu is 2147483648, "},
         {MESSAGE_PROBE, 4, {.number = 2}, 4, "probe.moved is 2, "},
         {MESSAGE_PROBE, 32, {.number = PROBE_ABSENCE_COUNT}, 4, "probe.series[PROBE_GETPID] is absent for a reason "},

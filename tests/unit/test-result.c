@@ -579,7 +579,7 @@ static int add_tenths(struct result *r, enum end end, size_t n, uint64_t message
         const struct steadiness_end *e = &r->steadiness.ends[end];
         struct message_parts parts = {.begin_ns = e->end_ns ? e->end_ns : 5 * NSEC_PER_SEC, .n = 1};
         for (size_t i = 0; i < n; i++) {
-                parts.list[0] = (struct message_part){NSEC_PER_SEC / 10, messages + i % 2, p50_ns};
+                parts.list[0] = (struct message_part){NSEC_PER_SEC / 10, messages + i % 2, p50_ns, 0};
                 if (result_add_parts(r, end, &parts) < 0)
                         return -1;
                 parts.begin_ns += NSEC_PER_SEC / 10;

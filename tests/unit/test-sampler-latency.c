@@ -7,6 +7,7 @@
 #include "agent/base/agent.h"
 #include "agent/base/wait.h"
 #include "agent/measure/sampler.h"
+#include "agent/measure/stops.h"
 #include "agent/proof/proof.h"
 #include "check.h"
 #include "schema/measure/recorder.h"
@@ -18,6 +19,7 @@
 
 static struct worker workers[THREADS];
 static struct proof proof;
+static struct stops stops;
 static struct agent agent = {.workers = workers, .n_workers = THREADS, .event_fd = -1, .proof = &proof};
 static struct recorder latency[THREADS];
 static uint64_t messages[THREADS], timed[THREADS]; /* sent in samples */
@@ -73,7 +75,7 @@ static void latencies_are_of_the_messages(void) {
         agent.setup.interval_ns = NSEC_PER_SEC;
         agent.setup.point.message_size = 1;
         go_on(); /* of the warm-up */
-        CHECK_INT(sampler_new(&agent, &s), 0);
+        CHECK_INT(sampler_new(&agent, &stops, &s), 0);
         go_on();
         CHECK_INT(sampler_open(s, 0, 0), 0);
         for (unsigned k = 0; k < 3; k++)

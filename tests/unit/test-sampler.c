@@ -6,6 +6,7 @@
 #include "agent/base/agent.h"
 #include "agent/measure/kernel-threads.h"
 #include "agent/measure/sampler.h"
+#include "agent/measure/stops.h"
 #include "agent/proof/proof.h"
 #include "agent/workload/workload.h"
 #include "schema/detail.h"
@@ -22,6 +23,7 @@
 
 static struct agent agent;
 static struct proof proof;
+static struct stops stops;
 static struct window window;           /* the last that was closed */
 static struct worker workers[THREADS]; /* static: see test-counters.c */
 static struct recorder latencies[THREADS];
@@ -54,7 +56,9 @@ static bool fixture_open(struct fixture *f, bool sampled) {
                 return false;
         agent.control_fd = control[0];
         f->daemon = control[1];
-        return counters_new(&agent, &perf_source_none, &agent.counters) == 0 && sampler_new(&agent, &f->sampler) == 0;
+        stops = (struct stops){.total_ns = 0};
+        return counters_new(&agent, &perf_source_none, &agent.counters) == 0 &&
+               sampler_new(&agent, &stops, &f->sampler) == 0;
 }
 
 static void fixture_close(struct fixture *f) {
@@ -291,6 +295,27 @@ static void parts_are_of_all_threads(void) {
         }
 }
 
+/* Each has the stop that it ended with; a window by a number of messages may end before the stop does. */
+static void parts_have_their_stops(void) {
+        FIXTURE f;
+        struct message m;
+        CHECK(fixture_open(&f, true));
+        stops.total_ns = 70; /* in the warm-up */
+        uint64_t begin_ns = util_now_ns() - 3 * NSEC_PER_SEC;
+        CHECK_INT(sampler_open(f.sampler, begin_ns, begin_ns), 0);
+        stops.total_ns += NSEC_PER_SEC;
+        CHECK_INT(sampler_part(f.sampler), 0);
+        CHECK_INT(sampler_part(f.sampler), 0);
+        stops.total_ns += 9 * NSEC_PER_SEC;
+        CHECK_INT(sampler_close(f.sampler, 0, &window), 0);
+        while (receive(&f, &m))
+                message_deinit(&m);
+        CHECK_UINT(parts.n, 3);
+        CHECK_UINT(parts.list[0].stopped_ns, NSEC_PER_SEC);
+        CHECK_UINT(parts.list[1].stopped_ns, 0);
+        CHECK_UINT(parts.list[2].stopped_ns, parts.list[2].interval_ns);
+}
+
 /* A leader that was stopped takes no parts, and one that is late in sending them has room for more than a second's. */
 static void parts_that_fill_a_packet_are_sent(void) {
         FIXTURE f;
@@ -403,6 +428,7 @@ int main(void) {
         RUN(histograms_have_the_messages_of_their_counts);
         RUN(intervals_lie_end_to_end);
         RUN(parts_are_of_all_threads);
+        RUN(parts_have_their_stops);
         RUN(parts_that_fill_a_packet_are_sent);
         RUN(seconds_are_counted_by_time);
         RUN(a_window_can_be_opened_again);

@@ -140,7 +140,7 @@ static struct json *conclude(const struct bench *b, const char *flag, bool *ret_
         const char *flags[DISTURBANCE_KINDS + 1];
         struct json *root = NULL;
         size_t n = 0;
-        watch_end(b->watch, &(struct watch_report){.retransmits = -1, .spurious = -1, .timeouts = -1});
+        watch_end(b->watch, &(struct watch_report){.stopped_ns = 0});
         if (watch_result(b->watch, &text, flags, ELEMENTS(flags), &n) < 0 ||
             json_parse(text, strlen(text), &root, NULL) < 0)
                 return NULL;

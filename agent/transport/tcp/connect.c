@@ -397,34 +397,41 @@ struct info {
 
 /* Segments that were sent again; those of them that the other end had already, of which it reports most (DSACK, RFC
  * 2883); and how often a connection stood still until its timer sent again. */
-static void put_retransmits(const struct agent *a, struct effective *e) {
-        uint64_t retransmits = 0, spurious = 0, timeouts = 0;
-        bool counts_timeouts = true;
+const char *tcp_sent_again(const struct agent *a, struct message_sent_again *ret) {
+        struct message_sent_again sum = {.known = SENT_AGAIN_TIMEOUTS};
+        *ret = (struct message_sent_again){.known = SENT_AGAIN_UNKNOWN};
         for (uint32_t i = 0; i < a->n_workers; i++) {
                 struct info info = {};
                 socklen_t length = sizeof info;
-                const char *reason = NULL;
                 uint16_t n;
                 if (getsockopt(a->workers[i].send_fd, IPPROTO_TCP, TCP_INFO, &info, &length) < 0)
-                        reason = strerrordesc_np(errno);
-                else if (length < INFO_SPURIOUS + sizeof info.head.tcpi_dsack_dups)
-                        reason = "this kernel's TCP_INFO does not have the segments that arrived twice";
-                if (reason) {
-                        effective_add_unknown(e, SETTING_RETRANSMITS, reason);
-                        effective_add_unknown(e, SETTING_SPURIOUS_RETRANSMITS, reason);
-                        effective_add_unknown(e, SETTING_RETRANSMISSION_TIMEOUTS, reason);
-                        return;
-                }
-                retransmits += info.head.tcpi_total_retrans;
-                spurious += info.head.tcpi_dsack_dups;
-                counts_timeouts = counts_timeouts && length >= INFO_TIMEOUTS + sizeof n;
+                        return strerrordesc_np(errno);
+                if (length < INFO_SPURIOUS + sizeof info.head.tcpi_dsack_dups)
+                        return "this kernel's TCP_INFO does not have the segments that arrived twice";
+                sum.segments += info.head.tcpi_total_retrans;
+                sum.spurious += info.head.tcpi_dsack_dups;
+                if (length < INFO_TIMEOUTS + sizeof n)
+                        sum.known = SENT_AGAIN_SEGMENTS;
                 memcpy(&n, (const uint8_t *) &info + INFO_TIMEOUTS, sizeof n);
-                timeouts += n;
+                sum.timeouts += n;
         }
-        effective_add_number(e, SETTING_RETRANSMITS, retransmits);
-        effective_add_number(e, SETTING_SPURIOUS_RETRANSMITS, spurious);
-        if (counts_timeouts)
-                effective_add_number(e, SETTING_RETRANSMISSION_TIMEOUTS, timeouts);
+        *ret = sum;
+        return NULL;
+}
+
+static void put_retransmits(const struct agent *a, struct effective *e) {
+        struct message_sent_again s;
+        const char *reason = tcp_sent_again(a, &s);
+        if (reason) {
+                effective_add_unknown(e, SETTING_RETRANSMITS, reason);
+                effective_add_unknown(e, SETTING_SPURIOUS_RETRANSMITS, reason);
+                effective_add_unknown(e, SETTING_RETRANSMISSION_TIMEOUTS, reason);
+                return;
+        }
+        effective_add_number(e, SETTING_RETRANSMITS, s.segments);
+        effective_add_number(e, SETTING_SPURIOUS_RETRANSMITS, s.spurious);
+        if (s.known == SENT_AGAIN_TIMEOUTS)
+                effective_add_number(e, SETTING_RETRANSMISSION_TIMEOUTS, s.timeouts);
         else
                 effective_add_unknown(e, SETTING_RETRANSMISSION_TIMEOUTS, "only Linux 6.7 and later count them");
 }

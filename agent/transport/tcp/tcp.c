@@ -45,6 +45,7 @@ int tcp_open(struct agent *a) {
                 return failure_set(&a->failure, ENOMEM, "no memory for the connections");
         t->listener = -1;
         a->transport_data = t;
+        a->sent_again = tcp_sent_again;
         return tcp_connect_all(a, t);
 }
 

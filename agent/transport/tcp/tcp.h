@@ -60,6 +60,8 @@ struct tcp {
 
 /* Makes every worker's connection. 0; negative errno with a->failure. */
 int tcp_connect_all(struct agent *a, struct tcp *t);
+/* As sent_again of struct agent. */
+const char *tcp_sent_again(const struct agent *a, struct message_sent_again *ret);
 /* Adds the rows that are read from the sockets. */
 void tcp_sockets_effective(const struct agent *a, struct effective *e);
 
