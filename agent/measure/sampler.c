@@ -152,6 +152,7 @@ int sampler_part(struct sampler *s) {
         uint64_t now_ns = snapshot(s, 0);
         if (workers_ended(s->agent))
                 return 0;
+        proof_look(s->agent);
         return parts_end(s->parts, now_ns, sum(s->now, s->agent->n_workers), NULL);
 }
 
@@ -198,6 +199,7 @@ static int take(struct sampler *s, uint64_t now_ns) {
         s->latency = s->later;
         s->later = former;
         s->taken_ns = now_ns;
+        proof_look(a);
         proof_observe(a);
         return 0;
 }

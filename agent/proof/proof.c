@@ -26,6 +26,9 @@
 
 #define STACK_PROVEN (16u * 1024u) /* more than any loop uses */
 #define WORD (8 * sizeof(unsigned long))
+/* Threads whose affinity and scheduling are read at a time, which takes a microsecond or two each; of more than ten
+ * times as many a tenth, so that each has its turn once a second. */
+#define LOOKS_LEAST 64u
 /* More threads than this are merged where that loses nothing, */
 #define LISTED_MAX 64u
 /* and fewer where the stored text of the proof would exceed this limit. In a packet a row of threads or pages is
@@ -167,11 +170,8 @@ static void observe_scheduling(struct thread_proof *p, pid_t tid) {
 }
 
 /* What cannot be read of a thread that ends meanwhile is none of the observation's. */
-static void observe(struct thread_proof *p, pid_t pid, pid_t tid) {
+static void observe_rights(struct thread_proof *p, pid_t tid) {
         struct cpumask affinity;
-        unsigned cpu;
-        if (read_cpu(pid, tid, &cpu) == 0)
-                cpumask_add(&p->observed, cpu);
         observe_scheduling(p, tid);
         if (!p->has_initial || cpumask_get_affinity(tid, &affinity) < 0 || cpumask_equal(&affinity, &p->initial))
                 return;
@@ -179,13 +179,32 @@ static void observe(struct thread_proof *p, pid_t pid, pid_t tid) {
         p->has_changed = true;
 }
 
+static void observe_cpu(struct thread_proof *p, pid_t pid, pid_t tid) {
+        unsigned cpu;
+        if (read_cpu(pid, tid, &cpu) == 0)
+                cpumask_add(&p->observed, cpu);
+}
+
+void proof_look(struct agent *a) {
+        uint32_t n, *next = &a->proof->looked;
+        struct proof_member *members = members_of(a, &n);
+        const uint32_t total = a->n_workers + n, tenth = (total + 9) / 10;
+        for (uint32_t i = 0; i < total && i < (tenth > LOOKS_LEAST ? tenth : LOOKS_LEAST); i++) {
+                uint32_t at = (*next)++ % total;
+                if (at < a->n_workers)
+                        observe_rights(&a->workers[at].proof, a->workers[at].tid);
+                else
+                        observe_rights(&members[at - a->n_workers].proof, members[at - a->n_workers].pid);
+        }
+}
+
 void proof_observe(struct agent *a) {
         uint32_t n;
         struct proof_member *members = members_of(a, &n);
         for (uint32_t i = 0; i < a->n_workers; i++)
-                observe(&a->workers[i].proof, 0, a->workers[i].tid);
+                observe_cpu(&a->workers[i].proof, 0, a->workers[i].tid);
         for (uint32_t i = 0; i < n; i++)
-                observe(&members[i].proof, members[i].pid, members[i].pid);
+                observe_cpu(&members[i].proof, members[i].pid, members[i].pid);
         page_list_sample(&a->proof->pages);
 }
 

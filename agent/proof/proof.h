@@ -34,6 +34,7 @@ struct proof {
         struct proof_member *(*members)(const struct agent *a, uint32_t *ret_n);
         /* Adds pages beside the workers' buffers and stacks. May be NULL. 0; negative errno. */
         int (*list_pages)(const struct agent *a, struct page_list *list);
+        uint32_t looked; /* by proof_look(): the thread or member that is next */
         /* Called when a member has no memory. Negative errno with a->failure; 0 where all live. May be NULL. */
         int (*missing)(struct agent *a);
 };
@@ -48,8 +49,11 @@ void proof_take_stack(struct stack_range *ret);
  * w->failure. */
 int proof_take(struct worker *w);
 
-/* The leader calls this at intervals while loops run: it observes each worker's CPU and the nodes of a sample of the
- * pages. The workers take no part in it. */
+/* The leader calls these while loops run, and the workers take no part in it. Ten times a second: looks whether another
+ * process has changed the affinity or the scheduling of a thread; more than 64 threads have their turns, each at least
+ * once a second. What is put back between two looks is not noticed. */
+void proof_look(struct agent *a);
+/* Once a second: observes each worker's CPU and the nodes of a sample of the pages. */
 void proof_observe(struct agent *a);
 
 /* Collects the whole proof, in the leader's thread, with the workers at rest after proof_take(). The first call lists

@@ -114,6 +114,35 @@ static void proofs_fit_into_a_packet(void) {
                 check_shape(&shapes[i]);
 }
 
+static uint32_t looked_at(const struct worker *workers, uint32_t n) {
+        uint32_t seen = 0;
+        for (uint32_t i = 0; i < n; i++)
+                seen += workers[i].proof.has_changed;
+        return seen;
+}
+
+/* Up to 64 at a time are all, of more each has its turn within ten times. */
+static void each_thread_is_looked_at_within_a_second(void) {
+        static const uint32_t threads[] = {1, 64, 65, 200, 1024};
+        static const uint32_t first[] = {1, 64, 64, 64, 103};
+        for (size_t i = 0; i < ELEMENTS(threads); i++) {
+                struct shape shape = {.threads = threads[i], .cpus = 1, .pinned = true};
+                struct worker *workers = workers_of(&shape);
+                struct proof proof = {.members = NULL};
+                struct agent a = {.proof = &proof, .n_workers = threads[i], .workers = workers};
+                for (uint32_t k = 0; k < threads[i]; k++) {
+                        workers[k].tid = gettid(); /* whose affinity is not that of no CPU at all */
+                        workers[k].proof.has_initial = true;
+                }
+                proof_look(&a);
+                CHECK_UINT(looked_at(workers, threads[i]), first[i]);
+                for (unsigned k = 1; k < 10; k++)
+                        proof_look(&a);
+                CHECK_UINT(looked_at(workers, threads[i]), threads[i]);
+                free(workers);
+        }
+}
+
 /* One among a thousand threads that was elsewhere is detected, reported in a group or not. */
 static void one_of_many_is_found_out(void) {
         static const int errors[] = {0, ENOENT};
@@ -139,6 +168,7 @@ static void one_of_many_is_found_out(void) {
 
 int main(void) {
         RUN(proofs_fit_into_a_packet);
+        RUN(each_thread_is_looked_at_within_a_second);
         RUN(one_of_many_is_found_out);
         return check_end();
 }

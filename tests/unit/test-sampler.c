@@ -316,6 +316,39 @@ static void parts_have_their_stops(void) {
         CHECK_UINT(parts.list[2].stopped_ns, parts.list[2].interval_ns);
 }
 
+static bool stay_on(const struct cpumask *m) {
+        return cpumask_set_affinity(0, m) == 0;
+}
+
+/* As taskset does it, between two parts of one second; what is put back before a part is not. */
+static void an_affinity_that_is_put_back_within_a_second_is_observed(void) {
+        for (unsigned parts_between = 0; parts_between < 2; parts_between++) {
+                FIXTURE f;
+                struct message m;
+                struct cpumask before = {}, one = {};
+                unsigned cpu = 0;
+                CHECK(fixture_open(&f, true));
+                CHECK_INT(cpumask_get_affinity(0, &before), 0);
+                CHECK_INT(syscall(SYS_getcpu, &cpu, NULL, NULL), 0);
+                cpumask_add(&one, cpu);
+                if (cpumask_equal(&before, &one))
+                        SKIP("there is one CPU");
+                workers[1].proof.initial = before;
+                workers[1].proof.has_initial = true;
+                CHECK_INT(sampler_open(f.sampler, util_now_ns(), 0), 0);
+                CHECK_INT(sampler_part(f.sampler), 0);
+                CHECK(stay_on(&one));
+                if (parts_between)
+                        CHECK_INT(sampler_part(f.sampler), 0);
+                CHECK(stay_on(&before));
+                CHECK_INT(sampler_close(f.sampler, 0, &window), 0);
+                while (receive(&f, &m))
+                        message_deinit(&m);
+                CHECK(workers[1].proof.has_changed == (parts_between > 0));
+                CHECK(!workers[0].proof.has_changed); /* it is not known what it was */
+        }
+}
+
 /* A leader that was stopped takes no parts, and one that is late in sending them has room for more than a second's. */
 static void parts_that_fill_a_packet_are_sent(void) {
         FIXTURE f;
@@ -429,6 +462,7 @@ int main(void) {
         RUN(intervals_lie_end_to_end);
         RUN(parts_are_of_all_threads);
         RUN(parts_have_their_stops);
+        RUN(an_affinity_that_is_put_back_within_a_second_is_observed);
         RUN(parts_that_fill_a_packet_are_sent);
         RUN(seconds_are_counted_by_time);
         RUN(a_window_can_be_opened_again);
