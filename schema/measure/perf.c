@@ -58,14 +58,22 @@ int perf_open_cpu(int cpu, uint32_t type, uint64_t config, int leader) {
         return fd < 0 ? -errno : (int) fd;
 }
 
-/* A group of cycles and instructions for each mode: where the kernel multiplexes, their ratio is of the same slices of
- * time. A group of all events would not fit the PMU, and would then never count. */
+/* Groups of two for each mode, in the order of the events: where the kernel multiplexes, instructions per cycle, misses
+ * of the last cache per miss of the first, and misses of the TLB beside mispredictions are of the same slices of time.
+ * A group of all events would not fit the PMU, and would then never count; a PMU that has no room for two (EINVAL)
+ * counts each by itself. */
+_Static_assert(PERF_INSTRUCTIONS == PERF_CYCLES + 1 && PERF_LLC_MISSES == PERF_L1D_READ_MISSES + 1 &&
+                       PERF_BRANCH_MISSES == PERF_DTLB_MISSES + 1 && PERF_CYCLES % 2 == 0,
+               "pairs stand together");
 static void kernel_open(void *userdata, pid_t tid, struct perf_handles *ret) {
         (void) userdata;
         for (enum perf_event event = 0; event < PERF_EVENT_COUNT; event++)
                 for (enum perf_mode mode = 0; mode < PERF_MODE_COUNT; mode++) {
-                        int cycles = event == PERF_INSTRUCTIONS ? ret->of[PERF_CYCLES][mode] : -1;
-                        ret->of[event][mode] = open_one(event, mode, tid, cycles < 0 ? -1 : cycles);
+                        int first = event % 2 ? ret->of[event - 1][mode] : -1;
+                        int *handle = &ret->of[event][mode];
+                        *handle = open_one(event, mode, tid, first < 0 ? -1 : first);
+                        if (*handle == -EINVAL && first >= 0)
+                                *handle = open_one(event, mode, tid, -1);
                 }
 }
 

@@ -18,7 +18,8 @@
 /* In the place of perf_event_open(2), by the linker's --wrap: what was opened, with the leader of its group. */
 static struct opened {
         bool records;
-        int error; /* of kernel mode */
+        bool single; /* there is no room for a group */
+        int error;   /* of kernel mode */
         size_t n;
         struct {
                 uint64_t config;
@@ -41,6 +42,10 @@ long __wrap_syscall(long number, ...) {
                 return __real_syscall(number, attr, tid, cpu, leader, flags);
         if (attr->exclude_user && opened.error) {
                 errno = opened.error;
+                return -1;
+        }
+        if (leader >= 0 && opened.single) {
+                errno = EINVAL;
                 return -1;
         }
         opened.of[opened.n].config = attr->config;
@@ -222,7 +227,7 @@ static void test_kernel(void) {
         CHECK(t.counts[PERF_INSTRUCTIONS][PERF_USER].value >= 1000000);
 }
 
-/* Instructions per cycle are of the same slices of time. */
+/* Each second event is of the same slices of time as the one before it. */
 static void test_groups(void) {
         static const int errors[] = {0, EACCES};
         for (size_t e = 0; e < ELEMENTS(errors); e++) {
@@ -238,11 +243,26 @@ static void test_groups(void) {
                                         CHECK_INT(handle, -EACCES);
                                         continue;
                                 }
+                                bool second = event == PERF_INSTRUCTIONS || event == PERF_LLC_MISSES ||
+                                              event == PERF_BRANCH_MISSES;
                                 CHECK_INT(opened.of[handle - OPENED_FIRST].leader,
-                                          event == PERF_INSTRUCTIONS ? handles.of[PERF_CYCLES][mode] : -1);
+                                          second ? handles.of[event - 1][mode] : -1);
                                 CHECK_INT(opened.of[handle - OPENED_FIRST].user, mode == PERF_USER);
                         }
         }
+}
+
+/* A PMU with one counter refuses each group. */
+static void test_no_room_for_groups(void) {
+        struct perf_handles handles;
+        opened = (struct opened){.records = true, .single = true};
+        perf_source_kernel.open(NULL, 1, &handles);
+        opened.records = false;
+        CHECK_UINT(opened.n, PERF_HANDLES_MAX);
+        for (enum perf_event event = 0; event < PERF_EVENT_COUNT; event++)
+                for (enum perf_mode mode = 0; mode < PERF_MODE_COUNT; mode++)
+                        CHECK(handles.of[event][mode] >= OPENED_FIRST &&
+                              opened.of[handles.of[event][mode] - OPENED_FIRST].leader == -1);
 }
 
 int main(void) {
@@ -255,6 +275,7 @@ int main(void) {
         RUN(test_sum_of_threads);
         RUN(test_none);
         RUN(test_groups);
+        RUN(test_no_room_for_groups);
         RUN(test_kernel);
         return check_end();
 }
