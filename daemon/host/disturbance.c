@@ -9,12 +9,18 @@
 
 #include "schema/util.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* A twentieth of a CPU in any second is what a figure shows; kernel threads and timers of a quiet machine take less
  * than a hundredth. The share of the run's own rounding is below one hundredth, too: a tick of 4 ms at each reading. */
 #define CPU_SHARE 0.05
+/* Softirqs that are counted by the tick are a sample of as many as there are ticks: five of a hundred ticks meet one by
+ * chance in every three hundredth second of a CPU that spends a hundredth of its time in them. So many of a run's
+ * seconds and measured CPUs together may be flagged by chance, of a run that spends as much. */
+#define QUIET_SOFTIRQ_SHARE 0.01
+#define FLAGGED_BY_CHANCE 0.02
 /* Ticks miss time of a CPU whose tasks sleep and wake in step with them: up to 47 % of a quiet second was seen where a
  * timer wakes them. They miss about as much of each second of a run: 14 points were the most between two. */
 #define STANDSTILL_SHARE 0.6
@@ -414,17 +420,52 @@ static bool are_lost(const struct disturbance *d) {
                (double) lost > LOST_SHARE * (double) d->noted[DISTURBANCE_SENT_AGAIN];
 }
 
+/* Of a time that is shown in steps, of which one may have begun long before. In a second that leaves four of five, in a
+ * tenth of one none of one. */
+static bool is_share_of_steps(const struct disturbance_second *s, double share) {
+        double least_ns = share * (double) s->interval_ns - (double) CPU_TIME_STEP_NS;
+        return share >= CPU_SHARE && least_ns >= CPU_SHARE / 2 * (double) s->interval_ns;
+}
+
+/* Of a CPU's time that others ran. */
+static bool is_share(const struct disturbance *d, const struct disturbance_second *s, double share, double limit) {
+        return share >= limit && (d->run.source != CPU_TIME_IDLE || is_share_of_steps(s, share));
+}
+
+/* The probability of as many or more, where so many are to be expected (Poisson). */
+static double chance_of(uint64_t n, double expected) {
+        double fewer = 0, one = exp(-expected);
+        for (uint64_t i = 0; i < n; i++) {
+                fewer += one;
+                one *= expected / (double) (i + 1);
+        }
+        return 1 - fewer;
+}
+
+/* By the tick: so many ticks at least as are more than all steps but one. */
+static bool is_share_of_ticks(const struct disturbance *d, const struct disturbance_second *s, double share) {
+        if (!is_share_of_steps(s, share))
+                return false;
+        if (d->run.irq_apart || d->run.tick_ns <= 0)
+                return true;
+        const double tick_ns = (double) d->run.tick_ns, interval_ns = (double) s->interval_ns;
+        uint64_t ticks = 1 + (uint64_t) ((share * interval_ns - (double) CPU_TIME_STEP_NS + 0.5) / tick_ns);
+        return chance_of(ticks, QUIET_SOFTIRQ_SHARE * interval_ns / tick_ns) <=
+               FLAGGED_BY_CHANCE / (double) (d->n_measured * d->n);
+}
+
 static bool second_has(const struct disturbance *d, const struct disturbance_second *s, enum disturbance_kind kind) {
         switch (kind) {
         case DISTURBANCE_FOREIGN_CPU:
-                return s->foreign >= CPU_SHARE + (s->cpu < 0 ? QUIET_SHARE * (double) (d->n_measured - 1) : 0);
+                return is_share(d, s, s->foreign,
+                                CPU_SHARE + (s->cpu < 0 ? QUIET_SHARE * (double) (d->n_measured - 1) : 0));
         case DISTURBANCE_SOFTIRQ:
-                return (d->run.network ? s->foreign_softirq : s->worst_softirq) >= CPU_SHARE ||
+                return (d->run.network ? s->foreign_softirq >= CPU_SHARE : is_share_of_ticks(d, s, s->worst_softirq)) ||
                        (s->packets >= FOREIGN_PACKETS_PER_SECOND && s->interval_ns >= PIECE_NS);
         case DISTURBANCE_STEAL:
-                return s->worst_steal >= CPU_SHARE;
+                return is_share_of_steps(s, s->worst_steal);
         case DISTURBANCE_INTERRUPTS:
-                return s->worst_irq >= CPU_SHARE ||
+                return is_share_of_steps(s, s->worst_irq) ||
                        (s->device_interrupts > DISTURBANCE_DEVICE_INTERRUPTS_PER_SECOND && s->interval_ns >= PIECE_NS);
         case DISTURBANCE_STANDSTILL:
                 return s->worst_standstill >= STANDSTILL_SHARE ||
@@ -432,7 +473,7 @@ static bool second_has(const struct disturbance *d, const struct disturbance_sec
         case DISTURBANCE_LOAD:
                 return s->load > LOAD_CPUS && s->interval_ns >= PIECE_NS;
         case DISTURBANCE_SMT_SIBLING:
-                return s->sibling >= CPU_SHARE;
+                return is_share(d, s, s->sibling, CPU_SHARE);
         case DISTURBANCE_DAEMON:
                 return s->daemon >= CPU_SHARE;
         case DISTURBANCE_PREEMPTION:

@@ -100,7 +100,8 @@ struct disturbance_run {
         bool shares_cpus;    /* no thread has a CPU to itself: switches and delays are the run's own */
         bool network;        /* softirqs, and what ksoftirqd uses, are the run's own */
         bool softirqs_apart; /* as cpu_time_softirqs_apart(): run_ns contains neither softirqs nor ksoftirqd */
-        bool irq_apart; /* as in struct cpu_time: irq_ns is accounted, and not by the tick, which sees next to none */
+        bool irq_apart;  /* as in struct cpu_time: irq_ns is accounted, and not by the tick, which sees next to none */
+        int64_t tick_ns; /* from one clock interrupt to the next, at each of which a softirq is met or not */
         const char *no_interrupts; /* why device_interrupts are not read: static; NULL: they are */
         bool cgroups;              /* a cgroup of the run, or above it, has a CPU controller */
         bool daemon_measured;      /* the daemon may run on a measured CPU */

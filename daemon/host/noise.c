@@ -70,7 +70,9 @@ static void put_once(const struct flags_found *found, struct json_writer *flags,
 static void put_noise(const struct noise *n, const struct flags_found *found, struct json_writer *flags) {
         double available_ns = n->window_seconds * (double) NSEC_PER_SEC * (double) n->n_measured;
 
-        if ((double) n->steal_ns > STEAL_SHARE * available_ns)
+        /* a single step may have begun long before */
+        if ((double) n->steal_ns > STEAL_SHARE * available_ns &&
+            (double) n->steal_ns - (double) CPU_TIME_STEP_NS >= STEAL_SHARE / 2 * available_ns)
                 put_once(found, flags, "noisy:steal");
         if ((double) n->most_device_interrupts > DISTURBANCE_DEVICE_INTERRUPTS_PER_SECOND * n->window_seconds)
                 put_once(found, flags, "noisy:interrupts");

@@ -570,6 +570,12 @@ static int make_readings(struct watch *w) {
         return 0;
 }
 
+/* The coarse clock advances with it. */
+static int64_t tick_ns(void) {
+        struct timespec t;
+        return clock_getres(CLOCK_MONOTONIC_COARSE, &t) == 0 ? t.tv_sec * (int64_t) NSEC_PER_SEC + t.tv_nsec : 0;
+}
+
 static int prepare(struct watch *w) {
         const struct point *point = w->order.point;
         int r = list_cpus(w);
@@ -595,6 +601,7 @@ static int prepare(struct watch *w) {
                 .network = point_has_carrier(point, CARRIER_TCP),
                 .softirqs_apart = cpu_time_softirqs_apart(&w->time),
                 .irq_apart = w->time.irq_apart,
+                .tick_ns = tick_ns(),
                 .no_interrupts = w->no_interrupts,
                 .cgroups = w->n_groups > 0 || w->groups_unknown,
                 .daemon_measured = daemon_is_measured(w),

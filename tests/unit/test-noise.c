@@ -164,6 +164,20 @@ static void both_ends_are_measured(void) {
         CHECK_FLAGS(&c, "[\"noisy:steal\"]");
 }
 
+/* Of half a second a step is more than 1 %, and may have begun long before. */
+static void one_step_of_steal_is_no_flag(void) {
+        int32_t none[] = {0};
+        struct case_of_two c;
+        init(&c);
+        c.found.one_end = true;
+        c.placement.ends[END_FIRST] = (struct agent_placement){.cpus = none, .n_cpus = 1};
+        c.after.e.uptime_ns = c.before.e.uptime_ns + SECOND / 2;
+        c.after.cpus[0].steal_ns = SECOND / 100;
+        CHECK_FLAGS(&c, "[]");
+        c.after.cpus[0].steal_ns = SECOND / 50;
+        CHECK_FLAGS(&c, "[\"noisy:steal\"]");
+}
+
 static void a_flag_is_listed_once(void) {
         const char *const found[] = {"noisy:load", "noisy:steal"};
         struct case_of_two c;
@@ -185,6 +199,7 @@ int main(void) {
         RUN(mitigations_that_differ);
         RUN(what_one_snapshot_lacks_is_not_compared);
         RUN(both_ends_are_measured);
+        RUN(one_step_of_steal_is_no_flag);
         RUN(a_flag_is_listed_once);
         return check_end();
 }
