@@ -16,6 +16,13 @@
 
 #define COMMON_PART 10u /* of the shorter one of a sample and a second: less is how far their beginnings are apart */
 
+static const char *const names[SAMPLE_NOISE_VALUES] = {
+        [SAMPLE_NOISE_FOREIGN] = "foreign_share",   [SAMPLE_NOISE_SOFTIRQ] = "worst_softirq_share",
+        [SAMPLE_NOISE_STEAL] = "worst_steal_share", [SAMPLE_NOISE_STOPPED] = "stopped_ns",
+        [SAMPLE_NOISE_MIGRATIONS] = "migrations",   [SAMPLE_NOISE_SENT_AGAIN] = "retransmitted_segments",
+        [SAMPLE_NOISE_LOST] = "lost_segments",      [SAMPLE_NOISE_TIMED_OUT] = "retransmission_timeouts",
+};
+
 static const char no_result_yet[] = "the run has not ended: the noise of its seconds is stored with its result";
 static const char no_result[] = "the run was not completed: it has no result, with which the noise is stored";
 static const char no_noise[] =
@@ -95,10 +102,9 @@ static int read_second(struct sample_noise *n, const struct json *object, struct
                 .begin_ns = (uint64_t) begin_ns,
                 .interval_ns = (uint64_t) interval_ns,
                 .cpu = (int64_t) number_or(object, "cpu", -1),
-                .foreign = number_or(object, "foreign_share", -1),
-                .softirq = number_or(object, "worst_softirq_share", -1),
-                .steal = number_or(object, "worst_steal_share", -1),
         };
+        for (int i = 0; i < SAMPLE_NOISE_VALUES; i++)
+                ret->values[i] = number_or(object, names[i], -1);
         return read_flags(n, json_get(object, "flags"), &ret->flags);
 }
 
@@ -167,10 +173,6 @@ int sample_noise_read(struct sample_noise *ret, const struct run_record *run) {
 
 /* --- a sample's --- */
 
-static double most(double a, double b) {
-        return a > b ? a : b;
-}
-
 static uint64_t end_of(const struct sample_noise_second *s) {
         return s->begin_ns + s->interval_ns;
 }
@@ -189,12 +191,11 @@ static size_t first_after(const struct sample_noise *n, uint64_t at_ns) {
 }
 
 static void add_second(struct sample_noise_found *f, const struct sample_noise_second *s) {
-        if (s->foreign > f->of.foreign) {
-                f->of.foreign = s->foreign;
+        if (s->values[SAMPLE_NOISE_FOREIGN] > f->of.values[SAMPLE_NOISE_FOREIGN])
                 f->of.cpu = s->cpu;
-        }
-        f->of.softirq = most(f->of.softirq, s->softirq);
-        f->of.steal = most(f->of.steal, s->steal);
+        for (int i = 0; i < SAMPLE_NOISE_VALUES; i++)
+                if (s->values[i] > f->of.values[i])
+                        f->of.values[i] = s->values[i];
         f->of.flags |= s->flags;
         f->of.interval_ns = s->interval_ns > f->of.interval_ns ? s->interval_ns : f->of.interval_ns;
 }
@@ -206,9 +207,11 @@ static bool is_unlisted_before(const struct sample_noise *n, size_t i) {
 }
 
 struct sample_noise_found sample_noise_find(const struct sample_noise *n, const struct sample_record *s) {
-        struct sample_noise_found f = {.of = {.cpu = -1, .foreign = -1, .softirq = -1, .steal = -1}};
+        struct sample_noise_found f = {.of = {.cpu = -1}};
         const uint64_t begin_ns = s->begin_ns, end_ns = begin_ns + s->interval_ns;
         uint64_t observed_ns = 0;
+        for (int v = 0; v < SAMPLE_NOISE_VALUES; v++)
+                f.of.values[v] = -1;
         size_t first = first_after(n, begin_ns), i = first;
         for (; i < n->n && n->seconds[i].begin_ns < end_ns; i++) {
                 const struct sample_noise_second *at = &n->seconds[i];
@@ -233,10 +236,6 @@ struct sample_noise_found sample_noise_find(const struct sample_noise *n, const 
         return f;
 }
 
-static void share(struct json_writer *w, const char *key, double v) {
-        json_member_double_if(w, key, v >= 0, v);
-}
-
 void sample_noise_put(const struct sample_noise *n, const struct sample_record *s, struct json_writer *w) {
         const struct sample_noise_found f = sample_noise_find(n, s);
         json_put_key(w, "noise");
@@ -250,9 +249,8 @@ void sample_noise_put(const struct sample_noise *n, const struct sample_record *
         if (f.unobserved)
                 json_member_string(w, "not_observed_reason", f.unobserved);
         json_member_i64_if(w, "cpu", f.of.cpu >= 0, f.of.cpu);
-        share(w, "foreign_share", f.of.foreign);
-        share(w, "worst_softirq_share", f.of.softirq);
-        share(w, "worst_steal_share", f.of.steal);
+        for (int i = 0; i < SAMPLE_NOISE_VALUES; i++)
+                json_member_double_if(w, names[i], f.of.values[i] >= 0, f.of.values[i]);
         json_member_array(w, "flags");
         for (size_t i = 0; i < n->n_flags; i++)
                 if (f.of.flags >> i & 1)
@@ -262,11 +260,13 @@ void sample_noise_put(const struct sample_noise *n, const struct sample_record *
 }
 
 void sample_noise_header(struct text *t) {
-        text_puts(t, ",noise_observed_share,noise_cpu,noise_foreign_share,noise_worst_softirq_share,"
-                     "noise_worst_steal_share,noise_flags,noise_reason");
+        text_puts(t, ",noise_observed_share,noise_cpu");
+        for (int i = 0; i < SAMPLE_NOISE_VALUES; i++)
+                text_printf(t, ",noise_%s", names[i]);
+        text_puts(t, ",noise_flags,noise_reason");
 }
 
-static void share_cell(struct text *t, double v) {
+static void value_cell(struct text *t, double v) {
         if (v < 0)
                 text_puts(t, ",");
         else
@@ -277,7 +277,8 @@ void sample_noise_cells(const struct sample_noise *n, const struct sample_record
         const struct sample_noise_found f = sample_noise_find(n, s);
         const char *space = "";
         if (f.reason) {
-                text_puts(t, ",,,,,,,");
+                for (int i = 0; i < SAMPLE_NOISE_VALUES + 4; i++)
+                        text_puts(t, ",");
                 text_csv(t, f.reason);
                 return;
         }
@@ -285,9 +286,8 @@ void sample_noise_cells(const struct sample_noise *n, const struct sample_record
         text_puts(t, ",");
         if (f.of.cpu >= 0)
                 text_printf(t, "%lld", (long long) f.of.cpu);
-        share_cell(t, f.of.foreign);
-        share_cell(t, f.of.softirq);
-        share_cell(t, f.of.steal);
+        for (int i = 0; i < SAMPLE_NOISE_VALUES; i++)
+                value_cell(t, f.of.values[i]);
         text_puts(t, ",");
         for (size_t i = 0; i < n->n_flags; i++)
                 if (f.of.flags >> i & 1) {

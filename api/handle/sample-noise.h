@@ -15,11 +15,24 @@
 
 #define SAMPLE_NOISE_FLAGS_MAX 64 /* different ones: bits of a word */
 
+/* What a sample has the worst of, under the names that a second has it by. */
+enum sample_noise_value {
+        SAMPLE_NOISE_FOREIGN,
+        SAMPLE_NOISE_SOFTIRQ,
+        SAMPLE_NOISE_STEAL,
+        SAMPLE_NOISE_STOPPED,
+        SAMPLE_NOISE_MIGRATIONS,
+        SAMPLE_NOISE_SENT_AGAIN,
+        SAMPLE_NOISE_LOST,
+        SAMPLE_NOISE_TIMED_OUT,
+        SAMPLE_NOISE_VALUES
+};
+
 struct sample_noise_second {
         uint64_t second, begin_ns, interval_ns;
-        int64_t cpu;                    /* -1: null */
-        double foreign, softirq, steal; /* of any measured CPU; -1: not known */
-        uint64_t flags;                 /* bits */
+        int64_t cpu;                        /* -1: null */
+        double values[SAMPLE_NOISE_VALUES]; /* -1: not known */
+        uint64_t flags;                     /* bits */
 };
 
 /* Of one run. */

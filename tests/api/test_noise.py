@@ -159,6 +159,7 @@ def test_the_samples_of_a_disturbed_second_are_marked(daemon, unix, tmp_path, tr
         worst = max(seconds, key=lambda second: second["foreign_share"])
         assert (found["cpu"], found["foreign_share"]) == (worst["cpu"], worst["foreign_share"])
         assert found["worst_softirq_share"] == max(second["worst_softirq_share"] for second in seconds)
+        assert found["stopped_ns"] == int(row["noise_stopped_ns"]) == max(second["stopped_ns"] for second in seconds)
         assert sorted(found["flags"]) == sorted({flag for second in seconds for flag in second["flags"]})
         cells = [row[f"noise_{name}"] for name in ("cpu", "foreign_share", "worst_softirq_share", "flags")]
         figures = [str(found["cpu"]), found["foreign_share"], found["worst_softirq_share"], " ".join(found["flags"])]

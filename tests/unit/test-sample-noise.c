@@ -19,6 +19,7 @@ static void put_second(struct json_writer *w, uint64_t second, uint64_t begin_ns
         json_member_u64(w, "interval_ns", interval_ns);
         json_member_u64(w, "cpu", second);
         json_member_double(w, "foreign_share", foreign);
+        json_member_u64(w, "stopped_ns", 100000000 * second);
         if (foreign < 0.5)
                 json_member_double(w, "worst_softirq_share", foreign / 2);
         else
@@ -89,11 +90,17 @@ static void a_sample_has_its_seconds(void) {
                 if (f.reason)
                         continue;
                 CHECK_INT(f.of.cpu, cases[i].cpu);
-                CHECK(f.of.foreign == cases[i].foreign && f.of.softirq == cases[i].softirq && f.of.steal == -1);
+                const double *got = f.of.values;
+                CHECK(got[SAMPLE_NOISE_FOREIGN] == cases[i].foreign && got[SAMPLE_NOISE_SOFTIRQ] == cases[i].softirq);
+                CHECK(got[SAMPLE_NOISE_STEAL] == -1 && got[SAMPLE_NOISE_TIMED_OUT] == -1);
+                CHECK(got[SAMPLE_NOISE_STOPPED] == 1e8 * (double) cases[i].cpu);
                 CHECK(f.observed > cases[i].observed - 0.001 && f.observed < cases[i].observed + 0.001);
                 CHECK((f.of.flags != 0) == cases[i].flagged);
         }
 }
+
+#define COUNTS                                                                                                         \
+        "\"migrations\":null,\"retransmitted_segments\":null,\"lost_segments\":null,\"retransmission_timeouts\":null,"
 
 static void each_form_has_the_same(void) {
         _cleanup_(sample_noise_deinit) struct sample_noise n = {0};
@@ -101,18 +108,20 @@ static void each_form_has_the_same(void) {
         for (unsigned i = 0; i < 3; i++) {
                 static const char *const json[] = {
                         "{\"noise\":{\"observed_share\":1,\"cpu\":1,\"foreign_share\":0.4,\"worst_softirq_share\":0.2,"
-                        "\"worst_steal_share\":null,\"flags\":[\"noisy:foreign-cpu\"]}}",
+                        "\"worst_steal_share\":null,\"stopped_ns\":100000000," COUNTS
+                        "\"flags\":[\"noisy:foreign-cpu\"]}}",
                         "{\"noise\":{\"observed_share\":1,\"not_observed_reason\":\"a second of the run's noise that "
                         "the "
                         "sample lies in is longer than 1.6 s, and the mean of so long a time hides a disturbance\","
                         "\"cpu\":2,\"foreign_share\":0.02,\"worst_softirq_share\":0.01,\"worst_steal_share\":null,"
-                        "\"flags\":[]}}",
+                        "\"stopped_ns\":200000000," COUNTS "\"flags\":[]}}",
                         "{\"noise\":null,\"noise_reason\":\"an earlier version stored the sample, without begin_ns\"}"};
-                static const char *const csv[] = {",1,1,0.4,0.2,,noisy:foreign-cpu,",
-                                                  ",1,2,0.02,0.01,,,\"a second of the run's noise that the sample lies "
-                                                  "in is longer than 1.6 s, and "
-                                                  "the mean of so long a time hides a disturbance\"",
-                                                  ",,,,,,,\"an earlier version stored the sample, without begin_ns\""};
+                static const char *const csv[] = {
+                        ",1,1,0.4,0.2,,100000000,,,,,noisy:foreign-cpu,",
+                        ",1,2,0.02,0.01,,200000000,,,,,,\"a second of the run's noise that the sample lies "
+                        "in is longer than 1.6 s, and "
+                        "the mean of so long a time hides a disturbance\"",
+                        ",,,,,,,,,,,,\"an earlier version stored the sample, without begin_ns\""};
                 const struct sample_record s = {.begin_ns = i < 2 ? (1010 + 10 * i) * TENTH + 30 * NSEC_PER_MSEC : 0,
                                                 .interval_ns = 10 * TENTH};
                 _cleanup_(text_deinit) struct text header = {0}, cells = {0};
@@ -131,7 +140,7 @@ static void each_form_has_the_same(void) {
                 unsigned columns = 0;
                 for (const char *at = header.data; at && (at = strchr(at, ',')); at++)
                         columns++;
-                CHECK_UINT(columns, 7);
+                CHECK_UINT(columns, 12);
         }
 }
 
