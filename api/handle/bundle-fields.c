@@ -184,6 +184,7 @@ static const struct bundle_field second[] = {
         NUMBER("device_interrupts_per_second"),
         NUMBER("foreign_packets_per_second"),
         NUMBER("foreign_softirq_share"),
+        COUNT("thermal_throttles"),
         COUNT("stopped_ns"),
         COUNT("migrations"),
         COUNT("retransmitted_segments"),

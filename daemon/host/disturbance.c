@@ -68,6 +68,7 @@ static const char *const flags[DISTURBANCE_KINDS] = {
         [DISTURBANCE_RUN_QUEUE_DELAY] = "noisy:run-queue-delay",
         [DISTURBANCE_QUOTA] = "noisy:quota",
         [DISTURBANCE_FREQUENCY] = "noisy:frequency",
+        [DISTURBANCE_THROTTLED] = "noisy:throttled",
         [DISTURBANCE_RETRANSMITS] = "noisy:retransmits",
         [DISTURBANCE_STOPPED] = "noisy:stopped",
         [DISTURBANCE_LOAD] = "noisy:load",
@@ -336,6 +337,16 @@ static void add_frequencies(struct disturbance *d, const struct disturbance_read
         }
 }
 
+static void judge_throttles(const struct disturbance *d, const struct disturbance_reading *b,
+                            const struct disturbance_reading *a, struct disturbance_second *s) {
+        s->throttles = -1;
+        for (size_t i = 0; i < d->run.n_cpus; i++) {
+                int64_t n = grown(b->throttles[i], a->throttles[i]);
+                if (d->run.cpus[i].measured && b->throttles[i] >= 0 && a->throttles[i] >= 0 && n > s->throttles)
+                        s->throttles = n;
+        }
+}
+
 static void judge_clocks(const struct disturbance *d, const struct disturbance_reading *b,
                          const struct disturbance_reading *a, struct disturbance_second *s) {
         s->slowest_khz = -1;
@@ -379,6 +390,7 @@ int disturbance_add(struct disturbance *d, const struct disturbance_reading *bef
                 add_frequencies(d, before);
         add_frequencies(d, after);
         judge_clocks(d, before, after, s);
+        judge_throttles(d, before, after, s);
         s->throttled =
                 before->throttled >= 0 && after->throttled >= 0 ? grown(before->throttled, after->throttled) : -1;
         d->throttled += s->throttled > 0 ? s->throttled : 0;
@@ -486,6 +498,8 @@ static bool second_has(const struct disturbance *d, const struct disturbance_sec
                 return longest_stop(s) > 0;
         case DISTURBANCE_RETRANSMITS: /* the other end may report in the next second what it got twice in this one */
                 return noted_in(d, s, DISTURBANCE_TIMED_OUT) > 0 || (are_lost(d) && lost_in(d, s) > 0);
+        case DISTURBANCE_THROTTLED:
+                return s->throttles > 0;
         case DISTURBANCE_FREQUENCY:
                 return s->clock_change > FREQUENCY_SHARE;
         default:
@@ -618,6 +632,7 @@ static void put_counts(const struct disturbance *d, const struct disturbance_sec
         count_or_null(w, "slowest_khz", s->slowest_khz);
         member_or_null(w, "clock_change", s->clock_change);
         count_or_null(w, "throttled_periods", s->throttled);
+        count_or_null(w, "thermal_throttles", s->throttles);
         count_or_null(w, "stopped_ns", d->stopped_ns < 0 ? -1 : longest_stop(s));
         count_or_null(w, "migrations", noted_in(d, s, DISTURBANCE_MIGRATIONS));
         count_or_null(w, "retransmitted_segments", noted_in(d, s, DISTURBANCE_SENT_AGAIN));
@@ -762,6 +777,16 @@ static void put_sent_again(const struct disturbance *d, struct json_writer *w) {
                                    "an agent could not read it: effective.retransmission_timeouts_reason");
 }
 
+static void put_throttles_reason(const struct disturbance *d, struct json_writer *w) {
+        for (size_t i = 0; i < d->n; i++)
+                if (d->seconds[i].throttles < 0) {
+                        json_member_string(w, "thermal_throttles_reason",
+                                           "no measured CPU has counts in thermal_throttle in sysfs, which virtual "
+                                           "machines lack");
+                        return;
+                }
+}
+
 static void put_threads_reason(const struct disturbance *d, struct json_writer *w) {
         if (d->run.shares_cpus)
                 json_member_string(
@@ -807,6 +832,7 @@ void disturbance_put(const struct disturbance *d, struct json_writer *w) {
         if (d->ksoftirqd_ns < 0)
                 json_member_string(w, "ksoftirqd_ns_reason", d->n ? DISTURBANCE_NO_KSOFTIRQD : DISTURBANCE_NO_SECOND);
         put_frequencies(d, w);
+        put_throttles_reason(d, w);
         put_threads_reason(d, w);
         put_seconds(d, w);
 }

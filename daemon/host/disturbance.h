@@ -17,7 +17,8 @@
  *      noisy:run-queue-delay   such a thread waited for its CPU
  *      noisy:quota             a CPU limit of a cgroup stopped it
  *      noisy:frequency         a measured CPU's clock changed within the window
- *      noisy:retransmits       a TCP connection of the run stood still for a lost segment, or some were lost
+ *      noisy:throttled         a measured CPU, or its package, was throttled for its temperature (noise.c: from start
+ * to end) noisy:retransmits       a TCP connection of the run stood still for a lost segment, or some were lost
  *      noisy:stopped           an agent did not run although nothing kept it from running
  *      noisy:load              foreign work anywhere on the machine, in some second or in the mean of the run
  *      noisy:steal             the hypervisor took a measured CPU away in some second (noise.c: in the mean of the run)
@@ -63,6 +64,7 @@ enum disturbance_kind {
         DISTURBANCE_RUN_QUEUE_DELAY,
         DISTURBANCE_QUOTA,
         DISTURBANCE_FREQUENCY,
+        DISTURBANCE_THROTTLED,
         DISTURBANCE_RETRANSMITS,
         DISTURBANCE_STOPPED,
         DISTURBANCE_LOAD,
@@ -116,6 +118,7 @@ struct disturbance_reading {
         int64_t *frequency_khz;     /* n_cpus: at this moment, or on average since the reading before */
         int64_t *ksoftirqd_ns;      /* n_cpus: CPU time of the thread that runs a CPU's softirqs when they are many */
         int64_t *device_interrupts; /* n_cpus */
+        int64_t *throttles;         /* n_cpus: for their temperature, of core and package */
         struct packets_reading packets;
         int64_t *involuntary, *delay_ns; /* n_threads; -1 also of one that has no measured CPU to itself */
         int64_t own_total_ns;            /* the agents' CPU time */
@@ -140,6 +143,7 @@ struct disturbance_second {
         int64_t slowest_khz;                  /* of the measured CPUs at the end; -1: not known */
         double clock_change;                  /* of the measured CPU whose clock changed the most; -1: not known */
         int64_t throttled;                    /* periods; -1: not known */
+        int64_t throttles;                    /* of the measured CPU with the most; -1: not known */
         int64_t noted[END_COUNT][DISTURBANCE_NOTED]; /* of each agent, by disturbance_end() */
         double load;                                 /* foreign work on the whole machine, in CPUs */
         const char *load_reason;                     /* why it is not known */

@@ -77,7 +77,7 @@ static void put_noise(const struct noise *n, const struct flags_found *found, st
         if ((double) n->most_device_interrupts > DISTURBANCE_DEVICE_INTERRUPTS_PER_SECOND * n->window_seconds)
                 put_once(found, flags, "noisy:interrupts");
         if (n->throttled)
-                json_put_string(flags, "noisy:throttled");
+                put_once(found, flags, "noisy:throttled");
 }
 
 static void put_fact(struct json_writer *flags, const char *kind, const char *key) {

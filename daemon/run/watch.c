@@ -7,7 +7,7 @@
  * cpufreq and cpuidle. All the rest together is less than a millisecond of CPU time in each second.
  *
  *      the machine      CPU times (host/cpu-time.h); interrupts and packets of each CPU; of the measured CPUs the
- *                       frequency, and ksoftirqd's CPU time
+ *                       frequency, how often they were throttled for their temperature, and ksoftirqd's CPU time
  *      the agents       CPU time of each process by its clock, which has the threads that have ended, too; of each
  *                       thread its CPU time, its wait for a CPU and its involuntary switches
  *      settings         of the whole machine, which may be changed and put back (host/environment.h)
@@ -75,7 +75,8 @@ struct watch {
         char *text;                          /* of the file, and its room */
         size_t text_size;
         struct packets packets;
-        int *ksoftirqd_fds; /* n_cpus: schedstat of the CPU's thread; -1 */
+        int *ksoftirqd_fds;     /* n_cpus: schedstat of the CPU's thread; -1 */
+        int (*throttle_fds)[2]; /* n_cpus: of core and package; -1 */
         struct watched_process processes[PROCESSES_MAX];
         size_t n_processes;
         struct watched_thread threads[THREADS_MAX];
@@ -144,6 +145,15 @@ static bool has_measured_sibling(const struct watch_order *o, const struct topol
         return false;
 }
 
+static void open_throttles(int cpu, bool measured, int ret[2]) {
+        static const char *const of[] = {"core", "package"};
+        for (size_t i = 0; i < ELEMENTS(of); i++)
+                ret[i] = !measured ? -1
+                                   : open_file(AT_FDCWD,
+                                               "/sys/devices/system/cpu/cpu%d/thermal_throttle/%s_throttle_count", cpu,
+                                               of[i]);
+}
+
 static int list_cpus(struct watch *w) {
         const struct topology *t = w->order.topology;
         w->cpus = calloc(t->n_cpus, sizeof(*w->cpus));
@@ -151,7 +161,8 @@ static int list_cpus(struct watch *w) {
         w->frequencies = calloc(t->n_cpus, sizeof(*w->frequencies));
         w->ksoftirqd_fds = calloc(t->n_cpus, sizeof(*w->ksoftirqd_fds));
         w->interrupts = calloc(t->n_cpus, sizeof(*w->interrupts));
-        if (!w->cpus || !w->ids || !w->frequencies || !w->ksoftirqd_fds || !w->interrupts)
+        w->throttle_fds = calloc(t->n_cpus, sizeof(*w->throttle_fds));
+        if (!w->cpus || !w->ids || !w->frequencies || !w->ksoftirqd_fds || !w->interrupts || !w->throttle_fds)
                 return -ENOMEM;
         struct cpu_frequency_pmu pmu;
         bool counted = cpu_frequency_pmu("", &pmu) == 0;
@@ -167,6 +178,7 @@ static int list_cpus(struct watch *w) {
                 if (!w->frequency_source)
                         w->frequency_source = cpu_frequency_source(&w->frequencies[w->n_cpus]);
                 w->ksoftirqd_fds[w->n_cpus] = -1;
+                open_throttles(cpu->id, measured, w->throttle_fds[w->n_cpus]);
                 w->cpus[w->n_cpus++] = (struct disturbance_cpu){
                         .id = cpu->id,
                         .measured = measured,
@@ -432,13 +444,27 @@ static void read_interrupts(struct watch *w, struct disturbance_reading *to) {
                 to->device_interrupts[i] = known && w->interrupts[i].known ? (int64_t) w->interrupts[i].devices : -1;
 }
 
+/* -1: not known. */
+static int64_t read_throttles(const int fds[2]) {
+        char text[32];
+        int64_t sum = 0;
+        for (size_t i = 0; i < 2; i++) {
+                if (read_file(fds[i], text, sizeof(text)) <= 0)
+                        return -1;
+                sum += strtoll(text, NULL, 10);
+        }
+        return sum;
+}
+
 static int take(struct watch *w, struct disturbance_reading *to) {
         struct timespec daemon;
         char text[64];
         to->own_total_ns = to->own_measured_ns = 0;
         memset(to->own_ns, 0, w->n_cpus * sizeof(*to->own_ns));
-        for (size_t i = 0; i < w->n_cpus; i++)
+        for (size_t i = 0; i < w->n_cpus; i++) {
                 to->frequency_khz[i] = cpu_frequency_read(&w->frequencies[i]);
+                to->throttles[i] = read_throttles(w->throttle_fds[i]);
+        }
         to->throttled = w->groups_unknown ? -1 : sum_of(w->group_fds, w->n_groups, "nr_throttled ");
         read_interrupts(w, to);
         packets_read(&w->packets, w->ids, w->n_cpus, &to->packets);
@@ -560,11 +586,12 @@ static int make_readings(struct watch *w) {
                 r->frequency_khz = calloc(w->n_cpus, sizeof(*r->frequency_khz));
                 r->ksoftirqd_ns = calloc(w->n_cpus, sizeof(*r->ksoftirqd_ns));
                 r->device_interrupts = calloc(w->n_cpus, sizeof(*r->device_interrupts));
+                r->throttles = calloc(w->n_cpus, sizeof(*r->throttles));
                 r->packets.cpus = calloc(w->n_cpus, sizeof(*r->packets.cpus));
                 r->involuntary = calloc(w->n_threads + 1, sizeof(*r->involuntary));
                 r->delay_ns = calloc(w->n_threads + 1, sizeof(*r->delay_ns));
                 if (!r->cpus || !r->own_ns || !r->frequency_khz || !r->ksoftirqd_ns || !r->device_interrupts ||
-                    !r->packets.cpus || !r->involuntary || !r->delay_ns)
+                    !r->throttles || !r->packets.cpus || !r->involuntary || !r->delay_ns)
                         return -ENOMEM;
         }
         return 0;
@@ -696,6 +723,8 @@ void watch_free(struct watch *w) {
         for (size_t i = 0; i < w->n_cpus; i++) {
                 cpu_frequency_close(&w->frequencies[i]);
                 util_close(w->ksoftirqd_fds[i]);
+                util_close(w->throttle_fds[i][0]);
+                util_close(w->throttle_fds[i][1]);
         }
         for (size_t i = 0; i < ELEMENTS(w->readings); i++) {
                 free(w->readings[i].cpus);
@@ -703,6 +732,7 @@ void watch_free(struct watch *w) {
                 free(w->readings[i].frequency_khz);
                 free(w->readings[i].ksoftirqd_ns);
                 free(w->readings[i].device_interrupts);
+                free(w->readings[i].throttles);
                 free(w->readings[i].packets.cpus);
                 free(w->readings[i].involuntary);
                 free(w->readings[i].delay_ns);
@@ -711,6 +741,7 @@ void watch_free(struct watch *w) {
         free(w->ids);
         free(w->frequencies);
         free(w->ksoftirqd_fds);
+        free(w->throttle_fds);
         free(w->interrupts);
         free(w->text);
         free(w);

@@ -28,7 +28,8 @@ static void window_init(struct disturbance *d) {
                                                                    .own_ns = nothing,
                                                                    .frequency_khz = nothing,
                                                                    .ksoftirqd_ns = nothing,
-                                                                   .device_interrupts = nothing};
+                                                                   .device_interrupts = nothing,
+                                                                   .throttles = nothing};
                 CHECK_INT(disturbance_add(d, &readings[0], &readings[1]), 0);
         }
         d->stopped_ns = 0;

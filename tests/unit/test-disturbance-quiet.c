@@ -121,6 +121,7 @@ static bool simulate(const struct shape *s) {
                                                    .frequency_khz = unknown,
                                                    .ksoftirqd_ns = unknown,
                                                    .device_interrupts = unknown,
+                                                   .throttles = unknown,
                                                    .packets = {.loopback = {-1, -1}},
                                                    .throttled = -1};
                 read_cpus(s, states, to);

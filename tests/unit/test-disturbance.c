@@ -18,7 +18,8 @@ struct window {
         struct disturbance_run run;
         struct cpu_times times[SECONDS + 1][CPUS];
         int64_t own[SECONDS + 1][CPUS], khz[SECONDS + 1][CPUS], ksoftirqd[SECONDS + 1][CPUS],
-                involuntary[SECONDS + 1][2], delay[SECONDS + 1][2], interrupts[SECONDS + 1][CPUS];
+                involuntary[SECONDS + 1][2], delay[SECONDS + 1][2], interrupts[SECONDS + 1][CPUS],
+                throttles[SECONDS + 1][CPUS];
         uint32_t packets[SECONDS + 1][CPUS];
         struct disturbance_reading readings[SECONDS + 1];
         struct disturbance d;
@@ -46,6 +47,7 @@ static void window_init(struct window *w) {
                         .frequency_khz = w->khz[s],
                         .ksoftirqd_ns = w->ksoftirqd[s],
                         .device_interrupts = w->interrupts[s],
+                        .throttles = w->throttles[s],
                         .packets = {.cpus = w->packets[s]},
                         .involuntary = w->involuntary[s],
                         .delay_ns = w->delay[s],
@@ -354,6 +356,7 @@ static void others_on_one_of_many_cpus_are_seen(void) {
                                                      .frequency_khz = unknown,
                                                      .ksoftirqd_ns = unknown,
                                                      .device_interrupts = unknown,
+                                                     .throttles = unknown,
                                                      .packets = {.loopback = {-1, -1}},
                                                      .own_total_ns = (int64_t) s * 7900 * MS,
                                                      .own_measured_ns = (int64_t) s * 7900 * MS,
@@ -729,6 +732,30 @@ static void counts_of_the_window(void) {
         CHECK_FLAGS(&w, "quota");
 }
 
+/* For its temperature, in second 2; a CPU that is not measured is as hot in each. */
+static void a_measured_cpu_is_throttled(void) {
+        struct window w;
+        window_init(&w);
+        for (size_t s = 0; s <= SECONDS; s++) {
+                w.throttles[s][0] = (int64_t) s;
+                w.throttles[s][3] = s < 3 ? 40 : 42;
+        }
+        CHECK_INT(judge(&w), 0);
+        CHECK_STRING(flags_of(&w), "throttled");
+        for (size_t s = 0; s < SECONDS; s++)
+                CHECK_INT(w.d.seconds[s].throttles, s == 2 ? 2 : 0);
+        disturbance_deinit(&w.d);
+        for (size_t s = 0; s <= SECONDS; s++)
+                w.throttles[s][1] = w.throttles[s][3] = -1;
+        CHECK_INT(judge(&w), 0);
+        _cleanup_free_ char *text = NULL;
+        json_of(&w.d, &text);
+        CHECK_STRING(flags_of(&w), "");
+        CHECK(strstr(text, "\"thermal_throttles\":null,\"stopped_ns\""));
+        CHECK(strstr(text, "\"thermal_throttles_reason\":\"no measured CPU"));
+        disturbance_deinit(&w.d);
+}
+
 /* A CPU that went offline, or came back with counters from 0. */
 static void cpus_that_come_and_go(void) {
         struct window w;
@@ -958,6 +985,7 @@ int main(void) {
         RUN(seconds_of_clock_and_quota);
         RUN(frequency_of_threads_that_move);
         RUN(counts_of_the_window);
+        RUN(a_measured_cpu_is_throttled);
         RUN(cpus_that_come_and_go);
         RUN(cpus_that_are_not_listed_have_no_shares);
         RUN(a_part_of_the_quotas_count_is_unknown);

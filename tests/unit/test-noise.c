@@ -179,14 +179,16 @@ static void one_step_of_steal_is_no_flag(void) {
 }
 
 static void a_flag_is_listed_once(void) {
-        const char *const found[] = {"noisy:load", "noisy:steal"};
+        const char *const found[] = {"noisy:load", "noisy:steal", "noisy:throttled"};
         struct case_of_two c;
         init(&c);
         c.after.cpus[1].steal_ns = SECOND;
         c.after.cpus[0].device_interrupts = 900000;
         c.before.cpus[0].has_interrupts = c.after.cpus[0].has_interrupts = true;
-        CHECK_FLAGS(&c, "[\"noisy:steal\",\"noisy:interrupts\"]");
-        c.found = (struct flags_found){.flags = found, .n = 2};
+        c.before.cpus[1].has_throttles = c.after.cpus[1].has_throttles = true;
+        c.after.cpus[1].throttles = 1;
+        CHECK_FLAGS(&c, "[\"noisy:steal\",\"noisy:interrupts\",\"noisy:throttled\"]");
+        c.found = (struct flags_found){.flags = found, .n = 3};
         CHECK_FLAGS(&c, "[\"noisy:interrupts\"]");
 }
 
