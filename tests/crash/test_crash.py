@@ -78,17 +78,15 @@ class Poster(threading.Thread):
             if status in (200, 202, 204, 404):
                 self.deleted.add(identity)
 
-    def extend(self, identity, number):
+    def again(self, identity, number):
         """One more run of an experiment, or a retry of its failed ones; each with a key, until there is a response."""
-        target, key = f"/experiments/{identity}", {"Idempotency-Key": f"again-{number}"}
-        status, body = self.insist(lambda: self.target.request("POST", f"{target}/extend", {"blocks": 1}, key))
+        retries = self.rng.random() < 0.5
+        route, body = ("retry", None) if retries else ("extend", {"blocks": 1})
+        target, key = f"/experiments/{identity}/{route}", {"Idempotency-Key": f"again-{number}"}
+        status, body = self.insist(lambda: self.target.request("POST", target, body, key))
         assert status in (200, 409), body
-        if status == 200:
-            self.extended[identity] += 1
-            return
-        status, body = self.insist(lambda: self.target.request("POST", f"{target}/retry", None, key))
-        assert status in (200, 409), body
-        self.retried[identity] += status == 200
+        counter = self.retried if retries else self.extended
+        counter[identity] += status == 200
 
     def take_in(self, number):
         """What was measured here, as if another host had: under a name of its own each time."""
@@ -115,7 +113,7 @@ class Poster(threading.Thread):
                         self.withdraw(identity, delete=number % 14 == 0)
                     whole = [i for i, _ in self.posted if i not in self.cancelled | self.deleted]
                     if number % 3 == 0 and whole:
-                        self.extend(self.rng.choice(whole), number)
+                        self.again(self.rng.choice(whole), number)
                     if number % 4 == 0 and whole:
                         self.take_in(number)
                 time.sleep(self.rng.uniform(0, 0.1))
