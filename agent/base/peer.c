@@ -6,6 +6,7 @@
 
 #include "agent/base/agent.h"
 #include "agent/base/wait.h"
+#include "agent/os/rights.h"
 #include "schema/standstill.h"
 #include "schema/util.h"
 
@@ -31,18 +32,11 @@ static int send_packet(struct agent *a, const struct peer_packet *packet, const 
         struct iovec iov = {.iov_base = (void *) (uintptr_t) packet, .iov_len = sizeof *packet};
         union {
                 struct cmsghdr header;
-                char space[CMSG_SPACE(sizeof(int) * PEER_FDS_MAX)];
+                char space[RIGHTS_SPACE(PEER_FDS_MAX)];
         } control = {};
         struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
-        if (n_fds) {
-                m.msg_control = &control;
-                m.msg_controllen = CMSG_SPACE(sizeof(int) * n_fds);
-                struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-                c->cmsg_level = SOL_SOCKET;
-                c->cmsg_type = SCM_RIGHTS;
-                c->cmsg_len = CMSG_LEN(sizeof(int) * n_fds);
-                memcpy(CMSG_DATA(c), fds, sizeof(int) * n_fds);
-        }
+        if (n_fds)
+                rights_put(&m, &control, fds, n_fds);
         for (;;) {
                 if (sendmsg(a->peer_fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0)
                         return 0;
@@ -68,24 +62,6 @@ int peer_send_fds(struct agent *a, uint32_t thread, const int *fds, unsigned n_f
         return send_packet(a, &packet, fds, n_fds, deadline_ns);
 }
 
-static unsigned take_fds(struct msghdr *m, int *fds) {
-        unsigned n = 0;
-        for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
-                if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-                        continue;
-                size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-                for (size_t i = 0; i < count; i++) {
-                        int fd;
-                        memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof fd);
-                        if (n < PEER_FDS_MAX)
-                                fds[n++] = fd;
-                        else
-                                (void) util_close(fd);
-                }
-        }
-        return n;
-}
-
 /* A standstill of the machine stops the peer, too: the deadline is extended. */
 static bool extend_deadline(uint64_t began_ns, uint64_t *deadline_ns) {
         uint64_t now_ns = agent_now_ns(), due_ns = *deadline_ns > began_ns ? *deadline_ns : began_ns;
@@ -100,7 +76,7 @@ static int receive_packet(struct agent *a, struct peer_packet *ret, const char *
                           uint64_t deadline_ns) {
         union {
                 struct cmsghdr header;
-                char space[CMSG_SPACE(sizeof(int) * PEER_FDS_MAX)];
+                char space[RIGHTS_SPACE(PEER_FDS_MAX)];
         } control;
         struct iovec iov = {.iov_base = ret, .iov_len = sizeof *ret};
 
@@ -110,7 +86,8 @@ static int receive_packet(struct agent *a, struct peer_packet *ret, const char *
                 /* MSG_TRUNC: the packet's own length, also where it is longer than the room for it */
                 ssize_t n = recvmsg(a->peer_fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC);
                 if (n > 0) {
-                        *ret_n_fds = take_fds(&m, fds);
+                        unsigned came = rights_take(&m, fds, PEER_FDS_MAX);
+                        *ret_n_fds = came < PEER_FDS_MAX ? came : PEER_FDS_MAX;
                         if (n != sizeof *ret || m.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
                                 return failure_blame(&a->failure, a->peer_role, EBADMSG,
                                                      "sent a packet of %zd bytes%s where %zu were due", n,

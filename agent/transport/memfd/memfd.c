@@ -7,8 +7,8 @@
  *              (SCM_RIGHTS); the receiver checks seals and size, maps it, reads, unmaps and closes it. All of that is
  *              part of the message. Sealed against everything, it cannot change under its reader
  *      pool    the memfds are passed once, beforehand, and used in turn: a message is the number of one. Either end
- * maps it for the message and unmaps it. Sealed against a change of size, so that its reader never faults beyond a
- * truncated end; not against writes, as its sender writes again
+ *              maps it for the message and unmaps it. Sealed against a change of size, so that its reader never faults
+ *              beyond a truncated end; not against writes, as its sender writes again
  *
  * No more messages are under way than there are slots (file-layout.h), so that memory and descriptors are bounded. A
  * round trip has one each way, and its answer frees it; the receiver of a stream acknowledges what it has read, every
@@ -20,6 +20,7 @@
 #include "agent/base/wait.h"
 #include "agent/loop/loops.h"
 #include "agent/os/policy.h"
+#include "agent/os/rights.h"
 #include "agent/transport/rendezvous.h"
 #include "agent/transport/transport.h"
 #include "schema/protocol/effective.h"
@@ -80,19 +81,12 @@ static int after_error(struct worker *w, int error, const char *call) {
 
 /* 0; negative errno. A message under way is completed also after interruptions. */
 static int send_packet(struct worker *w, uint64_t number, const int *fds, unsigned n_fds) {
-        alignas(struct cmsghdr) char control[CMSG_SPACE(SLOTS_MAX * sizeof(int))];
+        alignas(struct cmsghdr) char control[RIGHTS_SPACE(SLOTS_MAX)];
         struct packet p = {number};
         struct iovec iov = {&p, sizeof p};
         struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
-        if (n_fds > 0) {
-                m.msg_control = control;
-                m.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
-                struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-                c->cmsg_level = SOL_SOCKET;
-                c->cmsg_type = SCM_RIGHTS;
-                c->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
-                memcpy(CMSG_DATA(c), fds, n_fds * sizeof(int));
-        }
+        if (n_fds > 0)
+                rights_put(&m, control, fds, n_fds);
         while (LOOP_UNLIKELY(sendmsg(w->send_fd, &m, MSG_NOSIGNAL) < 0)) {
                 if (errno != EINTR)
                         return after_error(w, errno, "sendmsg");
@@ -101,36 +95,15 @@ static int send_packet(struct worker *w, uint64_t number, const int *fds, unsign
         return 0;
 }
 
-/* Returns the received descriptors up to `wanted`; more are closed. */
-static unsigned take_fds(struct msghdr *m, int *ret_fds, unsigned wanted) {
-        unsigned n = 0;
-        for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
-                if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-                        continue;
-                for (size_t at = 0; at + sizeof(int) <= c->cmsg_len - CMSG_LEN(0); at += sizeof(int)) {
-                        int fd;
-                        memcpy(&fd, CMSG_DATA(c) + at, sizeof fd);
-                        if (n < wanted)
-                                ret_fds[n] = fd;
-                        else
-                                (void) close(fd);
-                        n++;
-                }
-        }
-        for (unsigned i = 0; n < wanted && i < n; i++)
-                ret_fds[i] = util_close(ret_fds[i]);
-        return n;
-}
-
 /* 0; WORKER_STOP where may_stop is set and the loop is over; negative errno with w->failure. */
 static int receive_packet(struct worker *w, uint64_t *ret_number, int *ret_fds, unsigned n_fds, bool may_stop) {
-        alignas(struct cmsghdr) char control[CMSG_SPACE(SLOTS_MAX * sizeof(int))];
+        alignas(struct cmsghdr) char control[RIGHTS_SPACE(SLOTS_MAX)];
         struct packet p = {0};
         struct iovec iov = {&p, sizeof p};
         struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
         ssize_t n;
         m.msg_control = n_fds ? control : NULL;
-        m.msg_controllen = n_fds ? CMSG_SPACE(n_fds * sizeof(int)) : 0;
+        m.msg_controllen = n_fds ? RIGHTS_SPACE(n_fds) : 0;
         while (LOOP_UNLIKELY((n = recvmsg(w->receive_fd, &m, MSG_CMSG_CLOEXEC)) < 0)) {
                 if (errno != EINTR)
                         return after_error(w, errno, "recvmsg");
@@ -141,7 +114,9 @@ static int receive_packet(struct worker *w, uint64_t *ret_number, int *ret_fds, 
         if (LOOP_UNLIKELY(n == 0))
                 return failure_blame(&w->failure, w->agent->peer_role, EPIPE, "closed the channel of thread %" PRIu32,
                                      w->index);
-        unsigned came = take_fds(&m, ret_fds, n_fds);
+        unsigned came = rights_take(&m, ret_fds, n_fds);
+        for (unsigned i = 0; LOOP_UNLIKELY(came < n_fds) && i < came; i++)
+                ret_fds[i] = util_close(ret_fds[i]);
         if (LOOP_UNLIKELY(n != (ssize_t) sizeof p || came != n_fds || m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
                 return failure_blame(&w->failure, w->agent->peer_role, EBADMSG,
                                      "sent %zd bytes and %u descriptors where %zu and %u were due, in thread %" PRIu32,
