@@ -10,6 +10,7 @@
 #include "api/http/relay.h"
 #include "api/openapi/openapi.h"
 #include "schema/limits.h"
+#include "schema/signals.h"
 #include "schema/util.h"
 
 #include <arpa/inet.h>
@@ -162,16 +163,15 @@ static int start_listener(struct api *a, unsigned listener) {
         return 0;
 }
 
-/* Signals are the main thread's: the threads that the servers start inherit a mask that blocks them all, but for the
- * one that the store handles where it occurs. */
+/* The threads that the servers start inherit the mask. */
 static int start_listeners(struct api *a) {
-        sigset_t all, before;
-        sigfillset(&all);
-        sigdelset(&all, SIGBUS);
-        int k = -pthread_sigmask(SIG_SETMASK, &all, &before);
+        sigset_t before;
+        int k = signals_block(SIGBUS, &before);
+        if (k < 0)
+                return k;
         for (unsigned i = 0; i < LISTENER_COUNT && k >= 0; i++)
                 k = start_listener(a, i);
-        (void) pthread_sigmask(SIG_SETMASK, &before, NULL);
+        signals_restore(&before);
         return k;
 }
 

@@ -4,11 +4,11 @@
 
 #include "daemon/run/aside.h"
 
+#include "schema/signals.h"
 #include "schema/util.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
@@ -77,19 +77,12 @@ bool aside_is_busy(const struct aside *a) {
 }
 
 int aside_start(struct aside *a, void (*work)(void *userdata), void (*done)(void *userdata), void *userdata) {
-        sigset_t all, old;
         if (a->busy)
                 return -EBUSY;
         a->work = work;
         a->done = done;
         a->userdata = userdata;
-        sigfillset(&all); /* signals are the main thread's, but for the one that the store handles where it occurs */
-        sigdelset(&all, SIGBUS);
-        int r = -pthread_sigmask(SIG_SETMASK, &all, &old);
-        if (r < 0)
-                return r;
-        r = -pthread_create(&a->thread, NULL, thread_main, a);
-        (void) pthread_sigmask(SIG_SETMASK, &old, NULL); /* fails for an unknown `how` only */
+        int r = signals_start_thread(&a->thread, thread_main, a);
         a->busy = r == 0;
         return r;
 }

@@ -13,6 +13,7 @@
 #include "daemon/log.h"
 #include "daemon/run/tree.h"
 #include "schema/lock.h"
+#include "schema/signals.h"
 #include "schema/util.h"
 
 #include <dirent.h>
@@ -21,7 +22,6 @@
 #include <limits.h>
 #include <pthread.h>
 #include <pwd.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
@@ -108,17 +108,10 @@ static void *remover_main(void *userdata) {
         return NULL;
 }
 
-/* Signals are the main thread's. */
 static int start_remover(struct rundir_root *root) {
-        sigset_t all, old;
-        sigfillset(&all);
-        int e = pthread_sigmask(SIG_SETMASK, &all, &old);
-        if (e == 0) {
-                e = pthread_create(&root->remover, NULL, remover_main, root);
-                (void) pthread_sigmask(SIG_SETMASK, &old, NULL);
-        }
-        root->has_remover = e == 0;
-        return -e;
+        int r = signals_start_thread(&root->remover, remover_main, root);
+        root->has_remover = r == 0;
+        return r;
 }
 
 static int doom(struct rundir_root *root, const char *name) {

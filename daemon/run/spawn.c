@@ -12,6 +12,7 @@
 #include "daemon/log.h"
 #include "daemon/run/process.h"
 #include "daemon/run/spawn-child.h"
+#include "schema/signals.h"
 #include "schema/util.h"
 
 #include <assert.h>
@@ -226,16 +227,15 @@ int spawn_meet(int meeting_fd, pid_t first, const struct spawn_forked *forked, s
 
 /* All signals are blocked until the child has reset its own handlers: no handler of the daemon runs in it. */
 static int clone_child(struct spawn_child *child, int cgroup_fd, struct spawned *ret) {
-        sigset_t all, old;
-        int pidfd = -1;
-        sigfillset(&all);
-        if (pthread_sigmask(SIG_SETMASK, &all, &old) != 0)
-                return -EINVAL;
+        sigset_t before;
+        int pidfd = -1, r = signals_block(0, &before);
+        if (r < 0)
+                return r;
         pid_t pid = process_clone(0, cgroup_fd, &pidfd, &child->cgroup_fd);
         if (pid == 0)
                 spawn_child_main(child);
-        int r = pid < 0 ? pid : 0;
-        (void) pthread_sigmask(SIG_SETMASK, &old, NULL);
+        r = pid < 0 ? pid : 0;
+        signals_restore(&before);
         if (r == 0)
                 *ret = (struct spawned){.pid = pid, .pidfd = pidfd};
         return r;
