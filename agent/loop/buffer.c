@@ -43,7 +43,7 @@ static unsigned char *map_aligned(size_t length, size_t alignment) {
         return p;
 }
 
-/* Of the largest power of two that fits, up to a huge page: kernels from 6.8 on have pages of sizes in between, which
+/* The largest power of two that fits, up to a huge page: kernels from 6.8 on have pages of sizes in between, which
  * begin at a multiple of themselves, too. */
 static size_t alignment_of(size_t length) {
         long huge = procfs_setting("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size");

@@ -29,7 +29,7 @@ static int64_t read_waited(int fd) {
         return waited_ns <= INT64_MAX ? (int64_t) waited_ns : -ERANGE;
 }
 
-/* Of all threads of the process. */
+/* The CPU time of all threads of the process. */
 static uint64_t process_cpu_ns(void) {
         struct timespec ts;
         return clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts) < 0

@@ -126,7 +126,7 @@ int check_file_space(struct admission *a) {
                                 "another file system)");
 }
 
-/* Whether this end makes slots in memory, under its own policy. Of a file it makes those that it writes: claim() of
+/* Whether this end makes slots in memory, under its own policy. It makes those of a file that it writes: claim() of
  * agent/transport/file/slots.c. What a peer reaches is the writer's or the reader's:
  * agent/transport/process/process-vm.c. */
 static bool makes_slots(const struct admission *a, unsigned e) {

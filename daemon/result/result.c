@@ -96,7 +96,7 @@ static int check_report(const struct result *r, enum end end, char *detail) {
         return 0;
 }
 
-/* Of the ends that time messages. */
+/* What the ends that time messages have timed. */
 struct timed_messages {
         uint64_t messages, latencies;
         uint64_t expected, room; /* as many latencies as there should be, and how far from it they may be */
@@ -132,7 +132,7 @@ static bool are_timed(const struct timed_messages *t) {
         return apart <= t->room;
 }
 
-/* Of a number of messages each is counted and timed before the window ends. */
+/* A window that a number of messages ends has counted and timed each of them. */
 static int check_latencies(const struct result *r, char *detail) {
         struct timed_messages t;
         if (r->order->spec->end.duration_ns || !count_timed(r, &t) || are_timed(&t))
@@ -486,7 +486,7 @@ static bool has_reached_rate(const struct result *r) {
         return true;
 }
 
-/* Of times of single messages, not of means: half of them at least are so short that two of them that are a step of the
+/* Whether half of the times of single messages (not of means) are so short that two of them that are a step of the
  * clock apart are not equal, and two that differ by more than figures that are called equal may be alike. */
 static bool is_near_quantum(const struct result *r) {
         struct latency_summary s;

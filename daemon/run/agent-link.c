@@ -231,7 +231,7 @@ static void take_count(struct agent_link *l, const struct message *m) {
                 fail(l, AGENT_BROKE_PROTOCOL, "cannot be given its counters: %s", strerrordesc_np(-r));
 }
 
-/* Of threads 1, 2 …, behind that of thread 0, as far as they have CPUs of their own. */
+/* Takes a probe of thread 1, 2 …, behind that of thread 0, as far as they have CPUs of their own. */
 static void take_other(struct agent_link *l, uint32_t time, const struct probe *p) {
         const struct agent_placement *place = &l->setup->placement;
         uint32_t most = probe_others(l->setup->point.threads, place->n_cpus, place->roam), *n = &l->n_others[time];
@@ -304,7 +304,7 @@ static void take_parts(struct agent_link *l, const struct message_parts *p) {
         l->ops->parts(l->userdata, l, p);
 }
 
-/* Of counts that are summed up, stored and served as signed numbers. */
+/* Whether a sum of counts, which are stored and served as signed numbers, would be too large with n more. */
 static bool is_beyond(uint64_t sum, uint64_t n) {
         return n > INT64_MAX || sum + n > INT64_MAX;
 }

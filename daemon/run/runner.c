@@ -354,7 +354,7 @@ static void observe(struct runner *r) {
                 r->flags.flags[r->flags.n_flags++] = WATCH_FLAG_NOT_OBSERVED;
 }
 
-/* Of the agent that stood still the longest; -1: it is not known of each. */
+/* How long the agent stood still that did so the longest; -1: it is not known of each. */
 static int64_t longest_stop(const struct runner *r) {
         int64_t longest = 0;
         for (unsigned i = 0; i < r->n_agents; i++) {

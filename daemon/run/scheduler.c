@@ -760,7 +760,7 @@ static void deciding_deinit(struct deciding *d) {
         *d = (struct deciding){0};
 }
 
-/* Of an experiment that a client has changed meanwhile it is taken again. -ENOENT: there is none to decide about. */
+/* Decides again about an experiment that a client has changed meanwhile. -ENOENT: there is none to decide about. */
 static int end_deciding(struct scheduler *s) {
         struct experiment_record e;
         int r = store_undecided(s->o.store, &e);

@@ -180,8 +180,8 @@ static int drop_bounding_set(void) {
         return 0;
 }
 
-/* Of a process without ambient capabilities: exec gives those of the bounding and inheritable sets to root, which an
- * agent is in a user namespace of its run, and none to others. Source: capabilities(7). */
+/* Whether a process without ambient capabilities has none after exec, which gives those of the bounding and inheritable
+ * sets to root alone: an agent is that in a user namespace of its run. Source: capabilities(7). */
 static bool exec_drops_capabilities(void) {
         struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
         struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];

@@ -2,7 +2,7 @@
 """Two hosts, campaigns or experiments of the base against each other, point by point.
 
 A comparison is of class 1 (the same machines, at most one setting differs), 2 (the same hardware class) or 3 (other).
-An answer has one class, unless it is told to mix them: then everything is one comparison, which names what it mixes."""
+An answer has one class, unless --mix is given: then everything is one comparison, which names what it mixes."""
 
 import json
 import math

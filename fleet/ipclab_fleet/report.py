@@ -31,7 +31,7 @@ HERE = Path(__file__).resolve().parent
 PALETTE = next(path for path in (HERE / "palette.css", HERE.parents[1] / "web/assets/palette.css") if path.exists())
 STYLE = PALETTE.read_text() + (HERE / "report.css").read_text()
 MIXED = (
-    "Charts mix hardware classes, as they were told to: a dot is a host of any class, and 0 is the median of all. "
+    "Charts mix hardware classes, as --mix has it: a dot is a host of any class, and 0 is the median of all. "
     "Who is odd is still decided within each class."
 )
 METHOD = """

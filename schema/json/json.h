@@ -35,11 +35,11 @@ enum json_type { JSON_NULL, JSON_BOOL, JSON_INTEGER, JSON_REAL, JSON_STRING, JSO
 /* Parses `length` bytes of `text`. Returns 0 and a root that json_free() frees; -EINVAL with *ret_error filled
  * (when not NULL) on a text that is not strictly JSON; -ENOMEM. */
 int json_parse(const char *text, size_t length, struct json **ret, struct json_error *ret_error);
-/* Of a client's text: the same with at most JSON_REQUEST_VALUES_MAX values, scalars as well as arrays and objects. What
- * has more is refused before a tree of it is made, whatever else is wrong with it behind them. */
+/* The same for a client's text, with at most JSON_REQUEST_VALUES_MAX values, scalars as well as arrays and objects. A
+ * text with more is refused before a tree of it is made, whatever else is wrong with it behind them. */
 int json_parse_request(const char *text, size_t length, struct json **ret, struct json_error *ret_error);
-/* Of a text that a json_writer made: an integer beyond JSON_INTEGER_MAX, as a clock's nanoseconds are after 104 days,
- * is the nearest double. 0; -EBADMSG: it is damaged; -ENOMEM. */
+/* The same for a text that a json_writer made: an integer beyond JSON_INTEGER_MAX, as a clock's nanoseconds are after
+ * 104 days, is the nearest double. 0; -EBADMSG: it is damaged; -ENOMEM. */
 int json_parse_written(const char *text, size_t length, struct json **ret);
 void json_free(struct json *root); /* NULL-safe; roots only */
 

@@ -6,8 +6,8 @@
  * The loops of streams over TCP. They add two features to those of loop/loops.h.
  *
  * A message may carry its send time in its first bytes, from which the receiver, which has the same clock, computes the
- * time until the whole message was received. Of short messages only one in an interval is stamped, by its number, which
- * both ends know. The stamp is the only part of a message that verify does not check.
+ * time until the whole message was received. Only one of the short messages of an interval is stamped, by its number,
+ * which both ends know. The stamp is the only part of a message that verify does not check.
  *
  * And a thread may serve both directions of its connection at once. It never waits for one of them alone: it moves
  * bytes in each direction that is ready, and sleeps only when neither is.
