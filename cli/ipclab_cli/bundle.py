@@ -759,6 +759,7 @@ def verify(path):
     document = parse(text)
     try:
         check(document)
+        coverage(document)  # reads what nothing follows from
     except (KeyError, TypeError, AttributeError, IndexError, ZeroDivisionError, OverflowError, ValueError) as error:
         fault("the document", f"it has not the shape of a bundle ({type(error).__name__}: {error})")
     return document, digest

@@ -295,6 +295,15 @@ def test_other_damage_is_refused(known, tmp_path):
         assert words in fault_of(write(tmp_path, other)), other[:40]
 
 
+def test_a_reason_that_is_no_text_is_refused(known, tmp_path):
+    """No figure follows from it, and the summary of what was verified has it."""
+    daemon, ids = known
+    document = document_of(fetch(daemon.client(), ids["real"])[1])
+    assert document["runs"][0]["result"]["stamp_cost"] is None
+    changed = change(document, ("runs", 0, "result", "stamp_cost_reason"), lambda _: 1.5)
+    assert "it has not the shape of a bundle" in fault_of(write(tmp_path, bundle.canonical(changed).encode()))
+
+
 def test_canonical_numbers_are_those_of_rfc_8785():
     for value, text in (
         (0.0, "0"),
