@@ -42,8 +42,9 @@ int store_migrate(struct db *db, const struct migration *list, size_t n);
 #define RETRY_BLOCKS 1000000
 
 /* In which order a point's runs are read, wherever their figures are: that in which they ran, whether they were made
- * again later, before an extension or after it, or stayed behind when the daemon stopped. */
-#define IN_TIME "runs.started_at, runs.position"
+ * again later, before an extension or after it, or stayed behind when the daemon stopped. Those that have not begun are
+ * the last. */
+#define IN_TIME "runs.started_at NULLS LAST, runs.position"
 
 /* Reserves n consecutive change numbers inside the transaction under way. */
 int store_reserve_changes(struct db *db, uint64_t n, int64_t *ret_first);
