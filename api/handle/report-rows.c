@@ -442,7 +442,7 @@ void report_put_rows(struct text *t, const struct report_rows *rows) {
                 "smallest and the largest run.");
         if (rows->cut || at < rows->n)
                 text_printf(t, " The first %zu points are here; GET /experiments/{id}/results has all of them.", at);
-        if (rows->n_json < rows->n || rows->cut)
+        if (rows->n_json != at || rows->cut) /* fewer than the table, or more */
                 text_printf(t, " The charts have the first %zu.", rows->n_json);
         if (at > printed)
                 text_printf(t,

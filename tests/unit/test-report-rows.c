@@ -48,7 +48,7 @@ static char *document(const char *flags, const char *error, bool placed) {
                 whole = whole && items[i].point && items[i].flags && !items[i].error == !error;
         }
         if (whole)
-                report_put_rows(&t, &(struct report_rows){.items = items, .n = ROWS, .size = ROWS});
+                report_put_rows(&t, &(struct report_rows){.items = items, .n = ROWS, .size = ROWS, .n_json = ROWS});
         for (size_t i = 0; i < ROWS; i++) {
                 json_free(items[i].point);
                 json_free(items[i].flags);
@@ -76,7 +76,24 @@ static void rows_of_more_lines_are_fewer_on_paper(void) {
         }
 }
 
+/* Rows of many bytes end the table before the charts. */
+static void charts_of_more_points_than_the_table_are_named(void) {
+        static char error[4096];
+        memset(error, 'x', sizeof(error) - 1);
+        _cleanup_free_ char *html = document("[]", error, false), *short_one = document("[]", NULL, false);
+        size_t listed = count(html, "<tr class=\"screen\">") + count(html, "<tr><td");
+        char words[128];
+        (void) snprintf(words, sizeof(words),
+                        " The first %zu points are here; GET /experiments/{id}/results has all of them. "
+                        "The charts have the first %u.",
+                        listed, ROWS);
+        CHECK(listed < ROWS);
+        CHECK_UINT(count(html, words), 1);
+        CHECK_UINT(count(short_one, "The charts have"), 0);
+}
+
 int main(void) {
         RUN(rows_of_more_lines_are_fewer_on_paper);
+        RUN(charts_of_more_points_than_the_table_are_named);
         return check_end();
 }
