@@ -305,6 +305,11 @@ int store_import_points(struct store *s, int64_t experiment_id, uint32_t from_or
         SAME("transport_options")                                                                                      \
         SAME("tune")
 
+/* The point, as whichever instance of it: which one it is changes nothing in how it is measured. */
+#define SAME_POINT                                                                                                     \
+        "point IN (json_remove(?1, '$.instance'), json_set(?1, '$.instance', 1), json_set(?1, '$.instance', 2)) "
+_Static_assert(SPEC_INSTANCES == 2, "each has its place in the list");
+
 static int find_earlier(struct db *db, const char *point_json, const char *merged_json, uint32_t least,
                         int64_t *ret_experiment, int64_t *ret_point) {
         _cleanup_query_ struct db_query q = {0};
@@ -312,7 +317,7 @@ static int find_earlier(struct db *db, const char *point_json, const char *merge
                 db, &q,
                 "SELECT experiment_id, points.id FROM points "
                 "JOIN specs USING (experiment_id) "
-                "WHERE point = ?1 AND points.rate IS NULL AND " MEASURED_HERE
+                "WHERE " SAME_POINT "AND points.rate IS NULL AND " MEASURED_HERE
                 " AND (SELECT count(*) FROM runs WHERE point_id = points.id AND state = 'done') >= ?3" MEASURED_ALIKE
                 " ORDER BY experiment_id DESC LIMIT 1",
                 DB_TEXT(point_json), DB_TEXT(merged_json), DB_INT(least));
@@ -349,7 +354,7 @@ int store_earlier_time(struct store *s, const char *point_json, double *ret_mess
                 s->db, &q,
                 "SELECT CAST(json_extract(result, '$.window_ns') AS REAL) / json_extract(result, '$.messages') "
                 "FROM runs WHERE id = (SELECT runs.id FROM points JOIN specs USING (experiment_id) "
-                "JOIN runs ON runs.point_id = points.id WHERE point = ? AND points.rate IS NULL "
+                "JOIN runs ON runs.point_id = points.id WHERE " SAME_POINT "AND points.rate IS NULL "
                 "AND state = 'done' AND json_extract(merged, '$.rate') IS NULL "
                 "AND " SHOWN("points.experiment_id") " AND " OWN(
                         "points.experiment_id") " ORDER BY runs.id DESC LIMIT 1)",

@@ -166,6 +166,11 @@ def test_earlier_runs_show_how_many_are_enough(unix):
     assert more["repetitions"] is None or more["repetitions"] > enough["repetitions"]
     both = plan(unix, spec | {"transport": ["tcp", "pipe"]})["points"][1]
     assert both["enough"]["comparisons"] == 1
+    # which instance of a point it is does not matter
+    twice = plan(unix, spec | {"points": "twice"})["points"]
+    assert [point["point"]["instance"] for point in twice] == [1, 2]
+    assert [point["enough"]["experiment_id"] for point in twice] == [ran["id"]] * 2
+    assert {point["estimated_seconds"] for point in twice} == {plan(unix, spec)["points"][0]["estimated_seconds"]}
     # runs that were measured in another way do not count
     for other in (
         {"messages": 20001},
