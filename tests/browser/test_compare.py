@@ -127,6 +127,18 @@ def test_the_saved_picture_names_both_sides(given):
         assert line.text.startswith(side) and line.text.endswith("kernel 5.10.0-elsewhere · ipclab 0.1.0")
 
 
+def test_runs_with_flags_are_named_beside_the_verdict(given):
+    answer = copy.deepcopy(ANSWER)
+    answer["rows"][1]["baseline"] |= {"runs_noisy": 3, "runs_disputed": {"ends_differ": 1}}
+    answer["rows"][2]["candidate"] |= {"runs_disputed": {"pipes_differ": 2}}
+    page = given(TWO, **{"/compare": answer})
+    page.wait(lambda: len(page.all(".dumbbell")) == 4, "the rows")
+    assert [one.text for one in page.all(".verdicts .flags")] == [
+        "(of the 12 runs of the baseline 3 are noisy, 1 has the flag ends_differ)",
+        "(of the 12 runs of the candidate 2 have the flag pipes_differ)",
+    ]
+
+
 def test_an_environment_that_changed_within_one_of_them_is_named(given):
     updated = copy.deepcopy(ANSWER)
     updated["environment"] = {"alike": False, "forced": True, "differences": []}

@@ -356,6 +356,19 @@ export function verdictOf({
     return `undecided: ${figure(ratio, 4)} times${range ?? ''}${seen}${more}`;
 }
 
+/* What the flags of a side's runs say, which take part all the same: "of the 12 runs of the baseline 3 are noisy". */
+function flagsOf(row) {
+    const words = ['baseline', 'candidate'].flatMap((side) => {
+        const { runs, runs_noisy: noisy, runs_disputed: disputed } = row[side];
+        const said = [
+            noisy && `${noisy} ${noisy === 1 ? 'is' : 'are'} noisy`,
+            ...Object.entries(disputed).map(([flag, n]) => `${n} ${n === 1 ? 'has' : 'have'} the flag ${flag}`),
+        ].filter(Boolean);
+        return said.length > 0 ? [`of the ${plural(runs, 'run')} of the ${side} ${said.join(', ')}`] : [];
+    });
+    return words.length > 0 && h('span', { class: 'soft flags', text: ` (${words.join('; ')})` });
+}
+
 function rowsOf(answer, name) {
     const points = answer.rows.map((row) => row.candidate.point);
     const { varying } = splitFields(points);
@@ -364,6 +377,7 @@ function rowsOf(answer, name) {
         label: pointLabel(row.candidate.point, fields) || 'all runs',
         one: row.figures[name],
         why: row.reasons[name],
+        flags: flagsOf(row),
         unlike: row.unlike ? `. The settings of the two sides are unlike, too: ${row.unlike}.` : '',
     }));
     const drawn = h('div', {
@@ -385,7 +399,7 @@ function rowsOf(answer, name) {
         h(
             'ul',
             { class: 'sentences verdicts' },
-            rows.map(({ label, one, why, unlike }) =>
+            rows.map(({ label, one, why, flags, unlike }) =>
                 h(
                     'li',
                     {},
@@ -395,6 +409,7 @@ function rowsOf(answer, name) {
                         data: { verdict: one?.verdict ?? 'none' },
                         text: one ? `${verdictOf(one)}${unlike}` : `not compared: ${why ?? 'no figure'}`,
                     }),
+                    flags,
                 ),
             ),
         ),
