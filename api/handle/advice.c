@@ -65,6 +65,12 @@ static bool read_placement(const char *text, size_t which, struct advice_questio
         return false;
 }
 
+static bool read_direction(const char *text, size_t which, struct advice_question *q) {
+        (void) which;
+        q->both_ways = strcmp(text, direction_words.name(DIRECTION_BOTH)) == 0;
+        return q->both_ways;
+}
+
 static bool read_want(const char *text, size_t which, struct advice_question *q) {
         (void) which;
         for (enum advice_want w = 0; w < WANT_COUNT; w++)
@@ -92,6 +98,7 @@ static const struct field {
         {"workload", "stream or pingpong", read_workload, 0},
         {"placement", "default, same-cpu, same-core, same-node or cross-node", read_placement, 0},
         {"threads", "a number from 1 to 1024", read_threads, 0},
+        {"direction", "both, of streams that go both ways at once", read_direction, 0},
         {"want", "throughput, latency_p50, latency_p99 or cpu_per_message", read_want, 0},
         {"throughput_above_mb_per_second", limit_wanted, read_limit, WANT_THROUGHPUT},
         {"latency_p50_below_us", limit_wanted, read_limit, WANT_LATENCY_P50},
@@ -108,13 +115,21 @@ static struct advice_question standard(void) {
         return q;
 }
 
+/* A round trip has both directions in one. */
+static int check_direction(const struct advice_question *q, struct refusal *r) {
+        if (!q->both_ways || q->workload == WORKLOAD_STREAM)
+                return 0;
+        return refuse(r, 422, "wrong-combination", "/direction", "direction is of streams, not of %s",
+                      workload_words.name(q->workload));
+}
+
 static int read_query(const struct request *q, struct advice_question *ret, struct refusal *r) {
         for (size_t i = 0; i < ELEMENTS(fields); i++) {
                 const char *text = request_parameter(q, fields[i].name);
                 if (text && !fields[i].read(text, fields[i].which, ret))
                         return refuse_parameter(r, fields[i].name, text, "%s", fields[i].wanted);
         }
-        return 0;
+        return check_direction(ret, r);
 }
 
 static const struct field *find_field(const char *name) {
@@ -135,7 +150,8 @@ static int read_member(const struct json *member, struct advice_question *ret, s
         if (!field)
                 return refuse(r, 422, "unknown-field", pointer, "%s: advice has no such field", json_key(member));
         bool word = json_as_string(member, &text) == 0; /* a number stays as it is printed */
-        bool is_word = field->read == read_workload || field->read == read_placement || field->read == read_want;
+        bool is_word = field->read == read_workload || field->read == read_placement || field->read == read_direction ||
+                       field->read == read_want;
         if (word != is_word || !field->read(text, field->which, ret))
                 return refuse(r, 422, "bad-value", pointer, "%s must be %s, not %s", field->name, field->wanted,
                               printed);
@@ -152,7 +168,7 @@ static int read_body(const struct request *q, struct advice_question *ret, struc
         for (const struct json *i = k == 0 ? json_first(body) : NULL; k == 0 && i; i = json_next(i))
                 k = read_member(i, ret, r);
         json_free(body);
-        return k;
+        return k == 0 ? check_direction(ret, r) : k;
 }
 
 /* ---- rendering ---- */

@@ -110,6 +110,8 @@ static const struct parameter advice_parameters[] = {
          "Where the two ends are."},
         {"threads", "{\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1024, \"default\": 1}",
          "Connections, or pairs of threads."},
+        {"direction", "{\"enum\": [\"both\"]}",
+         "Of streams that go both ways at once, whose throughput is their sum; without it of one at a time."},
         {"want",
          "{\"enum\": [\"throughput\", \"latency_p50\", \"latency_p99\", \"cpu_per_message\"], \"default\": "
          "\"throughput\"}",

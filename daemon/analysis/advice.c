@@ -65,7 +65,7 @@ struct work {
 
 bool advice_concerns(const struct advice_question *q, const struct point *p) {
         return p->workload == q->workload && p->placement.kind == q->placement && p->threads == q->threads &&
-               point_streams(p) == 1;
+               point_streams(p) == (q->both_ways ? 2 : 1);
 }
 
 static bool is_same(const struct advice_row *x, const struct advice_row *y) {

@@ -42,6 +42,7 @@ struct advice_question {
         uint64_t message_size;
         enum placement_kind placement;
         uint32_t threads;
+        bool both_ways; /* of two streams at once, whose throughput is their sum; else of one, or of round trips */
         enum advice_want want;
         double limits[WANT_COUNT]; /* in the figures' units; NAN: none */
 };
@@ -114,8 +115,8 @@ struct advice {
         bool few;                /* of these, some have too few latencies for a 99th percentile */
 };
 
-/* Whether the row is of a point that the question is about, at any size: of one stream, as the sum of two at once would
- * be the best of any. */
+/* Whether the row is of a point that the question is about, at any size: of one stream or of two, as the sum of two at
+ * once would be the best of any. */
 bool advice_concerns(const struct advice_question *q, const struct point *p);
 /* A size is interpolated from at least this number of others of one experiment. */
 #define ADVICE_SIZES_LEAST 4

@@ -93,6 +93,8 @@ bool advice_is_stamped(const struct advice_question *q) {
 
 /* Whether runs of the transport have the figures that are asked for. */
 static bool can_answer(const struct advice_question *q, enum transport t) {
+        if (q->both_ways && !(q->workload == WORKLOAD_STREAM && point_has_direction(q->workload, t)))
+                return false;
         return !advice_is_stamped(q) || (transport_terms[t].stamps && q->message_size >= SPEC_STAMPED_MIN);
 }
 
@@ -116,6 +118,8 @@ static void members_of_all(struct json_writer *w, const struct advice_record *a)
         json_array_end(w);
         if (advice_is_stamped(q))
                 json_member_bool(w, "stamp", true);
+        if (q->both_ways)
+                json_member_string(w, "direction", direction_words.name(DIRECTION_BOTH));
         json_member_u64(w, "message_size", q->message_size);
         json_member_u64(w, "threads", q->threads);
         json_member_string(w, "placement", placement_kind_name(q->placement));
@@ -140,6 +144,8 @@ void advice_name_question(const struct advice_question *q, char ret[static SPEC_
         int used = snprintf(ret, SPEC_NAME_MAX + 1, "Advice: %s, %s, %" PRIu64 " B, threads %u, %s",
                             advice_terms[q->want].name, workload_words.name(q->workload), q->message_size, q->threads,
                             placement_kind_name(q->placement));
+        if (q->both_ways)
+                used += snprintf(ret + used, SPEC_NAME_MAX + 1 - (size_t) used, ", both ways");
         for (size_t i = 0; i < WANT_COUNT && used < (int) SPEC_NAME_MAX; i++)
                 if (!isnan(q->limits[i]))
                         used += snprintf(ret + used, SPEC_NAME_MAX + 1 - (size_t) used, ", %s %.6g %s",

@@ -406,8 +406,9 @@ int advice_write_sentence(struct advice_record *a, uint32_t repetitions) {
         phrase_axis(AXIS_MESSAGE_SIZE, &(struct point){.message_size = q->message_size}, size);
         if (a->host)
                 (void) fprintf(f, "Host %s, ", a->host);
-        (void) fprintf(f, "%s, %s, %u %s, %s: ", workload_words.name(q->workload), size, q->threads,
-                       q->threads == 1 ? "thread" : "threads", placement_kind_name(q->placement));
+        (void) fprintf(f, "%s, %s, %u %s, %s%s: ", workload_words.name(q->workload), size, q->threads,
+                       q->threads == 1 ? "thread" : "threads", placement_kind_name(q->placement),
+                       q->both_ways ? ", both ways together" : "");
         if (a->advice.n == 0)
                 write_nothing(f, a);
         else if (a->advice.items[0].leads)

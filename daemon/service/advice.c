@@ -324,7 +324,7 @@ void service_advice_release(struct service *s, struct advice_record *a) {
 
 static bool is_same_question(const struct advice_question *x, const struct advice_question *y) {
         bool same = x->workload == y->workload && x->message_size == y->message_size && x->placement == y->placement &&
-                    x->threads == y->threads && x->want == y->want;
+                    x->threads == y->threads && x->both_ways == y->both_ways && x->want == y->want;
         for (size_t i = 0; i < WANT_COUNT; i++) /* NAN is as NAN */
                 same = same && (x->limits[i] == y->limits[i] || (isnan(x->limits[i]) && isnan(y->limits[i])));
         return same;
@@ -335,7 +335,7 @@ static bool is_same_question(const struct advice_question *x, const struct advic
 static void make_key(const struct inquiry *by, struct cache_item *ret) {
         const struct advice_question *q = by->question;
         uint64_t id = HASH_BEGIN, change = id;
-        const uint64_t parts[] = {q->workload, q->message_size, q->placement, q->threads, q->want};
+        const uint64_t parts[] = {q->workload, q->message_size, q->placement, q->threads, q->both_ways, q->want};
         id = hash_more(id, parts, sizeof(parts));
         if (by->host)
                 id = hash_more(id, by->host, strlen(by->host));

@@ -296,6 +296,25 @@ def test_where_only_another_placement_is_known(own_daemon):
     assert own_daemon.unix.get("/advice?message_size=4096&workload=stream")["other_placements"] == []
 
 
+def test_streams_both_ways_are_a_question_of_their_own(own_daemon):
+    """Their throughput is a sum, beside which one stream is no worse."""
+    unix = own_daemon.unix
+    spec = {"workload": "stream", "transport": "tcp", "direction": ["down", "both"], "message_size": 1024}
+    measure(own_daemon, lambda point: 500 if point["direction"] == "both" else 1000, **spec, repetitions=8)
+    asked = "/advice?message_size=1024"
+    (one,) = unix.get(asked)["items"]
+    both = unix.get(f"{asked}&direction=both")
+    (two,) = both["items"]
+    assert [one["point"]["direction"], two["point"]["direction"]] == ["down", "both"]
+    assert two["value"] > 1.9 * one["value"] and ", both ways together: tcp " in both["sentence"]
+    nothing = unix.get("/advice?message_size=2048&direction=both")
+    assert nothing["settle"]["direction"] == "both" and nothing["settle"]["name"].endswith(", both ways")
+    assert "tcp" in nothing["settle"]["transport"] and "pipe" not in nothing["settle"]["transport"]
+    problem = unix.refused("POST", "/advice", 422, "wrong-combination", {"workload": "pingpong", "direction": "both"})
+    assert problem["pointer"] == "/direction"
+    unix.refused("GET", "/advice?workload=pingpong&direction=both", 422, "wrong-combination")
+
+
 def test_what_is_left_out_is_named(own_daemon):
     """Runs of a rate and of another number of threads are no figures of the question, and are named."""
     unix = own_daemon.unix
@@ -493,6 +512,7 @@ def test_a_limit_of_a_streams_latency_needs_stamps(own_daemon):
         ("workload", "syscall"),
         ("placement", "all-cpu-pairs"),
         ("threads", "1025"),
+        ("direction", "down"),
         ("want", "beauty"),
         ("latency_p99_below_us", "-1"),
         ("latency_p99_below_us", "nan"),

@@ -498,6 +498,15 @@ static void test_what_concerns(void) {
         CHECK(!advice_concerns(&q, &p));
         p = (struct point){.workload = WORKLOAD_PINGPONG, .threads = 1, .placement.kind = PLACEMENT_SAME_CPU};
         CHECK(!advice_concerns(&q, &p));
+        q = (struct advice_question){.workload = WORKLOAD_STREAM, .threads = 1};
+        for (unsigned both = 0; both < 2; both++) {
+                q.both_ways = both;
+                for (enum data_direction d = 0; d < DIRECTION_COUNT; d++) {
+                        p = (struct point){
+                                .workload = WORKLOAD_STREAM, .transport = TRANSPORT_TCP, .threads = 1, .direction = d};
+                        CHECK_INT(advice_concerns(&q, &p), (d == DIRECTION_BOTH) == both);
+                }
+        }
 }
 
 int main(void) {
