@@ -144,6 +144,21 @@ def test_each_disturbance_has_a_track_and_what_is_flagged_stands_out(show):
     assert "GHz" in page.run("return document.querySelector('#timeline [data-track=Clock]').textContent")
 
 
+def test_a_stop_and_what_was_sent_again_are_in_their_second(show):
+    """In tracks that are shown where there is one, also beside runs of earlier versions, which do not say when."""
+    one = run(2, 4, flags=["noisy:stopped", "noisy:retransmits"])
+    one["result"]["noise"]["seconds"][0] |= {"stopped_ns": 0, "retransmitted_segments": 1}
+    one["result"]["noise"]["seconds"][1] |= {"stopped_ns": 300_000_000, "flags": ["noisy:stopped"]}
+    one["result"]["noise"]["seconds"][2] |= {"retransmitted_segments": 12, "flags": ["noisy:retransmits"]}
+    page = show([run(1, 0), one])
+    tracks = "Foreign CPU, Steal, Stopped, Sent again, Other load"
+    assert page.find("#timeline").get_attribute("data-tracks") == tracks
+    counts = """return ['Stopped', 'Sent again'].map((name) => document.querySelector(`[data-track="${name}"]`))
+        .map((one) => ['.amount', '.amount.over'].map((of) => one.querySelectorAll(of).length))"""
+    assert page.run(counts) == [[2, 1], [2, 1]]
+    assert " ms" in page.text("#timeline") and " segments" in page.text("#timeline")
+
+
 def test_a_standstill_is_marked_where_the_daemon_flags_it(show):
     """Ticks miss up to half of each second where tasks sleep in step with them."""
     in_step = run(1, 0, standstill=0.47)

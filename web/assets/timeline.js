@@ -76,6 +76,20 @@ const TRACKS = [
         quiet: true,
     },
     {
+        title: 'Stopped',
+        of: seconds('stopped_ns', 'noisy:stopped'),
+        format: (ns) => `${figure(ns / 1e6, 3)} ms`,
+        least: 1e8,
+        quiet: true,
+    },
+    {
+        title: 'Sent again',
+        of: seconds('retransmitted_segments', 'noisy:retransmits'),
+        format: (n) => `${figure(n, 3)} ${n === 1 ? 'segment' : 'segments'}`,
+        least: 1,
+        quiet: true,
+    },
+    {
         title: 'Softirq',
         of: seconds('worst_softirq_share', 'noisy:softirq', { earlier: 'softirq_share' }),
         format: percent,
