@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Sleeps that lasted too long: which of them were a stop. The thread's own wait for a CPU, which is the kernel's, is
- * hardly anything here. */
+/* Sleeps that lasted too long: which of them were a stop. The thread's own wait for a CPU, which is the kernel's and
+ * long on a busy machine, makes a nap as much longer. */
 
 #include "agent/measure/stops.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <time.h>
 
 #define MS NSEC_PER_MSEC
@@ -25,6 +27,12 @@ static void use_cpu(uint64_t ns) {
                 clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
 }
 
+static uint64_t waited_for_cpu_ns(void) {
+        uint64_t waited = 0;
+        _cleanup_fclose_ FILE *f = fopen("/proc/thread-self/schedstat", "re");
+        return f && fscanf(f, "%*u %" SCNu64, &waited) == 1 ? waited : 0;
+}
+
 /* The total of these naps; UINT64_MAX: the time that it waits for a CPU could not be read. */
 static uint64_t total_of(const struct nap *naps, size_t n, uint32_t threads) {
         struct stops s;
@@ -32,10 +40,12 @@ static uint64_t total_of(const struct nap *naps, size_t n, uint32_t threads) {
         stops_begin(&s, threads);
         for (size_t i = 0; i < n; i++) {
                 stops_sleep(&s, now);
+                uint64_t waited_ns = waited_for_cpu_ns();
                 use_cpu(naps[i].cpu_ns);
+                uint64_t late_ns = naps[i].late_ns + waited_for_cpu_ns() - waited_ns;
                 now += TENTH;
-                stops_wake(&s, now, now + naps[i].late_ns);
-                now += naps[i].late_ns;
+                stops_wake(&s, now, now + late_ns);
+                now += late_ns;
         }
         stops_end(&s);
         return s.fd == -EBADF ? s.total_ns : UINT64_MAX;
