@@ -21,7 +21,7 @@ def test_every_part_is_in_the_guide():
 
 
 @pytest.mark.parametrize(
-    "word", ["kills=0", "kills=-1", "kills=", "fuzz=ten", "bits=123456789", "kills=1:2", "soak=1:x"]
+    "word", ["kills=0", "kills=-1", "kills=", "fuzz=ten", "bits=123456789", "kills=1:x", "bits=1:2", "soak=1:x"]
 )
 def test_a_bad_count_is_named_before_anything_runs(word):
     refused = campaign("powercuts=1", word)
