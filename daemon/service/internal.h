@@ -33,7 +33,8 @@ struct call {
         const struct call_type *type;
         void *payload;
         enum { CALL_QUEUED, CALL_RUNNING, CALL_DONE } state;
-        bool begun;     /* a portion of it is done */
+        bool begun; /* a portion of it is done */
+        uint64_t deadline_ns;
         bool abandoned; /* no thread waits any more: the main thread frees it */
         int error;
         struct refusal refusal;
@@ -81,9 +82,9 @@ struct service {
                 _Atomic uint64_t longest_ns, longest_cpu_ns; /* written by the main thread */
         } holds[OPERATION_COUNT];
         _Atomic uint64_t loop_slow;
-        bool measuring;     /* housekeeping waits */
-        int log_error;      /* of the last time that the log was to be moved, which is logged when it changes */
-        int tidy_error;     /* likewise, of housekeeping */
+        bool measuring; /* housekeeping waits */
+        int log_error;  /* of the last time that the log was to be moved, which is logged when it changes */
+        int tidy_error; /* likewise, of housekeeping */
         uint64_t tidy_pause_ns;
         bool has_baselines; /* there may be some: later experiments are compared with them */
         bool has_checker;

@@ -135,11 +135,12 @@ static void unlink_call(struct service *s, struct call *c) {
 
 /* The caller holds the lock. -ETIMEDOUT: the call was taken back or abandoned; 0: it is done. */
 static int wait_for_call(struct service *s, struct call *c) {
-        uint64_t deadline = util_now_ns() + s->deadline_ns;
-        struct timespec at = {.tv_sec = (time_t) (deadline / NSEC_PER_SEC),
-                              .tv_nsec = (long) (deadline % NSEC_PER_SEC)};
         while (c->state != CALL_DONE) {
-                if (pthread_cond_timedwait(&c->done, &s->lock, &at) != ETIMEDOUT || c->state == CALL_DONE)
+                uint64_t deadline = c->deadline_ns; /* each portion moves it */
+                struct timespec at = {.tv_sec = (time_t) (deadline / NSEC_PER_SEC),
+                                      .tv_nsec = (long) (deadline % NSEC_PER_SEC)};
+                if (pthread_cond_timedwait(&c->done, &s->lock, &at) != ETIMEDOUT || c->state == CALL_DONE ||
+                    c->deadline_ns != deadline)
                         continue;
                 if (c->state == CALL_QUEUED && !c->begun)
                         unlink_call(s, c);
@@ -156,6 +157,7 @@ static int enqueue(struct service *s, struct call *c) {
         uint64_t one = 1;
         if (write(s->calls_fd, &one, sizeof(one)) < 0 && errno != EAGAIN) /* EAGAIN: plenty of wakes are pending */
                 return -errno;
+        c->deadline_ns = util_now_ns() + s->deadline_ns;
         *s->last_call = c;
         s->last_call = &c->next;
         return 0;
@@ -233,6 +235,7 @@ static bool call_again(struct service *s, struct call *c) {
         if (again) {
                 c->state = CALL_QUEUED;
                 c->begun = true;
+                c->deadline_ns = util_now_ns() + s->deadline_ns;
                 c->next = NULL;
                 *s->last_call = c;
                 s->last_call = &c->next;

@@ -156,6 +156,36 @@ static void test_main_thread_takes_too_long(void) {
         sem_destroy(&release);
 }
 
+static atomic_uint portions;
+
+/* The first is in time and gives the others as long as they like; the second takes longer than the first had. */
+static int run_portion(struct service *s, void *payload, struct refusal *r) {
+        (void) payload, (void) r;
+        unsigned n = ++portions;
+        if (n == 1)
+                s->deadline_ns = HARNESS_DEADLINE_NS;
+        else
+                nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+        return n < 3;
+}
+
+/* On a slow disk many portions take long, each of them none too long. */
+static void test_each_portion_has_its_time(void) {
+        static const struct call_type type = {OPERATION_OTHER, run_portion, free};
+        HARNESS h;
+        harness_start(&h);
+        void *payload = NULL;
+        struct refusal r = {0};
+        int error;
+        do { /* a main thread that had no turn did not take the call */
+                portions = 0;
+                h.service->deadline_ns = NSEC_PER_SEC / 2;
+                error = service_call(h.service, &type, &payload, &r);
+        } while (error == -ETIMEDOUT && strstr(r.detail, "nothing was changed"));
+        CHECK_INT(error, 0);
+        CHECK_UINT(portions, 3);
+}
+
 static atomic_uint trims;
 
 /* In place of the C library's, which takes long where there are many arenas. */
@@ -428,6 +458,7 @@ int main(void) {
         RUN(test_same_key_at_once);
         RUN(test_main_thread_does_not_come);
         RUN(test_main_thread_takes_too_long);
+        RUN(test_each_portion_has_its_time);
         RUN(test_main_thread_ends_a_large_turn_without_a_trim);
         RUN(test_stop_answers_waiting_calls);
         RUN(test_stop_before_the_loop);
