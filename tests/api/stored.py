@@ -92,8 +92,8 @@ class Stored:
             runs_done=total,
         )
         self.db.execute(
-            "INSERT INTO specs SELECT ?1, skipped, ?2, spec, json_remove(?2, '$.name', '$.seed', '$.repetitions') "
-            "FROM specs WHERE experiment_id = ?3",
+            "INSERT INTO specs SELECT ?1, skipped, ?2, spec, json_remove(?2, '$.name', '$.seed', '$.repetitions', "
+            "'$.order', '$.until', '$.skip_impossible') FROM specs WHERE experiment_id = ?3",
             (identity, json.dumps(spec), source),
         )
         rows = [
