@@ -763,3 +763,24 @@ def test_a_map_bounds_the_share_of_false_differences(own_daemon):
         f"&baseline={urllib.parse.quote(json.dumps(cells[0]))}&candidate={urllib.parse.quote(json.dumps(cells[1]))}"
     )
     assert one["correction"] == "holm"
+
+
+def test_a_baseline_knows_that_the_machine_was_another(known):
+    """Over months a slower figure is of the kernel, unless the probes are slower as well."""
+    daemon, ids = known
+    assert daemon.unix.request("PUT", "/baselines/usual", {"experiment": ids["usual machine"]}).status == 200
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    items = {}
+    while not {ids["slow machine"], ids["near machine"]} <= items.keys():
+        assert time.monotonic() < deadline, items.keys()
+        time.sleep(0.05)
+        history = daemon.unix.get("/baselines/usual/history?limit=1000")
+        items = {item["experiment_id"]: item for item in history["items"]}
+    assert daemon.unix.request("DELETE", "/baselines/usual").status == 204
+    slow, near = (
+        {one["key"]: one for one in items[ids[name]]["differences"] if one["unlike"]}
+        for name in ("slow machine", "near machine")
+    )
+    assert items[ids["slow machine"]]["verdicts"]["slower"] > 0 and near == {}
+    assert slow.keys() == {"machine.getpid_ns.cpu0", "machine.getpid_ns.cpu1"}
+    assert {(probe["baseline"], probe["candidate"]) for probe in slow.values()} == {("usual", "slower")}
