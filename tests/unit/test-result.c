@@ -666,7 +666,8 @@ static void test_a_stop_is_a_dip(void) {
         const struct disturbance beside = {.seconds = seconds, .n = 1};
         r.beside = &beside;
         CHECK_INT(add_tenths(&r, END_SECOND, 20, 1000, 0), 0);
-        struct message_parts stopped = {.begin_ns = 7 * NSEC_PER_SEC, .n = 1, .list = {{3 * NSEC_PER_SEC / 2, 150, 0}}};
+        struct message_parts stopped = {
+                .begin_ns = 7 * NSEC_PER_SEC, .n = 1, .list = {{3 * NSEC_PER_SEC / 2, 150, 0, 0}}};
         CHECK_INT(result_add_parts(&r, END_SECOND, &stopped), 0);
         CHECK_INT(add_tenths(&r, END_SECOND, 30, 1000, 0), 0);
         CHECK_INT(result_judge(&r), 0);
