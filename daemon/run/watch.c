@@ -35,9 +35,11 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#define THREADS_MAX 128u  /* of all agents together: two files each */
 #define PROCESSES_MAX 64u /* agents, and what a workload has forked */
-#define GROUPS_MAX 16u    /* the run's cgroup and those above it */
+/* Of all agents together. Their times are known CPU by CPU only where each is observed: else a disturbance of one CPU
+ * is lost among those of all that are measured. */
+#define THREADS_MAX (END_COUNT * (SPEC_THREADS_MAX + 1u) + PROCESSES_MAX)
+#define GROUPS_MAX 16u /* the run's cgroup and those above it */
 /* A read of /proc/interrupts takes the kernel some 30 ns for each byte: of a longer one, as a machine with more than
  * about 50 CPUs has it, no second would be cheap. */
 #define INTERRUPTS_MAX (128u * 1024u)
@@ -316,6 +318,18 @@ static void close_threads(struct watch *w) {
         w->n_threads = 0;
 }
 
+/* Nothing is concluded from the time of one that may be on several CPUs, nor from the switches of one that has none to
+ * itself. False: there is no descriptor to spare. */
+static bool open_thread(const struct watch *w, int tasks, pid_t tid, struct watched_thread *t) {
+        if (t->cpu < 0 && !t->elsewhere)
+                return true;
+        t->schedstat_fd = open_file(tasks, "%d/schedstat", tid);
+        if (t->alone)
+                t->status_fd = open_file(tasks, "%d/status", tid);
+        int last = t->alone ? t->status_fd : t->schedstat_fd;
+        return t->schedstat_fd >= 0 && last >= 0 && (uint64_t) last < w->files_max;
+}
+
 /* False when there are more threads than are observed one by one, or than there are descriptors to spare for. */
 static bool add_threads(struct watch *w, size_t process) {
         char path[64];
@@ -332,12 +346,10 @@ static bool add_threads(struct watch *w, size_t process) {
                 if (!fits)
                         break;
                 add_children(w, p->pid, tid, p->end);
-                struct watched_thread t = {.process = process,
-                                           .schedstat_fd = open_file(dirfd(tasks), "%d/schedstat", tid),
-                                           .status_fd = open_file(dirfd(tasks), "%d/status", tid)};
+                struct watched_thread t = {.process = process, .schedstat_fd = -1, .status_fd = -1};
                 locate(w, tid, &t);
+                fits = open_thread(w, dirfd(tasks), tid, &t);
                 w->threads[w->n_threads++] = t;
-                fits = t.schedstat_fd >= 0 && t.status_fd >= 0 && (uint64_t) t.status_fd < w->files_max;
         }
         if (tasks)
                 closedir(tasks);

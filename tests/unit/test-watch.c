@@ -92,6 +92,40 @@ static pid_t start_led_process(int cpu, int leader_cpu) {
         return ready ? pid : -1;
 }
 
+#define MANY_THREADS 150u
+
+static void *wait_for_ever(void *userdata) {
+        (void) userdata;
+        for (;;)
+                pause();
+        return NULL;
+}
+
+/* Many threads that sleep, in turn on one of two CPUs. Returns when each is where it stays. */
+static pid_t start_wide_process(const int32_t cpus[2]) {
+        int fds[2];
+        char byte;
+        pid_t parent = getpid();
+        if (pipe2(fds, O_CLOEXEC) < 0)
+                return -1;
+        pid_t pid = fork();
+        if (pid == 0) {
+                pthread_t thread;
+                if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+                        _exit(1);
+                for (unsigned i = 0; i < MANY_THREADS; i++) /* each inherits where its maker is */
+                        if (stay_on(cpus[i % 2]) < 0 || pthread_create(&thread, NULL, wait_for_ever, NULL) != 0)
+                                _exit(1);
+                if (write(fds[1], "", 1) != 1)
+                        _exit(1);
+                (void) wait_for_ever(NULL);
+        }
+        close(fds[1]);
+        bool ready = pid > 0 && read(fds[0], &byte, 1) == 1;
+        close(fds[0]);
+        return ready ? pid : -1;
+}
+
 struct bench {
         sd_event *event;
         struct topology *topology;
@@ -222,6 +256,40 @@ static void what_agents_use_elsewhere_hides_nobody(void) {
                 json_free(noise);
                 bench_end(&b);
         }
+}
+
+/* Then a second has the CPU that was disturbed the most, however many there are. */
+static void each_of_many_threads_is_observed(void) {
+        int32_t cpus[2] = {nth_cpu(0), nth_cpu(1)};
+        if (cpus[1] < 0)
+                SKIP("there is one CPU");
+        struct bench b;
+        bool flagged;
+        bench_init(&b, false);
+        watch_free(b.watch);
+        b.watch = NULL;
+        b.placement.ends[END_FIRST] = (struct agent_placement){.cpus = cpus, .n_cpus = 2};
+        pid_t agent = start_wide_process(cpus);
+        CHECK(agent > 0);
+        const struct watch_order order = {.event = b.event,
+                                          .topology = b.topology,
+                                          .placement = &b.placement,
+                                          .point = &b.point,
+                                          .pids = {agent, 0},
+                                          .cgroup_fd = b.cgroup_fd};
+        CHECK_INT(watch_new(&b.watch, &order), 0);
+        CHECK_INT(watch_start(b.watch, util_now_ns(), 0), 0);
+        pass(&b, 300 * NSEC_PER_MSEC);
+        struct json *noise = conclude(&b, "noisy:foreign-cpu", &flagged);
+        end_process(agent);
+        CHECK(noise);
+        int64_t cpu = -1;
+        const struct json *second = json_first(json_get(noise, "seconds"));
+        CHECK(second && json_as_i64(json_get(second, "cpu"), &cpu) == 0);
+        CHECK(cpu == cpus[0] || cpu == cpus[1]);
+        CHECK(!json_get(noise, "threads_reason"));
+        json_free(noise);
+        bench_end(&b);
 }
 
 /* A group above the run's: its count before the window is not the window's. */
@@ -469,6 +537,7 @@ static void every_ksoftirqd_is_observed_or_none(void) {
 int main(void) {
         RUN(what_is_not_the_agents_is_foreign);
         RUN(what_agents_use_elsewhere_hides_nobody);
+        RUN(each_of_many_threads_is_observed);
         RUN(a_quota_above_the_run_is_seen);
         RUN(a_quota_that_cannot_be_read_is_unknown);
         RUN(an_agent_that_ends_is_no_error);
