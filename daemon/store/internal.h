@@ -32,6 +32,7 @@ struct store {
         struct left_out pins, forgotten, extensions; /* of housekeeping */
         struct left_out queued;                      /* experiments that can neither run nor fail */
         struct left_out stuck;                       /* runs that stay in their state: no other can be written */
+        int64_t failing;                             /* an experiment that fails in portions; 0: none */
         uint64_t run_started_ns; /* CLOCK_MONOTONIC, of the running run, as the wall clock may be set meanwhile */
 };
 

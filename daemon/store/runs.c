@@ -223,6 +223,14 @@ static int fail_unreadable(struct store *s, int64_t id) {
         return r == -EBADMSG ? store_leave_out(&s->queued, id) : r;
 }
 
+/* 1: as above. */
+static int fail_more(struct store *s) {
+        int r = s->failing ? fail_unreadable(s, s->failing) : 0;
+        if (r == 0)
+                s->failing = 0;
+        return r;
+}
+
 /* Where a page is damaged, the experiment that needs it fails with the reason, and the next one runs. */
 static int next_readable(struct store *s, struct run_record *ret_run, struct experiment_record *ret_experiment) {
         _cleanup_free_ int64_t *ids = NULL;
@@ -240,11 +248,14 @@ static int next_readable(struct store *s, struct run_record *ret_run, struct exp
 
 int store_next_run(struct store *s, struct run_record *ret_run, struct experiment_record *ret_experiment) {
         int64_t id;
-        int r = s->queued.n > 0 ? -EBADMSG
-                                : db_get_one(s->db, &id,
-                                             "SELECT id FROM runs WHERE state = 'queued' AND experiment_id = "
-                                             "(SELECT id FROM experiments WHERE " RUNNABLE " ORDER BY turn LIMIT 1) "
-                                             "ORDER BY position LIMIT 1");
+        int r = fail_more(s);
+        if (r != 0)
+                return r > 0 ? -EAGAIN : r;
+        r = s->queued.n > 0 ? -EBADMSG
+                            : db_get_one(s->db, &id,
+                                         "SELECT id FROM runs WHERE state = 'queued' AND experiment_id = "
+                                         "(SELECT id FROM experiments WHERE " RUNNABLE " ORDER BY turn LIMIT 1) "
+                                         "ORDER BY position LIMIT 1");
         if (r == 0)
                 r = read_next(s, id, ret_run, ret_experiment);
         return r == -EBADMSG ? next_readable(s, ret_run, ret_experiment) : r;
@@ -288,9 +299,8 @@ static int fail_run(struct store *s, int64_t run_id, bool counted) {
         return r < 0 ? r : db_commit(&t);
 }
 
-/* The run fails; if that cannot be stored, its experiment does, and the row of the run stays as it is. */
+/* The run fails; if that cannot be stored, its experiment does (fail_more()), and the row of the run stays as it is. */
 static int give_up_run(struct store *s, int64_t run_id) {
-        int64_t experiment_id;
         log_error("run %" PRId64 ": " UNREADABLE, run_id);
         int r = fail_run(s, run_id, true);
         if (r == -EBADMSG) /* the experiment's row is damaged */
@@ -298,14 +308,7 @@ static int give_up_run(struct store *s, int64_t run_id) {
         if (r != -EBADMSG)
                 return r;
         r = store_leave_out(&s->stuck, run_id);
-        if (r == 0)
-                r = find_experiment_of(s->db, run_id, &experiment_id);
-        if (r < 0)
-                return r;
-        do
-                r = fail_unreadable(s, experiment_id);
-        while (r > 0);
-        return r;
+        return r < 0 ? r : find_experiment_of(s->db, run_id, &s->failing);
 }
 
 /* A portion of what an earlier attempt of a queued run has left; 1: there may be more. */
@@ -533,6 +536,8 @@ static int recover_runs(struct store *s, struct recovery *counts) {
                 r = recover_run(s, ids[i], counts);
                 if (r == -EBADMSG)
                         r = give_up_run(s, ids[i]);
+                while (r == 0 && (r = fail_more(s)) > 0)
+                        r = 0;
         }
         return r;
 }

@@ -281,6 +281,8 @@ static void test_a_damaged_run_ends(void) {
         FIXTURE f;
         damage_first(&f, DAMAGED_RUN("running") "; UPDATE experiments SET state = 'running' WHERE id = 1");
         CHECK_INT(fixture_finish(f.store, 300, STATE_DONE, NULL), 1);
+        while (next_experiment(f.store) == -EAGAIN) /* it fails in portions */
+                continue;
         CHECK_INT(number(&f, "SELECT state = 'failed' AND error LIKE '%damaged%' FROM experiments WHERE id = 1"), 1);
         CHECK_INT(next_experiment(f.store), 2);
         CHECK(fixture_start(f.store) > 600);
