@@ -166,6 +166,9 @@ def test_earlier_runs_show_how_many_are_enough(unix):
     assert more["repetitions"] is None or more["repetitions"] > enough["repetitions"]
     both = plan(unix, spec | {"transport": ["tcp", "pipe"]})["points"][1]
     assert both["enough"]["comparisons"] == 1
+    until = {"until": {"compare": {"axis": "transport"}}}  # which is looked at seven times
+    watched = plan(unix, spec | {"transport": ["tcp", "pipe"]} | until)["points"][1]
+    assert watched["enough"]["comparisons"] == 7
     # which instance of a point it is does not matter
     twice = plan(unix, spec | {"points": "twice"})["points"]
     assert [point["point"]["instance"] for point in twice] == [1, 2]
