@@ -182,7 +182,7 @@ struct sending {
 
 static void *send_alike(void *userdata) {
         struct sending *s = userdata;
-        s->result = ring_sender(s->w, &s->p->out, WAIT_SPIN);
+        s->result = ring_sender(s->w, &s->p->out, VERIFY_NONE, WAIT_SPIN);
         return NULL;
 }
 
@@ -207,7 +207,7 @@ static void test_sender(void) {
         pair_init(&p, 8, 8, WAIT_SPIN);
         for (uint64_t limit = 5; limit <= 30; limit += 5) {
                 worker_set_limit(w, limit);
-                CHECK_INT(ring_sender(w, &p.out, WAIT_SPIN), 0);
+                CHECK_INT(ring_sender(w, &p.out, VERIFY_NONE, WAIT_SPIN), 0);
                 CHECK_UINT(worker_messages(w), limit);
                 CHECK_UINT(p.out.at.due, 2 + 2 * limit);
                 read_some(reader, &p, 5, message);
@@ -224,7 +224,7 @@ static void test_sender(void) {
         CHECK_UINT(p.out.at.left, 0);
         read_some(reader, &p, 8, message);
         worker_set_limit(w, 46);
-        CHECK_INT(ring_sender(w, &p.out, WAIT_SPIN), 0);
+        CHECK_INT(ring_sender(w, &p.out, VERIFY_NONE, WAIT_SPIN), 0);
         for (uint64_t limit = 3; limit <= 8; limit += 5) { /* so does what receives them */
                 worker_set_limit(reader, limit);
                 CHECK_INT(ring_receiver(reader, &p.in, VERIFY_TOUCH, WAIT_SPIN), 0);

@@ -53,12 +53,17 @@ enum direction { THERE, BACK };
         TRANSPORT_LOOPS(prefix, prefix##_channel);                                                                     \
         static int prefix##_ring_sender(struct worker *w) {                                                            \
                 struct ring_channel *c = w->channel;                                                                   \
-                return loop_writes_plainly(w) ? ring_sender(w, &c->out, wait) : prefix##_loops.sender(w);              \
+                if (w->pace_ns > 0 || loop_is_sourced(w))                                                              \
+                        return prefix##_loops.sender(w);                                                               \
+                return w->agent->setup.verify == VERIFY_CHECKSUM ? ring_sender(w, &c->out, VERIFY_CHECKSUM, wait)      \
+                                                                 : ring_sender(w, &c->out, VERIFY_NONE, wait);         \
         }                                                                                                              \
         static int prefix##_ring_receiver(struct worker *w) {                                                          \
                 struct ring_channel *c = w->channel;                                                                   \
-                if (!loop_reads_plainly(w))                                                                            \
+                if (w->pace_ns > 0)                                                                                    \
                         return prefix##_loops.receiver(w);                                                             \
+                if (w->agent->setup.verify == VERIFY_CHECKSUM)                                                         \
+                        return ring_receiver(w, &c->in, VERIFY_CHECKSUM, wait);                                        \
                 LOOP_VERIFIED(w, ring_receiver(w, &c->in, verify, wait));                                              \
         }                                                                                                              \
         static const struct transport_loops prefix##_ring_loops = {                                                    \
