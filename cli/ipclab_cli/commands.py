@@ -687,7 +687,7 @@ def output_file(path):
                 os.unlink(file.name)
                 raise
     except OSError as error:  # names the file of the command line, not the one that was to become it
-        raise Usage(f"{path} cannot be written: {error.strerror}") from error
+        raise Usage(f"{path} cannot be written: {error.strerror or error}") from error
 
 
 def umask():

@@ -28,7 +28,9 @@ class Screen:
 
 
 def put_up():
-    """For standard output and standard error, once."""
+    """For standard output and standard error, once. A character that their encoding lacks is written as its escape."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")
     sys.stdout, sys.stderr = Screen(sys.stdout), Screen(sys.stderr)
 
 

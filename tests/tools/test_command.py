@@ -341,6 +341,13 @@ ORDERS = "\x1b]0;title\x07\x1b[31m\x9b31m\u202e\ud800"
 ORDERS_SHOWN = r"\u001b]0;title\u0007\u001b[31m\u009b31m\u202e\ud800"
 
 
+def test_a_terminal_that_lacks_a_character_gets_its_escape(ipclab):
+    run = ipclab("run", json.dumps(SHORT | {"name": "größer …"}), environment={"PYTHONIOENCODING": "ascii"})
+    assert run.returncode == 0 and run.stderr == "", run
+    listed = ipclab("list", environment={"PYTHONIOENCODING": "ascii"})
+    assert listed.returncode == 0 and "gr\\xf6\\xdfer \\u2026" in listed.stdout, listed
+
+
 def test_a_terminal_obeys_no_name(made_up):
     """Of an experiment, a baseline or a host that another has named; JSON has the same name in every form."""
     experiment = {
