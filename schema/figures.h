@@ -89,8 +89,8 @@ extern const struct figure_term {
                 const char *usual_in;
         } scaled[2]; /* further columns of the CSV, in the units that studies have published */
         enum figure_faster faster;
-        /* How many latencies have FIGURE_BEYOND_LEAST beyond a percentile above the median, and why nothing is
-         * concluded from one of fewer. 0 and NULL: any number is enough. */
+        /* Of a percentile above the median: how many latencies a run needs so that FIGURE_BEYOND_LEAST of them lie
+         * beyond it, and why nothing is concluded from one of fewer. 0 and NULL: any number is enough. */
         uint32_t latencies_least;
         const char *few;
         const char

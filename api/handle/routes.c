@@ -111,7 +111,7 @@ static const struct parameter advice_parameters[] = {
         {"threads", "{\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1024, \"default\": 1}",
          "Connections, or pairs of threads."},
         {"direction", "{\"enum\": [\"both\"]}",
-         "Of streams that go both ways at once, whose throughput is their sum; without it of one at a time."},
+         "Streams that go both ways at once, whose throughput is their sum; without it one stream at a time."},
         {"want",
          "{\"enum\": [\"throughput\", \"latency_p50\", \"latency_p99\", \"cpu_per_message\"], \"default\": "
          "\"throughput\"}",

@@ -43,19 +43,6 @@ bool capacity_cgroup_above(char path[CAPACITY_CGROUP_MAX]) {
         return true;
 }
 
-int capacity_meminfo(struct hostfs *h, const char *name, uint64_t *ret) {
-        _cleanup_free_ char *text = NULL;
-        char line[64], *end = line;
-        int r = hostfs_text(h, &text, "/proc/meminfo");
-        if (r == 0)
-                r = hostfs_field(text, name, line, sizeof(line));
-        uint64_t v = r == 0 ? strtoull(line, &end, 10) : 0;
-        if (r < 0 || end == line)
-                return r < 0 ? r : -EBADMSG;
-        *ret = v;
-        return 0;
-}
-
 /* "inactive_file 4096" on a line of its own; 0 where there is none. */
 static uint64_t stat_of(const char *text, const char *key) {
         size_t length = strlen(key);
@@ -106,7 +93,7 @@ static void name_limit(const char *group, char ret[CAPACITY_LIMIT_MAX]) {
 /* The host's memory; fills *m only on success. */
 static int host_memory(struct hostfs *h, struct capacity_memory *m) {
         uint64_t available = 0;
-        int r = capacity_meminfo(h, "MemAvailable", &available);
+        int r = hostfs_meminfo(h, "MemAvailable", &available);
         if (r < 0)
                 return r;
         m->bytes = available * KIB;

@@ -258,27 +258,6 @@ static int read_file(const struct reading *g, struct capacity *c) {
                           "remove files, or --runtime-dir on another file system", c);
 }
 
-/* "Max open files   1024   1048576   files": the name, the soft limit, the hard one; either may be "unlimited". */
-int capacity_process_limit(struct hostfs *h, const char *name, bool hard, uint64_t *ret) {
-        _cleanup_free_ char *text = NULL;
-        int r = hostfs_text(h, &text, "/proc/self/limits");
-        const char *at = r < 0 ? NULL : strstr(text, name);
-        if (!at)
-                return r < 0 ? r : -ENOENT;
-        at += strlen(name);
-        at += strspn(at, " ");
-        if (hard) {
-                at += strcspn(at, " \n");
-                at += strspn(at, " ");
-        }
-        char *end = NULL;
-        uint64_t v = strtoull(at, &end, 10);
-        if (end == at)
-                return -ENOENT;
-        *ret = v;
-        return 0;
-}
-
 /* Bytes that the slots of a message take, by the arithmetic of the agents. */
 static uint64_t slots_of(enum transport t, uint64_t message) {
         const struct transport_options none = {0};
@@ -331,8 +310,7 @@ static int read_anonymous(const struct reading *g, struct capacity *c) {
         if (r < 0)
                 return unknown(c, g->h, r);
         decide(c, memory.bytes, memory.limit, memory.bytes, memory.raise);
-        if (capacity_process_limit(g->h, "Max address space", false, &address_space) == 0 &&
-            address_space < memory.bytes)
+        if (hostfs_process_limit(g->h, "Max address space", false, &address_space) == 0 && address_space < memory.bytes)
                 decide_limit(c, address_space, HOST_ADDRESS_SPACE, address_space);
         return 0;
 }

@@ -81,13 +81,6 @@ static inline uint64_t capacity_usable(const struct capacity_memory *m) {
         return m->bytes - m->bytes / CAPACITY_RESERVE;
 }
 
-/* A number of /proc/meminfo by its name, in kB or a count. 0; -ENOENT; -EBADMSG; -errno. */
-int capacity_meminfo(struct hostfs *h, const char *name, uint64_t *ret);
-
-/* A limit of this process by its name in /proc/self/limits, "Max open files": the hard or the soft one. 0; -ENOENT:
- * there is none; -errno. */
-int capacity_process_limit(struct hostfs *h, const char *name, bool hard, uint64_t *ret);
-
 /* The cgroup (v2) of the daemon, which that of each run is below of, by its path below /sys/fs/cgroup, "" for the root.
  * false: it has none that can be seen. And the one above it; false: there is none. */
 bool capacity_cgroup(struct hostfs *h, char ret_path[CAPACITY_CGROUP_MAX]);

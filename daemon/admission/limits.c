@@ -68,7 +68,7 @@ struct limit {
 /* Agents raise the soft limit themselves. */
 static uint64_t hard_limit(struct admission *a, const char *name) {
         uint64_t v = 0;
-        return capacity_process_limit(a->h, name, true, &v) == 0 ? v : ADMISSION_UNLIMITED;
+        return hostfs_process_limit(a->h, name, true, &v) == 0 ? v : ADMISSION_UNLIMITED;
 }
 
 /* The least of the daemon's own group and those above it. */

@@ -26,7 +26,7 @@ static bool wants_huge(const struct admission *a) {
 /* 0 where there is none. */
 static uint64_t meminfo(struct admission *a, const char *name) {
         uint64_t v = 0;
-        return capacity_meminfo(a->h, name, &v) == 0 ? v : 0;
+        return hostfs_meminfo(a->h, name, &v) == 0 ? v : 0;
 }
 
 uint64_t admission_ring_bytes(struct admission *a, struct ring_layout *ret) {

@@ -426,6 +426,40 @@ int hostfs_field(const char *text, const char *key, char *ret, size_t size) {
         return -ENOENT;
 }
 
+int hostfs_meminfo(struct hostfs *h, const char *name, uint64_t *ret) {
+        _cleanup_free_ char *text = NULL;
+        char line[64], *end = line;
+        int r = hostfs_text(h, &text, "/proc/meminfo");
+        if (r == 0)
+                r = hostfs_field(text, name, line, sizeof(line));
+        uint64_t v = r == 0 ? strtoull(line, &end, 10) : 0;
+        if (r < 0 || end == line)
+                return r < 0 ? r : -EBADMSG;
+        *ret = v;
+        return 0;
+}
+
+/* "Max open files   1024   1048576   files": the name, the soft limit, the hard one; either may be "unlimited". */
+int hostfs_process_limit(struct hostfs *h, const char *name, bool hard, uint64_t *ret) {
+        _cleanup_free_ char *text = NULL;
+        int r = hostfs_text(h, &text, "/proc/self/limits");
+        const char *at = r < 0 ? NULL : strstr(text, name);
+        if (!at)
+                return r < 0 ? r : -ENOENT;
+        at += strlen(name);
+        at += strspn(at, " ");
+        if (hard) {
+                at += strcspn(at, " \n");
+                at += strspn(at, " ");
+        }
+        char *end = NULL;
+        uint64_t v = strtoull(at, &end, 10);
+        if (end == at)
+                return -ENOENT;
+        *ret = v;
+        return 0;
+}
+
 #define BUFFER_FIRST 16384u
 
 int hostfs_read_again(int fd, char **buffer, size_t *size) {

@@ -72,5 +72,10 @@ int hostfs_read_again(int fd, char **buffer, size_t *size);
 /* Text after "KEY:" (blanks removed) on the line of `text` that starts with KEY, as in /proc/PID/status; -ENOENT;
  * -EFBIG. */
 int hostfs_field(const char *text, const char *key, char *ret, size_t size);
+/* A number of /proc/meminfo by its name, in kB or a count. 0; -ENOENT; -EBADMSG; -errno. */
+int hostfs_meminfo(struct hostfs *h, const char *name, uint64_t *ret);
+/* A limit of this process by its name in /proc/self/limits, "Max open files": the hard or the soft one. 0; -ENOENT:
+ * there is none; -errno. */
+int hostfs_process_limit(struct hostfs *h, const char *name, bool hard, uint64_t *ret);
 
 #endif

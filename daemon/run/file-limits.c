@@ -4,7 +4,7 @@
 
 #include "daemon/run/file-limits.h"
 
-#include "daemon/admission/capacity.h"
+#include "daemon/host/hostfs.h"
 #include "schema/transport/file-layout.h"
 #include "schema/transport/ring-layout.h"
 #include "schema/util.h"
@@ -17,7 +17,7 @@
 uint64_t run_huge_page_bytes(void) {
         struct hostfs h = HOSTFS_MACHINE;
         uint64_t kib = 0;
-        return capacity_meminfo(&h, "Hugepagesize", &kib) == 0 ? kib * 1024 : 0;
+        return hostfs_meminfo(&h, "Hugepagesize", &kib) == 0 ? kib * 1024 : 0;
 }
 
 unsigned run_files(const struct point *p) {

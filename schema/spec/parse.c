@@ -54,7 +54,8 @@ static int take_seconds(struct parser *p, const struct json *v, const char *poin
                             pointer + 1, least, most, value);
 }
 
-/* Of C0, DEL, or of C1, which a terminal obeys, too. Names that were stored before have those. */
+/* A control character of C0 or C1, or DEL: a terminal obeys them. Names that were stored before may have those of C1.
+ */
 static bool is_control(const struct parser *p, const char *s) {
         unsigned char c = (unsigned char) s[0], next = (unsigned char) s[1];
         return c < 0x20 || c == 0x7f || (!p->stored && c == 0xc2 && next < 0xa0);
