@@ -141,11 +141,12 @@ int sampler_open(struct sampler *s, uint64_t due_ns, uint64_t at_ns) {
                 s->began[i] = s->messages[i] = s->now[i];
         s->due_ns = due_ns;
         s->total = 0;
+        int r = read_counters(s, s->opened); /* before the connections, which wait for the workers, as in take() */
+        if (r < 0)
+                return r;
+        memcpy(s->before, s->opened, a->n_workers * sizeof *s->before);
         parts_open(s->parts, s->taken_ns, sum(s->now, a->n_workers), s->latency);
-        int r = read_counters(s, s->opened);
-        if (r == 0)
-                memcpy(s->before, s->opened, a->n_workers * sizeof *s->before);
-        return r;
+        return 0;
 }
 
 int sampler_part(struct sampler *s) {

@@ -409,6 +409,28 @@ static void a_window_can_be_opened_again(void) {
         CHECK_UINT(window.window_ns, 500);
 }
 
+/* What a reading of the connections has in common with a worker that it waits for. */
+static const char *count_a_reading(const struct agent *a, struct message_sent_again *ret) {
+        a->workers[0].eagain++;
+        *ret = (struct message_sent_again){.known = SENT_AGAIN_TIMEOUTS};
+        return NULL;
+}
+
+/* It may wait for a worker that is in a system call, so it follows the counters at both ends of the window: of its two
+ * readings one is in their window. */
+static void connections_are_read_after_the_counters(void) {
+        FIXTURE f;
+        struct message m;
+        CHECK(fixture_open(&f, true));
+        agent.sent_again = count_a_reading;
+        CHECK_INT(sampler_open(f.sampler, util_now_ns(), 0), 0);
+        CHECK_INT(sampler_close(f.sampler, 0, &window), 0);
+        while (receive(&f, &m))
+                message_deinit(&m);
+        CHECK_UINT(workers[0].eagain, 2);
+        CHECK_UINT(window.counters.usage.eagain, 1);
+}
+
 /* To measure what sampling costs there are none, and the threads' totals all the same. */
 static void without_samples_the_totals_are_there(void) {
         FIXTURE f;
@@ -466,6 +488,7 @@ int main(void) {
         RUN(parts_that_fill_a_packet_are_sent);
         RUN(seconds_are_counted_by_time);
         RUN(a_window_can_be_opened_again);
+        RUN(connections_are_read_after_the_counters);
         RUN(without_samples_the_totals_are_there);
         RUN(a_thread_that_is_gone_fails_the_run);
         RUN(kernels_threads_are_observed);
