@@ -15,8 +15,17 @@ static bool is_alike(const struct disturbance_note *a, const struct disturbance_
 
 static void add_up(struct disturbance *d, enum disturbance_noted what, int64_t n) {
         int64_t *sum = &d->noted[what];
-        d->unknown[what] |= n < 0;
-        *sum = d->unknown[what] ? -1 : n + (*sum < 0 ? 0 : *sum);
+        if (n < 0 || __builtin_add_overflow(*sum < 0 ? 0 : *sum, n, sum))
+                d->unknown[what] = true;
+        if (d->unknown[what])
+                *sum = -1;
+}
+
+/* Counts come from an agent. A sum that no number holds is the most, and is not written, as that of the run is not
+ * known. */
+static void add_some(int64_t *sum, int64_t n) {
+        if (__builtin_add_overflow(*sum, n, sum))
+                *sum = INT64_MAX;
 }
 
 int disturbance_note(struct disturbance *d, const struct disturbance_note *note) {
@@ -25,7 +34,7 @@ int disturbance_note(struct disturbance *d, const struct disturbance_note *note)
         if (note->n <= 0)
                 return 0;
         if (last && is_alike(last, note)) { /* of another thread */
-                last->n += note->n;
+                add_some(&last->n, note->n);
                 return 0;
         }
         if (d->n_notes == d->notes_size) {
@@ -62,14 +71,14 @@ static void place(struct disturbance *d, const struct disturbance_note *note) {
                 uint64_t from_ns = s->begin_ns > note->begin_ns ? s->begin_ns : note->begin_ns,
                          to_ns = end_ns < note->end_ns ? end_ns : note->end_ns;
                 if (note->what == DISTURBANCE_STOP_NS)
-                        s->noted[note->end][note->what] += (int64_t) (to_ns - from_ns);
+                        add_some(&s->noted[note->end][note->what], (int64_t) (to_ns - from_ns));
                 if (to_ns - from_ns > most_ns) {
                         most_ns = to_ns - from_ns;
                         most = s;
                 }
         }
         if (most && note->what != DISTURBANCE_STOP_NS)
-                most->noted[note->end][note->what] += note->n;
+                add_some(&most->noted[note->end][note->what], note->n);
 }
 
 void disturbance_end(struct disturbance *d, const struct disturbance_window *window) {

@@ -3,6 +3,7 @@
 /* What agents count in times of their own, in the seconds of a window. Times are in milliseconds since 100 s. */
 
 #include "daemon/host/disturbance.h"
+#include "schema/measure/counters.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 
@@ -213,6 +214,21 @@ static void timeouts_may_be_all_that_is_unknown(void) {
         disturbance_deinit(&d);
 }
 
+/* The protocol lets an agent count so many at once. What comes to more than a number holds is not known, and of what is
+ * placed all counts as the most: a sum that began anew would pass as a small one. */
+static void counts_that_no_number_holds_are_unknown(void) {
+        for (uint64_t apart = 0; apart < 2; apart++) { /* in one note, and in one second */
+                struct disturbance d;
+                window_init(&d);
+                for (uint64_t i = 0; i < 9; i++)
+                        note(&d, END_FIRST, 10 + i * apart, 900, DISTURBANCE_SENT_AGAIN, (int64_t) USAGE_COUNT_MAX);
+                end(&d);
+                CHECK_INT(d.noted[DISTURBANCE_SENT_AGAIN], -1);
+                CHECK_INT(d.seconds[0].noted[END_FIRST][DISTURBANCE_SENT_AGAIN], INT64_MAX);
+                disturbance_deinit(&d);
+        }
+}
+
 int main(void) {
         RUN(a_stop_is_in_its_seconds);
         RUN(migrations_are_in_the_second_of_most_of_a_sample);
@@ -220,5 +236,6 @@ int main(void) {
         RUN(what_was_sent_again_is_in_its_second);
         RUN(what_of_it_is_a_reason_for_the_flag);
         RUN(timeouts_may_be_all_that_is_unknown);
+        RUN(counts_that_no_number_holds_are_unknown);
         return check_end();
 }
