@@ -68,14 +68,20 @@ static struct message_sent_again read_sent_again(const struct parts *p) {
         return s;
 }
 
-/* What was sent again since the last packet. */
+/* What was sent again since the last packet: not known where a reading failed, or a count of 32 bits began anew. That
+ * of timeouts has 16 and may do so alone. */
 static struct message_sent_again take_sent_again(struct parts *p) {
         const struct message_sent_again before = p->sent_again, now = read_sent_again(p);
         p->sent_again = now;
-        return (struct message_sent_again){.known = now.known < before.known ? now.known : before.known,
+        if (before.known == SENT_AGAIN_UNKNOWN || now.known == SENT_AGAIN_UNKNOWN || now.segments < before.segments ||
+            now.spurious < before.spurious)
+                return (struct message_sent_again){.known = SENT_AGAIN_UNKNOWN};
+        const bool timed = before.known == SENT_AGAIN_TIMEOUTS && now.known == SENT_AGAIN_TIMEOUTS &&
+                           now.timeouts >= before.timeouts;
+        return (struct message_sent_again){.known = timed ? SENT_AGAIN_TIMEOUTS : SENT_AGAIN_SEGMENTS,
                                            .segments = now.segments - before.segments,
                                            .spurious = now.spurious - before.spurious,
-                                           .timeouts = now.timeouts - before.timeouts};
+                                           .timeouts = timed ? now.timeouts - before.timeouts : 0};
 }
 
 void parts_open(struct parts *p, uint64_t at_ns, uint64_t messages, const struct histogram *copies) {

@@ -431,6 +431,51 @@ static void connections_are_read_after_the_counters(void) {
         CHECK_UINT(window.counters.usage.eagain, 1);
 }
 
+static struct message_sent_again connections; /* as they are read next */
+
+static const char *read_connections(const struct agent *a, struct message_sent_again *ret) {
+        (void) a;
+        *ret = connections;
+        return NULL;
+}
+
+#define NONE SENT_AGAIN_UNKNOWN
+#define MOST SENT_AGAIN_SEGMENTS
+#define ALL SENT_AGAIN_TIMEOUTS
+
+/* A reading may fail between two that do not, a count of 32 bits begins anew, and that of timeouts has 16. */
+static void what_was_sent_again_is_known_of_two_readings(void) {
+        static const struct {
+                struct message_sent_again before, now, want;
+        } cases[] = {
+                {{ALL, 10, 4, 2}, {ALL, 15, 6, 2}, {ALL, 5, 2, 0}},
+                {{ALL, 10, 4, 2}, {NONE, 0, 0, 0}, {NONE, 0, 0, 0}},
+                {{NONE, 0, 0, 0}, {ALL, 15, 6, 2}, {NONE, 0, 0, 0}},
+                {{ALL, 10, 4, 2}, {ALL, 9, 6, 2}, {NONE, 0, 0, 0}},
+                {{ALL, 10, 4, 2}, {ALL, 15, 3, 2}, {NONE, 0, 0, 0}},
+                {{ALL, 10, 4, 2}, {ALL, 15, 6, 1}, {MOST, 5, 2, 0}},
+                {{MOST, 10, 4, 9}, {MOST, 15, 6, 9}, {MOST, 5, 2, 0}},
+                {{ALL, 10, 4, 2}, {MOST, 15, 6, 0}, {MOST, 5, 2, 0}},
+        };
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                FIXTURE f;
+                struct message m;
+                const struct message_sent_again *got = &parts.sent_again, *want = &cases[i].want;
+                CHECK(fixture_open(&f, true));
+                agent.sent_again = read_connections;
+                connections = cases[i].before;
+                CHECK_INT(sampler_open(f.sampler, util_now_ns(), 0), 0);
+                connections = cases[i].now;
+                CHECK_INT(sampler_close(f.sampler, 0, &window), 0);
+                parts = (struct message_parts){0};
+                while (receive(&f, &m))
+                        message_deinit(&m);
+                if (parts.n != 1 || got->known != want->known || got->segments != want->segments ||
+                    got->spurious != want->spurious || got->timeouts != want->timeouts)
+                        CHECK_FAIL("case %zu", i);
+        }
+}
+
 /* To measure what sampling costs there are none, and the threads' totals all the same. */
 static void without_samples_the_totals_are_there(void) {
         FIXTURE f;
@@ -489,6 +534,7 @@ int main(void) {
         RUN(seconds_are_counted_by_time);
         RUN(a_window_can_be_opened_again);
         RUN(connections_are_read_after_the_counters);
+        RUN(what_was_sent_again_is_known_of_two_readings);
         RUN(without_samples_the_totals_are_there);
         RUN(a_thread_that_is_gone_fails_the_run);
         RUN(kernels_threads_are_observed);
