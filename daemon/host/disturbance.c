@@ -289,7 +289,7 @@ static void judge_packets(const struct disturbance *d, const struct disturbance_
                           const struct disturbance_reading *a, struct disturbance_second *s) {
         uint64_t received = 0;
         int64_t softirq_ns = 0;
-        s->packets = s->foreign_softirq = -1;
+        s->packets = s->foreign_softirq = s->all_softirq = -1;
         if (b->packets.loopback[0] < 0 || a->packets.loopback[1] < 0)
                 return;
         for (size_t i = 0; i < d->run.n_cpus; i++) {
@@ -302,8 +302,8 @@ static void judge_packets(const struct disturbance *d, const struct disturbance_
         }
         int64_t others = grown(a->packets.loopback[1] - b->packets.loopback[0], (int64_t) received);
         s->packets = (double) others * 1e9 / (double) s->interval_ns;
-        s->foreign_softirq =
-                received ? (double) softirq_ns / (double) s->interval_ns * (double) others / (double) received : 0;
+        s->all_softirq = (double) softirq_ns / (double) s->interval_ns;
+        s->foreign_softirq = received ? s->all_softirq * (double) others / (double) received : 0;
 }
 
 static void judge_threads(const struct disturbance *d, const struct disturbance_reading *b,
@@ -432,20 +432,35 @@ static bool are_lost(const struct disturbance *d) {
                (double) lost > LOST_SHARE * (double) d->noted[DISTURBANCE_SENT_AGAIN];
 }
 
-/* Of a time that is shown in steps, of which one may have begun long before. In a second that leaves four of five, in a
- * tenth of one none of one. */
-static bool is_share_of_steps(const struct disturbance_second *s, double share) {
-        double least_ns = share * (double) s->interval_ns - (double) CPU_TIME_STEP_NS;
-        return share >= CPU_SHARE && least_ns >= CPU_SHARE / 2 * (double) s->interval_ns;
+/* By how much rounding may raise a time of CPUs that is shown in steps, of which one may have begun long before on
+ * each: of few by as many, of many by about the root of their number, of which twice as much is rare. */
+static double rounding_ns(size_t n_cpus) {
+        const double n = (double) n_cpus;
+        return (double) CPU_TIME_STEP_NS * (n < 4 ? n : 2 * sqrt(n));
 }
 
-/* Of a CPU's time that others ran. */
-static bool is_share(const struct disturbance *d, const struct disturbance_second *s, double share, double limit) {
-        return share >= limit && (d->run.source != CPU_TIME_IDLE || is_share_of_steps(s, share));
+/* Whether a time that is shown in steps is a share of so much, and, but for half of CPU_SHARE, is so without what
+ * rounding may have added: in a second, four steps of five are left, in a tenth of one none of one. */
+static bool is_share_of_steps(const struct disturbance_second *s, double share, double limit, double added_ns) {
+        const double interval_ns = (double) s->interval_ns;
+        return share >= limit && share * interval_ns - added_ns >= (limit - CPU_SHARE / 2) * interval_ns;
 }
 
-/* The probability of as many or more, where so many are to be expected (Poisson). */
+static bool is_share_of_cpu(const struct disturbance_second *s, double share) {
+        return is_share_of_steps(s, share, CPU_SHARE, rounding_ns(1));
+}
+
+/* Whether others ran for that share of so many CPUs. */
+static bool is_share(const struct disturbance *d, const struct disturbance_second *s, double share, double limit,
+                     size_t n_cpus) {
+        return share >= limit &&
+               (d->run.source != CPU_TIME_IDLE || is_share_of_steps(s, share, limit, rounding_ns(n_cpus)));
+}
+
+/* The probability of as many or more, where so many are to be expected (Poisson; of very many Gauss). */
 static double chance_of(uint64_t n, double expected) {
+        if (expected > 500)
+                return erfc(((double) n - 0.5 - expected) / sqrt(2 * expected)) / 2;
         double fewer = 0, one = exp(-expected);
         for (uint64_t i = 0; i < n; i++) {
                 fewer += one;
@@ -454,30 +469,41 @@ static double chance_of(uint64_t n, double expected) {
         return 1 - fewer;
 }
 
-/* By the tick: so many ticks at least as are more than all steps but one. */
-static bool is_share_of_ticks(const struct disturbance *d, const struct disturbance_second *s, double share) {
-        if (!is_share_of_steps(s, share))
-                return false;
+/* Whether the tick met softirqs on so many CPUs more often than it does by chance on quiet ones, in this one of
+ * n_tests: so many ticks at least as are more than the steps that rounding may have added. */
+static bool is_more_than_chance(const struct disturbance *d, const struct disturbance_second *s, double share,
+                                size_t n_cpus, size_t n_tests) {
         if (d->run.irq_apart || d->run.tick_ns <= 0)
                 return true;
-        const double tick_ns = (double) d->run.tick_ns, interval_ns = (double) s->interval_ns;
-        uint64_t ticks = 1 + (uint64_t) ((share * interval_ns - (double) CPU_TIME_STEP_NS + 0.5) / tick_ns);
-        return chance_of(ticks, QUIET_SOFTIRQ_SHARE * interval_ns / tick_ns) <=
-               FLAGGED_BY_CHANCE / (double) (d->n_measured * d->n);
+        const double tick_ns = (double) d->run.tick_ns, interval_ns = (double) s->interval_ns,
+                     least_ns = share * interval_ns - rounding_ns(n_cpus) + 0.5;
+        uint64_t ticks = 1 + (least_ns > 0 ? (uint64_t) (least_ns / tick_ns) : 0);
+        return chance_of(ticks, QUIET_SOFTIRQ_SHARE * (double) n_cpus * interval_ns / tick_ns) <=
+               FLAGGED_BY_CHANCE / (double) n_tests;
+}
+
+/* Of a run over tcp others' part of all softirqs of its CPUs, else all of one CPU. */
+static bool has_softirqs(const struct disturbance *d, const struct disturbance_second *s) {
+        if (!d->run.network)
+                return is_share_of_cpu(s, s->worst_softirq) &&
+                       is_more_than_chance(d, s, s->worst_softirq, 1, d->n_measured * d->n);
+        const double part = s->all_softirq > 0 ? s->foreign_softirq / s->all_softirq : 0;
+        return is_share_of_steps(s, s->foreign_softirq, CPU_SHARE, part * rounding_ns(d->n_measured)) &&
+               is_more_than_chance(d, s, s->all_softirq, d->n_measured, d->n);
 }
 
 static bool second_has(const struct disturbance *d, const struct disturbance_second *s, enum disturbance_kind kind) {
         switch (kind) {
         case DISTURBANCE_FOREIGN_CPU:
-                return is_share(d, s, s->foreign,
-                                CPU_SHARE + (s->cpu < 0 ? QUIET_SHARE * (double) (d->n_measured - 1) : 0));
+                return s->cpu >= 0 ? is_share(d, s, s->foreign, CPU_SHARE, 1)
+                                   : is_share(d, s, s->foreign, CPU_SHARE + QUIET_SHARE * (double) (d->n_measured - 1),
+                                              d->n_measured);
         case DISTURBANCE_SOFTIRQ:
-                return (d->run.network ? s->foreign_softirq >= CPU_SHARE : is_share_of_ticks(d, s, s->worst_softirq)) ||
-                       (s->packets >= FOREIGN_PACKETS_PER_SECOND && s->interval_ns >= PIECE_NS);
+                return has_softirqs(d, s) || (s->packets >= FOREIGN_PACKETS_PER_SECOND && s->interval_ns >= PIECE_NS);
         case DISTURBANCE_STEAL:
-                return is_share_of_steps(s, s->worst_steal);
+                return is_share_of_cpu(s, s->worst_steal);
         case DISTURBANCE_INTERRUPTS:
-                return is_share_of_steps(s, s->worst_irq) ||
+                return is_share_of_cpu(s, s->worst_irq) ||
                        (s->device_interrupts > DISTURBANCE_DEVICE_INTERRUPTS_PER_SECOND && s->interval_ns >= PIECE_NS);
         case DISTURBANCE_STANDSTILL:
                 return s->worst_standstill >= STANDSTILL_SHARE ||
@@ -485,7 +511,7 @@ static bool second_has(const struct disturbance *d, const struct disturbance_sec
         case DISTURBANCE_LOAD:
                 return s->load > LOAD_CPUS && s->interval_ns >= PIECE_NS;
         case DISTURBANCE_SMT_SIBLING:
-                return is_share(d, s, s->sibling, CPU_SHARE);
+                return is_share(d, s, s->sibling, CPU_SHARE, 1);
         case DISTURBANCE_DAEMON:
                 return s->daemon >= CPU_SHARE;
         case DISTURBANCE_PREEMPTION:
@@ -536,6 +562,13 @@ static double mean_load(const struct disturbance *d) {
         return no_load(d) ? -1 : most(0, (double) d->foreign_total_ns / (double) d->interval_total_ns);
 }
 
+/* Of a short window more may be rounding than is left. */
+static bool is_mean_load(const struct disturbance *d) {
+        const double added_ns = d->run.source == CPU_TIME_IDLE ? rounding_ns(d->run.n_cpus) : 0;
+        return mean_load(d) > LOAD_CPUS &&
+               (double) d->foreign_total_ns - added_ns >= LOAD_CPUS / 2 * (double) d->interval_total_ns;
+}
+
 /* NULL: of no second is it known. */
 static const struct disturbance_second *worst_load(const struct disturbance *d) {
         const struct disturbance_second *worst = NULL;
@@ -554,7 +587,7 @@ bool disturbance_has(const struct disturbance *d, enum disturbance_kind kind) {
                 return d->stopped_ns > 0;
         if (kind == DISTURBANCE_FREQUENCY)
                 return frequency_changed(d);
-        if (kind == DISTURBANCE_LOAD && mean_load(d) > LOAD_CPUS)
+        if (kind == DISTURBANCE_LOAD && is_mean_load(d))
                 return true;
         for (size_t i = 0; i < d->n; i++)
                 if (second_has(d, &d->seconds[i], kind))

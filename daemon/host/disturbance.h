@@ -140,6 +140,7 @@ struct disturbance_second {
         double device_interrupts;             /* per second, of the measured CPU with the most; -1: not known */
         double packets;                       /* per second, others', of all measured CPUs; -1: not known */
         double foreign_softirq;               /* their share of the softirqs; -1: not known */
+        double all_softirq;                   /* softirqs of all measured CPUs together; -1: as above */
         int64_t slowest_khz;                  /* of the measured CPUs at the end; -1: not known */
         double clock_change;                  /* of the measured CPU whose clock changed the most; -1: not known */
         int64_t throttled;                    /* periods; -1: not known */

@@ -17,6 +17,8 @@
 #define FLAGGED_AT_MOST 2u
 #define FLAGGED_AT_LEAST 95u
 #define OWN_SHARE 0.9
+#define QUIET_FOREIGN 0.008
+#define PACKETS 20u /* of the run, and as many of others, that each CPU receives in an interval */
 
 struct shape {
         enum cpu_time_source source;
@@ -25,6 +27,9 @@ struct shape {
         uint64_t interval_ns;
         double softirq; /* of each CPU's time */
         bool disturbed;
+        bool roams;     /* its threads may move among the CPUs */
+        bool network;   /* a run over tcp whose CPUs receive as many packets of others, which are few */
+        double foreign; /* up to which share of each CPU's time is others'; 0: a quiet machine's */
 };
 
 /* Of one CPU, exact. */
@@ -55,7 +60,8 @@ static int64_t met_by_ticks(const struct shape *s) {
 
 static void pass(const struct shape *s, struct cpu_state *c) {
         const double ns = (double) s->interval_ns;
-        const int64_t own = (int64_t) (OWN_SHARE * ns), foreign = (int64_t) (0.008 * drawn() * ns),
+        const int64_t own = (int64_t) (OWN_SHARE * ns),
+                      foreign = (int64_t) ((s->foreign > 0 ? s->foreign : QUIET_FOREIGN) * drawn() * ns),
                       steal = (int64_t) (0.01 * drawn() * ns);
         c->own_ns += own;
         c->run_ns += own + foreign;
@@ -91,6 +97,7 @@ static bool simulate(const struct shape *s) {
         static struct disturbance_cpu cpus[CPUS_MAX];
         static struct cpu_times times[2][CPUS_MAX];
         static int64_t own[2][CPUS_MAX], unknown[CPUS_MAX];
+        static uint32_t packets[2][CPUS_MAX];
         struct cpu_state states[CPUS_MAX];
         struct disturbance_reading readings[2];
         struct disturbance d;
@@ -106,6 +113,8 @@ static bool simulate(const struct shape *s) {
                                             .tick_ns = s->tick_ns,
                                             .cpus = cpus,
                                             .n_cpus = s->n_cpus,
+                                            .roams = s->roams,
+                                            .network = s->network,
                                             .no_interrupts = "not simulated"};
         if (disturbance_init(&d, &run) < 0)
                 abort();
@@ -122,8 +131,12 @@ static bool simulate(const struct shape *s) {
                                                    .ksoftirqd_ns = unknown,
                                                    .device_interrupts = unknown,
                                                    .throttles = unknown,
-                                                   .packets = {.loopback = {-1, -1}},
+                                                   .packets = {.cpus = packets[n % 2]},
                                                    .throttled = -1};
+                for (size_t i = 0; i < s->n_cpus; i++)
+                        packets[n % 2][i] = 2 * PACKETS * (uint32_t) n;
+                for (size_t i = 0; i < 2; i++)
+                        to->packets.loopback[i] = s->network ? (int64_t) (PACKETS * s->n_cpus * n) : -1;
                 read_cpus(s, states, to);
                 if (n > 0 && disturbance_add(&d, &readings[(n + 1) % 2], to) < 0)
                         abort();
@@ -137,19 +150,32 @@ static bool simulate(const struct shape *s) {
 
 static void a_quiet_run_is_flagged_in_two_of_a_hundred_cases(void) {
         static const struct shape shapes[] = {
-                {CPU_TIME_CPUACCT, 10 * MS, 64, 60, NSEC_PER_SEC, 0.01, false},
-                {CPU_TIME_CPUACCT, 4 * MS, 64, 60, NSEC_PER_SEC, 0.01, false},
-                {CPU_TIME_IDLE, 1 * MS, 64, 60, NSEC_PER_SEC, 0.01, false},
-                {CPU_TIME_CPUACCT, 10 * MS, 2, 3, NSEC_PER_SEC, 0.01, false},
-                {CPU_TIME_IDLE, 4 * MS, 2, 3, NSEC_PER_SEC, 0.01, false},
-                {CPU_TIME_CPUACCT, 4 * MS, 2, 1, NSEC_PER_SEC / 10, 0.01, false},
-                {CPU_TIME_IDLE, 10 * MS, 2, 1, NSEC_PER_SEC / 10, 0.01, false},
-                {CPU_TIME_IDLE, 4 * MS, 2, 1, NSEC_PER_SEC / 5, 0.01, false},
+                {CPU_TIME_CPUACCT, 10 * MS, 64, 60, NSEC_PER_SEC, .softirq = 0.01},
+                {CPU_TIME_CPUACCT, 4 * MS, 64, 60, NSEC_PER_SEC, .softirq = 0.01},
+                {CPU_TIME_IDLE, 1 * MS, 64, 60, NSEC_PER_SEC, .softirq = 0.01},
+                {CPU_TIME_CPUACCT, 10 * MS, 2, 3, NSEC_PER_SEC, .softirq = 0.01},
+                {CPU_TIME_IDLE, 4 * MS, 2, 3, NSEC_PER_SEC, .softirq = 0.01},
+                {CPU_TIME_CPUACCT, 4 * MS, 2, 1, NSEC_PER_SEC / 10, .softirq = 0.01},
+                {CPU_TIME_IDLE, 10 * MS, 2, 1, NSEC_PER_SEC / 10, .softirq = 0.01},
+                {CPU_TIME_IDLE, 4 * MS, 2, 1, NSEC_PER_SEC / 5, .softirq = 0.01},
+                {CPU_TIME_IDLE, 4 * MS, 64, 60, NSEC_PER_SEC, .softirq = 0.01, .roams = true},
+                {CPU_TIME_IDLE, 4 * MS, 64, 1, NSEC_PER_SEC / 10, .softirq = 0.01, .roams = true},
+                {CPU_TIME_IDLE, 4 * MS, 2, 1, NSEC_PER_SEC / 10, .softirq = 0.01, .roams = true},
+                {CPU_TIME_CPUACCT, 10 * MS, 2, 1, NSEC_PER_SEC / 10, .softirq = 0.01, .network = true},
+                {CPU_TIME_CPUACCT, 4 * MS, 2, 3, NSEC_PER_SEC, .softirq = 0.01, .network = true},
+                {CPU_TIME_CPUACCT, 4 * MS, 64, 60, NSEC_PER_SEC, .softirq = 0.01, .network = true},
+                {CPU_TIME_CPUACCT, 1 * MS, 64, 60, 3 * NSEC_PER_SEC / 2, .softirq = 0.01, .network = true},
                 /* and one that is disturbed, in each second and in one of its two CPUs at least */
-                {CPU_TIME_CPUACCT, 10 * MS, 2, 3, NSEC_PER_SEC, 0.08, true},
-                {CPU_TIME_CPUACCT, 4 * MS, 2, 3, NSEC_PER_SEC, 0.07, true},
-                {CPU_TIME_CPUACCT, 1 * MS, 2, 3, NSEC_PER_SEC, 0.06, true},
-                {CPU_TIME_CPUACCT, 4 * MS, 64, 60, NSEC_PER_SEC, 0.06, true},
+                {CPU_TIME_CPUACCT, 10 * MS, 2, 3, NSEC_PER_SEC, .softirq = 0.08, .disturbed = true},
+                {CPU_TIME_CPUACCT, 4 * MS, 2, 3, NSEC_PER_SEC, .softirq = 0.07, .disturbed = true},
+                {CPU_TIME_CPUACCT, 1 * MS, 2, 3, NSEC_PER_SEC, .softirq = 0.06, .disturbed = true},
+                {CPU_TIME_CPUACCT, 4 * MS, 64, 60, NSEC_PER_SEC, .softirq = 0.06, .disturbed = true},
+                {CPU_TIME_IDLE, 4 * MS, 2, 3, NSEC_PER_SEC, .softirq = 0.01, .disturbed = true, .roams = true,
+                 .foreign = 0.2},
+                {CPU_TIME_IDLE, 4 * MS, 64, 3, NSEC_PER_SEC, .softirq = 0.01, .disturbed = true, .roams = true,
+                 .foreign = 0.02},
+                {CPU_TIME_CPUACCT, 10 * MS, 2, 3, NSEC_PER_SEC, .softirq = 0.1, .disturbed = true, .network = true},
+                {CPU_TIME_CPUACCT, 1 * MS, 64, 3, NSEC_PER_SEC, .softirq = 0.03, .disturbed = true, .network = true},
         };
         for (size_t i = 0; i < ELEMENTS(shapes); i++) {
                 unsigned flagged = 0;
