@@ -521,7 +521,7 @@ static bool second_has(const struct disturbance *d, const struct disturbance_sec
         case DISTURBANCE_QUOTA:
                 return s->throttled > 0;
         case DISTURBANCE_STOPPED:
-                return longest_stop(s) > 0;
+                return d->stopped_ns > 0 && longest_stop(s) > 0;
         case DISTURBANCE_RETRANSMITS: /* the other end may report in the next second what it got twice in this one */
                 return noted_in(d, s, DISTURBANCE_TIMED_OUT) > 0 || (are_lost(d) && lost_in(d, s) > 0);
         case DISTURBANCE_THROTTLED:
