@@ -147,13 +147,15 @@ static bool has_measured_sibling(const struct watch_order *o, const struct topol
         return false;
 }
 
-static void open_throttles(int cpu, bool measured, int ret[2]) {
+static void open_throttles(const struct watch *w, int cpu, bool measured, int ret[2]) {
         static const char *const of[] = {"core", "package"};
-        for (size_t i = 0; i < ELEMENTS(of); i++)
-                ret[i] = !measured ? -1
+        for (size_t i = 0; i < ELEMENTS(of); i++) {
+                int fd = !measured ? -1
                                    : open_file(AT_FDCWD,
-                                               "/sys/devices/system/cpu/cpu%d/thermal_throttle/%s_throttle_count", cpu,
-                                               of[i]);
+                                               "%s/sys/devices/system/cpu/cpu%d/thermal_throttle/%s_throttle_count",
+                                               w->order.root ? w->order.root : "", cpu, of[i]);
+                ret[i] = fd >= 0 && (uint64_t) fd < w->files_max ? fd : util_close(fd);
+        }
 }
 
 static int list_cpus(struct watch *w) {
@@ -180,7 +182,7 @@ static int list_cpus(struct watch *w) {
                 if (!w->frequency_source)
                         w->frequency_source = cpu_frequency_source(&w->frequencies[w->n_cpus]);
                 w->ksoftirqd_fds[w->n_cpus] = -1;
-                open_throttles(cpu->id, measured, w->throttle_fds[w->n_cpus]);
+                open_throttles(w, cpu->id, measured, w->throttle_fds[w->n_cpus]);
                 w->cpus[w->n_cpus++] = (struct disturbance_cpu){
                         .id = cpu->id,
                         .measured = measured,

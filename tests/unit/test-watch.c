@@ -534,6 +534,72 @@ static void every_ksoftirqd_is_observed_or_none(void) {
         bench_end(&b);
 }
 
+/* Of this process's open files, those that end so; -1 where the number of one is not below files_max. */
+static int open_files(const char *suffix, int files_max) {
+        char link[256];
+        int n = 0;
+        DIR *d = opendir("/proc/self/fd");
+        for (struct dirent *e = d ? readdir(d) : NULL; e && n >= 0;
+             e = readdir(d)) { /* NOLINT(concurrency-mt-unsafe) */
+                ssize_t length = readlinkat(dirfd(d), e->d_name, link, sizeof(link) - 1);
+                link[length > 0 ? length : 0] = '\0';
+                if (length < (ssize_t) strlen(suffix) || strcmp(link + length - strlen(suffix), suffix) != 0)
+                        continue;
+                n = strtol(e->d_name, NULL, 10) < files_max ? n + 1 : -1;
+        }
+        if (d)
+                closedir(d);
+        return n;
+}
+
+/* The counts of core and package are two files of each measured CPU, of which a machine may have hundreds. */
+static void throttles_leave_descriptors_to_others(void) {
+        struct bench b;
+        struct rlimit was, limit;
+        size_t n_cpus = 0, n = 0;
+        bench_init(&b, false);
+        watch_free(b.watch);
+        b.watch = NULL;
+        b.placement.ends[END_FIRST] = (struct agent_placement){0}; /* anywhere: every CPU is measured */
+        for (size_t i = 0; i < b.topology->n_cpus; i++) {
+                static const char *const of[] = {"core", "package"};
+                char path[128];
+                n_cpus += b.topology->cpus[i].online;
+                for (size_t k = 0; k < ELEMENTS(of); k++) {
+                        (void) snprintf(path, sizeof(path),
+                                        "/sys/devices/system/cpu/cpu%d/thermal_throttle/%s_throttle_count",
+                                        b.topology->cpus[i].id, of[k]);
+                        CHECK_INT(host_tree_write(b.tree, path, "0\n"), 0);
+                }
+        }
+        CHECK_INT(getrlimit(RLIMIT_NOFILE, &was), 0);
+        limit = was;
+        limit.rlim_cur = DESCRIPTORS_OF_DAEMON + 4 * (2 * n_cpus + 32);
+        CHECK_INT(setrlimit(RLIMIT_NOFILE, &limit), 0);
+        const int files_max = (int) (DESCRIPTORS_OF_DAEMON + descriptors_of_threads(limit.rlim_cur));
+        _cleanup_free_ int *filled = calloc((size_t) files_max, sizeof(*filled));
+        CHECK(filled);
+        const struct watch_order order = {.event = b.event,
+                                          .topology = b.topology,
+                                          .placement = &b.placement,
+                                          .point = &b.point,
+                                          .pids = {b.pid, 0},
+                                          .cgroup_fd = b.cgroup_fd,
+                                          .root = b.tree};
+        for (int spare = 0; spare < 2; spare++) {
+                fill_below(spare ? STDERR_FILENO : files_max - 1, filled, &n);
+                CHECK_INT(watch_new(&b.watch, &order), 0);
+                int open = open_files("_throttle_count", files_max);
+                CHECK(spare ? open == 2 * (int) n_cpus : open >= 0 && open <= 1);
+                watch_free(b.watch);
+                b.watch = NULL;
+                while (n > 0)
+                        close(filled[--n]);
+        }
+        CHECK_INT(setrlimit(RLIMIT_NOFILE, &was), 0);
+        bench_end(&b);
+}
+
 int main(void) {
         RUN(what_is_not_the_agents_is_foreign);
         RUN(what_agents_use_elsewhere_hides_nobody);
@@ -546,5 +612,6 @@ int main(void) {
         RUN(the_end_of_a_window_by_count);
         RUN(a_window_that_never_began);
         RUN(every_ksoftirqd_is_observed_or_none);
+        RUN(throttles_leave_descriptors_to_others);
         return check_end();
 }
