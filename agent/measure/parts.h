@@ -6,7 +6,9 @@
  * The parts of samples, ten a second, by which the daemon decides whether a run was steady: the number of messages of
  * all threads, and the median of their latencies; beside them how long the agent stood still, and what its connections
  * sent again. The sampler ends them and sends those of a second in one packet. It reads the counts and histograms that
- * the workers maintain in any case, so that a part costs the loop a few cache lines.
+ * the workers maintain in any case, so that a part costs the loop a few cache lines. A packet costs a run over tcp
+ * more: for what was sent again the leader takes the lock of each connection, once a second, and a worker's system call
+ * on it and the leader wait for each other.
  */
 
 #include "schema/measure/histogram.h"
