@@ -4,7 +4,8 @@
  * Owns the timer, the open files and two readings that take turns. Everything that is there is opened before the window
  * begins; from then on a reading is a pread() for each file and a clock_gettime() for each process. Settings alone are
  * opened anew, some 60 small files, one for each of up to 64 device interrupts, and a dozen for each CPU where it has
- * cpufreq and cpuidle. All the rest together is less than a millisecond of CPU time in each second.
+ * cpufreq and cpuidle. The rest takes less than a millisecond of CPU time in each second, and some 2 us more for each
+ * thread that is observed one by one.
  *
  *      the machine      CPU times (host/cpu-time.h); interrupts and packets of each CPU; of the measured CPUs the
  *                       frequency, how often they were throttled for their temperature, and ksoftirqd's CPU time
@@ -36,8 +37,8 @@
 #include <time.h>
 
 #define PROCESSES_MAX 64u /* agents, and what a workload has forked */
-/* Of all agents together. Their times are known CPU by CPU only where each is observed: else a disturbance of one CPU
- * is lost among those of all that are measured. */
+/* The most threads of all agents together. Their times are known CPU by CPU only where each is observed: else a
+ * disturbance of one CPU is lost among those of all that are measured. */
 #define THREADS_MAX (END_COUNT * (SPEC_THREADS_MAX + 1u) + PROCESSES_MAX)
 #define GROUPS_MAX 16u /* the run's cgroup and those above it */
 /* A read of /proc/interrupts takes the kernel some 30 ns for each byte: of a longer one, as a machine with more than
