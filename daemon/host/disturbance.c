@@ -796,18 +796,28 @@ static void put_frequencies(const struct disturbance *d, struct json_writer *w) 
                                 : "the measured CPUs have neither APERF and MPERF nor cpufreq/scaling_cur_freq");
 }
 
+/* Why a count of agents is not known: one could not read it at some moment, or none has come. */
+static const char *not_noted(const struct disturbance *d, enum disturbance_noted what, const char *unread) {
+        return d->unknown[what] ? unread : "no agent has sent a count of the window";
+}
+
 static void put_sent_again(const struct disturbance *d, struct json_writer *w) {
         const int64_t segments = d->noted[DISTURBANCE_SENT_AGAIN], timeouts = d->noted[DISTURBANCE_TIMED_OUT];
         count_or_null(w, "retransmitted_segments", segments);
         if (segments < 0)
                 json_member_string(w, "retransmitted_segments_reason",
-                                   d->run.network ? "an agent could not read it: effective.retransmits_reason"
-                                                  : "the run has no TCP connection");
+                                   !d->run.network ? "the run has no TCP connection"
+                                                   : not_noted(d, DISTURBANCE_SENT_AGAIN,
+                                                               "an agent could not read it at some moment: "
+                                                               "effective.retransmits_reason, unless it could at the "
+                                                               "end"));
         count_or_null(w, "lost_segments", lost_in_window(d));
         count_or_null(w, "retransmission_timeouts", timeouts);
         if (timeouts < 0 && segments >= 0)
                 json_member_string(w, "retransmission_timeouts_reason",
-                                   "an agent could not read it: effective.retransmission_timeouts_reason");
+                                   not_noted(d, DISTURBANCE_TIMED_OUT,
+                                             "an agent could not read it at some moment, or its count began anew: "
+                                             "effective.retransmission_timeouts_reason, unless it could at the end"));
 }
 
 static void put_throttles_reason(const struct disturbance *d, struct json_writer *w) {
@@ -860,7 +870,9 @@ void disturbance_put(const struct disturbance *d, struct json_writer *w) {
         if (d->stopped_ns < 0)
                 json_member_string(w, "stopped_ns_reason", "an agent could not read it: effective.stopped_ns_reason");
         if (d->noted[DISTURBANCE_MIGRATIONS] < 0)
-                json_member_string(w, "migrations_reason", "an agent could not read them: counters.migrations_reason");
+                json_member_string(w, "migrations_reason",
+                                   not_noted(d, DISTURBANCE_MIGRATIONS,
+                                             "an agent could not read them: counters.migrations_reason"));
         count_or_null(w, "ksoftirqd_ns", d->ksoftirqd_ns);
         if (d->ksoftirqd_ns < 0)
                 json_member_string(w, "ksoftirqd_ns_reason", d->n ? DISTURBANCE_NO_KSOFTIRQD : DISTURBANCE_NO_SECOND);

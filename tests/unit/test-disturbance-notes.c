@@ -218,6 +218,30 @@ static void timeouts_may_be_all_that_is_unknown(void) {
         disturbance_deinit(&d);
 }
 
+/* As of a window that was over before the first packet. */
+static void what_no_agent_has_sent_is_not_what_one_could_not_read(void) {
+        static const char unread[] = "_reason\":\"an agent could not read", unsent[] = "_reason\":\"no agent has sent";
+        static const char *const counts[] = {"migrations", "retransmitted_segments"};
+        for (int sent = 0; sent < 2; sent++) {
+                struct disturbance d;
+                _cleanup_free_ char *text = NULL;
+                window_init(&d);
+                d.run.network = true;
+                if (sent) {
+                        note(&d, END_FIRST, 0, 1000, DISTURBANCE_MIGRATIONS, -1);
+                        note(&d, END_FIRST, 0, 1000, DISTURBANCE_SENT_AGAIN, -1);
+                }
+                end(&d);
+                json_of(&d, &text);
+                for (size_t i = 0; i < ELEMENTS(counts); i++) {
+                        char member[96];
+                        (void) snprintf(member, sizeof(member), "\"%s%s", counts[i], sent ? unread : unsent);
+                        CHECK(strstr(text, member));
+                }
+                disturbance_deinit(&d);
+        }
+}
+
 /* The protocol lets an agent count so many at once. What comes to more than a number holds is not known, and of what is
  * placed all counts as the most: a sum that began anew would pass as a small one. */
 static void counts_that_no_number_holds_are_unknown(void) {
@@ -240,6 +264,7 @@ int main(void) {
         RUN(what_was_sent_again_is_in_its_second);
         RUN(what_of_it_is_a_reason_for_the_flag);
         RUN(timeouts_may_be_all_that_is_unknown);
+        RUN(what_no_agent_has_sent_is_not_what_one_could_not_read);
         RUN(counts_that_no_number_holds_are_unknown);
         return check_end();
 }
