@@ -27,7 +27,7 @@
 #define STACK_PROVEN (16u * 1024u) /* more than any loop uses */
 #define WORD (8 * sizeof(unsigned long))
 /* Threads whose affinity and scheduling are read at a time, which takes a microsecond or two each; of more than ten
- * times as many a tenth, so that each has its turn once a second. */
+ * times as many a tenth, so that each has its turn about once a second. */
 #define LOOKS_LEAST 64u
 /* More threads than this are merged where that loses nothing, */
 #define LISTED_MAX 64u

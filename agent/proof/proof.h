@@ -50,8 +50,8 @@ void proof_take_stack(struct stack_range *ret);
 int proof_take(struct worker *w);
 
 /* The leader calls these while loops run, and the workers take no part in it. Ten times a second: looks whether another
- * process has changed the affinity or the scheduling of a thread; more than 64 threads have their turns, each at least
- * once a second. What is put back between two looks is not noticed. */
+ * process has changed the affinity or the scheduling of a thread; more than 64 threads have their turns, each about
+ * once a second, and less often where the leader is late. What is put back between two looks is not noticed. */
 void proof_look(struct agent *a);
 /* Once a second: observes each worker's CPU and the nodes of a sample of the pages. */
 void proof_observe(struct agent *a);
