@@ -31,7 +31,7 @@ enum cpu_time_source { CPU_TIME_CPUACCT, CPU_TIME_SCHEDSTAT, CPU_TIME_IDLE, CPU_
 
 const char *cpu_time_source_name(enum cpu_time_source source); /* "cpuacct", "schedstat", "idle" */
 
-/* In which /proc/stat shows times, each rounded down. */
+/* The step in which /proc/stat shows times, each rounded down. */
 #define CPU_TIME_STEP_NS INT64_C(10000000)
 
 /* Of one CPU, since some moment before; only differences mean something. */

@@ -399,13 +399,13 @@ int disturbance_add(struct disturbance *d, const struct disturbance_reading *bef
         return 0;
 }
 
-/* Of the agent that stood still the longest. */
+/* How long the agent stood still that did so the longest. */
 static int64_t longest_stop(const struct disturbance_second *s) {
         int64_t first = s->noted[END_FIRST][DISTURBANCE_STOP_NS], second = s->noted[END_SECOND][DISTURBANCE_STOP_NS];
         return first > second ? first : second;
 }
 
-/* Of both agents; -1: not known. */
+/* The count of both agents; -1: not known. */
 static int64_t noted_in(const struct disturbance *d, const struct disturbance_second *s, enum disturbance_noted what) {
         return d->noted[what] < 0 ? -1 : s->noted[END_FIRST][what] + s->noted[END_SECOND][what];
 }
@@ -562,7 +562,7 @@ static double mean_load(const struct disturbance *d) {
         return no_load(d) ? -1 : most(0, (double) d->foreign_total_ns / (double) d->interval_total_ns);
 }
 
-/* Of a short window more may be rounding than is left. */
+/* The mean of a short window may be rounding alone. */
 static bool is_mean_load(const struct disturbance *d) {
         const double added_ns = d->run.source == CPU_TIME_IDLE ? rounding_ns(d->run.n_cpus) : 0;
         return mean_load(d) > LOAD_CPUS &&

@@ -17,15 +17,16 @@
  *      noisy:run-queue-delay   such a thread waited for its CPU
  *      noisy:quota             a CPU limit of a cgroup stopped it
  *      noisy:frequency         a measured CPU's clock changed within the window
- *      noisy:throttled         a measured CPU, or its package, was throttled for its temperature (noise.c: from start
- * to end) noisy:retransmits       a TCP connection of the run stood still for a lost segment, or some were lost
+ *      noisy:throttled         a measured CPU, or its package, was throttled for its temperature in some
+ *                              second (noise.c: from start to end)
+ *      noisy:retransmits       a TCP connection of the run stood still for a lost segment, or some were lost
  *      noisy:stopped           an agent did not run although nothing kept it from running
  *      noisy:load              foreign work anywhere on the machine, in some second or in the mean of the run
  *      noisy:steal             the hypervisor took a measured CPU away in some second (noise.c: in the mean of the run)
  *      noisy:interrupts        many interrupts of devices on a measured CPU in some second (likewise), or much time in
  *                              hard interrupts, where the kernel accounts for it
  *      noisy:standstill        a measured CPU had no clock interrupts, and the kernel counted no steal: whatever runs
- * the machine stopped it, or took the CPU away without a count of it
+ *                              the machine stopped it, or took the CPU away without a count of it
  *
  * A value that is not known is kept as -1 and written as null, with its reason: the worst of several CPUs is of those
  * that were listed, a sum of which one part is missing is not known.
