@@ -87,7 +87,7 @@ static struct message_sent_again take_sent_again(struct parts *p) {
 void parts_open(struct parts *p, uint64_t at_ns, uint64_t messages, const struct histogram *copies) {
         p->end_ns = at_ns;
         p->messages = messages;
-        p->stopped_ns = p->stops->total_ns;
+        p->stopped_ns = stops_until(p->stops, at_ns);
         p->sent_again = read_sent_again(p);
         p->packet = (struct message){.type = MESSAGE_PARTS};
         if (p->latencies)
@@ -110,16 +110,17 @@ int parts_end(struct parts *p, uint64_t at_ns, uint64_t messages, const struct h
                 at_ns = p->end_ns + 1; /* messages counted since then need a part of more than 0 ns */
         if (m->n == 0)
                 m->begin_ns = p->end_ns;
-        uint64_t stopped_ns = p->stops->total_ns - p->stopped_ns, interval_ns = at_ns - p->end_ns;
+        uint64_t until_ns = stops_until(p->stops, at_ns);
+        uint64_t stopped_ns = until_ns - p->stopped_ns, interval_ns = at_ns - p->end_ns;
         m->list[m->n++] = (struct message_part){
                 .interval_ns = interval_ns,
                 .messages = messages - p->messages,
                 .p50_ns = median(p, copies),
-                .stopped_ns = stopped_ns < interval_ns ? stopped_ns : interval_ns, /* the window ended before it */
+                .stopped_ns = stopped_ns < interval_ns ? stopped_ns : interval_ns,
         };
         p->end_ns = at_ns;
         p->messages = messages;
-        p->stopped_ns = p->stops->total_ns;
+        p->stopped_ns = until_ns;
         return m->n == MESSAGE_PARTS_MAX ? parts_send(p) : 0;
 }
 

@@ -78,6 +78,14 @@ void stops_wake(struct stops *s, uint64_t due_ns, uint64_t now_ns) {
         uint64_t late_ns = now_ns - due_ns, for_cpu_ns = (uint64_t) waited - s->waited_ns;
         uint64_t most_ns = s->n_threads * (due_ns - s->begin_ns + CLOCKS_NS);
         bool went_on = process_cpu_ns() - s->cpu_ns > most_ns;
-        if (late_ns >= for_cpu_ns + STOP_LEAST_NS && !went_on)
-                s->total_ns += late_ns - for_cpu_ns;
+        if (late_ns < for_cpu_ns + STOP_LEAST_NS || went_on)
+                return;
+        s->last_end_ns = now_ns;
+        s->last_ns = late_ns - for_cpu_ns;
+        s->total_ns += s->last_ns;
+}
+
+uint64_t stops_until(const struct stops *s, uint64_t at_ns) {
+        uint64_t later_ns = s->last_end_ns > at_ns ? s->last_end_ns - at_ns : 0;
+        return s->total_ns - (later_ns < s->last_ns ? later_ns : s->last_ns);
 }

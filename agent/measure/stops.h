@@ -22,6 +22,7 @@ struct stops {
         uint32_t n_threads; /* that work, besides the leader */
         uint64_t begin_ns, waited_ns, cpu_ns; /* when the sleep began */
         uint64_t total_ns;
+        uint64_t last_end_ns, last_ns; /* of the last stop: when it ended, and how long it was */
 };
 
 /* To be called by the thread whose sleeps these are. */
@@ -31,5 +32,8 @@ void stops_end(struct stops *s);
 /* Around each sleep. */
 void stops_sleep(struct stops *s, uint64_t now_ns);
 void stops_wake(struct stops *s, uint64_t due_ns, uint64_t now_ns);
+
+/* The total of what was before this moment, which lies after all stops but the last. */
+uint64_t stops_until(const struct stops *s, uint64_t at_ns);
 
 #endif

@@ -90,6 +90,7 @@ static char state_of(const struct worker *w) {
 struct watch {
         struct agent *agent;
         struct stops stops;
+        uint64_t last_ns; /* when the last message of a window by their number was; UINT64_MAX: not known, or none */
         uint64_t checked_ns;
         struct {
                 uint64_t seen, idle_ns;
@@ -497,6 +498,7 @@ static int run_counted(struct agent *a, struct sampler *s, struct watch *h, uint
         for (uint32_t i = 0; i < a->n_workers; i++)
                 if (a->workers[i].finished_ns > last_ns)
                         last_ns = a->workers[i].finished_ns;
+        h->last_ns = last_ns;
         r = sampler_close(s, last_ns, ret);
         a->phase = PHASE_DRAINING;
         if (r == 0)
@@ -510,13 +512,14 @@ int phases_run(struct agent *a, uint64_t start_ns, struct window *ret) {
         if (!h)
                 return failure_set(&a->failure, ENOMEM, "no memory to watch %" PRIu32 " threads", a->n_workers);
         h->agent = a;
+        h->last_ns = UINT64_MAX;
         int r = sampler_new(a, &h->stops, &s);
         if (r < 0)
                 return r;
         stops_begin(&h->stops, a->n_workers);
         r = a->setup.messages ? run_counted(a, s, h, start_ns, ret) : run_timed(a, s, h, start_ns, ret);
         a->peer_done = r == 0;
-        ret->stopped_ns = h->stops.fd < 0 ? h->stops.fd : (int64_t) h->stops.total_ns;
+        ret->stopped_ns = h->stops.fd < 0 ? h->stops.fd : (int64_t) stops_until(&h->stops, h->last_ns);
         stops_end(&h->stops);
         sampler_free(s);
         return r;

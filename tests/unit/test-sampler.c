@@ -295,7 +295,33 @@ static void parts_are_of_all_threads(void) {
         }
 }
 
-/* Each has the stop that it ended with; a window by a number of messages may end before the stop does. */
+static void stop(uint64_t end_ns, uint64_t ns) {
+        stops.total_ns += ns;
+        stops.last_end_ns = end_ns;
+        stops.last_ns = ns;
+}
+
+/* A window by a number of messages ends at the last one, of which a leader that was stopped learns later: the stop is
+ * in it as far as it began before, and not at all where it did not. */
+static void a_stop_after_the_last_message_is_in_no_part(void) {
+        static const uint64_t begun_before_ns[] = {0, 300, 1000}, want[] = {0, 300, 1000};
+        for (size_t i = 0; i < ELEMENTS(want); i++) {
+                FIXTURE f;
+                struct message m;
+                CHECK(fixture_open(&f, true));
+                const uint64_t begin_ns = util_now_ns() - 3 * NSEC_PER_SEC, last_ns = begin_ns + NSEC_PER_SEC;
+                CHECK_INT(sampler_open(f.sampler, begin_ns, begin_ns), 0);
+                stop(last_ns + 1000 - begun_before_ns[i], 1000);
+                CHECK_INT(sampler_close(f.sampler, last_ns, &window), 0);
+                parts.n = 0;
+                while (receive(&f, &m))
+                        message_deinit(&m);
+                CHECK_UINT(parts.n, 1);
+                CHECK_UINT(parts.list[0].stopped_ns, want[i]);
+        }
+}
+
+/* Each has the stop that it ended with, and none is longer than it. */
 static void parts_have_their_stops(void) {
         FIXTURE f;
         struct message m;
@@ -529,6 +555,7 @@ int main(void) {
         RUN(intervals_lie_end_to_end);
         RUN(parts_are_of_all_threads);
         RUN(parts_have_their_stops);
+        RUN(a_stop_after_the_last_message_is_in_no_part);
         RUN(an_affinity_that_is_put_back_within_a_second_is_observed);
         RUN(parts_that_fill_a_packet_are_sent);
         RUN(seconds_are_counted_by_time);

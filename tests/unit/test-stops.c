@@ -79,6 +79,25 @@ static void test_they_add_up(void) {
         CHECK(total >= 150 * MS && total <= 160 * MS);
 }
 
+/* A window by a number of messages ends at the last one, of which the leader knows later. */
+static void test_what_is_before_a_moment(void) {
+        struct stops s;
+        stops_begin(&s, 1);
+        stops_sleep(&s, NSEC_PER_SEC);
+        stops_wake(&s, NSEC_PER_SEC + TENTH, NSEC_PER_SEC + TENTH + 70 * MS);
+        uint64_t first_ns = s.total_ns, begin_ns = 2 * NSEC_PER_SEC + TENTH, end_ns = begin_ns + 5 * TENTH;
+        stops_sleep(&s, 2 * NSEC_PER_SEC);
+        stops_wake(&s, begin_ns, end_ns);
+        stops_end(&s);
+        if (s.last_end_ns != end_ns)
+                SKIP("this thread waited for a CPU");
+        CHECK(first_ns > 0);
+        CHECK_UINT(stops_until(&s, UINT64_MAX), s.total_ns);
+        CHECK_UINT(stops_until(&s, end_ns), s.total_ns);
+        CHECK_UINT(stops_until(&s, end_ns - 100), s.total_ns - 100);
+        CHECK_UINT(stops_until(&s, begin_ns - 100), first_ns);
+}
+
 /* An event that ends a sleep before its time makes it no stop. */
 static void test_woken_early(void) {
         struct stops s;
@@ -103,6 +122,7 @@ static void test_not_known(void) {
 int main(void) {
         RUN(test_which_is_one);
         RUN(test_they_add_up);
+        RUN(test_what_is_before_a_moment);
         RUN(test_woken_early);
         RUN(test_not_known);
         return check_end();
