@@ -116,6 +116,50 @@ def test_verify_judges_how_much_a_run_depends_on_the_one_before(tmp_path, repeti
         daemon.remove()
 
 
+def fail_and_retry(daemon, identity, position):
+    """As if one run in the middle had failed: it is done again after all the others."""
+    client = daemon.client()
+    with live(daemon.state / "ipclab.db") as db:
+        failing = "UPDATE runs SET state = 'failed', error = 'sent too little' WHERE experiment_id = ? AND position = ?"
+        db.execute(failing, (identity, position))
+        ended = "UPDATE experiments SET state = 'failed', runs_done = runs_done - 1, runs_failed = 1 WHERE id = ?"
+        db.execute(ended, (identity,))
+    assert client.request("POST", f"/experiments/{identity}/retry").status == 200
+    assert client.wait_final(identity)["state"] == "done"
+
+
+def test_verify_takes_runs_in_the_order_in_which_they_ran(tmp_path):
+    """After a retry it is not that of their positions, which earlier versions took them in."""
+    spec = {"transport": "pipe", "messages": 300, "warmup_seconds": 0, "repetitions": 14}
+    daemon = Daemon()
+    try:
+        daemon.start()
+        client = daemon.client()
+        identity = client.wait_final(client.post(spec)["id"])["id"]
+        fail_and_retry(daemon, identity, 5)
+        with live(daemon.state / "ipclab.db") as db:
+            db.execute("UPDATE runs SET probes = NULL, flags = '[]' WHERE experiment_id = ?", (identity,))
+            for position, flag in ((5, "noisy:load"), (9, "noisy:steal")):
+                flagging = "UPDATE runs SET flags = ? WHERE experiment_id = ? AND position = ?"
+                db.execute(flagging, (json.dumps([flag]), identity, position))
+        name, packed = fetch(client, identity)
+        document = document_of(packed)
+        begun = [run["started_at"] for run in document["runs"]]
+        assert begun != sorted(begun) and max(begun) == begun[5]
+        assert document["results"][0]["flags"] == ["noisy:steal", "noisy:load"]
+        (tmp_path / name).write_bytes(packed)
+        bundle.verify(tmp_path / name)
+        runs = sorted(document["runs"], key=lambda run: run["started_at"])
+        for position, run in enumerate(runs):  # the row is of these positions then, and not of their times
+            run |= {"position": position, "started_at": begun[position]}
+        of_earlier = document | {"runs": runs}
+        bundle.verify(write(tmp_path, bundle.canonical(of_earlier).encode()))
+        of_earlier["results"][0]["flags"].reverse()
+        assert fault_of(write(tmp_path, bundle.canonical(of_earlier).encode())).startswith("/results/0/")
+    finally:
+        daemon.remove()
+
+
 def test_verify_judges_intervals_of_runs_that_are_alike():
     """By the rule of the version that stated them: earlier ones took each run as new."""
     for apart, widened in ((1, True), (-1, False)):
