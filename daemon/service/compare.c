@@ -52,8 +52,8 @@ struct work {
         int64_t ids[SIDE_COUNT];             /* of the query's experiments */
         struct compared studies[SIDE_COUNT]; /* the second is empty with an axis */
         const struct axis *axis;
-        struct point values[SIDE_COUNT]; /* with the axis set */
-        struct adaptive_watch watch;     /* of an axis' experiment */
+        struct point values[SIDE_COUNT];           /* with the axis set */
+        struct adaptive_watch watches[SIDE_COUNT]; /* the second is empty with an axis */
         struct side sides[SIDE_COUNT];
         struct compared_figures figures;
         struct pairs_of_points pairs;
@@ -165,8 +165,7 @@ static int find_axis(struct work *w, struct refusal *r) {
 }
 
 static int take_axis(struct work *w, struct refusal *r) {
-        int error = evidence_watch(w->studies[SIDE_BASELINE].e.merged_json, &w->watch);
-        error = error < 0 ? fail(w, r, error) : 0;
+        int error = 0;
         for (size_t side = 0; error == 0 && side < SIDE_COUNT; side++) {
                 error = read_value(w, (enum comparison_side) side, r);
                 if (error == 0)
@@ -183,6 +182,9 @@ static int take_axis(struct work *w, struct refusal *r) {
 
 static int fill_side(struct work *w, enum comparison_side side) {
         struct side *s = &w->sides[side];
+        int r = evidence_watch(w->studies[side].e.merged_json, &w->watches[side]);
+        if (r < 0)
+                return r;
         s->study = &w->studies[w->axis ? SIDE_BASELINE : side];
         size_t size = s->study->n ? s->study->n : 1;
         s->points = reallocarray(NULL, size, sizeof(void *));
@@ -516,6 +518,13 @@ static bool is_in_blocks(const struct compared_point *p) {
         return p->runs > 0 && p->blocks[0] > 0;
 }
 
+/* The runs of either side are as many as its own looks made them. */
+static uint32_t looks_at(const struct work *w, enum figure f) {
+        uint32_t baseline = adaptive_looks_at(&w->watches[SIDE_BASELINE], f),
+                 candidate = adaptive_looks_at(&w->watches[SIDE_CANDIDATE], f);
+        return baseline > candidate ? baseline : candidate;
+}
+
 static int add_tests(const struct work *w, const struct compared_point *b, const struct compared_point *c,
                      struct comparison_row *row, struct tests *t) {
         for (size_t i = 0; i < w->figures.n; i++) {
@@ -536,7 +545,7 @@ static int add_tests(const struct work *w, const struct compared_point *b, const
                         .paired = row->figures[i].paired,
                         .less_is_faster = figure_terms[f].faster == FIGURE_LESS_IS_FASTER,
                         .runs_most = comparison_runs_most(w->axis && is_in_blocks(b) && is_in_blocks(c)),
-                        .looks = adaptive_looks_at(&w->watch, f),
+                        .looks = looks_at(w, f),
                         .n_alone = row->figures[i].paired ? count_alone(b, c, i, v.n[SIDE_BASELINE]) : 0,
                 };
                 t->figures[t->n] = &row->figures[i];
