@@ -143,7 +143,7 @@ static void number_write(const struct value *v, struct json_writer *w, const voi
 
 static void number_describe(const struct value *v, struct json_writer *w) {
         json_member_string(w, "type", "integer");
-        json_member_u64(w, "minimum", v->least);
+        json_member_u64(w, "minimum", v->least_posted ? v->least_posted : v->least);
         json_member_u64(w, "maximum", v->most);
 }
 

@@ -18,8 +18,9 @@ struct value {
         const char *name;
         const char *description; /* for the JSON Schema, which adds the transports that the value is for */
         const struct value_type *type;
-        size_t offset, size;  /* in the struct that holds it */
-        uint64_t least, most; /* of a number; characters of a name */
+        size_t offset, size;   /* in the struct that holds it */
+        uint64_t least, most;  /* of a number; characters of a name */
+        uint64_t least_posted; /* of a number of which earlier versions stored less; 0: least */
         const struct vocabulary *words;
         const void *standard; /* what holds where the field is not given; NULL: there is no such value */
 };
