@@ -244,6 +244,9 @@ static int keep_point(struct plan_points *all, const struct submission *sub, siz
         return 0;
 }
 
+_Static_assert(SPEC_RUNS_MAX / SPEC_UNTIL_REPETITIONS_LEAST <= FINDINGS_NUMBERED_MAX,
+               "of more rows findings_count() counts no looks");
+
 /* Rows without runs, of which only the number of comparisons is asked. */
 static int count_comparisons(struct plan_points *all, const struct submission *sub) {
         const size_t n = sub->points.n_points;
