@@ -552,6 +552,12 @@ static int requeue_experiment(struct db *db, int64_t id) {
                               DB_INT(id));
 }
 
+/* What is left of an extension by then, as the disk has no room for it, is dropped. 1: there is more. */
+static int end_cancellation(struct db *db, int64_t id, int64_t runs_total) {
+        int r = store_drop_extension(db, id);
+        return r != 0 ? r : store_cancel_some(db, id, runs_total, util_now_ms());
+}
+
 /* Ends a cancellation that was under way, a portion at a time. Another one with runs in the queue is queued again, as
  * nothing is running now. 1: there is more. */
 static int recover_experiment(struct store *s, int64_t id) {
@@ -563,7 +569,7 @@ static int recover_experiment(struct store *s, int64_t id) {
                            "SELECT runs_total FROM experiments WHERE id = ? AND cancel_requested_at IS NOT NULL",
                            DB_INT(id));
         if (r == 0)
-                r = more = store_cancel_some(s->db, id, total, util_now_ms());
+                r = more = end_cancellation(s->db, id, total);
         else if (r == -ENOENT &&
                  (r = db_get(s->db, &id, "SELECT id FROM experiments WHERE id = ? AND state = 'running'",
                              DB_INT(id))) == 0)

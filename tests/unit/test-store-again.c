@@ -9,8 +9,22 @@
 #include "tests/unit/store-fixture.h"
 
 #include <errno.h>
+#include <sys/statvfs.h>
 
 static const struct request_record no_key = {NULL, "extend"};
+
+/* Linked with --wrap: the store asks it how much of the disk is free. */
+int __real_statvfs64(const char *path, struct statvfs *fs);
+int __wrap_statvfs64(const char *path, struct statvfs *fs);
+
+static bool disk_is_full;
+
+int __wrap_statvfs64(const char *path, struct statvfs *fs) {
+        int r = __real_statvfs64(path, fs);
+        if (disk_is_full)
+                fs->f_bavail = 0;
+        return r;
+}
 
 /* Runs all that is queued; the number of runs, of which each but those of `failing` (bits by turn) is done. */
 static int run_all(struct fixture *f, unsigned failing) {
@@ -429,6 +443,30 @@ static void test_the_rest_of_an_extension_is_dropped(void) {
         }
 }
 
+/* The cancellation has shortened the extension (and begun runs of its last repetition) when the daemon is killed, and
+ * the disk is as full at the next start. */
+static void test_a_cancellation_on_a_full_disk_is_ended(void) {
+        for (int begun = 0; begun < 2; begun++) {
+                FIXTURE f;
+                int64_t id, running;
+                struct recovery recovery;
+                fixture_open(&f);
+                CHECK_INT(fixture_add(f.store, 64, 1, NULL, &id), 0);
+                CHECK_INT(extend_much(&f, id, 2, &no_key), 1);
+                if (begun)
+                        CHECK_INT(run_all(&f, 0), 64 + STORE_STEP_ROWS);
+                disk_is_full = true;
+                CHECK_INT(store_cancel_experiment(f.store, id, &running), 1);
+                CHECK_INT(fixture_reopen(&f), 0);
+                CHECK_INT(store_recover(f.store, &recovery), 0);
+                disk_is_full = false;
+                CHECK_INT(number(&f, "SELECT count(*) FROM extensions"), 0);
+                CHECK_INT(number(&f, "SELECT state = 'cancelled' AND runs_done + runs_cancelled = runs_total AND "
+                                     "runs_total = (SELECT count(*) FROM runs) FROM experiments"),
+                          1);
+        }
+}
+
 static void test_keys(void) {
         FIXTURE f;
         int64_t id, found;
@@ -466,6 +504,7 @@ int main(void) {
         RUN(test_decided_blocks_come_in_portions);
         RUN(test_what_meets_an_extension);
         RUN(test_the_rest_of_an_extension_is_dropped);
+        RUN(test_a_cancellation_on_a_full_disk_is_ended);
         RUN(test_keys);
         return check_end();
 }
