@@ -841,14 +841,15 @@ static void look(struct scheduler *s) {
         if (e > 0)
                 return;
         e = store_next_run(s->o.store, &s->c.run, &s->c.experiment);
-        if (e == -ENOENT)
+        /* The first portion of an extension may be points alone: none of its runs is in the queue yet. */
+        if (e == -ENOENT && (e = store_extend_more(s->o.store, 0)) == 0)
                 return;
-        if (e == -EAGAIN) {
+        if (e > 0 || e == -EAGAIN) {
                 scheduler_kick(s);
                 return;
         }
         if (e < 0) {
-                retry_later(s, "the queue cannot be read", e);
+                retry_later(s, "the queue cannot be read or extended", e);
                 return;
         }
         if (s->spec_of != s->c.experiment.id) {

@@ -316,6 +316,26 @@ static void runs_that_fail_at_once_leave_others_their_turn(void) {
         end();
 }
 
+/* There is no run of it in the queue until another portion is added, and no service that would do it. */
+static void an_extension_of_points_alone_goes_on(void) {
+        static uint32_t order[STORE_STEP_ROWS];
+        static struct searched_rate rates[STORE_STEP_ROWS];
+        int64_t id;
+        CHECK_INT(begin("nobody.nothing"), 0);
+        CHECK_INT(submit(SPEC ",\"placement\":{\"initiator\":{\"cpu\":8000},\"responder\":{\"cpu\":0}}}", &id), 0);
+        CHECK(wait_state(id, STATE_FAILED));
+        for (uint32_t i = 0; i < STORE_STEP_ROWS; i++) {
+                order[i] = i;
+                rates[i] = (struct searched_rate){.rate = 1000 + i};
+        }
+        const struct extension x = {
+                .order = order, .n_points = STORE_STEP_ROWS, .first_repetition = 1, .repetitions = 1, .rates = rates};
+        CHECK_INT(store_extend_some(store, id, &x, &(struct request_record){0}), 1);
+        scheduler_kick(scheduler);
+        CHECK(wait_state(id, STATE_FAILED)); /* all of them, at once */
+        end();
+}
+
 static void cancelling_stops_the_running_run(void) {
         int64_t id, running = 0;
         CHECK_INT(begin("nobody.nothing"), 0);
@@ -842,6 +862,7 @@ int main(void) {
         RUN(impossible_placement_fails_the_run);
         RUN(memory_is_read_before_a_run);
         RUN(runs_that_fail_at_once_leave_others_their_turn);
+        RUN(an_extension_of_points_alone_goes_on);
         RUN(cancelling_stops_the_running_run);
         RUN(stopping_interrupts_and_the_next_start_takes_up);
         RUN(what_cannot_be_queued_again_refuses_no_start);
