@@ -258,6 +258,35 @@ def test_a_placement_that_was_measured_is_a_press_away(driver, signed):
         answers.remove()
 
 
+def test_streams_both_ways_at_once_are_asked_with_their_direction(page):
+    """In the API it is a field of its own, both where it is asked and where it is settled."""
+    page.wait_for("#ask")
+    page.run(
+        """const real = window.fetch;
+        const [advice] = arguments;
+        window.asked = [];
+        window.fetch = async (path, options, ...rest) => {
+            const { pathname, searchParams } = new URL(path, location);
+            if (pathname !== '/advice') return real(path, options, ...rest);
+            const isPost = options?.method === 'POST';
+            window.asked.push(isPost ? JSON.parse(options.body) : Object.fromEntries(searchParams));
+            if (isPost) return new Response('{"title": "refused"}', { status: 409 });
+            return new Response(JSON.stringify(advice));
+        };""",
+        ADVICE,
+    )
+    ask = """const select = document.getElementById('ask-workload'); select.value = 'both';
+        select.dispatchEvent(new Event('change'))"""
+    page.run(ask)
+    page.wait_for("#settle").click()
+    page.wait(lambda: page.run("return window.asked.length") == 2, "the question, and what would settle it")
+    question = {"workload": "stream", "direction": "both", "placement": "same-node", "want": "latency_p50"}
+    got, posted = page.run("return window.asked")
+    assert got == question | {"message_size": "4096"}
+    assert posted == question | {"message_size": 4096}
+    assert "workload=both" in page.driver.current_url
+
+
 def test_a_size_of_the_address_stands_in_the_question(driver, signed):
     answers = Answers(driver, {"/advice": []}, **{"/advice": ADVICE})
     try:

@@ -164,6 +164,7 @@ const QUESTION = {
     workload: [
         ['pingpong', 'round trip'],
         ['stream', 'one way'],
+        ['both', 'both ways at once'],
     ],
     placement: [
         ['default', 'anywhere'],
@@ -184,6 +185,8 @@ const optionsOf = (name, value) =>
     QUESTION[name].some(([one]) => one === value)
         ? QUESTION[name]
         : [...QUESTION[name], [value, name === 'message_size' ? size(Number(value)) : value]];
+/* As the API is asked: both ways at once are streams with a direction. */
+const askedOf = (query) => (query.workload === 'both' ? { ...query, workload: 'stream', direction: 'both' } : query);
 /* Of the newest experiments, whose hosts are offered. */
 const HOSTS_OF = 1000;
 const LABELS = { message_size: 'Message', workload: 'Traffic', placement: 'Where', want: 'What counts' };
@@ -227,7 +230,7 @@ export function decisionCard(opened) {
             if (!(await serves('/advice'))) throw new Error('This ipclabd gives no advice: it has no route /advice.');
             const query = { ...question(), ...(chosen('host') && { host: chosen('host') }) };
             const [advice, { items: transports }] = await Promise.all([
-                get(`/advice?${new URLSearchParams(query)}`),
+                get(`/advice?${new URLSearchParams(askedOf(query))}`),
                 machine().then(
                     ({ transports }) => transports,
                     () => ({ items: [] }) /* of which are only the looks */,
@@ -362,7 +365,8 @@ function adviceOf(advice, query, transports, opened) {
         const button = event.currentTarget;
         button.disabled = true;
         try {
-            opened(await post('/advice', JSON.stringify({ ...query, message_size: Number(query.message_size) })));
+            const asked = { ...askedOf(query), message_size: Number(query.message_size) };
+            opened(await post('/advice', JSON.stringify(asked)));
         } catch (error) {
             button.disabled = false;
             button.after(h('span', { class: 'field-error', role: 'alert', text: error.message }));
