@@ -157,8 +157,9 @@ def test_cancelled_runs_are_made_again(ipclab, daemon):
     assert daemon.client().wait_final(identity)["progress"]["runs_cancelled"] == 2
 
 
-def test_baselines_are_pinned_listed_and_forgotten(ipclab, done, daemon):
-    identity = done["id"]
+def test_baselines_are_pinned_listed_and_forgotten(ipclab, daemon):
+    spec = SHORT | {"name": "two sizes", "message_size": [48, 80]}  # which no other test runs
+    identity = json.loads(ipclab("run", json.dumps(spec), "--json").stdout)["id"]
     assert printed(ipclab("pin", "first", identity)) == f"first is experiment {identity}\n"
     assert re.search(rf"^first +{identity}  .*two sizes$", printed(ipclab("baselines")), re.MULTILINE)
     assert printed(ipclab("baselines", "first")) == "No later experiment of the spec of first has finished.\n"
