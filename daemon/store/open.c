@@ -396,6 +396,8 @@ bool store_is_left_out(const struct left_out *out, int64_t id) {
 }
 
 int store_leave_out(struct left_out *out, int64_t id) {
+        if (store_is_left_out(out, id))
+                return 0;
         int r = store_grow((void **) &out->ids, &out->size, out->n, sizeof(*out->ids));
         if (r == 0)
                 out->ids[out->n++] = id;

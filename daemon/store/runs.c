@@ -216,10 +216,9 @@ static int first_readable(struct store *s, const int64_t *ids, size_t n, struct 
 /* 1: in part, and the caller asks again. Where not even that can be written, the queue goes on without it. */
 static int fail_unreadable(struct store *s, int64_t id) {
         int r = store_fail_queued(s, id, UNREADABLE);
-        if (r > 0)
-                return r;
-        log_error("experiment %" PRId64 " cannot be run: " UNREADABLE "%s", id,
-                  r < 0 ? "; nor can that be stored, and the queue goes on without it" : "");
+        if (r == 0 || r == -EBADMSG)
+                log_error("experiment %" PRId64 " cannot be run: " UNREADABLE "%s", id,
+                          r < 0 ? "; nor can that be stored, and the queue goes on without it" : "");
         return r == -EBADMSG ? store_leave_out(&s->queued, id) : r;
 }
 
@@ -277,12 +276,13 @@ static int count_ended_run(struct db *db, int64_t experiment_id, enum state stat
 
 /* Runs that need a damaged page */
 
-/* By an index alone, as the row may be damaged. */
+/* By an index alone, as the row may be damaged; by the row, where the index is. */
 static int find_experiment_of(struct db *db, int64_t run_id, int64_t *ret) {
-        return db_get(db, ret,
-                      "SELECT experiment_id FROM runs INDEXED BY runs_state "
-                      "WHERE state IN ('queued', 'running', 'interrupted') AND id = ?",
-                      DB_INT(run_id));
+        int r = db_get(db, ret,
+                       "SELECT experiment_id FROM runs INDEXED BY runs_state "
+                       "WHERE state IN ('queued', 'running', 'interrupted') AND id = ?",
+                       DB_INT(run_id));
+        return r == -EBADMSG ? db_get(db, ret, "SELECT experiment_id FROM runs WHERE id = ?", DB_INT(run_id)) : r;
 }
 
 static int fail_run(struct store *s, int64_t run_id, bool counted) {
@@ -299,7 +299,8 @@ static int fail_run(struct store *s, int64_t run_id, bool counted) {
         return r < 0 ? r : db_commit(&t);
 }
 
-/* The run fails; if that cannot be stored, its experiment does (fail_more()), and the row of the run stays as it is. */
+/* The run fails; if that cannot be stored, its experiment does (fail_more()), and the row of the run stays as it is. So
+ * does the experiment that cannot even be found. */
 static int give_up_run(struct store *s, int64_t run_id) {
         log_error("run %" PRId64 ": " UNREADABLE, run_id);
         int r = fail_run(s, run_id, true);
@@ -308,7 +309,9 @@ static int give_up_run(struct store *s, int64_t run_id) {
         if (r != -EBADMSG)
                 return r;
         r = store_leave_out(&s->stuck, run_id);
-        return r < 0 ? r : find_experiment_of(s->db, run_id, &s->failing);
+        if (r == 0)
+                r = find_experiment_of(s->db, run_id, &s->failing);
+        return r == -EBADMSG ? 0 : r;
 }
 
 /* A portion of what an earlier attempt of a queued run has left; 1: there may be more. */
@@ -377,7 +380,7 @@ int store_start_run(struct store *s, int64_t run_id) {
         return r < 0 ? r : 1;
 }
 
-static int finish_once(struct store *s, int64_t run_id, const struct run_outcome *o) {
+static int finish_once(struct store *s, int64_t run_id, const struct run_outcome *o, bool counted) {
         if (o->state != STATE_DONE && o->state != STATE_FAILED && o->state != STATE_CANCELLED)
                 return -EINVAL;
         int64_t now = util_now_ms(), change, experiment_id;
@@ -393,7 +396,7 @@ static int finish_once(struct store *s, int64_t run_id, const struct run_outcome
                            DB_TEXT(state_name(o->state)), DB_INT(change), DB_INT(now), DB_TEXT(o->error),
                            DB_TEXT(o->flags_json), DB_TEXT(o->agents_json), DB_TEXT(o->result_json),
                            DB_TEXT(o->environment_json), DB_TEXT(o->probes_json), DB_INT(run_id));
-        if (r == 0)
+        if (r == 0 && counted)
                 r = count_ended_run(s->db, experiment_id, o->state, change + 1, length_ms, now);
         return r < 0 ? r : db_commit(&t);
 }
@@ -401,8 +404,11 @@ static int finish_once(struct store *s, int64_t run_id, const struct run_outcome
 int store_finish_run(struct store *s, int64_t run_id, const struct run_outcome *o) {
         int r;
         do /* what is cancelled may be deleted then; more runs would use the reserve up */
-                r = finish_once(s, run_id, o);
+                r = finish_once(s, run_id, o, true);
         while (r == -ENOSPC && o->state == STATE_CANCELLED && reserve_release(s->dir));
+        /* Where the experiment's row is damaged, what was measured is kept. */
+        if (r == -EBADMSG && (r = finish_once(s, run_id, o, false)) == 0)
+                log_error("run %" PRId64 " is stored, but its experiment does not count it: " UNREADABLE, run_id);
         if (r != -EBADMSG)
                 return r;
         r = give_up_run(s, run_id);
@@ -527,11 +533,24 @@ static int recover_run(struct store *s, int64_t run_id, struct recovery *counts)
         return r;
 }
 
+/* By the rows, where the index is damaged. */
+static int list_leftovers(struct db *db, int64_t **ret, size_t *ret_n) {
+        int r = store_list_ids(
+                db, "SELECT id FROM runs INDEXED BY runs_state WHERE state IN ('running', 'interrupted')", ret, ret_n);
+        return r != -EBADMSG
+                       ? r
+                       : store_list_ids(db, "SELECT id FROM runs NOT INDEXED WHERE state IN ('running', 'interrupted')",
+                                        ret, ret_n);
+}
+
 static int recover_runs(struct store *s, struct recovery *counts) {
         _cleanup_free_ int64_t *ids = NULL;
         size_t n = 0;
-        int r = store_list_ids(
-                s->db, "SELECT id FROM runs INDEXED BY runs_state WHERE state IN ('running', 'interrupted')", &ids, &n);
+        int r = list_leftovers(s->db, &ids, &n);
+        if (r == -EBADMSG) {
+                log_error("runs that an earlier daemon left behind cannot be listed: " UNREADABLE);
+                r = 0;
+        }
         for (size_t i = 0; r == 0 && i < n; i++) {
                 r = recover_run(s, ids[i], counts);
                 if (r == -EBADMSG)

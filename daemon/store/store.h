@@ -177,8 +177,8 @@ int store_next_run(struct store *s, struct run_record *ret_run, struct experimen
  * failed: the caller must ask for the next run again. -EEXIST: another one is running. */
 int store_start_run(struct store *s, int64_t run_id);
 /* running -> done | failed | cancelled; with the last run the experiment ends (failed when any run failed, with the
- * error of the first one). Texts may be NULL. 1: that needs a damaged page, and the run, or its experiment, has failed
- * for this reason instead. */
+ * error of the first one). Texts may be NULL. An experiment with a damaged row does not count it. 1: that needs a
+ * damaged page, and the run, or its experiment, has failed for this reason instead. */
 struct run_outcome {
         enum state state;
         const char *error;

@@ -28,6 +28,24 @@ static int damage_mark(const struct fixture *f) {
         return r < 0 ? r : n;
 }
 
+#define INDEX_LEAF 0x0a /* https://www.sqlite.org/fileformat2.html#b_tree_pages */
+
+/* Flips a bit in the n-th leaf of runs_state, in the order of the file: the index alone has so many texts of states. */
+static int damage_index(const struct fixture *f, unsigned n) {
+        _cleanup_fclose_ FILE *file = fopen(fixture_path(f, "ipclab.db"), "re");
+        uint8_t page[PAGES_SIZE];
+        for (int64_t at = 0; file && fread(page, 1, sizeof(page), file) == sizeof(page); at += PAGES_SIZE) {
+                unsigned entries = 0;
+                if (page[0] != INDEX_LEAF)
+                        continue;
+                for (size_t i = 0; i + strlen("queued") <= sizeof(page); i++)
+                        entries += memcmp(&page[i], "queued", strlen("queued")) == 0;
+                if (entries > 20 && n-- == 0)
+                        return flip_bit(f, "ipclab.db", at + 1000, 2);
+        }
+        return -ENOENT;
+}
+
 static int64_t next_experiment(struct store *s) {
         struct run_record run;
         struct experiment_record e;
@@ -37,6 +55,14 @@ static int64_t next_experiment(struct store *s) {
         int64_t id = e.id;
         run_record_deinit(&run);
         experiment_record_deinit(&e);
+        return id;
+}
+
+/* What is before it fails in portions. */
+static int64_t next_in_portions(struct store *s) {
+        int64_t id = -EAGAIN;
+        for (int step = 0; id == -EAGAIN && step < 10; step++)
+                id = next_experiment(s);
         return id;
 }
 
@@ -91,6 +117,9 @@ static void test_a_damaged_row_does_not_stop_the_queue(void) {
         CHECK_INT(store_experiment(f.store, 3, 0, &e), 0);
         CHECK_INT(e.eta_seconds, -1);
         experiment_record_deinit(&e);
+        for (int i = 0; i < 2; i++) /* however often it is tried */
+                CHECK_INT(store_leave_out(&f.store->queued, 1), 0);
+        CHECK_UINT(f.store->queued.n, 1);
 }
 
 static void test_an_undecided_experiment_with_a_damaged_spec_ends(void) {
@@ -199,14 +228,13 @@ static void test_a_damaged_run_does_not_stop_the_queue(void) {
         FIXTURE f;
         damage_first(&f, DAMAGED_RUN("queued"));
         for (int start = 0; start < 2; start++) {
-                int64_t id = -EAGAIN;
-                for (int step = 0; id == -EAGAIN && step < 10; step++)
-                        id = next_experiment(f.store);
-                CHECK_INT(id, 1); /* its first run can be read */
+                CHECK_INT(next_in_portions(f.store), 1); /* its first run can be read */
                 CHECK_INT(number(&f, "SELECT state = 'queued' FROM experiments WHERE id = 1"), 1);
                 CHECK_INT(fixture_reopen(&f), 0);
         }
+        int step = 0;
         for (int64_t run = 1; run > 0 && number(&f, "SELECT state = 'failed' FROM experiments WHERE id = 1") == 0;) {
+                CHECK(step++ < 1000);
                 run = fixture_start(f.store);
                 if (run > 0 && run <= 600) /* 1: the page of its row has no room, and the next one is damaged */
                         CHECK(fixture_finish(f.store, run, STATE_DONE, NULL) >= 0);
@@ -281,11 +309,67 @@ static void test_a_damaged_run_ends(void) {
         FIXTURE f;
         damage_first(&f, DAMAGED_RUN("running") "; UPDATE experiments SET state = 'running' WHERE id = 1");
         CHECK_INT(fixture_finish(f.store, 300, STATE_DONE, NULL), 1);
-        while (next_experiment(f.store) == -EAGAIN) /* it fails in portions */
-                continue;
+        CHECK_INT(next_in_portions(f.store), 2);
         CHECK_INT(number(&f, "SELECT state = 'failed' AND error LIKE '%damaged%' FROM experiments WHERE id = 1"), 1);
         CHECK_INT(next_experiment(f.store), 2);
         CHECK(fixture_start(f.store) > 600);
+}
+
+/* The experiment does not count it. */
+static void test_what_was_measured_is_kept_beside_a_damaged_row(void) {
+        FIXTURE f;
+        damage_first(&f, "UPDATE experiments SET state = CASE id WHEN 1 THEN 'running' ELSE state END, "
+                         "name = CASE id WHEN 1 THEN '" MARK "' ELSE '' END || hex(zeroblob(1500)); "
+                         "UPDATE runs SET state = 'running', attempt = 1 WHERE id = 1");
+        CHECK_INT(fixture_finish(f.store, 1, STATE_DONE, NULL), 0);
+        CHECK_INT(number(&f, "SELECT state = 'done' AND result IS NOT NULL FROM runs WHERE id = 1"), 1);
+        CHECK_INT(next_experiment(f.store), 2);
+        CHECK(fixture_start(f.store) > 600);
+}
+
+/* A run is running when a leaf of the index of states is damaged; -ENOENT: there is no such leaf. */
+static int begin_with_damaged_index(struct fixture *f, unsigned leaf) {
+        int64_t id;
+        fixture_open(f);
+        for (int i = 0; i < 3; i++)
+                if (fixture_add(f->store, 2, 300, NULL, &id) < 0)
+                        return -EIO;
+        int64_t run = fixture_start(f->store);
+        store_close(util_steal(&f->store));
+        int r = run < 0 ? (int) run : damage_index(f, leaf);
+        return r < 0 ? r : store_open(&f->store, f->dir);
+}
+
+/* Whichever leaf it is: the outcome is stored, or the run is given up. */
+static void test_a_damaged_index_does_not_hold_an_outcome(void) {
+        unsigned ends[2] = {0};
+        int r = 0;
+        for (unsigned leaf = 0; r == 0; leaf++) {
+                FIXTURE f;
+                r = begin_with_damaged_index(&f, leaf);
+                if (r < 0)
+                        continue;
+                int end = fixture_finish(f.store, 1, STATE_DONE, NULL);
+                CHECK(end == 0 || end == 1);
+                ends[end]++;
+                CHECK(next_in_portions(f.store) > 0);
+        }
+        CHECK_INT(r, -ENOENT);
+        CHECK(ends[0] > 0 && ends[1] > 0);
+}
+
+static void test_a_damaged_index_does_not_stop_the_recovery(void) {
+        int r = 0;
+        for (unsigned leaf = 0; r == 0; leaf++) {
+                FIXTURE f;
+                struct recovery recovery = {0};
+                r = begin_with_damaged_index(&f, leaf);
+                if (r < 0)
+                        continue;
+                CHECK_INT(store_recover(f.store, &recovery), 0);
+                CHECK(next_in_portions(f.store) > 0);
+        }
+        CHECK_INT(r, -ENOENT);
 }
 
 int main(void) {
@@ -303,5 +387,8 @@ int main(void) {
         RUN(test_a_damaged_extension_does_not_stop_the_recovery);
         RUN(test_a_damaged_row_does_not_stop_the_recovery);
         RUN(test_a_damaged_run_ends);
+        RUN(test_what_was_measured_is_kept_beside_a_damaged_row);
+        RUN(test_a_damaged_index_does_not_hold_an_outcome);
+        RUN(test_a_damaged_index_does_not_stop_the_recovery);
         return check_end();
 }
