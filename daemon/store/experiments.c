@@ -274,18 +274,28 @@ static int fail_some(struct store *s, int64_t id, const char *error) {
         return r < 0 ? r : more;
 }
 
-/* Runs of it that cannot be read, or were still to be inserted, count as failed ones. */
+/* Whether a run of it has an outcome to come: one that is in this state for ever has none. */
+static bool has_running(struct store *s, int64_t id) {
+        int64_t run;
+        int r = db_get(s->db, &run, "SELECT id FROM runs WHERE state = 'running' AND experiment_id = ?", DB_INT(id));
+        return r == 0 && !store_is_left_out(&s->stuck, run);
+}
+
+/* Runs of it that cannot be read, or were still to be inserted, count as failed ones. With the outcome of one that is
+ * running it ends. */
 static int fail_whole(struct store *s, int64_t id, const char *error) {
         int64_t change;
+        bool ends = !has_running(s, id);
         _cleanup_transaction_ struct db_transaction t = {0};
         int r = store_begin_write(s->db, &t, 1, &change);
         if (r == 0)
                 r = db_run(s->db,
-                           "UPDATE experiments SET state = 'failed', error = ?, finished_at = ?, change = ?, "
-                           "runs_failed = runs_total - runs_done - runs_cancelled, "
+                           "UPDATE experiments SET state = CASE WHEN ?1 THEN 'failed' ELSE state END, error = ?2, "
+                           "finished_at = CASE WHEN ?1 THEN ?3 END, change = ?4, "
+                           "runs_failed = runs_total - runs_done - runs_cancelled - NOT ?1, "
                            "until = json_set(until, '$.state', 'failed') "
-                           "WHERE id = ? AND state IN ('queued', 'running')",
-                           DB_TEXT(error), DB_INT(util_now_ms()), DB_INT(change), DB_INT(id));
+                           "WHERE id = ?5 AND state IN ('queued', 'running')",
+                           DB_INT(ends), DB_TEXT(error), DB_INT(util_now_ms()), DB_INT(change), DB_INT(id));
         return r < 0 ? r : db_commit(&t);
 }
 

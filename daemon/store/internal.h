@@ -101,9 +101,10 @@ int store_step_leftovers(struct store *s, const struct leftovers *l, struct left
 /* 0 or -ENOMEM. */
 int store_leave_out(struct left_out *out, int64_t id);
 bool store_is_left_out(const struct left_out *out, int64_t id);
-/* A step of its end for this reason, while no run of it is running: a portion of an extension under way is added
- * (dropped, where the disk has no room), or STORE_STEP_ROWS of its queued runs fail. Reads no text of the experiment.
- * What of its runs and its extension is damaged stays as it is, and the experiment ends without. 1: there are more. */
+/* A step of its end for this reason, to which the outcome of a run that is running belongs: a portion of an extension
+ * under way is added (dropped, where the disk has no room), or STORE_STEP_ROWS of its queued runs fail. Reads no text
+ * of the experiment. What of its runs and its extension is damaged stays as it is, and the experiment ends without. 1:
+ * there are more. */
 int store_fail_queued(struct store *s, int64_t id, const char *error);
 int store_list_ids(struct db *db, const char *sql, int64_t **ret, size_t *ret_n);
 /* The ids of the queued and running experiments, of an index alone: their rows may be damaged. */

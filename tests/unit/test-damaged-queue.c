@@ -197,6 +197,26 @@ static void test_a_damaged_extension_does_not_end_housekeeping(void) {
         CHECK_INT(store_extend_more(f.store, 1), -EBADMSG); /* a caller that asks for it alone gets the error */
 }
 
+/* Housekeeping meets it while the outcome of a run cannot be stored yet: the run counts once. */
+static void test_a_damaged_extension_waits_for_the_running_run(void) {
+        FIXTURE f;
+        int r = 1;
+        damage_first(&f, "UPDATE experiments SET runs_total = 602 WHERE id = 1; "
+                         "INSERT INTO extensions (experiment_id, first_repetition, in_blocks, points, inserted, "
+                         "position, sequence) VALUES (1, 301, 0, 2, 0, 600, CAST(hex(zeroblob(4000)) || '" MARK
+                         "' AS BLOB))");
+        CHECK_INT(fixture_start(f.store), 1);
+        for (int step = 0; r > 0 && step < 10; step++)
+                r = store_extend_more(f.store, 0);
+        CHECK_INT(r, 0);
+        CHECK_INT(number(&f, "SELECT state = 'running' FROM experiments WHERE id = 1"), 1);
+        CHECK_INT(fixture_finish(f.store, 1, STATE_DONE, NULL), 0);
+        CHECK_INT(number(&f, "SELECT state = 'failed' AND runs_done = 1 AND runs_failed = 601 AND "
+                             "error LIKE '%damaged%' AND finished_at IS NOT NULL FROM experiments WHERE id = 1"),
+                  1);
+        CHECK_INT(next_experiment(f.store), 2);
+}
+
 /* What an earlier attempt has left cannot be removed, so that the run fails, and the next one begins. */
 static void test_a_damaged_sample_fails_its_run_alone(void) {
         FIXTURE f;
@@ -381,6 +401,7 @@ int main(void) {
         RUN(test_a_damaged_experiment_does_not_end_housekeeping);
         RUN(test_a_damaged_pin_does_not_end_housekeeping);
         RUN(test_a_damaged_extension_does_not_end_housekeeping);
+        RUN(test_a_damaged_extension_waits_for_the_running_run);
         RUN(test_a_damaged_sample_fails_its_run_alone);
         RUN(test_a_damaged_run_does_not_stop_the_queue);
         RUN(test_a_damaged_run_does_not_stop_the_recovery);
