@@ -533,17 +533,20 @@ static int on_tidy(sd_event_source *source, uint64_t usec, void *userdata) {
         if (s->measuring) /* the run's end arms it again */
                 return 0;
         service_doing(s, OPERATION_HOUSEKEEPING);
-        int r = store_extend_more(s->store, 0);
+        int r = store_extend_more(s->store, 0), tidied = 1;
         if (r > 0 && s->hooks.submitted)
                 s->hooks.submitted(s->hooks.userdata);
-        if (r == 0 || r == -EBADMSG || r == -ENOSPC) /* the last may end by it */
-                r = store_tidy(s->store);
+        if (r == 0 || r == -EBADMSG || r == -ENOSPC) { /* the last may end by it */
+                tidied = store_tidy(s->store);
+                if (r == 0 || tidied > 0)
+                        r = tidied;
+        }
+        if (tidied == 0)
+                service_check_baselines(s); /* those that were moved have waited for it */
         if (r < 0)
                 return tidy_later(s, r);
         s->tidy_error = 0;
         s->tidy_pause_ns = 0;
-        if (r == 0)
-                service_check_baselines(s); /* those that were moved have waited for it */
         return r > 0 ? arm_tidy_in(s, TIDY_STEP_NS) : 0;
 }
 

@@ -5,6 +5,7 @@
 #include "daemon/log.h"
 #include "schema/json/json.h"
 #include "tests/unit/check.h"
+#include "tests/unit/full-disk.h"
 #include "tests/unit/service-harness.h"
 
 #include <errno.h>
@@ -345,6 +346,53 @@ static void test_an_error_that_passes_does_not_end_the_check(void) {
         CHECK(rounds > 20); /* at any of its calls */
 }
 
+static int job_extend_on_full_disk(void *harness, void *ret_id) {
+        static uint32_t order[STORE_STEP_ROWS + 2];
+        struct harness *h = harness;
+        int r = fixture_add(h->f.store, 1, 1, NULL, ret_id);
+        if (r == 0)
+                r = store_extend_some(
+                        h->f.store, *(int64_t *) ret_id,
+                        &(struct extension){
+                                .order = order, .n_points = 1, .first_repetition = 2, .repetitions = ELEMENTS(order)},
+                        &(struct request_record){0});
+        disk_is_full = true;
+        service_arm_tidy(h->service);
+        return r;
+}
+
+static int job_tidy_error(void *harness, void *argument) {
+        (void) argument;
+        return ((struct harness *) harness)->service->tidy_error;
+}
+
+static int job_count_runs(void *harness, void *ret) {
+        return db_get_one(((struct harness *) harness)->f.store->db, ret, "SELECT count(*) FROM runs");
+}
+
+/* Housekeeping, as long as it goes on and (where it is asked for) has no error. */
+static int hurry(struct harness *h, bool to_error) {
+        int r;
+        while ((r = on_main(h, job_hurry, NULL)) > 0 && !(to_error && on_main(h, job_tidy_error, NULL) < 0))
+                nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        return r;
+}
+
+/* An extension waits for room, though there is nothing else to be done. */
+static void test_an_extension_waits_for_room(void) {
+        HARNESS h;
+        int64_t id, runs;
+        harness_start(&h);
+        CHECK_INT(on_main(&h, job_extend_on_full_disk, &id), 1);
+        int r = hurry(&h, true);
+        disk_is_full = false;
+        CHECK_INT(r, 1);
+        CHECK_INT(on_main(&h, job_tidy_error, NULL), -ENOSPC);
+        CHECK_INT(hurry(&h, false), 0);
+        CHECK_INT(on_main(&h, job_count_runs, &runs), 0);
+        CHECK_INT(runs, STORE_STEP_ROWS + 3);
+}
+
 /* Cancel and delete */
 
 static void test_cancel_and_delete(void) {
@@ -464,6 +512,7 @@ int main(void) {
         RUN(test_idempotency);
         RUN(test_full_disk);
         RUN(test_an_error_that_passes_does_not_end_the_check);
+        RUN(test_an_extension_waits_for_room);
         RUN(test_cancel_and_delete);
         RUN(test_subscribers);
         RUN(test_documents);

@@ -6,25 +6,12 @@
 #include "daemon/store/internal.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
+#include "tests/unit/full-disk.h"
 #include "tests/unit/store-fixture.h"
 
 #include <errno.h>
-#include <sys/statvfs.h>
 
 static const struct request_record no_key = {NULL, "extend"};
-
-/* Linked with --wrap: the store asks it how much of the disk is free. */
-int __real_statvfs64(const char *path, struct statvfs *fs);
-int __wrap_statvfs64(const char *path, struct statvfs *fs);
-
-static bool disk_is_full;
-
-int __wrap_statvfs64(const char *path, struct statvfs *fs) {
-        int r = __real_statvfs64(path, fs);
-        if (disk_is_full)
-                fs->f_bavail = 0;
-        return r;
-}
 
 /* Runs all that is queued; the number of runs, of which each but those of `failing` (bits by turn) is done. */
 static int run_all(struct fixture *f, unsigned failing) {
