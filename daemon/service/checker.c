@@ -11,11 +11,11 @@
 #include "daemon/service/internal.h"
 #include "daemon/service/service.h"
 #include "schema/json/json.h"
+#include "schema/signals.h"
 #include "schema/util.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -262,14 +262,7 @@ static void *checker_main(void *userdata) {
 }
 
 static int start(struct service *s) {
-        sigset_t all, before;
-        (void) sigfillset(&all);
-        (void) sigdelset(&all, SIGBUS); /* of the store */
-        int r = -pthread_sigmask(SIG_SETMASK, &all, &before);
-        if (r < 0)
-                return r;
-        r = -pthread_create(&s->checker, NULL, checker_main, s);
-        (void) pthread_sigmask(SIG_SETMASK, &before, NULL);
+        int r = signals_start_thread(&s->checker, checker_main, s);
         s->has_checker = r == 0;
         return r;
 }
