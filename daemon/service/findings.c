@@ -13,6 +13,7 @@
 #include "schema/util.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <string.h>
 
 static void record_free(void *payload) {
@@ -249,15 +250,17 @@ static bool find_item(struct service *s, const struct experiment_record *e, stru
         return item;
 }
 
-/* What a point takes meanwhile, each of those who ask at once would take: they wait, and find it made. */
+/* What a point takes meanwhile, each of those who ask at once would take: they wait, and find it made.
+ * Submissions do not wait for readers. */
 static int make_in_turn(struct service *s, const struct experiment_record *e, struct findings_record **ret,
                         struct refusal *r) {
-        int error = service_large_begin(s, r);
+        int error = service_turn_begin(s, &s->findings, "the drawing of other findings", r);
         if (error < 0)
                 return error;
         if (!find_item(s, e, ret))
                 error = make_item(s, e, ret, r);
-        service_large_end(s);
+        (void) malloc_trim(0); /* as after a large request */
+        service_turn_end(s, &s->findings);
         return error;
 }
 

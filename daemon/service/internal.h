@@ -17,7 +17,8 @@
 #define SERVICE_DEADLINE_NS (UINT64_C(5) * 1000000000)
 #define SERVICE_READERS 4u
 #define SERVICE_LOOP_SLOW_NS (UINT64_C(50) * 1000000) /* a source that takes longer is counted */
-#define SERVICE_MANY_POINTS 1024u /* from which on an experiment is planned, and findings are drawn, in turn */
+#define SERVICE_MANY_POINTS                                                                                            \
+        1024u /* from which on an experiment is planned in turn, and (by its runs) findings are drawn */
 #define SERVICE_DISK_RESERVE (UINT64_C(64) << 20) /* less free than this is reported as a problem */
 
 /* A change that another thread sends to the main thread. `run` works on the payload there; an error fills *r. It
@@ -96,7 +97,7 @@ struct service {
         struct call *first_call, **last_call;
         struct reader readers[SERVICE_READERS];
         pthread_cond_t reader_free;
-        struct turn comparison, large; /* service_large_begin() */
+        struct turn comparison, findings, large; /* service_large_begin() */
         pthread_cond_t checker_wanted;
         bool checks_due;
         struct service_status status;

@@ -608,6 +608,8 @@ static int init_locks(struct service *s) {
                 r = pthread_cond_init(&s->comparison.over, &attributes);
         if (r == 0)
                 r = pthread_cond_init(&s->large.over, &attributes);
+        if (r == 0)
+                r = pthread_cond_init(&s->findings.over, &attributes);
         (void) pthread_condattr_destroy(&attributes);
         if (r != 0)
                 return -r;
@@ -670,6 +672,7 @@ void service_stop(struct service *s) {
         pthread_cond_broadcast(&s->reader_free);
         pthread_cond_broadcast(&s->comparison.over);
         pthread_cond_broadcast(&s->large.over);
+        pthread_cond_broadcast(&s->findings.over);
         pthread_cond_signal(&s->checker_wanted);
         pthread_mutex_unlock(&s->lock);
         for (struct call *c; (c = take_call(s));) {
@@ -696,6 +699,7 @@ void service_free(struct service *s) {
         (void) pthread_cond_destroy(&s->reader_free);
         (void) pthread_cond_destroy(&s->comparison.over);
         (void) pthread_cond_destroy(&s->large.over);
+        (void) pthread_cond_destroy(&s->findings.over);
         (void) pthread_cond_destroy(&s->checker_wanted);
         (void) pthread_mutex_destroy(&s->lock);
         (void) pthread_mutex_destroy(&s->subscriptions_lock);

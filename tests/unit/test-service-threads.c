@@ -201,6 +201,23 @@ static int job_free_submission(void *harness, void *sub) {
         return 0;
 }
 
+/* The findings of many runs, which take long. */
+static void test_findings_leave_submissions_their_turn(void) {
+        HARNESS h;
+        struct refusal r = {0};
+        struct findings_record *record = NULL;
+        int64_t id;
+        bool created;
+        harness_start(&h);
+        CHECK_INT(SUBMIT(&h, "{\"message_size\":[1,2],\"repetitions\":600}", NULL, &id, &created, &r), 0);
+        CHECK_INT(service_large_begin(h.service, &r), 0);
+        h.service->deadline_ns = NSEC_PER_SEC;
+        CHECK_INT(service_findings(h.service, id, &record, &r), 0);
+        service_findings_release(h.service, record);
+        h.service->deadline_ns = HARNESS_DEADLINE_NS;
+        service_large_end(h.service);
+}
+
 /* A submission whose caller has given up waiting is freed by the main thread, where a run may be under way. */
 static void test_main_thread_ends_a_large_turn_without_a_trim(void) {
         HARNESS h;
@@ -459,6 +476,7 @@ int main(void) {
         RUN(test_main_thread_does_not_come);
         RUN(test_main_thread_takes_too_long);
         RUN(test_each_portion_has_its_time);
+        RUN(test_findings_leave_submissions_their_turn);
         RUN(test_main_thread_ends_a_large_turn_without_a_trim);
         RUN(test_stop_answers_waiting_calls);
         RUN(test_stop_before_the_loop);
