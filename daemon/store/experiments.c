@@ -331,6 +331,8 @@ static int cancel_once(struct store *s, int64_t id, int64_t *ret_running_run) {
         _cleanup_transaction_ struct db_transaction t = {0};
         struct cancellable c;
         int more, r = end_extension(s, id, true);
+        if (r == -EBADMSG) /* without the rest of it the experiment fails */
+                r = store_fail_queued(s, id, UNREADABLE);
         if (r > 0)
                 *ret_running_run = 0;
         if (r != 0)

@@ -217,6 +217,33 @@ static void test_a_damaged_extension_waits_for_the_running_run(void) {
         CHECK_INT(next_experiment(f.store), 2);
 }
 
+/* Before housekeeping has met it: it has failed by then, or ends with its run. */
+static void test_an_experiment_with_a_damaged_extension_is_cancelled(void) {
+        for (int begun = 0; begun < 2; begun++) {
+                FIXTURE f;
+                int64_t running = 0;
+                int r = 1;
+                damage_first(&f, "UPDATE experiments SET runs_total = 602 WHERE id = 1; "
+                                 "INSERT INTO extensions (experiment_id, first_repetition, in_blocks, points, "
+                                 "inserted, position, sequence) VALUES (1, 301, 0, 2, 0, 600, "
+                                 "CAST(hex(zeroblob(4000)) || '" MARK "' AS BLOB))");
+                if (begun)
+                        CHECK_INT(fixture_start(f.store), 1);
+                for (int step = 0; r > 0 && step < 10; step++)
+                        r = store_cancel_experiment(f.store, 1, &running);
+                CHECK_INT(r, begun ? 0 : -EALREADY);
+                CHECK_INT(running, begun);
+                if (begun)
+                        CHECK_INT(fixture_finish(f.store, 1, STATE_CANCELLED, NULL), 0);
+                CHECK_INT(number(&f, begun ? "SELECT state = 'cancelled' FROM experiments WHERE id = 1"
+                                           : "SELECT state = 'failed' FROM experiments WHERE id = 1"),
+                          1);
+                CHECK_INT(number(&f, "SELECT runs_done + runs_failed + runs_cancelled FROM experiments WHERE id = 1"),
+                          602);
+                CHECK_INT(next_experiment(f.store), 2);
+        }
+}
+
 /* What an earlier attempt has left cannot be removed, so that the run fails, and the next one begins. */
 static void test_a_damaged_sample_fails_its_run_alone(void) {
         FIXTURE f;
@@ -402,6 +429,7 @@ int main(void) {
         RUN(test_a_damaged_pin_does_not_end_housekeeping);
         RUN(test_a_damaged_extension_does_not_end_housekeeping);
         RUN(test_a_damaged_extension_waits_for_the_running_run);
+        RUN(test_an_experiment_with_a_damaged_extension_is_cancelled);
         RUN(test_a_damaged_sample_fails_its_run_alone);
         RUN(test_a_damaged_run_does_not_stop_the_queue);
         RUN(test_a_damaged_run_does_not_stop_the_recovery);
