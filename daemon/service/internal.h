@@ -17,8 +17,7 @@
 #define SERVICE_DEADLINE_NS (UINT64_C(5) * 1000000000)
 #define SERVICE_READERS 4u
 #define SERVICE_LOOP_SLOW_NS (UINT64_C(50) * 1000000) /* a source that takes longer is counted */
-#define SERVICE_MANY_POINTS                                                                                            \
-        1024u /* from which on an experiment is planned in turn, and (by its runs) findings are drawn */
+#define SERVICE_MANY_POINTS 1024u /* from which on an experiment is planned, or (runs) findings are drawn, in turn */
 #define SERVICE_DISK_RESERVE (UINT64_C(64) << 20) /* less free than this is reported as a problem */
 
 /* A change that another thread sends to the main thread. `run` works on the payload there; an error fills *r. It
