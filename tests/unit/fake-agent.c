@@ -413,8 +413,9 @@ static void measure(uint64_t start_ns) {
                         histogram_record(m.sample.latency, 2000 + i);
         }
         if (!wished("no-parts"))
-                send_message(&(struct message){.type = MESSAGE_PARTS,
-                                               .parts = {.begin_ns = begin, .n = 1, .list = {{window, MESSAGES, 0}}}});
+                send_message(
+                        &(struct message){.type = MESSAGE_PARTS,
+                                          .parts = {.begin_ns = begin, .n = 1, .list = {{window, MESSAGES, 0, 0}}}});
         send_message(&m);
         if (wished("same-second-twice"))
                 send_message(&m);

@@ -206,7 +206,8 @@ static struct effective nothing;
 
 /* Two, of so many nanoseconds each. */
 static struct message_parts parts_of(uint64_t begin_ns, uint64_t interval_ns) {
-        return (struct message_parts){.begin_ns = begin_ns, .n = 2, .list = {{interval_ns, 3, 0}, {interval_ns, 4, 0}}};
+        return (struct message_parts){
+                .begin_ns = begin_ns, .n = 2, .list = {{interval_ns, 3, 0, 0}, {interval_ns, 4, 0, 0}}};
 }
 
 static bool send_type(struct scene *s, enum message_type type) {

@@ -302,10 +302,13 @@ static void test_relay(void) {
         driver_deinit(&d);
 }
 
-/* One of several threads has its connection reset: the run fails for that, and everything ends. An end that finds the
- * other gone before its own thread has reported the reset knows no better. */
+/* An end that finds the other gone before its own thread has reported the reset knows no better. */
+static bool either_reports(const struct driver *d, const char *words) {
+        return strstr(d->ends[END_FIRST].error.detail, words) || strstr(d->ends[END_SECOND].error.detail, words);
+}
+
+/* One of several threads has its connection reset: the run fails for that, and everything ends. */
 static void test_reset_connection(void) {
-        static const char words[] = "closed the channel of thread 1";
         IN_LANES(lanes_of_locked_pages(), NULL, test_reset_connection);
         for (size_t e = 0; e < n_engines; e++)
                 for (size_t k = 0; k < COPY_COUNT * ELEMENTS(directions); k++) {
@@ -317,8 +320,7 @@ static void test_reset_connection(void) {
                         s.point.direction = directions[k / COPY_COUNT];
                         s.point.threads = 3;
                         CHECK(run_relayed(&d, &r, &s) < 0);
-                        CHECK(strstr(d.ends[END_FIRST].error.detail, words) ||
-                              strstr(d.ends[END_SECOND].error.detail, words));
+                        CHECK(either_reports(&d, "closed the channel of thread 1"));
                         for (enum end end = END_FIRST; end < END_COUNT; end++)
                                 CHECK(WIFEXITED(d.ends[end].status) && WEXITSTATUS(d.ends[end].status) == 1);
                         driver_deinit(&d);
@@ -363,7 +365,7 @@ static void test_faults_of_short_messages(void) {
                 s.point.threads = 3;
                 s.point.message_size = 1000;
                 CHECK(run_relayed(&d, &reset, &s) < 0);
-                CHECK(strstr(d.trouble, "closed the channel of thread 1"));
+                CHECK(either_reports(&d, "closed the channel of thread 1"));
                 driver_deinit(&d);
                 struct relay flip = {.proxy = true, .flip = 70 * 1000 + 777, .reset = NEVER, .victim = 2};
                 CHECK_INT(run_relayed(&d, &flip, &s), -EBADMSG);
