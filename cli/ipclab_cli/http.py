@@ -33,8 +33,8 @@ class UnixConnection(http.client.HTTPConnection):
 
 @contextlib.contextmanager
 def within(sock, seconds):
-    """What is read from the socket meanwhile ends after so many seconds: TimeoutError. A timeout of the socket begins
-    anew with each byte."""
+    """Reads from the socket inside this block raise TimeoutError once `seconds` have passed in all: the socket's own
+    timeout begins anew with each byte."""
     late = threading.Event()
 
     def end():

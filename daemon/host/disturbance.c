@@ -16,9 +16,9 @@
 /* A twentieth of a CPU in any second is what a figure shows; kernel threads and timers of a quiet machine take less
  * than a hundredth. The share of the run's own rounding is below one hundredth, too: a tick of 4 ms at each reading. */
 #define CPU_SHARE 0.05
-/* Softirqs that are counted by the tick are a sample of as many as there are ticks: five of a hundred ticks meet one by
- * chance in every three hundredth second of a CPU that spends a hundredth of its time in them. So many of a run's
- * seconds and measured CPUs together may be flagged by chance, of a run that spends as much. */
+/* Where the tick counts softirqs, the ticks are a sample of them: on a CPU that spends QUIET_SOFTIRQ_SHARE of its time
+ * in softirqs, five of a hundred ticks meet one by chance in one second of 300. FLAGGED_BY_CHANCE is the probability
+ * that any second of any measured CPU of such a run is flagged by chance. */
 #define QUIET_SOFTIRQ_SHARE 0.01
 #define FLAGGED_BY_CHANCE 0.02
 /* Ticks miss time of a CPU whose tasks sleep and wake in step with them: up to 47 % of a quiet second was seen where a
@@ -450,14 +450,15 @@ static bool is_share_of_cpu(const struct disturbance_second *s, double share) {
         return is_share_of_steps(s, share, CPU_SHARE, rounding_ns(1));
 }
 
-/* Whether others ran for that share of so many CPUs. */
+/* Whether others used at least `limit` of the time of n_cpus CPUs. */
 static bool is_share(const struct disturbance *d, const struct disturbance_second *s, double share, double limit,
                      size_t n_cpus) {
         return share >= limit &&
                (d->run.source != CPU_TIME_IDLE || is_share_of_steps(s, share, limit, rounding_ns(n_cpus)));
 }
 
-/* The probability of as many or more, where so many are to be expected (Poisson; of very many Gauss). */
+/* The probability of n or more events where `expected` are expected: Poisson, and its normal approximation above 500.
+ */
 static double chance_of(uint64_t n, double expected) {
         if (expected > 500)
                 return erfc(((double) n - 0.5 - expected) / sqrt(2 * expected)) / 2;
@@ -469,8 +470,8 @@ static double chance_of(uint64_t n, double expected) {
         return 1 - fewer;
 }
 
-/* Whether the tick met softirqs on so many CPUs more often than it does by chance on quiet ones, in this one of
- * n_tests: so many ticks at least as are more than the steps that rounding may have added. */
+/* Whether the tick met softirqs on n_cpus CPUs more often than chance explains on quiet ones, in one of n_tests. The
+ * ticks that rounding may have added are subtracted first. */
 static bool is_more_than_chance(const struct disturbance *d, const struct disturbance_second *s, double share,
                                 size_t n_cpus, size_t n_tests) {
         if (d->run.irq_apart || d->run.tick_ns <= 0)

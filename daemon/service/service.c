@@ -311,7 +311,7 @@ void service_set_quick(bool is_quick) {
         quick = is_quick;
 }
 
-/* The last one is for who is answered at once. The caller holds the lock. */
+/* The last connection is reserved for requests that are answered at once. The caller holds the lock. */
 static struct reader *find_reader(struct service *s) {
         struct reader *found = NULL;
         unsigned n = 0;

@@ -399,7 +399,7 @@ static int read_once_more(struct random *random, double noise, uint32_t looks, b
         return r;
 }
 
-/* A number of blocks that follows from their comparison is a choice, also for who reads them later. */
+/* Where the comparison decides the number of blocks, every later reading of them is a selected one, too. */
 static void test_read_once_more(void) {
         IN_LANES_OF_TRIALS(test_read_once_more);
         const unsigned trials = 600;

@@ -6,6 +6,7 @@
 #include "schema/measure/counters.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
+#include "tests/unit/disturbance-json.h"
 
 #include <string.h>
 
@@ -44,16 +45,6 @@ static void note(struct disturbance *d, enum end end, uint64_t from, uint64_t to
                  int64_t n) {
         const struct disturbance_note note = {.begin_ns = at(from), .end_ns = at(to), .end = end, .what = what, .n = n};
         CHECK_INT(disturbance_note(d, &note), 0);
-}
-
-static void json_of(const struct disturbance *d, char **ret) {
-        struct json_writer j;
-        json_writer_init(&j);
-        json_object_begin(&j);
-        disturbance_put(d, &j);
-        json_object_end(&j);
-        CHECK_INT(json_writer_steal(&j, ret, NULL), 0);
-        json_writer_deinit(&j);
 }
 
 /* Of each second, in milliseconds; the run's is that of the agent that stood still the longest. */

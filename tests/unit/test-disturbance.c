@@ -5,6 +5,7 @@
 #include "daemon/host/disturbance.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
+#include "tests/unit/disturbance-json.h"
 
 #include <string.h>
 
@@ -89,16 +90,6 @@ static const char *flags_of(const struct window *w) {
                 CHECK_STRING(flags_of(w), want);                                                                       \
                 disturbance_deinit(&(w)->d);                                                                           \
         } while (0)
-
-static void json_of(const struct disturbance *d, char **ret) {
-        struct json_writer j;
-        json_writer_init(&j);
-        json_object_begin(&j);
-        disturbance_put(d, &j);
-        json_object_end(&j);
-        CHECK_INT(json_writer_steal(&j, ret, NULL), 0);
-        json_writer_deinit(&j);
-}
 
 static void a_quiet_window_has_no_flags(void) {
         struct window w;
