@@ -232,6 +232,7 @@ static void test_thousand_connections(void) {
         static const enum copy_mode modes[] = {COPY_ONE, COPY_ZERO};
         static const uint32_t counts[] = {20, SPEC_THREADS_MAX};
         struct rlimit limit;
+        lanes_of_trials = true;                       /* hundreds of threads run the code that a few do */
         IN_LANES(1, NULL, test_thousand_connections); /* one case has threads for all CPUs */
         CHECK_INT(getrlimit(RLIMIT_NOFILE, &limit), 0);
         limit.rlim_cur = 200; /* the lane's, which ends with its cases */
