@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The JSON Schema (2020-12) of an experiment and of a point: the frame, and what the tables of axes, options,
- * requirements and tunings have. Made when it is served: a program that made it at build time would have to be built
+ * The JSON Schema (2020-12) of an experiment and of a point: the frame, and what the tables of axes, of the other
+ * fields and of requirements have. Made when it is served: a program that made it at build time would have to be built
  * for the machine that builds, and what it wrote could grow stale. The parser decides; one table of documents is held
  * against both (tests/unit/data/spec).
  */
@@ -10,7 +10,7 @@
 #include "schema/schema.h"
 
 #include "schema/spec/axes.h"
-#include "schema/spec/internal.h"
+#include "schema/spec/fields.h"
 #include "schema/util.h"
 
 #include <string.h>
@@ -28,28 +28,9 @@ static const struct value placement_word = {
                 "host has, a thing with itself included",
 };
 
-static const struct object {
-        const char *name, *description;
-        const struct value_table *table;
-        bool shared; /* among the definitions, too: a placement has one without `more` */
-        void (*more)(struct json_writer *w);
-} objects[] = {
-        {"require",
-         "Preconditions: a host that does not meet them fails the run. A whole experiment may also require any fact or "
-         "setting of the environment, as GET /environment shows it, and the build that measures",
-         &require_values, true, require_describe},
-        {"tune",
-         "Settings of the host to change for the runs and to put back after them, where its configuration allows",
-         &tune_values, false, NULL},
-        {"until",
-         "In place of repetitions: blocks are repeated until every point's figure, or with compare every pair's ratio, "
-         "is known so well. It is evaluated after 6, 9, 13, 19, 28, 41, 60, 88, 129 and 200 blocks; the experiment's "
-         "\"until\" has what was reached",
-         &until_values, false, NULL},
-        {"transport_options",
-         "Settings of the mechanism; each is for some transports, at least one of which must be among the experiment's",
-         &option_values, false, NULL},
-};
+static const char require_text[] =
+        "Preconditions: a host that does not meet them fails the run. A whole experiment may also require any fact or "
+        "setting of the environment, as GET /environment shows it, and the build that measures";
 
 static void put_reference(struct json_writer *w, const char *name) {
         char reference[64];
@@ -81,19 +62,50 @@ static void put_axis(struct json_writer *w, const struct axis *a) {
         json_object_end(w);
 }
 
-static void put_object(struct json_writer *w, const struct object *o, void (*more)(struct json_writer *w)) {
-        json_member_object(w, o->name);
-        json_member_string(w, "description", o->description);
-        values_describe(o->table, more, w);
+/* more: what an experiment may require besides. The definition of a placement's has none. */
+static void put_require(struct json_writer *w, void (*more)(struct json_writer *w)) {
+        json_member_object(w, "require");
+        json_member_string(w, "description", require_text);
+        values_describe(&require_values, more, w);
         json_object_end(w);
 }
 
-static void put_properties(struct json_writer *w) {
+static int put_value(struct json_writer *w, const struct json *member) {
+        _cleanup_free_ char *text = json_print(member);
+        if (!text)
+                return -ENOMEM;
+        json_member_raw(w, json_key(member), text);
+        return 0;
+}
+
+/* frame: the properties that have no description in their rows. */
+static int put_fields(struct json_writer *w, const struct json *frame, bool behind_axes) {
+        int r = 0;
+        for (size_t i = 0; r == 0 && i < FIELD_COUNT; i++) {
+                const struct value *v = &fields[i].value;
+                if (fields[i].behind_axes != behind_axes)
+                        continue;
+                const struct json *described = json_get(frame, v->name);
+                if (v->type)
+                        value_describe(v, 0, w);
+                else if (described)
+                        r = put_value(w, described);
+                else
+                        put_require(w, require_describe);
+        }
+        return r;
+}
+
+static int put_properties(struct json_writer *w, const struct json *frame) {
+        json_member_object(w, json_key(frame));
+        int r = put_fields(w, frame, false);
         for (size_t i = 0; i < AXIS_COUNT; i++)
                 if (!axes[i].field)
                         put_axis(w, &axes[i]);
-        for (size_t i = 0; i < ELEMENTS(objects); i++)
-                put_object(w, &objects[i], objects[i].more);
+        if (r == 0)
+                r = put_fields(w, frame, true);
+        json_object_end(w);
+        return r;
 }
 
 /* Without a description of its type, a value is defined in the frame. */
@@ -106,30 +118,15 @@ static void put_definition(struct json_writer *w, const struct value *v, unsigne
         json_object_end(w);
 }
 
-static void put_definitions(struct json_writer *w) {
+static int put_definitions(struct json_writer *w, const struct json *frame) {
+        int r = 0;
+        json_member_object(w, json_key(frame));
+        for (const struct json *m = json_first(frame); r == 0 && m; m = json_next(m))
+                r = put_value(w, m);
         for (size_t i = 0; i < AXIS_COUNT; i++)
                 put_definition(w, &axes[i].value, axis_transports(&axes[i]));
-        for (size_t i = 0; i < ELEMENTS(objects); i++)
-                if (objects[i].shared)
-                        put_object(w, &objects[i], NULL);
+        put_require(w, NULL);
         put_definition(w, &placement_word, 0);
-}
-
-static int put_value(struct json_writer *w, const struct json *member) {
-        _cleanup_free_ char *text = json_print(member);
-        if (!text)
-                return -ENOMEM;
-        json_member_raw(w, json_key(member), text);
-        return 0;
-}
-
-/* The frame's object `member`, with what `put` adds to it. */
-static int put_extended(struct json_writer *w, const struct json *member, void (*put)(struct json_writer *)) {
-        int r = 0;
-        json_member_object(w, json_key(member));
-        for (const struct json *m = json_first(member); r == 0 && m; m = json_next(m))
-                r = put_value(w, m);
-        put(w);
         json_object_end(w);
         return r;
 }
@@ -145,9 +142,9 @@ int spec_schema(char **ret) {
         json_object_begin(&w);
         for (const struct json *m = json_first(frame); r == 0 && m; m = json_next(m))
                 if (strcmp(json_key(m), "properties") == 0)
-                        r = put_extended(&w, m, put_properties);
+                        r = put_properties(&w, m);
                 else if (strcmp(json_key(m), "$defs") == 0)
-                        r = put_extended(&w, m, put_definitions);
+                        r = put_definitions(&w, m);
                 else
                         r = put_value(&w, m);
         json_object_end(&w);

@@ -34,7 +34,7 @@ struct json_writer;
 /* The first interim analysis: with fewer there is no interval. Without a suffix: it stands in sentences. */
 #define SPEC_UNTIL_REPETITIONS_LEAST 6
 #define SPEC_UNTIL_REPETITIONS_MAX 200u /* the last interim analysis of daemon/analysis/adaptive.h */
-#define SPEC_RATE_MIN 1e-5              /* about a message in the longest window */
+#define SPEC_RATE_MIN_MILLIONTHS 10u    /* about a message in the longest window */
 #define SPEC_RATE_MAX 1e9
 #define SPEC_SEARCH_REPETITIONS 3u /* of each rate, unless the spec sets "repetitions" */
 #define SPEC_SEARCH_RATES_MAX 32u  /* of one point */
@@ -216,6 +216,7 @@ struct spec {
         uint64_t warmup_ns;
         uint32_t repetitions; /* 1 where `until` decides */
         enum spec_order order;
+        enum spec_instances points;
         struct spec_until until;
         struct spec_search search;
         double rate; /* messages per second, 0 = closed loop */

@@ -6,6 +6,7 @@
 
 #include "schema/util.h"
 
+#include <math.h>
 #include <string.h>
 
 #define STRING_SHOWN 60u
@@ -174,21 +175,37 @@ const struct value_type value_power_of_two = {power_read, number_write, value_sa
 
 #define MILLION 1e6
 
-static int real_read(const struct value *v, const struct json *json, const char *pointer, void *ret,
+/* The range of the row is in parts of one, of which so many make it. */
+static int read_real(const struct value *v, const struct json *json, const char *pointer, double parts, double *ret,
                      struct refusal *r) {
-        const double least = (double) v->least / MILLION, most = (double) v->most / MILLION;
+        const double least = (double) v->least / parts, most = (double) v->most / parts;
+        const char *unit = v->unit ? v->unit : "";
+        char value[40], limit[40], wanted[64];
         double number;
-        char value[40], limit[40];
 
-        if (json_as_double(json, &number) < 0)
-                return refuse_type(json, pointer, "a number", r);
+        if (json_as_double(json, &number) < 0) {
+                snprintf(wanted, sizeof(wanted), "a number%s%s", v->unit ? " of " : "", unit);
+                return refuse_type(json, pointer, wanted, r);
+        }
         if (number >= least && number <= most) {
-                *(double *) ret = number;
+                *ret = number;
                 return 0;
         }
         snprintf(value, sizeof(value), "%g", number);
         snprintf(limit, sizeof(limit), "%g", number < least ? least : most);
-        return refuse_limit(r, pointer, v->name, limit, value, "%s is %g … %g, not %s", v->name, least, most, value);
+        return refuse_limit(r, pointer, v->name, limit, value, "%s is %g … %g%s%s, not %s", v->name, least, most,
+                            v->unit ? " " : "", unit, value);
+}
+
+static void describe_real(const struct value *v, struct json_writer *w, double parts) {
+        json_member_string(w, "type", "number");
+        json_member_double(w, "minimum", (double) v->least / parts);
+        json_member_double(w, "maximum", (double) v->most / parts);
+}
+
+static int real_read(const struct value *v, const struct json *json, const char *pointer, void *ret,
+                     struct refusal *r) {
+        return read_real(v, json, pointer, MILLION, ret, r);
 }
 
 static void real_write(const struct value *v, struct json_writer *w, const void *value) {
@@ -197,12 +214,31 @@ static void real_write(const struct value *v, struct json_writer *w, const void 
 }
 
 static void real_describe(const struct value *v, struct json_writer *w) {
-        json_member_string(w, "type", "number");
-        json_member_double(w, "minimum", (double) v->least / MILLION);
-        json_member_double(w, "maximum", (double) v->most / MILLION);
+        describe_real(v, w, MILLION);
 }
 
 const struct value_type value_real = {real_read, real_write, value_same_bytes, real_describe};
+
+static int seconds_read(const struct value *v, const struct json *json, const char *pointer, void *ret,
+                        struct refusal *r) {
+        double seconds = 0;
+        int x = read_real(v, json, pointer, NSEC_PER_SEC, &seconds, r);
+        if (x == 0)
+                *(uint64_t *) ret = (uint64_t) llround(seconds * NSEC_PER_SEC);
+        return x;
+}
+
+/* Reads back as the same nanoseconds: a day of them has 47 bits, a double 53. */
+static void seconds_write(const struct value *v, struct json_writer *w, const void *value) {
+        (void) v;
+        json_put_double(w, (double) *(const uint64_t *) value / NSEC_PER_SEC);
+}
+
+static void seconds_describe(const struct value *v, struct json_writer *w) {
+        describe_real(v, w, NSEC_PER_SEC);
+}
+
+const struct value_type value_seconds = {seconds_read, seconds_write, value_same_bytes, seconds_describe};
 
 /* Words: enums, which are unsigned. */
 
@@ -245,6 +281,19 @@ static void toggle_describe(const struct value *v, struct json_writer *w) {
 }
 
 const struct value_type value_toggle = {toggle_read, toggle_write, value_same_bytes, toggle_describe};
+
+static int flag_read(const struct value *v, const struct json *json, const char *pointer, void *ret,
+                     struct refusal *r) {
+        (void) v;
+        return json_as_bool(json, ret) < 0 ? refuse_type(json, pointer, "true or false", r) : 0;
+}
+
+static void flag_write(const struct value *v, struct json_writer *w, const void *value) {
+        (void) v;
+        json_put_bool(w, *(const bool *) value);
+}
+
+const struct value_type value_flag = {flag_read, flag_write, value_same_bytes, toggle_describe};
 
 #define NAME_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789_-"
 
@@ -407,22 +456,45 @@ void value_put_description(const struct value *v, unsigned transports, struct js
         json_member_string(w, "description", text);
 }
 
+void value_describe(const struct value *v, unsigned transports, struct json_writer *w) {
+        json_member_object(w, v->name);
+        value_put_description(v, transports, w);
+        v->type->describe(v, w);
+        if (v->standard) {
+                json_put_key(w, "default");
+                v->type->write(v, w, v->standard);
+        }
+        json_object_end(w);
+}
+
 void values_describe(const struct value_table *t, void (*more)(struct json_writer *w), struct json_writer *w) {
         json_member_string(w, "type", "object");
         json_member_bool(w, "additionalProperties", false);
         json_member_object(w, "properties");
-        for (size_t i = 0; i < t->n; i++) {
-                const struct value *v = value_at(t, i);
-                json_member_object(w, v->name);
-                value_put_description(v, t->transports ? t->transports(i) : 0, w);
-                v->type->describe(v, w);
-                if (v->standard) {
-                        json_put_key(w, "default");
-                        v->type->write(v, w, v->standard);
-                }
-                json_object_end(w);
-        }
+        for (size_t i = 0; i < t->n; i++)
+                value_describe(value_at(t, i), t->transports ? t->transports(i) : 0, w);
         if (more)
                 more(w);
         json_object_end(w);
 }
+
+/* Objects of such values. */
+
+static int object_read(const struct value *v, const struct json *json, const char *pointer, void *ret,
+                       struct refusal *r) {
+        return values_read(v->members, json, pointer, ret, r);
+}
+
+static void object_write(const struct value *v, struct json_writer *w, const void *value) {
+        values_write(v->members, w, value);
+}
+
+static bool object_equal(const struct value *v, const void *a, const void *b) {
+        return values_equal(v->members, a, b);
+}
+
+static void object_describe(const struct value *v, struct json_writer *w) {
+        values_describe(v->members, NULL, w);
+}
+
+const struct value_type value_object = {object_read, object_write, object_equal, object_describe};

@@ -4,8 +4,8 @@
 
 /*
  * A value that a spec may give: a row with its name, its type, its range, and where it lies in the struct that holds
- * it. Reading, writing and the JSON Schema all follow the row. The axes (axes.h), the transport_options, `require` and
- * `tune` are tables of such rows.
+ * it. Reading, writing and the JSON Schema all follow the row. The axes (axes.h), the other fields (fields.h), the
+ * transport_options, `require` and `tune` are tables of such rows.
  */
 
 #include "schema/json/json.h"
@@ -21,8 +21,10 @@ struct value {
         size_t offset, size;   /* in the struct that holds it */
         uint64_t least, most;  /* of a number; characters of a name */
         uint64_t least_posted; /* of a number of which earlier versions stored less; 0: least */
+        const char *unit;      /* of a number, in sentences; may be NULL */
         const struct vocabulary *words;
-        const void *standard; /* what holds where the field is not given; NULL: there is no such value */
+        const struct value_table *members; /* of an object */
+        const void *standard;              /* what holds where the field is not given; NULL: there is no such value */
 };
 
 /* The rest of a row after its description: its type, offset and size. */
@@ -41,8 +43,11 @@ struct value_type {
 extern const struct value_type value_number;       /* uint32_t or uint64_t */
 extern const struct value_type value_power_of_two; /* uint64_t */
 extern const struct value_type value_real;         /* double; its range is in millionths */
+extern const struct value_type value_seconds;      /* uint64_t, in nanoseconds, as its range is */
 extern const struct value_type value_word;         /* an enum */
 extern const struct value_type value_toggle;       /* enum toggle */
+extern const struct value_type value_flag;         /* bool */
+extern const struct value_type value_object;       /* a struct whose members a table has */
 extern const struct value_type value_name;         /* char [most + 1]: a-z, 0-9, _ and - */
 
 /* For a type that differs from value_name in how it is read. */
@@ -79,6 +84,9 @@ bool values_equal(const struct value_table *t, const void *a, const void *b);
 /* "type", "additionalProperties" and "properties" of such an object, into an open one. more: adds properties that are
  * no rows of the table; may be NULL. */
 void values_describe(const struct value_table *t, void (*more)(struct json_writer *w), struct json_writer *w);
+
+/* The property of a JSON Schema that a value is, into the open object of the properties. */
+void value_describe(const struct value *v, unsigned transports, struct json_writer *w);
 
 /* Member "description" of its JSON Schema. transports: those that it is for, as bits, which the text names unless they
  * are all or none. */

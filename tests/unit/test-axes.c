@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The rows of the table of axes, and that parser, point JSON and JSON Schema agree on each. */
+/* The rows of the tables of axes and of the other fields, and that parser, point JSON and JSON Schema agree on each. */
 
 #include "schema/spec/axes.h"
 
 #include "check.h"
 #include "schema/json/json.h"
+#include "schema/spec/fields.h"
 #include "schema/util.h"
 
 #include <errno.h>
+
+#define ITEM(name) name,
 
 static struct json *schema, *point;
 
@@ -55,6 +58,54 @@ static void rows_are_whole(void) {
         }
 }
 
+static void rows_of_fields_are_whole(void) {
+        for (size_t i = 0; i < FIELD_COUNT; i++) {
+                const struct value *v = &fields[i].value;
+                CHECK(v->name && part(schema, "properties", v->name));
+                CHECK(!fields[i].measured || v->type);
+                CHECK(!v->type || (v->description && v->offset + v->size <= sizeof(struct spec)));
+                for (size_t j = 0; j < i; j++) {
+                        CHECK(strcmp(fields[j].value.name, v->name) != 0);
+                        CHECK(!v->type || fields[j].value.offset != v->offset || !fields[j].value.type);
+                }
+        }
+        CHECK_UINT(json_length(json_get(schema, "properties")), FIELD_COUNT + AXIS_COUNT - 1);
+}
+
+/* Experiments are of the same spec where the text of what they measure is the same, also that of an earlier version. */
+static void what_is_measured_keeps_its_text(void) {
+        static const char posted[] =
+                "{\"transport_options\":{\"nodelay\":true},\"tune\":{\"governor\":\"performance\"},"
+                "\"require\":{\"smt\":true},\"stamp\":true,\"fresh\":true,\"chunk\":true,\"rate\":0.5,"
+                "\"warmup_seconds\":0.25,\"messages\":7,\"verify\":\"none\",\"points\":\"twice\","
+                "\"direction\":\"both\",\"transport\":[\"tcp\",\"msgq-posix\"]}";
+        static const char *const incidental[] = {SPEC_INCIDENTAL(ITEM)};
+        struct spec *s = NULL;
+        struct refusal r;
+        struct json *merged = NULL;
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
+        CHECK_INT(spec_parse(posted, strlen(posted), &s, &r), 0);
+        CHECK_INT(json_parse(s->merged_json, strlen(s->merged_json), &merged, NULL), 0);
+        json_writer_init(&w);
+        json_object_begin(&w);
+        for (const struct json *m = json_first(merged); m; m = json_next(m)) {
+                bool measured = true;
+                for (size_t i = 0; i < ELEMENTS(incidental); i++)
+                        measured &= strcmp(incidental[i], json_key(m)) != 0;
+                for (size_t i = 0; i < AXIS_COUNT; i++)
+                        measured &= strcmp(axes[i].value.name, json_key(m)) != 0;
+                _cleanup_free_ char *value = measured ? json_print(m) : NULL;
+                if (value)
+                        json_member_raw(&w, json_key(m), value);
+        }
+        json_object_end(&w);
+        CHECK_STRING(w.text, "{\"points\":\"twice\",\"verify\":\"none\",\"messages\":7,\"warmup_seconds\":0.25,"
+                             "\"rate\":0.5,\"chunk\":true,\"fresh\":true,\"stamp\":true,\"require\":{\"smt\":true},"
+                             "\"tune\":{\"governor\":\"performance\"},\"transport_options\":{\"nodelay\":true}}");
+        json_free(merged);
+        spec_free(s);
+}
+
 /* What holds without the field is what the schema calls its default. */
 static void defaults_are_those_of_the_schema(void) {
         struct spec *s = NULL;
@@ -78,7 +129,7 @@ static void defaults_are_those_of_the_schema(void) {
                 CHECK_STRING(used, standard);
                 CHECK_STRING(refusal_of(name, standard), "");
         }
-        /* those of the fields that stand in the frame, too */
+        /* those of the other fields, too */
         for (const struct json *property = json_first(json_get(schema, "properties")); property;
              property = json_next(property)) {
                 const struct json *written = json_get(merged, json_key(property));
@@ -103,7 +154,7 @@ static const char *described(const struct json *properties, const char *name) {
 
 /* A field that some transports have is described with their names, as the table has them. */
 static void descriptions_name_the_transports(void) {
-        const struct json *fields = json_get(schema, "properties"),
+        const struct json *properties = json_get(schema, "properties"),
                           *options = part(json_get(schema, "properties"), "transport_options", "properties");
         static const char *const ends[][2] = {
                 {"wait", "; for shm-posix, shm-sysv, mmap-file, mmap-anonymous and process-vm"},
@@ -111,10 +162,10 @@ static void descriptions_name_the_transports(void) {
                 {"copy_mode", "; for pipe, fifo, unix-stream, unix-dgram, unix-seqpacket, tcp and process-vm"},
         };
         for (size_t i = 0; i < ELEMENTS(ends); i++)
-                CHECK(strstr(described(fields, ends[i][0]), ends[i][1]));
-        CHECK_STRING(described(json_get(schema, "$defs"), "wait"), described(fields, "wait"));
-        CHECK(!strstr(described(fields, "message_size"), "; for "));
-        CHECK(!strstr(described(fields, "working_set"), "; for "));
+                CHECK(strstr(described(properties, ends[i][0]), ends[i][1]));
+        CHECK_STRING(described(json_get(schema, "$defs"), "wait"), described(properties, "wait"));
+        CHECK(!strstr(described(properties, "message_size"), "; for "));
+        CHECK(!strstr(described(properties, "working_set"), "; for "));
         CHECK(strstr(described(options, "pipe_size"), "; for pipe and fifo"));
         for (unsigned t = 0; t < TRANSPORT_COUNT; t++) {
                 _cleanup_(json_writer_deinit) struct json_writer w = {};
@@ -271,6 +322,8 @@ static void points_that_stand_twice(void) {
 int main(void) {
         RUN(read_schemas);
         RUN(rows_are_whole);
+        RUN(rows_of_fields_are_whole);
+        RUN(what_is_measured_keeps_its_text);
         RUN(defaults_are_those_of_the_schema);
         RUN(descriptions_name_the_transports);
         RUN(an_axis_depends_on_deciding_axes_only);

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef IPCLAB_SCHEMA_SPEC_FIELDS_H
+#define IPCLAB_SCHEMA_SPEC_FIELDS_H
+
+/*
+ * The table of a spec's fields beside the axes, in the order of the JSON Schema. A plain field is its row, a member of
+ * struct spec, and what uses it.
+ */
+
+#include "schema/spec/parser.h"
+
+#define FIELD_COUNT 21u
+
+struct field {
+        /* A member of struct spec. Without a type, `check` reads the field, `write` writes it, and the frame or
+         * schema.c describes it. */
+        struct value value;
+        /* Called where the field is given, when the values of all rows have been read. 0; -EINVAL with *r; -ENOMEM. */
+        int (*check)(struct parser *p, const struct json *v);
+        /* Writes the member, if there is one. NULL: its value is written where `written` says so, and without that
+         * where it is not all zero bytes. */
+        void (*write)(struct json_writer *w, const struct spec *s);
+        bool (*written)(const struct spec *s);
+        bool measured;    /* what is measured depends on it: experiments that differ in it are not compared */
+        bool behind_axes; /* in the JSON Schema */
+};
+
+extern const struct field fields[FIELD_COUNT];
+
+#endif
