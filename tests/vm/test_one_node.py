@@ -125,7 +125,8 @@ def test_a_service_that_cannot_start(lab: Lab):
     """What may pass is tried again for as long as it lasts, however few starts systemd would bear in ten seconds where
     it counted them; a bad setting, which a person has to mend, is not."""
     dropin = "/run/systemd/system/ipclabd.service.d"
-    lab.sh(f"""
+    lab.sh(
+        f"""
         systemctl stop ipclabd
         mkdir -p {dropin}; printf '[Unit]\\nStartLimitBurst=1\\n[Service]\\nRestartSec=100ms\\n' >{dropin}/soon.conf
         systemctl daemon-reload
@@ -136,7 +137,9 @@ def test_a_service_that_cannot_start(lab: Lab):
             sleep 0.5
         done
         kill $taker
-        until [ $(systemctl is-active ipclabd) = active ]; do sleep 0.5; done""", timeout=300)
+        until [ $(systemctl is-active ipclabd) = active ]; do sleep 0.5; done""",
+        timeout=300,
+    )
     assert lab.get("/health")["status"]
 
     lab.sh("mkdir -p /etc/ipclab; echo listen = nowhere >/etc/ipclab/ipclabd.conf; ! systemctl restart ipclabd")
