@@ -81,7 +81,8 @@ static void mark_truncated(char *message, size_t size) {
         memcpy(message + n, mark, sizeof(mark));
 }
 
-/* Of a control character at s: of C0, DEL, or of C1, which UTF-8 has in two bytes and a terminal obeys, too. 0: none.
+/* The bytes of the control character at s: of C0, DEL, or of C1, which UTF-8 has in two bytes and a terminal obeys,
+ * too. 0: none.
  */
 static size_t control_bytes(const unsigned char *s) {
         if (s[0] == 0xc2 && s[1] >= 0x80 && s[1] < 0xa0)

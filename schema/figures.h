@@ -89,7 +89,7 @@ extern const struct figure_term {
                 const char *usual_in;
         } scaled[2]; /* further columns of the CSV, in the units that studies have published */
         enum figure_faster faster;
-        /* Of a percentile above the median: how many latencies a run needs so that FIGURE_BEYOND_LEAST of them lie
+        /* For a percentile above the median: how many latencies a run needs so that FIGURE_BEYOND_LEAST of them lie
          * beyond it, and why nothing is concluded from one of fewer. 0 and NULL: any number is enough. */
         uint32_t latencies_least;
         const char *few;

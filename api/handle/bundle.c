@@ -260,7 +260,7 @@ static int fill(void *userdata, struct text *out, struct refusal *r) {
 
 static const struct feed_source source = {.fill = fill, .free = bundle_free};
 
-/* Of the experiment's name what may stand in any file's; else its id. */
+/* Prints what of the experiment's name may stand in any file's, or else its id. */
 static void print_file_name(const struct experiment_record *e, char ret[static NAME_MAX_BYTES + 1]) {
         static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
         size_t n = 0;
@@ -333,7 +333,7 @@ static int fill_imported(void *userdata, struct text *out, struct refusal *r) {
 
 static const struct feed_source imported_source = {.fill = fill_imported, .free = free};
 
-/* Of another host's experiment, the file that it came as: what was verified stays what it was. */
+/* Responds with the file that another host's experiment came as: what was verified stays what it was. */
 static int respond_imported(struct api *a, const struct request *q, struct response *p, const char *host,
                             const struct experiment_record *e, struct refusal *r) {
         struct json *imported = NULL;

@@ -16,7 +16,7 @@
 void cells_double(struct text *t, double v);
 /* Empty for NULL and for null, a string as it is, everything else as JSON. */
 void cells_value(struct text *t, const struct json *value);
-/* Of a search; empty for 0, the closed loop. */
+/* The rate of a search's row; an empty cell for 0, the closed loop. */
 void cells_rate(struct text *t, uint64_t rate);
 /* Texts of a list, in one cell with spaces between. */
 void cells_words(struct text *t, const char *list);
@@ -28,7 +28,7 @@ struct point_columns {
         size_t n;
         unsigned workloads; /* of the points, as bits */
 };
-/* Of experiment_record.merged_json. 0; -EBADMSG when it is no spec; -ENOMEM. */
+/* Finds the columns of an experiment_record's merged_json. 0; -EBADMSG when it is no spec; -ENOMEM. */
 int point_columns_of(const char *merged_json, struct point_columns *ret);
 void point_columns_keep_usual(struct point_columns *c);
 /* The header, and the cells of a point. `leads`: they begin the line, without a comma before the first. */

@@ -30,7 +30,7 @@ struct provenance {
 int provenance_load(struct api *a, int64_t experiment_id, bool columns, struct provenance *ret, struct refusal *r);
 void provenance_deinit(struct provenance *p);
 
-/* Of an experiment that has ended: tags the response of that type; true: the client has it (tag_version()). */
+/* Tags the response of that type, where the experiment has ended; true: the client has it (tag_version()). */
 bool provenance_tag(const struct provenance *p, const struct request *q, struct response *response, const char *type);
 
 void provenance_header(struct text *t); /* of the columns that provenance_cells() fills */

@@ -41,7 +41,7 @@ struct reading {
         struct refusal *refusal;
 };
 
-/* Of damaged samples there is no curve; the report does not depend on it. */
+/* Damaged samples give no curve; the report does not depend on it. */
 static int read_curve(const struct reading *of, const struct result_record *record, bool *ret) {
         *ret = of->rows->n_curves < CURVES_MAX && record->figures[FIGURE_LATENCY_P50].n > 0;
         int k = *ret ? histograms_of_row(of->service, record, of->latency, of->refusal) : 0;

@@ -123,7 +123,7 @@ static bool is_of_study(const struct table *t, const char *study) {
         return study && preset_is_of(t->provenance.preset, study);
 }
 
-/* Of the usual figures those that some workload of the experiment has, and those of the study that it is. */
+/* Shown are the usual figures that some workload of the experiment has, and those of the study that it is. */
 static bool is_shown(const struct table *t, enum figure f) {
         const struct figure_term *term = &figure_terms[f];
         bool had = !term->workloads || term->workloads & t->provenance.points.workloads;

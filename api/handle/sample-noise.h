@@ -35,7 +35,7 @@ struct sample_noise_second {
         uint64_t flags;                     /* bits */
 };
 
-/* Of one run. */
+/* The noise of one run. */
 struct sample_noise {
         const char *reason; /* why there are no seconds: static; NULL: they follow */
         struct sample_noise_second *seconds;
@@ -45,7 +45,7 @@ struct sample_noise {
         size_t n_flags;
 };
 
-/* Of one sample. */
+/* The noise of one sample. */
 struct sample_noise_found {
         const char *reason;            /* why nothing is known: static; NULL: what follows is */
         const char *unobserved;        /* why a lack of flags means nothing: static; NULL: it was observed */

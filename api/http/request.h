@@ -16,7 +16,7 @@
 #define REQUEST_SEGMENTS_MAX 8u
 #define REQUEST_PAIRS_MAX 100u
 #define REQUEST_BODY_MAX (1024u * 1024u)
-/* Of a body that is a file: a bundle of SPEC_RUNS_MAX runs has 40 MiB. */
+/* The limit of a body that is a file: a bundle of SPEC_RUNS_MAX runs has 40 MiB. */
 #define REQUEST_FILE_MAX (64u * 1024u * 1024u)
 
 enum method { METHOD_GET, METHOD_HEAD, METHOD_POST, METHOD_PUT, METHOD_DELETE, METHOD_OPTIONS, METHOD_OTHER };

@@ -133,7 +133,7 @@ def not_json(word):
 
 
 def depth_of(text):
-    """Of brackets outside strings: a decoder recurses."""
+    """The depth of brackets outside strings: a decoder recurses."""
     depth = deepest = 0
     for bracket in re.findall(rb'"(?:[^"\\]|\\.)*"|([][{}])', text):
         if bracket:
@@ -294,7 +294,7 @@ def level_of(level, times):
 
 
 def autocorrelation_of(values):
-    """Of the runs in their order, and the interval of their median that counts it; None: it cannot be judged."""
+    """How far each run depends on the one before, and the interval of the median that counts it; None: unknown."""
     found = serial_of(values)
     return found and {name: found[name] for name in ("lag1", "effective_runs", "interval")}
 
@@ -418,8 +418,8 @@ def check_run(where, run):
 
 
 def quotients_of(point, result, role):
-    """Of one end. A round trip carries its bytes twice; with streams both ways, an end's load is what it received and
-    what it sent, which follows from the other end's rate."""
+    """The load of one end. A round trip carries its bytes twice; with streams both ways, an end's load is what it
+    received and what it sent, which follows from the other end's rate."""
     if point["workload"] == "context-switch":  # a round passes through several processes, of which one is counted
         return dict.fromkeys(QUOTIENTS)
     end, counters = result[role], result["counters"][role]
@@ -552,7 +552,7 @@ def check_beside(where, point, result, stopped):
 
 
 def check_probes(where, run, others):
-    """Of one of the verdicts that its rounds may have; a difference is to the first of them."""
+    """The probes state one of the verdicts that their rounds may have; a difference is to the first of them."""
     stated, first = run["probes"], None
     if stated is None:
         return

@@ -137,7 +137,7 @@ def show_enough(plan):
 
 
 def show_split(plan):
-    """Of the point with the largest error as planned: the division of the same time that makes it smaller."""
+    """For the point with the largest error as planned: the division of the same time that makes it smaller."""
     splits = [point["split"] for point in plan["points"] if point.get("split")]
     worst = max(splits, key=lambda split: split["relative_error_as_planned"], default=None)
     if not worst or worst["relative_error"] >= 0.8 * worst["relative_error_as_planned"]:

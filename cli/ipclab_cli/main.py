@@ -232,8 +232,8 @@ def make_parser():
 
 
 def program_of(name):
-    """Of one of the others: in its room of the checkout, or where its package is installed beside this one's files.
-    PATH is not searched."""
+    """The path of one of the others: in its room of the checkout, or where its package is installed beside this one's
+    files. PATH is not searched."""
     place, program = Path(__file__).resolve().parents[2], OTHERS[name][0]
     found = (path for path in (place / "fleet" / program, place.parent / program / program) if path.is_file())
     return next(found, None)

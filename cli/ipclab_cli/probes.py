@@ -5,7 +5,7 @@
 import functools
 import math
 
-# Of a run's ends the first stands first.
+# The first of a run's ends stands first.
 ROLES = ("sender", "receiver", "initiator", "responder", "server", "client")
 ROUNDS, LEVEL, SHARE_TOLERANCE = 15, 0.001, 0.15
 # Operations of a round, and how far from 1 a ratio has to be.
@@ -65,7 +65,7 @@ def p_of(x, y):
 
 
 def ratio_of(earlier, later, tolerance):
-    """Of the later rounds over the earlier ones; None: they are alike."""
+    """The ratio of the later rounds to the earlier ones; None: they are alike."""
     x, y = ([math.log(value) for value in rounds] for rounds in (later, earlier))
     shift = sorted(one - other for one in x for other in y)[len(x) * len(y) // 2]
     return math.exp(shift) if abs(shift) > math.log1p(tolerance) and p_of(x, y) < LEVEL else None
@@ -85,7 +85,7 @@ def compared_of(earlier, later):
 
 
 def changes_of(earlier, later, since):
-    """Of two sittings on the same CPUs of threads 0."""
+    """The changes between two sittings on the same CPUs of threads 0."""
     found = []
     for role, thread, a, b in pairs_of(earlier, later):
         ratios = {

@@ -44,7 +44,7 @@ def seconds_text(seconds):
 
 
 def minute_text(moment):
-    """Of a time of the API, to the minute."""
+    """A time of the API, to the minute."""
     return moment[:16].replace("T", " ")
 
 

@@ -240,7 +240,8 @@ static enum keeping keeping_of(const struct statistic *bounds, double limit, boo
         return (less_is_better ? low < limit : high > limit) ? LIMITS_UNDECIDED : LIMITS_EXCEEDED;
 }
 
-/* Of a limit that lies in the interval, whose ends approach the median with the root of the runs. 0: not known. */
+/* How many runs take a limit out of the interval, whose ends approach the median with the root of the runs. 0: not
+ * known. */
 static uint32_t runs_to_tell(const struct statistic *s, double limit) {
         double times = limit > s->median ? (s->ci95_high - s->median) / (limit - s->median)
                                          : (s->median - s->ci95_low) / (s->median - limit);
@@ -488,7 +489,8 @@ static int rank(struct work *w, size_t n, struct advice *ret) {
         return 0;
 }
 
-/* Of the first n, by their own figures, or by those of other sizes; one that may exceed a limit does not count. */
+/* Counts the better ones of the first n, by their own figures, or by those of other sizes; one that may exceed a limit
+ * does not count. */
 static size_t count_better(const struct work *w, size_t n, bool fitted) {
         bool less = advice_terms[w->q->want].less_is_better;
         size_t n_better = 0;

@@ -83,7 +83,7 @@ static int logs_init(struct logs *l, const struct compare_row *row) {
         return l->pairs ? 0 : -ENOMEM;
 }
 
-/* Of their mean, were they independent. */
+/* The variance of their mean, were they independent. */
 static double variance_of_mean(const double *values, size_t n) {
         return n > 1 ? order_variance(values, n, NULL) / (double) n : 0;
 }
@@ -111,7 +111,7 @@ static uint32_t looks_of(const struct compare_row *row) {
         return row->looks > 1 ? row->looks : 1;
 }
 
-/* Of one of the row's looks. */
+/* The error that one of the row's interim analyses may have. */
 static double error_of(const struct compare_row *row) {
         return COMPARE_ERROR / looks_of(row);
 }
@@ -128,13 +128,13 @@ static int test_of(const struct logs *l, bool by_pairs, double shift, double *re
         return 0;
 }
 
-/* Of the ratio's logarithm, from its interval. */
+/* The standard error of the ratio's logarithm, from its interval. */
 static double standard_error(double low, double high, double level) {
         return (high - low) / 2 / normal_quantile((1 + level) / 2);
 }
 
-/* Of a shift whose interval is widened: by its distance from none in standard errors, as an exact test of so few runs
- * gives no smaller p however far apart they are; without an interval, by what p says of that distance. */
+/* The p of a shift whose interval is widened: by its distance from none in standard errors, as an exact test of so few
+ * runs gives no smaller p however far apart they are; without an interval, by what p says of that distance. */
 static double widened_p(const struct rank_shift *s, double p, double widening) {
         double distance = s->has_interval ? fabs(s->estimate) / standard_error(s->low, s->high, s->level)
                                           : -normal_quantile(p / 2) / widening;

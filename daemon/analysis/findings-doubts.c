@@ -348,8 +348,8 @@ static int compare_search_rows(const void *a, const void *b) {
         return (x > y) - (x < y);
 }
 
-/* Of the row's rates; NULL: there is none, or nothing was concluded of them. Something is concluded from few runs of
- * such a row, too: the highest rate. */
+/* The search of the row's rates; NULL: there is none, or nothing was concluded of them. Something is concluded from few
+ * runs of such a row, too: the highest rate. */
 static const struct findings_search *find_search(const struct answer *a, uint32_t row) {
         return a->in->n_searches == 0 ? NULL
                                       : bsearch(&row, a->in->searches, a->in->n_searches, sizeof(*a->in->searches),
@@ -418,7 +418,8 @@ static void write_flagged(struct draft *d, size_t n, size_t of, const char *flag
         draft_figure(d, "disputed_runs", flag, "runs", (double) n);
 }
 
-/* Of rows whose runs have a flag that disputes their figures, among them those at the rates of a search. */
+/* Draws the finding about rows whose runs have a flag that disputes their figures, those at the rates of a search, too.
+ */
 static void draw_disputed(struct answer *a, enum disputed which) {
         const struct disputed_flag *flag = &disputed_flags[which];
         struct draft d;
@@ -508,7 +509,7 @@ static void draw_missing(struct answer *a, const struct missing *m) {
         draft_end(&d);
 }
 
-/* Of no row a run is done: `rows` are those of which some failed. */
+/* No row has a run that is done: `rows` are those of which some failed. */
 static void draw_none_done(struct answer *a, const struct missing *m) {
         size_t n_open = m->n_planned - m->n_failed;
         struct draft d;

@@ -171,7 +171,7 @@ int draft_constants(const struct findings_input *in, char **ret);
 void draft_write_unlike(struct draft *d);
 /* `of` may be NULL. */
 void draft_figure(struct draft *d, const char *name, const char *of, const char *unit, double value);
-/* Of the last figure; level 0: not known. */
+/* Adds the interval of the last figure; level 0: not known. */
 void draft_interval(struct draft *d, double low, double high, double level);
 void draft_statistic(struct draft *d, enum figure figure, uint32_t row, const char *of);
 void draft_ratio(struct draft *d, const char *name, const char *of, const struct comparison *c);

@@ -6,7 +6,7 @@
 
 #include "daemon/analysis/phrase.h"
 
-/* Of each stream, where two go both ways. */
+/* Writes the rate of each stream, where two go both ways. */
 static void write_rate(struct draft *d, const char *before, double rate) {
         char words[PHRASE_MAX];
         phrase_value(rate, "messages/s", words);
@@ -66,7 +66,8 @@ static void write_width(struct draft *d, const struct findings_search *s) {
                     share);
 }
 
-/* Of this row's closed loop and the rates; nothing is tested, so that its confidence is of the runs alone. */
+/* Whether this row's closed loop or its rates are in doubt; nothing is tested, so that the confidence is of the runs
+ * alone. */
 static bool is_doubtful(const struct findings_search *s) {
         const struct findings_flags *r = &s->rates;
         return r->noisy || r->unsteady || r->changed || r->unobserved || r->restless ||

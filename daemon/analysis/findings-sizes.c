@@ -446,8 +446,8 @@ static double median_lead_of(const struct meeting *m) {
         return m->log_ratio;
 }
 
-/* Of medians that change places while no crossover was found. Where one side has nothing but equals there is none to
- * look for. */
+/* Doubts medians that change places while no crossover was found. Where one side has nothing but equals there is none
+ * to look for. */
 static void doubt_pair(struct answer *a, enum axis_name axis, enum judged judged, const struct meeting *m, size_t n) {
         const struct side up = side_of(m, n, true), down = side_of(m, n, false);
         size_t at = 0;

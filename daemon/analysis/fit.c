@@ -191,7 +191,8 @@ static void put_pieces(const struct choice *c, const struct pieces *p, struct fi
         }
 }
 
-/* Of an even number of runs the geometric mean of both middle ones: the median of a rate is that of a time, then. */
+/* The median of an even number of runs is the geometric mean of both middle ones: that of a rate is that of a time,
+ * then. */
 static double median_time(const struct sizes *s, const struct size *size) {
         const struct fit_point *runs = s->points + size->first; /* sorted by time, too */
         return sqrt(runs[(size->n - 1) / 2].time * runs[size->n / 2].time);

@@ -380,7 +380,7 @@ static bool has_selected(const struct asking *k, const struct selection *s, cons
         return false;
 }
 
-/* Of a question that names no two values, any finding is that rests on the study's points alone. */
+/* Any finding that rests on the study's points alone is about a question that names no two values. */
 static bool is_about(const struct question *q, const struct asking *k, const struct finding *f) {
         for (size_t i = 0; i < f->n_rows; i++)
                 if (!asked_point(&k->asked, &k->in->rows[f->rows[i]].point))

@@ -38,7 +38,7 @@ struct cpu_frequency {
 /* pmu: NULL where there is none. Cannot fail: what cannot be opened is not read. */
 void cpu_frequency_open(struct cpu_frequency *f, int cpu, const struct cpu_frequency_pmu *pmu);
 void cpu_frequency_close(struct cpu_frequency *f);
-/* Of a CPU that is not read. */
+/* The value for a CPU that is not read. */
 #define CPU_FREQUENCY_NONE ((struct cpu_frequency){.events = {-1, -1, -1}, .file = -1})
 
 /* In kHz; -1: not known, as at the first reading of the counters, and of a CPU that has only idled since the last. */

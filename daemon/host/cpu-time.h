@@ -34,7 +34,7 @@ const char *cpu_time_source_name(enum cpu_time_source source); /* "cpuacct", "sc
 /* The step in which /proc/stat shows times, each rounded down. */
 #define CPU_TIME_STEP_NS INT64_C(10000000)
 
-/* Of one CPU, since some moment before; only differences mean something. */
+/* The times of one CPU, since some moment before; only differences mean something. */
 struct cpu_times {
         int64_t run_ns;                                /* tasks of all processes */
         int64_t idle_ns, irq_ns, softirq_ns, steal_ns; /* in steps of 10 ms; idle with iowait */

@@ -320,7 +320,7 @@ static void judge_threads(const struct disturbance *d, const struct disturbance_
         }
 }
 
-/* Of several CPUs among which the threads move, those that idle lower their clocks, whatever the run does. */
+/* Where threads move among several CPUs, those that idle lower their clocks, whatever the run does. */
 static bool has_frequency(const struct disturbance *d) {
         return !d->run.roams || d->n_measured < 2;
 }
@@ -483,7 +483,7 @@ static bool is_more_than_chance(const struct disturbance *d, const struct distur
                FLAGGED_BY_CHANCE / (double) n_tests;
 }
 
-/* Of a run over tcp others' part of all softirqs of its CPUs, else all of one CPU. */
+/* A run over tcp is judged by others' part of all softirqs of its CPUs, any other run by all softirqs of one CPU. */
 static bool has_softirqs(const struct disturbance *d, const struct disturbance_second *s) {
         if (!d->run.network)
                 return is_share_of_cpu(s, s->worst_softirq) &&

@@ -281,7 +281,7 @@ static int print_counts(const struct topology *t, const unsigned *counts, char *
         return 0;
 }
 
-/* Of more than `most` there is no fact. */
+/* There is no fact where there are more than `most` interrupts. */
 static int take_device_irqs(struct hostfs *h, const struct topology *t, size_t most, struct environment *e) {
         _cleanup_free_ unsigned *counts = calloc(t->n_cpus + 1, sizeof(unsigned));
         if (!counts)

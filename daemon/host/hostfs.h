@@ -28,7 +28,7 @@ struct hostfs {
         struct hostfs_reading *readings; /* while it keeps: every file that was read, with its text or error */
 };
 
-/* Of this machine, for a question or two: without hostfs_keep() it holds nothing. */
+/* This machine's root, for a reading or two: without hostfs_keep() it holds nothing. */
 #define HOSTFS_MACHINE ((struct hostfs){.root_fd = -1})
 
 /* root: "" or a folder. 0; -errno. */

@@ -19,7 +19,7 @@ struct packets {
         size_t size;
 };
 
-/* Of one moment; only differences mean something. */
+/* The counters at one moment; only differences mean something. */
 struct packets_reading {
         /* Through the loopback device, before and after the CPUs' counts were read. -1: one of the files could not be
          * read, or has not the form that the kernel writes. */

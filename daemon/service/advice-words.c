@@ -61,7 +61,7 @@ static bool has_limits(const struct advice_question *q) {
         return false;
 }
 
-/* Of those that were measured, how many have the leader's value to the last digit, as the steps of a clock allow. */
+/* How many of those that were measured have the leader's value to the last digit, as the steps of a clock allow. */
 static size_t count_same(const struct advice *a, const struct advice_item *leader) {
         size_t n = 0;
         for (size_t i = 0; i < a->n; i++) {
@@ -332,7 +332,8 @@ static void write_left_out(FILE *f, const struct advice_record *a) {
                                        : "");
 }
 
-/* Of those that are ranked and were measured. Their names tell of their axes. -ENOMEM. */
+/* Writes the settings that differ among those that are ranked and were measured. Their names contain their axes.
+ * -ENOMEM. */
 static int write_unlike(FILE *f, const struct advice *a) {
         const size_t n_ranked = a->n - a->n_excluded;
         struct unlike_row *rows = reallocarray(NULL, n_ranked + 1, sizeof(*rows));

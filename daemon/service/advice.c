@@ -390,7 +390,7 @@ static int make_record(const struct inquiry *by, struct advice_record *a) {
         return error < 0 ? fail(by, error, "ranking what is known") : 0;
 }
 
-/* Of this question and state; NULL without memory. */
+/* The record of this question and state; NULL without memory. */
 static struct advice_record *record_new(const struct inquiry *by) {
         struct advice_record *a = calloc(1, sizeof(*a));
         if (!a)

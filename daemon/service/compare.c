@@ -679,7 +679,7 @@ static int compare_points(struct work *w, struct refusal *r) {
         return error < 0 ? fail(w, r, error) : 0;
 }
 
-/* Of an axis: the settings in force are those of the experiment's evidence, whose rows are its points in their order.
+/* For an axis: the settings in force are those of the experiment's evidence, whose rows are its points in their order.
  */
 static int take_unlike(struct work *w, struct refusal *r) {
         const struct compared *st = &w->studies[SIDE_BASELINE];

@@ -164,7 +164,7 @@ static int copy_value(const struct json *value, char **ret) {
         return value && !*ret ? -ENOMEM : 0;
 }
 
-/* Of a fact that was another at a moment for which there is no value. */
+/* Appends a fact that was another at a moment for which there is no value. */
 static int append_passing_change(const char *key, const struct json *usual, struct difference_list *list) {
         char *values[SIDE_COUNT] = {NULL};
         int r = copy_value(usual, &values[SIDE_BASELINE]);

@@ -104,7 +104,8 @@ static void take_settings(const struct json_part *result, struct findings_row *r
         }
 }
 
-/* Of disturbances ("noisy:"), of the environment: flags_json is an array of texts without escapes. */
+/* Whether a flag of disturbances ("noisy:") or of the environment is set: flags_json is an array of texts without
+ * escapes. */
 static bool has_flag(const char *flags_json, const char *begin) {
         const char *found = flags_json ? strstr(flags_json, begin) : NULL;
         return found && found[-1] == '"';
@@ -133,7 +134,7 @@ void evidence_read_flags(const char *flags_json, struct findings_flags *ret) {
         disputed_count(flags_json, ret->n_disputed);
 }
 
-/* Of the first such run for all: the reason is the machine's. */
+/* The reason of the first such run is taken for all: it is the machine's. */
 static int take_uncounted(const struct json_part *per_unit, const struct findings_row *row, char **ret) {
         const struct json_part *reason = json_part_get(per_unit, "cycles_per_byte_reason");
         if (*ret || !reason || !workload_has_transport(row->point.workload))

@@ -25,7 +25,7 @@ struct evidence {
 int evidence_get(struct service *s, int64_t experiment_id, int64_t change, const struct evidence **ret,
                  struct cache_item **ret_item, struct refusal *r);
 
-/* Of a stored spec; one of another version, which this one cannot read, watches nothing. -ENOMEM. */
+/* What a stored spec watches; one of another version, which this one cannot read, watches nothing. -ENOMEM. */
 int evidence_watch(const char *merged_json, struct adaptive_watch *ret);
 
 /* Adds what the flags of a run say; flags_json is an array of texts without escapes. */

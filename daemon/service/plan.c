@@ -87,7 +87,7 @@ static void put_not_known(struct json_writer *w, const char *reason) {
         json_member_string(w, "enough_reason", reason);
 }
 
-/* Of all comparisons of the findings, whose errors are bounded together. */
+/* The runs that are enough for all comparisons of the findings, whose errors are bounded together. */
 static void put_enough(struct json_writer *w, const struct variation *v, const struct plan_points *all) {
         const uint32_t runs = compare_runs_for(v->value, DIFFERENCE, false, all->n_comparisons);
         const uint32_t most = comparison_runs_most(all->in_blocks);

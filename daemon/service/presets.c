@@ -65,7 +65,7 @@ static int put_here(struct service *s, struct json_writer *w, const struct prese
         return 0;
 }
 
-/* Of a study's questions those with a published figure; none of another preset. */
+/* Puts a study's questions that have a published figure; another preset has none. */
 static int put_published(struct json_writer *w, const char *preset) {
         const struct findings_input no_rows = {0};
         struct study *study;

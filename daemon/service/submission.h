@@ -45,7 +45,7 @@ static inline void submission_freep(struct submission **p) {
 /* Checks whether `experiments` and `runs` may wait besides (limits of ipclabd.conf). 0; -errno with *r, 429 or 507. */
 int submission_check_room(struct service *s, struct store *store, unsigned experiments, uint64_t runs,
                           struct refusal *r);
-/* Of these, max_database_bytes alone; main thread. */
+/* Checks max_database_bytes alone of these; main thread. */
 int submission_check_bytes(struct service *s, struct refusal *r);
 
 /* Planned length of a run of point i in nanoseconds, and of a block in seconds. No run is longer than its timeout. */

@@ -385,7 +385,7 @@ int db_add_function(struct db *db, const char *name, char *(*function)(const cha
 
 /* The files behind the names */
 
-/* Of the database's own files, which are watched before the others. */
+/* The suffixes of the database's own files, which are watched before the others. */
 static const char *const suffixes[] = {"", "-wal", "-shm"};
 #define INDEX 2
 

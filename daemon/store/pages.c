@@ -325,8 +325,8 @@ static int check_page(struct checked_file *c, const void *data, sqlite3_int64 of
         return SQLITE_IOERR_DATA;
 }
 
-/* Of the database, by the last commit; 0: there was none since the log's beginning, and SQLite compares the file's
- * length with the database's header. */
+/* The database's pages after the last commit; 0: there was none since the log's beginning, and SQLite compares the
+ * file's length with the database's header. */
 static uint32_t committed_pages(const struct checked_file *c) {
         return c->index ? *(const volatile uint32_t *) (c->index + INDEX_PAGES) : 0;
 }

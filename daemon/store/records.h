@@ -136,7 +136,7 @@ struct result_record {
         uint32_t runs_planned, runs_failed;
         int64_t *run_ids;         /* of the done ones */
         const char *latency_kind; /* "rtt", "one_way", "call", "switch" or NULL; static */
-        /* Of each run's own figure; n = 0 where no run has one. */
+        /* A statistic of the runs' own figures; n = 0 where no run has one. */
         struct statistic figures[FIGURE_COUNT];
         enum figure serial_figure; /* the one that the row is ranked by: its runs, in their order in time */
         struct serial serial;

@@ -218,7 +218,7 @@ def normal_quantile(mean, deviation, tail):
 
 
 def rank_sum_quantile(n, m, tail):
-    """Of the number of pairs in which x is greater, without ties."""
+    """A quantile of the number of pairs in which x is greater, without ties."""
     n, m = sorted((n, m))
     if n * m > EXACT:
         return normal_quantile(n * m / 2, math.sqrt(n * m * (n + m + 1) / 12), tail)
@@ -226,7 +226,7 @@ def rank_sum_quantile(n, m, tail):
 
 
 def signed_rank_quantile(n, tail):
-    """Of the sum of the positive differences' ranks, without ties."""
+    """A quantile of the sum of the positive differences' ranks, without ties."""
     if n > EXACT_PAIRS:
         return normal_quantile(n * (n + 1) / 4, math.sqrt(n * (n + 1) * (2 * n + 1) / 24), tail)
     return find_quantile(ways_of_signs(tuple(range(1, n + 1))), tail)
@@ -245,7 +245,7 @@ def find_kth(k, low, high, rounding, count):
 
 
 def kth_difference(x, y, k):
-    """Of all x - y; both are sorted."""
+    """The k-th of all x - y; both are sorted."""
     rounding = 2**-51 * max(abs(value) for value in (x[0], x[-1], y[0], y[-1]))
 
     def count(difference):
@@ -255,7 +255,7 @@ def kth_difference(x, y, k):
 
 
 def kth_average(x, k):
-    """Of the averages of each two of x, which is sorted, and of each with itself (Walsh)."""
+    """The k-th of the averages of each two of x, which is sorted, and of each with itself (Walsh)."""
 
     def count(average):
         ordered = sum(bisect.bisect_right(x, 2 * average - value) for value in x)

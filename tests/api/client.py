@@ -33,7 +33,7 @@ class Description(dict):
         self.validators[key].validate(value)
 
 
-# Of the daemons of one build it is the same.
+# It is the same for the daemons of one build.
 description_of = functools.lru_cache(Description)
 
 

@@ -184,7 +184,7 @@ def test_only_mechanisms_of_like_settings_are_proposed_together(own_daemon):
     left = ' They leave open unix-stream with {"verify":"checksum"}, tcp with {"verify":"checksum"}: all mechanisms of'
     assert left in between["sentence"]
 
-    # Of the size there is a best, whose settings are not theirs: no runs can bring them together.
+    # The size has a best, whose settings are not theirs: no runs can bring them together.
     path = "/advice?workload=pingpong&message_size=1024&want=latency_p50"
     advice = unix.get(path)
     assert transports(advice, "best") == ["shm-posix"] and transports(advice, "open") == ["unix-stream", "tcp"]

@@ -274,7 +274,7 @@ def test_undecided_has_what_would_decide(compare):
 
 
 def test_too_few_runs_are_not_called_independent(compare):
-    """Of fewer than 12 runs nobody can tell whether each depends on the one before it: 1 would say that none does."""
+    """Nobody can tell of fewer than 12 runs whether each depends on the one before it: 1 would mean that none does."""
     cases = (("base", "few", "the candidate has fewer"), ("few", "base", "the baseline has fewer"))
     for baseline, candidate, reason in (*cases, ("few", "failing", "each side has fewer")):
         found = figure(compare(baseline, candidate))

@@ -247,7 +247,7 @@ def test_a_study_that_was_changed_is_not_answered(unix):
 
 @pytest.mark.parametrize("messages", [999, 1000])
 def test_few_messages_have_no_99th_percentile(made_daemon, messages):
-    """Of which anything could be concluded."""
+    """Nothing could be concluded from the percentile of so few."""
     unix = made_daemon.unix
     spec = SPEC | {"workload": "pingpong", "transport": ["pipe", "shm-posix"], "messages": messages}
     experiment = unix.wait_final(unix.post(spec)["id"])
@@ -260,7 +260,7 @@ def test_few_messages_have_no_99th_percentile(made_daemon, messages):
 
 
 def test_what_a_flag_disputes_is_told(made_daemon):
-    """Of sends that were refused, and of a rate that was not reached."""
+    """Sends were refused, and a rate was not reached."""
     unix = made_daemon.unix
     zero = SPEC | {"transport": "tcp", "message_size": 65536, "copy_mode": ["two-copy", "zero-copy"], "repetitions": 6}
     rate = SPEC | {"workload": "pingpong", "transport": ["pipe", "fifo"], "rate": 2000, "repetitions": 6}

@@ -205,7 +205,7 @@ def moves(limit):
 
 @pytest.fixture
 def capacity(unix, request):
-    """Of the transport that the test is called with."""
+    """The row of the transport that the test is called with."""
     row = next(t for t in unix.get("/transports")["items"] if t["name"] == request.getfixturevalue("transport"))
     if not row["available"]:
         pytest.skip(row["reason"])

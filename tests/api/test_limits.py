@@ -111,7 +111,7 @@ def test_a_bundle_counts_among_the_bytes_that_may_be_stored(own_daemon):
 
 
 def rows(daemon):
-    """Of runs, points and experiments, as they are on the disk."""
+    """The numbers of runs, points and experiments, as they are on the disk."""
     database = sqlite3.connect(f"file:{daemon.base / 'state/ipclab.db'}?mode=ro", uri=True)
     try:
         return sum(

@@ -74,7 +74,7 @@ def rows(daemon, experiment):
 
 
 def delete_many_runs(daemon):
-    """Whose rows go when the measurement is over."""
+    """The rows of the database are deleted when the measurement is over."""
     client = daemon.unix
     identity = client.post(MANY)["id"]
     client.request("POST", f"/experiments/{identity}/cancel")
@@ -114,7 +114,7 @@ def decide_after_a_restart(daemon):
 
 
 def decide_on_many_pairs(daemon):
-    """Of which each has sixty runs, that differ."""
+    """Each pair has sixty runs, that differ."""
     until = {"relative_ci": 0.0001, "figure": "cpu_per_message", "max_repetitions": 60}
     until["compare"] = {"axis": "message_size"}
     identity = daemon.unix.post(ENDLESS | {"message_size": list(range(1, 46)), "until": until})["id"]

@@ -65,7 +65,7 @@ def long_spec(places=260):
 
 @pytest.fixture
 def blocked(own_daemon):
-    """Whose queue stands still: nothing but the readers takes its time."""
+    """The daemon's queue stands still: nothing but the readers takes its time."""
     own_daemon.unix.wait_state(own_daemon.unix.post(ENDLESS)["id"], ("running",))
     for client in (own_daemon.unix, own_daemon.tcp, own_daemon.stranger):
         client.openapi = {}  # to check megabytes by the schema takes minutes

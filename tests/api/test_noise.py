@@ -135,7 +135,7 @@ def forms_of(unix, run):
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_the_samples_of_a_disturbed_second_are_marked(daemon, unix, tmp_path, transport):
-    """Of a run of six seconds, one of which a spinner took a part of; the others have the noise of theirs."""
+    """A run of six seconds, one of which a spinner took a part of; the others have the noise of theirs."""
     log_from = daemon.log.stat().st_size
     experiment = unix.post(spec_of("stream", transport, duration_seconds=6))
     wait_window(daemon, unix, experiment, log_from)
@@ -195,7 +195,7 @@ def test_a_daemon_that_did_not_run_has_not_observed(daemon, unix):
 
 
 def test_unknown_shares_are_null(unix):
-    """Of interrupts on a kernel that counts them by the tick; the worst softirqs are those of any measured CPU."""
+    """The kernel counts interrupts by the tick; the worst softirqs are those of any measured CPU."""
     noise = run_of(unix, spec_of("stream", "pipe", duration_seconds=1))["result"]["noise"]
     by_tick = noise["irq_source"] == "tick"
     assert by_tick == ("worst_irq_share_reason" in noise)
@@ -211,7 +211,7 @@ def test_unknown_shares_are_null(unix):
 
 @pytest.mark.alone
 def test_a_quota_is_seen_wherever_it_is(tmp_path):
-    """Of the cgroup that the daemon is in, of either version: not of the run's own."""
+    """The cgroup that the daemon is in, of either version: not the run's own."""
     try:
         group = QuotaGroup.make()
     except UnavailableError as error:
@@ -411,7 +411,7 @@ STOPS = [("stream", "shm-posix"), ("stream", "tcp"), ("pingpong", "pipe"), ("ope
 @pytest.mark.alone
 @pytest.mark.parametrize("workload, transport", STOPS)
 def test_a_stop_is_seen(daemon, unix, workload, transport):
-    """Of two tenths of a second, beside a run that had none. A busy machine stands still by itself."""
+    """A stop of two tenths of a second, beside a run that had none. A busy machine stands still by itself."""
     fields = {"workload": "pingpong", "rate": 2000} if workload == "open loop" else {"workload": workload}
     spec = {"transport": transport, "message_size": 4096, "duration_seconds": 2, "warmup_seconds": 0.2} | fields
     log_from = daemon.log.stat().st_size
@@ -441,7 +441,7 @@ def test_a_stop_is_seen(daemon, unix, workload, transport):
 
 
 def test_migrations_are_in_their_seconds(unix):
-    """Of threads that may move among all CPUs, as many as the agents counted."""
+    """The threads may move among all CPUs: there are as many as the agents counted."""
     result = run_of(unix, spec_of("stream", "pipe", placement="default", threads=2))["result"]
     counted = [counters["migrations"] for counters in result["counters"].values()]
     seconds = [second["migrations"] for second in result["noise"]["seconds"]]

@@ -106,7 +106,7 @@ def test_false_submits(unix):
     ],
 )
 def test_the_figure_is_the_one_that_is_judged(daemon, unix, spec, figure):
-    """Of an open loop never the throughput, which was asked for."""
+    """A plan of an open loop never has the throughput, which was requested."""
     spec = {"message_size": 3335, "messages": 2000, "warmup_seconds": 0} | spec
     plain = {name: value for name, value in spec.items() if name != "until"}
     ran = unix.wait_final(unix.post(plain)["id"])
@@ -117,7 +117,7 @@ def test_the_figure_is_the_one_that_is_judged(daemon, unix, spec, figure):
 
 
 def test_earlier_runs_show_how_long_messages_take(unix):
-    """Of the same point, whatever ended their window; of another one the time is a guess that all transports share."""
+    """Runs of the same point count, whatever ended their window; all transports share a guess from other points."""
     whole = {"transport": "pipe", "message_size": 3331, "warmup_seconds": 0}
     spec = whole | {"messages": 20000}
     (guess,) = plan(unix, spec)["points"]
@@ -187,7 +187,7 @@ def test_earlier_runs_show_how_many_are_enough(unix):
 
 
 def rates_of(client, run):
-    """Of each whole second, messages per second of both ends."""
+    """The messages per second of both ends, by whole second."""
     seconds = {}
     for sample in client.items(f"/runs/{run}/samples"):
         if 0.9e9 <= sample["interval_ns"] <= 1.1e9:

@@ -105,7 +105,7 @@ def test_every_point_is_done(quick):
 
 
 def test_one_node_has_no_other(queued):
-    """Of a named pipe's placements one is left there, at every message size."""
+    """One of a named pipe's placements is left there, at every message size."""
     if not one_node():
         pytest.skip("this machine has more than one node")
     _, experiments = queued

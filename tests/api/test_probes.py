@@ -179,7 +179,8 @@ def test_ends_that_cannot_meet(unix):
             check_taken(end, name)
 
 
-# Of this session. Its programs and those of a run are two groups, and each group gets half of a CPU that both want.
+# The autogroup of this session. Its programs and those of a run are two groups, and each group gets half of a CPU that
+# both want.
 AUTOGROUP = Path("/proc/self/autogroup")
 
 

@@ -235,7 +235,7 @@ OF_STUDIES = {
 
 
 def header(client, spec, columns="usual"):
-    """Of the CSV of an experiment that is stopped at once."""
+    """The header of the CSV of an experiment that is stopped at once."""
     identity = client.post(spec)["id"]
     client.request("POST", f"/experiments/{identity}/cancel")
     answer = client.request("GET", f"/experiments/{identity}/results?columns={columns}", headers={"Accept": "text/csv"})
@@ -435,7 +435,7 @@ def test_a_name_means_the_same_in_a_run_and_in_a_row(client, done):
 
 
 def test_what_ksoftirqd_used_is_in_the_row(unix):
-    """Of runs over tcp; a row of others has its runs' reason."""
+    """Runs over tcp have it; a row of others has its runs' reason."""
     name = "ksoftirqd_ns_per_message"
     spec = {"transport": ["tcp", "pipe"], "message_size": 64, "duration_seconds": 1, "warmup_seconds": 0}
     path = f"/experiments/{unix.wait_final(unix.post(spec | {'repetitions': 2})['id'])['id']}"

@@ -179,7 +179,7 @@ def test_a_preset_lasts_as_long_as_described(name):
 
 @pytest.mark.parametrize("name", [name for name in PRESETS if f"{name}-quick" in PRESETS])
 def test_a_study_has_runs_enough_for_an_interval(name):
-    """Of the median, at 95 %: six."""
+    """The fewest runs that give an interval of the median, at 95 %: six."""
     assert PRESETS[name]["spec"]["repetitions"] >= 6
 
 

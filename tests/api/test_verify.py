@@ -142,7 +142,7 @@ def test_the_state_of_the_machine_is_judged_by_the_rounds(documents):
 
 
 def test_the_state_of_further_cpus_is_judged_too(documents):
-    """Of a thread that is not the first, whose rounds are made to differ; and of none, in runs of earlier versions."""
+    """A thread that is not the first has rounds that are made to differ; in runs of earlier versions none has."""
     first, run = copy.deepcopy(documents["wide"]["runs"])
     taken = run["probes"]
     ends = [taken[time]["sender"] for time in ("before", "after")]

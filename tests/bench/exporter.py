@@ -46,7 +46,7 @@ def fire(daemon, experiment):
 
 
 def cpu_seconds_of(pid):
-    """Of all threads, in nanoseconds' resolution."""
+    """The CPU time of all threads, in nanoseconds' resolution."""
     spent = (Path(task, "schedstat").read_text().split()[0] for task in Path(f"/proc/{pid}/task").iterdir())
     return sum(map(int, spent)) / 1e9
 

@@ -189,7 +189,7 @@ class Case:
 
     @property
     def far(self):
-        """Of twenty seconds nineteen are as near to what others used."""
+        """Nineteen of twenty seconds are as near to what others used."""
         return percentile([abs(points) for points in self.differences], 0.95)
 
     def failures(self):
@@ -217,7 +217,7 @@ def show(workload, transport, case):
 
 
 def show_rates(case):
-    """Of each flag apart: the limit is that of all that are noisy, together."""
+    """The share of each flag apart: the limit is that of all that are noisy, together."""
     for flag, n in case.flags.most_common():
         limit = f", at most {FLAGGED_AT_MOST:.0%} of all such" if flag.startswith(NOISY) else ""
         print(f"{case.kind:10} {flag}: {n} of {case.runs} runs, {n / case.runs:.1%}{limit}", flush=True)

@@ -110,7 +110,7 @@ class Trials:
         return row["baseline"]["runs"], figures
 
     def results(self, part, number):
-        """Of one trial: [(whether it was right, what it saw)]."""
+        """The result of one trial: [(whether it was right, what it saw)]."""
         try:
             return list(getattr(self, part)(number))
         except (RuntimeError, AssertionError) as error:

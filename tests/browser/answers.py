@@ -36,7 +36,7 @@ ANSWER = """(() => {
 
 
 class Answers:
-    """Of a driver: what its pages are given from the next load on, until remove()."""
+    """What a driver's pages are given from the next load on, until remove()."""
 
     def __init__(self, driver, routes, **answers):
         self.driver = driver

@@ -77,7 +77,7 @@ class Page:
         return self.driver.execute_script(script, *arguments)
 
     def call(self, script, *arguments):
-        """Of a script that gives a promise: its value."""
+        """The value of a script that gives a promise."""
         wrapped = f"const done = arguments[arguments.length - 1]; (async (...args) => {{ {script} }})(...arguments)"
         return self.driver.execute_async_script(f"{wrapped}.then(done, (e) => done(`failed: ${{e}}`))", *arguments)
 

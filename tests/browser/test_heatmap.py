@@ -274,7 +274,7 @@ def guest(driver, unopened):
 
 
 def medians(kind):
-    """Of the guest's pairs by their nodes or CPUs: nanoseconds."""
+    """The nanoseconds of the guest's pairs, by their nodes or CPUs."""
     rows = [row for row in GUEST["/experiments/1/results"]["items"] if kind in row["point"]["placement"]["initiator"]]
     ends = lambda row: tuple(end[kind] for end in row["point"]["placement"].values())  # noqa: E731
     return {ends(row): row["latency_ns"]["p50"]["median"] for row in rows}

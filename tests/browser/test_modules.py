@@ -194,7 +194,7 @@ def test_samples_become_series(modules):
 
 
 def charts(modules, samples):
-    """Of the live charts that are shown, from top to bottom: their titles, and their lines."""
+    """The titles and the lines of the live charts that are shown, from top to bottom."""
     script = """const { Live } = await import('/assets/live.js');
         const live = new Live(1);
         for (const one of args[0]) {
@@ -384,7 +384,7 @@ def test_lines_of_latency_have_their_kind(modules, samples, title, labels):
 
 
 def table(modules, rows):
-    """Of a results table: its caption, and a row's texts by their columns' titles."""
+    """The caption of a results table, and a row's texts by their columns' titles."""
     script = """const { Results } = await import('/assets/results.js');
         const { columnsOf } = await import('/assets/schema.js');
         const results = new Results(1, columnsOf(await (await fetch('/openapi.json')).json()));
@@ -577,7 +577,7 @@ MENUS = """const { Ticks } = await import('/assets/ticks.js');
 
 
 def test_a_long_list_of_values_is_two_menus(modules):
-    """Of forty sizes none is left out, and each choice stays where it was made."""
+    """None of forty sizes is left out, and each choice stays where it was made."""
     sizes = [64 * (i + 1) for i in range(40)]
     lengths, one, both, again = modules.call(MENUS, sizes, [[1, "2048"], [0, "128"]])
     assert lengths == [len(sizes) + 1] * 2

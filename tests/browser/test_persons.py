@@ -71,7 +71,7 @@ def fits(page):
 
 
 def test_the_administrator_finds_and_clears_a_queue_of_a_thousand(driver, picture):
-    """Of a daemon of its own, which takes the queue with it. Nothing of it is measured."""
+    """A daemon of its own, which takes the queue with it. Nothing of it is measured."""
     daemon = Daemon()
     try:
         daemon.start()

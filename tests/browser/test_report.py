@@ -57,7 +57,7 @@ SPECS = {
 
 @pytest.fixture(scope="module")
 def finished(daemon):
-    """Of a name in SPECS: the experiment, done. All are posted at once, so that the later ones run beside the tests of
+    """The experiment of a name in SPECS, done. All are posted at once, so that the later ones run beside the tests of
     the first."""
     ids = {name: daemon.submit(warmup_seconds=0, **spec) for name, spec in SPECS.items()}
 

@@ -140,7 +140,7 @@ def show(driver, unopened):
 
 
 def facts(page):
-    """Of each agent: the words of each term."""
+    """The words of each term, by agent."""
     return page.run(
         """return Object.fromEntries([...document.querySelectorAll('#run-body .proofs > div')].map((agent) => [
             agent.firstChild.textContent, Object.fromEntries([...agent.querySelectorAll('dt')].map((term) =>

@@ -287,7 +287,7 @@ def send_bundle(client, length):
 
 @root_only
 def test_large_bodies_in_little_memory(little_memory, daemon_of):
-    """Of a quarter of the memory at most, and of all clients together not much more."""
+    """One client takes a quarter of the memory at most, and all together take not much more."""
     daemon = daemon_of(little_memory[1], listen="127.0.0.1:0")
     before = read(daemon, done(daemon)["id"])
     clients = [daemon.client(), Client(port=daemon.port, token=daemon.token)]

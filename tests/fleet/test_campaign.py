@@ -277,7 +277,7 @@ def test_a_spec_that_a_daemon_refuses_is_shown(dsn, base, place):
 
 
 def test_the_words_of_a_host_are_shown_and_not_obeyed(dsn, tmp_path):
-    """Of a host that fails: PostgreSQL stores no NUL, and a terminal would obey an escape sequence, or C1."""
+    """A host fails: PostgreSQL stores no NUL, and a terminal would obey an escape sequence, or C1."""
     (tmp_path / "spec").write_text("{}")
     (tmp_path / "hosts").write_text("bad\ngood\n")
     via = tmp_path / "via"

@@ -127,7 +127,7 @@ def test_classes_are_mixed_only_when_told_to(report, base):
 
 
 def test_hostile_names(report, dsn, tmp_path):
-    """Of hosts, campaigns, settings and points."""
+    """The names of hosts, campaigns, settings and points."""
     name, points = str(uuid.uuid4()), [{"transport": HOSTILE, "message_size": size} for size in (1, 2)]
     (tmp_path / "spec").write_text("{}")
     (tmp_path / "hosts").write_text("host0\n")

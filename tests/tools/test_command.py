@@ -350,7 +350,7 @@ def test_a_terminal_that_lacks_a_character_gets_its_escape(ipclab):
 
 
 def test_a_terminal_obeys_no_name(made_up):
-    """Of an experiment, a baseline or a host that another has named; JSON has the same name in every form."""
+    """The name of an experiment, a baseline or a host that another has given; JSON has the same name in every form."""
     experiment = {
         **{"id": 1, "state": "done", "created_at": "2026-01-31T12:00:00.000Z", "name": ORDERS},
         "progress": {"runs_total": 1, "runs_done": 1, "runs_failed": 0},

@@ -29,7 +29,7 @@
 #define INTERRUPT_STALL_NS (200 * NSEC_PER_MSEC)  /* longer, so that no thread stalls within the window */
 #define INTERRUPT_DEADLINE_NS (60 * NSEC_PER_SEC)
 
-/* Of the n-th way to run, in which each end is the victim once: the verifications take turns. */
+/* The verification of the n-th way to run, in which each end is the victim once: they take turns. */
 static inline enum verify interrupt_verify(size_t n, enum end victim) {
         return (enum verify)((n + (size_t) victim) % VERIFY_COUNT);
 }

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Of the build under test; static. */
+/* The agent of the build under test; static. */
 static inline const char *agent_path(void) {
         static char path[512];
         const char *root = getenv("IPCLAB_BUILD_ROOT");

@@ -164,7 +164,7 @@ static void it_limits_memory(void) {
         }
 }
 
-/* Of a longer name only the end is given. */
+/* A longer name is given by its end alone. */
 static void a_long_name_is_cut_to_its_end(void) {
         static const char id[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
         char self[200], max[200], current[200];

@@ -59,8 +59,8 @@ static void fields_take_more_than_their_bytes(void) {
         }
 }
 
-/* Of a last cache of 16 MiB: 32 messages of 1 MiB, each with a line behind it in whole pages, and a page; at the end
- * that sends, and beside what both ends have anyway. In more, smaller messages it is the same. */
+/* Twice a last cache of 16 MiB is 32 messages of 1 MiB, each with a line behind it in whole pages, and a page; at the
+ * end that sends, and beside what both ends have anyway. In more, smaller messages it is the same. */
 static void a_cold_source_is_twice_the_last_cache(void) {
         static const struct {
                 const char *available;

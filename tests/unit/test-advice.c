@@ -429,7 +429,7 @@ static void test_out_of_reach(void) {
         CHECK(cut.cut);
 }
 
-/* Of two streams at once the figures are the sum: no mechanism is the better by going both ways. */
+/* The figures of two streams at once are their sum: no mechanism is the better by going both ways. */
 static void test_two_streams_are_no_mechanism(void) {
         struct advice_question q = question(WANT_THROUGHPUT, 4096);
         unsigned n[DIRECTION_COUNT] = {0};

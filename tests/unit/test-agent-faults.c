@@ -300,7 +300,8 @@ static int count_others(const struct driver_end *e, unsigned back) {
         }
 }
 
-/* Of more threads than may be probed, on CPUs of their own by the placement. Each began within the time for all. */
+/* There are more threads than may be probed, on CPUs of their own by the placement. Each began within the time for all.
+ */
 static void test_probes_of_further_threads(void) {
         IN_LANES(LANES, NULL, test_probes_of_further_threads);
         if (!lanes_my_turn())

@@ -445,7 +445,8 @@ static void probes_of_further_threads(void) {
         CHECK(s.link->others[PROBE_BEFORE][4].cpu == 15 && s.link->others[PROBE_AFTER][30].cpu == 41);
 }
 
-/* Of a thread out of its order, of none that is to take one, at a time when none is to, or with what is thread 0's. */
+/* Such a probe is of a thread out of its order, of none that is to take one, at a time when none is to, or with what is
+ * thread 0's. */
 static void probes_of_further_threads_out_of_place(void) {
         static const struct {
                 const struct message_setup *setup;

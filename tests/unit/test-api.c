@@ -931,7 +931,7 @@ static void largest_bodies_fit_into_memory(void) {
         }
 }
 
-/* Of both listeners, and beside a largest one there is room for others. */
+/* Bodies of both listeners share it, and beside a largest one there is room for others. */
 static void bodies_share_the_memory(void) {
         _cleanup_free_ char *first = NULL, *second = NULL, *small = NULL;
         CHECK_INT(start_with(48 << 20), 0);

@@ -104,8 +104,9 @@ static void settings_decide(void) {
 #define MEMINFO "/proc/meminfo"
 #define ADDRESS_SPACE(bytes) "Limit  Soft Limit  Hard Limit  Units\nMax address space  " #bytes "  unlimited  bytes\n"
 
-/* Of memory, 1/16 stays free. Two slots and both buffers take four times what a message has, where one lies in memory;
- * the buffers alone do where a disk has the slots. What it lies in, and not memory, still ends it where that is less.
+/* A sixteenth of the memory stays free. Two slots and both buffers take four times what a message has, where one lies
+ * in memory; the buffers alone do where a disk has the slots. What it lies in, and not memory, still ends it where that
+ * is less.
  */
 static void memory_ends_what_lies_in_it(void) {
         static const struct capacity_space wide = {.free_bytes = 64 * GIB, .in_memory = true},

@@ -127,14 +127,14 @@ static void second_gives_way(const char *first_sends, enum connection_state stat
         peers_free(peers);
 }
 
-/* Of two whose requests are answered, though it came later. */
+/* It gives way to another whose request is answered, too, though it came later. */
 static void test_a_client_that_takes_nothing_gives_way(void) {
         still = 2;
         second_gives_way("", CONNECTION_BUSY);
         still = 0;
 }
 
-/* Of two that came together, one of them with a request that the library has not read yet. */
+/* Two came together, one of them with a request that the library has not read yet. */
 static void test_a_client_that_sends_nothing_gives_way(void) {
         second_gives_way("GET", CONNECTION_FRESH);
 }

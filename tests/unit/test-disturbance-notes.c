@@ -47,7 +47,7 @@ static void note(struct disturbance *d, enum end end, uint64_t from, uint64_t to
         CHECK_INT(disturbance_note(d, &note), 0);
 }
 
-/* Of each second, in milliseconds; the run's is that of the agent that stood still the longest. */
+/* The stops of each second, in milliseconds; the run's is that of the agent that stood still the longest. */
 static void a_stop_is_in_its_seconds(void) {
         static const struct {
                 uint64_t from, to;

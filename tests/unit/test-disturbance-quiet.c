@@ -32,7 +32,7 @@ struct shape {
         double foreign; /* up to which share of each CPU's time is others'; 0: a quiet machine's */
 };
 
-/* Of one CPU, exact. */
+/* The exact times of one CPU. */
 struct cpu_state {
         int64_t run_ns, own_ns, softirq_ns, steal_ns, idle_ns;
 };

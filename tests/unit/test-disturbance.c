@@ -534,7 +534,7 @@ static void a_second_has_the_worst_softirqs(void) {
         disturbance_deinit(&w.d);
 }
 
-/* Of a second in which everything stood still for 500 ms the kernel has counted 500 ms, as busy or as steal. A reader
+/* The kernel has counted 500 ms of a second in which everything stood still for 500 ms, as busy or as steal. A reader
  * that itself waited for a CPU, before one reading or after the other, concludes nothing from it. */
 static void time_that_nothing_counts_is_a_standstill(void) {
         static const struct {
@@ -872,7 +872,7 @@ static void what_was_not_observed(void) {
         }
 }
 
-/* Of a window by count nobody knows before when it begins: what was observed before that is no part of it. */
+/* Nobody knows in advance when a window by count begins: what was observed before that is no part of it. */
 static void what_lies_outside_of_the_window_is_not_of_it(void) {
         struct window w;
         window_init(&w);

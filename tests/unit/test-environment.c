@@ -230,7 +230,7 @@ static void a_setting_that_is_put_back_has_changed(void) {
         }
 }
 
-/* Of a machine with as many interrupts as are looked at, and of one with more. */
+/* One machine has as many interrupts as are read, the other has more. */
 static void routes_of_interrupts_that_are_put_back_have_changed(void) {
         static const char route[] = "/proc/irq/24/effective_affinity_list";
         const struct run_placement anywhere = {.n_daemon_cpus = 0};
@@ -258,7 +258,7 @@ static void routes_of_interrupts_that_are_put_back_have_changed(void) {
         }
 }
 
-/* Of the clock there is no file: it was disciplined, or was not, at some moment of this machine's run. */
+/* The clock has no file: it was disciplined, or was not, at some moment of this machine's run. */
 static void a_clock_that_was_disciplined_meanwhile_has_changed(void) {
         static const char *const words[] = {"synchronized", "unsynchronized"};
         struct environment *before = NULL;

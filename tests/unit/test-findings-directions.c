@@ -66,7 +66,7 @@ static double straight(const struct point *p) {
         return 4000 + (double) p->message_size;
 }
 
-/* Of streams that send at once, each takes as many times as long for a message as there are of them. */
+/* Each of the streams that send at once takes as many times as long for a message as there are of them. */
 static void a_message_takes_the_time_of_its_stream(void) {
         static const struct {
                 const char *setting, *words;

@@ -38,7 +38,7 @@ static void test_a_run_of_nothing(void) {
         }
 }
 
-/* Of two rows nothing is left to rank. */
+/* Two rows leave nothing to rank. */
 static void test_nothing_beside_one(void) {
         MADE m;
         make(&m, "{\"transport\": [\"pipe\", \"fifo\"], \"workload\": \"pingpong\"}", 8, 14);
@@ -153,7 +153,7 @@ static void test_no_scaling_from_what_is_left(void) {
 
 /* ---- more runs than take part ---- */
 
-/* Of the second pair of neighbours a difference is a tenth of that of the first. */
+/* The second pair of neighbours differs by a tenth of what the first differs by. */
 static double close_second(const struct point *p) {
         return p->transport == TRANSPORT_PIPE ? 1000 : p->transport == TRANSPORT_FIFO ? 1100 : 1108;
 }
@@ -562,7 +562,7 @@ static void test_disputed_figures(void) {
 }
 
 /* Where no conclusion has such a figure, none is called less certain. */
-/* Of round trips: what a flag says of the throughput is beside it. */
+/* The crossover is of round trips: what a flag disputes of the throughput is beside it. */
 static void test_disputed_crossover(void) {
         static const struct {
                 enum disputed flag;
@@ -604,7 +604,7 @@ static void test_flags_are_counted(void) {
         CHECK(disputed_any(n, FIGURES_BIT(FIGURES_LATENCY)) && !disputed_any(n, FIGURES_BIT(FIGURES_PER_UNIT)));
 }
 
-/* Of a rate that was not reached the throughput is not that rate. */
+/* The throughput at a rate that was not reached is not that rate. */
 static void test_open_loop_words(void) {
         MADE m;
         make(&m, "{\"transport\": [\"pipe\", \"fifo\"], \"workload\": \"pingpong\"}", 8, 14);
@@ -728,7 +728,7 @@ static void test_unknown_machine(void) {
         }
 }
 
-/* Of a host that drifts, alike for all rows of a block: pairs are compared as before, and a single row's interval is
+/* A host drifts, alike for all rows of a block: pairs are compared as before, and a single row's interval is
  * that which counts how alike its runs are, or there is none. */
 static void test_neighbours_that_are_alike(void) {
         struct serial s;

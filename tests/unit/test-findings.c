@@ -154,7 +154,7 @@ static double gathered_faster(const struct point *p) {
         return (1000 + 0.25 * (double) p->message_size) * (p->copy_mode == COPY_ONE ? 0.92 : 1);
 }
 
-/* Of 7 pairs none is decided by its signs among many comparisons: the runs decide, but nothing that the pairs' interval
+/* None of 7 pairs is decided by its signs among many comparisons: the runs decide, but nothing that the pairs' interval
  * does not exclude the contrary of. */
 static void test_no_bound_beyond_one(void) {
         unsigned costs = 0, beyond = 0;
@@ -545,7 +545,7 @@ static void test_too_few_runs_are_no_sign_of_equality(void) {
         CHECK(r && !strstr(r->sentence, "distinguished"));
 }
 
-/* Of most pairs the one with the lower median is the better one: neither is ranked, and the runs are not too few. */
+/* In most pairs the one with the lower median is the better one: neither is ranked, and the runs are not too few. */
 static void test_pairs_against_the_medians(void) {
         enum { PAIRS = 12 };
         MADE m;

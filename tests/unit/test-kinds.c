@@ -56,7 +56,7 @@ static void a_run_that_cannot_be_had_changes_nothing(void) {
         CHECK_STRING(kinds_get(&k, 1), "rtt");
 }
 
-/* Of the last one alone. */
+/* It has the noise of the last one alone. */
 static void has_the_noise_of_the_run(void) {
         struct service s = {0};
         _cleanup_(kinds_deinit) struct kinds k = {0};

@@ -164,7 +164,7 @@ static void both_ends_are_measured(void) {
         CHECK_FLAGS(&c, "[\"noisy:steal\"]");
 }
 
-/* Of half a second a step is more than 1 %, and may have begun long before. */
+/* A step is more than 1 % of half a second, and may have begun long before. */
 static void one_step_of_steal_is_no_flag(void) {
         int32_t none[] = {0};
         struct case_of_two c;

@@ -121,7 +121,7 @@ static void test_own_memory(void) {
         CHECK_UINT(s.rows[0].sizes[0].bytes, 3 * page);
 }
 
-/* Of processes that the leader has forked: each has mappings of its own at the same place. */
+/* Processes that the leader has forked have mappings of their own at the same place. */
 static void test_memory_of_other_processes(void) {
         size_t page = (size_t) sysconf(_SC_PAGESIZE);
         struct page_list list = {};
@@ -163,7 +163,7 @@ static void test_memory_of_other_processes(void) {
         CHECK_STRING(text, wanted);
 }
 
-/* Of files in the page cache the proof has pages; that their sizes are unknown is said once. */
+/* The proof has the pages of files in the page cache; that their sizes are unknown stands there once. */
 static void test_files_have_no_sizes(void) {
         static const enum page_kind kinds[] = {PAGES_BUFFER, PAGES_CACHE, PAGES_CACHE};
         for (size_t n = 1; n <= ELEMENTS(kinds); n++) {

@@ -84,7 +84,7 @@ static void another_frequency_is_flagged(void) {
         CHECK(missed * 100 <= 3 * n_recorded / 2);
 }
 
-/* Of each operation alone, by half its tolerance and by twice that. */
+/* Each operation changes alone, by half its tolerance and by twice that. */
 static void each_has_its_tolerance(void) {
         const struct probe_sitting *s = &recorded[0];
         for (int kind = 0; kind < PROBE_KIND_COUNT; kind++) {

@@ -297,7 +297,7 @@ static void statistics_with_and_without_an_interval(void) {
                      "\"latency_one_way_ns\":{\"kind\":\"one_way\",\"min\":null,\"p50\":{\"n\":3,\"median\":2.5,"));
 }
 
-/* Of runs so much alike that they tell as much as too few. */
+/* Runs may be so much alike that they are worth as much as too few. */
 static void an_interval_that_is_null_has_its_reason(void) {
         struct result_record row = {.latency_kind = "rtt", .serial = {.known = true, .correlation = 0.8}};
         for (int known = 0; known < 2; known++) {

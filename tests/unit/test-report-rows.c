@@ -12,7 +12,7 @@
 
 #define ROWS 48u
 
-/* Of all rows but the first, which has none: what all rows have is said once, above them. */
+/* All rows have these but the first, which has none: what all rows have stands once, above them. */
 #define ONE_LINE "[\"ends_differ\",\"machine_state_changed\"]"
 #define TWO_LINES "[\"noisy:foreign-cpu\",\"noisy:daemon\",\"noisy:load\",\"ends_differ\"]"
 #define LATE "The run took longer than its deadline of 30 seconds."

@@ -9,7 +9,7 @@
 #include "tests/unit/check.h"
 #include "tests/unit/effective.h"
 
-/* Of a run that had half of the CPU, while another program had the other half. */
+/* The cost of a run that had half of the CPU, while another program had the other half. */
 static int cost(const struct point *p, uint64_t window_ns, uint64_t messages, const char *effective, char **ret) {
         EFFECTIVE *in_force = effective_of(effective);
         const struct message_report m = {.window_ns = window_ns,

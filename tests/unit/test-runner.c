@@ -423,7 +423,7 @@ static void a_rate_is_for_senders(void) {
         CHECK(nothing_left());
 }
 
-/* Of a spec with several transports some options are for one of them only. */
+/* Some options of a spec with several transports are for one of them only. */
 static void options_are_for_ends_that_use_them(void) {
         static const struct {
                 enum workload workload;

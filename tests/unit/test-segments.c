@@ -193,7 +193,7 @@ static void test_refused(void) {
         CHECK_INT(segments_judge(values, SEGMENTS_VALUES_MIN, SEGMENTS_OF_COUNTS, TOLERANCE, &s), -EINVAL);
 }
 
-/* Of TRIALS windows: how many are not judged flat, not judged at all, and have a change point. */
+/* How many of TRIALS windows are not judged flat, are not judged at all, and have a change point. */
 struct tally {
         unsigned judged_moving, unknown, changed;
 };

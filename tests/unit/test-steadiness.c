@@ -197,7 +197,7 @@ static void a_lower_latency_is_faster(void) {
         }
 }
 
-/* Of a series that is too short, or whose values are all alike, none is known; 0 would be a figure. */
+/* A series that is too short, or whose values are all alike, has no known correlation; 0 would be a figure. */
 static void a_correlation_that_is_unknown_is_null(void) {
         static const bool measured[END_COUNT] = {[END_FIRST] = true};
         static const char *const roles[END_COUNT] = {"sender", "receiver"};
@@ -227,8 +227,8 @@ static void a_correlation_that_is_unknown_is_null(void) {
         }
 }
 
-/* Of two streams at once, whose ends began half a second apart, a second in which nothing passes is one second of both,
- * and not two halves of one each. */
+/* Where the ends of two streams at once began half a second apart, a second in which nothing passes is one second of
+ * both, and not two halves of one each. */
 static void ends_that_began_apart_are_added_by_time(void) {
         static const bool measured[END_COUNT] = {true, true};
         static const unsigned begins[] = {0, 500, 530};

@@ -157,7 +157,7 @@ static void test_retried_runs_are_of_another_block(void) {
         CHECK_INT(number(&f, "SELECT count(block) FROM runs"), 0); /* of a shuffled order: of none */
 }
 
-/* Of the middle one, which was retried, it is the last: wherever figures are read, and also before an extension. */
+/* The middle one, which was retried, is the last in time: wherever figures are read, and also before an extension. */
 static void test_runs_come_in_their_order_in_time(void) {
         static const uint32_t blocks[] = {1, 3, 1000002, 4};
         FIXTURE f;
@@ -410,7 +410,7 @@ static int drop_some(struct fixture *f, int64_t id) {
         return r < 0 ? r : more;
 }
 
-/* Of the 500 runs that were added, 52 are of a repetition that is not complete. */
+/* 52 of the 500 runs that were added are of a repetition that is not complete. */
 static void test_the_rest_of_an_extension_is_dropped(void) {
         for (int begun = 0; begun < 2; begun++) {
                 FIXTURE f;

@@ -270,7 +270,7 @@ static void test_checks_behind_another(void) {
         CHECK_UINT(n, ELEMENTS(expected));
 }
 
-/* Of earlier versions, which noted no changes of pins. */
+/* Earlier versions noted no changes of pins. */
 static void test_a_pin_without_its_change(void) {
         FIXTURE f;
         CHECK_INT(pinned(&f), 0);

@@ -40,7 +40,7 @@ static void acknowledge(int fd, enum deed deed, int64_t id) {
                 _exit(2);
 }
 
-/* Of another host, in portions: what was killed before its end is nothing. */
+/* Imports another host's experiment in portions: what was killed before its end is nothing. */
 static void import(struct store *s, int fd) {
         struct importing i = {0};
         char digest[24];

@@ -346,7 +346,7 @@ static void test_outcome_is_stored(void) {
         CHECK_INT(store_run(f.store, 99, &run), -ENOENT);
 }
 
-/* Of two sets of CPUs of further threads each run finds the first with its own, and otherwise the first. */
+/* Where further threads had two sets of CPUs, each run finds the first with its own, and otherwise the first. */
 static void test_first_probes_of_as_many_cpus(void) {
         static const char *const compared[] = {"[0,1]", "[0,1,2,3]", "[0,1]", "[0,1,2,3]"};
         FIXTURE f;

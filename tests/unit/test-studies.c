@@ -114,7 +114,7 @@ static void test_a_study_without_its_rows(void) {
         }
 }
 
-/* Of a ratio, as of every figure, the runs say how certain it is. */
+/* The runs decide how certain a ratio is, as of every figure. */
 static double slow_on_one_cpu(const struct point *p) {
         return any_time(p) * (p->placement.kind == PLACEMENT_SAME_CPU ? 3 : 1);
 }
@@ -157,7 +157,7 @@ static void test_a_ratio_of_a_study(void) {
         study_free(s);
 }
 
-/* Of runs that are like those before them an interval counts how alike they are, or there is none. */
+/* The interval of runs that are like those before them counts how alike they are, or there is none. */
 static void test_runs_that_are_alike(void) {
         struct study *s = NULL;
         struct serial serial;

@@ -45,7 +45,7 @@ static void end_process(pid_t pid) {
         CHECK_INT(waitpid(pid, NULL, 0), pid);
 }
 
-/* Of those that this process may use; -1: there are not so many. */
+/* The n-th of the CPUs that this process may use; -1: there are fewer. */
 static int nth_cpu(int n) {
         cpu_set_t set;
         if (sched_getaffinity(0, sizeof(set), &set) < 0)
@@ -463,7 +463,7 @@ static bool is_ksoftirqd(const char *link) {
         return f && fgets(name, sizeof(name), f) && strncmp(name, "ksoftirqd/", strlen("ksoftirqd/")) == 0;
 }
 
-/* Of this process's open files, those of the threads that run softirqs. */
+/* Counts this process's open files that are of the threads that run softirqs. */
 static size_t open_ksoftirqds(void) {
         char link[128];
         size_t n = 0;
@@ -534,7 +534,7 @@ static void every_ksoftirqd_is_observed_or_none(void) {
         bench_end(&b);
 }
 
-/* Of this process's open files, those that end so; -1 where the number of one is not below files_max. */
+/* Counts this process's open files whose names end so; -1 where the number of one is not below files_max. */
 static int open_files(const char *suffix, int files_max) {
         char link[256];
         int n = 0;

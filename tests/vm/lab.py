@@ -105,7 +105,7 @@ WINDOW = {"warmup_seconds": 0.5, "duration_seconds": 3, **PACED}
 LONG_WINDOW = {"warmup_seconds": 0.5, "duration_seconds": 12, **PACED}  # when the machine stood still in the other one
 LONG = {"warmup_seconds": 0.5, "duration_seconds": 8, **PACED}  # of runs that something happens to
 ENDLESS = {"warmup_seconds": 0.5, "duration_seconds": 3600, **PACED}  # of those that are cancelled
-# Of runs that nobody looks at. By count: on a busy host a window of half a second may be over without a message.
+# Nobody reads the figures of these runs. They end by count: a busy host may let half a second pass without a message.
 BRIEF = {"warmup_seconds": 0, "messages": 200}
 STUDY = {"preset": "fifo-numa", "repetitions": 1}  # the preset has three repetitions of 30 s
 

@@ -32,7 +32,7 @@ SPEC = {
 PRESSED = (0, 1)  # the two nodes with CPUs and memory
 
 
-# Of a row and of a listed run, what the map, the chart and the tables show; the rest is mostly null in a guest.
+# What the map, the chart and the tables show of a row and of a listed run; the rest is mostly null in a guest.
 ROW = ("point runs runs_planned runs_failed run_ids throughput_bytes_per_second messages_per_second latency_ns "
        "latency_histogram effective flags flag_runs error reasons").split()  # fmt: skip
 RUN = "id experiment_id point repetition block position state attempt error flags started_at finished_at result".split()
