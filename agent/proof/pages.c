@@ -105,8 +105,8 @@ void page_list_deinit(struct page_list *list) {
 /* Whether one of these words is selected in a setting of transparent huge pages ("always [madvise] never"). */
 static bool setting_is(const char *path, const char *word, const char *other) {
         char line[128];
-        _cleanup_fclose_ FILE *f = fopen(path, "re");
-        return f && fgets(line, sizeof line, f) && (strstr(line, word) || (other && strstr(line, other)));
+        return procfs_first_line(path, line, sizeof line) == 0 &&
+               (strstr(line, word) || (other && strstr(line, other)));
 }
 
 /* The agent requests no huge pages with madvise(2): only the kernel's own use of them counts. */

@@ -64,11 +64,10 @@ static uint64_t reclaimable(struct hostfs *h, const char *group) {
 
 /* The rest of a group's own limit; UINT64_MAX: it has none, or the rest is no less than `least`. */
 static uint64_t left_by(struct hostfs *h, const char *group, uint64_t least) {
-        int64_t max = 0, current = 0;
-        if (hostfs_i64(h, &max, CGROUP_FS "%s/memory.max", group) < 0 || max < 0 || /* "max" is no number */
-            hostfs_i64(h, &current, CGROUP_FS "%s/memory.current", group) < 0 || current < 0)
+        uint64_t limit = 0, used = 0;
+        if (hostfs_u64(h, &limit, CGROUP_FS "%s/memory.max", group) < 0 || /* "max" is no number */
+            hostfs_u64(h, &used, CGROUP_FS "%s/memory.current", group) < 0)
                 return UINT64_MAX;
-        uint64_t limit = (uint64_t) max, used = (uint64_t) current;
         if (limit > used && limit - used >= least)
                 return UINT64_MAX;
         uint64_t back = reclaimable(h, group);

@@ -49,20 +49,6 @@ static int unknown(struct capacity *ret, const struct hostfs *h, int error) {
         return 0;
 }
 
-/* An unsigned number, as shmmax is beyond int64_t. -EBADMSG. */
-static int read_u64(struct hostfs *h, uint64_t *ret, const char *path) {
-        char line[64], *end = NULL;
-        int r = hostfs_line(h, line, sizeof(line), "%s", path);
-        if (r < 0)
-                return r;
-        errno = 0;
-        unsigned long long v = strtoull(line, &end, 10);
-        if (errno || end == line || *end || line[0] == '-')
-                return -EBADMSG;
-        *ret = v;
-        return 0;
-}
-
 static void decide(struct capacity *c, uint64_t transfer, const char *limit, uint64_t value, const char *raise) {
         c->known = true;
         c->largest_transfer = transfer;
@@ -77,7 +63,7 @@ static void decide_limit(struct capacity *c, uint64_t transfer, enum host_limit 
 
 static int read_pipe(const struct reading *g, struct capacity *c) {
         uint64_t v = 0;
-        int r = read_u64(g->h, &v, "/proc/sys/fs/pipe-max-size");
+        int r = hostfs_u64(g->h, &v, "/proc/sys/fs/pipe-max-size");
         if (r < 0)
                 return unknown(c, g->h, r);
         decide_limit(c, v, HOST_PIPE_MAX_SIZE, v);
@@ -87,7 +73,7 @@ static int read_pipe(const struct reading *g, struct capacity *c) {
 /* setsockopt(SO_SNDBUF) doubles the given value, up to this limit. */
 static int read_stream_socket(const struct reading *g, struct capacity *c) {
         uint64_t v = 0;
-        int r = read_u64(g->h, &v, "/proc/sys/net/core/wmem_max");
+        int r = hostfs_u64(g->h, &v, "/proc/sys/net/core/wmem_max");
         if (r < 0)
                 return unknown(c, g->h, r);
         decide(c, 2 * v, host_limits[HOST_WMEM_MAX].name, v,
@@ -100,7 +86,7 @@ static int read_datagram_socket(const struct reading *g, struct capacity *c) {
         uint64_t most = 0, page = (uint64_t) sysconf(_SC_PAGESIZE);
         uint64_t kernel = DATAGRAM_LINEAR_MAX + DATAGRAM_FRAGMENTS * page - DATAGRAM_TAIL;
         uint64_t requested = g->q->options ? g->q->options->sndbuf : 0;
-        int r = read_u64(g->h, &most, "/proc/sys/net/core/wmem_max");
+        int r = hostfs_u64(g->h, &most, "/proc/sys/net/core/wmem_max");
         if (r < 0)
                 return unknown(c, g->h, r);
         /* The kernel doubles the value of SO_SNDBUF and raises it to SOCK_MIN_SNDBUF at least. */
@@ -142,9 +128,9 @@ static int read_shm_sysv(const struct reading *g, struct capacity *c) {
         const struct queue_host *q = g->q->queues;
         bool own = q && !q->trouble[0] && q->shmmax && q->shmall;
         uint64_t most = own ? q->shmmax : 0, pages = own ? q->shmall : 0, page = (uint64_t) sysconf(_SC_PAGESIZE);
-        int r = own ? 0 : read_u64(g->h, &most, "/proc/sys/kernel/shmmax");
+        int r = own ? 0 : hostfs_u64(g->h, &most, "/proc/sys/kernel/shmmax");
         if (r == 0 && !own)
-                r = read_u64(g->h, &pages, "/proc/sys/kernel/shmall");
+                r = hostfs_u64(g->h, &pages, "/proc/sys/kernel/shmall");
         if (r < 0)
                 return unknown(c, g->h, r);
         uint64_t all = pages > UINT64_MAX / page ? UINT64_MAX : pages * page;

@@ -38,8 +38,8 @@ int admission_refuse_limit(const struct admission *a, const char *pointer, enum 
 
 /* A setting that is not there does not limit. */
 uint64_t admission_setting(struct admission *a, const char *path) {
-        int64_t v = 0;
-        return hostfs_i64(a->h, &v, "%s", path) == 0 && v >= 0 ? (uint64_t) v : ADMISSION_UNLIMITED;
+        uint64_t v = 0;
+        return hostfs_u64(a->h, &v, "%s", path) == 0 ? v : ADMISSION_UNLIMITED;
 }
 
 /* A power of two, at least a page. */
@@ -76,9 +76,9 @@ static uint64_t cgroup_pids_max(struct admission *a, const char *file) {
         char group[CAPACITY_CGROUP_MAX];
         uint64_t least = ADMISSION_UNLIMITED;
         for (bool more = capacity_cgroup(a->h, group); more; more = capacity_cgroup_above(group)) {
-                int64_t v = 0;
-                if (hostfs_i64(a->h, &v, "/sys/fs/cgroup%s/%s", group, file) == 0 && v >= 0 && (uint64_t) v < least)
-                        least = (uint64_t) v;
+                uint64_t v = 0;
+                if (hostfs_u64(a->h, &v, "/sys/fs/cgroup%s/%s", group, file) == 0 && v < least)
+                        least = v;
         }
         return least;
 }

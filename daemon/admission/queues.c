@@ -38,17 +38,11 @@ static bool settable(const struct queue_host *host) {
 }
 
 int queues_default(struct hostfs *h, const struct queue_host *host, enum queue_setting s, uint64_t *ret) {
-        int64_t v = 0;
         if (host && !host->trouble[0] && !host->settable) {
                 *ret = host->fresh[s];
                 return 0;
         }
-        int r = hostfs_i64(h, &v, "/proc/sys/%s", queue_setting_terms[s].path);
-        if (r == 0 && v < 0)
-                r = -EBADMSG;
-        if (r == 0)
-                *ret = (uint64_t) v;
-        return r;
+        return hostfs_u64(h, ret, "/proc/sys/%s", queue_setting_terms[s].path);
 }
 
 int queues_reach(struct hostfs *h, const struct queue_host *host, enum queue_setting s, uint64_t *ret) {

@@ -242,6 +242,22 @@ int hostfs_i64(struct hostfs *h, int64_t *ret, const char *format, ...) {
         return 0;
 }
 
+int hostfs_u64(struct hostfs *h, uint64_t *ret, const char *format, ...) {
+        char line[32], *end = NULL;
+        va_list ap;
+        va_start(ap, format);
+        int r = line_v(h, line, sizeof(line), format, ap);
+        va_end(ap);
+        if (r < 0)
+                return r == -EFBIG ? -EBADMSG : r;
+        errno = 0;
+        unsigned long long v = strtoull(line, &end, 10);
+        if (errno || end == line || *end || line[0] == '-')
+                return -EBADMSG;
+        *ret = v;
+        return 0;
+}
+
 int hostfs_list(struct hostfs *h, int **ret, size_t *ret_n, const char *format, ...) {
         _cleanup_free_ char *text = NULL;
         va_list ap;

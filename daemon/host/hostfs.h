@@ -48,6 +48,8 @@ int hostfs_line(struct hostfs *h, char *ret, size_t size, const char *format, ..
         __attribute__((format(printf, 4, 5)));
 /* One decimal number and nothing else; "max" is not one. */
 int hostfs_i64(struct hostfs *h, int64_t *ret, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* The same of a number that is not negative: shmmax is beyond int64_t. */
+int hostfs_u64(struct hostfs *h, uint64_t *ret, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* "always [madvise] never", a line that was read before: leaves the word in brackets. -EBADMSG: there is none. */
 int hostfs_choice(char *line);
 /* The names in a folder (which is the rest of the format), sorted, without those that begin with a dot; free each and

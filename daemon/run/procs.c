@@ -38,12 +38,16 @@ bool procs_is_stopped(pid_t pid) {
         return letter == 'T' || letter == 't';
 }
 
-pid_t procs_stopped_child(pid_t pid, bool *ret_more) {
+FILE *procs_open_children(pid_t pid, pid_t tid) {
         char path[64];
+        (void) snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, tid);
+        return fopen(path, "re");
+}
+
+pid_t procs_stopped_child(pid_t pid, bool *ret_more) {
         int child;
         *ret_more = false;
-        (void) snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
-        _cleanup_fclose_ FILE *f = fopen(path, "re");
+        _cleanup_fclose_ FILE *f = procs_open_children(pid, pid);
         for (unsigned n = 0; f && fscanf(f, "%d", &child) == 1; n++) { /* NOLINT(cert-err34-c): the kernel's numbers */
                 if (n == PROCS_CHILDREN_MAX) {
                         *ret_more = true;
@@ -56,11 +60,9 @@ pid_t procs_stopped_child(pid_t pid, bool *ret_more) {
 }
 
 static bool has_live_child(pid_t pid, pid_t tid) {
-        char path[64];
         int child;
         bool lives = false;
-        (void) snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, tid);
-        _cleanup_fclose_ FILE *f = fopen(path, "re");
+        _cleanup_fclose_ FILE *f = procs_open_children(pid, tid);
         for (unsigned n = 0; f && !lives && fscanf(f, "%d", &child) == 1; n++) /* NOLINT(cert-err34-c) */
                 lives = n == PROCS_CHILDREN_MAX || !strchr("ZX?", procs_state(child));
         return lives;

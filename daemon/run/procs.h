@@ -10,6 +10,7 @@
 #include "schema/spec/spec.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 /* Threads of one process that are looked at: one agent of both ends has two for each of its point, and a few more. */
@@ -28,6 +29,9 @@ bool procs_read_stat(pid_t pid, pid_t tid, struct procs_stat *ret);
 /* State letter of /proc/PID/stat, '?' when it cannot be read. Source: man 5 proc_pid_stat. */
 char procs_state(pid_t pid);
 bool procs_is_stopped(pid_t pid);
+/* /proc/PID/task/TID/children, of a thread, or NULL with errno: pids with blanks between, which a reader takes one by
+ * one, as a hostile process may have many. Source: man 5 proc_pid_task. */
+FILE *procs_open_children(pid_t pid, pid_t tid);
 /* The first stopped one of the first children of its main thread, 0: none is. *ret_more: it has further ones, which
  * were not looked at. A kernel without CONFIG_PROC_CHILDREN lists none. */
 pid_t procs_stopped_child(pid_t pid, bool *ret_more);

@@ -27,18 +27,11 @@
 
 static uint64_t adopted_ticks; /* since the boot; 0: nothing is adopted */
 
-static FILE *open_children(void) {
-        char path[64];
-        (void) snprintf(path, sizeof(path), "/proc/self/task/%d/children",
-                        getpid()); /* orphans go to the first thread */
-        return fopen(path, "re");
-}
-
 int strays_adopt(void) {
         struct timespec now;
         if (adopted_ticks > 0)
                 return 0;
-        _cleanup_fclose_ FILE *f = open_children();
+        _cleanup_fclose_ FILE *f = procs_open_children(getpid(), getpid()); /* orphans go to the first thread */
         if (!f || clock_gettime(CLOCK_BOOTTIME, &now) < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
                 return -errno;
         uint64_t ticks = (uint64_t) sysconf(_SC_CLK_TCK);
@@ -103,7 +96,7 @@ bool strays_end(const struct agent_identity *agents, struct strays *ret) {
         *ret = found;
         if (adopted_ticks == 0 || spawn_reap_strays())
                 return true;
-        _cleanup_fclose_ FILE *f = open_children();
+        _cleanup_fclose_ FILE *f = procs_open_children(getpid(), getpid());
         uint64_t until = util_now_ns() + WALK_NS;
         while (f && fscanf(f, "%d", &pid) == 1) { /* NOLINT(cert-err34-c) */
                 struct strays one = {.pid = pid};

@@ -69,8 +69,13 @@ static void status_fields_are_found_by_their_whole_name(void) {
 static void values_are_read_and_their_path_is_stored(void) {
         char tree[64], line[16];
         struct hostfs h;
+        static const char *const no_numbers[] = {"/proc/max", "/proc/words", "/proc/minus", "/proc/long"};
         int64_t v = 0;
+        uint64_t u = 0;
         CHECK_INT(host_tree_unpack("one-node", tree), 0);
+        CHECK_INT(host_tree_write(tree, "/proc/shmmax", "18446744073692774399\n"), 0);
+        CHECK_INT(host_tree_write(tree, "/proc/minus", "-1\n"), 0);
+        CHECK_INT(host_tree_write(tree, "/proc/long", "1234567890123456789012345678901234567890\n"), 0);
         CHECK_INT(host_tree_write(tree, "/proc/words", " two words \nand more\n"), 0);
         CHECK_INT(host_tree_write(tree, "/proc/max", "max\n"), 0);
         CHECK_INT(hostfs_init(&h, tree), 0);
@@ -81,6 +86,13 @@ static void values_are_read_and_their_path_is_stored(void) {
         CHECK_INT(hostfs_i64(&h, &v, "/proc/none"), -ENOENT);
         CHECK_INT(hostfs_i64(&h, &v, "/proc/max"), -EBADMSG);
         CHECK_INT(hostfs_i64(&h, &v, "/proc/words"), -EBADMSG);
+        CHECK_INT(hostfs_i64(&h, &v, "/proc/shmmax"), -EBADMSG);
+        CHECK_INT(hostfs_u64(&h, &u, "/proc/shmmax"), 0);
+        CHECK_UINT(u, UINT64_C(18446744073692774399));
+        CHECK_INT(hostfs_u64(&h, &u, "/proc/none"), -ENOENT);
+        for (size_t i = 0; i < ELEMENTS(no_numbers); i++)
+                CHECK_INT(hostfs_u64(&h, &u, "%s", no_numbers[i]), -EBADMSG);
+        CHECK_UINT(u, UINT64_C(18446744073692774399));
         CHECK_INT(hostfs_line(&h, line, sizeof(line), "/proc/words"), 0);
         CHECK_STRING(line, "two words");
         CHECK_INT(hostfs_line(&h, line, 9, "/proc/words"), -EFBIG);
