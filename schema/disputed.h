@@ -3,7 +3,7 @@
 #define IPCLAB_SCHEMA_DISPUTED_H
 
 /*
- * The flags of a run that say that figures of it are not of what was asked for, or not what they seem: one row each,
+ * The flags of a run whose figures are not of what was requested, or not what they seem: one row each,
  * with the figures that it disputes. What rests on such a figure has reduced confidence, and the flag is named beside
  * it. What else happened beside a run (noisy:…, environment-…) is in no row here, as it disputes every figure.
  */

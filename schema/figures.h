@@ -117,7 +117,7 @@ void figure_objects(const struct json_part *result, const struct json_part *ret[
 
 /* A figure of a run. FIGURE_FEW: it is a percentile of fewer latencies than it takes: *ret is what the run reports, of
  * which nothing is to be concluded. Runs that do not report how many there are count as having enough.
- * FIGURE_REQUESTED: of an open loop, it follows from the rate that was asked for. *ret is written unless
+ * FIGURE_REQUESTED: of an open loop, it follows from the rate that was requested. *ret is written unless
  * FIGURE_ABSENT. */
 enum figure_state { FIGURE_KNOWN, FIGURE_FEW, FIGURE_REQUESTED, FIGURE_ABSENT };
 enum figure_state figure_read(const struct json_part *const objects[FIGURES_GROUPS], enum figure f, double *ret);

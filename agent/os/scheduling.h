@@ -20,7 +20,7 @@ struct scheduling {
 /* 0 or negative errno. */
 int scheduling_read(pid_t tid, struct scheduling *ret);
 bool scheduling_equal(const struct scheduling *a, const struct scheduling *b);
-/* As scheduling_text(). */
+/* The text of scheduling_text(), and its return value. */
 bool scheduling_print(const struct scheduling *s, char ret[static SCHEDULING_TEXT_MAX]);
 
 /* Adds the rows scheduling, of the first thread and so of the workers that it has created, and seccomp. */

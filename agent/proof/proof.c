@@ -216,7 +216,7 @@ static void keep_initial(struct thread_proof *p, pid_t tid) {
         p->has_initial = true;
 }
 
-/* With all workers at rest. */
+/* Called with all workers at rest. */
 static void keep_initials(struct agent *a) {
         uint32_t n;
         struct proof_member *members = members_of(a, &n);

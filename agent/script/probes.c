@@ -26,7 +26,7 @@ static void make_page(struct probes *p, int *ret_fd) {
         *ret_fd = util_steal_fd(&fd);
 }
 
-/* The first end makes the page, says whether it has one, and sends it. */
+/* The first end makes the page, reports whether it has one, and sends it. */
 static int send_page(struct probes *p, struct agent *a) {
         _cleanup_close_ int fd = -1;
         uint64_t deadline_ns = agent_now_ns() + workers_prepare_ns(a);

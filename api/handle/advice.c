@@ -239,7 +239,7 @@ static void put_item(struct json_writer *w, const struct advice_item *item, cons
 }
 
 /* How long the runs that would settle it take, by their plan. A spec that this host does not take any more, as after a
- * limit was lowered, has no plan: the refusal of POST /advice tells why. */
+ * limit was lowered, has no plan: the refusal of POST /advice has the reason. */
 static void put_seconds(struct json_writer *w, struct api *a, const char *settle) {
         struct plan *plan = NULL;
         struct refusal why_not;

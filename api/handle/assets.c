@@ -21,7 +21,7 @@
 #define DEPTH_MAX 3u
 #define GZIP_SUFFIX ".gz"
 
-/* Beside the directory of assets. */
+/* These lie beside the directory of assets. */
 static const char *const documents[] = {"index.html", "index.html.gz", "report.html"};
 
 struct asset {

@@ -91,7 +91,7 @@ int histograms_add_some(struct service *s, const struct result_record *row, stru
         return 0;
 }
 
-/* As the run's result has it; one that is not done has no result. */
+/* The reason is that of the run's result; a run that is not done has none. */
 static void put_reason(struct json_writer *w, const struct run_record *run) {
         const char *reason = NULL;
         size_t length = 0;

@@ -86,7 +86,7 @@ static int read_flags(struct sample_noise *n, const struct json *list, uint64_t 
         return 0;
 }
 
-/* -ENODATA: it does not say when it began. */
+/* -ENODATA: its beginning is not known. */
 static int read_second(struct sample_noise *n, const struct json *object, struct sample_noise_second *ret) {
         double second = json_type(object) == JSON_OBJECT ? number_or(object, "second", -1) : -1;
         double interval_ns = second < 0 ? -1 : number_or(object, "interval_ns", -1);

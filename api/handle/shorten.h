@@ -15,7 +15,7 @@
 #define SHORTEN_THREADS_MAX 16u
 
 /* Whether a run of the point may be too long for a list: it has more than SHORTEN_THREADS_MAX threads, or the point
- * does not tell. Nearly no run is, and their texts need not be walked over. */
+ * does not show how many. Nearly no run is, and their texts need not be walked over. */
 bool shorten_may_apply(const char *point_json);
 
 /* Puts `json`, text of the daemon's own making, into *t, which is empty, without the members named "threads",

@@ -494,7 +494,7 @@ def check_stamps(where, point, result, counts):
 
 
 def check_counters(where, counters):
-    """Those that are sums of others; and the shares of a tick are of the exact time."""
+    """The counters that are sums of others; and the shares of a tick are of the exact time."""
     for name, parts in (
         ("context_switches", ("voluntary_switches", "involuntary_switches")),
         ("page_faults", ("minor_faults", "major_faults")),
@@ -696,7 +696,7 @@ def check_merged(where, stated, histograms):
 
 
 def by_time(run):
-    """As a row takes its runs (daemon/store/internal.h): a retried one after those that ran before it was."""
+    """The order of a row's runs (daemon/store/internal.h): a retried one stands after those that ran before it was."""
     return run["started_at"] is None, run["started_at"] or "", run["position"]
 
 

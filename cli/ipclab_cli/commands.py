@@ -399,7 +399,7 @@ def show_differences(what, differences):
 
 
 def difference_text(share):
-    """From twice as much on as the findings have it."""
+    """A share as the findings have it: from twice as much on as a factor."""
     factor = 1 + share
     if share < 1:
         return f"{100 * share:.1f} %"

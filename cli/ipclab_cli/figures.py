@@ -22,7 +22,7 @@ def median(value):
 
 
 def figures_of(openapi):
-    """In the order of the daemon's table."""
+    """The figures, in the order of the daemon's table."""
     found = []
     for name, schema in openapi["components"]["schemas"]["ResultFigures"]["properties"].items():
         members = {name: schema} if "x-unit" in schema else schema["properties"]

@@ -198,7 +198,7 @@ OTHERS = {"campaign": ("ipclab-fleet", "carry one study to many machines, and se
 
 
 def common_options(default):
-    """Those of every command, before or after its name."""
+    """The options of every command, before or after its name."""
     parser = argparse.ArgumentParser(add_help=False, argument_default=default)
     where = parser.add_argument_group("the daemon")
     where.add_argument("--socket", metavar="PATH", help=f"its unix socket (IPCLAB_SOCKET; {SOCKET})")

@@ -34,7 +34,7 @@ def sitting_of(ends):
 
 
 def roles_of(ends):
-    """In the daemon's order."""
+    """The roles, in the daemon's order."""
     return [role for role in ROLES if role in ends]
 
 

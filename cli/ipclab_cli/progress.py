@@ -188,7 +188,7 @@ def display_for(plain, silent):
 
 
 def get_patiently(client, target):
-    """As client.get(), through a restart of the daemon."""
+    """client.get(), through a restart of the daemon."""
     deadline = time.monotonic() + AWAY_SECONDS
     while True:
         try:

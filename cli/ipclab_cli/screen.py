@@ -10,7 +10,7 @@ VISIBLE = {code: f"\\u{code:04x}" for code in (*ORDERS, *range(0xD800, 0xE000))}
 
 
 def visible(text):
-    """With every order to a terminal as JSON escapes it, so that JSON stays what it was."""
+    """The text with every order to a terminal as JSON escapes it, so that JSON stays what it was."""
     return text.translate(VISIBLE)
 
 
@@ -28,7 +28,7 @@ class Screen:
 
 
 def put_up():
-    """For standard output and standard error, once. A character that their encoding lacks is written as its escape."""
+    """Sets up standard output and error, once. A character that their encoding lacks is written as its escape."""
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")
     sys.stdout, sys.stderr = Screen(sys.stdout), Screen(sys.stderr)

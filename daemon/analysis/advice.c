@@ -437,7 +437,8 @@ static size_t find_leader(const struct work *w, const struct duels *d, size_t n)
         return leader;
 }
 
-/* By its duel with the leader. One that may exceed a limit can be worse all the same, but nothing better. */
+/* A candidate's standing follows from its comparison with the leader. One that may exceed a limit can be worse all the
+ * same, but nothing better. */
 static void stand(struct candidate *candidate, const struct comparison *c) {
         struct advice_item *item = &candidate->item;
         item->has_ratio = true;

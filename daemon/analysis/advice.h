@@ -110,7 +110,7 @@ struct advice {
         size_t n_better; /* whose own figure is better than the leader's: it is of another sitting, or not compared */
         size_t n_better_fitted;  /* whose interpolated one is */
         bool cut;                /* of more than COMPARISON_RUNS_MAX runs that are no pairs the first were compared */
-        bool measured;           /* some run is of the size that was asked for, with or without the figure */
+        bool measured;           /* some run is of the size that was requested, with or without the figure */
         size_t n_without_ratios; /* rows of the size of which a run's figure is 0 or less: they rank nothing */
         bool few;                /* of these, some have too few latencies for a 99th percentile */
 };

@@ -134,7 +134,7 @@ static double standard_error(double low, double high, double level) {
 }
 
 /* The p of a shift whose interval is widened: by its distance from none in standard errors, as an exact test of so few
- * runs gives no smaller p however far apart they are; without an interval, by what p says of that distance. */
+ * runs gives no smaller p however far apart they are; without an interval, by the distance that p stands for. */
 static double widened_p(const struct rank_shift *s, double p, double widening) {
         double distance = s->has_interval ? fabs(s->estimate) / standard_error(s->low, s->high, s->level)
                                           : -normal_quantile(p / 2) / widening;
@@ -190,7 +190,7 @@ static int error_by_runs(const struct compare_row *row, double *ret) {
 }
 
 /* Runs of a side that detect the difference: its distance from none is measured in standard errors, which shrink with
- * the root of the runs. Where they say that it would have been seen, and it was not, a few runs are far off, which the
+ * the root of the runs. Where it would have been seen by these, and it was not, a few runs are far off, which the
  * test counts and the interval does not: p has the distance then. Of pairs the rank-sum test may decide before there
  * are enough for their own. */
 static uint32_t runs_to_detect(const struct comparison *c, size_t n, size_t n_tests, bool paired, double own,

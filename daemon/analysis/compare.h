@@ -15,7 +15,7 @@
  * difference that the interval does not bear out is not certain.
  *
  * Runs of two sittings are compared as they come. Where those of a side depend on the ones before them (serial.h),
- * fewer say something new than there are: interval and p are those of a difference that is as much less certain.
+ * fewer add something new than there are: interval and p are those of a difference that is as much less certain.
  *
  * A row is
  *  - equivalent, where the 90 % interval of the ratio lies within 1 ± margin: two one-sided tests at 5 % (Schuirmann,

@@ -233,7 +233,7 @@ static bool has_unknown_correlation(const struct findings_row *row) {
         return !lacks_runs(row) && row->n_runs < SERIAL_RUNS_LEAST;
 }
 
-/* In the figure that ranks the row first. */
+/* Whether neighbouring runs are alike in the figure that ranks the row first. */
 static bool has_alike_neighbours(const struct findings_row *row) {
         double values[RANK_MAX];
         enum judged first = judged_first(row);
@@ -265,7 +265,7 @@ static bool are_restless(const struct findings_flags *flags) {
 
 static const struct {
         const char *reason;
-        bool (*applies)(const struct findings_row *row);        /* NULL: the flags of the runs say it, and */
+        bool (*applies)(const struct findings_row *row);        /* NULL: the flags of the runs decide, and */
         bool (*is_flagged)(const struct findings_flags *flags); /* those of a search of the row, too; else NULL */
         bool of_many;                                           /* nothing is compared where there is one row */
         const char *words;                                      /* after "has" or "have" */

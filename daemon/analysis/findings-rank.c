@@ -39,7 +39,7 @@ static bool has_cost(const struct answer *a, enum axis_name axis, uint32_t row) 
 
 /* ---- rankings ---- */
 
-/* What is said of a tier's neighbours. So few runs that no difference would have been seen are no sign that there is
+/* The words about a tier's neighbours. So few runs that no difference would have been seen are no sign that there is
  * none. Pairs of runs may be certain that the one with the worse median is the better one. */
 static const char *tier_words(const struct ranked *tier, size_t n) {
         bool alike = true, few = true, some_few = false;

@@ -33,7 +33,7 @@ static const struct point *point_of(const struct answer *a, uint32_t row) {
 enum standing { STANDING_BEST, STANDING_WITHIN, STANDING_LESS, STANDING_OPEN, STANDING_COUNT };
 
 /* "Within" is one-sided at 5 %, as equivalence is. The greatest median is picked from all sizes, and still compared
- * with each other one alone: with 4, 8 and 16 equal sizes at most 1 % of the answers said of one that it is less. */
+ * with each other one alone: with 4, 8 and 16 equal sizes at most 1 % of the answers called one of them less. */
 static enum standing standing_of(const struct comparison *c) {
         if (c->has_equivalence && c->equivalence_low >= 1 - BEST_WITHIN)
                 return STANDING_WITHIN;
@@ -368,7 +368,7 @@ static size_t meet(struct answer *a, const uint32_t *x, size_t n_x, const uint32
         return n;
 }
 
-/* By the comparison, where there is one: of pairs that decided it may have another sign than the medians' quotient. */
+/* The comparison decides, where there is one: its pairs may give another sign than the medians' quotient. */
 static double lead_of(const struct meeting *m) {
         return m->c.ratio > 0 ? log(m->c.ratio) : m->log_ratio;
 }

@@ -47,12 +47,12 @@ struct findings_run {
         double values[FIGURE_COUNT]; /* NAN: it has none */
 };
 
-/* What the flags of runs say of them. */
+/* What the flags of runs dispute. */
 struct findings_flags {
         bool noisy;                          /* one has a noise flag */
         bool unsteady;                       /* one was not steady */
         bool changed;                        /* the host's environment or the build changed in one */
-        bool unobserved;                     /* one was not watched: that it has no noise flag says nothing */
+        bool unobserved;                     /* one was not watched: that it has no noise flag means nothing */
         bool restless;                       /* its probes found the machine in another state in one */
         uint32_t n_disputed[DISPUTED_COUNT]; /* how many have a flag that disputes their figures */
 };

@@ -25,7 +25,7 @@ const char *phrase_article(const char *number);
 void phrase_axis_name(enum axis_name axis, char ret[static PHRASE_MAX]);
 /* The value of an axis in a point: "4 KiB", "unix-stream", "cross-node", {"sender": …}. */
 void phrase_axis(enum axis_name axis, const struct point *p, char ret[static PHRASE_MAX]);
-/* With the name of the axis: "queue depth 8", "working set 64 KiB". */
+/* The value with the name of the axis: "queue depth 8", "working set 64 KiB". */
 const char *phrase_setting(enum axis_name axis, const struct point *p, char ret[static PHRASE_SETTING_MAX]);
 
 #endif

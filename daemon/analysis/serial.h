@@ -4,7 +4,7 @@
 
 /*
  * Whether a row's runs depend on those before them, and what that makes of the interval of their median. Consecutive
- * runs of a machine whose state wanders are alike: fewer of them say something new than there are, and an interval that
+ * runs of a machine whose state wanders are alike: fewer of them add something new than there are, and an interval that
  * counts them all covers the moment in which they were measured, not the machine.
  *
  * The lag-1 autocorrelation of n values is too low by about (1 + 4 r) / n (Kendall, Biometrika 41 (1954); Marriott and
@@ -23,7 +23,7 @@ struct serial {
         bool known;                     /* else there are fewer runs than SERIAL_RUNS_LEAST, or they are all equal */
         double correlation;             /* of a run with the next, as measured: -1 … 1 */
         double corrected;               /* without its bias: 0 … SERIAL_MAX */
-        double effective_runs;          /* independent ones that would say as much of the median */
+        double effective_runs;          /* independent ones that would determine the median as well */
         bool material;                  /* not to be expected of independent runs: above 95 % of what such have */
         struct order_interval interval; /* of the median; its level, ORDER_LEVEL at least, is with this correlation */
 };
@@ -32,7 +32,7 @@ struct serial {
 int serial_judge(const double *values, size_t n, struct serial *ret);
 
 /* order_summarize() of values in their order in time, whose interval is that of serial_judge() where the correlation is
- * material, and widening says how much wider that is. ret_serial may be NULL. Errors as of both. */
+ * material, and widening is how much wider that is. ret_serial may be NULL. Errors as of both. */
 int serial_summarize(const double *values, size_t n, struct statistic *ret, struct serial *ret_serial);
 
 /* How many times as large the variance of their mean is as that of independent values; 1 where the correlation is not

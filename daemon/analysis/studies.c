@@ -498,7 +498,7 @@ static bool has_runs_without_ratios(const struct question *q, const struct askin
 struct standing {
         size_t n, n_better, n_worse;
         uint64_t least, most; /* sizes */
-        bool crosses;         /* a finding says where */
+        bool crosses;         /* a finding has where */
 };
 
 static bool is_crossover_of(const struct question *q, const struct asking *k, const struct finding *f, uint32_t row) {
@@ -683,7 +683,7 @@ static bool is_left_to_the_study(const struct question *q, const struct asked *a
         return false;
 }
 
-/* By the hardware's counters, which a machine may not have. */
+/* Whether the hardware's counters give it, which a machine may not have. */
 static bool is_counted(enum figure figure) {
         return figure == FIGURE_CYCLES_PER_BYTE || figure == FIGURE_LLC_MISSES;
 }

@@ -3,7 +3,7 @@
 #define IPCLAB_DAEMON_ANALYSIS_UNLIKE_H
 
 /*
- * In which settings rows that are held against each other are unlike, beside what they are asked about: the one list,
+ * In which settings rows that are held against each other are unlike, beside what they are compared by: the one list,
  * and the one writer, of findings, comparisons and advice.
  */
 
@@ -29,7 +29,7 @@ struct unlike_row {
 };
 
 /* Writes `before` and what is unlike, "fields 4 is of tcp alone; buffers of 64 KiB (pipe), 1 MiB (tcp)", without a full
- * stop. `with_axes`: the names do not tell of the axes that have a meaning for some of the rows alone. False: nothing
+ * stop. `with_axes`: the names do not contain the axes that have a meaning for some of the rows alone. False: nothing
  * is unlike, and nothing was written. */
 bool unlike_write(FILE *f, const struct unlike_row *rows, size_t n, bool with_axes, const char *before);
 

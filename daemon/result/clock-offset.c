@@ -6,7 +6,8 @@
 
 #include <stdbool.h>
 
-/* NULL: each thread that took a probe had one CPU, the same at both times. Where it was between them is not asked. */
+/* NULL: each thread that took a probe had one CPU, the same at both times. Where it was between them does not matter.
+ */
 static const char *why_elsewhere(const struct probe *const probes[PROBE_TIMES][END_COUNT]) {
         for (int end = 0; end < END_COUNT; end++) {
                 const struct probe *before = probes[PROBE_BEFORE][end], *after = probes[PROBE_AFTER][end];

@@ -17,10 +17,10 @@
  * few rounds, by its whole slices, and leaves their median as it was. A difference of more than PROBE_SHARE_TOLERANCE
  * is a change, too.
  *
- * That is asked of the CPU of each thread that took a probe both times; CPUs that the run measured and of which one is
- * missing are listed as not probed. A run is held against the experiment's first run on the same CPUs. Where no earlier
- * run probed the same CPUs of further threads, too, that is the first one with the same CPUs of threads 0, and of the
- * others those are compared that both have.
+ * That is judged for the CPU of each thread that took a probe both times; CPUs that the run measured and of which one
+ * is missing are listed as not probed. A run is held against the experiment's first run on the same CPUs. Where no
+ * earlier run probed the same CPUs of further threads, too, that is the first one with the same CPUs of threads 0, and
+ * of the others those are compared that both have.
  *
  * The tolerances are those at which at most 2 of 100 undisturbed runs are called changed; docs/reading-the-figures.md
  * has the counts.

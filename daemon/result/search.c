@@ -65,7 +65,7 @@ static int read_figure(const struct point_run *run, enum figure f, double *value
         return r == -ENODATA || r == -EDOM ? 0 : r;
 }
 
-/* By the result's own rule, of each stream alone; flags_json is an array of texts without escapes. */
+/* The result's own rule decides, of each stream alone; flags_json is an array of texts without escapes. */
 static bool has_reached_rate(const struct point_run *run) {
         return !run->flags_json || !strstr(run->flags_json, "\"" RESULT_RATE_NOT_REACHED "\"");
 }

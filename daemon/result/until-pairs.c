@@ -66,7 +66,7 @@ static int find_pairs(const struct row *rows, size_t n, const struct spec_compar
         return r == 0 && p->n == 0 ? -EBADMSG : r;
 }
 
-/* Those without a block in common, or without a ratio, stay without an interval. */
+/* Pairs without a block in common, or without a ratio, stay without an interval. */
 static bool has_ratio(const struct pair *p) {
         return p->n > 0 && !p->no_ratio;
 }
@@ -111,7 +111,7 @@ int until_pairs(const struct row *rows, size_t n_rows, const struct spec *spec, 
         return 0;
 }
 
-/* Those that are not reached first, without an interval before the widest. */
+/* Pairs that are not reached come first, of them those without an interval before the widest. */
 static int by_need(const void *a, const void *b) {
         const struct pair *x = a, *y = b;
         if (x->known.decided != y->known.decided)

@@ -98,7 +98,7 @@ static int read_table(struct store *store, int64_t experiment_id, enum figure fi
         }
 }
 
-/* Those without an interval first, then the widest: so those that are not reached are before those that are. */
+/* Rows without an interval come first, then the widest: so those that are not reached are before those that are. */
 static int by_width(const void *a, const void *b) {
         const struct row *x = a, *y = b;
         if (x->known.has_interval != y->known.has_interval)

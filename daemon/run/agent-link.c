@@ -450,7 +450,7 @@ static bool receive_one(struct agent_link *l) {
         return l->state != AGENT_FAILED;
 }
 
-/* Until they have taken so much CPU time: a message may ask for the counters of a thread, and opening one of them takes
+/* Until they have taken so much CPU time: a message may request the counters of a thread, and opening one of them takes
  * from ten microseconds to milliseconds. Whether there may be more. */
 static bool receive_some(struct agent_link *l) {
         uint64_t begin = util_thread_cpu_ns();
@@ -541,7 +541,7 @@ static int reap(struct agent_link *l) {
         return 0;
 }
 
-/* With what reap() has given. */
+/* r: what reap() has returned. */
 static void end(struct agent_link *l, int r) {
         if (r < 0) {
                 log_error("cannot reap pid %d: %s", l->pid, strerrordesc_np(-r));

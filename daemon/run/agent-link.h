@@ -115,8 +115,8 @@ void agent_link_kill(struct agent_link *l);
 bool agent_link_leave_to_tracer(struct agent_link *l, pid_t *ret_tracer);
 /* Appends stopped processes, which others may be waiting for, to the words of a failure: "; ROLE (pid 12) is stopped"
  * if `itself`, and "; process 13 of ROLE (pid 12) is stopped" for the first such child of its main thread. An agent may
- * have any number of them: of more than PROCS_CHILDREN_MAX (procs.h) the others are not looked at, and the words say
- * so. */
+ * have any number of them: of more than PROCS_CHILDREN_MAX (procs.h) the others are not read, and the words
+ * contain that. */
 void agent_link_append_stopped(const struct agent_link *l, bool itself, char *words, size_t size);
 
 #endif

@@ -3,7 +3,7 @@
 #define IPCLAB_DAEMON_OOM_KILLS_H
 
 /* The machine's counter of processes that the kernel has killed for lack of memory, of the machine or of a cgroup: an
- * agent's SIGKILL says nothing of its reason. Called by agent-link.c at an agent's start and end. */
+ * agent's SIGKILL does not show its reason. Called by agent-link.c at an agent's start and end. */
 
 #include <stdbool.h>
 #include <stdint.h>

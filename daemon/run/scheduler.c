@@ -706,7 +706,7 @@ static void begin(struct scheduler *s) {
 
 /* --- between runs: experiments that repeat their blocks until they know enough --- */
 
-/* By a connection of its own. */
+/* Decides by a connection to the store of its own. */
 static void decide_aside(void *userdata) {
         struct scheduler *s = userdata;
         struct deciding *d = &s->deciding;

@@ -24,7 +24,7 @@ static inline bool advice_may_settle(const struct advice_item *item) {
 /* Whether it is about the latency of a stream, whose messages have to carry the time of their sending. */
 bool advice_is_stamped(const struct advice_question *q);
 
-/* The mechanisms that the spec is about, and how many runs would decide all of it; 0: runs would say nothing. */
+/* The mechanisms that the spec is about, and how many runs would decide all of it; 0: runs would decide nothing. */
 size_t advice_list_contenders(const struct advice *a, const struct advice_item *ret[static SETTLE_MECHANISMS_MAX]);
 uint32_t advice_repetitions_wanted(const struct advice_item *const *items, size_t n);
 

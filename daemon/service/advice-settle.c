@@ -20,29 +20,31 @@
 #define SETTLE_COUNTED_SIZE (UINT64_C(128) << 10)
 #define SETTLE_BYTES_PER_SECOND 1e9
 
-/* Whether runs without the leader would say more of it. */
+/* Whether runs without the leader would decide more of it. */
 static bool is_told_alone(const struct advice_item *item) {
         return item->reason == REASON_INTERPOLATED || item->reason == REASON_TOO_FEW_RUNS ||
                item->reason == REASON_LIMIT_UNDECIDED;
 }
 
-/* The leader and the open items of these settings, the first SETTLE_MECHANISMS_MAX; 0 where runs would say nothing. */
+/* The leader and the open items of these settings, the first SETTLE_MECHANISMS_MAX; 0 where runs would decide nothing.
+ */
 static size_t list_group(const struct advice *a, const char *settings,
                          const struct advice_item *ret[static SETTLE_MECHANISMS_MAX]) {
         size_t n = 0;
-        bool says = false;
+        bool decide = false;
         for (size_t i = 0; i < a->n && n < SETTLE_MECHANISMS_MAX; i++) {
                 const struct advice_item *item = &a->items[i];
                 if ((!item->leads && !advice_may_settle(item)) || strcmp(item->settings, settings) != 0)
                         continue;
                 ret[n++] = item;
-                says |= advice_may_settle(item) && (ret[0]->leads || is_told_alone(item));
+                decide |= advice_may_settle(item) && (ret[0]->leads || is_told_alone(item));
         }
-        return says ? n : 0;
+        return decide ? n : 0;
 }
 
 /* The mechanisms that the spec is about. An experiment has one of all settings, so they are those with the leader's, or
- * else, where these leave nothing open or nobody leads, with those of the first open item of which runs would say more.
+ * else, where these leave nothing open or nobody leads, with those of the first open item of which runs would decide
+ * more.
  */
 size_t advice_list_contenders(const struct advice *a, const struct advice_item *ret[static SETTLE_MECHANISMS_MAX]) {
         size_t n = 0;
@@ -91,7 +93,7 @@ bool advice_is_stamped(const struct advice_question *q) {
         return latency && q->workload == WORKLOAD_STREAM;
 }
 
-/* Whether runs of the transport have the figures that are asked for. */
+/* Whether runs of the transport have the figures that are requested. */
 static bool can_answer(const struct advice_question *q, enum transport t) {
         if (q->both_ways && !(q->workload == WORKLOAD_STREAM && point_has_direction(q->workload, t)))
                 return false;

@@ -221,7 +221,7 @@ static void write_proposal(FILE *f, const struct advice_record *a, uint32_t repe
                                n == SETTLE_MECHANISMS_MAX ? ", and eight are proposed at most" : "");
 }
 
-/* Those that no number of runs would decide. */
+/* Names the items that no number of runs would decide. */
 static void write_out_of_reach(FILE *f, const struct advice *a) {
         size_t n = 0;
         for (size_t i = 0; i < a->n; i++) {
@@ -364,7 +364,7 @@ static int write_unlike(FILE *f, const struct advice *a) {
         return r;
 }
 
-/* Why no other transport is asked about a stream's latency. */
+/* Writes why no other transport is in the answer about a stream's latency. */
 static void write_stamps(FILE *f, const struct advice_question *q) {
         const char *joint = " over ";
         if (!advice_is_stamped(q))

@@ -215,7 +215,7 @@ static int take_experiment(const struct inquiry *by, const struct experiment_cha
         return error < 0 ? fail(by, error, "gathering what is known") : 0;
 }
 
-/* Those of the experiments that the answer rests on; of one that cannot be read any more it stays NULL. */
+/* The versions of the experiments that the answer rests on; that of one that cannot be read any more stays NULL. */
 static int take_versions(struct service *s, struct advice_record *a, struct refusal *r) {
         for (size_t i = 0; i < a->advice.n; i++) {
                 _cleanup_(experiment_record_deinit) struct experiment_record e = {0};

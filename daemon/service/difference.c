@@ -30,8 +30,8 @@ static bool is_one_of(const char *name, const char *const *names, size_t n) {
         return false;
 }
 
-/* Whether a difference in this member of an environment makes figures incomparable: the fact's own row says so, it is a
- * mitigation, or a CPU came or went. */
+/* Whether a difference in this member of an environment makes figures incomparable: the fact's own row has it so, it is
+ * a mitigation, or a CPU came or went. */
 static bool matters(const char *prefix, const char *key) {
         for (enum fact_name i = 0; i < FACT_COUNT; i++)
                 if (strcmp(fact_rows[i].name, key) == 0)

@@ -28,7 +28,7 @@ int evidence_get(struct service *s, int64_t experiment_id, int64_t change, const
 /* What a stored spec watches; one of another version, which this one cannot read, watches nothing. -ENOMEM. */
 int evidence_watch(const char *merged_json, struct adaptive_watch *ret);
 
-/* Adds what the flags of a run say; flags_json is an array of texts without escapes. */
+/* Adds what the flags of a run dispute; flags_json is an array of texts without escapes. */
 void evidence_read_flags(const char *flags_json, struct findings_flags *ret);
 
 /* The facts of an environment (environment_to_json()) that has() chooses, its mitigations and, unless NULL, a build, in
@@ -36,7 +36,7 @@ void evidence_read_flags(const char *flags_json, struct findings_flags *ret);
 struct json;
 int environment_print_facts(const struct json *environment, bool (*has)(enum fact_name), const struct json *build,
                             char **ret);
-/* Those under which figures are comparable, of any build. */
+/* Prints the facts under which figures are comparable, of any build. */
 int environment_print(const struct json *environment, char **ret);
 
 #endif

@@ -250,7 +250,7 @@ static bool find_item(struct service *s, const struct experiment_record *e, stru
         return item;
 }
 
-/* What a point takes meanwhile, each of those who ask at once would take: they wait, and find it made.
+/* Requests that come at once would each take the time that the findings of a point take: the others wait for the first.
  * Submissions do not wait for readers. */
 static int make_in_turn(struct service *s, const struct experiment_record *e, struct findings_record **ret,
                         struct refusal *r) {

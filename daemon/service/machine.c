@@ -220,8 +220,9 @@ static const char *why_unknown(const struct machine *m, bool enough, bool beyond
 #undef FIRST_SETS
 }
 
-/* One figure that shows no difference says nothing of the CPUs and runs that no figure is of. beyond: some of them are
- * of sets of CPUs for which there was no room. one_sided: runs of both on the same CPUs of threads 0 have other probes.
+/* One figure that shows no difference is no evidence about the CPUs and runs that no figure is of. beyond: some of them
+ * are of sets of CPUs for which there was no room. one_sided: runs of both on the same CPUs of threads 0 have other
+ * probes.
  */
 static void conclude(struct machine *m, const struct comparison *results, const int *kinds, bool beyond,
                      bool one_sided) {

@@ -49,7 +49,7 @@ struct variation {
 };
 
 /* The figure by which the point's repetitions are planned: that of `until`, else the one that is judged first. Of an
- * open loop that is never the throughput, which was asked for. */
+ * open loop that is never the throughput, which was requested. */
 static enum figure figure_of(const struct spec *spec, const struct point *p) {
         bool open = spec_point_rate(spec, p) > 0;
         if (spec->until.relative_ci > 0)
@@ -247,7 +247,7 @@ static int keep_point(struct plan_points *all, const struct submission *sub, siz
 _Static_assert(SPEC_RUNS_MAX / SPEC_UNTIL_REPETITIONS_LEAST <= FINDINGS_NUMBERED_MAX,
                "of more rows findings_count() counts no looks");
 
-/* Rows without runs, of which only the number of comparisons is asked. */
+/* Rows without runs, of which only the number of comparisons is needed. */
 static int count_comparisons(struct plan_points *all, const struct submission *sub) {
         const size_t n = sub->points.n_points;
         struct findings_input in = {.n_rows = n};

@@ -88,7 +88,7 @@ static int put_published(struct json_writer *w, const char *preset) {
         return 0;
 }
 
-/* As it ships. */
+/* Puts the preset's members as it ships. */
 static int put_members(struct json_writer *w, const struct preset *p) {
         static const char *const members[] = {"title", "description", "question", "expected", "spec"};
         struct json *tree;

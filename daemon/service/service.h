@@ -36,7 +36,7 @@ struct service;
 int service_large_begin(struct service *s, struct refusal *r);
 void service_large_end(struct service *s);
 
-/* The requests of the calling thread, until it says otherwise, are such as are answered at once: one of the few reading
+/* The requests of the calling thread, until its next call, are such as are answered at once: one of the few reading
  * connections is kept for them, whatever the others read meanwhile. */
 void service_set_quick(bool is_quick);
 
@@ -157,7 +157,7 @@ struct advice_record {
         uint32_t unlike;                     /* with an open loop, or on a host that was set for them: */
         uint32_t open_loops, tuned;          /* of these; one may be both */
         uint32_t unreadable;                 /* what is stored of them is damaged */
-        unsigned placements; /* a bit each: other placements, of which something is known otherwise as asked */
+        unsigned placements; /* a bit each: other placements, of which something is known otherwise as requested */
         uint32_t threads[ADVICE_THREADS_NAMED_MAX]; /* likewise other numbers of threads, the first that are met */
         size_t n_threads;
         struct failing_transport failing[TRANSPORT_COUNT]; /* the spec leaves them out; none of another host */

@@ -10,9 +10,9 @@
 #include "daemon/store/store.h"
 #include "schema/json/json.h"
 
-#define EARLIER_RUNS_MIN 6 /* fewer say too little of the scatter; an interval needs as many */
+#define EARLIER_RUNS_MIN 6 /* fewer show too little of the scatter; an interval needs as many */
 
-#define EARLIER_RUNS_MAX 60 /* of a point that are read: more tell little more */
+#define EARLIER_RUNS_MAX 60 /* of a point that are read: more show little more */
 
 /* What one plan may still read of earlier runs, in rows of samples: 250 000 take a second, and all that 16 384 points
  * can have would take ten minutes. */

@@ -19,7 +19,7 @@ struct compared_point {
                            figure */
         size_t n_figures;
         uint64_t few;       /* 1 << figure: a run has too few latencies for it, and none in `values` */
-        uint64_t requested; /* 1 << figure: it follows from the rate that was asked for, and none is in `values` */
+        uint64_t requested; /* 1 << figure: it follows from the rate that was requested, and none is in `values` */
         uint32_t *blocks;   /* of each run, from 1; 0: it is in none */
 };
 

@@ -543,7 +543,7 @@ static int sync_parent(const char *path) {
         return sync_path(dir, O_DIRECTORY);
 }
 
-/* Nothing of it is left after an error. accept: NULL, or asked first, and the log stays as it is. */
+/* Nothing of it is left after an error. accept: NULL, or called first, and the log stays as it is. */
 static int copy_into(const char *path, enum db_mode mode, const char *to, int (*accept)(struct db *db, void *userdata),
                      void *userdata) {
         _cleanup_(closep) struct db *db = calloc(1, sizeof(*db));

@@ -71,11 +71,11 @@ int db_on_long_log(struct db *db, void (*grown)(void *userdata), void *userdata)
 /* Gives the pages of a database checksums: a copy takes its place in one step. No process may have it open. */
 int db_convert(const char *path);
 /* One consistent copy of a database that others may be using, as the new file `to`: -EEXIST when there is one. The mode
- * is that of the reader that it takes. `accept` is asked first whether it is the right one, on the connection that is
+ * is that of the reader that it takes. `accept` decides first whether it is the right one, on the connection that is
  * copied; its error is returned. */
 int db_backup(const char *path, enum db_mode mode, const char *to, int (*accept)(struct db *db, void *userdata),
               void *userdata);
-/* As the header of its file has it. */
+/* The kind that the header of its file has. */
 int db_kind(struct db *db, enum pages_kind *ret);
 
 /* Values to bind, in the order of the statement's parameters. Text and blobs must live until the statement ends. */

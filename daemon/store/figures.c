@@ -26,7 +26,8 @@ struct figures_list {
         int64_t last_id;
 };
 
-/* Those that are compared; NAN where the run has none, too few latencies for it, or one that was asked for. */
+/* Reads the figures that are compared; NAN where the run has none, too few latencies for it, or one that was requested.
+ */
 static int read_figures(struct json_view *view, const char *result_json, struct figures_run *ret) {
         const struct json_part *objects[FIGURES_GROUPS];
         int r = json_view_read(view, result_json ? result_json : "null");

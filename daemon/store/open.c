@@ -155,7 +155,7 @@ int store_open(struct store **ret, const char *dir) {
         while (r == -ENOSPC && reserve_release(dir));
         if (r == 0) {
                 db_keep_room((*ret)->path);
-                (void) db_keep_growth((*ret)->db); /* what needs it asks again */
+                (void) db_keep_growth((*ret)->db); /* what needs it tries again */
         }
         if (r == 0 && reserve_keep((*ret)->dir) < 0)
                 log_notice("%s has no room for " RESERVE_FILE ", from which experiments are deleted when the disk is "
@@ -375,7 +375,7 @@ static int remove_forgotten(struct store *s, int64_t experiment_id) {
         return r < 0 ? r : db_commit(&t);
 }
 
-/* By the number of the pin's last change. */
+/* Finds the pin by the number of its last change. */
 static int settle_pin(struct store *s, int64_t change) {
         _cleanup_free_ char *name = NULL;
         _cleanup_transaction_ struct db_transaction t = {0};

@@ -157,7 +157,7 @@ static uint32_t mark_of_log(const uint8_t salts[static SALTS_BYTES]) {
         return not_zero((uint32_t) crc32(0, salts, SALTS_BYTES));
 }
 
-/* From the file's first page, if there is one. */
+/* Reads the marks of the file's first page, if there is one. */
 static int find_marks(struct checked_file *c) {
         uint8_t header[HEADER_RESERVED + 1] = {0}, marks[MARK_BYTES];
         int code = c->real->pMethods->xRead(c->real, header, sizeof(header), 0);
@@ -425,7 +425,7 @@ static int checked_sync(sqlite3_file *f, int flags) {
 
 /* The methods below call those of the real file. */
 
-/* To the size that it has, as a checkpoint does: the kernel would free what is allocated beyond. */
+/* A file is cut to the size that it has, too, as by a checkpoint: the kernel would free what is allocated beyond. */
 static int checked_truncate(sqlite3_file *f, sqlite3_int64 size) {
         sqlite3_int64 now;
         if (index_guard_is_lost())

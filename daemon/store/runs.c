@@ -73,7 +73,7 @@ size_t store_run_bytes(const struct run_record *run) {
         return bytes;
 }
 
-/* By position, as an index has them: the rows behind the first one that fits are not read. */
+/* The order is that of an index: the rows behind the first one that fits are not read. */
 #define PROBED_ON                                                                                                      \
         "SELECT id, probes FROM runs WHERE experiment_id = ?1 AND state = 'done' AND id != ?2 AND "                    \
         "probes ->> '$.cpus' = ?3 "
@@ -213,7 +213,7 @@ static int first_readable(struct store *s, const int64_t *ids, size_t n, struct 
         return first.id ? 0 : -ENOENT;
 }
 
-/* 1: in part, and the caller asks again. Where not even that can be written, the queue goes on without it. */
+/* 1: in part, and the caller tries again. Where not even that can be written, the queue goes on without it. */
 static int fail_unreadable(struct store *s, int64_t id) {
         int r = store_fail_queued(s, id, UNREADABLE);
         if (r == 0 || r == -EBADMSG)
@@ -276,7 +276,7 @@ static int count_ended_run(struct db *db, int64_t experiment_id, enum state stat
 
 /* Runs that need a damaged page */
 
-/* By an index alone, as the row may be damaged; by the row, where the index is. */
+/* Reads an index alone, as the row may be damaged; the row, where the index is. */
 static int find_experiment_of(struct db *db, int64_t run_id, int64_t *ret) {
         int r = db_get(db, ret,
                        "SELECT experiment_id FROM runs INDEXED BY runs_state "
@@ -533,7 +533,7 @@ static int recover_run(struct store *s, int64_t run_id, struct recovery *counts)
         return r;
 }
 
-/* By the rows, where the index is damaged. */
+/* Reads the rows, where the index is damaged. */
 static int list_leftovers(struct db *db, int64_t **ret, size_t *ret_n) {
         int r = store_list_ids(
                 db, "SELECT id FROM runs INDEXED BY runs_state WHERE state IN ('running', 'interrupted')", ret, ret_n);

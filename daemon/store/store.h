@@ -169,12 +169,12 @@ int store_find_bundle(struct store *s, const char *sha256, int64_t *ret_id); /* 
 int store_bundle_part(struct store *s, int64_t id, uint32_t part, uint8_t **ret, size_t *ret_length, bool *ret_last);
 
 /* The first experiment's next queued run (by position). -ENOENT: there is nothing to do; -EAGAIN: an experiment that
- * cannot be read has failed in part, and the caller must ask again. */
+ * cannot be read has failed in part, and the caller must try again. */
 int store_next_run(struct store *s, struct run_record *ret_run, struct experiment_record *ret_experiment);
 
 /* queued -> running, attempt + 1; the experiment becomes running with it. 1: STORE_STEP_ROWS samples of an earlier
  * attempt were removed instead, and the run is queued still; or it needs a damaged page, and it, or its experiment, has
- * failed: the caller must ask for the next run again. -EEXIST: another one is running. */
+ * failed: the caller must take the next run again. -EEXIST: another one is running. */
 int store_start_run(struct store *s, int64_t run_id);
 /* running -> done | failed | cancelled; with the last run the experiment ends (failed when any run failed, with the
  * error of the first one). Texts may be NULL. An experiment with a damaged row does not count it. 1: that needs a

@@ -26,7 +26,7 @@ from ipclab_fleet import FleetError, daemon
 HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")  # CAMPAIGN/HOST is within the API's 200 characters
 SPEC_BYTES = 64 * 1024  # as an argument it becomes a third longer, and the kernel's limit of one is 128 KiB
 DISPATCH_SECONDS = 120
-TAIL_BYTES = 65536  # of what a dispatcher says: its last line is kept
+TAIL_BYTES = 65536  # of what a dispatcher prints: its last line is stored
 AT_ONCE = 32
 GAP_ROUNDS, GAP_ROUNDS_MOST = 10, 80  # to the next dispatch to a host that took one: twice as many each time
 BAR = 30

@@ -25,7 +25,7 @@ def nice_step(span):
 
 class Scale:
     def __init__(self, low, high):
-        """In percent from the median, which is within."""
+        """low and high are in percent from the median, which is within."""
         room = max(0.5, 0.04 * (high - low))
         self.low, self.high = low - room, high + room
 

@@ -165,7 +165,7 @@ def judge_all(base, classes, campaign=None):
 
 
 def find(base, campaign=None):
-    """As judge_all(), with the points as JSON."""
+    """What judge_all() finds, with the points as JSON."""
     results = judge_all(base, read_classes(base, campaign), campaign)
     texts = read_points(base, {effect.point for result in results for odd in result.odd for effect in odd.effects})
     for result in results:

@@ -86,7 +86,7 @@ def difference_text(effect):
 
 
 def amount(figure, value):
-    """With its unit."""
+    """The value with its unit."""
     units = ("B/s", "kB/s", "MB/s", "GB/s", "TB/s") if figure == "throughput" else ("ns", "µs", "ms", "s")
     value = float(f"{value:.3g}")
     power = min(max(0, int(math.log10(value) // 3)), len(units) - 1)
@@ -172,7 +172,7 @@ def point_words(points):
 
 
 def point_order(points):
-    """By the values of the axes, numbers as such."""
+    """The order of the points by the values of the axes, numbers as such."""
 
     def key(point):
         spec = json.loads(points[point])

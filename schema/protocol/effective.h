@@ -161,7 +161,7 @@ struct effective {
         struct effective_row rows[EFFECTIVE_ROWS_MAX];
 };
 
-/* Without rows. malloc()ed; NULL: out of memory. */
+/* A list without rows, malloc()ed; NULL: out of memory. */
 struct effective *effective_new(void);
 
 /* Each adds a row. error: -ENOBUFS beyond EFFECTIVE_ROWS_MAX rows; -EMSGSIZE for a text beyond EFFECTIVE_TEXT_MAX;

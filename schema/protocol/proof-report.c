@@ -343,7 +343,8 @@ static void put_sizes(struct json_writer *w, const struct proof_page_sizes *row)
         json_object_end(w);
 }
 
-/* Nothing says in which sizes the page cache has a file, and a missing row would read as if there were no such pages.
+/* The kernel does not show in which sizes the page cache has a file, and a missing row would read as if there were no
+ * such pages.
  */
 static void put_unsized(const struct proof_report *p, struct json_writer *w) {
         for (size_t i = 0; i < p->of.n_pages; i++)

@@ -34,7 +34,7 @@ extern const struct value_table tune_values;    /* of struct spec_tune */
 extern const struct value_table until_values;   /* of struct spec_until */
 extern const struct value_table search_values;  /* of struct spec_search: members of search.rate */
 
-/* An experiment's `require`, which may ask for every row of schema/facts.h beside require_values. 0; -EINVAL with *r;
+/* An experiment's `require`, which may require every row of schema/facts.h beside require_values. 0; -EINVAL with *r;
  * -ENOMEM. */
 int require_read(const struct json *v, struct spec *spec, struct refusal *r);
 /* The member "require", where anything is required. */

@@ -204,7 +204,7 @@ struct spec_search {
         double latency_p99_below_us; /* 0: no search */
 };
 
-/* Members of a spec, as it is written, that say what it is called, which of its points run, and how often and in which
+/* Members of a spec, as it is written, that hold what it is called, which of its points run, and how often and in which
  * order: not what is measured. Experiments that differ in these alone are of the same spec. */
 #define SPEC_INCIDENTAL(X) X("name") X("seed") X("repetitions") X("order") X("until") X("skip_impossible")
 

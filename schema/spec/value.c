@@ -175,7 +175,7 @@ const struct value_type value_power_of_two = {power_read, number_write, value_sa
 
 #define MILLION 1e6
 
-/* The range of the row is in parts of one, of which so many make it. */
+/* parts: how many of the range's units make one. */
 static int read_real(const struct value *v, const struct json *json, const char *pointer, double parts, double *ret,
                      struct refusal *r) {
         const double least = (double) v->least / parts, most = (double) v->most / parts;

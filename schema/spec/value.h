@@ -76,7 +76,7 @@ int values_read(const struct value_table *t, const struct json *object, const ch
                 struct refusal *r);
 /* Gives those that are not given their standard value, where they have one. */
 void values_fill(const struct value_table *t, void *holder);
-/* Those that are given, as members of an open object; and as an object. */
+/* Write those that are given, as members of an open object; and as an object. */
 void values_put(const struct value_table *t, struct json_writer *w, const void *holder);
 void values_write(const struct value_table *t, struct json_writer *w, const void *holder);
 bool values_any(const struct value_table *t, const void *holder);

@@ -114,7 +114,7 @@ async function route() {
     }
 }
 
-/* For a wall: the view alone, larger. Esc gives the page back. */
+/* The view for a wall: itself alone, larger. Esc gives the page back. */
 function present() {
     document.documentElement.classList.toggle('presenting', onTheWall());
 }

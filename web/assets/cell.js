@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Beside a map of pairs: one of them, with the runs that its figure is of, and of one run the series, the latencies and
-// where its threads and pages were.
+// What stands beside a map of pairs: one of them, with the runs that its figure is of, and of one run the series, the
+// latencies and where its threads and pages were.
 
 import { choose, chosen } from './address.js';
 import { get, getAll } from './api.js';

@@ -356,7 +356,7 @@ export function verdictOf({
     return `undecided: ${figure(ratio, 4)} times${range ?? ''}${seen}${more}`;
 }
 
-/* What the flags of a side's runs say, which take part all the same: "of the 12 runs of the baseline 3 are noisy". */
+/* What the flags of a side's runs mean, which take part all the same: "of the 12 runs of the baseline 3 are noisy". */
 function flagsOf(row) {
     const words = ['baseline', 'candidate'].flatMap((side) => {
         const { runs, runs_noisy: noisy, runs_disputed: disputed } = row[side];
@@ -446,7 +446,7 @@ async function settingsOfSides({ axis, baseline, candidate }) {
     return [`Baseline: ${before}`, `Candidate: ${after}`];
 }
 
-/* From the baseline, which is 1, to the candidate, whose interval lies around it. */
+/* A dumbbell goes from the baseline, which is 1, to the candidate, whose interval lies around it. */
 function dumbbells(rows, width) {
     const compared = rows.map(({ one }) => one).filter(Boolean);
     const values = compared.flatMap(({ ratio, interval }) => [

@@ -393,7 +393,7 @@ export class Detail {
         if (notice && error) showError(notice, error);
     }
 
-    /* With all that was chosen in the view. */
+    /* Presents the view with all that was chosen in it. */
     #present(event) {
         event.preventDefault();
         location.hash = addressOf(`/experiments/${this.id}`, [...choices(), ['present', '']]);

@@ -127,7 +127,7 @@ function legendOf(keys, width, fill) {
     return { height: keys.length ? (line + high + 0.5) * LINE : 0, draw };
 }
 
-/* On the page's ground. */
+/* The picture of a drawing, on the page's background. */
 function picture(drawing, title, keys, words) {
     const { width, height } = drawing.viewBox.baseVal;
     const page = getComputedStyle(document.documentElement);

@@ -226,7 +226,7 @@ export class ChoicesField extends Field {
         return { box, element, unavailable: Boolean(choice.unavailable) };
     }
 
-    /* In the order in which they were given; what was added comes last. */
+    /* The values in the order in which they were given; what was added comes last. */
     get() {
         const checked = this.boxes.filter(({ box }) => box.checked).map(({ box }) => box.value);
         const remaining = this.given.filter((value) => this.others.includes(value) || checked.includes(value));

@@ -32,7 +32,7 @@ const aside = (at, count) => (at - (count - 1) / 2) * Math.min(ASIDE, 16 / count
 
 /* The marks of a curve that a band goes through. */
 const rangedOf = ({ marks }) => marks.filter((mark) => !mark.bare && mark.lo > 0);
-/* Those of a panel's series that have one. */
+/* The series of a panel that have such a band. */
 const bandedOf = (series) => (series.length > BANDS_MAX ? [] : series.filter((one) => rangedOf(one).length > 1));
 
 const OVER = { ranking: 'a ranking' };

@@ -35,7 +35,7 @@ const SCALES = [
     [1, ''],
 ];
 
-/* In the prefix that suits `like`. */
+/* The value in the prefix that suits `like`. */
 function scaled(value, unit, like = value) {
     if (value === null || value === undefined) return DASH;
     const [factor, prefix] = SCALES.find(([limit]) => Math.abs(like) >= limit) ?? [1, ''];

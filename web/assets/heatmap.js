@@ -291,7 +291,7 @@ export class HeatMap extends Panel {
         );
     }
 
-    /* From the least to the largest, in five steps. */
+    /* The scale goes from the least to the largest, in five steps. */
     #scale(x, y, width) {
         const steps = 5;
         const [least, most] = this.range;

@@ -115,7 +115,7 @@ function sparkline(values) {
     );
 }
 
-/* From when to when, as shares of the time from the first start to the last end that are listed. */
+/* The bar from one time to another, as shares of the time from the first start to the last end that are listed. */
 const spanOf = (from, to) =>
     svg(
         'svg',
@@ -180,14 +180,14 @@ const QUESTION = {
         ['cpu_per_message', 'CPU per message'],
     ],
 };
-/* With the value of the address, which may be none of those that are offered. */
+/* The options, and the value of the address, which may be none of those that are offered. */
 const optionsOf = (name, value) =>
     QUESTION[name].some(([one]) => one === value)
         ? QUESTION[name]
         : [...QUESTION[name], [value, name === 'message_size' ? size(Number(value)) : value]];
-/* As the API is asked: both ways at once are streams with a direction. */
+/* The query as the API takes it: both ways at once are streams with a direction. */
 const askedOf = (query) => (query.workload === 'both' ? { ...query, workload: 'stream', direction: 'both' } : query);
-/* Of the newest experiments, whose hosts are offered. */
+/* How many of the newest experiments have hosts that are offered. */
 const HOSTS_OF = 1000;
 const LABELS = { message_size: 'Message', workload: 'Traffic', placement: 'Where', want: 'What counts' };
 const FIRST = { message_size: '4096', workload: 'pingpong', placement: 'same-node', want: 'latency_p50' };

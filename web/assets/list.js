@@ -46,7 +46,7 @@ export function progressWords(experiment, eta = experiment.eta_seconds) {
     return done === total ? plural(total, 'run') : `${integer(done)} of ${plural(total, 'run')} done`;
 }
 
-/** Whether all of its runs are done: a bar would say nothing. */
+/** Whether all of its runs are done: a bar would show nothing. */
 export const whole = ({ state, progress }) => state === 'done' && progress.runs_done === progress.runs_total;
 
 /** Seconds left by now, from the estimate as received; null where it is not known, as while the daemon is silent. */

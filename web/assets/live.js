@@ -147,7 +147,7 @@ export class Live {
         if (visible) chart.set(line.xs, series, describe);
     }
 
-    /* In the order of the list, whichever figure came first. */
+    /* Charts stand in the order of the list, whichever figure came first. */
     #place(chart) {
         const charts = Object.values(this.charts);
         const next = charts.slice(charts.indexOf(chart) + 1).find((later) => later.element.parentNode);

@@ -45,7 +45,7 @@ const HINTS = {
 const choicesOf = (openapi, name) =>
     wordsOf(openapi, name).map((value) => ({ value, hint: HINTS[name][value] ?? null }));
 
-/* In a list that has no room for hints. */
+/* The choices of a list that has no room for hints. */
 const optionsOf = (openapi, name) =>
     choicesOf(openapi, name).map(({ value, hint }) => ({ value, label: hint ? `${value}: ${hint}` : value }));
 

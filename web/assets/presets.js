@@ -97,7 +97,7 @@ function factsOf(forms) {
     );
 }
 
-/* As it did when it was measured last, else by the daemon's plan. */
+/* How long it took when it was measured last, or takes by the daemon's plan. */
 function takesWords({ name, here: { estimated_seconds: planned, reason, last } }) {
     const took = last?.took_seconds ?? null;
     const words =

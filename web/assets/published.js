@@ -92,7 +92,7 @@ export class Published extends Panel {
         this.study = study;
         this.rows = publishedFigures(study);
         this.units = [...new Set(this.rows.map(({ unit }) => unit))];
-        /* Those of a unit below one another, in the order of the questions. */
+        /* Rows of a unit stand below one another, in the order of the questions. */
         this.rows = this.units.flatMap((unit) => this.rows.filter((row) => row.unit === unit));
         const words = `Dot: the median here, with its interval; diamond: ${study.source}; the ratio is of here over it.`;
         this.note.textContent = words;

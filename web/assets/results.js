@@ -124,7 +124,7 @@ export class Results {
     }
 }
 
-/* By a column's title, what of a row it is sorted by: numbers as such, all else as it is written. */
+/* What of a row each column is sorted by, by its title: numbers as such, all else as it is written. */
 function sortValues(varying, figures) {
     const ofField = (field) => (row) =>
         typeof row.point[field] === 'number' ? row.point[field] : fieldValue(field, row.point[field]);

@@ -168,7 +168,7 @@ function otherProbes({ before, after }) {
     ];
 }
 
-/* Without a comparison, no change is nothing that was found. */
+/* A lack of changes is no finding where nothing was compared. */
 function changeWords({ changes, compared, compared_reason: why }) {
     if (!changes.length && !compared)
         return h('p', {

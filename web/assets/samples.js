@@ -3,7 +3,7 @@
 // threads are summed for throughput, and for latency the worst thread is shown, as percentiles cannot be added. Of runs
 // that move no bytes the rate is that of what they count.
 
-/* In the order in which they look different (marks.js), whichever sends a sample first. */
+/* The order is that in which they look different (marks.js), whichever sends a sample first. */
 const AGENTS = ['receiver', 'initiator', 'client', 'sender', 'responder', 'server'];
 
 /** The number of an agent's series. */

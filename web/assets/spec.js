@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From what stands in the form to a spec and back: pure functions, no page.
+// The way from what stands in the form to a spec and back: pure functions, no page.
 
 const moves = (workload) => ['stream', 'pingpong'].includes(workload);
 

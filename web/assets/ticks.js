@@ -104,7 +104,7 @@ export class Ticks {
         return h('label', { class: 'inline', data: { key: value } }, box, ` ${text}`);
     }
 
-    /* In the order of the axis: the lower value is what the higher one is compared with. */
+    /* Values are linked in the order of the axis: the lower value is what the higher one is compared with. */
     #link(list, values) {
         const of = this.lists.find(({ name }) => name === list);
         const [baseline, candidate = null] = (of?.options ?? []).filter(([value]) => values.includes(value));

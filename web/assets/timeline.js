@@ -261,7 +261,7 @@ export class TimeLine extends Panel {
         return svg('text', { x: left - 10, y, 'text-anchor': 'end', class: 'name', text });
     }
 
-    /* From the start of a run to where it is steady: set-up, warm-up, and what of the window warmed up still. */
+    /* The time from the start of a run to where it is steady: set-up, warm-up, and what of the window warmed up still. */
     #warmUps(x, top, bottom) {
         return this.runs
             .filter((run) => run.window)

@@ -55,7 +55,7 @@ unsigned char *ring_area_out(const struct worker *w);
 /* Adds rows on the ends' waits. */
 void ring_area_put_waits(const struct agent *a, struct effective *e);
 
-/* For struct transport_ops. */
+/* Members of struct transport_ops. */
 int ring_area_attach(struct worker *w);
 void ring_area_close(struct agent *a);
 void ring_area_effective(const struct agent *a, struct effective *e);
