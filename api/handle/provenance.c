@@ -139,9 +139,12 @@ static void put_units(struct json_writer *w) {
         json_member_object(w, "units");
         for (size_t i = 0; i < ELEMENTS(counted); i++)
                 json_member_string(w, counted[i].name, counted[i].unit);
-        for (size_t f = 0; f < FIGURE_COUNT; f++)
+        for (size_t f = 0; f < FIGURE_COUNT; f++) {
+                char name[64]; /* in a row: each end has a figure of its own */
+                figure_name((enum figure) f, name, sizeof(name));
                 if (!figure_groups[figure_terms[f].group].in_row)
-                        json_member_string(w, figure_terms[f].name, figure_terms[f].unit);
+                        json_member_string(w, name, figure_terms[f].unit);
+        }
         json_object_end(w);
 }
 

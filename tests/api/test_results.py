@@ -189,6 +189,27 @@ def test_every_table_has_its_provenance(client, done):
         assert re.sub(r"([\\`*_\[\]<>#|])", r"\\\1", str(expected[key])) in text, key
 
 
+def members_once(pairs):
+    names = [name for name, _ in pairs]
+    assert len(names) == len(set(names)), names
+    return dict(pairs)
+
+
+@pytest.mark.parametrize("name", ["", "/runs", "/results", "/results?histogram=1", "/samples", "/findings"])
+def test_no_object_has_a_member_twice(client, done, name):
+    answer = client.request("GET", f"/experiments/{done['id']}{name}")
+    assert answer.status == 200
+    json.loads(answer.body, object_pairs_hook=members_once)
+
+
+def test_each_figure_of_a_row_has_its_unit(client, done):
+    results = client.get(f"/experiments/{done['id']}/results")
+    row = results["items"][0]
+    figures = {name for name, value in row.items() if isinstance(value, dict) and "median" in value}
+    assert "cpu_ns_per_message" in figures and "cpu_ns_per_message_sender" in figures
+    assert figures <= set(results["provenance"]["units"])
+
+
 def test_before_the_first_run_nothing_is_known_of_the_host(unix, long_run):
     waiting = unix.post({"transport": "pipe", "duration_seconds": 0.1})
     waiting_from = unix.get(f"/experiments/{waiting['id']}/results")["provenance"]
