@@ -47,13 +47,17 @@ uint32_t adaptive_looks(uint32_t blocks_max) {
         return n;
 }
 
-uint32_t adaptive_blocks_least(size_t n, uint32_t blocks_max) {
-        return compare_runs_least(true, n * adaptive_looks(blocks_max));
+uint32_t adaptive_blocks_least(size_t n, uint32_t n_looks) {
+        return compare_runs_least(true, n * n_looks);
 }
 
-struct adaptive_watch adaptive_watch_of(const struct spec_until *until) {
-        return (struct adaptive_watch){.figure = until_figure(until->figure),
-                                       .looks = until->compare.given ? adaptive_looks(until->max_repetitions) : 0};
+struct adaptive_watch adaptive_watch_of(const struct spec_until *until, uint32_t looks_made) {
+        struct adaptive_watch watch = {.figure = until_figure(until->figure)};
+        if (until->compare.given) {
+                uint32_t planned = adaptive_looks(until->max_repetitions);
+                watch.looks = planned > looks_made ? planned : looks_made;
+        }
+        return watch;
 }
 
 int adaptive_compare(const struct compare_row *pairs, size_t n, struct adaptive_row *ret,

@@ -65,9 +65,9 @@ uint32_t adaptive_row_needs(const struct adaptive_row *row, double relative_half
  * end. */
 uint32_t adaptive_looks(uint32_t blocks_max);
 
-/* With fewer blocks the n compared pairs cannot decide themselves at a look of an experiment of at most `blocks_max`
- * blocks, however clear they are: on a quiet host intervals are narrow before that. */
-uint32_t adaptive_blocks_least(size_t n, uint32_t blocks_max);
+/* With fewer blocks the n compared pairs cannot decide themselves at one of so many looks, however clear they are: on a
+ * quiet host intervals are narrow before that. */
+uint32_t adaptive_blocks_least(size_t n, uint32_t n_looks);
 
 /* The figure whose comparisons may end an experiment, which each look at them is a part of (compare.h): a verdict that
  * ends it is as rarely false as one that is taken once, and stays so in every later answer. */
@@ -76,7 +76,8 @@ struct adaptive_watch {
         uint32_t looks; /* 0: no comparison ends it */
 };
 struct spec_until;
-struct adaptive_watch adaptive_watch_of(const struct spec_until *until);
+/* looks_made: so far, which are more than the plan has where blocks were added to an experiment that was over. */
+struct adaptive_watch adaptive_watch_of(const struct spec_until *until, uint32_t looks_made);
 static inline uint32_t adaptive_looks_at(const struct adaptive_watch *w, enum figure f) {
         return w->looks > 0 && w->figure == f ? w->looks : 1;
 }

@@ -71,11 +71,11 @@ static bool has_ratio(const struct pair *p) {
         return p->n > 0 && !p->no_ratio;
 }
 
-static int compare_pairs(const struct spec *spec, struct pairs *p) {
+static int compare_pairs(const struct spec *spec, uint32_t looks, struct pairs *p) {
         _cleanup_free_ struct compare_row *rows = calloc(p->n + 1, sizeof(*rows));
         _cleanup_free_ struct adaptive_row *known = calloc(p->n + 1, sizeof(*known));
         _cleanup_free_ struct comparison *results = calloc(p->n + 1, sizeof(*results));
-        const struct adaptive_watch watch = adaptive_watch_of(&spec->until);
+        const struct adaptive_watch watch = adaptive_watch_of(&spec->until, looks);
         bool less = figure_terms[watch.figure].faster == FIGURE_LESS_IS_FASTER;
         size_t n = 0;
         if (!rows || !known || !results)
@@ -98,11 +98,11 @@ static int compare_pairs(const struct spec *spec, struct pairs *p) {
         return r;
 }
 
-int until_pairs(const struct row *rows, size_t n_rows, const struct spec *spec, struct pairs *ret) {
+int until_pairs(const struct row *rows, size_t n_rows, const struct spec *spec, uint32_t looks, struct pairs *ret) {
         struct pairs p = {0};
         int r = find_pairs(rows, n_rows, &spec->until.compare, &p);
         if (r == 0)
-                r = compare_pairs(spec, &p);
+                r = compare_pairs(spec, looks, &p);
         if (r < 0) {
                 until_pairs_deinit(&p);
                 return r;

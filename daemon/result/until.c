@@ -165,15 +165,15 @@ static void put_rows(struct json_writer *w, struct table *t, const struct spec_u
         json_array_end(w);
 }
 
-/* Writes the earlier decisions, from the stored text, and this one. */
-static int put_looks(struct json_writer *w, const char *before, uint32_t blocks, const char *reached,
-                     size_t n_reached) {
+/* The looks that a stored decision lists, but for one after `but` blocks, which is taken again after runs that were
+ * retried. w NULL: they are counted only. */
+static int take_looks(const char *until_json, uint32_t but, struct json_writer *w, uint32_t *ret) {
         struct json *root;
-        int r = json_parse(before, strlen(before), &root, NULL);
+        uint32_t n = 0;
+        int r = json_parse(until_json, strlen(until_json), &root, NULL);
         if (r < 0)
                 return r == -ENOMEM ? r : -EBADMSG;
         const struct json *looks = json_type(root) == JSON_OBJECT ? json_get(root, "looks") : NULL;
-        json_member_array(w, "looks");
         for (const struct json *look = looks ? json_first(looks) : NULL; r == 0 && look; look = json_next(look)) {
                 int64_t at;
                 const struct json *repetitions = json_get(look, "repetitions");
@@ -182,10 +182,28 @@ static int put_looks(struct json_writer *w, const char *before, uint32_t blocks,
                         r = -ENOMEM;
                 else if (!repetitions || json_as_i64(repetitions, &at) < 0)
                         r = -EBADMSG;
-                else if (at != blocks) /* else it is taken again, after runs that were retried */
+                else if (at != but)
+                        n++;
+                if (r == 0 && w && at != but)
                         json_put_raw(w, text);
         }
         json_free(root);
+        if (r == 0)
+                *ret = n;
+        return r;
+}
+
+int until_looks_made(const char *until_json, uint32_t but, uint32_t *ret) {
+        *ret = 0;
+        return until_json ? take_looks(until_json, but, NULL, ret) : 0;
+}
+
+/* Writes the earlier decisions, from the stored text, and this one. */
+static int put_looks(struct json_writer *w, const char *before, uint32_t blocks, const char *reached,
+                     size_t n_reached) {
+        uint32_t n;
+        json_member_array(w, "looks");
+        int r = take_looks(before, blocks, w, &n);
         json_object_begin(w);
         json_member_u64(w, "repetitions", blocks);
         json_member_u64(w, reached, n_reached);
@@ -203,12 +221,13 @@ static void put_goal(struct json_writer *w, const char *state, const struct spec
 }
 
 /* n rows, or compared pairs. */
-static struct adaptive_limits limits_of(const struct spec_until *until, size_t n) {
-        return (struct adaptive_limits){
-                .relative_half_width = until->relative_ci,
-                .blocks_least = until->compare.given ? adaptive_blocks_least(n, until->max_repetitions) : 0,
-                .blocks_max = until->max_repetitions,
-                .budget_seconds = until->budget_seconds > 0 ? until->budget_seconds : INFINITY};
+static struct adaptive_limits limits_of(const struct spec_until *until, size_t n, uint32_t looks_made) {
+        const struct adaptive_watch watch = adaptive_watch_of(until, looks_made);
+        return (struct adaptive_limits){.relative_half_width = until->relative_ci,
+                                        .blocks_least =
+                                                until->compare.given ? adaptive_blocks_least(n, watch.looks) : 0,
+                                        .blocks_max = until->max_repetitions,
+                                        .budget_seconds = until->budget_seconds > 0 ? until->budget_seconds : INFINITY};
 }
 
 int until_begin(const struct spec *spec, double block_seconds, uint32_t *ret_blocks, char **ret_json) {
@@ -264,7 +283,7 @@ static int take_known(const struct table *t, const struct spec *spec, const stru
 }
 
 static int decide(const struct table *t, const struct pairs *p, const struct experiment_record *e,
-                  const struct spec *spec, struct adaptive_decision *ret, const char **ret_state) {
+                  const struct spec *spec, uint32_t looks_made, struct adaptive_decision *ret, const char **ret_state) {
         static const char *const states[] = {
                 [ADAPTIVE_CONTINUE] = "running",
                 [ADAPTIVE_REACHED] = "reached",
@@ -285,7 +304,7 @@ static int decide(const struct table *t, const struct pairs *p, const struct exp
                 *ret_state = "failed";
                 return 0;
         }
-        const struct adaptive_limits limits = limits_of(&spec->until, n);
+        const struct adaptive_limits limits = limits_of(&spec->until, n, looks_made);
         r = adaptive_decide(known, n, blocks, (double) e->measured_ms / 1e3, &limits, ret);
         if (r < 0)
                 return r == -EINVAL ? -EBADMSG : r;
@@ -318,13 +337,17 @@ int until_decide(struct store *store, const struct experiment_record *e, const s
         _cleanup_(until_pairs_deinit) struct pairs p = {0};
         struct adaptive_decision d;
         const char *state = NULL;
+        uint32_t looks = 0;
         int r = read_table(store, e->id, until_figure(spec->until.figure), &t);
         if (r == 0 && (t.n == 0 || !e->until_json))
                 r = -EBADMSG;
-        if (r == 0 && spec->until.compare.given)
-                r = until_pairs(t.rows, t.n, spec, &p);
         if (r == 0)
-                r = decide(&t, &p, e, spec, &d, &state);
+                r = until_looks_made(e->until_json, e->runs_total / (uint32_t) t.n, &looks);
+        looks++; /* this one */
+        if (r == 0 && spec->until.compare.given)
+                r = until_pairs(t.rows, t.n, spec, looks, &p);
+        if (r == 0)
+                r = decide(&t, &p, e, spec, looks, &d, &state);
         if (r < 0 || t.n == 0)
                 return r < 0 ? r : -EBADMSG;
         struct until_decision decision = {.more = d.next_blocks - e->runs_total / (uint32_t) t.n};

@@ -23,4 +23,8 @@ struct until_decision {
 int until_decide(struct store *store, const struct experiment_record *e, const struct spec *spec,
                  struct until_decision *ret);
 
+/* How many looks at the data a stored decision lists, without one after `but` blocks; NULL: none. -EBADMSG: it is
+ * none; -ENOMEM. */
+int until_looks_made(const char *until_json, uint32_t but, uint32_t *ret);
+
 #endif

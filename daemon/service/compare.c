@@ -182,7 +182,7 @@ static int take_axis(struct work *w, struct refusal *r) {
 
 static int fill_side(struct work *w, enum comparison_side side) {
         struct side *s = &w->sides[side];
-        int r = evidence_watch(w->studies[side].e.merged_json, &w->watches[side]);
+        int r = evidence_watch(&w->studies[side].e, &w->watches[side]);
         if (r < 0)
                 return r;
         s->study = &w->studies[w->axis ? SIDE_BASELINE : side];

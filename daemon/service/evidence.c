@@ -6,6 +6,7 @@
 
 #include "daemon/log.h"
 #include "daemon/result/figure.h"
+#include "daemon/result/until.h"
 #include "daemon/service/service.h"
 #include "schema/facts.h"
 #include "schema/json/json.h"
@@ -306,11 +307,15 @@ static int load_environment(struct service *s, int64_t experiment_id, struct evi
         return 0;
 }
 
-int evidence_watch(const char *merged_json, struct adaptive_watch *ret) {
+int evidence_watch(const struct experiment_record *e, struct adaptive_watch *ret) {
         struct spec *spec = NULL;
         struct refusal ignored;
-        int r = merged_json ? spec_parse_stored(merged_json, strlen(merged_json), &spec, &ignored) : -EINVAL;
-        *ret = r == 0 ? adaptive_watch_of(&spec->until) : (struct adaptive_watch){0};
+        uint32_t looks = 0;
+        int r = e->merged_json ? spec_parse_stored(e->merged_json, strlen(e->merged_json), &spec, &ignored) : -EINVAL;
+        bool known = r == 0;
+        if (known && spec->until.compare.given)
+                r = until_looks_made(e->until_json, 0, &looks);
+        *ret = known ? adaptive_watch_of(&spec->until, looks) : (struct adaptive_watch){0};
         spec_free(spec);
         return r == -ENOMEM ? r : 0;
 }
@@ -354,7 +359,7 @@ static int load(struct service *s, int64_t experiment_id, struct evidence *e, st
                 return error;
         error = take_spec(record.merged_json, e);
         if (error == 0)
-                error = evidence_watch(record.merged_json, &watch);
+                error = evidence_watch(&record, &watch);
         for (size_t i = 0; i < e->n_rows; i++)
                 e->rows[i].watch = watch;
         return error < 0 ? service_fail(s, r, error, "reading the spec", 0) : 0;

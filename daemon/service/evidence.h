@@ -25,8 +25,9 @@ struct evidence {
 int evidence_get(struct service *s, int64_t experiment_id, int64_t change, const struct evidence **ret,
                  struct cache_item **ret_item, struct refusal *r);
 
-/* What a stored spec watches; one of another version, which this one cannot read, watches nothing. -ENOMEM. */
-int evidence_watch(const char *merged_json, struct adaptive_watch *ret);
+/* What an experiment watches; one with a spec of another version, which this one cannot read, watches nothing. Where its
+ * looks cannot be read, as a bundle may have them, those that it planned count. -ENOMEM. */
+int evidence_watch(const struct experiment_record *e, struct adaptive_watch *ret);
 
 /* Adds what the flags of a run dispute; flags_json is an array of texts without escapes. */
 void evidence_read_flags(const char *flags_json, struct findings_flags *ret);

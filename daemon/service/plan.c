@@ -257,7 +257,7 @@ static int count_comparisons(struct plan_points *all, const struct submission *s
         for (size_t i = 0; rows && i < n; i++) {
                 const struct point *p = &sub->points.points[i];
                 rows[i].point = *p;
-                rows[i].watch = adaptive_watch_of(&sub->spec->until);
+                rows[i].watch = adaptive_watch_of(&sub->spec->until, 0);
                 rows[i].open_loop = spec_point_rate(sub->spec, p) > 0;
                 rows[i].one_way = p->workload == WORKLOAD_STREAM && !spec_latency_missing(sub->spec, p);
         }

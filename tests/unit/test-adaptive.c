@@ -273,7 +273,7 @@ static bool compare_until(struct random *random, double noise, double slower, st
         struct adaptive_limits l = limits;
         struct comparison c[PAIRS] = {0};
         double host = 0;
-        l.blocks_least = adaptive_blocks_least(PAIRS, l.blocks_max);
+        l.blocks_least = adaptive_blocks_least(PAIRS, adaptive_looks(l.blocks_max));
         for (uint32_t n = 0; d.reason == ADAPTIVE_CONTINUE; n = d.next_blocks) {
                 struct compare_row rows[PAIRS];
                 struct adaptive_row known[PAIRS] = {0};
@@ -370,7 +370,7 @@ static int read_once_more(struct random *random, double noise, uint32_t looks, b
         struct compare_row rows[FIGURES];
         struct comparison c[FIGURES];
         int r = 0;
-        l.blocks_least = adaptive_blocks_least(1, l.blocks_max);
+        l.blocks_least = adaptive_blocks_least(1, adaptive_looks(l.blocks_max));
         for (uint32_t n = 0; r == 0 && d.reason == ADAPTIVE_CONTINUE; n = d.next_blocks) {
                 struct adaptive_row known = {0};
                 for (size_t f = 0; f < FIGURES; f++)

@@ -442,6 +442,30 @@ static void a_retried_run_is_of_no_pair(void) {
         CHECK(pair && figure(pair, "runs") == 5);
 }
 
+/* Five blocks are all that was planned, at one look. A sixth that is added by hand gives another one: six pairs whose
+ * signs all agree are certain at one look, and not at two. */
+static void looks_after_an_extension_count(void) {
+        static const uint32_t order[] = {0, 1};
+        struct extension x = {
+                .order = order, .n_points = 2, .first_repetition = 6, .repetitions = 1, .in_blocks = true};
+        uint32_t blocks;
+        ADAPTIVE a = {.spec = spec_of(0.0001, 5, 0)};
+        a.spec.until.compare =
+                (struct spec_compare){.given = true, .axis = AXIS_MESSAGE_SIZE, .baseline = {.message_size = 1}};
+        fixture_open(&a.f);
+        CHECK_INT(add(&a.f, &a.spec, &a.id, &blocks), 0);
+        CHECK_INT(run_pairs(&a.f, 0.95, 0.001), 10);
+        CHECK_INT(decide(&a), 0);
+        CHECK_STRING(string(a.decision, "state"), "max_repetitions");
+        CHECK_INT(store_conclude_experiment(a.f.store, a.id, a.text), 0);
+        CHECK_INT(store_extend_some(a.f.store, a.id, &x, &(struct request_record){0}), 0);
+        CHECK_INT(run_pairs(&a.f, 0.95, 0.001), 2);
+        CHECK_INT(decide(&a), 0);
+        CHECK_UINT(json_length(json_get(a.decision, "looks")), 2);
+        CHECK(figure(json_get(a.decision, "verdicts"), "undecided") == 1);
+        CHECK_UINT(json_length(json_get(a.decision, "pairs_not_reached")), 1);
+}
+
 static void a_pair_without_common_blocks_is_named(void) {
         ADAPTIVE a;
         CHECK_INT(begin(&a, 0.02, 60, 0.01, 0.01), 12);
@@ -502,6 +526,7 @@ int main(void) {
         RUN(a_decided_pair_ends_it);
         RUN(a_great_difference_ends_it_early);
         RUN(a_retried_run_is_of_no_pair);
+        RUN(looks_after_an_extension_count);
         RUN(a_pair_without_common_blocks_is_named);
         RUN(a_run_of_nothing_gives_no_ratio);
         RUN(a_pair_out_of_reach_has_no_number);
