@@ -248,16 +248,24 @@ static bool is_any_reduced(const struct findings_record *record) {
         return reduced;
 }
 
-static void put_comparisons(struct text *t, size_t n) {
-        if (n == 0)
+const char *findings_condition(const struct findings *f) {
+        for (size_t i = 0; i < f->n; i++)
+                if (f->items[i].reason && strcmp(f->items[i].reason, FINDING_REPETITIONS_ADDED) == 0)
+                        return ", unless runs were added because of what earlier ones showed";
+        return "";
+}
+
+static void put_comparisons(struct text *t, const struct findings *f) {
+        if (f->n_tests == 0)
                 text_puts(t, "Nothing was compared.");
-        else if (n == 1)
-                text_puts(t, "1 comparison; the probability of a false difference is at most 5 %.");
+        else if (f->n_tests == 1)
+                text_printf(t, "1 comparison; the probability of a false difference is at most 5 %%%s.",
+                            findings_condition(f));
         else
                 text_printf(t,
                             "%zu comparisons; over all of them together the probability of a single false difference "
-                            "is at most 5 %%.",
-                            n);
+                            "is at most 5 %%%s.",
+                            f->n_tests, findings_condition(f));
 }
 
 static bool has_interval(const struct findings *f) {
@@ -297,7 +305,7 @@ static int respond_markdown(struct response *p, const struct findings_record *re
         text_printf(&t, "# Findings of experiment %" PRId64 "\n\n", record->experiment_id);
         put_provenance(&t, from);
         put_constants(&t, f->constants);
-        put_comparisons(&t, f->n_tests);
+        put_comparisons(&t, f);
         if (has_interval(f))
                 text_puts(&t, " In brackets are intervals of at least 95 %, of a knee of at least 90 %; the JSON has "
                               "the level of each.");

@@ -154,8 +154,9 @@ static void put_findings(struct text *t, const struct report *r) {
         text_puts(t, "<p class=\"hint\">");
         if (f->n_tests > 0)
                 text_printf(t,
-                            "%zu comparison%s; the probability that one of them is a false difference is at most 5 %%.",
-                            f->n_tests, f->n_tests == 1 ? "" : "s");
+                            "%zu comparison%s; the probability that one of them is a false difference is at most 5 "
+                            "%%%s.",
+                            f->n_tests, f->n_tests == 1 ? "" : "s", findings_condition(f));
         if (s.n < f->n)
                 text_printf(t, " %zu of %zu sentences are here; GET /experiments/{id}/findings has all of them.", s.n,
                             f->n);

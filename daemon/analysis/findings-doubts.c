@@ -483,6 +483,38 @@ static void draw_cut(struct answer *a) {
         draft_end(&d);
 }
 
+/* Whoever adds runs may have looked at the figures before, which no correction counts: it does not know how often, nor
+ * what would have ended the looking. */
+static void draw_added(struct answer *a) {
+        struct draft d;
+        uint32_t added = 0, planned = 0;
+        _cleanup_free_ uint32_t *rows = reallocarray(NULL, a->in->n_rows + 1, sizeof(*rows));
+        if (!rows) {
+                a->error = -ENOMEM;
+                return;
+        }
+        for (size_t i = 0; i < a->in->n_rows; i++) {
+                rows[i] = (uint32_t) i;
+                if (a->in->rows[i].n_added > added) {
+                        added = a->in->rows[i].n_added;
+                        planned = a->in->rows[i].n_planned - added;
+                }
+        }
+        if (added == 0 || a->n_tests == 0)
+                return;
+        draft_begin(&d, a, FINDING_UNDECIDED, AXIS_COUNT, rows, a->in->n_rows);
+        d.f.reason = FINDING_REPETITIONS_ADDED;
+        draft_write(
+                &d,
+                "%u repetition%s %s added to the %u that %s planned. If that depended on what the runs before "
+                "showed, a false difference is more likely than 5 %%, as such looks at the figures are not counted; "
+                "a new experiment of %u repetitions would decide.",
+                added, added == 1 ? "" : "s", added == 1 ? "was" : "were", planned, planned == 1 ? "was" : "were",
+                added + planned);
+        draft_figure(&d, "added_repetitions", NULL, "runs", added);
+        draft_end(&d);
+}
+
 struct missing {
         uint32_t *rows; /* that have fewer runs than are planned */
         size_t n;
@@ -606,6 +638,7 @@ void draw_doubts(struct answer *a) {
                         draw_without_ratios(a, j);
         if (a->cut.n > 0)
                 draw_cut(a);
+        draw_added(a);
         doubt_missing(a);
         for (enum disputed i = 0; i < DISPUTED_COUNT; i++)
                 draw_disputed(a, i);

@@ -320,6 +320,20 @@ int evidence_watch(const struct experiment_record *e, struct adaptive_watch *ret
         return r == -ENOMEM ? r : 0;
 }
 
+int evidence_added(const struct experiment_record *e, size_t n_points, uint32_t *ret) {
+        struct spec *spec = NULL;
+        struct refusal ignored;
+        int r = e->merged_json ? spec_parse_stored(e->merged_json, strlen(e->merged_json), &spec, &ignored) : -EINVAL;
+        *ret = 0;
+        if (r == 0 && n_points > 0 && !e->searches) {
+                uint32_t planned = spec->until.relative_ci > 0 ? spec->until.max_repetitions : spec->repetitions;
+                uint32_t all = e->runs_total / (uint32_t) n_points;
+                *ret = all > planned ? all - planned : 0;
+        }
+        spec_free(spec);
+        return r == -ENOMEM ? r : 0;
+}
+
 static int take_spec(const char *merged_json, struct evidence *e) {
         struct json_writer w;
         struct json *spec = NULL;
@@ -348,6 +362,7 @@ static int take_spec(const char *merged_json, struct evidence *e) {
 static int load(struct service *s, int64_t experiment_id, struct evidence *e, struct refusal *r) {
         _cleanup_(experiment_record_deinit) struct experiment_record record = {0};
         struct adaptive_watch watch = {0};
+        uint32_t added = 0;
         int error = service_experiment(s, experiment_id, &record, r);
         if (error == 0)
                 error = load_rows(s, experiment_id, e, r);
@@ -360,8 +375,12 @@ static int load(struct service *s, int64_t experiment_id, struct evidence *e, st
         error = take_spec(record.merged_json, e);
         if (error == 0)
                 error = evidence_watch(&record, &watch);
-        for (size_t i = 0; i < e->n_rows; i++)
+        if (error == 0)
+                error = evidence_added(&record, e->n_rows, &added);
+        for (size_t i = 0; i < e->n_rows; i++) {
                 e->rows[i].watch = watch;
+                e->rows[i].n_added = added < e->rows[i].n_planned ? added : 0;
+        }
         return error < 0 ? service_fail(s, r, error, "reading the spec", 0) : 0;
 }
 

@@ -29,6 +29,10 @@ int evidence_get(struct service *s, int64_t experiment_id, int64_t change, const
  * looks cannot be read, as a bundle may have them, those that it planned count. -ENOMEM. */
 int evidence_watch(const struct experiment_record *e, struct adaptive_watch *ret);
 
+/* How many repetitions were added to those that the spec asked for, of an experiment with so many points; with `until`,
+ * to those that it permits. 0 of a search, and of a spec that cannot be read. -ENOMEM. */
+int evidence_added(const struct experiment_record *e, size_t n_points, uint32_t *ret);
+
 /* Adds what the flags of a run dispute; flags_json is an array of texts without escapes. */
 void evidence_read_flags(const char *flags_json, struct findings_flags *ret);
 

@@ -50,6 +50,30 @@ def test_the_rows_have_the_new_runs(unix):
     assert all(row["throughput_bytes_per_second"]["ci95"] for row in rows)
 
 
+def doubts_of(client, identity):
+    return {item["reason"]: item for item in client.get(f"/experiments/{identity}/findings")["items"]}
+
+
+def test_findings_say_what_was_added(unix):
+    """Nobody knows whether it was because of what the others showed."""
+    path = "/experiments/{}/findings"
+    condition = "unless runs were added because of what earlier ones showed"
+    spec = SMALL | {"transport": ["pipe", "fifo"]}
+    identity, whole = (unix.wait_final(unix.post(spec | {"repetitions": n})["id"])["id"] for n in (4, 6))
+    assert "repetitions-added" not in doubts_of(unix, identity)
+    extend(unix, identity, {"blocks": 2})
+    unix.wait_final(identity)
+    doubt = doubts_of(unix, identity)["repetitions-added"]
+    assert doubt["sentence"].startswith("2 repetitions were added to the 4 that were planned.")
+    assert doubt["kind"] == "undecided" and doubt["rows"] == list(range(len(doubt["rows"])))
+    assert "repetitions-added" not in doubts_of(unix, whole)
+    for experiment in (identity, whole):
+        text = unix.request("GET", path.format(experiment), headers={"Accept": "text/markdown"}).body.decode()
+        assert (condition in text) == (experiment == identity)
+        report = unix.request("GET", f"/experiments/{experiment}/report").body.decode()
+        assert (condition in report) == (experiment == identity)
+
+
 def test_a_shuffled_one_has_no_blocks(unix):
     spec = SMALL | {"order": "shuffled", "repetitions": 2, "seed": 5}
     identity = unix.wait_final(unix.post(spec)["id"])["id"]

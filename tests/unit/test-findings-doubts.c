@@ -38,6 +38,34 @@ static void test_a_run_of_nothing(void) {
         }
 }
 
+/* An answer of runs that were added by hand does not promise that nobody looked at it before. */
+static void test_runs_that_were_added(void) {
+        MADE m;
+        make(&m, "{\"transport\": [\"pipe\", \"fifo\"]}", 9, 14);
+        measure(&m, faster_pipe, NULL, NOISE, 0);
+        FINDINGS *planned = draw(&m);
+        CHECK(nth(planned, FINDING_RANKING, 0) && !has_doubt(planned, FINDING_REPETITIONS_ADDED));
+        for (size_t i = 0; i < m.n_rows; i++)
+                m.rows[i].n_added = 1;
+        FINDINGS *f = draw(&m);
+        const struct finding *u = of_reason(f, FINDING_REPETITIONS_ADDED);
+        CHECK(says(u, "1 repetition was added to the 8 that were planned. If that depended on what the runs before "
+                      "showed, a false difference is more likely than 5 %, as such looks at the figures are not "
+                      "counted; a new experiment of 9 repetitions would decide."));
+        CHECK(u && u->n_rows == 2 && u->confidence == CONFIDENCE_NONE);
+        CHECK(nth(f, FINDING_RANKING, 0));
+}
+
+/* Nothing was compared, and no difference can be false. */
+static void test_runs_that_were_added_to_one_row(void) {
+        MADE m;
+        make(&m, "{\"transport\": \"pipe\"}", 9, 14);
+        measure(&m, faster_pipe, NULL, NOISE, 0);
+        m.rows[0].n_added = 1;
+        FINDINGS *f = draw(&m);
+        CHECK(!has_doubt(f, FINDING_REPETITIONS_ADDED));
+}
+
 /* Two rows leave nothing to rank. */
 static void test_nothing_beside_one(void) {
         MADE m;
@@ -753,6 +781,8 @@ static void test_neighbours_that_are_alike(void) {
 
 int main(void) {
         RUN(test_a_run_of_nothing);
+        RUN(test_runs_that_were_added);
+        RUN(test_runs_that_were_added_to_one_row);
         RUN(test_nothing_beside_one);
         RUN(test_a_cost_of_nothing);
         RUN(test_no_law_from_what_is_left);

@@ -66,11 +66,14 @@ export class Findings {
                 h('summary', {}, title, h('span', { class: 'soft', text: ` · ${integer(some.length)}` })),
                 this.#list(some),
             );
+        const added = items.some(({ reason }) => reason === 'repetitions-added')
+            ? ', unless runs were added because of what earlier ones showed'
+            : '';
         const hint =
             comparisons > 0 &&
             h('p', {
                 class: 'hint more',
-                text: `${plural(comparisons, 'comparison')}; the probability that one of them is a false difference is at most 5 %.`,
+                text: `${plural(comparisons, 'comparison')}; the probability that one of them is a false difference is at most 5 %${added}.`,
             });
         if (!decided.length)
             return [
