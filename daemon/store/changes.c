@@ -369,18 +369,6 @@ int store_earlier_time(struct store *s, const char *point_json, double *ret_mess
         return q.error;
 }
 
-int store_environment(struct store *s, int64_t experiment_id, bool last, char **ret) {
-        int64_t run_id;
-        return last ? db_get_text(s->db, &run_id, ret,
-                                  "SELECT id, environment FROM runs WHERE experiment_id = ? AND state = 'done' "
-                                  "AND environment IS NOT NULL ORDER BY position DESC LIMIT 1",
-                                  DB_INT(experiment_id))
-                    : db_get_text(s->db, &run_id, ret,
-                                  "SELECT id, environment FROM runs WHERE experiment_id = ? AND state = 'done' "
-                                  "AND environment IS NOT NULL ORDER BY position LIMIT 1",
-                                  DB_INT(experiment_id));
-}
-
 int store_run_environment(struct store *s, int64_t run_id, char **ret) {
         return db_get_text(s->db, &run_id, ret,
                            "SELECT id, environment FROM runs WHERE id = ? AND environment IS NOT NULL", DB_INT(run_id));

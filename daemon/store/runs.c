@@ -119,17 +119,36 @@ int store_unprobed_points(struct store *s, int64_t experiment_id, uint32_t **ret
         return 0;
 }
 
+/* The done run of an experiment that ran first or last, among those for which `also` holds. Runs have the order of
+ * their positions in time, but for those that were tried again, of which few are. */
+#define RUN_IN_TIME(also, order)                                                                                       \
+        "(SELECT id FROM (SELECT * FROM (SELECT id, started_at, position FROM runs WHERE experiment_id = ?1 "          \
+        "AND state = 'done' AND attempt <= 1" also " ORDER BY position " order " LIMIT 1) UNION ALL "                  \
+        "SELECT * FROM (SELECT id, started_at, position FROM runs WHERE experiment_id = ?1 AND state = 'done' "        \
+        "AND attempt > 1" also " ORDER BY started_at " order ", position " order " LIMIT 1)) "                         \
+        "ORDER BY started_at " order ", position " order " LIMIT 1)"
+
+int store_environment(struct store *s, int64_t experiment_id, bool last, char **ret) {
+        int64_t run_id;
+        return last ? db_get_text(s->db, &run_id, ret,
+                                  "SELECT id, environment FROM runs WHERE id = " RUN_IN_TIME(
+                                          " AND environment IS NOT NULL", "DESC"),
+                                  DB_INT(experiment_id))
+                    : db_get_text(s->db, &run_id, ret,
+                                  "SELECT id, environment FROM runs WHERE id = " RUN_IN_TIME(
+                                          " AND environment IS NOT NULL", "ASC"),
+                                  DB_INT(experiment_id));
+}
+
 int store_environments(struct store *s, int64_t experiment_id, char **ret_first, char **ret_last, int64_t *ret_at) {
         _cleanup_free_ char *first = NULL, *last = NULL;
         int64_t at = 0;
         int r = db_get_text(s->db, &at, &first,
-                            "SELECT finished_at, environment FROM runs WHERE experiment_id = ? AND state = 'done' "
-                            "ORDER BY position LIMIT 1",
+                            "SELECT finished_at, environment FROM runs WHERE id = " RUN_IN_TIME("", "ASC"),
                             DB_INT(experiment_id));
         if (r == 0)
                 r = db_get_text(s->db, &at, &last,
-                                "SELECT finished_at, environment FROM runs WHERE experiment_id = ? AND state = 'done' "
-                                "ORDER BY position DESC LIMIT 1",
+                                "SELECT finished_at, environment FROM runs WHERE id = " RUN_IN_TIME("", "DESC"),
                                 DB_INT(experiment_id));
         if (r < 0 && r != -ENOENT)
                 return r;

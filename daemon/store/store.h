@@ -369,8 +369,8 @@ struct failed_point {
 };
 int store_failed_point(struct store *s, int64_t point_id, uint32_t least, struct failed_point *ret);
 void failed_point_deinit(struct failed_point *p);
-/* The environments of an experiment's first and last run that is done (malloc()ed, NULL where there is none), and when
- * that last one ended. */
+/* The environments of an experiment's first and last run in time that is done (malloc()ed, NULL where there is none),
+ * and when that last one ended. */
 int store_environments(struct store *s, int64_t experiment_id, char **ret_first, char **ret_last, int64_t *ret_at);
 void store_points_free(struct point_record *points, size_t n);
 /* How long a message took in the newest done run of the same point in a closed loop. -ENOENT: there is none. */
@@ -404,7 +404,7 @@ void store_figures_free(struct figures_point *points, size_t n);
 int store_rate_flags(struct store *s, int64_t experiment_id,
                      void (*visit)(void *userdata, uint32_t ordinal, const char *flags_json), void *userdata);
 
-/* The environment of an experiment's first done run by position, or of its last; malloc()ed. -ENOENT: none is done, or
+/* The environment of an experiment's first done run in time, or of its last; malloc()ed. -ENOENT: none is done, or
  * there is no such experiment. */
 int store_environment(struct store *s, int64_t experiment_id, bool last, char **ret);
 /* The done runs with flags environment-…: for each list of flags that there is, the first run by position that has it,

@@ -180,6 +180,47 @@ static void test_runs_come_in_their_order_in_time(void) {
         store_figures_free(figures, n_figures);
 }
 
+static bool is_environment(struct fixture *f, int64_t id, bool last, const char *want) {
+        _cleanup_free_ char *text = NULL;
+        return store_environment(f->store, id, last, &text) == 0 && strcmp(text, want) == 0;
+}
+
+/* What was tried again ran after all others, whatever its position is, and what a restart interrupted before those that
+ * follow it. */
+static void test_the_environments_are_in_their_order_in_time(void) {
+        static const struct {
+                const char *change, *first, *last;
+                int64_t at;
+        } cases[] = {
+                {"UPDATE runs SET attempt = 1", "e1", "e4", 450},
+                {"UPDATE runs SET attempt = 2, started_at = 500, finished_at = 550 WHERE position = 0", "e2", "e1",
+                 550},
+                {"UPDATE runs SET attempt = 2, started_at = 600, finished_at = 650 WHERE position = 1", "e3", "e2",
+                 650},
+                {"UPDATE runs SET attempt = 2 WHERE position = 2", "e3", "e2", 650},
+                {"UPDATE runs SET attempt = 2 WHERE position = 3", "e3", "e2", 650},
+                {"UPDATE runs SET state = 'failed' WHERE position = 1", "e3", "e1", 550},
+        };
+        FIXTURE f;
+        int64_t id;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 1, 4, NULL, &id), 0);
+        CHECK_INT(run_all(&f, 0), 4);
+        CHECK_INT(db_run_script(f.store->db, "UPDATE runs SET environment = 'e' || repetition, "
+                                             "started_at = 100 * repetition, finished_at = 100 * repetition + 50"),
+                  0);
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                _cleanup_free_ char *first = NULL, *last = NULL;
+                int64_t at = 0;
+                CHECK_INT(db_run_script(f.store->db, cases[i].change), 0);
+                CHECK(is_environment(&f, id, false, cases[i].first) && is_environment(&f, id, true, cases[i].last));
+                CHECK_INT(store_environments(f.store, id, &first, &last, &at), 0);
+                CHECK_STRING(first, cases[i].first);
+                CHECK_STRING(last, cases[i].last);
+                CHECK_INT(at, cases[i].at);
+        }
+}
+
 static void test_retry_what_was_cancelled(void) {
         FIXTURE f;
         int64_t id, running;
@@ -483,6 +524,7 @@ int main(void) {
         RUN(test_retry_what_failed);
         RUN(test_retried_runs_are_of_another_block);
         RUN(test_runs_come_in_their_order_in_time);
+        RUN(test_the_environments_are_in_their_order_in_time);
         RUN(test_retry_what_was_cancelled);
         RUN(test_retry_has_its_own_attempts);
         RUN(test_retry_in_portions);
