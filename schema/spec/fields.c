@@ -13,6 +13,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A control character of C0 or C1, or DEL: a terminal obeys them. Names that were stored before may have those of C1.
@@ -197,6 +198,41 @@ static int take_require(struct parser *p, const struct json *v) {
         return require_read(v, p->spec, p->r);
 }
 
+/* "pipe", "fifo": as far as there is room. -ENOMEM. */
+static int print_values(const struct axis *a, const struct point *points, size_t n, char *ret, size_t size) {
+        size_t used = 0;
+        *ret = '\0';
+        for (size_t i = 0; i < n && used < size; i++) {
+                _cleanup_(json_writer_deinit) struct json_writer w = {};
+                _cleanup_free_ char *text = NULL;
+                json_writer_init(&w);
+                a->value.type->write(&a->value, &w, axis_of(a, &points[i]));
+                int r = json_writer_steal(&w, &text, NULL);
+                if (r < 0)
+                        return r;
+                used += (size_t) snprintf(ret + used, size - used, "%s%s", i > 0 ? ", " : "", text);
+        }
+        return 0;
+}
+
+/* The values from the list's first one on. */
+static int refuse_baseline(struct parser *p, const struct axis *a, const struct axis_list *list,
+                           const struct point *baseline) {
+        char given[128], values[192];
+        _cleanup_free_ struct point *points = calloc(list->n, sizeof(*points));
+        if (!points)
+                return -ENOMEM;
+        for (size_t i = 0; i < list->n; i++)
+                axis_set(a, p->spec, i, &points[i]);
+        int r = print_values(a, baseline, 1, given, sizeof(given));
+        if (r == 0)
+                r = print_values(a, points, list->n, values, sizeof(values));
+        return r < 0 ? r
+                     : refuse(p->r, 422, "wrong-combination", "/until/compare/baseline",
+                              "the baseline %s is none of the experiment's values of %s: %s", given, a->value.name,
+                              values);
+}
+
 /* The experiment has the baseline's value, and another one. */
 static int check_compare(struct parser *p, const struct spec_compare *c) {
         const struct axis *a = &axes[c->axis];
@@ -211,8 +247,7 @@ static int check_compare(struct parser *p, const struct spec_compare *c) {
                 return refuse(p->r, 422, "wrong-combination", "/until/compare/axis",
                               "the experiment has one %s, and nothing to compare it with", a->value.name);
         if (!found && !c->every_pair)
-                return refuse(p->r, 422, "wrong-combination", "/until/compare/baseline",
-                              "the baseline is none of the experiment's values of %s", a->value.name);
+                return refuse_baseline(p, a, list, &c->baseline);
         return 0;
 }
 
