@@ -311,9 +311,9 @@ static int respond_markdown(struct response *p, const struct findings_record *re
                               "the level of each.");
         text_puts(&t, "\n");
         if (is_any_reduced(record))
-                text_puts(&t, "\n†: confidence is reduced, as there are few runs, some were disturbed, were not "
-                              "steady, or ran while the environment changed, or rates of a search contradict each "
-                              "other.\n");
+                text_puts(&t, "\n†: confidence is reduced, as there are few runs, some were disturbed, could not be "
+                              "watched, were not steady, ran while the environment changed, or have a flag that "
+                              "disputes their figures, or rates of a search contradict each other.\n");
         put_study(&t, record->study);
         for (enum finding_kind kind = 0; kind < FINDING_KINDS; kind++)
                 put_kind(&t, f, kind);

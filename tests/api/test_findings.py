@@ -283,6 +283,9 @@ def test_what_a_flag_disputes_is_told(made_daemon):
             assert len(doubts) == (flagged > 0)
             concluded[flagged] = of_kind(findings, kind)
             assert {item["confidence"] for item in concluded[flagged]} == {"reduced" if flagged else "high"}
+            markdown = {"Accept": "text/markdown"}
+            text = unix.request("GET", f"/experiments/{identity}/findings", headers=markdown).body.decode()
+            assert ("a flag that disputes their figures" in text) == (flagged > 0)
         assert len(concluded[0]) == len(concluded[2])
         assert f": 2 of 6 runs have the flag {flag}. Conclusions that rest on them" in doubts[0]["sentence"]
         assert not any("Their throughput is the requested rate" in item["sentence"] for item in findings["items"])
