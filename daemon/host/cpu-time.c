@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <string.h>
 
 /* Timer interrupts alone are a few tenths of a per cent of what a CPU does. A kernel that counts by tick sees an
@@ -22,6 +23,11 @@ static const char *const names[CPU_TIME_SOURCES] = {
 
 const char *cpu_time_source_name(enum cpu_time_source source) {
         return (size_t) source < CPU_TIME_SOURCES ? names[source] : NULL;
+}
+
+double cpu_time_rounding_ns(size_t n_cpus) {
+        const double n = (double) n_cpus;
+        return (double) CPU_TIME_STEP_NS * (n < 4 ? n : 2 * sqrt(n));
 }
 
 static int open_below(const char *root, const char *path) {

@@ -432,13 +432,6 @@ static bool are_lost(const struct disturbance *d) {
                (double) lost > LOST_SHARE * (double) d->noted[DISTURBANCE_SENT_AGAIN];
 }
 
-/* By how much rounding may raise a time of CPUs that is shown in steps, of which one may have begun long before on
- * each: of few by as many, of many by about the root of their number, of which twice as much is rare. */
-static double rounding_ns(size_t n_cpus) {
-        const double n = (double) n_cpus;
-        return (double) CPU_TIME_STEP_NS * (n < 4 ? n : 2 * sqrt(n));
-}
-
 /* Whether a time that is shown in steps is a share of so much, and, but for half of CPU_SHARE, is so without what
  * rounding may have added: in a second, four steps of five are left, in a tenth of one none of one. */
 static bool is_share_of_steps(const struct disturbance_second *s, double share, double limit, double added_ns) {
@@ -447,14 +440,14 @@ static bool is_share_of_steps(const struct disturbance_second *s, double share, 
 }
 
 static bool is_share_of_cpu(const struct disturbance_second *s, double share) {
-        return is_share_of_steps(s, share, CPU_SHARE, rounding_ns(1));
+        return is_share_of_steps(s, share, CPU_SHARE, cpu_time_rounding_ns(1));
 }
 
 /* Whether others used at least `limit` of the time of n_cpus CPUs. */
 static bool is_share(const struct disturbance *d, const struct disturbance_second *s, double share, double limit,
                      size_t n_cpus) {
         return share >= limit &&
-               (d->run.source != CPU_TIME_IDLE || is_share_of_steps(s, share, limit, rounding_ns(n_cpus)));
+               (d->run.source != CPU_TIME_IDLE || is_share_of_steps(s, share, limit, cpu_time_rounding_ns(n_cpus)));
 }
 
 /* The probability of n or more events where `expected` are expected: Poisson, and its normal approximation above 500.
@@ -477,7 +470,7 @@ static bool is_more_than_chance(const struct disturbance *d, const struct distur
         if (d->run.irq_apart || d->run.tick_ns <= 0)
                 return true;
         const double tick_ns = (double) d->run.tick_ns, interval_ns = (double) s->interval_ns,
-                     least_ns = share * interval_ns - rounding_ns(n_cpus) + 0.5;
+                     least_ns = share * interval_ns - cpu_time_rounding_ns(n_cpus) + 0.5;
         uint64_t ticks = 1 + (least_ns > 0 ? (uint64_t) (least_ns / tick_ns) : 0);
         return chance_of(ticks, QUIET_SOFTIRQ_SHARE * (double) n_cpus * interval_ns / tick_ns) <=
                FLAGGED_BY_CHANCE / (double) n_tests;
@@ -489,7 +482,7 @@ static bool has_softirqs(const struct disturbance *d, const struct disturbance_s
                 return is_share_of_cpu(s, s->worst_softirq) &&
                        is_more_than_chance(d, s, s->worst_softirq, 1, d->n_measured * d->n);
         const double part = s->all_softirq > 0 ? s->foreign_softirq / s->all_softirq : 0;
-        return is_share_of_steps(s, s->foreign_softirq, CPU_SHARE, part * rounding_ns(d->n_measured)) &&
+        return is_share_of_steps(s, s->foreign_softirq, CPU_SHARE, part * cpu_time_rounding_ns(d->n_measured)) &&
                is_more_than_chance(d, s, s->all_softirq, d->n_measured, d->n);
 }
 
@@ -565,7 +558,7 @@ static double mean_load(const struct disturbance *d) {
 
 /* The mean of a short window may be rounding alone. */
 static bool is_mean_load(const struct disturbance *d) {
-        const double added_ns = d->run.source == CPU_TIME_IDLE ? rounding_ns(d->run.n_cpus) : 0;
+        const double added_ns = d->run.source == CPU_TIME_IDLE ? cpu_time_rounding_ns(d->run.n_cpus) : 0;
         return mean_load(d) > LOAD_CPUS &&
                (double) d->foreign_total_ns - added_ns >= LOAD_CPUS / 2 * (double) d->interval_total_ns;
 }

@@ -11,6 +11,7 @@
 #include "schema/json/json.h"
 #include "schema/util.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Steal: below 1 % it is less than the usual difference of repetitions. */
@@ -43,14 +44,17 @@ static uint64_t grown(uint64_t before, uint64_t after) {
 struct noise {
         double window_seconds;
         size_t n_measured;
-        uint64_t steal_ns; /* on the measured CPUs */
+        uint64_t steal_ns;     /* on the measured CPUs */
+        uint64_t few_steal_ns; /* likewise, without a step of each that may have begun long before */
         uint64_t most_device_interrupts;
         bool throttled;
 };
 
 static void add_measured_cpu(struct noise *n, const struct cpu_state *b, const struct cpu_state *a) {
+        const uint64_t steal_ns = grown(b->steal_ns, a->steal_ns);
         n->n_measured++;
-        n->steal_ns += grown(b->steal_ns, a->steal_ns);
+        n->steal_ns += steal_ns;
+        n->few_steal_ns += grown(CPU_TIME_STEP_NS, steal_ns);
         if (b->has_interrupts && a->has_interrupts) {
                 uint64_t interrupts = grown(b->device_interrupts, a->device_interrupts);
                 if (interrupts > n->most_device_interrupts)
@@ -67,12 +71,17 @@ static void put_once(const struct flags_found *found, struct json_writer *flags,
         json_put_string(flags, flag);
 }
 
-static void put_noise(const struct noise *n, const struct flags_found *found, struct json_writer *flags) {
-        double available_ns = n->window_seconds * (double) NSEC_PER_SEC * (double) n->n_measured;
+/* More than STEAL_SHARE, and at least half of it without what rounding may have added: on each CPU a step, or on many
+ * together as much as is likely. */
+static bool has_steal(const struct noise *n) {
+        const double available_ns = n->window_seconds * (double) NSEC_PER_SEC * (double) n->n_measured,
+                     together_ns = (double) n->steal_ns - cpu_time_rounding_ns(n->n_measured),
+                     least_ns = fmax((double) n->few_steal_ns, together_ns);
+        return (double) n->steal_ns > STEAL_SHARE * available_ns && least_ns >= STEAL_SHARE / 2 * available_ns;
+}
 
-        /* a single step may have begun long before */
-        if ((double) n->steal_ns > STEAL_SHARE * available_ns &&
-            (double) n->steal_ns - (double) CPU_TIME_STEP_NS >= STEAL_SHARE / 2 * available_ns)
+static void put_noise(const struct noise *n, const struct flags_found *found, struct json_writer *flags) {
+        if (has_steal(n))
                 put_once(found, flags, "noisy:steal");
         if ((double) n->most_device_interrupts > DISTURBANCE_DEVICE_INTERRUPTS_PER_SECOND * n->window_seconds)
                 put_once(found, flags, "noisy:interrupts");

@@ -178,6 +178,45 @@ static void one_step_of_steal_is_no_flag(void) {
         CHECK_FLAGS(&c, "[\"noisy:steal\"]");
 }
 
+/* Each of the two may have begun long before: of a window of up to a second they are more than 1 %, and no sign of it.
+ */
+static void a_step_of_steal_on_each_cpu_is_no_flag(void) {
+        static const struct {
+                uint64_t window_ns, steal_ns[2];
+                bool flagged;
+        } cases[] = {
+                {SECOND / 4, {SECOND / 100, SECOND / 100}, false},
+                {SECOND * 9 / 10, {SECOND / 100, SECOND / 100}, false},
+                {SECOND / 4, {SECOND / 50, SECOND / 100}, true},
+                {SECOND * 9 / 10, {SECOND / 50, SECOND / 50}, true},
+                {SECOND * 4, {SECOND * 4 / 100, SECOND / 20}, true},
+        };
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                struct case_of_two c;
+                init(&c);
+                c.after.e.uptime_ns = c.before.e.uptime_ns + cases[i].window_ns;
+                c.after.cpus[0].steal_ns = cases[i].steal_ns[0];
+                c.after.cpus[1].steal_ns = cases[i].steal_ns[1];
+                CHECK_FLAGS(&c, cases[i].flagged ? "[\"noisy:steal\"]" : "[]");
+        }
+}
+
+/* Each of 64 CPUs shows one or two steps of a second in which 1.5 % were taken: the sum is beyond doubt. */
+static void steal_of_many_cpus_is_judged_as_a_sum(void) {
+        static struct cpu_state before[64], after[64];
+        struct case_of_two c;
+        init(&c);
+        for (int i = 0; i < 64; i++) {
+                before[i] = after[i] = (struct cpu_state){.id = i};
+                after[i].steal_ns = SECOND / 100 * (1 + (uint64_t) i % 2);
+        }
+        c.before.e.cpus = before;
+        c.after.e.cpus = after;
+        c.before.e.n_cpus = c.after.e.n_cpus = 64;
+        c.after.e.uptime_ns = c.before.e.uptime_ns + SECOND;
+        CHECK_FLAGS(&c, "[\"noisy:steal\"]");
+}
+
 static void a_flag_is_listed_once(void) {
         const char *const found[] = {"noisy:load", "noisy:steal", "noisy:throttled"};
         struct case_of_two c;
@@ -202,6 +241,8 @@ int main(void) {
         RUN(what_one_snapshot_lacks_is_not_compared);
         RUN(both_ends_are_measured);
         RUN(one_step_of_steal_is_no_flag);
+        RUN(a_step_of_steal_on_each_cpu_is_no_flag);
+        RUN(steal_of_many_cpus_is_judged_as_a_sum);
         RUN(a_flag_is_listed_once);
         return check_end();
 }
