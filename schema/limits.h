@@ -12,8 +12,9 @@
 
 /* The descriptors that ipclabd itself has open at once: its store, sockets and event loop, and a run's cgroups, pipes,
  * links and files below /proc. A quarter of RLIMIT_NOFILE's rest is for the files of threads that are observed one by
- * one, those of the run and the measured CPUs' ksoftirqd: where there is no room for all of the one kind, the daemon
- * omits that kind. The other three are divided equally among the listeners, for HTTP clients. */
+ * one, those of the run and the measured CPUs' ksoftirqd, and for these CPUs' clocks: where there is no room for all of
+ * the one kind, the daemon omits that kind. The other three are divided equally among the listeners, for HTTP clients.
+ */
 #define DESCRIPTORS_OF_DAEMON 96u
 #define DESCRIPTORS_OF_CLIENT 3u
 #define DESCRIPTORS_CLIENTS_MIN 4u /* of each of the two listeners, without regard to the limit */

@@ -8,6 +8,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,20 +51,31 @@ int cpu_frequency_pmu(const char *root, struct cpu_frequency_pmu *ret) {
         return r;
 }
 
-void cpu_frequency_open(struct cpu_frequency *f, int cpu, const struct cpu_frequency_pmu *pmu) {
-        char path[64];
+static bool is_spare(int fd, uint64_t files_max) {
+        return fd < 0 ? fd != -EMFILE && fd != -ENFILE : (uint64_t) fd < files_max;
+}
+
+int cpu_frequency_open(struct cpu_frequency *f, const char *root, int cpu, const struct cpu_frequency_pmu *pmu,
+                       uint64_t files_max) {
+        char path[PATH_MAX];
+        bool spare = true;
         *f = CPU_FREQUENCY_NONE;
         for (int i = 0; pmu && i < FREQUENCY_EVENTS; i++) {
                 f->events[i] = perf_open_cpu(cpu, pmu->type, pmu->configs[i], f->events[0]);
-                if (f->events[i] < 0) {
+                spare = is_spare(f->events[i], files_max);
+                if (f->events[i] < 0 || !spare) {
                         cpu_frequency_close(f);
                         break;
                 }
         }
-        if (f->events[0] >= 0)
-                return;
-        (void) snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/cpufreq/scaling_cur_freq", cpu);
+        if (!spare || f->events[0] >= 0)
+                return spare ? 0 : -EMFILE;
+        (void) snprintf(path, sizeof(path), "%s/sys/devices/system/cpu/cpu%d/cpufreq/scaling_cur_freq", root, cpu);
         f->file = open(path, O_RDONLY | O_CLOEXEC);
+        spare = is_spare(f->file < 0 ? -errno : f->file, files_max);
+        if (!spare)
+                cpu_frequency_close(f);
+        return spare ? 0 : -EMFILE;
 }
 
 void cpu_frequency_close(struct cpu_frequency *f) {

@@ -35,8 +35,10 @@ struct cpu_frequency {
         uint64_t last[FREQUENCY_EVENTS];
 };
 
-/* pmu: NULL where there is none. Cannot fail: what cannot be opened is not read. */
-void cpu_frequency_open(struct cpu_frequency *f, int cpu, const struct cpu_frequency_pmu *pmu);
+/* root: "", or the folder of a captured tree. pmu: NULL where there is none. A descriptor from files_max on is one that
+ * others may need. 0, also of what cannot be opened and is not read; -EMFILE: there is no descriptor to spare. */
+int cpu_frequency_open(struct cpu_frequency *f, const char *root, int cpu, const struct cpu_frequency_pmu *pmu,
+                       uint64_t files_max);
 void cpu_frequency_close(struct cpu_frequency *f);
 /* The value for a CPU that is not read. */
 #define CPU_FREQUENCY_NONE ((struct cpu_frequency){.events = {-1, -1, -1}, .file = -1})

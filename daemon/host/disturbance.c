@@ -787,6 +787,8 @@ static void put_frequencies(const struct disturbance *d, struct json_writer *w) 
                         w, "frequency_reason",
                         d->run.frequency_source
                                 ? "the window was over before the clocks of the measured CPUs were known"
+                        : d->run.no_frequency
+                                ? d->run.no_frequency
                                 : "the measured CPUs have neither APERF and MPERF nor cpufreq/scaling_cur_freq");
 }
 

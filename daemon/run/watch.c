@@ -47,6 +47,9 @@
 /* The reading at the window's end is taken a little before it, while every thread is alive. */
 #define BEFORE_END_NS (5 * NSEC_PER_MSEC)
 
+#define NO_DESCRIPTOR_FOR_CLOCKS                                                                                       \
+        "the daemon had no descriptor to spare for the clock of each measured CPU: RLIMIT_NOFILE"
+
 struct watched_process {
         pid_t pid;
         enum end end;
@@ -72,6 +75,7 @@ struct watch {
         size_t n_cpus;
         struct cpu_frequency *frequencies;   /* n_cpus */
         const char *frequency_source;        /* NULL: none */
+        bool frequencies_unread;             /* of each, as there is no descriptor to spare for one */
         int interrupts_fd;                   /* -1: not read */
         const char *no_interrupts;           /* why; NULL: it is */
         struct interrupt_counts *interrupts; /* n_cpus */
@@ -148,14 +152,34 @@ static bool has_measured_sibling(const struct watch_order *o, const struct topol
         return false;
 }
 
+static const char *root_of(const struct watch *w) {
+        return w->order.root ? w->order.root : "";
+}
+
 static void open_throttles(const struct watch *w, int cpu, bool measured, int ret[2]) {
         static const char *const of[] = {"core", "package"};
         for (size_t i = 0; i < ELEMENTS(of); i++) {
                 int fd = !measured ? -1
                                    : open_file(AT_FDCWD,
                                                "%s/sys/devices/system/cpu/cpu%d/thermal_throttle/%s_throttle_count",
-                                               w->order.root ? w->order.root : "", cpu, of[i]);
+                                               root_of(w), cpu, of[i]);
                 ret[i] = fd >= 0 && (uint64_t) fd < w->files_max ? fd : util_close(fd);
+        }
+}
+
+/* Of each measured CPU or of none: the slowest of some would pass as that of all. */
+static void open_frequencies(struct watch *w) {
+        struct cpu_frequency_pmu pmu;
+        bool counted = cpu_frequency_pmu(root_of(w), &pmu) == 0;
+        for (size_t i = 0; i < w->n_cpus && !w->frequencies_unread; i++)
+                if (w->cpus[i].measured)
+                        w->frequencies_unread = cpu_frequency_open(&w->frequencies[i], root_of(w), w->cpus[i].id,
+                                                                   counted ? &pmu : NULL, w->files_max) < 0;
+        for (size_t i = 0; i < w->n_cpus; i++) {
+                if (w->frequencies_unread)
+                        cpu_frequency_close(&w->frequencies[i]);
+                if (!w->frequency_source)
+                        w->frequency_source = cpu_frequency_source(&w->frequencies[i]);
         }
 }
 
@@ -169,8 +193,6 @@ static int list_cpus(struct watch *w) {
         w->throttle_fds = calloc(t->n_cpus, sizeof(*w->throttle_fds));
         if (!w->cpus || !w->ids || !w->frequencies || !w->ksoftirqd_fds || !w->interrupts || !w->throttle_fds)
                 return -ENOMEM;
-        struct cpu_frequency_pmu pmu;
-        bool counted = cpu_frequency_pmu("", &pmu) == 0;
         for (size_t i = 0; i < t->n_cpus; i++) {
                 const struct topology_cpu *cpu = &t->cpus[i];
                 if (!cpu->online)
@@ -178,10 +200,6 @@ static int list_cpus(struct watch *w) {
                 bool measured = is_measured(&w->order, cpu->id);
                 w->ids[w->n_cpus] = cpu->id;
                 w->frequencies[w->n_cpus] = CPU_FREQUENCY_NONE;
-                if (measured)
-                        cpu_frequency_open(&w->frequencies[w->n_cpus], cpu->id, counted ? &pmu : NULL);
-                if (!w->frequency_source)
-                        w->frequency_source = cpu_frequency_source(&w->frequencies[w->n_cpus]);
                 w->ksoftirqd_fds[w->n_cpus] = -1;
                 open_throttles(w, cpu->id, measured, w->throttle_fds[w->n_cpus]);
                 w->cpus[w->n_cpus++] = (struct disturbance_cpu){
@@ -625,6 +643,7 @@ static int prepare(struct watch *w) {
                 r = cpu_time_open("", &w->time);
         if (r < 0)
                 return r;
+        open_frequencies(w);
         find_threads(w);
         r = find_ksoftirqd(w);
         if (r < 0)
@@ -635,6 +654,7 @@ static int prepare(struct watch *w) {
         const struct disturbance_run run = {
                 .source = w->time.source,
                 .frequency_source = w->frequency_source,
+                .no_frequency = w->frequencies_unread ? NO_DESCRIPTOR_FOR_CLOCKS : NULL,
                 .cpus = w->cpus,
                 .n_cpus = w->n_cpus,
                 .n_threads = w->n_threads,

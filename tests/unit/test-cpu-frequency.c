@@ -71,12 +71,18 @@ static void a_group_of_this_machine(void) {
                 (void) fclose(type);
         if (!has)
                 SKIP("this machine has no PMU msr");
-        cpu_frequency_open(&f, 0, &pmu);
+        CHECK_INT(cpu_frequency_open(&f, "", 0, &pmu, UINT64_MAX), 0);
         if (f.events[0] < 0) {
                 cpu_frequency_close(&f);
                 SKIP("an event of a CPU cannot be opened here: %s", strerror(errno));
         }
         CHECK_STRING(cpu_frequency_source(&f), "aperf-mperf");
+        const uint64_t last = (uint64_t) f.events[EVENT_TSC];
+        cpu_frequency_close(&f);
+        CHECK_INT(cpu_frequency_open(&f, "", 0, &pmu, last), -EMFILE); /* one of the three is not to be had */
+        CHECK(!cpu_frequency_source(&f));
+        CHECK_INT(f.events[EVENT_APERF], -1);
+        CHECK_INT(cpu_frequency_open(&f, "", 0, &pmu, last + 1), 0);
         CHECK_INT(cpu_frequency_read(&f), -1);
         int64_t khz = cpu_frequency_read(&f);
         CHECK(khz > 0);
@@ -88,7 +94,7 @@ static void a_group_of_this_machine(void) {
 static void what_is_not_there(void) {
         static const struct cpu_frequency_pmu none = {.type = UINT32_MAX};
         struct cpu_frequency f;
-        cpu_frequency_open(&f, 999999, &none);
+        CHECK_INT(cpu_frequency_open(&f, "", 999999, &none, UINT64_MAX), 0);
         CHECK(!cpu_frequency_source(&f));
         CHECK_INT(cpu_frequency_read(&f), -1);
         cpu_frequency_close(&f);
