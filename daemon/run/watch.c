@@ -340,9 +340,12 @@ static void close_threads(struct watch *w) {
 }
 
 /* Nothing is concluded from the time of one that may be on several CPUs, nor from the switches of one that has none to
- * itself. False: there is no descriptor to spare. */
+ * itself; and that of one on the only CPU of its end is among what share_out() has left for it. False: there is no
+ * descriptor to spare. */
 static bool open_thread(const struct watch *w, int tasks, pid_t tid, struct watched_thread *t) {
-        if (t->cpu < 0 && !t->elsewhere)
+        const struct agent_placement *end = &w->order.placement->ends[w->processes[t->process].end];
+        const bool only = t->cpu >= 0 && end->n_cpus == 1 && end->cpus[0] == w->cpus[t->cpu].id;
+        if ((t->cpu < 0 && !t->elsewhere) || (only && !t->alone))
                 return true;
         t->schedstat_fd = open_file(tasks, "%d/schedstat", tid);
         if (t->alone)

@@ -11,6 +11,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -552,6 +553,52 @@ static int open_files(const char *suffix, int files_max) {
         return n;
 }
 
+/* -1: it cannot be read. */
+static double cpu_ns_of(pid_t pid) {
+        clockid_t clock;
+        struct timespec t;
+        return clock_getcpuclockid(pid, &clock) == 0 && clock_gettime(clock, &t) == 0
+                       ? (double) t.tv_sec * NSEC_PER_SEC + (double) t.tv_nsec
+                       : -1;
+}
+
+/* Of threads that share the only CPU of their end nothing is read that the process's own time does not tell: a thousand
+ * take no thousand readings a second. */
+static void threads_on_one_cpu_are_observed_together(void) {
+        for (int shares = 0; shares < 2; shares++) {
+                struct bench b;
+                bool flagged;
+                bench_init(&b, true);
+                watch_free(b.watch);
+                b.watch = NULL;
+                b.placement.shares_cpus = shares;
+                const struct watch_order order = {.event = b.event,
+                                                  .topology = b.topology,
+                                                  .placement = &b.placement,
+                                                  .point = &b.point,
+                                                  .pids = {b.pid, 0},
+                                                  .cgroup_fd = b.cgroup_fd};
+                char file[64];
+                (void) snprintf(file, sizeof(file), "/proc/%d/task/%d/schedstat", b.pid, b.pid);
+                CHECK_INT(watch_new(&b.watch, &order), 0);
+                CHECK_INT(open_files(file, INT_MAX), !shares);
+                const uint64_t began_ns = util_now_ns();
+                const double own_ns = cpu_ns_of(b.pid);
+                CHECK_INT(watch_start(b.watch, util_now_ns(), NSEC_PER_SEC), 0);
+                pass(&b, 1100 * NSEC_PER_MSEC);
+                struct json *noise = conclude(&b, "noisy:foreign-cpu", &flagged);
+                const struct json *seconds = noise ? json_get(noise, "seconds") : NULL;
+                CHECK(json_length(seconds) >= 1);
+                double foreign_ns = 0,
+                       without_agent_ns = (double) (util_now_ns() - began_ns) - cpu_ns_of(b.pid) + own_ns;
+                for (const struct json *s = json_first(seconds); s; s = json_next(s))
+                        foreign_ns += share_in(s, "foreign_share") * share_in(s, "interval_ns");
+                CHECK(foreign_ns < without_agent_ns + 0.03 * NSEC_PER_SEC);
+                json_free(noise);
+                bench_end(&b);
+        }
+}
+
 /* One file of each CPU, in a tree. How many; -1 on failure. */
 static int write_for_each_cpu(const struct bench *b, const char *name, const char *text) {
         int n = 0;
@@ -617,6 +664,7 @@ int main(void) {
         RUN(the_end_of_a_window_by_count);
         RUN(a_window_that_never_began);
         RUN(every_ksoftirqd_is_observed_or_none);
+        RUN(threads_on_one_cpu_are_observed_together);
         RUN(files_of_cpus_leave_descriptors_to_others);
         return check_end();
 }
