@@ -126,10 +126,20 @@ static const char *escape_of(unsigned char c, char buffer[8]) {
         }
 }
 
+/* Almost all strings, and all keys, are of such characters alone. */
+static size_t plain_length(const char *s, size_t n) {
+        size_t i = 0;
+        while (i < n && s[i] >= ' ' && s[i] <= '~' && s[i] != '"' && s[i] != '\\')
+                i++;
+        return i;
+}
+
 static void put_quoted(struct json_writer *w, const char *s, size_t n) {
-        size_t plain = 0; /* characters before s that are copied as they are */
+        size_t plain = plain_length(s, n); /* characters before s that are copied as they are */
 
         put(w, "\"", 1);
+        s += plain;
+        n -= plain;
         while (n > 0) {
                 char buffer[8];
                 size_t length = utf8_length(s, n);
@@ -169,16 +179,28 @@ void json_put_string(struct json_writer *w, const char *s) {
                 json_put_null(w);
 }
 
+/* The digits of v before `end`; where they begin. */
+static char *digits_before(char *end, uint64_t v) {
+        do
+                *--end = (char) ('0' + v % 10);
+        while ((v /= 10) > 0);
+        return end;
+}
+
+static void put_number(struct json_writer *w, uint64_t magnitude, bool negative) {
+        char buffer[24], *end = buffer + sizeof(buffer), *at = digits_before(end, magnitude);
+        if (negative)
+                *--at = '-';
+        separate(w);
+        put(w, at, (size_t) (end - at));
+}
+
 void json_put_i64(struct json_writer *w, int64_t v) {
-        char buffer[32];
-        snprintf(buffer, sizeof(buffer), "%" PRId64, v);
-        json_put_raw(w, buffer);
+        put_number(w, v < 0 ? -(uint64_t) v : (uint64_t) v, v < 0);
 }
 
 void json_put_u64(struct json_writer *w, uint64_t v) {
-        char buffer[32];
-        snprintf(buffer, sizeof(buffer), "%" PRIu64, v);
-        json_put_raw(w, buffer);
+        put_number(w, v, false);
 }
 
 void json_put_u64_text(struct json_writer *w, uint64_t v) {

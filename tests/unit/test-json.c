@@ -320,6 +320,56 @@ static void writing(void) {
         free(text);
 }
 
+/* Each byte in front of plain characters, among them and behind them. */
+static void every_byte_wherever_it_stands(void) {
+        for (unsigned byte = 0; byte < 0x100; byte++)
+                for (size_t at = 0; at <= 4; at++) {
+                        struct json_writer w;
+                        char plain[6] = "abcd", want[16], escape[8] = {(char) byte}, *text = NULL;
+                        const char *known = byte ? strchr("\"\"\\\\\nn\rr\tt", (int) byte) : NULL;
+                        memmove(plain + at + 1, plain + at, 4 - at);
+                        plain[at] = (char) byte;
+                        if (known && strchr("\"\\\n\r\t", (int) byte))
+                                (void) snprintf(escape, sizeof(escape), "\\%c", known[1]);
+                        else if (byte < ' ' || byte == 0x7f)
+                                (void) snprintf(escape, sizeof(escape), "\\u%04x", byte);
+                        else if (byte >= 0x80) /* alone it is no character */
+                                (void) snprintf(escape, sizeof(escape), "\xef\xbf\xbd");
+                        (void) snprintf(want, sizeof(want), "\"%.*s%s%s\"", (int) at, "abcd", escape, &"abcd"[at]);
+                        json_writer_init(&w);
+                        json_put_string_n(&w, plain, 5);
+                        CHECK_INT(json_writer_steal(&w, &text, NULL), 0);
+                        json_writer_deinit(&w);
+                        CHECK_STRING(text, want);
+                        free(text);
+                }
+}
+
+/* Around each power of ten, where one more digit begins. */
+static void integers_as_printf_has_them(void) {
+        struct json_writer w;
+        char *text = NULL;
+        char want[4096] = "";
+        size_t n = 0;
+        json_writer_init(&w);
+        json_array_begin(&w);
+        for (uint64_t power = 1; power <= UINT64_C(1000000000000000000); power *= 10)
+                for (uint64_t v = power - 1; v <= power + 1; v++) {
+                        json_put_u64(&w, v);
+                        json_put_i64(&w, -(int64_t) v);
+                        n += (size_t) snprintf(want + n, sizeof(want) - n, ",%" PRIu64 ",%" PRId64, v, -(int64_t) v);
+                }
+        json_array_end(&w);
+        want[0] = '[';
+        CHECK_INT(json_writer_steal(&w, &text, NULL), 0);
+        json_writer_deinit(&w);
+        CHECK(n < sizeof(want) - 1);
+        CHECK_UINT(strlen(text), n + 1);
+        CHECK_INT(strncmp(text, want, n), 0);
+        CHECK_STRING(text + n, "]");
+        free(text);
+}
+
 static void doubles_read_back(void) {
         static const double values[] = {0,
                                         0.1,
@@ -546,6 +596,8 @@ int main(void) {
         RUN(memory_runs_out);
         RUN(u64_text_has_one_form);
         RUN(writing);
+        RUN(every_byte_wherever_it_stands);
+        RUN(integers_as_printf_has_them);
         RUN(doubles_read_back);
         RUN(unbalanced_writing_is_an_error);
         RUN(one_member_is_found_without_a_tree);
