@@ -25,9 +25,10 @@
  * timer wakes them. They miss about as much of each second of a run: 14 points were the most between two. */
 #define STANDSTILL_SHARE 0.6
 #define STANDSTILL_MORE_SHARE 0.3
-/* Packets take 1 to 3 µs each in softirqs. Their number is exact, whereas the tick does not see softirqs that come in
- * step with it. */
-#define FOREIGN_PACKETS_PER_SECOND 25000.0
+/* Packets take 1 to 3 µs each, of which softirqs are 0.7 to 1 µs and interrupts the rest (a loop on a CPU lost 1.2 to
+ * 2.6 µs of its own time for each): of 16000 a second that is up to CPU_SHARE. Their number is exact, whereas the tick
+ * counts from a third to twice of what their softirqs take, and none of those that come in step with it. */
+#define FOREIGN_PACKETS_PER_SECOND 16000.0
 /* CPUs that are judged together: what kernel threads and timers may take of each CPU but the first. */
 #define QUIET_SHARE 0.005
 /* A thread alone on its CPU makes way for kernel threads 20 to 100 times a second, and for what the start of a run left

@@ -14,6 +14,6 @@ export const LIMITS = {
     standstill: 0.6,
     meanSteal: 0.01,
     load: 0.5,
-    packets: 25_000,
+    packets: 16_000,
     interrupts: 1000,
 };
