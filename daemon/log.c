@@ -3,7 +3,8 @@
 /*
  * Log lines. Owns the level and the destination, which log_open() chooses once: the journal, with fields, when stderr
  * is the journal's stream, else stderr, with a time. Called from every thread of the daemon; one line is one write(2),
- * so that lines of two threads never mix.
+ * so that lines of two threads never mix. What nobody reads is lost after a moment, and the next line that is written
+ * comes with the number of those lost; the journal is waited for.
  */
 
 #include "daemon/log.h"
@@ -12,14 +13,26 @@
 
 #define SD_JOURNAL_SUPPRESS_LOCATION /* the line has the caller's location instead of this file's */
 
+#include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <systemd/sd-journal.h>
 
+#define PATIENCE_NS (20 * NSEC_PER_MSEC)
+
 static int log_max_level = LOG_INFO;
 static bool log_to_journal;
+
+static struct {
+        int fd; /* stderr, or a description of its own of the same pipe or terminal */
+        bool is_socket;
+        atomic_uint lost; /* messages since the last one that was written */
+} output = {.fd = STDERR_FILENO};
 
 static const char *const level_names[] = {"emergency", "alert",  "critical", "error",
                                           "warning",   "notice", "info",     "debug"};
@@ -39,9 +52,30 @@ static bool stderr_is_journal(void) {
         return fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
 }
 
+/* What nobody reads must not hold the daemon up: a terminal that is halted (Ctrl-S), a pager at the other end of a
+ * pipe. O_NONBLOCK would be that of all who share stderr, so that it is opened once more, which a socket cannot be.
+ * Where it cannot (it is another user's), a line is written when there is room for some of it. */
+static void open_output(void) {
+        struct stat st;
+        if (output.fd != STDERR_FILENO)
+                util_close(output.fd);
+        output.fd = STDERR_FILENO;
+        output.is_socket = false;
+        atomic_store(&output.lost, 0);
+        if (fstat(STDERR_FILENO, &st) < 0)
+                return;
+        output.is_socket = S_ISSOCK(st.st_mode);
+        if (!S_ISFIFO(st.st_mode) && !isatty(STDERR_FILENO))
+                return;
+        int fd = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        if (fd >= 0)
+                output.fd = fd;
+}
+
 void log_open(int level) {
         log_max_level = level;
         log_to_journal = stderr_is_journal();
+        open_output();
 }
 
 int log_level_from_name(const char *name, int *ret) {
@@ -51,6 +85,39 @@ int log_level_from_name(const char *name, int *ret) {
                         return 0;
                 }
         return -EINVAL;
+}
+
+/* Whether there is room for more by then. A regular file always has some. */
+static bool await_room(uint64_t until_ns) {
+        struct pollfd p = {.fd = output.fd, .events = POLLOUT};
+        uint64_t now = util_now_ns();
+        int ms = now < until_ns ? (int) ((until_ns - now) / NSEC_PER_MSEC) + 1 : 0;
+        return poll(&p, 1, ms) > 0;
+}
+
+static bool put(const char *text, size_t length, uint64_t patience_ns) {
+        uint64_t until = util_now_ns() + patience_ns;
+        while (length > 0 && await_room(until)) {
+                ssize_t n = output.is_socket ? send(output.fd, text, length, MSG_DONTWAIT | MSG_NOSIGNAL)
+                                             : write(output.fd, text, length);
+                if (n < 0 && errno != EINTR && (errno != EAGAIN || util_now_ns() >= until))
+                        return false;
+                text += n > 0 ? n : 0;
+                length -= n > 0 ? (size_t) n : 0;
+        }
+        return length == 0;
+}
+
+/* Where nobody reads, the first line waits a little, and those after it do not. */
+static void put_line(const char *line, size_t length) {
+        char notice[64];
+        unsigned lost = atomic_exchange(&output.lost, 0);
+        int n = lost > 0 ? snprintf(notice, sizeof(notice), "(%u messages could not be written here)\n", lost) : 0;
+        uint64_t patience = lost > 0 ? 0 : PATIENCE_NS;
+        if (!put(notice, (size_t) n, patience))
+                atomic_fetch_add(&output.lost, lost + 1);
+        else if (!put(line, length, patience))
+                atomic_fetch_add(&output.lost, 1);
 }
 
 static void write_stderr(int level, const char *message) {
@@ -68,8 +135,7 @@ static void write_stderr(int level, const char *message) {
                 return;
         size_t length = (size_t) n < sizeof(line) ? (size_t) n : sizeof(line) - 1;
         line[length - 1] = '\n';
-        ssize_t written = write(STDERR_FILENO, line, length);
-        (void) written; /* there is no other place for an error of the log */
+        put_line(line, length);
 }
 
 /* Marks a truncated message, without splitting a character: the journal shows invalid UTF-8 as a blob. */

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <systemd/sd-journal.h>
 
@@ -269,6 +270,69 @@ static void another_stream_is_no_journal(void) {
         }
 }
 
+/* ---- stderr that nobody reads ---- */
+
+#define UNREAD 300
+#define READ_MAX (1 << 20)
+
+/* Reads what there is; the lines. */
+static unsigned drain(int fd, char *text) {
+        size_t n = 0;
+        unsigned lines = 0;
+        ssize_t k;
+        while (n + 1 < READ_MAX && (k = recv(fd, text + n, READ_MAX - 1 - n, MSG_DONTWAIT)) > 0)
+                n += (size_t) k;
+        if (n == 0) /* a pipe */
+                while (n + 1 < READ_MAX && (k = read(fd, text + n, READ_MAX - 1 - n)) > 0)
+                        n += (size_t) k;
+        text[n] = '\0';
+        for (const char *c = text; *c; c++)
+                lines += *c == '\n';
+        return lines;
+}
+
+static void a_reader_that_stands_still_holds_nobody_up(bool socket) {
+        static char text[READ_MAX];
+        char words[2000];
+        int ends[2], saved = dup(STDERR_FILENO);
+        unsigned lost = 0;
+        memset(words, 'z', sizeof words - 1);
+        words[sizeof words - 1] = '\0';
+        if (saved < 0 || (socket ? socketpair(AF_UNIX, SOCK_STREAM, 0, ends) : pipe2(ends, 0)) < 0 ||
+            fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0 || dup2(ends[1], STDERR_FILENO) < 0) {
+                CHECK_FAIL("cannot redirect stderr: %s", strerror(errno));
+                return;
+        }
+        log_open(LOG_INFO);
+        (void) alarm(60); /* ends a test that hangs */
+        for (int i = 0; i < UNREAD; i++)
+                log_info("%s", words);
+        (void) alarm(0);
+        unsigned lines = drain(ends[0], text);
+        log_info("after it");
+        bool shared = (fcntl(STDERR_FILENO, F_GETFL) & O_NONBLOCK) == 0; /* as it was, for all who have it */
+        (void) drain(ends[0], text);
+        (void) dup2(saved, STDERR_FILENO);
+        log_open(LOG_INFO);
+        CHECK(shared);
+        CHECK(lines > 0 && lines < UNREAD);
+        const char *notice = strchr(text, '('), *end = strchr(text, '\n');
+        CHECK(notice && sscanf(notice, "(%u messages could not be written here)", &lost) == 1);
+        CHECK_UINT(lines + lost, UNREAD);
+        CHECK_STRING(end ? behind_time(end + 1) : "", "info    after it\n");
+        (void) close(saved);
+        (void) close(ends[0]);
+        (void) close(ends[1]);
+}
+
+static void a_pipe_that_is_not_read_holds_nobody_up(void) {
+        a_reader_that_stands_still_holds_nobody_up(false);
+}
+
+static void a_socket_that_is_not_read_holds_nobody_up(void) {
+        a_reader_that_stands_still_holds_nobody_up(true);
+}
+
 int main(void) {
         RUN(a_line_has_time_level_and_message);
         RUN(levels_above_the_limit_are_dropped);
@@ -280,5 +344,7 @@ int main(void) {
         RUN(the_journal_gets_its_fields_once);
         RUN(what_the_journal_does_not_take_goes_to_stderr);
         RUN(another_stream_is_no_journal);
+        RUN(a_pipe_that_is_not_read_holds_nobody_up);
+        RUN(a_socket_that_is_not_read_holds_nobody_up);
         return check_end();
 }
