@@ -235,6 +235,31 @@ static int open_root(struct rundir_root *root, const char *runtime_dir) {
         return r == 0 ? move_all_aside(root) : r > 0 ? -EPERM : r;
 }
 
+/* What somebody removed while the daemon runs, as who cleans up does, is made anew: else each run would fail from then
+ * on. The descriptors keep their numbers, which the remover uses, but not now. */
+static int make_again(struct rundir_root *root) {
+        _cleanup_free_ char *dir = strndup(root->path, strlen(root->path) - strlen("/" ROOT_NAME));
+        _cleanup_close_ int parent = -1, fd = -1;
+        if (!dir)
+                return -ENOMEM;
+        if (!rundir_settle(root, 0))
+                return -ENOENT;
+        if (mkdir(dir, 0755) < 0 && errno != EEXIST)
+                return -errno;
+        parent = open_runtime_dir(dir);
+        if (parent < 0)
+                return parent;
+        struct rundir_root made = {.path = root->path, .parent_fd = parent, .fd = -1};
+        int r = open_own(&made);
+        fd = made.fd;
+        if (r != 0)
+                return r > 0 ? -EPERM : r;
+        if (dup3(parent, root->parent_fd, O_CLOEXEC) < 0 || dup3(fd, root->fd, O_CLOEXEC) < 0)
+                return -errno;
+        log_warning("%s was removed while ipclabd runs: it is made anew", root->path);
+        return move_all_aside(root);
+}
+
 static int init_lock(struct rundir_root *root) {
         pthread_condattr_t attributes;
         int e = pthread_condattr_init(&attributes);
@@ -343,6 +368,8 @@ int rundir_new(struct rundir_root *root, int64_t run_id, uid_t uid, gid_t gid, i
         char name[32];
         run_name(run_id, name);
         int r = mkdirat(root->fd, name, 0700) < 0 ? -errno : 0;
+        if (r == -ENOENT && (r = make_again(root)) == 0 && mkdirat(root->fd, name, 0700) < 0)
+                r = -errno;
         if (r == -EEXIST) { /* it could not even be moved aside before */
                 r = rundir_remove(root, run_id);
                 if (r == 0 && mkdirat(root->fd, name, 0700) < 0)

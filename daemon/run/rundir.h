@@ -22,7 +22,8 @@ int rundir_root_new(struct rundir_root **ret, const char *runtime_dir);
  */
 void rundir_root_free(struct rundir_root *root);
 
-/* A new, empty directory of this user, mode 0700, and an O_PATH descriptor of it. (uid_t) -1: the daemon's own. */
+/* A new, empty directory of this user, mode 0700, and an O_PATH descriptor of it. (uid_t) -1: the daemon's own.
+ * RUNTIME_DIR and RUNTIME_DIR/runs are made anew where they were removed. */
 int rundir_new(struct rundir_root *root, int64_t run_id, uid_t uid, gid_t gid, int *ret_fd);
 /* Its name is free when this returns; its content, however large, is removed in the background. 0 or negative
  * errno, logged. */

@@ -118,6 +118,56 @@ static void the_directory_itself_stays(void) {
         rundir_root_free(root);
 }
 
+/* As who cleans up does: runs go on. */
+static void what_is_removed_meanwhile_is_made_anew(void) {
+        struct rundir_root *root, *second;
+        struct stat st;
+        for (int above = 0; above < 2; above++) {
+                int fd = -1;
+                CHECK_INT(rundir_root_new(&root, base), 0);
+                CHECK_INT(rmdir(runs), 0);
+                if (above)
+                        CHECK_INT(rmdir(base), 0);
+                CHECK_INT(rundir_new(root, 7, (uid_t) -1, 0, &fd), 0);
+                CHECK_INT(fstat(fd, &st), 0);
+                ino_t inode = st.st_ino;
+                CHECK_INT(stat(run7, &st), 0);
+                CHECK_UINT(st.st_ino, inode);
+                CHECK_INT(stat(runs, &st), 0);
+                CHECK_INT(st.st_mode & 07777, 0700);
+                CHECK_INT(rundir_root_new(&second, base), -EBUSY); /* it is locked as before */
+                close(fd);
+                CHECK_INT(rundir_remove(root, 7), 0);
+                CHECK_UINT(entries(runs), 0);
+                rundir_root_free(root);
+        }
+}
+
+/* Nothing is made through a link that took its place, nor where another daemon has it. */
+static void what_took_its_place_is_not_used(void) {
+        struct rundir_root *root, *second;
+        char moved[80], aside[100];
+        int fd = -1;
+        (void) snprintf(moved, sizeof(moved), "%s-moved", base);
+        CHECK_INT(rundir_root_new(&root, base), 0);
+        CHECK_INT(rmdir(runs), 0);
+        CHECK_INT(rundir_root_new(&second, base), 0);
+        CHECK_INT(rundir_new(root, 7, (uid_t) -1, 0, &fd), -EBUSY);
+        rundir_root_free(second);
+        CHECK_INT(rmdir(runs), 0);
+        CHECK_INT(rename(base, moved), 0);
+        CHECK_INT(symlink(moved, base), 0);
+        CHECK_INT(rundir_new(root, 7, (uid_t) -1, 0, &fd), -ELOOP);
+        (void) snprintf(aside, sizeof(aside), "%s/runs", moved);
+        CHECK_INT(access(aside, F_OK), -1);
+        CHECK_INT(unlink(base), 0);
+        CHECK_INT(rename(moved, base), 0);
+        CHECK_INT(rundir_new(root, 7, (uid_t) -1, 0, &fd), 0);
+        close(fd);
+        CHECK_INT(rundir_remove(root, 7), 0);
+        rundir_root_free(root);
+}
+
 /* In the runtime directory of another user, whose daemon could not use it. */
 static void it_does_not_stay_in_a_foreign_directory(void) {
         struct rundir_root *root;
@@ -407,6 +457,8 @@ int main(void) {
         RUN(links_are_removed_not_followed);
         RUN(leftovers_are_removed_at_start);
         RUN(the_directory_itself_stays);
+        RUN(what_is_removed_meanwhile_is_made_anew);
+        RUN(what_took_its_place_is_not_used);
         RUN(it_does_not_stay_in_a_foreign_directory);
         RUN(what_another_users_daemon_left_is_named);
         RUN(foreign_roots_are_refused);
