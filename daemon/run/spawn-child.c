@@ -139,7 +139,7 @@ static int lower_limit(int resource, rlim_t most) {
 
 static int set_limits(const struct spawn_child *c) {
         const struct spawn_request *r = c->request;
-        struct rlimit none = {0, 0}, file = {r->file_bytes, r->file_bytes};
+        struct rlimit none = {0, 0};
         int e = raise_limit(RLIMIT_NOFILE, AGENT_FILES);
         if (e == 0)
                 e = raise_limit(RLIMIT_MEMLOCK, RLIM_INFINITY);
@@ -149,8 +149,8 @@ static int set_limits(const struct spawn_child *c) {
                 e = lower_limit(RLIMIT_NPROC, c->tasks_max);
         if (e == 0 && setrlimit(RLIMIT_CORE, &none) < 0)
                 e = errno;
-        if (e == 0 && r->file_bytes && setrlimit(RLIMIT_FSIZE, &file) < 0)
-                e = errno;
+        if (e == 0 && r->file_bytes)
+                e = lower_limit(RLIMIT_FSIZE, r->file_bytes);
         /* The priority is for the thread that serves the control socket; agent/main.c lowers it for the others. Agents
          * of a daemon that may not raise it run without. No agent can raise it again after this step. */
         (void) setpriority(PRIO_PROCESS, 0, PRIO_MIN);

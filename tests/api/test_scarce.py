@@ -17,7 +17,8 @@ from subprocess import PIPE
 
 import pytest
 from client import PATIENCE_SECONDS, Client
-from conftest import SHORT, Daemon
+from conftest import ENDLESS, SHORT, Daemon
+from ipclabtest.daemon import Daemon as Stopped
 
 LEAST = 120  # the daemon's own, those of a run, and a few clients
 LOCKED = 512 * 1024  # bytes: less than the rings of 64 threads have
@@ -53,6 +54,47 @@ def test_clients_leave_descriptors_for_the_run():
                 spec = SHORT | {"transport": "shm-posix", "threads": threads}
                 experiment = d.unix.wait_final(d.unix.post(spec)["id"])
                 assert experiment["state"] == "done", (experiment, d.log_tail())
+    finally:
+        d.remove()
+
+
+@pytest.mark.parametrize("stack", [(64 << 10, resource.RLIM_INFINITY), (64 << 10, 1 << 20)])
+def test_a_small_stack_is_raised(stack):
+    d = Daemon(preexec=lambda: resource.setrlimit(resource.RLIMIT_STACK, stack))
+    try:
+        experiment = d.unix.wait_final(d.unix.post(SHORT)["id"])
+        assert experiment["state"] == "done", (experiment, d.log_tail())
+        assert d.unix.get(f"/experiments/{experiment['id']}/results")["items"]
+    finally:
+        d.remove()
+
+
+def test_a_stack_that_cannot_be_raised_is_named():
+    d = Stopped(preexec=lambda: resource.setrlimit(resource.RLIMIT_STACK, (64 << 10, 64 << 10)))
+    try:
+        with pytest.raises(AssertionError, match="RLIMIT_STACK is 65536 bytes, and ipclabd needs 1048576"):
+            d.start()
+    finally:
+        d.remove()
+
+
+def test_files_that_may_not_grow_end_neither_daemon_nor_run():
+    """The signal that comes with RLIMIT_FSIZE would end it, and agents may be allowed less than they are given."""
+    most = 1 << 20
+    d = Daemon(preexec=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)))
+    try:
+        assert f"RLIMIT_FSIZE is {most} bytes" in d.log_text()
+        experiment = d.unix.wait_final(d.unix.post(SHORT)["id"])
+        assert experiment["state"] == "done", (experiment, d.log_tail())
+        d.unix.wait_state(d.unix.post(ENDLESS)["id"], ("running",))  # the queue stands still
+        for i in range(2000):
+            answer = d.unix.request("POST", "/experiments", SHORT | {"name": f"{i:0200}"})
+            if answer.status != 201:
+                break
+        assert answer.status == 500 and answer.json["type"].endswith("internal-error")
+        assert max(file.stat().st_size for file in d.state.iterdir()) <= most
+        assert d.unix.get(f"/experiments/{experiment['id']}")["state"] == "done"
+        assert d.process.poll() is None
     finally:
         d.remove()
 
