@@ -56,12 +56,50 @@ static void set_problem(struct service_health *h, const char *problem) {
                 snprintf(h->problem, sizeof(h->problem), "%s", problem);
 }
 
+/* Of the queue. */
+struct left_behind {
+        int64_t first;
+        size_t n;
+};
+
 /* Checks that the main thread answers, and that its connection works. */
-static int check_writer(struct service *s, void *payload, struct refusal *r) {
-        (void) payload;
+static int look_at_writer(struct service *s, void *payload, struct refusal *r) {
+        struct left_behind *left = payload;
         int64_t change;
+        left->n = store_left_behind(s->store, &left->first);
         int error = store_last_change(s->store, &change);
         return error < 0 ? service_fail(s, r, error, "the database's writing connection", 0) : 0;
+}
+
+/* Behind the damaged page that is the cause. */
+static void name_left_behind(struct service_health *h, const struct left_behind *left) {
+        char first[sizeof(h->problem)];
+        if (left->n == 0)
+                return;
+        (void) snprintf(first, sizeof(first), "%s", h->problem);
+        (void) snprintf(h->problem, sizeof(h->problem), "%.350s%sexperiment %" PRId64, first, first[0] ? "; " : "",
+                        left->first);
+        size_t length = strlen(h->problem);
+        if (left->n > 1)
+                length += (size_t) snprintf(h->problem + length, sizeof(h->problem) - length, " and %zu more",
+                                            left->n - 1);
+        (void) snprintf(h->problem + length, sizeof(h->problem) - length,
+                        " can neither run nor be failed, as what the database has of it is damaged");
+        h->ok = false;
+}
+
+static void check_writer(struct service *s, struct service_health *h) {
+        static const struct call_type writer = {OPERATION_OTHER, look_at_writer, free};
+        struct refusal why = {0};
+        struct left_behind *left = calloc(1, sizeof(*left));
+        void *payload = left;
+        if (!left)
+                set_problem(h, strerrordesc_np(ENOMEM));
+        else if (service_call(s, &writer, &payload, &why) < 0)
+                set_problem(h, why.detail);
+        if (payload) /* else the main thread has it, as it did not answer in time */
+                name_left_behind(h, payload);
+        free(payload);
 }
 
 static void check_reader(struct service *s, struct service_health *h) {
@@ -149,11 +187,7 @@ int service_health(struct service *s, struct service_health *ret, struct refusal
         struct service_health h = {.ok = true, .version = IPCLAB_VERSION, .exported_change = -1};
         h.uptime_seconds = (int64_t) ((util_now_ns() - s->started_ns) / NSEC_PER_SEC);
         check_integrity(s, &h); /* first: it is the cause of what fails below */
-        static const struct call_type writer = {OPERATION_OTHER, check_writer, free};
-        struct refusal why = {0};
-        void *payload = NULL;
-        if (service_call(s, &writer, &payload, &why) < 0)
-                set_problem(&h, why.detail);
+        check_writer(s, &h);
         check_reader(s, &h);
         check_disk(s, &h);
         if (s->hooks.agents && s->hooks.agents->trouble[0])

@@ -31,6 +31,7 @@ struct store {
         _Atomic uint32_t scrub_next, scrub_total;
         struct left_out pins, forgotten, extensions; /* of housekeeping */
         struct left_out queued;                      /* experiments that can neither run nor fail */
+        struct left_out passed;                      /* those that the queue has passed when it was last read */
         struct left_out stuck;                       /* runs that stay in their state: no other can be written */
         int64_t failing;                             /* an experiment that fails in portions; 0: none */
         uint64_t run_started_ns; /* CLOCK_MONOTONIC, of the running run, as the wall clock may be set meanwhile */

@@ -224,6 +224,7 @@ void store_close(struct store *s) {
         free(s->forgotten.ids);
         free(s->extensions.ids);
         free(s->queued.ids);
+        free(s->passed.ids);
         free(s->stuck.ids);
         util_close(s->lock_fd);
         free(s->path);
@@ -312,20 +313,56 @@ static int read_totals(struct db *db, struct store_totals *ret) {
         return q.error;
 }
 
-int store_backlog(struct store *s, struct store_backlog *ret) {
+#define OUTSTANDING "runs_total - runs_done - runs_failed - runs_cancelled"
+
+static int count_backlog(struct db *db, struct store_backlog *ret) {
         _cleanup_query_ struct db_query q = {0};
-        int r = db_first_of_all(
-                s->db, &q,
-                "SELECT count(*), COALESCE(SUM(runs_total - runs_done - runs_failed - runs_cancelled), 0) "
-                "FROM experiments WHERE state IN ('queued', 'running') AND " SHOWN("id"));
+        int r = db_first_of_all(db, &q,
+                                "SELECT count(*), COALESCE(SUM(" OUTSTANDING "), 0) FROM experiments "
+                                "WHERE state IN ('queued', 'running') AND " SHOWN("id"));
         if (r < 0)
                 return r;
         struct store_backlog backlog = {.experiments = (uint64_t) db_column_i64(&q, 0),
-                                        .runs = (uint64_t) db_column_i64(&q, 1),
-                                        .bytes = file_bytes(s->path, "") + file_bytes(s->path, "-wal")};
+                                        .runs = (uint64_t) db_column_i64(&q, 1)};
         if (q.error == 0)
                 *ret = backlog;
         return q.error;
+}
+
+/* One by one: the runs of an experiment whose row is damaged are counted in their index, if that can be read. */
+static int count_readable(struct db *db, struct store_backlog *ret) {
+        _cleanup_free_ int64_t *ids = NULL;
+        struct store_backlog backlog = {0};
+        size_t n = 0;
+        int r = store_queued_ids(db, &ids, &n);
+        for (size_t i = 0; r == 0 && i < n; i++) {
+                int64_t runs = 0;
+                r = db_get(db, &runs, "SELECT " OUTSTANDING " FROM experiments WHERE id = ? AND " SHOWN("id"),
+                           DB_INT(ids[i]));
+                if (r == -EBADMSG)
+                        r = db_get(db, &runs,
+                                   "SELECT count(*) FROM runs INDEXED BY runs_state "
+                                   "WHERE state IN ('queued', 'running', 'interrupted') AND experiment_id = ?",
+                                   DB_INT(ids[i]));
+                backlog.experiments += r != -ENOENT;
+                backlog.runs += r == 0 ? (uint64_t) runs : 0;
+                r = r == -ENOENT || r == -EBADMSG ? 0 : r;
+        }
+        if (r == 0)
+                *ret = backlog;
+        return r;
+}
+
+int store_backlog(struct store *s, struct store_backlog *ret) {
+        struct store_backlog backlog;
+        int r = count_backlog(s->db, &backlog);
+        if (r == -EBADMSG)
+                r = count_readable(s->db, &backlog);
+        if (r < 0)
+                return r;
+        backlog.bytes = file_bytes(s->path, "") + file_bytes(s->path, "-wal");
+        *ret = backlog;
+        return 0;
 }
 
 int store_totals(struct store *s, struct store_totals *ret) {

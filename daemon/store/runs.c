@@ -212,9 +212,10 @@ struct candidate {
 /* The first of these in the queue; one with a damaged row stays behind. */
 static int first_readable(struct store *s, const int64_t *ids, size_t n, struct candidate *ret) {
         struct candidate first = {.turn = INT64_MAX};
+        s->passed.n = 0;
         for (size_t i = 0; i < n; i++) {
                 struct candidate c = {.id = ids[i]};
-                int r = store_is_left_out(&s->queued, c.id) ? -ENOENT : 0;
+                int r = store_is_left_out(&s->queued, c.id) ? -EBADMSG : 0;
                 if (r == 0)
                         r = db_get(s->db, &c.turn, "SELECT turn FROM experiments WHERE id = ? AND " RUNNABLE,
                                    DB_INT(c.id));
@@ -223,10 +224,12 @@ static int first_readable(struct store *s, const int64_t *ids, size_t n, struct 
                                    "SELECT id FROM runs WHERE state = 'queued' AND experiment_id = ? "
                                    "ORDER BY position LIMIT 1",
                                    DB_INT(c.id));
-                if (r < 0 && r != -ENOENT && r != -EBADMSG)
-                        return r;
-                if (r == 0 && c.turn < first.turn)
+                if (r == -EBADMSG)
+                        r = store_leave_out(&s->passed, c.id);
+                else if (r == 0 && c.turn < first.turn)
                         first = c;
+                if (r < 0 && r != -ENOENT)
+                        return r;
         }
         *ret = first;
         return first.id ? 0 : -ENOENT;
@@ -239,6 +242,12 @@ static int fail_unreadable(struct store *s, int64_t id) {
                 log_error("experiment %" PRId64 " cannot be run: " UNREADABLE "%s", id,
                           r < 0 ? "; nor can that be stored, and the queue goes on without it" : "");
         return r == -EBADMSG ? store_leave_out(&s->queued, id) : r;
+}
+
+size_t store_left_behind(const struct store *s, int64_t *ret_first) {
+        if (s->passed.n > 0)
+                *ret_first = s->passed.ids[0];
+        return s->passed.n;
 }
 
 /* 1: as above. */
@@ -274,6 +283,8 @@ int store_next_run(struct store *s, struct run_record *ret_run, struct experimen
                                          "SELECT id FROM runs WHERE state = 'queued' AND experiment_id = "
                                          "(SELECT id FROM experiments WHERE " RUNNABLE " ORDER BY turn LIMIT 1) "
                                          "ORDER BY position LIMIT 1");
+        if (r != -EBADMSG)
+                s->passed.n = 0;
         if (r == 0)
                 r = read_next(s, id, ret_run, ret_experiment);
         return r == -EBADMSG ? next_readable(s, ret_run, ret_experiment) : r;

@@ -171,6 +171,9 @@ int store_bundle_part(struct store *s, int64_t id, uint32_t part, uint8_t **ret,
 /* The first experiment's next queued run (by position). -ENOENT: there is nothing to do; -EAGAIN: an experiment that
  * cannot be read has failed in part, and the caller must try again. */
 int store_next_run(struct store *s, struct run_record *ret_run, struct experiment_record *ret_experiment);
+/* How many queued experiments it has passed the last time, as what the database has of them is damaged: they can
+ * neither run nor be failed. If any, the one with the lowest id. */
+size_t store_left_behind(const struct store *s, int64_t *ret_first);
 
 /* queued -> running, attempt + 1; the experiment becomes running with it. 1: STORE_STEP_ROWS samples of an earlier
  * attempt were removed instead, and the run is queued still; or it needs a damaged page, and it, or its experiment, has
@@ -426,7 +429,8 @@ int store_changes(struct store *s, int64_t experiment_id, int64_t after_change, 
 void store_changes_free(struct change_record *changes, size_t n);
 int store_last_change(struct store *s, int64_t *ret);
 
-/* The number of waiting experiments and runs, and the bytes of the database and its log. */
+/* The number of waiting experiments and runs, and the bytes of the database and its log. An experiment with a damaged
+ * row counts, too. */
 struct store_backlog {
         uint64_t experiments, runs, bytes;
 };

@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: MIT
 """What ipclabd does when its database is damaged, removed or exchanged: no wrong figure, a name, a way out."""
 
+import contextlib
 import fcntl
 import os
 import random
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 
 import pytest
 from client import PATIENCE_SECONDS
-from conftest import BUILD, SHORT, SOURCE, Daemon
+from conftest import BUILD, ENDLESS, SHORT, SOURCE, Daemon
+from ipclabtest.database import seal
 
 PAGE = 4096
 
@@ -126,6 +129,35 @@ def test_no_damaged_figure_is_served(own_daemon):
     check = ipclabd(own_daemon, "--check")
     assert check.returncode == 1
     assert ipclabd(own_daemon, "--backup", own_daemon.base / "copy.db").returncode == 1
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_an_experiment_that_can_neither_run_nor_be_failed_is_named(own_daemon, n):
+    """The others run, and new ones are taken in."""
+    running = own_daemon.unix.post(ENDLESS)["id"]
+    own_daemon.unix.wait_state(running, ("running",))
+    ids = [own_daemon.unix.post(SHORT)["id"] for _ in range(n + 1)]
+    kill(own_daemon)
+    path = database(own_daemon)
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE experiments SET name = hex(zeroblob(1500))")  # a page each
+        db.execute(f"UPDATE experiments SET name = 'a mark' || name WHERE id IN ({', '.join(map(str, ids[:n]))})")
+    seal(path)
+    marks = [m.start() for m in re.finditer(rb"a mark0", path.read_bytes())]
+    assert len(marks) == n
+    for mark in marks:
+        flip(path, mark)
+    daemon = Again(own_daemon)
+    try:
+        daemon.unix.request("POST", f"/experiments/{running}/cancel")
+        assert daemon.unix.wait_final(ids[-1])["state"] == "done"
+        assert daemon.unix.wait_final(daemon.unix.post(SHORT)["id"])["state"] == "done"
+        health = daemon.unix.request("GET", "/health")
+        words = f"experiment {ids[0]}{' and 1 more' if n > 1 else ''} can neither run nor be failed"
+        assert health.status == 503 and f"; {words}" in health.json["problem"]
+        assert "does not match its checksum" in health.json["problem"]
+    finally:
+        daemon.remove()
 
 
 @pytest.mark.parametrize("gone", ["ipclab.db*", "ipclab.db", "ipclab.db-wal", "ipclab.db-shm"])

@@ -108,7 +108,15 @@ static void test_a_damaged_row_does_not_stop_the_queue(void) {
         struct experiment_record e;
         damage_first(&f, "UPDATE experiments SET name = CASE id WHEN 1 THEN '" MARK "' ELSE '' END "
                          "|| hex(zeroblob(1500))");
+        struct store_backlog waiting = {0};
+        int64_t left = 0;
+        CHECK_INT(store_backlog(f.store, &waiting), 0); /* by the index of runs, as the row cannot be read */
+        CHECK_UINT(waiting.experiments, 3);
+        CHECK_UINT(waiting.runs, 1800);
+        CHECK_UINT(store_left_behind(f.store, &left), 0);
         CHECK_INT(next_experiment(f.store), 2);
+        CHECK_UINT(store_left_behind(f.store, &left), 1);
+        CHECK_INT(left, 1);
         int64_t run = fixture_start(f.store);
         CHECK(run > 0);
         CHECK_INT(fixture_finish(f.store, run, STATE_DONE, NULL), 0);
