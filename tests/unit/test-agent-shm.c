@@ -8,13 +8,18 @@
 
 #include "check.h"
 #include "figure.h"
+#include "interrupt.h"
 #include "lanes.h"
 #include "pairs.h"
 #include "schema/transport/ring-layout.h"
 #include "schema/util.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
+#include <sys/mman.h>
 #include <sys/shm.h>
 
 static const enum transport carriers[] = {TRANSPORT_SHM_POSIX, TRANSPORT_SHM_SYSV, TRANSPORT_MMAP_FILE,
@@ -218,7 +223,7 @@ static void test_effective(void) {
         s = counted(shm_spec(TRANSPORT_SHM_POSIX, WORKLOAD_STREAM, WAIT_SPIN), 1000);
         CHECK(run_pair(&d, &s, samples_fault));
         CHECK_STRING(text_in(d.ends[END_SECOND].effective_at_end, "futex_waits"), ""); /* a spinner knows none */
-        CHECK_STRING(text_in(d.ends[END_SECOND].effective_at_end, "object"), "shm_open");
+        CHECK_STRING(text_in(d.ends[END_SECOND].effective_at_end, "object"), "O_TMPFILE");
         driver_deinit(&d);
 }
 
@@ -372,6 +377,26 @@ static void test_no_huge_pages_of_a_file(void) {
         driver_deinit(&d);
 }
 
+/* What an agent that is killed had a name for would stay. The last one: /dev/shm is another from here on. */
+static void test_no_name_in_dev_shm(void) {
+        struct driver d;
+        struct driver_spec s = counted(shm_spec(TRANSPORT_SHM_POSIX, WORKLOAD_STREAM, WAIT_SPIN), 1000);
+        char events[4096];
+        const char *trouble = interrupt_isolate();
+        if (trouble)
+                SKIP("%s", trouble);
+        _cleanup_close_ int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+        CHECK(watch >= 0 && inotify_add_watch(watch, "/dev/shm", IN_CREATE | IN_MOVED_TO) >= 0);
+        CHECK(run_pair(&d, &s, samples_fault));
+        driver_deinit(&d);
+        ssize_t n = read(watch, events, sizeof events);
+        CHECK(n < 0 && errno == EAGAIN);
+        int fd = shm_open("/seen", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+        CHECK(fd >= 0 && read(watch, events, sizeof events) > 0);
+        util_close(fd);
+        CHECK_INT(shm_unlink("/seen"), 0);
+}
+
 int main(void) {
         RUN(test_every_combination_by_time);
         RUN(test_every_spinner_by_time);
@@ -386,5 +411,6 @@ int main(void) {
         RUN(test_too_few_huge_pages);
         RUN(test_huge_pages);
         RUN(test_no_huge_pages_of_a_file);
+        RUN(test_no_name_in_dev_shm);
         return check_end();
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * POSIX shared memory (man 7 shm_overview). /dev/shm has no namespace of its own, so the object is unlinked before any
- * other use, and is passed on as a descriptor. shm_open(3) has no huge pages: where they are requested the object is a
- * memfd (man 2 memfd_create), which differs only in never having had a name.
+ * POSIX shared memory (man 7 shm_overview), which is a file in /dev/shm and is passed on as a descriptor. /dev/shm has
+ * no namespace of its own, and what an agent that is killed has made there stays: so the file never has a name
+ * (O_TMPFILE), or, where that file system cannot do so, loses it before any other use (shm_open(3)). Neither has huge
+ * pages: where they are requested the object is a memfd (man 2 memfd_create).
  */
 
 #include "agent/transport/ring/area.h"
@@ -15,7 +16,9 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 
-static int open_object(struct agent *a) {
+#define DIRECTORY "/dev/shm" /* of glibc's shm_open(3) */
+
+static int open_named(struct agent *a) {
         char name[40];
         uint64_t number;
         if (getrandom(&number, sizeof number, 0) != (ssize_t) sizeof number)
@@ -32,6 +35,11 @@ static int open_object(struct agent *a) {
         return fd;
 }
 
+static int open_object(struct agent *a) {
+        int fd = open(DIRECTORY, O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+        return fd < 0 ? open_named(a) : fd;
+}
+
 static int shm_posix_make(struct agent *a, struct ring_area *area) {
         int fd = area->huge ? memfd_create("ipclab", MFD_CLOEXEC | MFD_HUGETLB) : open_object(a);
         if (fd < 0)
@@ -44,7 +52,9 @@ static int shm_posix_make(struct agent *a, struct ring_area *area) {
 }
 
 static void shm_posix_effective(const struct ring_area *area, struct effective *e) {
-        effective_add_text(e, SETTING_OBJECT, area->huge ? "memfd_create" : "shm_open");
+        int flags = fcntl(area->fd, F_GETFL); /* those of open(2), in either end */
+        bool named = flags < 0 || (flags & O_TMPFILE) != O_TMPFILE;
+        effective_add_text(e, SETTING_OBJECT, area->huge ? "memfd_create" : named ? "shm_open" : "O_TMPFILE");
 }
 
 static const struct ring_carrier shm_posix = {.make = shm_posix_make, .effective = shm_posix_effective};
