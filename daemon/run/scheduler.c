@@ -144,13 +144,17 @@ static void arm(sd_event_source *source, uint64_t at_ns) {
                 log_error("cannot set a timer: %s", strerrordesc_np(-e));
 }
 
+static const char *store_reason(int error) {
+        return error == -EBADMSG ? "a page of the database is damaged (GET /health names it)" : strerrordesc_np(-error);
+}
+
 /* The disk may be full for a while: pauses of 1, 2, 4 … 30 s. */
 static void retry_later(struct scheduler *s, const char *what, int error) {
         s->pause_ns = s->pause_ns ? 2 * s->pause_ns : RETRY_FIRST_NS;
         if (s->pause_ns > RETRY_LONGEST_NS)
                 s->pause_ns = RETRY_LONGEST_NS;
-        log_error("%s: %s; next try in %" PRIu64 " s", what, strerrordesc_np(-error), s->pause_ns / NSEC_PER_SEC);
-        (void) sd_notifyf(0, "STATUS=%s: %s.", what, strerrordesc_np(-error));
+        log_error("%s: %s; next try in %" PRIu64 " s", what, store_reason(error), s->pause_ns / NSEC_PER_SEC);
+        (void) sd_notifyf(0, "STATUS=%s: %s.", what, store_reason(error));
         arm(s->retry, util_now_ns() + s->pause_ns);
 }
 
@@ -212,7 +216,7 @@ static int flush(struct scheduler *s) {
         int e = store_add_samples(s->o.store, s->batch, s->n_batch);
         drop_batch(s);
         if (e < 0)
-                log_error("samples of run %" PRId64 " cannot be stored: %s", s->c.run.id, strerrordesc_np(-e));
+                log_error("samples of run %" PRId64 " cannot be stored: %s", s->c.run.id, store_reason(e));
         else
                 changed(s);
         return e;
@@ -222,7 +226,7 @@ static void flush_or_stop(struct scheduler *s) {
         int e = flush(s);
         if (e < 0 && s->state == SCHEDULER_RUNNING) {
                 char words[WORDS_MAX];
-                (void) snprintf(words, sizeof(words), "the run's samples cannot be stored: %s", strerrordesc_np(-e));
+                (void) snprintf(words, sizeof(words), "the run's samples cannot be stored: %s", store_reason(e));
                 runner_stop(s->c.runner, STATE_FAILED, words);
         }
 }
@@ -388,7 +392,7 @@ static void on_ended(void *userdata, struct run_verdict *v) {
         move_back(s);
         if (e < 0 && s->c.state == STATE_DONE) {
                 s->c.state = STATE_FAILED;
-                if (asprintf(&s->c.error, "the run's samples cannot be stored: %s", strerrordesc_np(-e)) < 0)
+                if (asprintf(&s->c.error, "the run's samples cannot be stored: %s", store_reason(e)) < 0)
                         s->c.error = NULL;
         }
         if (s->c.state == STATE_FAILED) {
@@ -968,7 +972,7 @@ void scheduler_free(struct scheduler *s) {
 void scheduler_kick(struct scheduler *s) {
         int e = look_soon(s);
         if (e < 0)
-                log_error("the queue cannot be read: %s", strerrordesc_np(-e));
+                log_error("the queue cannot be read: %s", store_reason(e));
 }
 
 int scheduler_look_at_machine(struct scheduler *s) {

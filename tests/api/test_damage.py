@@ -160,6 +160,24 @@ def test_an_experiment_that_can_neither_run_nor_be_failed_is_named(own_daemon, n
         daemon.remove()
 
 
+def test_a_run_that_fails_for_a_damaged_page_has_the_reason(own_daemon):
+    measured(own_daemon)
+    end(own_daemon)
+    path = database(own_daemon)
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        (page,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'samples'").fetchone()
+    flip(path, page * PAGE - 2000)
+    daemon = Again(own_daemon)
+    try:
+        experiment = daemon.unix.wait_final(daemon.unix.post(SHORT)["id"])
+        assert experiment["state"] == "failed"
+        words = "the run's samples cannot be stored: a page of the database is damaged (GET /health names it)"
+        assert words in experiment["error"]
+        assert f"page {page} does not match" in daemon.unix.request("GET", "/health").json["problem"]
+    finally:
+        daemon.remove()
+
+
 @pytest.mark.parametrize("gone", ["ipclab.db*", "ipclab.db", "ipclab.db-wal", "ipclab.db-shm"])
 def test_files_that_are_gone_take_nothing_in(own_daemon, gone):
     own_daemon.unix.post(SHORT)
