@@ -1,5 +1,5 @@
--- Settings of the host that a run has changed and that are not put back yet: written before the change, taken away after
--- the setting was put back, so that a daemon that was killed in between finds here what it owes the host.
+-- Settings of the host that a run has changed and that are not restored yet. A row is written before the change and
+-- removed after the restore, so that the next daemon finds here what one that was killed in between has not restored.
 CREATE TABLE tunings (
         name       TEXT PRIMARY KEY,            -- 'numa_balancing'
         run_id     INTEGER NOT NULL,
