@@ -162,6 +162,9 @@ static int visit_experiment(void *userdata, const struct experiment_record *e) {
         render_experiment(&w, e);
         text_json(list->out, &w);
         list->query.before_id = e->id;
+        list->ended = e->id == list->last; /* what is below it is not read, as it may be damaged */
+        if (list->ended && list->out->error >= 0)
+                return 1;
         return list->out->error < 0 ? list->out->error : list->out->length >= FEED_PORTION;
 }
 

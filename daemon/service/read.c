@@ -120,7 +120,10 @@ int service_experiments_end(struct service *s, const struct experiment_query *q,
                 return error;
         error = store_experiments_end(reader->store, &q->filter, q->before_id, q->limit, ret_last, ret_more);
         service_reader_put(s, reader);
-        return error < 0 ? service_fail(s, r, error, "listing experiments", 0) : 0;
+        if (error < 0)
+                return service_fail(s, r, error, q->before_id > 0 ? "experiments below" : "listing experiments",
+                                    q->before_id);
+        return 0;
 }
 
 int service_runs(struct service *s, int64_t experiment_id, uint32_t from_position, uint32_t limit,

@@ -620,10 +620,11 @@ int store_experiments_end(struct store *s, const struct experiment_filter *f, in
         while (r >= 0 && (r = db_step(&q)) > 0)
                 if (n++ < limit)
                         last = db_column_i64(&q, 0);
-        if (r < 0)
+        bool damaged = r == -EBADMSG && n > 0; /* below the last one */
+        if (r < 0 && !damaged)
                 return r;
         *ret_last = last;
-        *ret_more = n > limit;
+        *ret_more = n > limit || damaged;
         return 0;
 }
 

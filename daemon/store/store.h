@@ -320,7 +320,7 @@ int store_samples(struct store *s, int64_t experiment_id, int64_t run_id, int64_
 int store_run_rates(struct store *s, int64_t run_id, double **ret, size_t *ret_n, size_t *ret_rows);
 void store_experiments_free(struct experiment_record *experiments, size_t n);
 /* Where a page of `limit` experiments ends, without reading their text: the last one's id, 0 when there is none; and
- * whether there are more below it. */
+ * whether there are more below it. It ends above a damaged row, too, below which there are more. */
 int store_experiments_end(struct store *s, const struct experiment_filter *f, int64_t before_id, uint32_t limit,
                           int64_t *ret_last, bool *ret_more);
 void store_runs_free(struct run_record *runs, size_t n);

@@ -156,6 +156,10 @@ def test_an_experiment_that_can_neither_run_nor_be_failed_is_named(own_daemon, n
         words = f"experiment {ids[0]}{' and 1 more' if n > 1 else ''} can neither run nor be failed"
         assert health.status == 503 and f"; {words}" in health.json["problem"]
         assert "does not match its checksum" in health.json["problem"]
+        listed = daemon.unix.get("/experiments")  # down to what is damaged
+        assert [e["id"] for e in listed["items"]] == [ids[-1] + 1, ids[-1]]
+        problem = daemon.unix.refused("GET", f"/experiments?cursor={listed['next']}", 500, "damaged")
+        assert problem["detail"].startswith(f"experiments below {ids[-1]}:")
     finally:
         daemon.remove()
 

@@ -120,6 +120,12 @@ static void test_a_damaged_row_does_not_stop_the_queue(void) {
         int64_t run = fixture_start(f.store);
         CHECK(run > 0);
         CHECK_INT(fixture_finish(f.store, run, STATE_DONE, NULL), 0);
+        const struct experiment_filter all = {0};
+        bool more = false;
+        int64_t last = 0;
+        CHECK_INT(store_experiments_end(f.store, &all, 0, 100, &last, &more), 0); /* as if the page ended there */
+        CHECK(last == 2 && more);
+        CHECK_INT(store_experiments_end(f.store, &all, last, 100, &last, &more), -EBADMSG);
         CHECK_INT(store_undecided(f.store, &e), -ENOENT);
         CHECK_INT(store_experiment(f.store, 1, 0, &e), -EBADMSG);
         CHECK_INT(store_experiment(f.store, 3, 0, &e), 0);
