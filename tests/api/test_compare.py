@@ -12,7 +12,7 @@ import urllib.parse
 
 import pytest
 from client import PATIENCE_SECONDS
-from conftest import ENDLESS, OF_PIPE, SHORT, TIMED, Daemon
+from conftest import ENDLESS, SHORT, TIMED, Daemon
 from made import repeat, write_figures
 from stored import Stored
 
@@ -628,7 +628,7 @@ def test_a_setting_of_one_side_alone_is_named(unix):
 
 
 def test_an_axis_without_meaning_for_one_value_separates_nothing(unix):
-    spec = OF_PIPE | {"transport": ["pipe", "shm-posix"], "wait": ["block", "hybrid"], "duration_seconds": 0.05}
+    spec = SHORT | {"transport": ["pipe", "shm-posix"], "wait": ["block", "hybrid"]}
     experiment = unix.wait_final(unix.post(spec)["id"])
     answer = unix.get(f"/compare?experiment={experiment['id']}&axis=transport&baseline=pipe&candidate=shm-posix")
     assert [row["candidate"]["point"]["wait"] for row in answer["rows"]] == ["block", "hybrid"]

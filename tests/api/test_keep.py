@@ -4,9 +4,9 @@
 import re
 
 import pytest
-from conftest import ENDLESS, OF_PIPE, Daemon
+from conftest import ENDLESS, SHORT, Daemon
 
-POINTS = OF_PIPE | {"message_size": [64, 4096], "duration_seconds": 0.1}
+POINTS = SHORT | {"message_size": [64, 4096]}
 
 
 @pytest.fixture(scope="module")

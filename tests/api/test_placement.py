@@ -9,7 +9,7 @@ import pytest
 from agents import wait_agents, wait_window
 from conftest import OF_PIPE
 
-SPEC = {"message_size": 4096, "threads": 2, "duration_seconds": 0.2, "warmup_seconds": 0}
+SPEC = {"message_size": 4096, "threads": 2, "messages": 3000, "warmup_seconds": 0}
 
 
 @pytest.fixture

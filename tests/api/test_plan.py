@@ -277,7 +277,7 @@ ROWS_OF_A_RUN = 4096  # RATES_ROWS_MAX of daemon/store/samples.c
 
 def test_it_reads_no_more_earlier_runs_than_a_second_takes(own_daemon):
     """250 000 rows of samples, and a result counts as 20 of them: those of ten points and a bit."""
-    spec = {"transport": "pipe", "duration_seconds": 0.2, "warmup_seconds": 0}
+    spec = {"transport": "pipe", "duration_seconds": 1, "warmup_seconds": 0}
     real = own_daemon.unix.wait_final(own_daemon.unix.post(spec)["id"])
     assert own_daemon.stop() == 0
     stored = Stored(own_daemon.state / "ipclab.db")

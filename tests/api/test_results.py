@@ -361,7 +361,7 @@ def test_samples_count_what_the_run_counts(client, done):
 
 
 def test_lists_leave_out_what_each_of_many_threads_did(unix):
-    spec = {"transport": "pipe", "threads": 17, "message_size": 64, "duration_seconds": 0.3, "warmup_seconds": 0}
+    spec = {"transport": "pipe", "threads": 17, "message_size": 64, "messages": 3000, "warmup_seconds": 0}
     experiment = unix.wait_final(unix.post(spec)["id"])["id"]
     (listed,) = unix.items(f"/experiments/{experiment}/runs")
     run = unix.get(f"/runs/{listed['id']}")
