@@ -27,6 +27,7 @@ from disturb import FOREIGN, Disturber, QuotaGroup, UnavailableError, require
 POINTS_OFF = 0.03  # of a CPU: readings at not quite one instant, and records that are up to 5 ms apart
 LOAD_OFF = 0.1  # likewise, of both ends' CPUs together, by a daemon that waits for one of them
 CPUS = sorted(os.sched_getaffinity(0))[:2]
+TRIES = 3
 WORKLOADS = ["stream", "pingpong"]
 TRANSPORTS = ["tcp", "pipe"]
 
@@ -50,7 +51,7 @@ def spec_of(workload, transport, **more):
 
 def run_of(unix, spec):
     """On a machine so busy that no message passes for seconds a run fails, and has no figures: up to three tries."""
-    for _ in range(3):
+    for _ in range(TRIES):
         experiment = unix.wait_final(unix.post(spec)["id"])
         if experiment["state"] == "done":
             break
@@ -58,43 +59,54 @@ def run_of(unix, spec):
     return unix.items(f"/experiments/{experiment['id']}/runs")[0]
 
 
-def disturbed_run(unix, kind, spec, path):
+def disturbed_run(unix, kind, spec, path, least=0.01):
     """(the run, what the disturber used of each of its seconds). On a machine so busy that the disturber gets next to
     nothing there is nothing to be seen: up to three tries."""
-    for n in range(3):
+    for n in range(TRIES):
         disturber = Disturber(kind, CPUS[1], path / f"records-{n}")
         try:
             run = run_of(unix, spec)
         finally:
             disturber.end()
         used = [disturber.share(s["begin_ns"], s["interval_ns"]) for s in run["result"]["noise"]["seconds"]]
-        if max(used) > 0.01:
+        if max(used) > least:
             return run, used
-    pytest.skip(f"the machine is busy: the disturber itself got {max(used):.1%} of a CPU at most in the last of 3 runs")
+    pytest.skip(f"the machine is busy: the disturber got {max(used):.1%} of a CPU at most in the last of {TRIES} runs")
 
 
 @pytest.mark.parametrize("kind, workload, transport", list(itertools.product(FOREIGN, WORKLOADS, TRANSPORTS)))
 def test_what_a_disturber_used_is_seen(unix, tmp_path, kind, workload, transport):
-    run, used = disturbed_run(unix, kind, spec_of(workload, transport), tmp_path)
-    noise = run["result"]["noise"]
-    assert [s["second"] for s in noise["seconds"]] == list(range(noise["seconds_total"]))
-    assert 1 <= noise["seconds_total"] <= 2  # one where the daemon came by late
-    seen = [s["foreign_share"] for s in noise["seconds"]]
-    for second, (u, s) in enumerate(zip(used, seen, strict=True)):
-        assert s > u - POINTS_OFF, (second, used, seen)
-        assert s < 1 + POINTS_OFF
-    assert noise["worst"]["foreign_share"] == max(seen)
-    assert ("noisy:foreign-cpu" in run["flags"]) == (max(seen) >= 0.05)
-    check_load(run, used)
-    check_observed(run, 2 * 10**9)
+    for n in range(TRIES):
+        (folder := tmp_path / str(n)).mkdir()
+        run, used = disturbed_run(unix, kind, spec_of(workload, transport), folder)
+        noise = run["result"]["noise"]
+        assert [s["second"] for s in noise["seconds"]] == list(range(noise["seconds_total"]))
+        assert 1 <= noise["seconds_total"] <= 2  # one where the daemon came by late
+        assert noise["worst"]["foreign_share"] == max(seen_in(run))
+        assert ("noisy:foreign-cpu" in run["flags"]) == (max(seen_in(run)) >= 0.05)
+        check_load(run)
+        check_observed(run, 2 * 10**9)
+        if is_seen(run, used):
+            break
+    assert is_seen(run, used), (used, seen_in(run), noise["seconds"])
 
 
-def check_load(run, used):
-    """That of a disturber, at least, of each second in which it is known."""
+def seen_in(run):
+    return [second["foreign_share"] for second in run["result"]["noise"]["seconds"]]
+
+
+def is_seen(run, used):
+    """Whether each second has at least what a disturber used of it, as far as it is known. Not so where the daemon had
+    to wait for a CPU between its look at the clock and that at the CPU times: such a run is tried again."""
+    loads = [second["load_cpus"] for second in run["result"]["noise"]["seconds"]]
+    return all(u - POINTS_OFF < share < 1 + POINTS_OFF for share, u in zip(seen_in(run), used, strict=True)) and all(
+        load is None or load > u - LOAD_OFF for load, u in zip(loads, used, strict=True)
+    )
+
+
+def check_load(run):
     noise = run["result"]["noise"]
-    loads = [second["load_cpus"] for second in noise["seconds"]]
-    known = [load for load in loads if load is not None]
-    assert all(load is None or load > u - LOAD_OFF for load, u in zip(loads, used, strict=True)), (loads, used)
+    known = [second["load_cpus"] for second in noise["seconds"] if second["load_cpus"] is not None]
     assert noise["worst_load_cpus"] == max(known, default=None)
     assert ("noisy:load" in run["flags"]) == (max([*known, noise["load_cpus"] or 0]) > 0.5)
 
@@ -136,17 +148,34 @@ def forms_of(unix, run):
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_the_samples_of_a_disturbed_second_are_marked(daemon, unix, tmp_path, transport):
     """A run of six seconds, one of which a spinner took a part of; the others have the noise of theirs."""
+    for n in range(TRIES):
+        run, disturber = run_beside_a_spinner(daemon, unix, transport, tmp_path / f"records-{n}")
+        seconds = run["result"]["noise"]["seconds"]
+        used = [disturber.least_share(second["begin_ns"], second["interval_ns"]) for second in seconds]
+        enough = max(used) > 0.05 + POINTS_OFF and min(used) == 0
+        if enough and all(share > u - POINTS_OFF for share, u in zip(seen_in(run), used, strict=True)):
+            break
+    check_marks(unix, run, disturber)
+
+
+def run_beside_a_spinner(daemon, unix, transport, path):
+    """On a busy machine the spinner may begin when the run has ended, or get next to nothing, and what it used may be
+    in a neighbour of its second, see is_seen(): such a run is tried again."""
     log_from = daemon.log.stat().st_size
     experiment = unix.post(spec_of("stream", transport, duration_seconds=6))
     wait_window(daemon, unix, experiment, log_from)
     running = unix.items(f"/experiments/{experiment['id']}/samples")
     assert all(sample["noise"] is None and "has not ended" in sample["noise_reason"] for sample in running)
     time.sleep(1.5)
-    disturber = Disturber("spinner", CPUS[1], tmp_path / "records")
+    disturber = Disturber("spinner", CPUS[1], path)
     time.sleep(0.8)
     disturber.end()
     assert unix.wait_final(experiment["id"])["state"] == "done"
     (run,) = unix.items(f"/experiments/{experiment['id']}/runs")
+    return run, disturber
+
+
+def check_marks(unix, run, disturber):
     samples, lines, rows = forms_of(unix, run)
     assert lines == samples and len(rows) == len(samples)
     noise, (first, *_, last) = run["result"]["noise"], [at for at, _ in disturber.records]
@@ -263,20 +292,26 @@ def test_softirqs_of_others_are_seen(unix, tmp_path, transport):
         require("softirq", CPUS[1], tmp_path)
     except UnavailableError as error:
         pytest.skip(str(error))
-    disturber = Disturber("softirq", CPUS[1], tmp_path / "records")
-    try:
-        run = run_of(unix, spec_of("stream", transport))
-    finally:
-        disturber.end()
-    quiet = run_of(unix, spec_of("stream", transport))
-    seconds = run["result"]["noise"]["seconds"]
-    assert max(disturber.share(s["begin_ns"], s["interval_ns"]) for s in seconds) > 0.05
-    assert "noisy:softirq" in run["flags"], seconds
+    run, _ = disturbed_run(unix, "softirq", spec_of("stream", transport), tmp_path, least=0.05)
+    assert "noisy:softirq" in run["flags"], run["result"]["noise"]["seconds"]
+    for _ in range(TRIES):  # the machine's disk and clock raise some, too
+        quiet = run_of(unix, spec_of("stream", transport))
+        for noise in (run["result"]["noise"], quiet["result"]["noise"]):
+            check_softirq_flags(noise, "foreign_softirq_share" if transport == "tcp" else "worst_softirq_share")
+        if "noisy:softirq" not in quiet["flags"]:
+            break
     assert "noisy:softirq" not in quiet["flags"], quiet["result"]["noise"]["seconds"]
-    for second in seconds + quiet["result"]["noise"]["seconds"]:
+
+
+def check_softirq_flags(noise, figure):
+    """A share that the clock's tick has sampled may have come about by chance: twice as much has not."""
+    certain = 0.1 if noise["irq_source"] == "tick" else 0.05
+    for second in noise["seconds"]:
         many = second["foreign_packets_per_second"] >= 16000 and second["interval_ns"] >= 4e8
-        share = second["foreign_softirq_share" if transport == "tcp" else "worst_softirq_share"]
-        assert ("noisy:softirq" in second["flags"]) == (many or share >= 0.05)
+        if "noisy:softirq" in second["flags"]:
+            assert many or second[figure] >= 0.05, second
+        else:
+            assert not many and second[figure] < certain, second
 
 
 def ksoftirqd_ns():
@@ -441,14 +476,23 @@ def test_a_stop_is_seen(daemon, unix, workload, transport):
 
 
 def test_migrations_are_in_their_seconds(unix):
-    """The threads may move among all CPUs: there are as many as the agents counted."""
-    result = run_of(unix, spec_of("stream", "pipe", placement="default", threads=2))["result"]
-    counted = [counters["migrations"] for counters in result["counters"].values()]
-    seconds = [second["migrations"] for second in result["noise"]["seconds"]]
+    """The threads may move among all CPUs. A second has as many migrations as the agents counted in its samples; where
+    the daemon looked late, no second has a part of a sample."""
+    run = run_of(unix, spec_of("stream", "pipe", placement="default", threads=2))
+    counted = [counters["migrations"] for counters in run["result"]["counters"].values()]
+    noise = run["result"]["noise"]
+    seconds = [second["migrations"] for second in noise["seconds"]]
     if None in counted:
-        assert set(seconds) == {None} and result["noise"]["migrations_reason"]
+        assert set(seconds) == {None} and noise["migrations_reason"]
     else:
-        assert sum(seconds) == sum(counted)
+        samples = unix.items(f"/runs/{run['id']}/samples")
+        assert sum(sample["counters"]["migrations"] for sample in samples) == sum(counted)
+        assert sum(seconds) == sum(s["counters"]["migrations"] for s in samples if has_a_second(s, noise))
+
+
+def has_a_second(sample, noise):
+    begin, end = sample["begin_ns"], sample["begin_ns"] + sample["interval_ns"]
+    return any(begin < s["begin_ns"] + s["interval_ns"] and s["begin_ns"] < end for s in noise["seconds"])
 
 
 @pytest.mark.parametrize("window", [{"messages": 300_000}, {"duration_seconds": 1}])
