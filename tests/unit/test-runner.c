@@ -884,12 +884,16 @@ static int run_held(const struct run_order *order, bool leader, uintptr_t option
         return e;
 }
 
+/* In one of three tries: on a busy machine, agents may miss a deadline of the runner. */
 static bool run_well(int64_t id) {
         struct order o;
         make_order(&o);
         o.run.run_id = id;
-        bool well = run_order(&o.run, "nobody.nothing", UINT64_MAX, STATE_FAILED) && verdict.state == STATE_DONE;
-        run_verdict_deinit(&verdict);
+        bool well = false;
+        for (unsigned tries = 0; !well && tries < 3; tries++) {
+                well = run_order(&o.run, "nobody.nothing", UINT64_MAX, STATE_FAILED) && verdict.state == STATE_DONE;
+                run_verdict_deinit(&verdict);
+        }
         return well;
 }
 
