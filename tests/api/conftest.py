@@ -38,7 +38,7 @@ if os.geteuid() != 0:  # and agents have no user of their own, by whom what they
 OF_PIPE = {"transport": "pipe", "message_size": 4096, "warmup_seconds": 0}
 # By count: on a busy machine a window of some tenths of a second may be over without a message.
 SHORT = OF_PIPE | {"messages": 3000}
-TIMED = OF_PIPE | {"duration_seconds": 0.3}  # for what a window by count has not
+TIMED = OF_PIPE | {"duration_seconds": 0.8}  # for what a window by count has not
 # Runs until somebody stops it, and takes next to no CPU time from the tests beside it.
 ENDLESS = OF_PIPE | {"duration_seconds": 600, "rate": 10}
 

@@ -86,7 +86,7 @@ def test_verify_accepts_what_the_daemon_makes(known, tmp_path):
 def test_a_search_has_a_row_for_each_rate(known, tmp_path):
     daemon, _ = known
     client = daemon.client()
-    spec = {"message_size": 64, "duration_seconds": 0.5, "warmup_seconds": 0}
+    spec = {"message_size": 64, "duration_seconds": 0.5, "warmup_seconds": 0, "repetitions": 1}
     search = {"rate": {"latency_p99_below_us": 0.1}}  # which none keeps, and so few are tried
     posted = client.post(spec | {"workload": "pingpong", "transport": "pipe", "search": search})
     name, packed = fetch(client, client.wait_final(posted["id"])["id"])

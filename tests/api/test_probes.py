@@ -47,7 +47,7 @@ def changes_since(run, since):
 
 
 @needs_two
-@pytest.mark.parametrize("more", [{}, {"transport": "shm-posix", "workload": "pingpong"}, {"duration_seconds": 0.3}])
+@pytest.mark.parametrize("more", [{}, {"transport": "shm-posix", "workload": "pingpong"}, {"duration_seconds": 0.8}])
 def test_a_run_has_its_probes(unix, more):
     spec = pinned(repetitions=2, **more)
     if more.get("workload") == "pingpong":

@@ -34,7 +34,7 @@ def test_every_transport(unix, queued, copy_mode):
 
 
 def test_by_time_with_threads(unix, queued):
-    spec = SPEC | {"transport": queued, "queue_depth": 8, "threads": 2, "duration_seconds": 0.3}
+    spec = SPEC | {"transport": queued, "queue_depth": 8, "threads": 2, "duration_seconds": 0.8}
     del spec["messages"]
     experiment = unix.wait_final(unix.post(spec)["id"])
     assert experiment["state"] == "done", experiment
