@@ -70,12 +70,21 @@ def is_refused(document, path):
     return False
 
 
+def of_one_run_each(document, paths):
+    """Of the runs of a point that have a number in the same place, the first one's."""
+    found = {}
+    for path in paths:
+        found.setdefault((json.dumps(document["runs"][path[1]]["point"]), *path[2:]), path)
+    return list(found.values())
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_number_of_a_run_is_refused_or_measured(documents, kind):
     document = documents[kind]
     bundle.check(document)
     paths = [path for path in numbers_of(document["runs"], ("runs",)) if not is_measured(path[2:])]
     assert len(paths) > 100
+    paths = of_one_run_each(document, paths)
     assert [path for path in paths if not is_refused(document, path)] == []
 
 
