@@ -32,6 +32,7 @@ from typing import NamedTuple
 from flood import Flood
 
 RECORD_NS = 5_000_000
+END_SECONDS = 180  # for an interpreter to begin or to end, on a machine that may stand still for a while
 EXCHANGES = 20
 STOP_SECONDS = 0.1
 BLOCK = 4096  # of a read that passes the page cache by
@@ -329,7 +330,7 @@ class Disturber:
         self.path = Path(path)
         words = [kind, str(cpu), path] + ([] if target is None else [str(target)])
         self.process = subprocess.Popen([sys.executable, __file__, *words])
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + END_SECONDS
         while not (self.path.exists() and self.path.read_text().count("\n") > 2):
             if self.process.poll() is not None or time.monotonic() >= deadline:
                 self.end()
@@ -338,7 +339,7 @@ class Disturber:
 
     def end(self):
         self.process.terminate()
-        self.process.wait(30)
+        self.process.wait(END_SECONDS)
         lines = [line.split() for line in self.path.read_text().splitlines()]
         self.records = [(int(at), int(cpu)) for at, cpu in (line for line in lines if len(line) == 2)]
 
