@@ -14,7 +14,6 @@ import {
     throughput,
 } from './format.js';
 
-const UNMOVING = new Set(['syscall', 'context-switch']);
 const NUMERIC = ['message_size', 'threads', 'rate', 'working_set', 'processes', 'fields', 'queue_depth'];
 const PERCENTILES = [
     ['p50', 0.5],
@@ -35,7 +34,7 @@ const FIGURES = [
         format: throughput,
         of: (row) => row.throughput_bytes_per_second,
         more: true,
-        rows: (row) => !UNMOVING.has(row.point.workload),
+        rows: (row) => 'transport' in row.point, /* another workload moves no bytes */
     },
     {
         key: 'both-ways',
