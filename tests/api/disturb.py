@@ -7,10 +7,11 @@ on which a run's seconds are dated.
 On CPU, by its own CPU time, which the kernel accounts to the nanosecond: preemptor (40 µs, 1000 times a second), duty
 (30 % in bursts of 3 ms), spinner (all that it can have), tcp (a connection to itself over loopback, at most a third of
 the time), interrupts (reads from the disk that FILE is on, each of which ends with an interrupt). On the other
-hardware thread of CPU's core: sibling. On another CPU: softirq (sends packets that CPU receives in softirqs; by what
-one took before the disturbance began). Without CPU time of its own: stop (stops the agent on CPU of the daemon TARGET
-for 100 ms, twice a second; the time of the stops), quota (limits the cgroup TARGET to a tenth of one CPU; the time that
-it is throttled). It begins at once, ends with SIGTERM, and writes lines of "MONOTONIC_NS TAKEN_NS" to FILE.
+hardware thread of CPU's core: sibling. On another CPU: softirq (sends packets that CPU receives in softirqs; by what a
+loop on CPU lost for each before the disturbance began). Without CPU time of its own: stop (stops the agent on CPU of
+the daemon TARGET for 100 ms, twice a second; the time of the stops), quota (limits the cgroup TARGET to a tenth of one
+CPU; the time that it is throttled). It begins at once, ends with SIGTERM, and writes lines of "MONOTONIC_NS TAKEN_NS"
+to FILE.
 """
 
 import bisect
@@ -48,6 +49,8 @@ try:
 except OSError as error:
     sys.exit(str(error))
 """
+LEAST_GAP_NS, MOST_GAP_NS = 2_000, 1_000_000
+WATCHED_SECONDS, WATCHED_TURN_SECONDS, LEAST_WATCHED_NS, WATCHED_WITHIN_SECONDS = 1.5, 0.05, 100_000_000, 20
 INTERRUPTS_PER_SECOND = 1500  # half as many again as a run is flagged for
 
 
@@ -138,41 +141,95 @@ def another(cpu):
     return others[0]
 
 
-def softirq_ns(cpu):
+def stat_ns(name):
+    """The times of "cpu" or of "cpuN" in /proc/stat: user nice system idle iowait irq softirq."""
     for line in Path("/proc/stat").read_text().splitlines():
-        if line.startswith(f"cpu{cpu} "):
-            return int(line.split()[7]) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
-    raise UnavailableError(f"CPU {cpu} is not listed in /proc/stat")
+        if line.startswith(f"{name} "):
+            return [int(word) * 1_000_000_000 // os.sysconf("SC_CLK_TCK") for word in line.split()[1:8]]
+    raise UnavailableError(f"{name} is not listed in /proc/stat")
 
 
-def spinning_on(cpu):
+def interrupts_are_apart():
+    """As daemon/host/cpu-time.c decides: the kernel accounts interrupts and softirqs exactly, and to no thread."""
+    user, nice, system, _, _, irq, softirq = stat_ns("cpu")
+    return irq > 0.0005 * (user + nice + system + irq + softirq)
+
+
+def lost(readings):
+    """Of consecutive readings of a thread's own CPU time, how much of it passed between two that are further apart than
+    the loop takes: interrupts, and softirqs, which the kernel adds to whatever thread they interrupt. What is longer
+    than any such is a CPU that its host took away."""
+    before = next(readings)
+    for now in readings:
+        yield now, now - before if LEAST_GAP_NS < now - before < MOST_GAP_NS else 0
+        before = now
+
+
+def watching_on(cpu, used, missed):
+    """Spins, and keeps how much CPU time this process has had, and how much of it it missed."""
     os.sched_setaffinity(0, {cpu})
-    for _ in spinner():
-        pass
+    for now, gap in lost(iter(time.thread_time_ns, None)):
+        used.value = now
+        missed.value += gap
+
+
+class Watcher:
+    """What interrupts and softirqs take of a CPU that is busy, as in a run: those of a CPU that idles cost more."""
+
+    def __init__(self, cpu):
+        self.used, self.missed = multiprocessing.RawValue("q", 0), multiprocessing.RawValue("q", 0)
+        self.process = multiprocessing.Process(target=watching_on, args=(cpu, self.used, self.missed))
+        self.process.start()
+
+    def share(self, others):
+        """How much more of its time it loses while others(seconds) is called, in turn with calls of sleep(): what else
+        the machine does is in both."""
+        ends = time.monotonic() + WATCHED_SECONDS, time.monotonic() + WATCHED_WITHIN_SECONDS
+        sums = {time.sleep: [0, 0], others: [0, 0]}
+        while time.monotonic() < ends[0] or min(used for used, _ in sums.values()) < LEAST_WATCHED_NS:
+            for work, total in sums.items():
+                before = self.used.value, self.missed.value
+                work(WATCHED_TURN_SECONDS)
+                total[0] += self.used.value - before[0]
+                total[1] += self.missed.value - before[1]
+            if time.monotonic() > ends[1]:
+                raise UnavailableError("a process that only spins got next to nothing of its CPU")
+        without, beside = (missed / used for used, missed in sums.values())
+        return max(0, beside - without)
+
+    def end(self):
+        self.process.kill()
+        self.process.join()
 
 
 def softirq(cpu):
-    """The clock interrupt, by which softirqs are counted, does not see those of a CPU that idles, nor those that come
-    in step with it: the cost is of a CPU that is busy, as in a run, and the packets come at random."""
-    flood, sent = Flood(cpu), 0
+    """The packets come at random, as the clock interrupt does not see softirqs that come in step with it. What one
+    takes is what a busy CPU loses to them beyond what it loses without. Of /proc/stat only where that is exact: the
+    clock interrupt is a sample, and has from a third to twice of what the softirqs of a second took."""
+    flood, sent, flooded_ns = Flood(cpu), 0, 0
 
-    def turns():
+    def turn():
         nonlocal sent
-        while True:
-            sent += sum(flood.send() for _ in range(FLOOD_BATCHES))
-            yield int(sent * cost)
-            time.sleep(random.uniform(*FLOOD_PAUSE))
+        sent += sum(flood.send() for _ in range(FLOOD_BATCHES))
+        time.sleep(random.uniform(*FLOOD_PAUSE))
 
-    cost = 0
-    busy = multiprocessing.Process(target=spinning_on, args=(cpu,))
-    busy.start()
-    until, before, turn = time.monotonic() + 1, softirq_ns(cpu), turns()
-    while time.monotonic() < until:
-        next(turn)
-    cost = (softirq_ns(cpu) - before) / sent
-    busy.kill()
-    busy.join()
-    yield from turn
+    def turns(seconds):
+        nonlocal flooded_ns
+        began = time.monotonic_ns()
+        while time.monotonic_ns() < began + seconds * 1e9:
+            turn()
+        flooded_ns += time.monotonic_ns() - began
+
+    watcher = Watcher(cpu)
+    try:
+        before, share = stat_ns(f"cpu{cpu}")[6], watcher.share(turns)
+        taken = stat_ns(f"cpu{cpu}")[6] - before if interrupts_are_apart() else share * flooded_ns
+        cost = taken / sent
+    finally:
+        watcher.end()
+    while True:
+        turn()
+        yield int(sent * cost)
 
 
 def children_of(pid):

@@ -22,7 +22,7 @@ import pytest
 from agents import wait_agents, wait_window
 from client import PATIENCE_SECONDS
 from conftest import Daemon
-from disturb import FOREIGN, Disturber, QuotaGroup, UnavailableError, require
+from disturb import FOREIGN, Disturber, QuotaGroup, UnavailableError, lost, require
 
 POINTS_OFF = 0.03  # of a CPU: readings at not quite one instant, and records that are up to 5 ms apart
 LOAD_OFF = 0.1  # likewise, of both ends' CPUs together, by a daemon that waits for one of them
@@ -319,6 +319,12 @@ def check_softirq_flags(noise, figure):
             assert many or second[figure] >= 0.05, second
         else:
             assert not many and second[figure] < certain, second
+
+
+def test_what_a_loop_loses_is_between_its_own_readings():
+    """A turn of the loop, two interrupts, and a CPU that its host took away."""
+    readings = [0, 400, 900, 60_900, 61_300, 66_300, 9_066_300, 9_066_700]
+    assert [gap for _, gap in lost(iter(readings))] == [0, 0, 60_000, 0, 5_000, 0, 0]
 
 
 def ksoftirqd_ns():
