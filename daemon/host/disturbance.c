@@ -655,10 +655,28 @@ static void count_or_null(struct json_writer *w, const char *key, int64_t v) {
         "/proc/net/softnet_stat or /proc/net/dev could not be read, or had no line of each measured CPU, at both "     \
         "readings"
 
+static bool is_any_frequency_known(const struct disturbance *d) {
+        for (size_t i = 0; i < d->run.n_cpus; i++)
+                if (d->slowest_khz[i] >= 0)
+                        return true;
+        return false;
+}
+
+/* Of this second alone: where none is known of the run, the reason stands once, beside its counts. */
+static void put_frequency_reason(const struct disturbance *d, const struct disturbance_second *s,
+                                 struct json_writer *w) {
+        if (s->clock_change >= 0 || !is_any_frequency_known(d))
+                return;
+        json_member_string(w, "frequency_reason",
+                           s->slowest_khz < 0 ? "no measured CPU's clock could be read, or each that could only idled"
+                                              : "no measured CPU's clock was known at the reading before");
+}
+
 /* The reasons stand once, beside the counts of the run and in migrations_reason. */
 static void put_counts(const struct disturbance *d, const struct disturbance_second *s, struct json_writer *w) {
         count_or_null(w, "slowest_khz", s->slowest_khz);
         member_or_null(w, "clock_change", s->clock_change);
+        put_frequency_reason(d, s, w);
         count_or_null(w, "throttled_periods", s->throttled);
         count_or_null(w, "thermal_throttles", s->throttles);
         count_or_null(w, "stopped_ns", d->stopped_ns < 0 ? -1 : longest_stop(s));

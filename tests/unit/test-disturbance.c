@@ -665,6 +665,10 @@ static void where_frequencies_are_from(void) {
                 CHECK_INT(judge(&w), 0);
                 json_of(&w.d, &text);
                 CHECK(text && strstr(text, wants[known]));
+                CHECK(text &&
+                      (strstr(text, "\"slowest_khz\":3000000,\"clock_change\":null,\"frequency_reason\":\"no measured "
+                                    "CPU's clock was known at the reading before\"") != NULL) == (known == 2));
+                CHECK(text && (strstr(text, "\"clock_change\":null,\"throttled_periods\"") != NULL) == (known < 2));
                 disturbance_deinit(&w.d);
         }
 }
@@ -679,7 +683,10 @@ static void seconds_of_clock_and_quota(void) {
                 {"\"slowest_khz\":2400000,\"clock_change\":0.2,\"throttled_periods\":0,", "[\"noisy:frequency\"]"},
                 {"\"slowest_khz\":2400000,\"clock_change\":0,\"throttled_periods\":3,", "[\"noisy:quota\"]"},
                 {"\"slowest_khz\":3000000,\"clock_change\":0.2,\"throttled_periods\":0,", "[\"noisy:frequency\"]"},
-                {"\"slowest_khz\":null,\"clock_change\":null,\"throttled_periods\":null,", "[]"},
+                {"\"slowest_khz\":null,\"clock_change\":null,\"frequency_reason\":\"no measured CPU's clock could be "
+                 "read, or "
+                 "each that could only idled\",\"throttled_periods\":null,",
+                 "[]"},
         };
         struct window w;
         window_init(&w);
