@@ -22,19 +22,23 @@
 
 #define DEADLINE_NS (60 * NSEC_PER_SEC)
 
-static int stay_on(int cpu) {
+static int keep_on(pid_t tid, int cpu) {
         cpu_set_t set;
         CPU_ZERO(&set);
         CPU_SET(cpu, &set);
-        return sched_setaffinity(0, sizeof(set), &set);
+        return sched_setaffinity(tid, sizeof(set), &set);
 }
 
-/* Spins, or sleeps, on one CPU until it is killed. */
+static int stay_on(int cpu) {
+        return keep_on(0, cpu);
+}
+
+/* Spins, or sleeps, on one CPU until it is killed. Returns when it is where it stays. */
 static pid_t start_process(int cpu, bool spins) {
         pid_t parent = getpid(), pid = fork();
         if (pid != 0)
-                return pid;
-        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent || stay_on(cpu) < 0)
+                return pid > 0 && keep_on(pid, cpu) < 0 ? -1 : pid;
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
                 _exit(1);
         for (volatile unsigned n = 0;; n++)
                 if (!spins)
