@@ -14,7 +14,7 @@
 
 /* A source ends a portion when it has this much: as much as a page of the store has (STORE_PAGE_BYTES), so that one
  * page fills it and little of what was read is thrown away. */
-#define FEED_PORTION ((size_t) 32 << 10)
+#define FEED_PORTION ((size_t) 64 << 10)
 
 enum { FEED_MORE, FEED_LAST };
 

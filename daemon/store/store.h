@@ -307,7 +307,7 @@ int store_run(struct store *s, int64_t id, struct run_record *ret);
  * fills: a larger one would be read and held for nothing, a smaller one makes more queries. An empty page is the end of
  * the list; a short one need not be. A record that is damaged ends the page before it, and is -EBADMSG where it would
  * be the first. */
-#define STORE_PAGE_BYTES (32u * 1024u)
+#define STORE_PAGE_BYTES (64u * 1024u)
 int store_experiments(struct store *s, const struct experiment_filter *f, int64_t before_id, uint32_t limit,
                       int64_t now_ms, struct experiment_record **ret, size_t *ret_n);
 int store_runs(struct store *s, int64_t experiment_id, uint32_t from_position, uint32_t limit, struct run_record **ret,
