@@ -132,6 +132,7 @@ static void put_experiment(struct json_writer *w, const struct comparison_answer
         json_member_string(w, "version", e->version);
         json_member_time(w, "created_at", e->created_at);
         json_member_raw(w, "value", a->values[side]);
+        json_member_u64(w, "repetitions_added", e->added);
         put_changed(w, &e->changed);
         json_object_end(w);
 }

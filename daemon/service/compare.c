@@ -719,6 +719,8 @@ static int take_experiments(struct work *w) {
                                                      .created_at = e->created_at};
                 if ((e->name && !to->name) || !to->version)
                         r = -ENOMEM;
+                if (r == 0)
+                        r = evidence_added(e, w->sides[side].study->n, &to->added);
                 if (r == 0 && w->axis)
                         r = print_value(w->axis, &w->values[side], &a->values[side]);
         }

@@ -63,6 +63,7 @@ struct comparison_experiment {
         char *version;
         const char *state; /* static */
         int64_t created_at;
+        uint32_t added;                 /* repetitions, by hand: evidence_added() */
         struct difference_list changed; /* between its first run and its last; not within one experiment */
 };
 

@@ -200,6 +200,10 @@ def known():
         " AND point_id IN (SELECT id FROM points WHERE json_extract(point, '$.transport') = 'pipe')",
         (ids["retried"],),
     )
+    ids["extended"] = stored.copy(real["id"], 12, scaled(1))
+    stored.db.execute(
+        "UPDATE specs SET merged = json_set(merged, '$.repetitions', 8) WHERE experiment_id = ?", (ids["extended"],)
+    )
     ids["wide"], ids["wide too"] = (stored.widen(real["id"], 600, 2, scaled(1, salt=salt)) for salt in (5, 6))
     stored.close()
     daemon = Daemon(f"--state-dir={first.base / 'state'}")
@@ -560,6 +564,15 @@ def test_each_look_at_a_figure_is_a_test(known, query, name, made):
         worst = max(worst, min(1, one["p"] * left))
         left -= looks[name]
         assert math.isclose(one["p_adjusted"], worst, rel_tol=1e-9), (name, figures)
+
+
+def test_repetitions_that_were_added_are_told(known):
+    daemon, ids = known
+    answers = [daemon.unix.get(f"/compare?baseline={ids['base']}&candidate={ids['extended']}")]
+    answers.append(daemon.unix.get(AXIS.format(ids["extended"])))
+    answers.append(daemon.unix.get(AXIS.format(ids["watched longer"])))
+    added = [[answer[side]["repetitions_added"] for side in ("baseline", "candidate")] for answer in answers]
+    assert added == [[0, 4], [4, 4], [0, 0]]
 
 
 def test_a_retried_run_counts_as_a_run(known):
