@@ -25,8 +25,8 @@ struct evidence {
 int evidence_get(struct service *s, int64_t experiment_id, int64_t change, const struct evidence **ret,
                  struct cache_item **ret_item, struct refusal *r);
 
-/* What an experiment watches; one with a spec of another version, which this one cannot read, watches nothing. Where its
- * looks cannot be read, as a bundle may have them, those that it planned count. -ENOMEM. */
+/* What an experiment watches; one with a spec of another version, which this one cannot read, watches nothing. Where
+ * its looks cannot be read, as a bundle may have them, those that it planned count. -ENOMEM. */
 int evidence_watch(const struct experiment_record *e, struct adaptive_watch *ret);
 
 /* How many repetitions were added to those that the spec asked for, of an experiment with so many points; with `until`,
