@@ -516,8 +516,8 @@ def test_findings_name_runs_whose_machine_is_unknown(known):
 
 def test_settings_that_differ_are_listed(compare):
     assert compare("base", "same")["settings"]["differences"] == []
-    differences = compare("base", "blocks")["settings"]["differences"]
-    assert differences == [{"key": "duration_seconds", "baseline": 0.3, "candidate": 0.4}]
+    (difference,) = compare("base", "blocks")["settings"]["differences"]
+    assert difference == {"key": "duration_seconds", "baseline": TIMED["duration_seconds"], "candidate": 0.4}
 
 
 AXIS = "/compare?experiment={}&axis=transport&baseline=pipe&candidate=unix-stream"
