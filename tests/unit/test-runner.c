@@ -884,14 +884,15 @@ static int run_held(const struct run_order *order, bool leader, uintptr_t option
         return e;
 }
 
-/* In one of three tries: on a busy machine, agents may miss a deadline of the runner. */
+/* It is tried again where an agent has missed a deadline of the runner, as it may on a busy machine. */
 static bool run_well(int64_t id) {
         struct order o;
         make_order(&o);
         o.run.run_id = id;
-        bool well = false;
-        for (unsigned tries = 0; !well && tries < 3; tries++) {
+        bool well = false, late = true;
+        for (unsigned tries = 0; late && tries < 3; tries++) {
                 well = run_order(&o.run, "nobody.nothing", UINT64_MAX, STATE_FAILED) && verdict.state == STATE_DONE;
+                late = verdict.error && (strstr(verdict.error, "silent for") || strstr(verdict.error, "within"));
                 run_verdict_deinit(&verdict);
         }
         return well;
@@ -917,8 +918,7 @@ static void check_held(bool leader, uintptr_t options) {
         bool next = ended && run_well(RUN_ID + 1); /* its tracer is still there */
         end_tracer(tracer);
         bool last = ended && run_well(RUN_ID + 2); /* which removes what the tracer had held */
-        CHECK(ended);
-        CHECK(next && last);
+        CHECK(ended && next && last);
         CHECK_INT(state, STATE_FAILED);
         (void) snprintf(words, sizeof(words), "er (pid %d) was killed, and a tracer (pid %d) holds it", agent, tracer);
         if (!error || strncmp(error, "the test ends it; ", 18) != 0 || !strstr(error, words))
