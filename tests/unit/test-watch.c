@@ -642,16 +642,24 @@ static void files_of_cpus_leave_descriptors_to_others(void) {
                                           .pids = {b.pid, 0},
                                           .cgroup_fd = b.cgroup_fd,
                                           .root = b.tree};
-        for (int spare = 0; spare < 2; spare++) {
-                fill_below(spare ? STDERR_FILENO : files_max, filled, &n);
+        int none = 0, all = 0;
+        for (int first = files_max - 4 * n_cpus - 16; first <= files_max; first++) {
+                fill_below(first, filled, &n);
                 CHECK_INT(watch_new(&b.watch, &order), 0);
-                CHECK_INT(open_files("_throttle_count", files_max), spare ? 2 * n_cpus : 0);
-                CHECK_INT(open_files("scaling_cur_freq", files_max), spare ? n_cpus : 0);
+                int throttles = open_files("_throttle_count", files_max);
+                int clocks = open_files("scaling_cur_freq", files_max);
+                if (throttles < 0 || (clocks != 0 && clocks != n_cpus))
+                        CHECK_FAIL("from %d on %d of %d clocks are read, and %d counts", first, clocks, n_cpus,
+                                   throttles);
+                none += throttles == 0 && clocks == 0;
+                all += throttles == 2 * n_cpus && clocks == n_cpus;
                 watch_free(b.watch);
                 b.watch = NULL;
-                while (n > 0)
-                        close(filled[--n]);
         }
+        while (n > 0)
+                close(filled[--n]);
+        CHECK(none > 0);
+        CHECK(all > 0);
         CHECK_INT(setrlimit(RLIMIT_NOFILE, &was), 0);
         bench_end(&b);
 }
