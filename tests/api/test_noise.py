@@ -93,6 +93,7 @@ def test_what_a_disturber_used_is_seen(unix, tmp_path, kind, workload, transport
         assert ("noisy:foreign-cpu" in run["flags"]) == (max(seen_in(run)) >= 0.05)
         check_load(run)
         check_observed(run, 2 * 10**9)
+        assert sum(seen_in(run)) > sum(used) / 2 - POINTS_OFF, (used, seen_in(run))
         if is_seen(run, used):
             break
     assert is_seen(run, used), (used, seen_in(run), noise["seconds"])
