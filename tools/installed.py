@@ -131,7 +131,7 @@ def check_command(tree, d):
     """The installed command line, before the installed daemon."""
     spec = {
         "workload": ["stream", "pingpong"],
-        "duration_seconds": 0.1,
+        "messages": 1000,
         "warmup_seconds": 0,
         "transport": "pipe",
         "message_size": 4096,

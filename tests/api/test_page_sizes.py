@@ -114,7 +114,7 @@ def wait_ready(daemon, run, log_from):
 def measure(daemon, unix, spec):
     """Each run, with (process, page sizes by kind) by role as they are seen from outside in its window."""
     log_from = daemon.log.stat().st_size
-    experiment = unix.post(spec | {"duration_seconds": 0.3, "warmup_seconds": 0})
+    experiment = unix.post(spec | {"duration_seconds": 1, "warmup_seconds": 0})
     seen = []
     for run in unix.items(f"/experiments/{experiment['id']}/runs"):
         wait_ready(daemon, run, log_from)

@@ -171,7 +171,7 @@ def test_ends_that_cannot_meet(unix):
     # on a busy machine an end may be late for the other one, and does not learn where that is
     assert "both ends are on one CPU" in reasons
     assert all("one CPU" in reason or "in time" in reason for reason in reasons), reasons
-    (run,) = runs_of(unix, {"workload": "syscall", "duration_seconds": 0.2, "warmup_seconds": 0})
+    (run,) = runs_of(unix, {"workload": "syscall", "messages": 3000, "warmup_seconds": 0})
     for probe in (run["probes"]["before"], run["probes"]["after"]):
         (end,) = probe.values()
         assert [end[f"{name}_reason"] for name in SHARED] == ["the run has one end"] * 2
