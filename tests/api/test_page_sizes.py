@@ -15,7 +15,9 @@ from client import PATIENCE_SECONDS
 THP = Path("/sys/kernel/mm/transparent_hugepage")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 MESSAGE = 6 * 2**20  # a buffer has room for huge pages, and a ring too
-RINGS = re.compile(r"/dev/shm/#\d+ .*|/SYSV.*|/dev/zero .*|/memfd:addresses .*|.*/mapping \(deleted\)")
+RINGS = re.compile(
+    r"/dev/shm/(#\d+|ipclab-[0-9a-f]{16}) .*|/SYSV.*|/dev/zero .*|/memfd:addresses .*|.*/mapping \(deleted\)"
+)
 # The settings of private and of shared memory. Each decides about its own memory alone: once or twice a word is enough.
 SETTINGS = [
     ("always", "always"),

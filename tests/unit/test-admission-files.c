@@ -7,15 +7,11 @@
 #include "daemon/admission/capacity.h"
 #include "schema/util.h"
 #include "tests/unit/host-tree.h"
+#include "tests/unit/nameless.h"
 
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/statvfs.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -82,22 +78,6 @@ static void direct_files_are_tried(void) {
         CHECK_STRING(r.limit, "alignment of O_DIRECT");
         CHECK_STRING(r.value, "4097");
         CHECK_INT(even, 0);
-}
-
-/* A kernel whose file systems have no O_TMPFILE, from here on. */
-static int forbid_nameless_files(void) {
-        struct sock_filter code[] = {
-                BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 3),
-                BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
-                BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_TMPFILE & ~O_DIRECTORY, 0, 1),
-                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EOPNOTSUPP),
-                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-        };
-        const struct sock_fprog program = {.len = ELEMENTS(code), .filter = code};
-        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
-                return -errno;
-        return 0;
 }
 
 enum answer { ADMITTED, REFUSED_BY_ALIGNMENT, REFUSED, NO_FILTER };

@@ -7,9 +7,11 @@
  */
 
 #include "check.h"
+#include "child.h"
 #include "figure.h"
 #include "interrupt.h"
 #include "lanes.h"
+#include "nameless.h"
 #include "pairs.h"
 #include "schema/transport/ring-layout.h"
 #include "schema/util.h"
@@ -377,6 +379,31 @@ static void test_no_huge_pages_of_a_file(void) {
         driver_deinit(&d);
 }
 
+/* Where /dev/shm makes no file without a name, the object loses its own. */
+static int run_without_nameless_files(void *unused) {
+        (void) unused;
+        struct driver d;
+        struct driver_spec s = counted(shm_spec(TRANSPORT_SHM_POSIX, WORKLOAD_STREAM, WAIT_BLOCK), 1000);
+        const char *trouble = interrupt_isolate();
+        if (trouble || forbid_nameless_files() < 0)
+                return 77;
+        bool well = run_pair(&d, &s, samples_fault);
+        for (enum end end = END_FIRST; well && end < END_COUNT; end++)
+                well = strcmp(text_in(d.ends[end].effective_at_end, "object"), "shm_open") == 0;
+        driver_deinit(&d);
+        const char *left = interrupt_leftovers();
+        if (left)
+                fprintf(stderr, "%s\n", left);
+        return well && !left ? 0 : 1;
+}
+
+static void test_a_name_that_is_needed_is_lost(void) {
+        int r = child_does(run_without_nameless_files, NULL);
+        if (r == 77)
+                SKIP("there can be no /dev/shm of this test's own, or no seccomp filter");
+        CHECK_INT(r, 0);
+}
+
 /* What an agent that is killed had a name for would stay. The last one: /dev/shm is another from here on. */
 static void test_no_name_in_dev_shm(void) {
         struct driver d;
@@ -411,6 +438,7 @@ int main(void) {
         RUN(test_too_few_huge_pages);
         RUN(test_huge_pages);
         RUN(test_no_huge_pages_of_a_file);
+        RUN(test_a_name_that_is_needed_is_lost);
         RUN(test_no_name_in_dev_shm);
         return check_end();
 }
