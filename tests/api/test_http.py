@@ -5,11 +5,12 @@ import contextlib
 import gzip
 import http.client
 import json
+import re
 import socket
 
 import pytest
 from client import parse_raw, read_all
-from conftest import SHORT
+from conftest import SHORT, SOURCE
 
 GETS = [
     "/",
@@ -466,14 +467,17 @@ def test_a_body_is_compressed_for_a_client_that_accepts_it(client, fill, path):
         assert client.request("GET", fill(path), headers={"Accept-Encoding": refused}).body[:2] != b"\x1f\x8b"
 
 
+PORTION = int(re.search(r"FEED_PORTION \(\(size_t\) (\d+) << 10\)", (SOURCE / "api/http/feed.h").read_text())[1]) << 10
+
+
 def test_a_list_is_compressed_while_it_is_made(unix, long_run):
-    ids = [unix.post(SHORT | {"message_size": list(range(1, 900)), "seed": seed})["id"] for seed in range(12)]
-    plain = unix.request("GET", "/experiments?state=queued&limit=12")
-    coded = unix.request("GET", "/experiments?state=queued&limit=12", headers=GZIP)
-    head = unix.request("HEAD", "/experiments?state=queued&limit=12", headers=GZIP)
+    ids = [unix.post(SHORT | {"message_size": list(range(1, 1000)), "seed": seed})["id"] for seed in range(24)]
+    plain = unix.request("GET", "/experiments?state=queued&limit=24")
+    coded = unix.request("GET", "/experiments?state=queued&limit=24", headers=GZIP)
+    head = unix.request("HEAD", "/experiments?state=queued&limit=24", headers=GZIP)
     for identity in ids:
         unix.request("POST", f"/experiments/{identity}/cancel")
-    assert len(plain.body) > 2 * (32 << 10) and plain.headers["Content-Length"] is None, "of several portions"
+    assert len(plain.body) > 2 * PORTION and plain.headers["Content-Length"] is None, "of several portions"
     assert coded.headers["Content-Encoding"] == head.headers["Content-Encoding"] == "gzip" and head.body == b""
     assert len(coded.body) < len(plain.body) / 4
     items = json.loads(gzip.decompress(coded.body))["items"]
