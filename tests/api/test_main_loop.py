@@ -89,7 +89,7 @@ def rows(daemon, experiment):
 
 
 def delete_many_runs(daemon):
-    """The rows of the database are deleted when the measurement is over."""
+    """The rows of the experiment's runs are deleted when nothing is measured any more."""
     client = daemon.unix
     identity = client.post(MANY)["id"]
     client.request("POST", f"/experiments/{identity}/cancel")

@@ -232,7 +232,8 @@ def test_a_daemon_that_did_not_run_has_not_observed(daemon, unix):
 
 
 def test_unknown_shares_are_null(unix):
-    """The kernel counts interrupts by the tick; the worst softirqs are those of any measured CPU."""
+    """The share of interrupts is unknown where the kernel counts them by the tick; the worst softirqs are those of any
+    measured CPU."""
     noise = run_of(unix, spec_of("stream", "pipe", duration_seconds=1))["result"]["noise"]
     by_tick = noise["irq_source"] == "tick"
     assert by_tick == ("worst_irq_share_reason" in noise)
@@ -248,7 +249,7 @@ def test_unknown_shares_are_null(unix):
 
 @pytest.mark.alone
 def test_a_quota_is_seen_wherever_it_is(tmp_path):
-    """The cgroup that the daemon is in, of either version: not the run's own."""
+    """The quota is one of the cgroup that the daemon is in, of either version, and not of the run's own."""
     try:
         group = QuotaGroup.make()
     except UnavailableError as error:

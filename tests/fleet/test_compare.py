@@ -59,7 +59,7 @@ def rack(dsn, tmp_path):
 
 
 def verdicts(answer, figure, placement):
-    """The comparisons of the points of one placement."""
+    """The verdicts on a figure, each once, at the points of one placement."""
     rows = [row for group in answer["groups"] for row in group["rows"] if row["figure"] == figure]
     return {row["verdict"] for row in rows if json.loads(row["point"])["placement"] == placement}
 

@@ -66,7 +66,7 @@ def row(size=4096, workload="stream", throughput=2.5e9, runs=1, flags=(), rtt=(1
 
 
 def cost_row(kind, cost, p50, p99, runs=1, **point):
-    """A run of a workload that moves nothing."""
+    """The row of a point whose workload moves nothing."""
     return {
         "point": point,
         "runs": runs,

@@ -45,7 +45,7 @@ static inline void effective_take(struct effective *e, const char *key, const st
                 effective_add_number(e, s, (uint64_t) number);
 }
 
-/* The groups of a text without any. */
+/* The settings in a text that has no groups of them. */
 static inline struct effective *effective_of(const char *text) {
         struct effective *e = effective_new();
         struct json *root = NULL;

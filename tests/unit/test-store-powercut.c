@@ -257,8 +257,8 @@ static bool image_holds(int acknowledged, unsigned percent, unsigned seed) {
         return good;
 }
 
-/* The unsynced sectors that made it. One of two neighbouring cuts, which have most sectors in common, sees the first
- * two and the other the last. */
+/* How much of the unsynced sectors has reached the disk. One of two neighbouring cuts, which have most sectors in
+ * common, is tried with the first two and the other with the last. */
 static const unsigned percents[][2] = {{0, 50}, {100, 90}};
 
 /* Whether the images of the disk after a cut hold, of which the first that does not is printed. */

@@ -356,7 +356,7 @@ export function verdictOf({
     return `undecided: ${figure(ratio, 4)} times${range ?? ''}${seen}${more}`;
 }
 
-/* What the flags of a side's runs mean, which take part all the same: "of the 12 runs of the baseline 3 are noisy". */
+/* How many of a side's runs have flags, and take part all the same: "of the 12 runs of the baseline 3 are noisy". */
 function flagsOf(row) {
     const words = ['baseline', 'candidate'].flatMap((side) => {
         const { runs, runs_noisy: noisy, runs_disputed: disputed } = row[side];

@@ -187,7 +187,7 @@ const optionsOf = (name, value) =>
         : [...QUESTION[name], [value, name === 'message_size' ? size(Number(value)) : value]];
 /* The query as the API takes it: both ways at once are streams with a direction. */
 const askedOf = (query) => (query.workload === 'both' ? { ...query, workload: 'stream', direction: 'both' } : query);
-/* How many of the newest experiments have hosts that are offered. */
+/* The hosts of so many of the newest experiments are offered. */
 const HOSTS_OF = 1000;
 const LABELS = { message_size: 'Message', workload: 'Traffic', placement: 'Where', want: 'What counts' };
 const FIRST = { message_size: '4096', workload: 'pingpong', placement: 'same-node', want: 'latency_p50' };
