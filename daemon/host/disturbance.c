@@ -662,7 +662,7 @@ static bool is_any_frequency_known(const struct disturbance *d) {
         return false;
 }
 
-/* Of this second alone: where none is known of the run, the reason stands once, beside its counts. */
+/* The reason is of this second alone: where no clock is known of the run, one stands beside the counts of the run. */
 static void put_frequency_reason(const struct disturbance *d, const struct disturbance_second *s,
                                  struct json_writer *w) {
         if (s->clock_change >= 0 || !is_any_frequency_known(d))

@@ -167,7 +167,7 @@ static void open_throttles(const struct watch *w, int cpu, bool measured, int re
         }
 }
 
-/* Of each measured CPU or of none: the slowest of some would pass as that of all. */
+/* The clock of each measured CPU is read, or none: the slowest of some would pass as that of all. */
 static void open_frequencies(struct watch *w) {
         struct cpu_frequency_pmu pmu;
         bool counted = cpu_frequency_pmu(root_of(w), &pmu) == 0;

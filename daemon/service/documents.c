@@ -56,7 +56,7 @@ static void set_problem(struct service_health *h, const char *problem) {
                 snprintf(h->problem, sizeof(h->problem), "%s", problem);
 }
 
-/* Of the queue. */
+/* The queued experiments that can neither run nor be failed: the first one's id, and how many there are. */
 struct left_behind {
         int64_t first;
         size_t n;

@@ -156,9 +156,9 @@ def interrupts_are_apart():
 
 
 def lost(readings):
-    """Of consecutive readings of a thread's own CPU time, how much of it passed between two that are further apart than
-    the loop takes: interrupts, and softirqs, which the kernel adds to whatever thread they interrupt. What is longer
-    than any such is a CPU that its host took away."""
+    """Each reading of a thread's own CPU time but the first, and how far it is from the one before, if that is further
+    than the loop takes: by interrupts, and softirqs, which the kernel adds to whatever thread they interrupt. What is
+    longer than any such is a CPU that its host took away."""
     before = next(readings)
     for now in readings:
         yield now, now - before if LEAST_GAP_NS < now - before < MOST_GAP_NS else 0
@@ -204,7 +204,7 @@ class Watcher:
 
 def softirq(cpu):
     """The packets come at random, as the clock interrupt does not see softirqs that come in step with it. What one
-    takes is what a busy CPU loses to them beyond what it loses without. Of /proc/stat only where that is exact: the
+    takes is what a busy CPU loses to them beyond what it loses without. /proc/stat has it only where that is exact: the
     clock interrupt is a sample, and has from a third to twice of what the softirqs of a second took."""
     flood, sent, flooded_ns = Flood(cpu), 0, 0
 

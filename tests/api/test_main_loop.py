@@ -31,7 +31,7 @@ TRIES = 3
 
 @pytest.fixture(scope="module")
 def state(tmp_path_factory):
-    """That of a daemon with an experiment that has a bundle."""
+    """The state directory of a daemon that has ended, with an experiment that has a bundle."""
     daemon, copied = Daemon(), tmp_path_factory.mktemp("stopped") / "state"
     try:
         done = daemon.unix.wait_final(daemon.unix.post(DONE)["id"])

@@ -566,8 +566,8 @@ static double cpu_ns_of(pid_t pid) {
                        : -1;
 }
 
-/* Of threads that share the only CPU of their end nothing is read that the process's own time does not tell: a thousand
- * take no thousand readings a second. */
+/* Threads that share the only CPU of their end are observed by their process's own time: a thousand take no thousand
+ * readings a second. */
 static void threads_on_one_cpu_are_observed_together(void) {
         for (int shares = 0; shares < 2; shares++) {
                 struct bench b;
@@ -614,8 +614,8 @@ static int write_for_each_cpu(const struct bench *b, const char *name, const cha
         return n;
 }
 
-/* Of each measured CPU, of which a machine may have hundreds: the counts of core and package are two files, the clock
- * is one, or three. */
+/* A machine may have hundreds of measured CPUs. The counts of core and package are two files of each, and its clock is
+ * one, or three: all clocks are read or none, whichever number is the first that is free. */
 static void files_of_cpus_leave_descriptors_to_others(void) {
         struct bench b;
         struct rlimit was, limit;
