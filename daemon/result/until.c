@@ -14,6 +14,7 @@
 #include <string.h>
 
 #define POINTS_PER_PAGE 32u
+#define ASKED "repetitions_asked"
 
 struct table {
         struct row *rows;
@@ -198,6 +199,32 @@ int until_looks_made(const char *until_json, uint32_t but, uint32_t *ret) {
         return until_json ? take_looks(until_json, but, NULL, ret) : 0;
 }
 
+int until_asked(const char *until_json, uint32_t *ret) {
+        struct json *root = NULL;
+        int64_t asked;
+        int r = until_json ? json_parse(until_json, strlen(until_json), &root, NULL) : -ENODATA;
+        if (r < 0)
+                return r == -ENOMEM || r == -ENODATA ? r : -EBADMSG;
+        const struct json *member = json_type(root) == JSON_OBJECT ? json_get(root, ASKED) : NULL;
+        if (!member)
+                r = -ENODATA;
+        else if (json_as_i64(member, &asked) < 0 || asked < 1 || asked > ADAPTIVE_BLOCKS_MAX)
+                r = -EBADMSG;
+        else
+                *ret = (uint32_t) asked;
+        json_free(root);
+        return r;
+}
+
+/* Those before, and the blocks that this decision adds. */
+static int put_asked(struct json_writer *w, const char *before, uint32_t more) {
+        uint32_t asked;
+        int r = until_asked(before, &asked);
+        if (r == 0)
+                json_member_u64(w, ASKED, asked + more);
+        return r == -ENODATA ? 0 : r;
+}
+
 /* Writes the earlier decisions, from the stored text, and this one. */
 static int put_looks(struct json_writer *w, const char *before, uint32_t blocks, const char *reached,
                      size_t n_reached) {
@@ -243,6 +270,7 @@ int until_begin(const struct spec *spec, double block_seconds, uint32_t *ret_blo
         json_writer_init(&w);
         json_object_begin(&w);
         put_goal(&w, "running", until);
+        json_member_u64(&w, ASKED, blocks);
         json_member_raw(&w, "looks", "[]");
         json_member_null(&w, "rows");
         json_member_null(&w, "rows_reached");
@@ -313,12 +341,14 @@ static int decide(const struct table *t, const struct pairs *p, const struct exp
 }
 
 static int put_decision(struct json_writer *w, const struct experiment_record *e, const struct spec *spec,
-                        struct table *t, struct pairs *p, const char *state, size_t n_reached) {
+                        struct table *t, struct pairs *p, const char *state, const struct adaptive_decision *d) {
         uint32_t blocks = e->runs_total / (uint32_t) t->n;
         bool compares = spec->until.compare.given;
         json_object_begin(w);
         put_goal(w, state, &spec->until);
-        int r = put_looks(w, e->until_json, blocks, compares ? "pairs_reached" : "rows_reached", n_reached);
+        int r = put_asked(w, e->until_json, d->next_blocks - blocks);
+        if (r == 0)
+                r = put_looks(w, e->until_json, blocks, compares ? "pairs_reached" : "rows_reached", d->n_reached);
         if (compares) {
                 json_member_u64(w, "rows", t->n);
                 json_member_null(w, "rows_reached");
@@ -353,7 +383,7 @@ int until_decide(struct store *store, const struct experiment_record *e, const s
         struct until_decision decision = {.more = d.next_blocks - e->runs_total / (uint32_t) t.n};
         _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_writer_init(&w);
-        r = put_decision(&w, e, spec, &t, &p, state, d.n_reached);
+        r = put_decision(&w, e, spec, &t, &p, state, &d);
         if (r == 0)
                 r = json_writer_steal(&w, &decision.json, NULL);
         if (r == 0)

@@ -324,9 +324,12 @@ int evidence_added(const struct experiment_record *e, size_t n_points, uint32_t 
         struct spec *spec = NULL;
         struct refusal ignored;
         int r = e->merged_json ? spec_parse_stored(e->merged_json, strlen(e->merged_json), &spec, &ignored) : -EINVAL;
+        bool known = r == 0;
         *ret = 0;
-        if (r == 0 && n_points > 0 && !e->searches) {
-                uint32_t planned = spec->until.relative_ci > 0 ? spec->until.max_repetitions : spec->repetitions;
+        if (known && n_points > 0 && !e->searches) {
+                uint32_t planned = spec->repetitions;
+                if (spec->until.relative_ci > 0 && (r = until_asked(e->until_json, &planned)) < 0)
+                        planned = spec->until.max_repetitions;
                 uint32_t all = e->runs_total / (uint32_t) n_points;
                 *ret = all > planned ? all - planned : 0;
         }

@@ -29,8 +29,9 @@ int evidence_get(struct service *s, int64_t experiment_id, int64_t change, const
  * its looks cannot be read, as a bundle may have them, those that it planned count. -ENOMEM. */
 int evidence_watch(const struct experiment_record *e, struct adaptive_watch *ret);
 
-/* How many repetitions were added to those that the spec asked for, of an experiment with so many points; with `until`,
- * to those that it permits. 0 of a search, and of a spec that cannot be read. -ENOMEM. */
+/* How many repetitions were added by hand, of an experiment with so many points: to those that the spec asks for, or
+ * that `until` has asked for. Where that is not known (until_asked()), as a bundle does not have it, those above the
+ * most that it permits count. 0 of a search, and of a spec that cannot be read. -ENOMEM. */
 int evidence_added(const struct experiment_record *e, size_t n_points, uint32_t *ret);
 
 /* Adds what the flags of a run dispute; flags_json is an array of texts without escapes. */

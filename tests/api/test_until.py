@@ -35,6 +35,7 @@ def test_it_stops_at_the_first_look_that_is_good_enough(unix):
         "relative_ci": 1,
         "max_repetitions": 60,
         "budget_seconds": None,
+        "repetitions_asked": 6,
         "looks": [],
         "rows": None,
         "rows_reached": None,
@@ -49,6 +50,7 @@ def test_it_stops_at_the_first_look_that_is_good_enough(unix):
     repetitions = experiment["progress"]["runs_done"] // 2
     assert until["state"] == "reached", experiment
     assert [look["repetitions"] for look in until["looks"]] == looks[: looks.index(repetitions) + 1]
+    assert until["repetitions_asked"] == repetitions
     assert until["rows"] == until["rows_reached"] == until["looks"][-1]["rows_reached"] == 2
     assert all(look["rows_reached"] < 2 for look in until["looks"][:-1])
     assert until["rows_not_reached"] == []
@@ -182,6 +184,26 @@ def test_it_goes_on_where_it_is_extended(unix):
     assert [look["repetitions"] for look in experiment["until"]["looks"]] == [6, 8]
     problem = unix.refused("POST", f"/experiments/{identity}/extend", 422, "limit-exceeded", {"blocks": 193})
     assert problem["limit"] == {"name": "repetitions", "value": 200} and problem["value"] == 201
+
+
+def test_what_was_added_after_it_was_over_is_told(unix):
+    """Far below max_repetitions: `until` has not asked for it."""
+    goal = {"relative_ci": 1, "figure": "cpu_per_message"}
+    first = finished(unix, SMALL | {"messages": 20000, "until": goal})
+    identity, ended = first["id"], first["until"]
+    assert ended["state"] == "reached" and ended["looks"][-1]["repetitions"] <= 41, ended
+    query = f"/compare?experiment={identity}&axis=message_size&baseline=64&candidate=4096"
+
+    def told():
+        answer, findings = unix.get(query), unix.get(f"/experiments/{identity}/findings")["items"]
+        doubts = [item["sentence"] for item in findings if item["reason"] == "repetitions-added"]
+        return [answer[side]["repetitions_added"] for side in ("baseline", "candidate")], doubts
+
+    assert told() == ([0, 0], [])
+    unix.request("POST", f"/experiments/{identity}/extend", {"blocks": 3})
+    asked = unix.wait_final(identity)["until"]["repetitions_asked"]
+    added, (doubt,) = told()
+    assert added == [3, 3] and doubt.startswith(f"3 repetitions were added to the {asked} that were planned."), doubt
 
 
 def test_cancelled_has_its_state_and_retried_continues(unix, long_run):

@@ -171,7 +171,8 @@ static void wide_rows_are_named(void) {
         const struct json *row = json_first(json_get(a.decision, "rows_not_reached"));
         CHECK(row && figure(json_get(row, "point"), "message_size") == 2 && figure(row, "runs") == 6);
         CHECK(figure(row, "relative_ci") > 0.0399 && figure(row, "relative_ci") < 0.0401);
-        CHECK(figure(row, "repetitions_needed") == 24); /* twice as narrow: four times as many */
+        CHECK(figure(a.decision, "repetitions_asked") == 9); /* with the three that it adds */
+        CHECK(figure(row, "repetitions_needed") == 24);      /* twice as narrow: four times as many */
         CHECK_UINT(a.more, 3);
 }
 
@@ -272,6 +273,7 @@ static void looks_are_stored(void) {
                 CHECK_INT(decide(&a), 0);
                 CHECK_STRING(string(a.decision, "state"), "max_repetitions");
                 CHECK_UINT(a.more, 0);
+                CHECK(figure(a.decision, "repetitions_asked") == 9);
                 const struct json *look = json_first(json_get(a.decision, "looks"));
                 for (size_t i = 0; i < ELEMENTS(at); i++, look = json_next(look))
                         CHECK(look && figure(look, "repetitions") == at[i]);
@@ -463,7 +465,25 @@ static void looks_after_an_extension_count(void) {
         CHECK_INT(decide(&a), 0);
         CHECK_UINT(json_length(json_get(a.decision, "looks")), 2);
         CHECK(figure(json_get(a.decision, "verdicts"), "undecided") == 1);
+        CHECK(figure(a.decision, "repetitions_asked") == 5); /* the sixth was not */
         CHECK_UINT(json_length(json_get(a.decision, "pairs_not_reached")), 1);
+}
+
+/* Nobody knows what an older version asked for, and no number is made up of the later ones. */
+static void what_was_not_counted_stays_unknown(void) {
+        uint32_t asked = 7;
+        ADAPTIVE a;
+        CHECK_INT(begin(&a, 0.001, 60, 0.1, 0.1), 12);
+        CHECK_INT(db_run_script(a.f.store->db, "UPDATE experiments SET until = json_remove(until, "
+                                               "'$.repetitions_asked')"),
+                  0);
+        CHECK_INT(decide(&a), 0);
+        CHECK_UINT(a.more, 3);
+        CHECK(!json_get(a.decision, "repetitions_asked"));
+        CHECK_INT(until_asked(a.text, &asked), -ENODATA);
+        CHECK_INT(until_asked(NULL, &asked), -ENODATA);
+        CHECK_INT(until_asked("{\"repetitions_asked\":0}", &asked), -EBADMSG);
+        CHECK_UINT(asked, 7);
 }
 
 static void a_pair_without_common_blocks_is_named(void) {
@@ -527,6 +547,7 @@ int main(void) {
         RUN(a_great_difference_ends_it_early);
         RUN(a_retried_run_is_of_no_pair);
         RUN(looks_after_an_extension_count);
+        RUN(what_was_not_counted_stays_unknown);
         RUN(a_pair_without_common_blocks_is_named);
         RUN(a_run_of_nothing_gives_no_ratio);
         RUN(a_pair_out_of_reach_has_no_number);
