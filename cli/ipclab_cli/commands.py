@@ -458,6 +458,22 @@ def counts_text(verdicts):
     return ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items() if count) or "nothing was compared"
 
 
+def added_text(document):
+    """Empty where nobody added repetitions; the two values of an axis are of one experiment."""
+    axis = document.get("axis")
+    sides = ("candidate",) if axis else ("baseline", "candidate")
+    numbers = [(side, document.get(side, {}).get("repetitions_added", 0)) for side in sides]
+    added = [
+        f"{n} repetition{'' if n == 1 else 's'} of the {'experiment' if axis else side}" for side, n in numbers if n > 0
+    ]
+    if not added:
+        return ""
+    return (
+        f"{' and '.join(added)} came by hand: if that depended on what the runs before showed, a false difference is "
+        "more likely than the correction says."
+    )
+
+
 def show_comparison(document):
     show_differences("the environments", document["environment"]["differences"])
     for side in ("baseline", "candidate"):
@@ -473,6 +489,8 @@ def show_comparison(document):
     headings = ["point", "figure", "ratio", "interval", "verdict", "remark"]
     show_list(headings, list(comparison_rows(document)), right=("ratio", "interval"))
     print(f"\n{counts_text(document['verdicts'])}; equivalent is within {100 * document['delta']:.1f} %")
+    if added := added_text(document):
+        print(added)
     for unlike in dict.fromkeys(row.get("unlike") for row in document["rows"]):
         if unlike:
             print(f"The settings of the two sides are unlike, too: {unlike}.")

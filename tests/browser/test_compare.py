@@ -158,6 +158,27 @@ def test_an_environment_that_changed_within_one_of_them_is_named(given):
     assert violations(page) == []
 
 
+@pytest.mark.parametrize(
+    ("axis", "added", "words"),
+    [
+        (None, (0, 0), ""),
+        (None, (0, 1), "1 repetition of the candidate"),
+        (None, (20, 3), "20 repetitions of the baseline and 3 repetitions of the candidate"),
+        ("transport", (3, 3), "3 repetitions of the experiment"),
+    ],
+)
+def test_repetitions_that_were_added_are_told(given, axis, added, words):
+    answer = copy.deepcopy(ANSWER) | {"axis": axis}
+    for side, n in zip(("baseline", "candidate"), added, strict=True):
+        answer[side] |= {"repetitions_added": n, "value": axis and side}
+    page = given(TWO, **{"/compare": answer})
+    page.wait(lambda: len(page.all(".dumbbell")) == 4, "the rows")
+    (hint,) = [one.text for one in page.all("#comparison .hint") if "corrected after Holm over 4 figures." in one.text]
+    said = hint.split("over 4 figures.")[1].strip()
+    assert said.split(" came by hand")[0] == words
+    assert ("a false difference is more likely than the correction says." in said) == (words != "")
+
+
 def test_a_machine_in_another_state_is_named(given):
     probe = {"cpus": [0, 1], "cpu": 1, "what": "memcpy_64k_ns", "baseline": 1200, "candidate": 1500, "ratio": 1.25}
     probes = [probe | {"differs": True}, probe | {"what": "getpid_ns", "differs": False}]

@@ -527,6 +527,22 @@ def test_an_environment_that_changed_within_one_side_is_shown(made_up):
     ]
 
 
+def test_repetitions_that_were_added_are_told(made_up):
+    """The daemon cannot know why; its correction is of runs whose number does not depend on them."""
+
+    def told(baseline, candidate, **more):
+        sides = {"baseline": {"repetitions_added": baseline}, "candidate": {"repetitions_added": candidate}}
+        shown, _, _ = made_up({"/compare": COMPARISON | sides | more}, "compare", "12", "15")
+        return [
+            line.split(" came by hand: if that depended on what ")[0] for line in shown.splitlines() if "hand" in line
+        ]
+
+    assert told(0, 0) == told(0, 0, axis="transport") == []
+    assert told(0, 1) == ["1 repetition of the candidate"]
+    assert told(20, 3) == ["20 repetitions of the baseline and 3 repetitions of the candidate"]
+    assert told(3, 3, axis="transport") == ["3 repetitions of the experiment"]
+
+
 def test_a_machine_in_another_state_is_shown(made_up):
     probe = {"cpu": 1, "what": "getpid_ns", "ratio": 1.25, "interval": {"low": 1.2, "high": 1.3, "level": 0.95}}
     probes = [probe | {"differs": True}, probe | {"what": "wake_up_ns", "differs": False}]

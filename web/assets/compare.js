@@ -334,6 +334,19 @@ const verdictWords = ({ verdicts, tests, baseline, candidate, axis }) =>
     `${sideWords(candidate, axis)} against ${sideWords(baseline, axis)}: ` +
     `of ${plural(tests, 'figure')}, ${countsWords(verdicts) || 'none compared'}`;
 
+/* Repetitions that somebody added, for all that is known because of the verdicts so far; "" where there are none. */
+function addedWords({ axis, ...sides }) {
+    const added = ['baseline', 'candidate']
+        .map((side) => [axis ? 'experiment' : side, sides[side].repetitions_added])
+        .filter(([, n]) => n > 0)
+        .slice(0, axis ? 1 : 2)
+        .map(([what, n]) => `${plural(n, 'repetition')} of the ${what}`);
+    return added.length
+        ? `${added.join(' and ')} came by hand: if that depended on what the runs before showed, a false difference ` +
+              'is more likely than the correction says.'
+        : '';
+}
+
 const percent = (share) => `${figure(Math.abs(share) * 100, 2)} %`;
 
 /** A verdict in a sentence. */
@@ -417,7 +430,8 @@ function rowsOf(answer, name) {
             'p',
             { class: 'hint more' },
             `${titleOf(name)} of the candidate over the baseline's; verdicts within ± ${percent(answer.delta)} are ` +
-                `equivalent, corrected after ${CORRECTIONS[answer.correction]} over ${plural(answer.tests, 'figure')}. `,
+                `equivalent, corrected after ${CORRECTIONS[answer.correction]} over ${plural(answer.tests, 'figure')}. ` +
+                addedWords(answer),
         ),
         h(
             'p',
