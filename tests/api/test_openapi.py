@@ -32,6 +32,21 @@ def test_it_describes_the_routes_and_nothing_else(openapi):
     assert described(openapi) == rows
 
 
+def test_it_names_the_reasons_of_findings_and_no_others(openapi):
+    source = (SOURCE / "daemon/analysis/findings-doubts.c").read_text()
+    (added,) = re.findall(
+        r'#define FINDING_REPETITIONS_ADDED "(\S+)"', (SOURCE / "daemon/analysis/findings.h").read_text()
+    )
+    (table,) = re.findall(r"^\} reasons\[\] = \{\n(.+?)^\};", source, re.MULTILINE | re.DOTALL)
+    rows = re.findall(r'^ {8}\{"([a-z0-9-]+)", ', table, re.MULTILINE)
+    assert len(rows) > 10
+    assigned = set(re.findall(r"\.reason = ([^;]+);", source)) - {"reasons[which].reason"}
+    made = {added if name == "FINDING_REPETITIONS_ADDED" else name.strip('"') for name in assigned} | set(rows)
+    description = openapi["components"]["schemas"]["Finding"]["properties"]["reason"]["description"]
+    listed = re.sub(r" \([^)]*\)", "", description.split(": ", 1)[1].removesuffix(". Null elsewhere.")).split(", ")
+    assert sorted(listed) == sorted(made)
+
+
 def test_what_it_describes_is_served(openapi, unix):
     """Each path knows exactly the methods that are described for it."""
     for path, item in openapi["paths"].items():
