@@ -483,8 +483,8 @@ static void draw_cut(struct answer *a) {
         draft_end(&d);
 }
 
-/* Whoever adds runs may have looked at the figures before, which no correction counts: it does not know how often, nor
- * what would have ended the looking. */
+/* Whoever adds runs may have read the figures before, which no correction counts: it does not know how often, nor what
+ * would have been enough. */
 static void draw_added(struct answer *a) {
         struct draft d;
         uint32_t added = 0, planned = 0;
@@ -504,14 +504,13 @@ static void draw_added(struct answer *a) {
                 return;
         draft_begin(&d, a, FINDING_UNDECIDED, AXIS_COUNT, rows, a->in->n_rows);
         d.f.reason = FINDING_REPETITIONS_ADDED;
-        draft_write(
-                &d,
-                "%u repetition%s %s added to the %u that %s planned. If that depended on what the runs before "
-                "showed, a false difference is more likely than 5 %%, as such looks at the figures are not counted; "
-                "a new experiment of %u repetitions would decide.",
-                added, added == 1 ? "" : "s", added == 1 ? "was" : "were", planned, planned == 1 ? "was" : "were",
-                added + planned);
-        draft_figure(&d, "added_repetitions", NULL, "runs", added);
+        draft_write(&d,
+                    "%u repetition%s %s added to the %u that %s planned. If that depended on what the runs before "
+                    "showed, a false difference is more likely than 5 %%: how often the figures were read meanwhile is "
+                    "not known. A new experiment of %u repetitions would not depend on them.",
+                    added, added == 1 ? "" : "s", added == 1 ? "was" : "were", planned, planned == 1 ? "was" : "were",
+                    added + planned);
+        draft_figure(&d, "repetitions_added", NULL, "repetitions", added);
         draft_end(&d);
 }
 

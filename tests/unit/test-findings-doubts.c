@@ -50,8 +50,11 @@ static void test_runs_that_were_added(void) {
         FINDINGS *f = draw(&m);
         const struct finding *u = of_reason(f, FINDING_REPETITIONS_ADDED);
         CHECK(says(u, "1 repetition was added to the 8 that were planned. If that depended on what the runs before "
-                      "showed, a false difference is more likely than 5 %, as such looks at the figures are not "
-                      "counted; a new experiment of 9 repetitions would decide."));
+                      "showed, a false difference is more likely than 5 %: how often the figures were read "
+                      "meanwhile is not known. A new experiment of 9 repetitions would not depend on them."));
+        CHECK(u && u->n_figures == 1 && u->figures[0].value == 1);
+        CHECK_STRING(u ? u->figures[0].name : "", "repetitions_added"); /* as in a comparison */
+        CHECK_STRING(u ? u->figures[0].unit : "", "repetitions");
         CHECK(u && u->n_rows == 2 && u->confidence == CONFIDENCE_NONE);
         CHECK(nth(f, FINDING_RANKING, 0));
 }
