@@ -181,6 +181,7 @@ static void put_remarks(struct json_writer *w, const struct advice_item *item) {
         json_member_bool(w, "environment_changed", item->changed);
         render_disputed(w, "runs_disputed", item->n_disputed);
         json_member_bool(w, "neighbours_alike", item->alike);
+        json_member_u64(w, "repetitions_added", item->n_added);
         json_member_double_if(w, "buffer_bytes", item->in_force.buffer_bytes > 0, item->in_force.buffer_bytes);
         json_member_bool(w, "gathers", item->in_force.gather_ns > 0);
 }

@@ -512,6 +512,7 @@ def show_advice(document):
             "not observed" if item["not_observed"] else "",
             "environment changed" if item["environment_changed"] else "",
             "neighbouring runs alike" if item["neighbours_alike"] else "",
+            "repetitions added" if item["repetitions_added"] else "",
             "interpolated" if item["fit"] else "",
         ]
         rows.append(

@@ -105,6 +105,8 @@ static void take_row(const struct advice_row *row, struct advice_item *item) {
         item->unsteady |= row->row.flags.unsteady;
         item->unobserved |= row->row.flags.unobserved;
         item->changed |= row->row.flags.changed;
+        if (row->row.n_added > item->n_added)
+                item->n_added = row->row.n_added;
         for (size_t i = 0; i < DISPUTED_COUNT; i++)
                 item->n_disputed[i] += row->row.flags.n_disputed[i];
 }

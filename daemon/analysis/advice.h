@@ -97,6 +97,7 @@ struct advice_item {
         uint32_t n_runs;
         bool noisy, unsteady, unobserved, changed; /* as of struct findings_row */
         uint32_t n_disputed[DISPUTED_COUNT];       /* likewise, of all its rows */
+        uint32_t n_added;                          /* likewise, the most of a row of it */
         struct in_force in_force;                  /* likewise; of nothing where interpolated */
         bool alike; /* runs are like those before them (serial.h): the interval is as much wider, or there is none */
         uint32_t runs_needed; /* of each, to decide; 0: not known, or out of reach */

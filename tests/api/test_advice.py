@@ -352,6 +352,17 @@ def test_an_experiment_that_is_left_out_for_both_reasons_is_told_as_one(own_daem
     assert end % "some are both" in sentence
 
 
+def test_repetitions_that_were_added_are_told(own_daemon):
+    """A rank that somebody waited for is of runs whose number may depend on it."""
+    client = own_daemon.unix
+    both = measure(own_daemon, transport=["pipe", "shm-posix"], message_size=1024, repetitions=4)
+    path = "/advice?workload=pingpong&message_size=1024&want=latency_p50"
+    assert [item["repetitions_added"] for item in client.get(path)["items"]] == [0, 0]
+    client.request("POST", f"/experiments/{both}/extend", {"blocks": 2})
+    client.wait_final(both)
+    assert [(item["runs"], item["repetitions_added"]) for item in client.get(path)["items"]] == [(6, 2), (6, 2)]
+
+
 def test_flags_of_the_leader_are_told(own_daemon):
     """That nothing disturbed it is not known of runs that nobody watched."""
     both = measure(own_daemon, transport=["pipe", "shm-posix"], message_size=1024, repetitions=8)

@@ -72,6 +72,7 @@ def item(transport, standing, value, age, **more):
         "buffer_bytes": None,
         "gathers": False,
         "neighbours_alike": False,
+        "repetitions_added": 0,
         "runs_needed": None,
     } | more
 
@@ -84,7 +85,7 @@ ADVICE = {
     "want": "latency_p50",
     "items": [
         item("shm-posix", "best", 4100, 3600),
-        item("pipe", "worse", 9300, 7200),
+        item("pipe", "worse", 9300, 7200, repetitions_added=2),
         item("tcp", "open", 15000, 60, reason="overlap", noisy=True),
     ],
     "next": None,
@@ -108,6 +109,8 @@ def test_a_newcomer_is_advised_which_mechanism(driver, signed, daemon, picture, 
         rows = [one.text for one in page.all("#advice .ranked li")]
         assert [row.split()[0] for row in rows] == ["shm-posix", "pipe", "tcp"]
         assert "4.10 µs" in rows[0] and "1 h 00 min ago" in rows[0]
+        assert "2 repetitions added · 2 h 00 min ago" in rows[1].replace("\n", " ")
+        assert "added" not in rows[0] + rows[2]
         assert "cannot be told apart · noisy · 1 min 00 s ago" in rows[2].replace("\n", " ")
         hollow = "return [...document.querySelectorAll('#advice .mark')].map((one) => one.classList.contains('hollow'))"
         assert page.run(hollow) == [False, False, True]

@@ -729,11 +729,12 @@ def test_show_has_what_a_search_has_found(made_up):
 def test_advice_is_a_ranking(made_up):
     item = {"standing": "best", "reason": None, "value": 2.5e9, "unit": "bytes/s", "runs": 8, "age_seconds": 7300,
             "noisy": True, "unsteady": False, "not_observed": False, "environment_changed": False,
-            "buffer_bytes": None, "gathers": False, "neighbours_alike": False, "fit": None,
+            "buffer_bytes": None, "gathers": False, "neighbours_alike": False, "fit": None, "repetitions_added": 0,
             "interval": {"low": 2.4e9, "high": 2.6e9}}  # fmt: skip
     great = {"value": 17.7467e9, "interval": {"low": 17.56e9, "high": 18.01e9}}
     small = {"value": 25.13, "unit": "ns", "interval": {"low": 9.5, "high": 1132.6}}
-    other = {"point": {"transport": "tcp"}, "standing": "open", "reason": "overlap", "noisy": False}
+    other = {"point": {"transport": "tcp"}, "standing": "open", "reason": "overlap", "noisy": False,
+             "repetitions_added": 3}  # fmt: skip
     points = [{"transport": name} for name in ("pipe", "shm-posix", "memfd")]
     changes = [{}, great, small]
     items = [item | {"point": point} | change for point, change in zip(points, changes, strict=True)]
@@ -747,7 +748,7 @@ def test_advice_is_a_ranking(made_up):
     assert lines[3].split() == "best pipe 2,500 MB/s 2,400 … 2,600 8 2 h 01 min noisy".split()
     assert lines[4].split()[2:7] == "17,747 MB/s 17,560 … 18,010".split()
     assert lines[5].split()[2:7] == "0.02513 µs 0.009500 … 1.133".split()
-    assert lines[6].split()[-1] == "overlap"
+    assert lines[6].endswith("  overlap, repetitions added") and "added" not in "".join(lines[3:6])
     proposed = """ipclab run '{"transport": ["pipe", "tcp"]}'"""
     assert lines[-1] == f"The runs that are proposed take about 3 min 10 s: {proposed}"
     shown, requests, posted = made_up({"/advice": {"id": 9}}, "advice", "--measure", "message_size=4096")

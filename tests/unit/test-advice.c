@@ -454,14 +454,17 @@ static void test_flags(void) {
         measure(&m, ladder, NULL, NOISE, 0);
         m.rows[m.rows[0].point.transport == TRANSPORT_PIPE ? 0 : 1].flags.unobserved = true;
         m.rows[m.rows[0].point.transport == TRANSPORT_PIPE ? 1 : 0].flags.changed = true;
-        for (size_t i = 0; i < 2; i++)
+        for (size_t i = 0; i < 2; i++) {
                 m.rows[i].in_force.buffer_bytes = 65536;
+                m.rows[i].n_added = 3;
+        }
         ADVICE a = {0};
         const struct advice_question q = question(WANT_LATENCY_P50, 4096);
         CHECK_INT(advice_draw(&q, rows, take(&m, 1, "{}", rows), &a), 0);
         CHECK(of(&a, TRANSPORT_PIPE)->unobserved && !of(&a, TRANSPORT_PIPE)->changed);
         CHECK(of(&a, TRANSPORT_TCP)->changed && !of(&a, TRANSPORT_TCP)->unobserved);
         CHECK(of(&a, TRANSPORT_TCP)->in_force.buffer_bytes == 65536);
+        CHECK_UINT(of(&a, TRANSPORT_TCP)->n_added, 3);
 }
 
 /* What was interpolated has no runs of its own by which it would be better. */

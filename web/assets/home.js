@@ -447,6 +447,7 @@ function ranking(items, transports, format) {
                 item.not_observed && 'not observed',
                 item.environment_changed && 'environment changed',
                 item.neighbours_alike && 'neighbouring runs alike',
+                item.repetitions_added > 0 && `${plural(item.repetitions_added, 'repetition')} added`,
                 several && item.version && `ipclab ${item.version}`,
                 `${duration(item.age_seconds)} ago`,
             ].filter(Boolean);
