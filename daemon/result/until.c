@@ -127,29 +127,45 @@ static const char *why_no_interval(const struct row *row, enum figure figure) {
 }
 
 /* What a drift makes of the row; nothing where there is none, and the interval is that of independent runs. */
-static void put_reason(struct json_writer *w, const struct row *row, enum figure figure) {
+static void write_drift(const struct row *row, enum figure figure, char *words, size_t size) {
         const struct serial *s = &row->serial;
         bool alike = s->material && row->known.has_interval == s->interval.has_interval; /* else the median is 0 */
-        char words[256];
-        if (!alike && !row->known.has_interval) {
-                json_member_string(w, "reason", why_no_interval(row, figure));
-        } else if (alike) {
-                (void) snprintf(words, sizeof(words),
+        words[0] = '\0';
+        if (!alike && !row->known.has_interval)
+                (void) snprintf(words, size, "%s", why_no_interval(row, figure));
+        else if (alike)
+                (void) snprintf(words, size,
                                 "neighbouring runs are alike (correlation %.2f, without its bias): %" PRIu32
                                 " of them tell as much as %.1f independent ones%s",
                                 s->corrected, row->runs, s->effective_runs,
                                 row->known.has_interval ? ", and the interval is as wide as of those"
                                                         : ", too few for an interval; runs at other times tell more");
-                json_member_string(w, "reason", words);
+}
+
+/* `beyond`: it has an interval, and needs more blocks than an experiment can have. */
+static void put_reason(struct json_writer *w, const struct row *row, enum figure figure, bool beyond, uint32_t needed) {
+        char words[512], number[32] = "";
+        write_drift(row, figure, words, sizeof(words));
+        if (beyond) {
+                size_t n = strlen(words);
+                if (needed < UINT32_MAX)
+                        (void) snprintf(number, sizeof(number), "about %" PRIu32 " repetitions, ", needed);
+                (void) snprintf(words + n, sizeof(words) - n,
+                                "%sit would take %smore than the %u that an experiment with until can have; a quieter "
+                                "machine or a longer window needs fewer",
+                                n > 0 ? "; " : "", number, SPEC_UNTIL_REPETITIONS_MAX);
         }
+        if (words[0])
+                json_member_string(w, "reason", words);
 }
 
 static void put_row(struct json_writer *w, const struct row *row, const struct spec_until *until, uint32_t blocks) {
         json_object_begin(w);
         json_member_raw(w, "point", row->point_json);
         json_member_u64(w, "runs", row->runs);
-        (void) until_put_width(w, &row->known, until->relative_ci, blocks, UINT32_MAX - 1);
-        put_reason(w, row, until_figure(until->figure));
+        bool beyond = until_put_width(w, &row->known, until->relative_ci, blocks, SPEC_UNTIL_REPETITIONS_MAX);
+        put_reason(w, row, until_figure(until->figure), beyond && row->known.has_interval,
+                   adaptive_row_needs(&row->known, until->relative_ci, blocks));
         json_object_end(w);
 }
 

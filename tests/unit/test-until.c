@@ -225,6 +225,20 @@ static void neighbours_that_are_alike_take_a_row_its_interval(void) {
         CHECK(correlation > 0.5 && fabs(13 * (1 - correlation) / (1 + correlation) - independent) < 0.2);
 }
 
+/* A number that no experiment can have is no advice, and is told with the limit. */
+static void a_row_out_of_reach_has_no_number(void) {
+        ADAPTIVE a;
+        CHECK_INT(begin(&a, 0.004, 60, 0.01, 0.04), 12);
+        CHECK_INT(decide(&a), 0);
+        const struct json *row = json_first(json_get(a.decision, "rows_not_reached")), *next = json_next(row);
+        CHECK(figure(row, "relative_ci") > 0.0399 && figure(row, "relative_ci") < 0.0401);
+        CHECK_INT(json_type(json_get(row, "repetitions_needed")), JSON_NULL);
+        CHECK_STRING(string(row, "reason"), "it would take about 600 repetitions, more than the 200 that an experiment "
+                                            "with until can have; a quieter machine or a longer window needs fewer");
+        CHECK(figure(next, "repetitions_needed") == 38); /* 6 x 2.5 x 2.5, and no reason */
+        CHECK(!json_get(next, "reason"));
+}
+
 static void neighbours_that_are_alike_widen_a_row(void) {
         double alike[41], unlike[41], width[2] = {0};
         ADAPTIVE a;
@@ -534,6 +548,7 @@ int main(void) {
         RUN(narrow_rows_end_it);
         RUN(wide_rows_are_named);
         RUN(neighbours_that_are_alike_take_a_row_its_interval);
+        RUN(a_row_out_of_reach_has_no_number);
         RUN(neighbours_that_are_alike_widen_a_row);
         RUN(few_runs_have_no_interval);
         RUN(looks_are_stored);
