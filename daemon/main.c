@@ -101,6 +101,75 @@ static int on_signal(sd_event_source *source, const struct signalfd_siginfo *inf
         return 0;
 }
 
+/* --- what every action needs --- */
+
+/* Writing to who has gone (SIGPIPE) and beyond RLIMIT_FSIZE (SIGXFSZ) is an error, not an end. An inherited "ignore" of
+ * SIGCHLD would reap the agents behind our back. */
+static int set_signals(void) {
+        struct sigaction ignore = {.sa_handler = SIG_IGN}, standard = {.sa_handler = SIG_DFL};
+        return sigaction(SIGPIPE, &ignore, NULL) < 0 || sigaction(SIGXFSZ, &ignore, NULL) < 0 ||
+                               sigaction(SIGCHLD, &standard, NULL) < 0
+                       ? -errno
+                       : 0;
+}
+
+/* Soft limits are for programs that use select(2), which nothing here does. */
+static int raise_limit(int resource, rlim_t most, struct rlimit *ret) {
+        if (getrlimit(resource, ret) < 0)
+                return -errno;
+        if (ret->rlim_cur >= most)
+                return 0;
+        ret->rlim_cur = ret->rlim_max < most ? ret->rlim_max : most;
+        return setrlimit(resource, ret) < 0 ? -errno : 0;
+}
+
+/* The first thread's stack grows to the limit as it is then; that of others has the size that it had at the start. */
+static int raise_stacks(void) {
+        struct rlimit limit;
+        pthread_attr_t attributes;
+        size_t bytes;
+        int e = raise_limit(RLIMIT_STACK, STACK_BYTES, &limit);
+        if (e < 0)
+                return e;
+        if (limit.rlim_cur < STACK_BYTES) {
+                log_error("RLIMIT_STACK is %ju bytes, and ipclabd needs %u (to raise it: LimitSTACK= in the unit, or "
+                          "ulimit -s)",
+                          (uintmax_t) limit.rlim_cur, STACK_BYTES);
+                return -E2BIG;
+        }
+        e = -pthread_getattr_default_np(&attributes);
+        if (e < 0)
+                return e;
+        e = -pthread_attr_getstacksize(&attributes, &bytes);
+        if (e == 0 && bytes < STACK_BYTES)
+                e = -pthread_attr_setstacksize(&attributes, STACK_BYTES);
+        if (e == 0 && bytes < STACK_BYTES)
+                e = -pthread_setattr_default_np(&attributes);
+        (void) pthread_attr_destroy(&attributes);
+        return e;
+}
+
+static int raise_limits(void) {
+        struct rlimit files, bytes;
+        int e = raise_limit(RLIMIT_NOFILE, RLIM_INFINITY, &files);
+        if (e == 0)
+                e = raise_limit(RLIMIT_FSIZE, RLIM_INFINITY, &bytes);
+        if (e == 0 && bytes.rlim_cur != RLIM_INFINITY)
+                log_warning("RLIMIT_FSIZE is %ju bytes: what does not fit in a file of the database of that length "
+                            "cannot be stored (to raise it: LimitFSIZE= in the unit, or ulimit -f)",
+                            (uintmax_t) bytes.rlim_cur);
+        return e == 0 ? raise_stacks() : e;
+}
+
+static int prepare(void) {
+        int e = set_signals();
+        if (e == 0)
+                e = raise_limits();
+        if (e < 0)
+                log_error("cannot set the signals and limits of the process: %s", strerrordesc_np(-e));
+        return e;
+}
+
 /* --- start, step by step; each step logs its own error --- */
 
 /* Makes the directory and its missing parents. */
@@ -349,13 +418,7 @@ static int add_signal(struct daemon *d, int signal_number, sd_event_signal_handl
 }
 
 static int open_loop(struct daemon *d) {
-        struct sigaction ignore = {.sa_handler = SIG_IGN}, standard = {.sa_handler = SIG_DFL};
         int e = sd_event_default(&d->event);
-        /* Writing to who has gone (SIGPIPE) and beyond RLIMIT_FSIZE (SIGXFSZ) is an error, not an end. An inherited
-         * "ignore" of SIGCHLD would reap the agents behind our back. */
-        if (e >= 0 && (sigaction(SIGPIPE, &ignore, NULL) < 0 || sigaction(SIGXFSZ, &ignore, NULL) < 0 ||
-                       sigaction(SIGCHLD, &standard, NULL) < 0))
-                e = -errno;
         if (e >= 0)
                 e = add_signal(d, SIGTERM, on_signal);
         if (e >= 0)
@@ -369,58 +432,9 @@ static int open_loop(struct daemon *d) {
         return e < 0 ? e : 0;
 }
 
-/* Soft limits are for programs that use select(2), which nothing here does. */
-static int raise_limit(int resource, rlim_t most, struct rlimit *ret) {
-        if (getrlimit(resource, ret) < 0)
-                return -errno;
-        if (ret->rlim_cur >= most)
-                return 0;
-        ret->rlim_cur = ret->rlim_max < most ? ret->rlim_max : most;
-        return setrlimit(resource, ret) < 0 ? -errno : 0;
-}
-
-/* The first thread's stack grows to the limit as it is then; that of others has the size that it had at the start. */
-static int raise_stacks(void) {
-        struct rlimit limit;
-        pthread_attr_t attributes;
-        size_t bytes;
-        int e = raise_limit(RLIMIT_STACK, STACK_BYTES, &limit);
-        if (e < 0)
-                return e;
-        if (limit.rlim_cur < STACK_BYTES) {
-                log_error("RLIMIT_STACK is %ju bytes, and ipclabd needs %u (to raise it: LimitSTACK= in the unit, or "
-                          "ulimit -s)",
-                          (uintmax_t) limit.rlim_cur, STACK_BYTES);
-                return -E2BIG;
-        }
-        e = -pthread_getattr_default_np(&attributes);
-        if (e < 0)
-                return e;
-        e = -pthread_attr_getstacksize(&attributes, &bytes);
-        if (e == 0 && bytes < STACK_BYTES)
-                e = -pthread_attr_setstacksize(&attributes, STACK_BYTES);
-        if (e == 0 && bytes < STACK_BYTES)
-                e = -pthread_setattr_default_np(&attributes);
-        (void) pthread_attr_destroy(&attributes);
-        return e;
-}
-
-static int raise_limits(struct daemon *d) {
-        struct rlimit files, bytes;
-        (void) d;
-        int e = raise_limit(RLIMIT_NOFILE, RLIM_INFINITY, &files);
-        if (e == 0)
-                e = raise_limit(RLIMIT_FSIZE, RLIM_INFINITY, &bytes);
-        if (e == 0 && bytes.rlim_cur != RLIM_INFINITY)
-                log_warning("RLIMIT_FSIZE is %ju bytes: what does not fit in a file of the database of that length "
-                            "cannot be stored (to raise it: LimitFSIZE= in the unit, or ulimit -f)",
-                            (uintmax_t) bytes.rlim_cur);
-        return e == 0 ? raise_stacks() : e;
-}
-
 static int start(struct daemon *d) {
-        int (*const steps[])(struct daemon *) = {raise_limits, open_loop,  open_directories, open_store,
-                                                 open_host,    open_queue, open_listeners,   announce};
+        int (*const steps[])(struct daemon *) = {open_loop,  open_directories, open_store, open_host,
+                                                 open_queue, open_listeners,   announce};
         for (size_t i = 0; i < ELEMENTS(steps); i++) {
                 int e = steps[i](d);
                 if (e < 0)
@@ -548,8 +562,9 @@ int main(int argc, char **argv) {
                 return fflush(stdout) == 0 ? 0 : 1;
 
         log_open(d.config.log_level);
-        if (action != CONFIG_RUN) {
-                int status = act_on_store(&d.config, action);
+        e = prepare();
+        if (e < 0 || action != CONFIG_RUN) {
+                int status = e < 0 ? EXIT_FAILURE : act_on_store(&d.config, action);
                 config_deinit(&d.config);
                 return status;
         }

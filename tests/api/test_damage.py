@@ -6,6 +6,7 @@ import fcntl
 import os
 import random
 import re
+import resource
 import shutil
 import signal
 import sqlite3
@@ -57,12 +58,13 @@ def refused_start(daemon):
     return process.stderr
 
 
-def ipclabd(daemon, *options):
+def ipclabd(daemon, *options, **kwargs):
     return subprocess.run(
         [BUILD / "daemon/ipclabd", f"--state-dir={daemon.base / 'state'}", *options],
         capture_output=True,
         text=True,
         timeout=PATIENCE_SECONDS,
+        **kwargs,
     )
 
 
@@ -274,6 +276,19 @@ def test_backup_of_a_daemon_at_work_and_back(own_daemon):
         assert daemon.unix.post(SHORT)["id"] == 3
     finally:
         daemon.remove()
+
+
+def test_a_copy_larger_than_a_file_may_be_ends_with_a_reason(own_daemon):
+    """RLIMIT_FSIZE comes with a signal, which would leave a part of the copy."""
+    measured(own_daemon, 1)
+    copy, most = own_daemon.base / "copy.db", 64 << 10
+    end(own_daemon)
+    assert database(own_daemon).stat().st_size > most
+    backup = ipclabd(
+        own_daemon, "--backup", copy, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    )
+    assert backup.returncode == 1 and f"RLIMIT_FSIZE is {most} bytes" in backup.stderr, backup
+    assert f"{copy}: " in backup.stderr and not [*own_daemon.base.glob("copy.db*")]
 
 
 @pytest.mark.parametrize("state", ["missing", "empty", "older", "another", "without its log"])
