@@ -40,7 +40,8 @@
 #define REQUESTS_STOP_NS (5 * NSEC_PER_SEC) /* for the requests of waiting HTTP clients */
 #define TCP_AGAIN_US (5 * UINT64_C(1000000))
 #define STACK_BYTES (1u << 20)
-#define EXIT_USAGE 2 /* bad options or settings alone: the unit does not start the service again after it */
+/* Bad options or settings, and a limit that is too low, alone: the unit does not start the service again after it. */
+#define EXIT_USAGE 2
 
 struct daemon {
         struct config config;
@@ -113,7 +114,6 @@ static int set_signals(void) {
                        : 0;
 }
 
-/* Soft limits are for programs that use select(2), which nothing here does. */
 static int raise_limit(int resource, rlim_t most, struct rlimit *ret) {
         if (getrlimit(resource, ret) < 0)
                 return -errno;
@@ -123,7 +123,8 @@ static int raise_limit(int resource, rlim_t most, struct rlimit *ret) {
         return setrlimit(resource, ret) < 0 ? -errno : 0;
 }
 
-/* The first thread's stack grows to the limit as it is then; that of others has the size that it had at the start. */
+/* The first thread's stack grows to the limit as it is then; that of others has the size that it had at the start. 1:
+ * the limit is too low, which is logged; negative errno. */
 static int raise_stacks(void) {
         struct rlimit limit;
         pthread_attr_t attributes;
@@ -135,7 +136,7 @@ static int raise_stacks(void) {
                 log_error("RLIMIT_STACK is %ju bytes, and ipclabd needs %u (to raise it: LimitSTACK= in the unit, or "
                           "ulimit -s)",
                           (uintmax_t) limit.rlim_cur, STACK_BYTES);
-                return -E2BIG;
+                return 1;
         }
         e = -pthread_getattr_default_np(&attributes);
         if (e < 0)
@@ -151,6 +152,7 @@ static int raise_stacks(void) {
 
 static int raise_limits(void) {
         struct rlimit files, bytes;
+        /* the soft one is for programs that use select(2), which nothing here does */
         int e = raise_limit(RLIMIT_NOFILE, RLIM_INFINITY, &files);
         if (e == 0)
                 e = raise_limit(RLIMIT_FSIZE, RLIM_INFINITY, &bytes);
@@ -161,13 +163,14 @@ static int raise_limits(void) {
         return e == 0 ? raise_stacks() : e;
 }
 
+/* The exit status of an error, which is logged; else 0. */
 static int prepare(void) {
         int e = set_signals();
         if (e == 0)
                 e = raise_limits();
         if (e < 0)
                 log_error("cannot set the signals and limits of the process: %s", strerrordesc_np(-e));
-        return e;
+        return e < 0 ? EXIT_FAILURE : e > 0 ? EXIT_USAGE : EXIT_SUCCESS;
 }
 
 /* --- start, step by step; each step logs its own error --- */
@@ -562,9 +565,10 @@ int main(int argc, char **argv) {
                 return fflush(stdout) == 0 ? 0 : 1;
 
         log_open(d.config.log_level);
-        e = prepare();
-        if (e < 0 || action != CONFIG_RUN) {
-                int status = e < 0 ? EXIT_FAILURE : act_on_store(&d.config, action);
+        int status = prepare();
+        if (status != EXIT_SUCCESS || action != CONFIG_RUN) {
+                if (status == EXIT_SUCCESS)
+                        status = act_on_store(&d.config, action);
                 config_deinit(&d.config);
                 return status;
         }

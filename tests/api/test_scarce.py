@@ -74,6 +74,8 @@ def test_a_stack_that_cannot_be_raised_is_named():
     try:
         with pytest.raises(AssertionError, match="RLIMIT_STACK is 65536 bytes, and ipclabd needs 1048576"):
             d.start()
+        assert d.process.returncode == 2  # the unit does not start it again, as it would end again
+        assert len(d.log_text().splitlines()) == 1, "a second reason"
     finally:
         d.remove()
 
