@@ -2,9 +2,10 @@
 
 /*
  * Log lines. Owns the level and the destination, which log_open() chooses once: the journal, with fields, when stderr
- * is the journal's stream, else stderr, with a time. Called from every thread of the daemon; one line is one write(2),
- * so that lines of two threads never mix. What nobody reads is lost after a moment, and the next line that is written
- * comes with the number of those lost; the journal is waited for.
+ * is the journal's stream, else stderr, with a time. Called from every thread of the daemon, of which one at a time
+ * writes, so that lines of two threads never mix. What nobody reads is lost after a moment, and the next line that is
+ * written comes with the number of those lost; the journal is waited for. A terminal or a full disk may take a part of
+ * a line: it counts as lost, and what is written next begins a line all the same.
  */
 
 #include "daemon/log.h"
@@ -15,6 +16,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -24,6 +26,7 @@
 #include <systemd/sd-journal.h>
 
 #define PATIENCE_NS (20 * NSEC_PER_MSEC)
+#define PAUSE_NS (NSEC_PER_MSEC / 10) /* while another thread writes */
 
 static int log_max_level = LOG_INFO;
 static bool log_to_journal;
@@ -32,7 +35,9 @@ static struct {
         int fd; /* stderr, or a description of its own of the same pipe or terminal */
         bool is_socket;
         atomic_uint lost; /* messages since the last one that was written */
-} output = {.fd = STDERR_FILENO};
+        pthread_mutex_t lock;
+        bool torn; /* the last line has no end yet; under the lock */
+} output = {.fd = STDERR_FILENO, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 static const char *const level_names[] = {"emergency", "alert",  "critical", "error",
                                           "warning",   "notice", "info",     "debug"};
@@ -61,6 +66,7 @@ static void open_output(void) {
                 util_close(output.fd);
         output.fd = STDERR_FILENO;
         output.is_socket = false;
+        output.torn = false;
         atomic_store(&output.lost, 0);
         if (fstat(STDERR_FILENO, &st) < 0)
                 return;
@@ -95,15 +101,27 @@ static bool await_room(uint64_t until_ns) {
         return poll(&p, 1, ms) > 0;
 }
 
-static bool put(const char *text, size_t length, uint64_t patience_ns) {
-        uint64_t until = util_now_ns() + patience_ns;
-        while (length > 0 && await_room(until)) {
+static bool take_turn(uint64_t until_ns) {
+        const struct timespec pause = {.tv_nsec = PAUSE_NS};
+        while (pthread_mutex_trylock(&output.lock) != 0) {
+                if (util_now_ns() >= until_ns)
+                        return false;
+                (void) nanosleep(&pause, NULL);
+        }
+        return true;
+}
+
+static bool put(const char *text, size_t length, uint64_t until_ns) {
+        while (length > 0 && await_room(until_ns)) {
                 ssize_t n = output.is_socket ? send(output.fd, text, length, MSG_DONTWAIT | MSG_NOSIGNAL)
                                              : write(output.fd, text, length);
-                if (n < 0 && errno != EINTR && (errno != EAGAIN || util_now_ns() >= until))
+                if (n < 0 && errno != EINTR && (errno != EAGAIN || util_now_ns() >= until_ns))
                         return false;
-                text += n > 0 ? n : 0;
-                length -= n > 0 ? (size_t) n : 0;
+                if (n <= 0)
+                        continue;
+                output.torn = text[n - 1] != '\n';
+                text += n;
+                length -= (size_t) n;
         }
         return length == 0;
 }
@@ -111,13 +129,20 @@ static bool put(const char *text, size_t length, uint64_t patience_ns) {
 /* Where nobody reads, the first line waits a little, and those after it do not. */
 static void put_line(const char *line, size_t length) {
         char notice[64];
-        unsigned lost = atomic_exchange(&output.lost, 0);
-        int n = lost > 0 ? snprintf(notice, sizeof(notice), "(%u messages could not be written here)\n", lost) : 0;
-        uint64_t patience = lost > 0 ? 0 : PATIENCE_NS;
-        if (!put(notice, (size_t) n, patience))
-                atomic_fetch_add(&output.lost, lost + 1);
-        else if (!put(line, length, patience))
+        uint64_t until = util_now_ns() + (atomic_load(&output.lost) > 0 ? 0 : PATIENCE_NS);
+        if (!take_turn(until)) {
                 atomic_fetch_add(&output.lost, 1);
+                return;
+        }
+        unsigned lost = atomic_exchange(&output.lost, 0);
+        int n = lost > 0 ? snprintf(notice, sizeof(notice), "%s(%u messages could not be written here)\n",
+                                    output.torn ? "\n" : "", lost)
+                         : 0;
+        if (!put(notice, (size_t) n, until))
+                atomic_fetch_add(&output.lost, lost + 1);
+        else if (!put(line, length, until))
+                atomic_fetch_add(&output.lost, 1);
+        (void) pthread_mutex_unlock(&output.lock);
 }
 
 static void write_stderr(int level, const char *message) {

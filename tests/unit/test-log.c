@@ -12,6 +12,8 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <pty.h>
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -348,6 +350,116 @@ static void a_socket_that_is_not_read_holds_nobody_up(void) {
         a_reader_that_stands_still_holds_nobody_up(true);
 }
 
+/* ---- a terminal, which takes a part of a line where it has no room for more ---- */
+
+struct terminal {
+        int master, slave, saved;
+};
+
+static bool terminal_begin(struct terminal *t) {
+        t->saved = dup(STDERR_FILENO);
+        if (t->saved < 0 || openpty(&t->master, &t->slave, NULL, NULL, NULL) < 0 ||
+            fcntl(t->master, F_SETFL, O_NONBLOCK) < 0 || dup2(t->slave, STDERR_FILENO) < 0)
+                return false;
+        log_open(LOG_INFO);
+        return true;
+}
+
+/* What it has, behind the `n` characters of the text; their number then. */
+static size_t terminal_read(const struct terminal *t, char *text, size_t n, size_t most) {
+        ssize_t k;
+        while (n < most && (k = read(t->master, text + n, most - n)) > 0)
+                n += (size_t) k;
+        text[n] = '\0';
+        return n;
+}
+
+static void terminal_end(struct terminal *t) {
+        (void) dup2(t->saved, STDERR_FILENO);
+        log_open(LOG_INFO);
+        (void) close(t->saved);
+        (void) close(t->slave);
+        (void) close(t->master);
+}
+
+/* Each line begins as one of the daemon's; those that notices count as lost. */
+static void check_lines(const char *text, unsigned *ret_lost) {
+        unsigned lost = 0;
+        *ret_lost = 0;
+        for (const char *line = text, *end; *line; line = end + 1) {
+                end = strchr(line, '\n');
+                if (!end)
+                        CHECK_FAIL("no end: \"%.60s\"", line);
+                else if (sscanf(line, "(%u messages could not be written here)", &lost) == 1)
+                        *ret_lost += lost;
+                else if (strncmp(behind_time(line), "info    <", 9) != 0)
+                        CHECK_FAIL("no beginning: \"%.60s\"", line);
+        }
+}
+
+static void a_line_of_which_a_part_is_taken_ends_before_the_next(void) {
+        enum { ROUNDS = 20 };
+        static char text[READ_MAX];
+        struct terminal t;
+        char words[2000] = "<";
+        unsigned lost = 0, taken = 0;
+        memset(words + 1, 'z', sizeof words - 3);
+        words[sizeof words - 2] = '>';
+        words[sizeof words - 1] = '\0';
+        CHECK(terminal_begin(&t));
+        (void) alarm(60); /* ends a test that hangs */
+        size_t n = 0;
+        for (int round = 0; round < ROUNDS; round++) {
+                for (int i = 0; i < UNREAD / ROUNDS; i++)
+                        log_info("<%s", words + 1 + 13 * round);
+                n = terminal_read(&t, text, n, n + 1000); /* less than a line needs */
+        }
+        n = terminal_read(&t, text, n, sizeof text - 1);
+        log_info("<after it>");
+        (void) terminal_read(&t, text, n, sizeof text - 1);
+        (void) alarm(0);
+        terminal_end(&t);
+        check_lines(text, &lost);
+        for (const char *c = text; (c = strstr(c, "z>")); c++)
+                taken++;
+        CHECK(lost > 0 && taken < UNREAD);
+        CHECK(taken + lost >= UNREAD); /* one that lacks nothing but its end is counted among both */
+        CHECK(strstr(text, " <after it>\r\n"));
+}
+
+static void *write_lines(void *userdata) {
+        for (int i = 0; i < UNREAD; i++)
+                log_info("<%s", (const char *) userdata);
+        return NULL;
+}
+
+/* Whoever reads slowly gives each of them room for a part of its line. */
+static void lines_of_two_threads_do_not_mix(void) {
+        static char text[2 * READ_MAX], words[2][1500];
+        struct terminal t;
+        pthread_t threads[2];
+        unsigned lost;
+        size_t n = 0;
+        CHECK(terminal_begin(&t));
+        (void) alarm(60); /* ends a test that hangs */
+        for (int i = 0; i < 2; i++) {
+                memset(words[i], 'a' + i, sizeof words[i] - 1);
+                if (pthread_create(&threads[i], NULL, write_lines, words[i]) != 0)
+                        abort();
+        }
+        while (pthread_tryjoin_np(threads[0], NULL) != 0)
+                n = terminal_read(&t, text, n, n + 100 < sizeof text ? n + 100 : sizeof text - 1);
+        (void) pthread_join(threads[1], NULL);
+        n = terminal_read(&t, text, n, sizeof text - 1);
+        log_info("<after it>"); /* the end of one of which a part was taken */
+        (void) alarm(0);
+        (void) terminal_read(&t, text, n, sizeof text - 1);
+        terminal_end(&t);
+        check_lines(text, &lost);
+        CHECK(strstr(text, "aaa") && strstr(text, "bbb"));
+        CHECK(!strstr(text, "ab") && !strstr(text, "ba"));
+}
+
 int main(void) {
         RUN(a_line_has_time_level_and_message);
         RUN(levels_above_the_limit_are_dropped);
@@ -361,5 +473,7 @@ int main(void) {
         RUN(another_stream_is_no_journal);
         RUN(a_pipe_that_is_not_read_holds_nobody_up);
         RUN(a_socket_that_is_not_read_holds_nobody_up);
+        RUN(a_line_of_which_a_part_is_taken_ends_before_the_next);
+        RUN(lines_of_two_threads_do_not_mix);
         return check_end();
 }
