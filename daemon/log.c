@@ -5,11 +5,14 @@
  * is the journal's stream, else stderr, with a time. Called from every thread of the daemon, of which one at a time
  * writes, so that lines of two threads never mix. What nobody reads is lost after a moment, and the next line that is
  * written comes with the number of those lost; the journal is waited for. A terminal or a full disk may take a part of
- * a line: it counts as lost, and what is written next begins a line all the same.
+ * a line: it counts as lost, and what is written next begins a line all the same. Another user's pipe or terminal,
+ * which may hold up who writes to it, has a thread for that alone: what it has not written shortly after the end is
+ * lost.
  */
 
 #include "daemon/log.h"
 
+#include "schema/signals.h"
 #include "schema/util.h"
 
 #define SD_JOURNAL_SUPPRESS_LOCATION /* the line has the caller's location instead of this file's */
@@ -26,14 +29,15 @@
 #include <systemd/sd-journal.h>
 
 #define PATIENCE_NS (20 * NSEC_PER_MSEC)
+#define END_PATIENCE_MS 200
 #define PAUSE_NS (NSEC_PER_MSEC / 10) /* while another thread writes */
 
 static int log_max_level = LOG_INFO;
 static bool log_to_journal;
 
 static struct {
-        int fd; /* stderr, or a description of its own of the same pipe or terminal */
-        bool is_socket;
+        int fd; /* stderr, or a description of its own of the same pipe or terminal, or the relay's socket */
+        bool is_socket, is_relay;
         atomic_uint lost; /* messages since the last one that was written */
         pthread_mutex_t lock;
         bool torn; /* the last line has no end yet; under the lock */
@@ -57,15 +61,85 @@ static bool stderr_is_journal(void) {
         return fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
 }
 
+/* --- where stderr cannot be opened once more --- */
+
+struct relay {
+        int from, to;
+};
+
+/* 0; -errno: there is nobody who reads. */
+static int relay_write(int to, const char *text, size_t length) {
+        struct pollfd p = {.fd = to, .events = POLLOUT};
+        while (length > 0) {
+                ssize_t n = poll(&p, 1, -1) < 0 ? -1 : write(to, text, length);
+                if (n < 0 && errno != EINTR && errno != EAGAIN)
+                        return -errno;
+                text += n > 0 ? n : 0;
+                length -= n > 0 ? (size_t) n : 0;
+        }
+        return 0;
+}
+
+/* Waits without a deadline: nobody waits for it but end_relay(). */
+static void *relay_main(void *userdata) {
+        struct relay *r = userdata;
+        char text[4096];
+        ssize_t n;
+        do
+                n = read(r->from, text, sizeof(text));
+        while ((n > 0 && relay_write(r->to, text, (size_t) n) == 0) || (n < 0 && errno == EINTR));
+        util_close(r->to);
+        util_close(r->from);
+        free(r);
+        return NULL;
+}
+
+/* Waits a moment for what is not written yet. */
+static void end_relay(void) {
+        struct pollfd p = {.fd = output.fd}; /* the relay hangs up */
+        if (output.is_relay && shutdown(output.fd, SHUT_WR) == 0)
+                (void) poll(&p, 1, END_PATIENCE_MS);
+}
+
+static int open_relay(void) {
+        static bool ends_with_process;
+        _cleanup_close_ int to = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+        _cleanup_free_ struct relay *relay = calloc(1, sizeof(*relay));
+        int ends[2], e;
+        pthread_t thread;
+        if (to < 0 || !relay)
+                return to < 0 ? -errno : -ENOMEM;
+        if (!ends_with_process && atexit(end_relay) != 0)
+                return -ENOMEM;
+        ends_with_process = true;
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+                return -errno;
+        *relay = (struct relay){.from = ends[0], .to = to};
+        e = signals_start_thread(&thread, relay_main, relay);
+        if (e < 0) {
+                util_close(ends[0]);
+                util_close(ends[1]);
+                return e;
+        }
+        (void) pthread_detach(thread);
+        to = -1; /* the thread's, as the relay is */
+        relay = NULL;
+        output.fd = ends[1];
+        output.is_socket = output.is_relay = true;
+        return 0;
+}
+
 /* What nobody reads must not hold the daemon up: a terminal that is halted (Ctrl-S), a pager at the other end of a
- * pipe. O_NONBLOCK would be that of all who share stderr, so that it is opened once more, which a socket cannot be.
- * Where it cannot (it is another user's), a line is written when there is room for some of it. */
+ * pipe. O_NONBLOCK would be that of all who share stderr, so that it is opened once more, which a socket cannot be, nor
+ * what is another user's. Where there is no memory for a thread, a line is written when there is room for some of it.
+ */
 static void open_output(void) {
         struct stat st;
+        end_relay();
         if (output.fd != STDERR_FILENO)
                 util_close(output.fd);
         output.fd = STDERR_FILENO;
-        output.is_socket = false;
+        output.is_socket = output.is_relay = false;
         output.torn = false;
         atomic_store(&output.lost, 0);
         if (fstat(STDERR_FILENO, &st) < 0)
@@ -76,6 +150,8 @@ static void open_output(void) {
         int fd = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
         if (fd >= 0)
                 output.fd = fd;
+        else
+                (void) open_relay();
 }
 
 void log_open(int level) {

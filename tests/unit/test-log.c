@@ -9,6 +9,7 @@
 #include "schema/json/utf8.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
+#include "tests/unit/child.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -427,6 +428,57 @@ static void a_line_of_which_a_part_is_taken_ends_before_the_next(void) {
         CHECK(strstr(text, " <after it>\r\n"));
 }
 
+/* Another user's, which cannot be opened once more: in a process without privilege, that of nobody. */
+static int write_to_foreign_terminal(void *userdata) {
+        struct terminal *t = userdata;
+        if (fchmod(t->slave, 0) < 0 || (geteuid() == 0 && setuid(65534) < 0))
+                return 2;
+        int fd = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        if (fd >= 0)
+                return 3;
+        log_open(LOG_INFO);
+        (void) alarm(20); /* ends one that hangs */
+        for (int i = 0; i < UNREAD; i++)
+                log_info("<%01999d>", i);
+        return (fcntl(STDERR_FILENO, F_GETFL) & O_NONBLOCK) != 0; /* as it was, for all who have it */
+}
+
+static void another_users_terminal_that_is_not_read_holds_nobody_up(void) {
+        struct terminal t;
+        CHECK(terminal_begin(&t));
+        int status = child_does(write_to_foreign_terminal, &t);
+        terminal_end(&t);
+        CHECK_INT(status, 0);
+}
+
+static int write_and_end(void *userdata) {
+        struct terminal *t = userdata;
+        if (fchmod(t->slave, 0) < 0 || (geteuid() == 0 && setuid(65534) < 0))
+                return 2;
+        log_open(LOG_INFO);
+        for (int i = 0; i < 20; i++)
+                log_info("<%d>", i);
+        exit(0); /* with what is to be done at the end */
+}
+
+static void another_users_terminal_gets_what_is_logged_before_the_end(void) {
+        static char text[READ_MAX];
+        char last[16];
+        struct terminal t;
+        unsigned lost;
+        CHECK(terminal_begin(&t));
+        int status = child_does(write_and_end, &t);
+        (void) terminal_read(&t, text, 0, sizeof text - 1);
+        terminal_end(&t);
+        CHECK_INT(status, 0);
+        check_lines(text, &lost);
+        CHECK_UINT(lost, 0);
+        for (int i = 0; i < 20; i++) {
+                (void) snprintf(last, sizeof last, " <%d>\r\n", i);
+                CHECK(strstr(text, last));
+        }
+}
+
 static void *write_lines(void *userdata) {
         for (int i = 0; i < UNREAD; i++)
                 log_info("<%s", (const char *) userdata);
@@ -474,6 +526,8 @@ int main(void) {
         RUN(a_pipe_that_is_not_read_holds_nobody_up);
         RUN(a_socket_that_is_not_read_holds_nobody_up);
         RUN(a_line_of_which_a_part_is_taken_ends_before_the_next);
+        RUN(another_users_terminal_that_is_not_read_holds_nobody_up);
+        RUN(another_users_terminal_gets_what_is_logged_before_the_end);
         RUN(lines_of_two_threads_do_not_mix);
         return check_end();
 }
