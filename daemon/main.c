@@ -18,6 +18,7 @@
 #include "daemon/run/rundir.h"
 #include "daemon/run/scheduler.h"
 #include "daemon/run/spawn.h"
+#include "daemon/run/tree.h"
 #include "daemon/service/host.h"
 #include "daemon/service/service.h"
 #include "daemon/token.h"
@@ -26,7 +27,6 @@
 #include "schema/util.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
@@ -175,25 +175,11 @@ static int prepare(void) {
 
 /* --- start, step by step; each step logs its own error --- */
 
-/* Makes the directory and its missing parents. */
-static int make_directory(const char *path, mode_t mode) {
-        char part[PATH_MAX];
-        (void) snprintf(part, sizeof(part), "%s", path);
-        for (char *p = part + 1; *p; p++)
-                if (*p == '/') {
-                        *p = 0;
-                        if (mkdir(part, 0755) < 0 && errno != EEXIST)
-                                return -errno;
-                        *p = '/';
-                }
-        return mkdir(part, mode) < 0 && errno != EEXIST ? -errno : 0;
-}
-
 static int open_directories(struct daemon *d) {
-        int e = make_directory(d->config.state_dir, 0750);
+        int e = tree_make(d->config.state_dir, 0750);
         if (e < 0)
                 log_error("cannot make the state directory %s: %s", d->config.state_dir, strerrordesc_np(-e));
-        else if ((e = make_directory(d->config.runtime_dir, 0755)) < 0)
+        else if ((e = tree_make(d->config.runtime_dir, 0755)) < 0)
                 log_error("cannot make the runtime directory %s: %s", d->config.runtime_dir, strerrordesc_np(-e));
         return e;
 }

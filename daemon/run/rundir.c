@@ -191,15 +191,15 @@ static int refuse_foreign(const struct rundir_root *root, uid_t owner) {
 }
 
 /* What a daemon of another user left: only if it is empty, in use by nobody, and this user may, it goes. */
-static int remove_foreign(const struct rundir_root *root, int fd, uid_t owner) {
-        int r = lock_take(fd);
+static int remove_foreign(const struct rundir_root *root, int fd, uid_t owner, int (*lock)(int fd)) {
+        int r = lock(fd);
         if (r < 0)
                 return r;
         return unlinkat(root->parent_fd, ROOT_NAME, AT_REMOVEDIR) < 0 ? refuse_foreign(root, owner) : 0;
 }
 
 /* 0 with root->fd; 1: another user's was removed; negative errno. */
-static int open_own(struct rundir_root *root) {
+static int open_or_replace(struct rundir_root *root, int (*lock)(int fd)) {
         struct stat st;
         if (mkdirat(root->parent_fd, ROOT_NAME, 0700) < 0 && errno != EEXIST)
                 return -errno;
@@ -212,10 +212,10 @@ static int open_own(struct rundir_root *root) {
         if (fstat(fd, &st) < 0)
                 return -errno;
         if (st.st_uid != geteuid()) {
-                int r = remove_foreign(root, fd, st.st_uid);
+                int r = remove_foreign(root, fd, st.st_uid, lock);
                 return r < 0 ? r : 1;
         }
-        int r = lock_take(fd); /* another daemon may be using it */
+        int r = lock(fd); /* another daemon may be using it */
         if (r < 0)
                 return r;
         if ((st.st_mode & 07777) != 0700 && fchmod(fd, 0700) < 0)
@@ -224,36 +224,42 @@ static int open_own(struct rundir_root *root) {
         return 0;
 }
 
+/* lock: with patience (lock_take) or without (lock_try) while another daemon has the directory. */
+static int open_own(struct rundir_root *root, int (*lock)(int fd)) {
+        int r = open_or_replace(root, lock);
+        if (r > 0)
+                r = open_or_replace(root, lock);
+        return r > 0 ? -EPERM : r;
+}
+
 static int open_root(struct rundir_root *root, const char *runtime_dir) {
         int parent = open_runtime_dir(runtime_dir);
         if (parent < 0)
                 return parent;
         root->parent_fd = parent;
-        int r = open_own(root);
-        if (r > 0)
-                r = open_own(root);
-        return r == 0 ? move_all_aside(root) : r > 0 ? -EPERM : r;
+        int r = open_own(root, lock_take);
+        return r == 0 ? move_all_aside(root) : r;
 }
 
-/* What somebody removed while the daemon runs, as who cleans up does, is made anew: else each run would fail from then
- * on. The descriptors keep their numbers, which the remover uses, but not now. */
+/* Somebody who cleans up may remove the directory while the daemon runs: it is made anew, else each run would fail from
+ * then on. The remover may be at work: the descriptors keep their numbers, and what it removes is not in the new one.
+ * Waits for nobody, as the main loop waits for it. */
 static int make_again(struct rundir_root *root) {
         _cleanup_free_ char *dir = strndup(root->path, strlen(root->path) - strlen("/" ROOT_NAME));
         _cleanup_close_ int parent = -1, fd = -1;
         if (!dir)
                 return -ENOMEM;
-        if (!rundir_settle(root, 0))
-                return -ENOENT;
-        if (mkdir(dir, 0755) < 0 && errno != EEXIST)
-                return -errno;
+        int r = tree_make(dir, 0755);
+        if (r < 0)
+                return r;
         parent = open_runtime_dir(dir);
         if (parent < 0)
                 return parent;
         struct rundir_root made = {.path = root->path, .parent_fd = parent, .fd = -1};
-        int r = open_own(&made);
+        r = open_own(&made, lock_try);
         fd = made.fd;
-        if (r != 0)
-                return r > 0 ? -EPERM : r;
+        if (r < 0)
+                return r;
         if (dup3(parent, root->parent_fd, O_CLOEXEC) < 0 || dup3(fd, root->fd, O_CLOEXEC) < 0)
                 return -errno;
         log_warning("%s was removed while ipclabd runs: it is made anew", root->path);

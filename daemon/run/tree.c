@@ -19,6 +19,20 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+int tree_make(const char *path, mode_t mode) {
+        _cleanup_free_ char *part = strdup(path);
+        if (!part || !*part)
+                return part ? -ENOENT : -ENOMEM;
+        for (char *p = part + 1; *p; p++)
+                if (*p == '/') {
+                        *p = 0;
+                        if (mkdir(part, 0755) < 0 && errno != EEXIST)
+                                return -errno;
+                        *p = '/';
+                }
+        return mkdir(part, mode) < 0 && errno != EEXIST ? -errno : 0;
+}
+
 /* Does the work of the openat2(2) below by hand: under systemd's RestrictSUIDSGID= that fails with ENOSYS. */
 static int open_below_by_hand(int dir, const char *name, int flags) {
         struct stat above, st;

@@ -3,13 +3,17 @@
 #define IPCLAB_DAEMON_TREE_H
 
 /*
- * Directories that others have written to: opened without following anything, and removed however deep and wide
- * they are, with a stack and a number of descriptors that do not grow with them.
+ * Directories, made with those above them. Those that others have written to: opened without following anything, and
+ * removed however deep and wide they are, with a stack and a number of descriptors that do not grow with them.
  */
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
+
+/* Makes the directory, where it is missing, and its missing parents with mode 0755. 0 or negative errno. */
+int tree_make(const char *path, mode_t mode);
 
 /* One component below `dir`; a symbolic link or a mount is an error, whoever put it there. A descriptor that exec
  * closes; -ELOOP, -EXDEV, negative errno. */

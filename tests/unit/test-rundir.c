@@ -22,6 +22,15 @@
 static char base[] = "/dev/shm/ipclab-test-rundir-XXXXXX";
 static char runs[64], run7[80];
 
+/* Counts the pauses of who waits; this one stands in for libc's. */
+static unsigned pauses;
+
+int nanosleep(const struct timespec *wanted, struct timespec *rest) {
+        pauses++;
+        errno = clock_nanosleep(CLOCK_MONOTONIC, 0, wanted, rest);
+        return errno == 0 ? 0 : -1;
+}
+
 #define SOON (util_now_ns() + 60 * NSEC_PER_SEC)
 
 static unsigned entries(const char *path) {
@@ -152,7 +161,9 @@ static void what_took_its_place_is_not_used(void) {
         CHECK_INT(rundir_root_new(&root, base), 0);
         CHECK_INT(rmdir(runs), 0);
         CHECK_INT(rundir_root_new(&second, base), 0);
+        pauses = 0;
         CHECK_INT(rundir_new(root, 7, (uid_t) -1, 0, &fd), -EBUSY);
+        CHECK_UINT(pauses, 0); /* the main loop waits for it */
         rundir_root_free(second);
         CHECK_INT(rmdir(runs), 0);
         CHECK_INT(rename(base, moved), 0);
@@ -166,6 +177,47 @@ static void what_took_its_place_is_not_used(void) {
         close(fd);
         CHECK_INT(rundir_remove(root, 7), 0);
         rundir_root_free(root);
+}
+
+/* An empty one of another user is replaced, as at the start. */
+static void another_users_in_its_place_is_replaced(void) {
+        struct rundir_root *root;
+        struct stat st;
+        int fd = -1;
+        if (geteuid() != 0)
+                SKIP("giving a directory to another user takes root");
+        CHECK_INT(rundir_root_new(&root, base), 0);
+        CHECK_INT(rmdir(runs), 0);
+        CHECK_INT(mkdir(runs, 0700), 0);
+        CHECK_INT(chown(runs, 65534, (gid_t) -1), 0);
+        CHECK_INT(rundir_new(root, 7, (uid_t) -1, 0, &fd), 0);
+        close(fd);
+        CHECK_INT(stat(runs, &st), 0);
+        CHECK_UINT(st.st_uid, 0);
+        CHECK_INT(rundir_remove(root, 7), 0);
+        rundir_root_free(root);
+}
+
+static void missing_parents_are_made_anew(void) {
+        struct rundir_root *root;
+        char above[64], below[80], own[96];
+        int fd = -1;
+        (void) snprintf(above, sizeof(above), "%s/above", base);
+        (void) snprintf(below, sizeof(below), "%s/below", above);
+        (void) snprintf(own, sizeof(own), "%s/runs", below);
+        CHECK_INT(mkdir(above, 0755), 0);
+        CHECK_INT(mkdir(below, 0755), 0);
+        CHECK_INT(rundir_root_new(&root, below), 0);
+        CHECK_INT(rmdir(own), 0);
+        CHECK_INT(rmdir(below), 0);
+        CHECK_INT(rmdir(above), 0);
+        CHECK_INT(rundir_new(root, 7, (uid_t) -1, 0, &fd), 0);
+        close(fd);
+        CHECK_INT(rundir_remove(root, 7), 0);
+        rundir_root_free(root);
+        CHECK_INT(rmdir(own), 0);
+        CHECK_INT(rmdir(below), 0);
+        CHECK_INT(rmdir(above), 0);
 }
 
 /* In the runtime directory of another user, whose daemon could not use it. */
@@ -191,8 +243,10 @@ static int start_as(uid_t uid, char *words, size_t size) {
         pid_t pid = fork();
         if (pid == 0) {
                 struct rundir_root *root;
+                if (dup2(ends[1], STDERR_FILENO) < 0)
+                        _exit(100);
                 log_open(LOG_ERR);
-                if (dup2(ends[1], STDERR_FILENO) < 0 || setresuid(uid, uid, uid) < 0)
+                if (setresuid(uid, uid, uid) < 0)
                         _exit(100);
                 _exit(-rundir_root_new(&root, base));
         }
@@ -350,17 +404,23 @@ static void names_may_be_taken(void) {
         rundir_root_free(root);
 }
 
+static bool fill(int at, unsigned files) {
+        char name[32];
+        for (unsigned i = 0; i < files; i++) {
+                (void) snprintf(name, sizeof(name), "%u", i);
+                if (mknodat(at, name, S_IFREG | 0600, 0) < 0)
+                        return false;
+        }
+        return true;
+}
+
 /* More than one portion; the caller is not delayed meanwhile, and a stop does not wait for all of it. */
 static void many_files_go_in_the_background(void) {
         struct rundir_root *root;
-        char name[32], left[200] = "";
+        char left[200] = "";
         CHECK_INT(rundir_root_new(&root, base), 0);
         int at = open_run(root, 7, (uid_t) -1);
-        for (int i = 0; i < 120000; i++) {
-                (void) snprintf(name, sizeof(name), "%d", i);
-                if (mknodat(at, name, S_IFREG | 0600, 0) < 0)
-                        CHECK_FAIL("file %d: %s", i, strerrordesc_np(errno));
-        }
+        CHECK(fill(at, 120000));
         close(at);
         CHECK_INT(rundir_remove(root, 7), 0);
         CHECK(!rundir_settle(root, 0)); /* it has returned, and they are still there */
@@ -368,6 +428,36 @@ static void many_files_go_in_the_background(void) {
         CHECK_UINT(entries(runs), 0);
         CHECK_UINT(rundir_left(root, left, sizeof(left)), 0);
         rundir_root_free(root);
+}
+
+/* What it still empties is no longer there. */
+static void it_is_made_anew_while_the_remover_is_at_work(void) {
+        struct rundir_root *root;
+        char doomed[80], elsewhere[80];
+        struct stat full, st;
+        int fd = -1;
+        (void) snprintf(doomed, sizeof(doomed), "%s/removed-0", runs);
+        (void) snprintf(elsewhere, sizeof(elsewhere), "%s/elsewhere", base);
+        CHECK_INT(rundir_root_new(&root, base), 0);
+        int at = open_run(root, 7, (uid_t) -1);
+        CHECK(fill(at, 120000));
+        CHECK_INT(fstat(at, &full), 0);
+        CHECK_INT(rundir_remove(root, 7), 0);
+        for (st = full; st.st_mtim.tv_sec == full.st_mtim.tv_sec && st.st_mtim.tv_nsec == full.st_mtim.tv_nsec;)
+                CHECK_INT(fstat(at, &st), 0); /* until the remover is at work */
+        close(at);
+        CHECK_INT(rename(doomed, elsewhere), 0);
+        CHECK_INT(rmdir(runs), 0);
+        int r = rundir_new(root, 8, (uid_t) -1, 0, &fd);
+        CHECK(!rundir_settle(root, 0));
+        CHECK_INT(r, 0);
+        close(fd);
+        CHECK_INT(rundir_remove(root, 8), 0);
+        CHECK(rundir_settle(root, SOON));
+        CHECK_UINT(rundir_left(root, NULL, 0), 0);
+        CHECK_INT(rmdir(elsewhere), 0);
+        rundir_root_free(root);
+        CHECK_UINT(entries(runs), 0);
 }
 
 /* A directory that cannot be removed is one that something is mounted in. In a mount namespace of this process's own.
@@ -459,6 +549,8 @@ int main(void) {
         RUN(the_directory_itself_stays);
         RUN(what_is_removed_meanwhile_is_made_anew);
         RUN(what_took_its_place_is_not_used);
+        RUN(another_users_in_its_place_is_replaced);
+        RUN(missing_parents_are_made_anew);
         RUN(it_does_not_stay_in_a_foreign_directory);
         RUN(what_another_users_daemon_left_is_named);
         RUN(foreign_roots_are_refused);
@@ -466,6 +558,7 @@ int main(void) {
         RUN(depth_has_no_limit);
         RUN(names_may_be_taken);
         RUN(many_files_go_in_the_background);
+        RUN(it_is_made_anew_while_the_remover_is_at_work);
         RUN(a_process_that_goes_on_adding_is_shut_out);
         RUN(what_stays_is_named_and_delays_no_start); /* the last one: it leaves the mount namespace */
         return rmdir(runs) < 0 || rmdir(base) < 0 ? 1 : check_end();
