@@ -26,6 +26,7 @@
 #include "daemon/log.h"
 #include "daemon/run/affinity.h"
 #include "daemon/run/cgroup.h"
+#include "daemon/run/procs.h"
 #include "schema/limits.h"
 #include "schema/util.h"
 
@@ -318,17 +319,10 @@ static void add_process(struct watch *w, pid_t pid, enum end end) {
 
 /* Processes that a workload has forked belong to the run. */
 static void add_children(struct watch *w, pid_t pid, pid_t tid, enum end end) {
-        char text[4096];
-        _cleanup_close_ int fd = open_file(AT_FDCWD, "/proc/%d/task/%d/children", pid, tid);
-        if (read_file(fd, text, sizeof(text)) <= 0)
-                return;
-        for (char *at = text, *stop; *at; at = stop) {
-                long child = strtol(at, &stop, 10);
-                if (stop == at)
-                        break;
-                if (child > 0)
-                        add_process(w, (pid_t) child, end);
-        }
+        int child;
+        _cleanup_fclose_ FILE *f = procs_open_children(pid, tid);
+        while (f && w->n_processes < PROCESSES_MAX && fscanf(f, "%d", &child) == 1) /* NOLINT(cert-err34-c) */
+                add_process(w, child, end);
 }
 
 static void close_threads(struct watch *w) {
