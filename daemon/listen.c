@@ -275,11 +275,18 @@ static void compare_unix(const struct config *c, const char *path) {
 
 static int name_unix(const struct config *c, struct listeners *l, char *detail) {
         struct sockaddr_un a;
+        struct stat st;
         const char *path = c->socket_path;
+        bool has_file = true;
         if (!l->made_unix) {
                 const char *bound = find_path(l->unix_fd, &a);
                 compare_unix(c, bound);
                 path = bound ? bound : path;
+                has_file = bound != NULL;
+        }
+        if (has_file && stat(path, &st) == 0 && S_ISSOCK(st.st_mode)) {
+                l->socket_device = st.st_dev;
+                l->socket_inode = st.st_ino;
         }
         l->socket_path = strdup(path);
         return l->socket_path ? 0 : detail_fail(detail, -ENOMEM, "out of memory");
@@ -316,6 +323,14 @@ int listeners_open(const struct config *c, struct listeners *ret, char *ret_deta
         }
         *ret = l;
         return 0;
+}
+
+const char *listeners_lost_socket(const struct listeners *l) {
+        struct stat st;
+        if (l->socket_inode == 0)
+                return NULL;
+        bool there = stat(l->socket_path, &st) == 0 && st.st_dev == l->socket_device && st.st_ino == l->socket_inode;
+        return there ? NULL : l->socket_path;
 }
 
 void listeners_close(struct listeners *l) {

@@ -31,6 +31,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
@@ -71,6 +72,11 @@ static void on_cancel(void *userdata, int64_t run_id) {
 static int on_look(void *userdata) {
         struct daemon *d = userdata;
         return scheduler_look_at_machine(d->scheduler);
+}
+
+static const char *on_lost_socket(void *userdata) {
+        struct daemon *d = userdata;
+        return listeners_lost_socket(&d->listeners);
 }
 
 static void on_stopped(void *userdata) {
@@ -264,6 +270,7 @@ static int open_queue(struct daemon *d) {
         struct service_hooks hooks = {.submitted = on_submitted,
                                       .cancel_running = on_cancel,
                                       .look_at_machine = on_look,
+                                      .lost_socket = on_lost_socket,
                                       .userdata = d,
                                       .topology = d->topology,
                                       .queues = &d->host.queues,
@@ -330,6 +337,29 @@ static int await_tcp(struct daemon *d) {
         return sd_event_add_time_relative(d->event, &d->tcp_timer, CLOCK_MONOTONIC, TCP_AGAIN_US, 0, on_tcp_again, d);
 }
 
+/* Its last link goes, it has another name, or its permissions change. */
+static int on_socket_changed(sd_event_source *source, const struct inotify_event *event, void *userdata) {
+        struct daemon *d = userdata;
+        const char *lost = listeners_lost_socket(&d->listeners);
+        (void) event;
+        if (!lost)
+                return 0;
+        log_error("%s was removed or replaced while ipclabd runs: what connects there does not reach it until it is "
+                  "started again",
+                  lost);
+        return sd_event_source_set_enabled(source, SD_EVENT_OFF);
+}
+
+/* Of use for the log alone: /health looks by itself. */
+static void watch_socket(struct daemon *d) {
+        if (d->listeners.socket_inode == 0)
+                return;
+        int e = sd_event_add_inotify(d->event, NULL, d->listeners.socket_path, IN_ATTRIB | IN_MOVE_SELF,
+                                     on_socket_changed, d);
+        if (e < 0)
+                log_warning("cannot watch %s: %s", d->listeners.socket_path, strerrordesc_np(-e));
+}
+
 static int open_listeners(struct daemon *d) {
         char detail[DETAIL_MAX] = "";
         int e = listeners_open(&d->config, &d->listeners, detail);
@@ -339,6 +369,7 @@ static int open_listeners(struct daemon *d) {
                 log_error("%s", detail);
                 return e;
         }
+        watch_socket(d);
         uint64_t memory = cgroup_memory_limit();
         struct api_options o = {.service = d->service,
                                 .memory_bytes = memory == UINT64_MAX ? 0 : memory,

@@ -168,6 +168,18 @@ static void check_disk(struct service *s, struct service_health *h) {
         }
 }
 
+static void check_socket(struct service *s, struct service_health *h) {
+        char problem[sizeof(h->problem)];
+        const char *path = s->hooks.lost_socket ? s->hooks.lost_socket(s->hooks.userdata) : NULL;
+        if (!path)
+                return;
+        (void) snprintf(problem, sizeof(problem),
+                        "%s was removed or replaced while ipclabd runs: what connects there does not reach it until it "
+                        "is started again",
+                        path);
+        set_problem(h, problem);
+}
+
 /* Source: proc(5), /proc/pid/statm: size and resident pages. */
 static int own_rss(uint64_t *ret) {
         struct hostfs h = HOSTFS_MACHINE;
@@ -190,6 +202,7 @@ int service_health(struct service *s, struct service_health *ret, struct refusal
         check_writer(s, &h);
         check_reader(s, &h);
         check_disk(s, &h);
+        check_socket(s, &h);
         if (s->hooks.agents && s->hooks.agents->trouble[0])
                 set_problem(&h, s->hooks.agents->trouble);
         if (s->hooks.rundirs) /* it costs space, and hinders no run: no problem */

@@ -26,6 +26,8 @@ struct service_hooks {
         /* Have the topology read again if the machine has changed, unless a run is under way. 0; -EBUSY: a thread holds
          * it, to be called again; negative errno, with the path in the log. NULL: it stays as it is. */
         int (*look_at_machine)(void *userdata);
+        /* The path of the unix socket, if it no longer leads to it; else NULL. In any thread. NULL: not known. */
+        const char *(*lost_socket)(void *userdata);
         void *userdata;
         const struct topology *topology;     /* must outlive the service */
         const struct queue_host *queues;     /* must outlive it too; NULL: not known */

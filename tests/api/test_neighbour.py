@@ -315,6 +315,22 @@ def test_what_cannot_be_removed_is_named(tmp_path):
         daemon.remove()
 
 
+def test_a_socket_that_is_removed_is_named(own_daemon):
+    """As by somebody who cleans up /run: no client of it reaches the daemon, which serves TCP."""
+    os.chmod(own_daemon.socket, 0o600)
+    assert own_daemon.tcp.get("/health")["status"] == "ok"
+    os.unlink(own_daemon.socket)
+    health = own_daemon.tcp.request("GET", "/health")
+    reason = f"{own_daemon.socket} was removed or replaced while ipclabd runs"
+    assert health.status == 503 and health.json["status"] == "failing" and reason in health.json["problem"]
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while reason not in own_daemon.log_text():
+        assert time.monotonic() < deadline, own_daemon.log_tail()
+        time.sleep(0.05)
+    assert own_daemon.stop() == 0
+    assert own_daemon.log_text().count(reason) == 1
+
+
 def test_a_port_that_another_has_does_not_stop_it():
     """Any local user may listen on it first: the daemon serves its unix socket, and TCP once the port is free."""
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -45,6 +45,25 @@ static void unix_socket_is_for_owner_and_group(void) {
         CHECK_INT(access(path, F_OK), -1);
 }
 
+static void a_socket_without_its_name_is_noticed(void) {
+        struct listeners l;
+        char other[120];
+        (void) snprintf(other, sizeof(other), "%s-other", path);
+        CHECK_INT(listeners_open(&config, &l, detail), 0);
+        CHECK(listeners_lost_socket(&l) == NULL);
+        CHECK_INT(chmod(path, 0600), 0);
+        CHECK(listeners_lost_socket(&l) == NULL);
+        CHECK_INT(rename(path, other), 0);
+        CHECK_STRING(listeners_lost_socket(&l), path);
+        CHECK_INT(mknod(path, S_IFSOCK | 0600, 0), 0);
+        CHECK_STRING(listeners_lost_socket(&l), path);
+        CHECK_INT(rename(other, path), 0);
+        CHECK(listeners_lost_socket(&l) == NULL);
+        CHECK_INT(unlink(path), 0);
+        CHECK_STRING(listeners_lost_socket(&l), path);
+        listeners_close(&l);
+}
+
 static void live_socket_stays_and_a_stale_one_is_replaced(void) {
         struct listeners l, second;
         CHECK_INT(listeners_open(&config, &l, detail), 0);
@@ -245,6 +264,7 @@ int main(void) {
         (void) snprintf(path, sizeof(path), "%s/x.sock", dir);
         config = (struct config){.socket_path = path, .socket_group = group, .listen = none};
         RUN(unix_socket_is_for_owner_and_group);
+        RUN(a_socket_without_its_name_is_noticed);
         RUN(live_socket_stays_and_a_stale_one_is_replaced);
         RUN(other_files_are_not_replaced);
         RUN(port_0_is_resolved);
