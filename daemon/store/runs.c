@@ -119,14 +119,11 @@ int store_unprobed_points(struct store *s, int64_t experiment_id, uint32_t **ret
         return 0;
 }
 
-/* The done run of an experiment that ran first or last, among those for which `also` holds. Runs have the order of
- * their positions in time, but for those that were tried again, of which few are. */
+/* The done run of an experiment that ran first or last, among those for which `also` holds. It is looked up in the
+ * index of migration 0032: positions are the order of the plan, and a run that is made again keeps its own. */
 #define RUN_IN_TIME(also, order)                                                                                       \
-        "(SELECT id FROM (SELECT * FROM (SELECT id, started_at, position FROM runs WHERE experiment_id = ?1 "          \
-        "AND state = 'done' AND attempt <= 1" also " ORDER BY position " order " LIMIT 1) UNION ALL "                  \
-        "SELECT * FROM (SELECT id, started_at, position FROM runs WHERE experiment_id = ?1 AND state = 'done' "        \
-        "AND attempt > 1" also " ORDER BY started_at " order ", position " order " LIMIT 1)) "                         \
-        "ORDER BY started_at " order ", position " order " LIMIT 1)"
+        "(SELECT id FROM runs INDEXED BY runs_in_time WHERE experiment_id = ?1 AND state = 'done'" also                \
+        " ORDER BY started_at " order ", position " order " LIMIT 1)"
 
 int store_environment(struct store *s, int64_t experiment_id, bool last, char **ret) {
         int64_t run_id;

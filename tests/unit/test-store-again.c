@@ -221,6 +221,27 @@ static void test_the_environments_are_in_their_order_in_time(void) {
         }
 }
 
+/* A run that failed before it began has no attempt when it is queued again: it is at its first one when it is done,
+ * after all others. */
+static void test_the_environment_of_a_run_that_failed_before_it_began(void) {
+        FIXTURE f;
+        int64_t id;
+        fixture_open(&f);
+        CHECK_INT(fixture_add(f.store, 1, 3, NULL, &id), 0);
+        CHECK_INT(db_run_script(f.store->db, "UPDATE runs SET state = 'failed', error = 'broken' WHERE position = 0"),
+                  0);
+        CHECK_INT(run_all(&f, 0), 2);
+        CHECK_INT(db_run_script(f.store->db, "UPDATE runs SET environment = 'e' || repetition, "
+                                             "started_at = 100 * repetition WHERE position > 0;"
+                                             "UPDATE experiments SET state = 'failed'"),
+                  0);
+        CHECK_INT(store_retry_some(f.store, id, false, &no_key), 0);
+        CHECK_INT(run_all(&f, 0), 1);
+        CHECK_INT(db_run_script(f.store->db, "UPDATE runs SET environment = 'e1' WHERE position = 0"), 0);
+        CHECK_INT(number(&f, "SELECT count(*) FROM runs WHERE state = 'done' AND attempt = 1"), 3);
+        CHECK(is_environment(&f, id, false, "e2") && is_environment(&f, id, true, "e1"));
+}
+
 static void test_retry_what_was_cancelled(void) {
         FIXTURE f;
         int64_t id, running;
@@ -525,6 +546,7 @@ int main(void) {
         RUN(test_retried_runs_are_of_another_block);
         RUN(test_runs_come_in_their_order_in_time);
         RUN(test_the_environments_are_in_their_order_in_time);
+        RUN(test_the_environment_of_a_run_that_failed_before_it_began);
         RUN(test_retry_what_was_cancelled);
         RUN(test_retry_has_its_own_attempts);
         RUN(test_retry_in_portions);
