@@ -168,10 +168,11 @@ static void open_throttles(const struct watch *w, int cpu, bool measured, int re
         }
 }
 
-/* The clock of each measured CPU is read, or none: the slowest of some would pass as that of all. */
+/* The clock of each measured CPU is read, or none: the slowest of some would pass as that of all. The numbers of the
+ * counters are those of this machine, whatever tree cpufreq is read from: its kernel opens them. */
 static void open_frequencies(struct watch *w) {
         struct cpu_frequency_pmu pmu;
-        bool counted = cpu_frequency_pmu(root_of(w), &pmu) == 0;
+        bool counted = cpu_frequency_pmu("", &pmu) == 0;
         for (size_t i = 0; i < w->n_cpus && !w->frequencies_unread; i++)
                 if (w->cpus[i].measured)
                         w->frequencies_unread = cpu_frequency_open(&w->frequencies[i], root_of(w), w->cpus[i].id,

@@ -28,7 +28,7 @@ struct watch_order {
         const struct point *point;
         pid_t pids[END_COUNT];           /* 0: the run has no such agent */
         int cgroup_fd;                   /* the run's own (v2); -1: none */
-        const char *root;                /* of settings and throttles: "" or a captured tree */
+        const char *root;                /* of settings, throttles and cpufreq: "" or a captured tree */
         struct environment *environment; /* before the run: environment_observe(); NULL: not */
 };
 
