@@ -662,14 +662,14 @@ static bool is_any_frequency_known(const struct disturbance *d) {
         return false;
 }
 
-/* The reason is of this second alone: where no clock is known of the run, one stands beside the counts of the run. */
+/* Why this second alone has no clock: where none is known of the run, the reason stands once, beside its counts. */
 static void put_frequency_reason(const struct disturbance *d, const struct disturbance_second *s,
                                  struct json_writer *w) {
         if (s->clock_change >= 0 || !is_any_frequency_known(d))
                 return;
         json_member_string(w, "frequency_reason",
                            s->slowest_khz < 0 ? "no measured CPU's clock could be read, or each that could only idled"
-                                              : "no measured CPU's clock was known at the reading before");
+                                              : "no measured CPU's clock was known at both readings");
 }
 
 /* The reasons stand once, beside the counts of the run and in migrations_reason. */

@@ -667,10 +667,27 @@ static void where_frequencies_are_from(void) {
                 CHECK(text && strstr(text, wants[known]));
                 CHECK(text &&
                       (strstr(text, "\"slowest_khz\":3000000,\"clock_change\":null,\"frequency_reason\":\"no measured "
-                                    "CPU's clock was known at the reading before\"") != NULL) == (known == 2));
+                                    "CPU's clock was known at both readings\"") != NULL) == (known == 2));
                 CHECK(text && (strstr(text, "\"clock_change\":null,\"throttled_periods\"") != NULL) == (known < 2));
                 disturbance_deinit(&w.d);
         }
+}
+
+/* Each reading has the clock of another CPU than the one before it, and no CPU has two in a row. */
+static void a_clock_at_one_of_two_readings_is_no_change(void) {
+        struct window w;
+        _cleanup_free_ char *text = NULL;
+        window_init(&w);
+        w.cpus[0].measured = true;
+        w.run.frequency_source = "aperf-mperf";
+        for (size_t s = 0; s <= SECONDS; s++)
+                w.khz[s][s % 2] = 3000000;
+        CHECK_INT(judge(&w), 0);
+        json_of(&w.d, &text);
+        CHECK(text &&
+              strstr(text, "\"slowest_khz\":3000000,\"clock_change\":null,\"frequency_reason\":\"no measured CPU's "
+                           "clock was known at both readings\""));
+        disturbance_deinit(&w.d);
 }
 
 /* A bad second is distinguished from a good one: the clock of CPU 1 falls in second 1 and rises in second 3, and a
@@ -981,6 +998,7 @@ int main(void) {
         RUN(the_daemon_on_a_measured_cpu);
         RUN(frequency_within_the_window);
         RUN(where_frequencies_are_from);
+        RUN(a_clock_at_one_of_two_readings_is_no_change);
         RUN(seconds_of_clock_and_quota);
         RUN(frequency_of_threads_that_move);
         RUN(counts_of_the_window);
