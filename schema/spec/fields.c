@@ -198,11 +198,11 @@ static int take_require(struct parser *p, const struct json *v) {
         return require_read(v, p->spec, p->r);
 }
 
-/* "pipe", "fifo": as far as there is room. -ENOMEM. */
+/* "pipe", "fifo": as many whole values as there is room for, and "…" in the place of the others. -ENOMEM. */
 static int print_values(const struct axis *a, const struct point *points, size_t n, char *ret, size_t size) {
         size_t used = 0;
         *ret = '\0';
-        for (size_t i = 0; i < n && used < size; i++) {
+        for (size_t i = 0; i < n; i++) {
                 _cleanup_(json_writer_deinit) struct json_writer w = {};
                 _cleanup_free_ char *text = NULL;
                 json_writer_init(&w);
@@ -210,7 +210,12 @@ static int print_values(const struct axis *a, const struct point *points, size_t
                 int r = json_writer_steal(&w, &text, NULL);
                 if (r < 0)
                         return r;
-                used += (size_t) snprintf(ret + used, size - used, "%s%s", i > 0 ? ", " : "", text);
+                const char *separator = i > 0 ? ", " : "";
+                const size_t kept = i + 1 < n ? strlen(", …") : 0;
+                const bool fits = used + strlen(separator) + strlen(text) + kept < size;
+                used += (size_t) snprintf(ret + used, size - used, "%s%s", separator, fits ? text : "…");
+                if (!fits)
+                        break;
         }
         return 0;
 }
