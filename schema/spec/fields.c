@@ -2,7 +2,7 @@
 
 /*
  * The table of the fields beside the axes, and what they have to do with each other. The parser, the writer, the
- * JSON Schema and the comparison of two experiments' settings loop over it.
+ * JSON Schema and the comparison of an experiment with a preset loop over it.
  */
 
 #include "schema/spec/fields.h"

@@ -21,7 +21,8 @@ struct field {
          * where it is not all zero bytes. */
         void (*write)(struct json_writer *w, const struct spec *s);
         bool (*written)(const struct spec *s);
-        bool measured;    /* what is measured depends on it: experiments that differ in it are not compared */
+        bool measured; /* what is measured depends on it: an experiment that differs in it from a preset is no answer to
+                          what the preset asks (spec_unlike_setting()) */
         bool behind_axes; /* in the JSON Schema */
 };
 

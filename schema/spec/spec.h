@@ -205,7 +205,8 @@ struct spec_search {
 };
 
 /* Members of a spec, as it is written, that hold what it is called, which of its points run, and how often and in which
- * order: not what is measured. Experiments that differ in these alone are of the same spec. */
+ * order: not what is measured. Experiments that differ in these alone are of the same spec. The list stands here and
+ * not in the table of the fields because the store's SQL is made of it. */
 #define SPEC_INCIDENTAL(X) X("name") X("seed") X("repetitions") X("order") X("until") X("skip_impossible")
 
 struct spec {
