@@ -410,7 +410,11 @@ const struct field fields[FIELD_COUNT] = {
                    FIELD(value_number, seed), .most = SPEC_SEED_MAX},
          .check = check_seed,
          .written = has_seed},
-        {.value = {.name = "require"}, .check = take_require, .write = require_write, .behind_axes = true},
+        {.value = {.name = "require"},
+         .check = take_require,
+         .write = require_write,
+         .describe = require_describe,
+         .behind_axes = true},
         {.value = {"tune",
                    "Settings of the host to change for the runs and to put back after them, where its "
                    "configuration allows",

@@ -12,8 +12,8 @@
 #define FIELD_COUNT 21u
 
 struct field {
-        /* A member of struct spec. Without a type, `check` reads the field, `write` writes it, and the frame or
-         * schema.c describes it. */
+        /* A member of struct spec. Without a type, `check` reads the field, `write` writes it, and `describe` or
+         * the frame describes it. */
         struct value value;
         /* Called where the field is given, when the values of all rows have been read. 0; -EINVAL with *r; -ENOMEM. */
         int (*check)(struct parser *p, const struct json *v);
@@ -21,6 +21,8 @@ struct field {
          * where it is not all zero bytes. */
         void (*write)(struct json_writer *w, const struct spec *s);
         bool (*written)(const struct spec *s);
+        /* The property of the JSON Schema. NULL: the value's type has it, or the frame. */
+        void (*describe)(struct json_writer *w);
         bool measured; /* what is measured depends on it: an experiment that differs in it from a preset is no answer to
                           what the preset asks (spec_unlike_setting()) */
         bool behind_axes; /* in the JSON Schema */

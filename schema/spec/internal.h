@@ -39,8 +39,9 @@ extern const struct value_table search_values;  /* of struct spec_search: member
 int require_read(const struct json *v, struct spec *spec, struct refusal *r);
 /* The member "require", where anything is required. */
 void require_write(struct json_writer *w, const struct spec *spec);
-/* The properties of its JSON Schema that require_values has no row for. */
+/* Its property in the JSON Schema, and the definition of that of a placement, which may require require_values only. */
 void require_describe(struct json_writer *w);
+void require_define(struct json_writer *w);
 
 /* The bits of the transports that the spec's points have, 1u << enum transport; 0: none moves messages. */
 unsigned spec_transports(const struct spec *s);

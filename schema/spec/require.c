@@ -279,7 +279,8 @@ static void describe_group(struct json_writer *w, const struct group *g) {
         json_object_end(w);
 }
 
-void require_describe(struct json_writer *w) {
+/* What an experiment may require besides. */
+static void describe_facts(struct json_writer *w) {
         for (size_t i = 0; i < FACT_COUNT; i++) {
                 if (value_find(&require_values, fact_rows[i].name))
                         continue; /* which has a meaning of its own for the name */
@@ -288,6 +289,24 @@ void require_describe(struct json_writer *w) {
         }
         for (size_t i = GROUP_BUILD; i < ELEMENTS(groups); i++)
                 describe_group(w, &groups[i]);
+}
+
+static void put_require(struct json_writer *w, void (*more)(struct json_writer *w)) {
+        json_member_object(w, "require");
+        json_member_string(w, "description",
+                           "Preconditions: a host that does not meet them fails the run. A whole experiment may also "
+                           "require any fact or "
+                           "setting of the environment, as GET /environment shows it, and the build that measures");
+        values_describe(&require_values, more, w);
+        json_object_end(w);
+}
+
+void require_describe(struct json_writer *w) {
+        put_require(w, describe_facts);
+}
+
+void require_define(struct json_writer *w) {
+        put_require(w, NULL);
 }
 
 /* `tune`. What it sets of a fact has the fact's name, and takes its choices. */

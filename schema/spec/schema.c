@@ -28,10 +28,6 @@ static const struct value placement_word = {
                 "host has, a thing with itself included",
 };
 
-static const char require_text[] =
-        "Preconditions: a host that does not meet them fails the run. A whole experiment may also require any fact or "
-        "setting of the environment, as GET /environment shows it, and the build that measures";
-
 static void put_reference(struct json_writer *w, const char *name) {
         char reference[64];
         snprintf(reference, sizeof(reference), DEFINITION "%s", name);
@@ -62,14 +58,6 @@ static void put_axis(struct json_writer *w, const struct axis *a) {
         json_object_end(w);
 }
 
-/* more: what an experiment may require besides. The definition of a placement's has none. */
-static void put_require(struct json_writer *w, void (*more)(struct json_writer *w)) {
-        json_member_object(w, "require");
-        json_member_string(w, "description", require_text);
-        values_describe(&require_values, more, w);
-        json_object_end(w);
-}
-
 static int put_value(struct json_writer *w, const struct json *member) {
         _cleanup_free_ char *text = json_print(member);
         if (!text)
@@ -82,16 +70,16 @@ static int put_value(struct json_writer *w, const struct json *member) {
 static int put_fields(struct json_writer *w, const struct json *frame, bool behind_axes) {
         int r = 0;
         for (size_t i = 0; r == 0 && i < FIELD_COUNT; i++) {
-                const struct value *v = &fields[i].value;
-                if (fields[i].behind_axes != behind_axes)
+                const struct field *f = &fields[i];
+                const struct json *described = json_get(frame, f->value.name);
+                if (f->behind_axes != behind_axes)
                         continue;
-                const struct json *described = json_get(frame, v->name);
-                if (v->type)
-                        value_describe(v, 0, w);
+                if (f->describe)
+                        f->describe(w);
+                else if (f->value.type)
+                        value_describe(&f->value, 0, w);
                 else if (described)
                         r = put_value(w, described);
-                else
-                        put_require(w, require_describe);
         }
         return r;
 }
@@ -125,7 +113,7 @@ static int put_definitions(struct json_writer *w, const struct json *frame) {
                 r = put_value(w, m);
         for (size_t i = 0; i < AXIS_COUNT; i++)
                 put_definition(w, &axes[i].value, axis_transports(&axes[i]));
-        put_require(w, NULL);
+        require_define(w);
         put_definition(w, &placement_word, 0);
         json_object_end(w);
         return r;

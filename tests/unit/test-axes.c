@@ -63,6 +63,7 @@ static void rows_of_fields_are_whole(void) {
                 const struct value *v = &fields[i].value;
                 CHECK(v->name && part(schema, "properties", v->name));
                 CHECK(!fields[i].measured || v->type);
+                CHECK(!v->type || !fields[i].describe);
                 CHECK(!v->type || (v->description && v->offset + v->size <= sizeof(struct spec)));
                 for (size_t j = 0; j < i; j++) {
                         CHECK(strcmp(fields[j].value.name, v->name) != 0);
