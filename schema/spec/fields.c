@@ -60,10 +60,24 @@ static int check_bytes(struct parser *p, const struct json *v) {
         return e->bytes && (e->duration_ns || e->messages) ? second_end(p, "/bytes") : 0;
 }
 
-static int check_points(struct parser *p, const struct json *v) {
-        (void) v;
-        if (p->spec->points != INSTANCES_TWICE)
-                return 0;
+static const struct value points_value = {
+        .name = "points",
+        .description = "twice: each point stands twice in the experiment, as instance 1 and 2, which run one"
+                       " after the other in each block, either of them first. The two differ by what the "
+                       "machine makes of one thing measured twice: the noise floor, which the findings "
+                       "report and which /compare?axis=instance&baseline=1&candidate=2 shows",
+        .type = &value_word,
+        .size = sizeof(enum spec_instances),
+        .words = &spec_instances_words,
+        .standard = &(const enum spec_instances){INSTANCES_ONCE},
+};
+
+/* Sets the axis of instances, from which the spec is written again. */
+static int take_points(struct parser *p, const struct json *v) {
+        enum spec_instances points;
+        int r = points_value.type->read(&points_value, v, "/points", &points, p->r);
+        if (r < 0 || points != INSTANCES_TWICE)
+                return r;
         uint32_t *instances = calloc(SPEC_INSTANCES, sizeof(*instances));
         if (!instances)
                 return -ENOMEM;
@@ -72,6 +86,10 @@ static int check_points(struct parser *p, const struct json *v) {
         free(p->spec->axes[AXIS_INSTANCE].values);
         p->spec->axes[AXIS_INSTANCE] = (struct axis_list){.values = instances, .n = SPEC_INSTANCES};
         return 0;
+}
+
+static void describe_points(struct json_writer *w) {
+        value_describe(&points_value, 0, w);
 }
 
 static int check_rate(struct parser *p, const struct json *v) {
@@ -307,12 +325,6 @@ static bool always(const struct spec *s) {
         return true;
 }
 
-/* The axis of which it makes one is written. */
-static bool never(const struct spec *s) {
-        (void) s;
-        return false;
-}
-
 static bool has_repetitions(const struct spec *s) {
         return !(s->until.relative_ci > 0);
 }
@@ -361,15 +373,7 @@ const struct field fields[FIELD_COUNT] = {
                    FIELD(value_word, order), .words = &spec_order_words,
                    .standard = &(const enum spec_order){ORDER_BLOCKS}},
          .written = always},
-        {.value = {"points",
-                   "twice: each point stands twice in the experiment, as instance 1 and 2, which run one"
-                   " after the other in each block, either of them first. The two differ by what the "
-                   "machine makes of one thing measured twice: the noise floor, which the findings "
-                   "report and which /compare?axis=instance&baseline=1&candidate=2 shows",
-                   FIELD(value_word, points), .words = &spec_instances_words,
-                   .standard = &(const enum spec_instances){INSTANCES_ONCE}},
-         .check = check_points,
-         .written = never},
+        {.value = {.name = "points"}, .check = take_points, .describe = describe_points},
         {.value = {"rate",
                    "Messages per second over all threads, evenly spaced: each of N threads sends an Nth "
                    "of them, in turn. Open loop: latency counts from the intended send time; closed loop"

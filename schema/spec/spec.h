@@ -217,7 +217,6 @@ struct spec {
         uint64_t warmup_ns;
         uint32_t repetitions; /* 1 where `until` decides */
         enum spec_order order;
-        enum spec_instances points;
         struct spec_until until;
         struct spec_search search;
         double rate; /* messages per second, 0 = closed loop */
