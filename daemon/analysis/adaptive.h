@@ -69,8 +69,11 @@ uint32_t adaptive_looks(uint32_t blocks_max);
  * quiet host intervals are narrow before that. */
 uint32_t adaptive_blocks_least(size_t n, uint32_t n_looks);
 
-/* The figure whose comparisons may end an experiment, which each look at them is a part of (compare.h): a verdict that
- * ends it is as rarely false as one that is taken once, and stays so in every later answer. */
+/* The figure whose comparisons may end an experiment. Each of its k planned looks is tested at a k-th of the level
+ * (compare.h), which all of them together spend: a verdict that ends the experiment within its plan is as rarely false
+ * as one that is taken once. A look beyond them, after blocks that were added by hand, adds an error of its own,
+ * 1/(k + 1) of the level for the first one, which the plan has not set aside: what is read then has the doubt
+ * repetitions-added. */
 struct adaptive_watch {
         enum figure figure;
         uint32_t looks; /* 0: no comparison ends it */
