@@ -33,8 +33,8 @@ const char *cpu_time_source_name(enum cpu_time_source source); /* "cpuacct", "sc
 
 /* The step in which /proc/stat shows times, each rounded down. */
 #define CPU_TIME_STEP_NS INT64_C(10000000)
-/* By how much rounding may raise the sum of such a time over n_cpus CPUs, of each of which a step may have begun long
- * before: of few by as many steps, of many by about the root of their number, of which twice as much is rare. */
+/* How much rounding may add to the sum of such a time over n_cpus CPUs, of each of which a step may have begun long
+ * before: for few CPUs as many steps, for many about the root of their number, of which twice as much is rare. */
 double cpu_time_rounding_ns(size_t n_cpus);
 
 /* The times of one CPU, since some moment before; only differences mean something. */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The strict parser of a posted experiment. Each field has a row in the table of the axes or of the
- * other fields. Called by the daemon (and by the fuzzer),
- * which relies on it: what passes here has the right words, types and ranges.
+ * The strict parser of a posted experiment. Each field has a row in the table of the axes or of the other fields. The
+ * daemon calls it, and so does the fuzzer, and relies on it: what passes here has the right words, types and ranges.
  */
 
 #include "schema/presets.h"
