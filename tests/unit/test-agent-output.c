@@ -22,12 +22,16 @@ static char text[512 * 1024];
 static bool begin(void) {
         real_stderr = dup(STDERR_FILENO);
         log_file = memfd_create("log", MFD_CLOEXEC);
-        return real_stderr >= 0 && log_file >= 0 && dup2(log_file, STDERR_FILENO) == STDERR_FILENO;
+        if (real_stderr < 0 || log_file < 0 || dup2(log_file, STDERR_FILENO) < 0)
+                return false;
+        log_open(LOG_INFO);
+        return true;
 }
 
 /* The lines without their time. */
 static const char *end(void) {
         (void) dup2(real_stderr, STDERR_FILENO);
+        log_open(LOG_INFO);
         real_stderr = util_close(real_stderr);
         ssize_t n = pread(log_file, text, sizeof(text) - 1, 0);
         log_file = util_close(log_file);
@@ -155,7 +159,6 @@ static void a_flood_is_not_read(void) {
 }
 
 int main(void) {
-        log_open(LOG_INFO);
         (void) signal(SIGPIPE, SIG_IGN);
         if (sd_event_new(&event) < 0)
                 return 1;
