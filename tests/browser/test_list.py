@@ -125,21 +125,23 @@ def test_what_matches_stays_in_sight_until_the_answer_comes(page, daemon, severa
 def test_an_answer_takes_out_what_it_does_not_name_but_for_what_came_meanwhile(page, daemon, several):
     page.wait(lambda: "Alpha pipe" in names(page), "the list")
     page.run(
+        # The page reads its list again by itself: each answer waits.
         """const real = window.fetch;
+        window.held = [];
         window.fetch = async (path, ...rest) => {
             if (new URL(path, location).searchParams.get('q') !== 'pipe') return real(path, ...rest);
             const answer = await (await real(path, ...rest)).json();
-            await new Promise((resolve) => { window.letItCome = resolve; });
+            if (window.held) await new Promise((resolve) => { window.held.push(resolve); });
             const items = answer.items.filter(({ name }) => name !== 'Beta pipe');
             return new Response(JSON.stringify({ ...answer, items }));
         };"""
     )
     page.fill("#list-search", "pipe")
-    page.wait(lambda: page.run("return Boolean(window.letItCome)"), "the search to be requested")
+    page.wait(lambda: page.run("return window.held.length > 0"), "the search to be requested")
     assert "Beta pipe" in names(page)
     daemon.wait(daemon.submit(name="Late pipe", **SHORT))
     page.wait(lambda: "Late pipe" in names(page), "the one that an event brings")
-    page.run("window.letItCome()")
+    page.run("const held = window.held; window.held = null; held.forEach((release) => release())")
     page.wait(lambda: "Beta pipe" not in names(page), "what the answer does not name to go")
     assert {"Late pipe", "Alpha pipe"} <= set(names(page))
 
