@@ -344,8 +344,8 @@ static int on_socket_changed(sd_event_source *source, const struct inotify_event
         (void) event;
         if (!lost)
                 return 0;
-        log_error("%s was removed or replaced while ipclabd runs: what connects there does not reach it until it is "
-                  "started again",
+        log_error("%s was removed or replaced while ipclabd runs: what connects there does not reach it until its "
+                  "socket is made again",
                   lost);
         return sd_event_source_set_enabled(source, SD_EVENT_OFF);
 }

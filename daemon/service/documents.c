@@ -174,8 +174,8 @@ static void check_socket(struct service *s, struct service_health *h) {
         if (!path)
                 return;
         (void) snprintf(problem, sizeof(problem),
-                        "%s was removed or replaced while ipclabd runs: what connects there does not reach it until it "
-                        "is started again",
+                        "%s was removed or replaced while ipclabd runs: what connects there does not reach it until "
+                        "its socket is made again",
                         path);
         set_problem(h, problem);
 }
