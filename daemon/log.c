@@ -122,8 +122,8 @@ static int open_relay(void) {
                 return e;
         }
         (void) pthread_detach(thread);
-        to = -1; /* the thread's, as the relay is */
-        relay = NULL;
+        (void) util_steal_fd(&to); /* the thread's, as the relay is */
+        (void) util_steal(&relay);
         output.fd = ends[1];
         output.is_socket = output.is_relay = true;
         return 0;
