@@ -6,7 +6,7 @@
  * writes, so that lines of two threads never mix. What nobody reads is lost after a moment, and the next line that is
  * written comes with the number of those lost; the journal is waited for. A terminal or a full disk may take a part of
  * a line: it counts as lost, and what is written next begins a line all the same. Another user's pipe or terminal,
- * which may hold up who writes to it, has a thread for that alone: what it has not written shortly after the end is
+ * which may block a writer, has a thread of its own: what it has not written shortly after the end is
  * lost.
  */
 
@@ -67,7 +67,7 @@ struct relay {
         int from, to;
 };
 
-/* 0; -errno: there is nobody who reads. */
+/* 0; -errno: the other end has no reader. */
 static int relay_write(int to, const char *text, size_t length) {
         struct pollfd p = {.fd = to, .events = POLLOUT};
         while (length > 0) {

@@ -110,8 +110,8 @@ static int on_signal(sd_event_source *source, const struct signalfd_siginfo *inf
 
 /* --- what every action needs --- */
 
-/* Writing to who has gone (SIGPIPE) and beyond RLIMIT_FSIZE (SIGXFSZ) is an error, not an end. An inherited "ignore" of
- * SIGCHLD would reap the agents behind our back. */
+/* Writing to a closed peer (SIGPIPE) and beyond RLIMIT_FSIZE (SIGXFSZ) is an error, not an end. An inherited "ignore"
+ * of SIGCHLD would reap the agents behind our back. */
 static int set_signals(void) {
         struct sigaction ignore = {.sa_handler = SIG_IGN}, standard = {.sa_handler = SIG_DFL};
         return sigaction(SIGPIPE, &ignore, NULL) < 0 || sigaction(SIGXFSZ, &ignore, NULL) < 0 ||

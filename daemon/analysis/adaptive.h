@@ -65,8 +65,8 @@ uint32_t adaptive_row_needs(const struct adaptive_row *row, double relative_half
  * end. */
 uint32_t adaptive_looks(uint32_t blocks_max);
 
-/* With fewer blocks the n compared pairs cannot decide themselves at one of so many looks, however clear they are: on a
- * quiet host intervals are narrow before that. */
+/* With fewer blocks the n compared pairs cannot decide themselves at one of that many looks, however clear they are: on
+ * a quiet host intervals are narrow before that. */
 uint32_t adaptive_blocks_least(size_t n, uint32_t n_looks);
 
 /* The figure whose comparisons may end an experiment. Each of its k planned looks is tested at a k-th of the level

@@ -44,7 +44,7 @@ struct pairs {
         size_t n, size;
 };
 
-/* The pairs that the spec compares, at the last of so many looks. 0; -EBADMSG: a point cannot be read, or there is no
+/* The pairs that the spec compares, at the last look. 0; -EBADMSG: a point cannot be read, or there is no
  * pair; -ENOMEM. */
 int until_pairs(const struct row *rows, size_t n_rows, const struct spec *spec, uint32_t looks, struct pairs *ret);
 void until_pairs_deinit(struct pairs *p);

@@ -241,9 +241,9 @@ static int open_root(struct rundir_root *root, const char *runtime_dir) {
         return r == 0 ? move_all_aside(root) : r;
 }
 
-/* Somebody who cleans up may remove the directory while the daemon runs: it is made anew, else each run would fail from
- * then on. The remover may be at work: the descriptors keep their numbers, and what it removes is not in the new one.
- * Waits for nobody, as the main loop waits for it. */
+/* A program that cleans up may remove the directory while the daemon runs: it is made anew, else each run would fail
+ * from then on. The remover may be at work: the descriptors keep their numbers, and what it removes is not in the new
+ * one. Waits for nobody, as the main loop waits for it. */
 static int make_again(struct rundir_root *root) {
         _cleanup_free_ char *dir = strndup(root->path, strlen(root->path) - strlen("/" ROOT_NAME));
         _cleanup_close_ int parent = -1, fd = -1;

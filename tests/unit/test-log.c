@@ -491,7 +491,7 @@ static void *write_lines(void *userdata) {
         return NULL;
 }
 
-/* Whoever reads slowly gives each of them room for a part of its line. The text that a terminal got. */
+/* A slow reader gives each of them room for a part of its line. The text that a terminal got. */
 static void write_by_two_threads(char *text, size_t size) {
         static char words[2][1500];
         struct terminal t;

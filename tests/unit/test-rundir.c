@@ -127,7 +127,7 @@ static void the_directory_itself_stays(void) {
         rundir_root_free(root);
 }
 
-/* As who cleans up does: runs go on. */
+/* The directory is removed as a clean-up does it: runs go on. */
 static void what_is_removed_meanwhile_is_made_anew(void) {
         struct rundir_root *root, *second;
         struct stat st;
