@@ -279,6 +279,8 @@ static void start_forked(struct launch *l, const int peers[2]) {
         l->meeting.link = second.link;
         second.link.control_fd = -1;
         int e = sd_event_add_io(l->host->event, &l->meeting.source, l->meeting.fd, EPOLLIN, on_meeting, l);
+        if (e >= 0) /* before the exit of the first agent, which a fork that fails explains */
+                e = sd_event_source_set_priority(l->meeting.source, SD_EVENT_PRIORITY_IMPORTANT);
         if (e < 0)
                 fail(l, "%s cannot be waited for: %s", l->meeting.link.role, strerrordesc_np(-e));
 }

@@ -430,6 +430,14 @@ static void hide_the_peer(void) {
                 (void) pause();
 }
 
+/* As an agent whose peer is refused. */
+static void fail_to_fork(void) {
+        const struct forked_report born = {.error = EAGAIN, .step = "clone"};
+        if (send(AGENT_FORKED_REPORT_FD, &born, sizeof born, MSG_NOSIGNAL) < 0)
+                _exit(92);
+        _exit(1);
+}
+
 int main(int argc, char **argv) {
         struct message m = {.type = MESSAGE_HELLO, .hello = {.pid = getpid()}};
         if (argc < 2)
@@ -439,6 +447,8 @@ int main(int argc, char **argv) {
                 send_message(&m);
                 hide_the_peer();
         }
+        if (wished("cannot-fork"))
+                fail_to_fork();
         if (argc != 2)
                 return 2;
         if (wished("silent-hello"))

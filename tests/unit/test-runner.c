@@ -18,6 +18,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
@@ -798,6 +799,65 @@ static void a_forked_peer_that_is_hidden_ends_with_the_run(void) {
         run_verdict_deinit(&verdict);
 }
 
+static int on_event(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        uint64_t n;
+        (void) source;
+        (void) events;
+        (void) userdata;
+        return read(fd, &n, sizeof(n)) < 0 ? -errno : 0;
+}
+
+/* Waits until an agent has ended, which is not reaped yet. */
+static bool await_exit(void) {
+        uint64_t until = util_now_ns() + DEADLINE_NS / 3;
+        do {
+                siginfo_t info = {0};
+                if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid > 0)
+                        return true;
+                (void) poll(NULL, 0, 1);
+        } while (util_now_ns() < until);
+        return false;
+}
+
+/* An agent that reports why it cannot fork its peer, and has ended before the loop looks: of sources with one priority
+ * sd-event takes the last one first when it has dispatched one of as many others as there are here. */
+static void check_fork_that_fails(unsigned n_others) {
+        struct order o;
+        struct runner *r = NULL;
+        sd_event_source *others[4] = {NULL};
+        make_order(&o);
+        o.point.transport = TRANSPORT_MMAP_ANONYMOUS;
+        over = false;
+        int error = 0;
+        for (unsigned i = 0; i < n_others && error >= 0; i++) {
+                int fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+                error = sd_event_add_io(host.event, &others[i], fd, EPOLLIN, on_event, NULL);
+                if (error >= 0)
+                        error = sd_event_source_set_io_fd_own(others[i], true);
+        }
+        host.program_fd = open_agent("sender.cannot-fork");
+        if (error >= 0)
+                error = runner_new(&r, &host, &o.run, &ops, NULL);
+        bool ended = error >= 0 && await_exit();
+        run_for(error >= 0 ? DEADLINE_NS : 0);
+        runner_free(r);
+        close_agent("sender.cannot-fork");
+        for (unsigned i = 0; i < ELEMENTS(others); i++)
+                sd_event_source_disable_unref(others[i]);
+        CHECK(error >= 0 && ended && over);
+        CHECK_INT(verdict.state, STATE_FAILED);
+        CHECK_STRING(verdict.error ? verdict.error : "",
+                     "receiver cannot be started: clone: Resource temporarily unavailable (RLIMIT_NPROC, or the "
+                     "cgroup's pids.max)");
+        run_verdict_deinit(&verdict);
+        CHECK(nothing_left());
+}
+
+static void a_fork_that_fails_explains_the_exit_behind_it(void) {
+        for (unsigned n = 0; n <= 4 && !check_case_failed; n++)
+                check_fork_that_fails(n);
+}
+
 /* --- agents that a tracer holds, which does not take their exit status --- */
 
 /* The last of the agent's threads, its first one, or 0. */
@@ -981,6 +1041,7 @@ int main(void) {
         RUN(a_start_that_is_stopped_does_not_hold_the_daemon);
         RUN(a_fork_that_is_stopped_does_not_hold_the_daemon);
         RUN(a_forked_peer_that_is_hidden_ends_with_the_run);
+        RUN(a_fork_that_fails_explains_the_exit_behind_it);
         RUN(an_agent_that_a_tracer_holds_ends);
         RUN(an_agent_of_which_a_tracer_holds_a_thread_ends);
         RUN(an_agent_that_a_tracer_stops_in_its_exit_ends);
