@@ -4,18 +4,18 @@
  * Log lines. Owns the level and the destination, which log_open() chooses once: the journal, with fields, when stderr
  * is the journal's stream, else stderr, with a time. Called from every thread of the daemon, of which one at a time
  * writes, so that lines of two threads never mix. What nobody reads is lost after a moment, and the next line that is
- * written comes with the number of those lost; the journal is waited for. A terminal or a full disk may take a part of
- * a line: it counts as lost, and what is written next begins a line all the same. Another user's pipe or terminal,
- * which may block a writer, has a thread of its own: what it has not written shortly after the end is
- * lost.
+ * written comes with the number of those lost: sd_journal_send(3) would wait for a journal that stands still. A
+ * terminal or a full disk may take a part of a line: it counts as lost, and what is written next begins a line all the
+ * same. Another user's pipe or terminal, which may block a writer, has a thread of its own: what it has not written
+ * shortly after the end is lost.
+ *
+ * Source: https://systemd.io/JOURNAL_NATIVE_PROTOCOL: a message is a datagram of lines "FIELD=value".
  */
 
 #include "daemon/log.h"
 
 #include "schema/signals.h"
 #include "schema/util.h"
-
-#define SD_JOURNAL_SUPPRESS_LOCATION /* the line has the caller's location instead of this file's */
 
 #include <fcntl.h>
 #include <poll.h>
@@ -26,22 +26,27 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <systemd/sd-journal.h>
+#include <sys/un.h>
 
 #define PATIENCE_NS (20 * NSEC_PER_MSEC)
 #define END_PATIENCE_MS 200
 #define PAUSE_NS (NSEC_PER_MSEC / 10) /* while another thread writes */
+#define JOURNAL_SOCKET "/run/systemd/journal/socket"
+#define JOURNAL_BUFFER (8 << 20) /* bytes on the way to it, as far as the kernel gives them */
+#define LINE_MAX_BYTES 2560
 
 static int log_max_level = LOG_INFO;
 static bool log_to_journal;
 
-static struct {
-        int fd; /* stderr, or a description of its own of the same pipe or terminal, or the relay's socket */
+static struct output {
+        int fd; /* stderr, or a description of its own of the same pipe or terminal, or the relay's socket; the
+                 * journal's: under the lock, -1: none */
         bool is_socket, is_relay;
         atomic_uint lost; /* messages since the last one that was written */
         pthread_mutex_t lock;
         bool torn; /* the last line has no end yet; under the lock */
-} output = {.fd = STDERR_FILENO, .lock = PTHREAD_MUTEX_INITIALIZER};
+} output = {.fd = STDERR_FILENO, .lock = PTHREAD_MUTEX_INITIALIZER},
+  journal = {.fd = -1, .is_socket = true, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 static const char *const level_names[] = {"emergency", "alert",  "critical", "error",
                                           "warning",   "notice", "info",     "debug"};
@@ -170,16 +175,16 @@ int log_level_from_name(const char *name, int *ret) {
 }
 
 /* Whether there is room for more by then. A regular file always has some. */
-static bool await_room(uint64_t until_ns) {
-        struct pollfd p = {.fd = output.fd, .events = POLLOUT};
+static bool await_room(const struct output *o, uint64_t until_ns) {
+        struct pollfd p = {.fd = o->fd, .events = POLLOUT};
         uint64_t now = util_now_ns();
         int ms = now < until_ns ? (int) ((until_ns - now) / NSEC_PER_MSEC) + 1 : 0;
         return poll(&p, 1, ms) > 0;
 }
 
-static bool take_turn(uint64_t until_ns) {
+static bool take_turn(struct output *o, uint64_t until_ns) {
         const struct timespec pause = {.tv_nsec = PAUSE_NS};
-        while (pthread_mutex_trylock(&output.lock) != 0) {
+        while (pthread_mutex_trylock(&o->lock) != 0) {
                 if (util_now_ns() >= until_ns)
                         return false;
                 (void) nanosleep(&pause, NULL);
@@ -187,38 +192,87 @@ static bool take_turn(uint64_t until_ns) {
         return true;
 }
 
-static bool put(const char *text, size_t length, uint64_t until_ns) {
-        while (length > 0 && await_room(until_ns)) {
-                ssize_t n = output.is_socket ? send(output.fd, text, length, MSG_DONTWAIT | MSG_NOSIGNAL)
-                                             : write(output.fd, text, length);
+/* 0; -EAGAIN: there was no room for all of it; another negative errno. */
+static int put(struct output *o, const char *text, size_t length, uint64_t until_ns) {
+        while (length > 0) {
+                if (!await_room(o, until_ns))
+                        return -EAGAIN;
+                ssize_t n = o->is_socket ? send(o->fd, text, length, MSG_DONTWAIT | MSG_NOSIGNAL)
+                                         : write(o->fd, text, length);
                 if (n < 0 && errno != EINTR && (errno != EAGAIN || util_now_ns() >= until_ns))
-                        return false;
+                        return -errno;
                 if (n <= 0)
                         continue;
-                output.torn = text[n - 1] != '\n';
+                o->torn = text[n - 1] != '\n';
                 text += n;
                 length -= (size_t) n;
         }
-        return length == 0;
+        return 0;
 }
 
-/* Where nobody reads, the first line waits a little, and those after it do not. */
-static void put_line(const char *line, size_t length) {
-        char notice[64];
-        uint64_t until = util_now_ns() + (atomic_load(&output.lost) > 0 ? 0 : PATIENCE_NS);
-        if (!take_turn(until)) {
-                atomic_fetch_add(&output.lost, 1);
-                return;
+static int connect_journal(void) {
+        const struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = JOURNAL_SOCKET};
+        _cleanup_close_ int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        if (fd < 0 || connect(fd, (const struct sockaddr *) &address, sizeof(address)) < 0)
+                return -errno;
+        (void) setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){JOURNAL_BUFFER}, sizeof(int));
+        journal.fd = util_steal_fd(&fd);
+        return 0;
+}
+
+/* As put(). A journal that was started again may have another socket. */
+static int put_to(struct output *o, const char *text, size_t length, uint64_t until_ns) {
+        int r = o->fd >= 0 ? put(o, text, length, until_ns) : -ENOTCONN;
+        if (o != &journal || r == 0 || r == -EAGAIN)
+                return r;
+        journal.fd = util_close(journal.fd);
+        r = connect_journal();
+        return r < 0 ? r : put(o, text, length, until_ns);
+}
+
+static size_t compose_entry(char text[static LINE_MAX_BYTES], int level, const char *file, int line,
+                            const char *message) {
+        int n = snprintf(text, LINE_MAX_BYTES,
+                         "SYSLOG_IDENTIFIER=ipclabd\nPRIORITY=%i\nCODE_FILE=%s\nCODE_LINE=%i\nMESSAGE=%s\n", level,
+                         file, line, message);
+        return n < 0 ? 0 : (size_t) n < LINE_MAX_BYTES ? (size_t) n : LINE_MAX_BYTES - 1;
+}
+
+static size_t compose_notice(const struct output *o, char text[static LINE_MAX_BYTES], unsigned lost) {
+        char words[64];
+        (void) snprintf(words, sizeof(words), "(%u messages could not be written here)", lost);
+        if (o == &journal)
+                return compose_entry(text, LOG_WARNING, __FILE__, __LINE__, words);
+        int n = snprintf(text, LINE_MAX_BYTES, "%s%s\n", o->torn ? "\n" : "", words);
+        return n < 0 ? 0 : (size_t) n;
+}
+
+/* Where nobody reads, the first line waits a little, and those after it do not. 0: it is written, or lost; negative
+ * errno: it cannot be written there. */
+static int put_line(struct output *o, const char *line, size_t length) {
+        char notice[LINE_MAX_BYTES];
+        uint64_t until = util_now_ns() + (atomic_load(&o->lost) > 0 ? 0 : PATIENCE_NS);
+        if (!take_turn(o, until)) {
+                atomic_fetch_add(&o->lost, 1);
+                return 0;
         }
-        unsigned lost = atomic_exchange(&output.lost, 0);
-        int n = lost > 0 ? snprintf(notice, sizeof(notice), "%s(%u messages could not be written here)\n",
-                                    output.torn ? "\n" : "", lost)
-                         : 0;
-        if (!put(notice, (size_t) n, until))
-                atomic_fetch_add(&output.lost, lost + 1);
-        else if (!put(line, length, until))
-                atomic_fetch_add(&output.lost, 1);
-        (void) pthread_mutex_unlock(&output.lock);
+        unsigned lost = atomic_exchange(&o->lost, 0);
+        int r = lost > 0 ? put_to(o, notice, compose_notice(o, notice, lost), until) : 0;
+        if (r < 0)
+                atomic_fetch_add(&o->lost, lost);
+        else
+                r = put_to(o, line, length, until);
+        if (r < 0 && (o != &journal || r == -EAGAIN)) {
+                atomic_fetch_add(&o->lost, 1);
+                r = 0;
+        }
+        (void) pthread_mutex_unlock(&o->lock);
+        return r;
+}
+
+static int write_journal(int level, const char *file, int line, const char *message) {
+        char text[LINE_MAX_BYTES];
+        return put_line(&journal, text, compose_entry(text, level, file, line, message));
 }
 
 static void write_stderr(int level, const char *message) {
@@ -236,7 +290,7 @@ static void write_stderr(int level, const char *message) {
                 return;
         size_t length = (size_t) n < sizeof(line) ? (size_t) n : sizeof(line) - 1;
         line[length - 1] = '\n';
-        put_line(line, length);
+        (void) put_line(&output, line, length);
 }
 
 /* Marks a truncated message, without splitting a character: the journal shows invalid UTF-8 as a blob. */
@@ -273,8 +327,7 @@ void log_write(int level, const char *file, int line, const char *format, ...) {
                 for (char *c = message; *c; c++)
                         for (size_t left = control_bytes((unsigned char *) c); left > 0; left--)
                                 c[left - 1] = ' ';
-                if (!log_to_journal || sd_journal_send("MESSAGE=%s", message, "PRIORITY=%i", level, "CODE_FILE=%s",
-                                                       file, "CODE_LINE=%i", line, NULL) < 0)
+                if (!log_to_journal || write_journal(level, file, line, message) < 0)
                         write_stderr(level, message);
         }
         errno = saved;

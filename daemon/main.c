@@ -14,6 +14,7 @@
 #include "daemon/log.h"
 #include "daemon/run/cgroup.h"
 #include "daemon/run/ipcns.h"
+#include "daemon/run/notify.h"
 #include "daemon/run/program.h"
 #include "daemon/run/rundir.h"
 #include "daemon/run/scheduler.h"
@@ -34,7 +35,6 @@
 #include <sys/inotify.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <systemd/sd-daemon.h>
 #include <time.h>
 
 #define STOP_WITHIN_US (4 * UINT64_C(1000000))
@@ -100,7 +100,7 @@ static int on_signal(sd_event_source *source, const struct signalfd_siginfo *inf
                 return sd_event_exit(d->event, 0);
         d->stopping = true;
         log_info("signal SIG%s: stopping", sigabbrev_np((int) info->ssi_signo));
-        (void) sd_notify(0, "STOPPING=1\nSTATUS=Stopping.");
+        notify("STOPPING=1\nSTATUS=Stopping.");
         int e = sd_event_add_time_relative(d->event, NULL, CLOCK_MONOTONIC, STOP_WITHIN_US, 0, on_stop_timeout, d);
         if (e < 0)
                 return sd_event_exit(d->event, 0);
@@ -404,7 +404,9 @@ static int announce(struct daemon *d) {
         if (e < 0)
                 return e;
         log_notice("ready %s", text);
-        (void) sd_notify(0, "READY=1\nSTATUS=Idle.");
+        e = notify_within(NOTIFY_READY_NS, "READY=1\nSTATUS=Idle.");
+        if (e < 0)
+                log_warning("the service manager has no message that ipclabd is ready: %s", strerrordesc_np(-e));
         return 0;
 }
 
@@ -446,7 +448,7 @@ static int open_loop(struct daemon *d) {
         if (e >= 0)
                 e = add_signal(d, SIGHUP, has_terminal() ? on_signal : on_hangup);
         if (e >= 0)
-                e = sd_event_set_watchdog(d->event, 1);
+                e = notify_watchdog(d->event);
         if (e < 0)
                 log_error("cannot make the event loop: %s", strerrordesc_np(-e));
         return e < 0 ? e : 0;
@@ -485,7 +487,7 @@ static int run_loop(struct daemon *d) {
 /* A run that has not ended when the daemon does, as when the removal of its files takes long, was stopped in order all
  * the same: it is not counted as a crash, of which a run survives a limited number. */
 static void leave_run(struct daemon *d) {
-        int e = d->stopping ? store_interrupt_run(d->store, 0) : -ENOENT;
+        int e = d->stopping && !store_is_read_only(d->store) ? store_interrupt_run(d->store, 0) : -ENOENT;
         if (e < 0 && e != -ENOENT)
                 log_error("that the running run was stopped cannot be stored: %s; it counts as an attempt",
                           strerrordesc_np(-e));

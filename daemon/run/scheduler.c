@@ -19,6 +19,7 @@
 #include "daemon/run/aside.h"
 #include "daemon/run/blocks.h"
 #include "daemon/run/housekeeping.h"
+#include "daemon/run/notify.h"
 #include "daemon/tune/tuning.h"
 #include "schema/detail.h"
 #include "schema/json/json.h"
@@ -27,7 +28,6 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <systemd/sd-daemon.h>
 
 /* Samples of one second come within a few milliseconds of each other: one transaction for all of them. */
 #define FLUSH_AFTER_US 25000
@@ -99,6 +99,7 @@ struct scheduler {
         size_t n_batch;
         sd_event_source *look, *flush, *retry, *settle;
         uint64_t pause_ns, settle_pause_ns;
+        int retry_error;                         /* the reason of the pause, which is logged when it changes */
         char pending_restore[TUNING_DETAIL_MAX]; /* why a setting of the host is not restored; "": all are */
 };
 
@@ -129,11 +130,10 @@ static void publish_status(struct scheduler *s) {
                 service_set_status(s->service, busy ? s->c.run.experiment_id : 0, busy ? s->c.run.id : 0,
                                    busy ? util_now_ms() : 0);
         if (busy)
-                (void) sd_notifyf(0, "STATUS=Run %" PRId64 " of experiment %" PRId64 " (%" PRIu32 " of %" PRIu32 ").",
-                                  s->c.run.id, s->c.run.experiment_id, s->c.run.position + 1,
-                                  s->c.experiment.runs_total);
+                notify("STATUS=Run %" PRId64 " of experiment %" PRId64 " (%" PRIu32 " of %" PRIu32 ").", s->c.run.id,
+                       s->c.run.experiment_id, s->c.run.position + 1, s->c.experiment.runs_total);
         else
-                (void) sd_notify(0, "STATUS=Idle.");
+                notify("STATUS=Idle.");
 }
 
 static void arm(sd_event_source *source, uint64_t at_ns) {
@@ -150,11 +150,13 @@ static const char *store_reason(int error) {
 
 /* The disk may be full for a while: pauses of 1, 2, 4 … 30 s. */
 static void retry_later(struct scheduler *s, const char *what, int error) {
+        if (s->pause_ns == 0 || s->retry_error != error)
+                log_error("%s: %s; it is tried again, after ever longer pauses", what, store_reason(error));
+        s->retry_error = error;
         s->pause_ns = s->pause_ns ? 2 * s->pause_ns : RETRY_FIRST_NS;
         if (s->pause_ns > RETRY_LONGEST_NS)
                 s->pause_ns = RETRY_LONGEST_NS;
-        log_error("%s: %s; next try in %" PRIu64 " s", what, store_reason(error), s->pause_ns / NSEC_PER_SEC);
-        (void) sd_notifyf(0, "STATUS=%s: %s.", what, store_reason(error));
+        notify("STATUS=%s: %s.", what, store_reason(error));
         arm(s->retry, util_now_ns() + s->pause_ns);
 }
 

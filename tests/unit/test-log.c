@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
 /* Log lines: what reaches stderr and in which form, what goes to the journal instead and with which fields, and that
- * a line stays one line. The journal is this file's: it stands in for libsystemd's. */
-
-#define SD_JOURNAL_SUPPRESS_LOCATION /* the function itself is defined here */
+ * a line stays one line. The journal is a socket of this file's. */
 
 #include "daemon/log.h"
 #include "schema/json/utf8.h"
@@ -15,60 +13,58 @@
 #include <poll.h>
 #include <pthread.h>
 #include <pty.h>
-#include <stdarg.h>
+#include <stddef.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <systemd/sd-journal.h>
+#include <sys/un.h>
 
 /* ---- a journal that takes notes ---- */
 
-static struct {
-        char fields[4096]; /* one a line */
-        int result;
-        unsigned calls;
-} journal;
+#define JOURNAL_SOCKET "/run/systemd/journal/socket"
 
-static void note(const char *field) {
-        size_t n = strlen(journal.fields);
-        (void) snprintf(journal.fields + n, sizeof journal.fields - n, "%s\n", field);
+static int journal_fd = -1;
+
+static struct sockaddr_un journal_address(socklen_t *ret_length) {
+        struct sockaddr_un a = {.sun_family = AF_UNIX};
+        int n = snprintf(a.sun_path + 1, sizeof a.sun_path - 1, "ipclab-test-log-%d", getpid());
+        *ret_length = (socklen_t) (offsetof(struct sockaddr_un, sun_path) + 1 + (size_t) n);
+        return a;
 }
 
-/* Each field is a format of its own, with one argument that is text or an int. */
-static int take_fields(const char *format, va_list ap) {
-        journal.calls++;
-        for (; format; format = va_arg(ap, const char *)) {
-                const char *percent = strchr(format, '%');
-                char field[3000];
-                if (percent && percent[1] == 's')
-                        (void) snprintf(field, sizeof field, "%.*s%s", (int) (percent - format), format,
-                                        va_arg(ap, const char *));
-                else
-                        (void) snprintf(field, sizeof field, "%.*s%d", percent ? (int) (percent - format) : 0, format,
-                                        va_arg(ap, int));
-                note(field);
+int __real_connect(int fd, const struct sockaddr *address, socklen_t length);
+int __wrap_connect(int fd, const struct sockaddr *address, socklen_t length); /* by the linker's --wrap */
+
+int __wrap_connect(int fd, const struct sockaddr *address, socklen_t length) {
+        const struct sockaddr_un *to = (const struct sockaddr_un *) (const void *) address;
+        if (to->sun_family != AF_UNIX || strcmp(to->sun_path, JOURNAL_SOCKET) != 0)
+                return __real_connect(fd, address, length);
+        struct sockaddr_un here = journal_address(&length);
+        return __real_connect(fd, (const struct sockaddr *) &here, length);
+}
+
+static bool journal_begin(void) {
+        socklen_t length;
+        struct sockaddr_un a = journal_address(&length);
+        journal_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        return journal_fd >= 0 && bind(journal_fd, (const struct sockaddr *) &a, length) == 0;
+}
+
+static void journal_end(void) {
+        journal_fd = util_close(journal_fd);
+}
+
+/* The messages that it has been sent since the last time, one behind the other; how many. */
+static unsigned journal_read(char *text, size_t size) {
+        unsigned n = 0;
+        size_t used = 0;
+        ssize_t k;
+        while (used + 1 < size && (k = recv(journal_fd, text + used, size - 1 - used, 0)) > 0) {
+                used += (size_t) k;
+                n++;
         }
-        return journal.result;
-}
-
-int sd_journal_send(const char *format, ...) {
-        va_list ap;
-        va_start(ap, format);
-        int r = take_fields(format, ap);
-        va_end(ap);
-        return r;
-}
-
-/* What the header's macro calls, which adds the place of the call. */
-int sd_journal_send_with_location(const char *file, const char *line, const char *function, const char *format, ...) {
-        va_list ap;
-        note(file);
-        note(line);
-        note(function);
-        va_start(ap, format);
-        int r = take_fields(format, ap);
-        va_end(ap);
-        return r;
+        text[used] = '\0';
+        return n;
 }
 
 /* ---- stderr in a file ---- */
@@ -79,7 +75,6 @@ struct capture {
 };
 
 static bool capture_begin(struct capture *c) {
-        memset(&journal, 0, sizeof journal);
         *c = (struct capture){.fd = memfd_create("stderr", MFD_CLOEXEC), .saved = dup(STDERR_FILENO)};
         return c->fd >= 0 && c->saved >= 0 && dup2(c->fd, STDERR_FILENO) >= 0;
 }
@@ -116,11 +111,14 @@ static const char *behind_time(const char *line) {
 
 static void a_line_has_time_level_and_message(void) {
         struct capture c;
-        CHECK(capture_begin(&c));
+        char text[8192];
+        CHECK(capture_begin(&c) && journal_begin());
         log_open(LOG_INFO);
         log_warning("%d of %s", 3, "four");
+        unsigned n = journal_read(text, sizeof text);
+        journal_end();
         CHECK_STRING(behind_time(capture_end(&c)), "warning 3 of four\n");
-        CHECK_UINT(journal.calls, 0);
+        CHECK_UINT(n, 0);
 }
 
 static void levels_above_the_limit_are_dropped(void) {
@@ -234,24 +232,34 @@ static void errno_is_unchanged(void) {
 
 static void the_journal_gets_its_fields_once(void) {
         struct capture c;
-        CHECK(capture_begin(&c));
+        char text[8192];
+        CHECK(capture_begin(&c) && journal_begin());
         claim_stream(&c, 0, "");
         log_open(LOG_INFO);
         log_write(LOG_NOTICE, "daemon/some-file.c", 42, "a\n%s", "message");
+        unsigned n = journal_read(text, sizeof text);
+        journal_end();
         CHECK_STRING(capture_end(&c), "");
-        CHECK_UINT(journal.calls, 1);
-        CHECK_STRING(journal.fields, "MESSAGE=a message\nPRIORITY=5\nCODE_FILE=daemon/some-file.c\nCODE_LINE=42\n");
+        CHECK_UINT(n, 1);
+        CHECK_STRING(text, "SYSLOG_IDENTIFIER=ipclabd\nPRIORITY=5\nCODE_FILE=daemon/some-file.c\nCODE_LINE=42\n"
+                           "MESSAGE=a message\n");
 }
 
 static void what_the_journal_does_not_take_goes_to_stderr(void) {
         struct capture c;
-        CHECK(capture_begin(&c));
+        char text[8192];
+        CHECK(capture_begin(&c) && journal_begin());
         claim_stream(&c, 0, "");
-        journal.result = -EIO;
         log_open(LOG_INFO);
+        journal_end();
         log_info("first");
+        bool again = journal_begin();
+        log_info("second");
+        unsigned n = again ? journal_read(text, sizeof text) : 0;
+        journal_end();
         CHECK_STRING(behind_time(capture_end(&c)), "info    first\n");
-        CHECK_UINT(journal.calls, 1);
+        CHECK_UINT(n, 1);
+        CHECK(strstr(text, "MESSAGE=second\n") != NULL);
 }
 
 /* stderr was redirected after systemd had set the variable, or it is not set. */
@@ -262,15 +270,18 @@ static void another_stream_is_no_journal(void) {
         } cases[] = {{1, "", NULL}, {0, "x", NULL}, {0, "", ""}, {0, "", "1"}, {0, "", "a:b"}, {0, "", "7:"}};
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 struct capture c;
-                CHECK(capture_begin(&c));
+                char text[8192];
+                CHECK(capture_begin(&c) && journal_begin());
                 claim_stream(&c, cases[i].inode_off, cases[i].behind);
                 if (cases[i].whole)
                         (void) setenv("JOURNAL_STREAM", cases[i].whole, 1);
                 log_open(LOG_INFO);
                 log_info("here");
+                unsigned n = journal_read(text, sizeof text);
+                journal_end();
                 const char *got = behind_time(capture_end(&c));
-                if (journal.calls || strcmp(got, "info    here\n") != 0)
-                        CHECK_FAIL("case %zu: \"%s\" and %u calls", i, got, journal.calls);
+                if (n > 0 || strcmp(got, "info    here\n") != 0)
+                        CHECK_FAIL("case %zu: \"%s\" and %u messages", i, got, n);
         }
 }
 
@@ -349,6 +360,34 @@ static void a_pipe_that_is_not_read_holds_nobody_up(void) {
 
 static void a_socket_that_is_not_read_holds_nobody_up(void) {
         a_reader_that_stands_still_holds_nobody_up(true);
+}
+
+/* journald that is stopped, or does not come to its turn. */
+static void a_journal_that_is_not_read_holds_nobody_up(void) {
+        static char text[READ_MAX];
+        struct capture c;
+        unsigned lost = 0, lines = 0, n = 0;
+        CHECK(capture_begin(&c) && journal_begin());
+        claim_stream(&c, 0, "");
+        log_open(LOG_INFO);
+        waited_in_vain = 0;
+        (void) alarm(60); /* ends a test that hangs */
+        for (int i = 0; i < UNREAD; i++)
+                log_info("<%01999d>", i);
+        (void) alarm(0);
+        unsigned waited = waited_in_vain;
+        lines = journal_read(text, sizeof text);
+        log_info("after it");
+        n = journal_read(text, sizeof text);
+        journal_end();
+        CHECK_STRING(capture_end(&c), "");
+        CHECK(waited <= 1); /* the first line that did not fit */
+        CHECK(lines > 0 && lines < UNREAD);
+        CHECK_UINT(n, 2);
+        const char *notice = strstr(text, "MESSAGE=(");
+        CHECK(notice && sscanf(notice, "MESSAGE=(%u messages could not be written here)", &lost) == 1);
+        CHECK_UINT(lines + lost, UNREAD);
+        CHECK(strstr(text, "MESSAGE=after it\n") != NULL);
 }
 
 /* ---- a terminal, which takes a part of a line where it has no room for more ---- */
@@ -543,6 +582,7 @@ int main(void) {
         RUN(another_stream_is_no_journal);
         RUN(a_pipe_that_is_not_read_holds_nobody_up);
         RUN(a_socket_that_is_not_read_holds_nobody_up);
+        RUN(a_journal_that_is_not_read_holds_nobody_up);
         RUN(a_line_of_which_a_part_is_taken_ends_before_the_next);
         RUN(another_users_terminal_that_is_not_read_holds_nobody_up);
         RUN(another_users_terminal_gets_what_is_logged_before_the_end);
