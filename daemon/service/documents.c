@@ -155,6 +155,12 @@ static void check_integrity(struct service *s, struct service_health *h) {
 static void check_disk(struct service *s, struct service_health *h) {
         struct statvfs fs;
         char problem[sizeof(h->problem)];
+        struct refusal why = {0};
+        int error = store_require_writable(s->store);
+        if (error < 0) {
+                (void) service_fail(s, &why, error, "storing", 0);
+                set_problem(h, why.detail);
+        }
         if (statvfs(s->dir, &fs) < 0) {
                 snprintf(problem, sizeof(problem), "%s: %s", s->dir, strerrordesc_np(errno));
                 set_problem(h, problem);

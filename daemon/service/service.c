@@ -34,6 +34,12 @@ static int fail_disk_full(struct service *s, struct refusal *r) {
         struct statvfs fs;
         if (statvfs(s->dir, &fs) < 0)
                 (void) refuse(r, 507, "insufficient-storage", "", "the disk that holds %s is full", s->dir);
+        else if ((uint64_t) fs.f_bavail * fs.f_frsize >= SERVICE_DISK_RESERVE)
+                (void) refuse(r, 507, "insufficient-storage", "",
+                              "the database in %s cannot grow: %" PRIu64
+                              " bytes of its disk are free, and a quota or RLIMIT_FSIZE (LimitFSIZE= in the unit, or "
+                              "ulimit -f) keeps them from it: DELETE experiments, or raise that limit",
+                              s->dir, (uint64_t) fs.f_bavail * fs.f_frsize);
         else
                 (void) refuse(r, 507, "insufficient-storage", "",
                               "the disk that holds %s is full: %" PRIu64 " bytes are free; %" PRIu64
@@ -72,6 +78,15 @@ static int fail_gone(struct service *s, struct refusal *r) {
         return -ESTALE;
 }
 
+static int fail_read_only(struct service *s, struct refusal *r) {
+        (void) refuse(
+                r, 503, "unavailable", "",
+                "the file system that holds %s is read-only: what is stored is served, and nothing is stored until "
+                "it can be written to again",
+                s->dir);
+        return -EROFS;
+}
+
 int service_fail(struct service *s, struct refusal *r, int error, const char *what, int64_t id) {
         switch (error) {
         case -ENOENT:
@@ -79,6 +94,8 @@ int service_fail(struct service *s, struct refusal *r, int error, const char *wh
                 break;
         case -ENOSPC:
                 return fail_disk_full(s, r);
+        case -EROFS:
+                return fail_read_only(s, r);
         case -EBUSY:
                 return service_unavailable(r, error, "the database is busy");
         case -EBADMSG:
@@ -527,12 +544,47 @@ static int tidy_later(struct service *s, int error) {
         return error == -EBADMSG ? 0 : arm_tidy_in(s, s->tidy_pause_ns);
 }
 
+/* The commit that has made the log long has its caller waiting: the log is moved by an event of its own. */
+static void on_grown(void *userdata) {
+        struct service *s = userdata;
+        int r = sd_event_source_set_enabled(s->log_source, SD_EVENT_ONESHOT);
+        if (r < 0)
+                log_warning("the move of the database's log is not scheduled: %s", strerrordesc_np(-r));
+}
+
+static void close_idle_readers(struct service *s) {
+        pthread_mutex_lock(&s->lock);
+        for (unsigned i = 0; i < SERVICE_READERS; i++)
+                if (!s->readers[i].busy) {
+                        store_close(s->readers[i].store);
+                        s->readers[i].store = NULL;
+                }
+        pthread_mutex_unlock(&s->lock);
+}
+
+/* Of a store that was opened on a file system that was read-only then. */
+static int write_again(struct service *s) {
+        int r = store_reopen(s->store);
+        if (r == -EBUSY) {
+                close_idle_readers(s);
+                r = store_reopen(s->store);
+        }
+        if (r == 0)
+                r = store_on_long_log(s->store, on_grown, s);
+        if (r == 0 && s->hooks.submitted)
+                s->hooks.submitted(s->hooks.userdata);
+        return r;
+}
+
 static int on_tidy(sd_event_source *source, uint64_t usec, void *userdata) {
         (void) source, (void) usec;
         struct service *s = userdata;
         if (s->measuring) /* the run's end arms it again */
                 return 0;
         service_doing(s, OPERATION_HOUSEKEEPING);
+        int written = store_is_read_only(s->store) ? write_again(s) : 0;
+        if (written < 0) /* the first two are logged, or pass */
+                return written == -EROFS || written == -EBUSY ? arm_tidy_in(s, TIDY_AFTER_NS) : tidy_later(s, written);
         int r = store_extend_more(s->store, 0), tidied = 1;
         if (r > 0 && s->hooks.submitted)
                 s->hooks.submitted(s->hooks.userdata);
@@ -548,14 +600,6 @@ static int on_tidy(sd_event_source *source, uint64_t usec, void *userdata) {
         s->tidy_error = 0;
         s->tidy_pause_ns = 0;
         return r > 0 ? arm_tidy_in(s, TIDY_STEP_NS) : 0;
-}
-
-/* The commit that has made the log long has its caller waiting: the log is moved by an event of its own. */
-static void on_grown(void *userdata) {
-        struct service *s = userdata;
-        int r = sd_event_source_set_enabled(s->log_source, SD_EVENT_ONESHOT);
-        if (r < 0)
-                log_warning("the move of the database's log is not scheduled: %s", strerrordesc_np(-r));
 }
 
 static int on_long_log(sd_event_source *source, void *userdata) {

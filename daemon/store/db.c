@@ -94,9 +94,11 @@ static int error_from_code(struct db *db, int code) {
                 return -EFBIG;
         case SQLITE_IOERR:
         case SQLITE_CANTOPEN: {
-                int error = db->handle ? sqlite3_system_errno(db->handle) : 0;
-                if (error == EDQUOT)
-                        return -ENOSPC; /* for the caller a quota is a full disk, too */
+                int error = pages_errno(code);
+                if (error == 0)
+                        error = db->handle ? sqlite3_system_errno(db->handle) : 0;
+                if (pages_is_full(error)) /* a file that is made, or the index */
+                        return -ENOSPC;
                 return error > 0 ? -error : -EIO;
         }
         default:
@@ -249,9 +251,9 @@ int db_keep_growth(struct db *db) {
                 return 0;
         wanted = (wanted + GROWTH_STEP_BYTES - 1) / GROWTH_STEP_BYTES * GROWTH_STEP_BYTES;
         if (fallocate(db->fd, FALLOC_FL_KEEP_SIZE, st.st_size, wanted - st.st_size) < 0)
-                return errno == ENOSPC || errno == EDQUOT ? -ENOSPC
-                       : errno == EOPNOTSUPP              ? 0 /* nor could it be for the log */
-                                                          : -errno;
+                return pages_is_full(errno)  ? -ENOSPC
+                       : errno == EOPNOTSUPP ? 0 /* nor could it be for the log */
+                                             : -errno;
         db->kept_end = wanted;
         return 0;
 }
@@ -315,7 +317,7 @@ static int reserve_trailer(struct db *db) {
 }
 
 static const char *vfs_of(enum db_mode mode) {
-        return mode == DB_PLAIN_READER ? NULL : PAGES_VFS;
+        return mode == DB_PLAIN_READER ? NULL : mode == DB_LONE_READER ? PAGES_VFS_ALONE : PAGES_VFS;
 }
 
 static int open_checked(struct db *db, const char *path) {
@@ -468,7 +470,7 @@ int db_open_beside(struct db **ret, const char *path, const struct db *writer) {
         int r = check_first(writer, ELEMENTS(suffixes), NULL);
         if (r < 0)
                 return r;
-        r = db_open(&db, path, DB_READER);
+        r = db_open(&db, path, writer->mode == DB_WRITER ? DB_READER : writer->mode);
         if (r == 0)
                 r = db_get_one(db, &tables, "SELECT count(*) FROM sqlite_schema");
         int stale = check_first(writer, ELEMENTS(suffixes), NULL); /* the cause of any other error */
@@ -880,7 +882,7 @@ static int begin(struct db *db, struct db_transaction *ret, const char *sql) {
 }
 
 int db_begin_write(struct db *db, struct db_transaction *ret) {
-        return begin(db, ret, "BEGIN IMMEDIATE");
+        return db->mode != DB_WRITER ? -EROFS : begin(db, ret, "BEGIN IMMEDIATE");
 }
 
 int db_begin_read(struct db *db, struct db_transaction *ret) {

@@ -23,6 +23,7 @@ struct db;
 enum db_mode {
         DB_WRITER,       /* creates what is missing, owns the checkpoints: one per database */
         DB_READER,       /* cannot change anything, never checkpoints */
+        DB_LONE_READER,  /* the same, of files that nobody can write (PAGES_VFS_ALONE) */
         DB_PLAIN_READER, /* the same, of a database whose pages have no checksums */
 };
 
@@ -38,8 +39,8 @@ int db_keep_growth(struct db *db);
 /* dir must be an absolute path without symbolic links (realpath(3)); a link in place of the file is refused. */
 int db_open(struct db **ret, const char *path, enum db_mode mode);
 /* A reader of the files that a writer of this process has open, which db_watch_files() has noted, and which outlives
- * it: -ESTALE when one of their names is another file's by now. SQLite itself opens each by its name, and a new log
- * where there is none. From any thread. */
+ * it, or one like this other reader: -ESTALE when one of their names is another file's by now. SQLite itself opens each
+ * by its name, and a new log where there is none. From any thread. */
 int db_open_beside(struct db **ret, const char *path, const struct db *writer);
 void db_close(struct db *db); /* NULL-safe; after db_watch_files() the writer checkpoints */
 
@@ -145,7 +146,7 @@ struct db_transaction {
 };
 #define _cleanup_transaction_ __attribute__((cleanup(db_transaction_end)))
 
-int db_begin_write(struct db *db, struct db_transaction *ret); /* takes the write lock now */
+int db_begin_write(struct db *db, struct db_transaction *ret); /* takes the write lock now; -EROFS of a reader */
 int db_begin_read(struct db *db, struct db_transaction *ret);  /* one snapshot for several selects */
 int db_commit(struct db_transaction *t);                       /* 0: it is on disk */
 void db_transaction_end(struct db_transaction *t);

@@ -42,6 +42,16 @@ static int read_noted(struct db *db, struct identity *ret) {
         return 0;
 }
 
+/* The UUID stays as it is where it is the same: other threads read it (store_identity()). */
+static void set_identity(struct store *s, const struct identity *i) {
+        if (strcmp(s->identity.store, i->store) != 0)
+                memcpy(s->identity.store, i->store, sizeof(i->store));
+        s->identity.change = i->change;
+        s->identity.experiment = i->experiment;
+        s->identity.run = i->run;
+        s->identity.open = i->open;
+}
+
 /* The next commit tries again. */
 static void note_commit(void *userdata) {
         struct store *s = userdata;
@@ -53,12 +63,8 @@ static void note_commit(void *userdata) {
         }
         if (r < 0)
                 log_warning("%s/" IDENTITY_FILE " is not up to date: %s", s->dir, strerrordesc_np(-r));
-        else { /* the UUID stays as it is: other threads read it (store_identity()) */
-                s->identity.change = now.change;
-                s->identity.experiment = now.experiment;
-                s->identity.run = now.run;
-                s->identity.open = now.open;
-        }
+        else
+                set_identity(s, &now);
 }
 
 /* The sentence on what is wrong, malloc()ed. -EUCLEAN. */
@@ -99,7 +105,7 @@ static int read_identity(struct store *s, char **ret_wrong) {
                 return r;
         if (r < 0 && r != -ENOENT)
                 return wrong(ret_wrong, "%s/" IDENTITY_FILE ": %s; " WAY_OUT, s->dir, strerrordesc_np(-r), s->dir);
-        s->identity = noted;
+        set_identity(s, &noted);
         return compare_log(s, ret_wrong);
 }
 
@@ -150,13 +156,14 @@ static int keep_identity(struct store *s, const struct identity *identity) {
         struct identity now = *identity;
         now.open = true;
         int r = identity_create(s->dir, &now, &s->identity_fd);
-        if (r == -ENOSPC && strcmp(s->identity.store, now.store) == 0) /* it is there, and needs no room */
+        if (r < 0 && pages_is_full(-r) &&
+            strcmp(s->identity.store, now.store) == 0) /* it is there, and needs no room */
                 r = identity_rewrite(s->dir, &now, &s->identity_fd);
         if (r < 0) {
                 log_error("%s/" IDENTITY_FILE ": %s", s->dir, strerrordesc_np(-r));
                 return r;
         }
-        s->identity = now;
+        set_identity(s, &now);
         db_on_commit(s->db, note_commit, s);
         return db_watch_files(s->db, s->dir, others, ELEMENTS(others));
 }
@@ -188,6 +195,14 @@ int integrity_compare(struct store *s) {
         int r = compare_database(s, s->db, &words);
         if (words)
                 log_error("%s", words);
+        return r;
+}
+
+int integrity_know(struct store *s) {
+        struct identity found;
+        int r = read_noted(s->db, &found);
+        if (r == 0 && !s->identity.store[0])
+                set_identity(s, &found);
         return r;
 }
 
@@ -242,11 +257,13 @@ int store_check_files(const struct store *s, const char **ret_path) {
         return db_check_files(s->db, ret_path);
 }
 
-void store_integrity(const struct store *s, struct store_integrity *ret) {
+void store_integrity(struct store *s, struct store_integrity *ret) {
         struct pages_damage d;
         const char *gone = NULL;
         pages_damage(s->path, &d);
+        pthread_mutex_lock(&s->lock);
         int r = store_check_files(s, &gone);
+        pthread_mutex_unlock(&s->lock);
         *ret = (struct store_integrity){.damaged = d.n,
                                         .damaged_page = d.page,
                                         .pages_checked = s->scrub_next ? s->scrub_next - 1 : s->scrub_total,

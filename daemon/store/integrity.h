@@ -13,6 +13,8 @@
 int integrity_before_open(struct store *s);
 int integrity_compare(struct store *s);
 int integrity_keep(struct store *s);
+/* In place of the third where nothing can be written. */
+int integrity_know(struct store *s);
 void integrity_close(struct store *s); /* once the database is closed */
 
 /* A step of the check after an unclean end: 1: there is more to do; 0: there is not, or not now; negative errno. */

@@ -9,6 +9,9 @@
 #include "daemon/store/store.h"
 #include "schema/migrations.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 #define LOCK_FILE "ipclab.lock"
 
 /* What is left out until the next start, as it needs a damaged page. */
@@ -23,6 +26,10 @@ struct store {
         char *dir; /* resolved */
         char *path;
         int lock_fd;              /* -1 for a reader */
+        atomic_bool read_only;    /* of the file system, when the database was opened last */
+        pthread_mutex_t lock;     /* guards the next two, and db where it is read by another thread than the writer's */
+        struct store *beside;     /* a reader: its writer */
+        unsigned n_beside;        /* readers of this writer */
         _Atomic unsigned adding;  /* experiments that are stored in part */
         bool keep_until_exported; /* no experiment is deleted before */
         struct identity identity; /* as it was noted; of a writer */

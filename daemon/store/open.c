@@ -29,11 +29,18 @@ static void store_closep(struct store **s) {
         store_close(*s);
 }
 
+/* -EROFS: the file system is read-only. A disk that its file system does not trust any more may still open files to be
+ * written. */
+static int require_writes(const struct store *s) {
+        return futimens(s->lock_fd, NULL) < 0 ? -errno : 0;
+}
+
+/* Has it also after -EROFS, where there is such a file. */
 static int take_lock(struct store *s) {
         _cleanup_free_ char *path = NULL;
         if (asprintf(&path, "%s/" LOCK_FILE, s->dir) < 0)
                 return -ENOMEM;
-        s->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        s->lock_fd = open(path, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (s->lock_fd < 0) {
                 int r = -errno;
                 log_error("%s: %s", path, strerrordesc_np(-r));
@@ -43,7 +50,7 @@ static int take_lock(struct store *s) {
         if (r < 0)
                 log_error("%s: %s", path,
                           r == -EBUSY ? "another ipclabd uses this state directory" : strerrordesc_np(-r));
-        return r;
+        return r < 0 ? r : require_writes(s);
 }
 
 /* SQLite syncs the directory for its log, not for the database itself. */
@@ -71,6 +78,7 @@ static int store_new(struct store **ret, const char *dir) {
                 return -ENOMEM;
         s->lock_fd = -1;
         s->identity_fd = -1;
+        (void) pthread_mutex_init(&s->lock, NULL); /* with default attributes it cannot fail on Linux */
         s->dir = realpath(dir, NULL);
         if (!s->dir) {
                 int r = -errno;
@@ -127,13 +135,9 @@ static int open_writer(struct store *s) {
         return r < 0 ? r : db_open(&s->db, s->path, DB_WRITER);
 }
 
-static int open_once(struct store **ret, const char *dir) {
-        _cleanup_(store_closep) struct store *s = NULL;
-        int r = store_new(&s, dir);
-        if (r == 0)
-                r = take_lock(s);
-        if (r == 0)
-                r = integrity_before_open(s);
+/* Nothing of it is left open after an error. */
+static int open_once(struct store *s) {
+        int r = integrity_before_open(s);
         if (r == 0)
                 r = open_writer(s);
         if (r == 0)
@@ -142,25 +146,93 @@ static int open_once(struct store **ret, const char *dir) {
                 r = store_migrate(s->db, migrations, n_migrations);
         if (r == 0)
                 r = integrity_keep(s);
+        if (r == 0)
+                return 0;
+        db_close(util_steal(&s->db));
+        s->identity_fd = util_close(s->identity_fd);
+        return r;
+}
+
+static int open_to_write(struct store *s) {
+        int r;
+        do
+                r = open_once(s);
+        while (r == -ENOSPC && reserve_release(s->dir));
+        if (r < 0)
+                return r;
+        s->read_only = false;
+        db_keep_room(s->path);
+        (void) db_keep_growth(s->db); /* what needs it tries again */
+        if (reserve_keep(s->dir) < 0)
+                log_notice("%s has no room for " RESERVE_FILE ", from which experiments are deleted when the disk is "
+                           "full",
+                           s->dir);
+        return 0;
+}
+
+static int open_to_read(struct store *s) {
+        s->read_only = true;
+        int r = integrity_before_open(s);
+        if (r == 0)
+                r = db_open(&s->db, s->path, DB_LONE_READER);
+        if (r == 0)
+                r = integrity_compare(s);
+        if (r == 0)
+                r = store_migrate(s->db, migrations, n_migrations); /* -EROFS for an older one */
+        if (r == 0)
+                r = integrity_know(s);
+        if (r == 0)
+                log_error("the file system that holds %s is read-only: what is stored is served, and nothing is stored "
+                          "until it can be written to again",
+                          s->dir);
+        return r;
+}
+
+int store_open(struct store **ret, const char *dir) {
+        _cleanup_(store_closep) struct store *s = NULL;
+        int r = store_new(&s, dir);
+        if (r < 0)
+                return r;
+        do
+                r = take_lock(s);
+        while (r == -ENOSPC && reserve_release(s->dir));
+        if (r == 0)
+                r = open_to_write(s);
+        else if (r == -EROFS && s->lock_fd >= 0)
+                r = open_to_read(s);
         if (r < 0)
                 return r;
         *ret = util_steal(&s);
         return 0;
 }
 
-int store_open(struct store **ret, const char *dir) {
-        int r;
-        do
-                r = open_once(ret, dir);
-        while (r == -ENOSPC && reserve_release(dir));
-        if (r == 0) {
-                db_keep_room((*ret)->path);
-                (void) db_keep_growth((*ret)->db); /* what needs it tries again */
+bool store_is_read_only(const struct store *s) {
+        return s->read_only;
+}
+
+int store_require_writable(const struct store *s) {
+        return s->read_only ? -EROFS : require_writes(s);
+}
+
+/* The reader has no locks of its own, so that both may have the database open for a moment. */
+int store_reopen(struct store *s) {
+        int r = require_writes(s);
+        if (r < 0)
+                return r;
+        pthread_mutex_lock(&s->lock);
+        if (s->n_beside > 0) /* they have an index of the log that they would not share */
+                r = -EBUSY;
+        else {
+                struct db *reader = util_steal(&s->db);
+                r = open_to_write(s);
+                if (r < 0)
+                        s->db = reader;
+                else
+                        db_close(reader);
         }
-        if (r == 0 && reserve_keep((*ret)->dir) < 0)
-                log_notice("%s has no room for " RESERVE_FILE ", from which experiments are deleted when the disk is "
-                           "full",
-                           dir);
+        pthread_mutex_unlock(&s->lock);
+        if (r == 0)
+                log_notice("the file system that holds %s can be written to again: the queue goes on", s->dir);
         return r;
 }
 
@@ -201,13 +273,18 @@ int store_verify(const char *dir, void (*report)(const char *fault), unsigned *r
         return r < 0 ? r : integrity_verify(s, report, ret_faults);
 }
 
-int store_open_beside(struct store **ret, const struct store *writer) {
+int store_open_beside(struct store **ret, struct store *writer) {
         _cleanup_(store_closep) struct store *s = NULL;
         int r = store_new(&s, writer->dir);
-        if (r == 0)
+        if (r == 0) {
+                pthread_mutex_lock(&writer->lock);
                 r = db_open_beside(&s->db, s->path, writer->db);
+                writer->n_beside += r == 0;
+                pthread_mutex_unlock(&writer->lock);
+        }
         if (r < 0)
                 return r == -ENOENT ? -ESTALE : r; /* the directory is gone */
+        s->beside = writer;
         *ret = util_steal(&s);
         return 0;
 }
@@ -215,10 +292,15 @@ int store_open_beside(struct store **ret, const struct store *writer) {
 void store_close(struct store *s) {
         if (!s)
                 return;
-        bool writes = s->lock_fd >= 0 && s->db;
+        bool writes = s->lock_fd >= 0 && s->db && !s->read_only;
         db_close(s->db);
         if (writes)
                 db_keep_room(s->path);
+        if (s->beside) {
+                pthread_mutex_lock(&s->beside->lock);
+                s->beside->n_beside--;
+                pthread_mutex_unlock(&s->beside->lock);
+        }
         integrity_close(s);
         free(s->pins.ids);
         free(s->forgotten.ids);
@@ -227,6 +309,7 @@ void store_close(struct store *s) {
         free(s->passed.ids);
         free(s->stuck.ids);
         util_close(s->lock_fd);
+        (void) pthread_mutex_destroy(&s->lock);
         free(s->path);
         free(s->dir);
         free(s);

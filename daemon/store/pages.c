@@ -103,7 +103,10 @@ struct checked_file {
         char *path; /* of the database, also for its log; NULL for others */
         enum role role;
         const volatile uint8_t *index; /* database: of its log, while SQLite has it mapped; NULL */
-        struct checked_file *of;       /* log: the connection's database, which SQLite closes after it */
+        bool alone;                    /* database: opened by PAGES_VFS_ALONE */
+        uint8_t **parts;               /* of its own index, then */
+        int n_parts;
+        struct checked_file *of; /* log: the connection's database, which SQLite closes after it */
         /* Log: what this connection has written from here on is not synced yet. SQLite may write a frame of the open
          * transaction again, and mends the checksums behind it when it commits. */
         sqlite3_int64 unsynced_from;
@@ -186,12 +189,37 @@ static int require_marks(struct checked_file *c) {
         return SQLITE_OK;
 }
 
+bool pages_is_full(int error) {
+        return error == ENOSPC || error == EDQUOT || error == EFBIG;
+}
+
+static _Thread_local struct { int code, error; } failed;
+
+int pages_errno(int code) {
+        return failed.code == code ? failed.error : 0;
+}
+
+/* Of what the real VFS has done with a file: SQLITE_FULL for all of these, else the same code. */
+static int note_errno(const struct checked_file *c, int code) {
+        int error = 0;
+        if ((code & 0xff) != SQLITE_IOERR || code == SQLITE_IOERR_SHORT_READ ||
+            c->real->pMethods->xFileControl(c->real, SQLITE_FCNTL_LAST_ERRNO, &error) != SQLITE_OK)
+                return code;
+        failed.code = code;
+        failed.error = error;
+        return pages_is_full(error) ? SQLITE_FULL : code;
+}
+
+static int write_real(struct checked_file *c, const void *data, int n, sqlite3_int64 offset) {
+        return note_errno(c, c->real->pMethods->xWrite(c->real, data, n, offset));
+}
+
 static int write_log_mark(struct checked_file *c, uint8_t *page, uint32_t mark) {
         uint32_t before = c->log_mark;
         pthread_mutex_lock(&marks_lock);
         c->log_mark = mark;
         seal_page(c, page, 1);
-        int code = c->real->pMethods->xWrite(c->real, page + MARK_AT, PAGES_TRAILER, MARK_AT);
+        int code = write_real(c, page + MARK_AT, PAGES_TRAILER, MARK_AT);
         if (code != SQLITE_OK)
                 c->log_mark = before;
         pthread_mutex_unlock(&marks_lock);
@@ -230,7 +258,7 @@ static int name_log(const struct checked_file *log, int flags) {
                         code = write_log_mark(c, page, log->begun);
         }
         if (code == SQLITE_OK && c->log_mark_unsynced) {
-                code = c->real->pMethods->xSync(c->real, flags);
+                code = note_errno(c, c->real->pMethods->xSync(c->real, flags));
                 c->log_mark_unsynced = code != SQLITE_OK;
         }
         return code;
@@ -253,8 +281,17 @@ int pages_check_marks(sqlite3_file *file, int fd) {
 
 /* What SQLite calls */
 
+static void free_parts(struct checked_file *c) {
+        for (int i = 0; i < c->n_parts; i++)
+                free(c->parts[i]);
+        free(c->parts);
+        c->parts = NULL;
+        c->n_parts = 0;
+}
+
 static int checked_close(sqlite3_file *f) {
         struct checked_file *c = checked(f);
+        free_parts(c);
         int code = c->real->pMethods->xClose(c->real);
         free(c->real);
         free(c->path);
@@ -342,7 +379,7 @@ static int fail_lost(const struct checked_file *c, sqlite3_int64 offset) {
 }
 
 static int read_checked(struct checked_file *c, void *data, int n, sqlite3_int64 offset) {
-        int code = c->real->pMethods->xRead(c->real, data, n, offset);
+        int code = note_errno(c, c->real->pMethods->xRead(c->real, data, n, offset));
         if (n != (int) PAGES_SIZE) /* of the header alone, SQLite reads the page sooner or later */
                 return code;
         if (code == SQLITE_IOERR_SHORT_READ && is_lost(c, offset))
@@ -397,7 +434,7 @@ static int checked_write(sqlite3_file *f, const void *data, int n, sqlite3_int64
         if (c->role == ROLE_LOG && offset < c->unsynced_from)
                 c->unsynced_from = offset;
         if (c->role != ROLE_DATABASE)
-                return c->real->pMethods->xWrite(c->real, data, n, offset);
+                return write_real(c, data, n, offset);
         if (n != (int) PAGES_SIZE || offset % PAGES_SIZE != 0) {
                 log_error("%s: SQLite writes %d bytes at %lld, which is no page of %u bytes", c->path, n,
                           (long long) offset, PAGES_SIZE);
@@ -409,14 +446,14 @@ static int checked_write(sqlite3_file *f, const void *data, int n, sqlite3_int64
         uint8_t page[PAGES_SIZE];
         memcpy(page, data, sizeof(page));
         seal_page(c, page, (uint32_t) (offset / PAGES_SIZE) + 1);
-        return c->real->pMethods->xWrite(c->real, page, n, offset);
+        return write_real(c, page, n, offset);
 }
 
 static int checked_sync(sqlite3_file *f, int flags) {
         struct checked_file *c = checked(f);
         if (index_guard_is_lost()) /* a checkpoint that has found zeros, and so nothing to move, would empty the log */
                 return SQLITE_IOERR_SHMMAP;
-        int code = c->real->pMethods->xSync(c->real, flags);
+        int code = note_errno(c, c->real->pMethods->xSync(c->real, flags));
         if (code != SQLITE_OK)
                 return code;
         c->unsynced_from = INT64_MAX;
@@ -433,16 +470,16 @@ static int checked_truncate(sqlite3_file *f, sqlite3_int64 size) {
         int code = real_of(f)->pMethods->xFileSize(real_of(f), &now);
         if (code == SQLITE_OK && now == size)
                 return SQLITE_OK;
-        return real_of(f)->pMethods->xTruncate(real_of(f), size);
+        return note_errno(checked(f), real_of(f)->pMethods->xTruncate(real_of(f), size));
 }
 static int checked_size(sqlite3_file *f, sqlite3_int64 *ret) {
         return real_of(f)->pMethods->xFileSize(real_of(f), ret);
 }
 static int checked_lock(sqlite3_file *f, int level) {
-        return real_of(f)->pMethods->xLock(real_of(f), level);
+        return checked(f)->alone ? SQLITE_OK : real_of(f)->pMethods->xLock(real_of(f), level);
 }
 static int checked_unlock(sqlite3_file *f, int level) {
-        return real_of(f)->pMethods->xUnlock(real_of(f), level);
+        return checked(f)->alone ? SQLITE_OK : real_of(f)->pMethods->xUnlock(real_of(f), level);
 }
 static int checked_reserved(sqlite3_file *f, int *ret) {
         return real_of(f)->pMethods->xCheckReservedLock(real_of(f), ret);
@@ -456,21 +493,40 @@ static int checked_sector(sqlite3_file *f) {
 static int checked_characteristics(sqlite3_file *f) {
         return real_of(f)->pMethods->xDeviceCharacteristics(real_of(f));
 }
+/* SQLite fills it from the log, as it does with one that is lost. */
+static int own_part(struct checked_file *c, int part, int size, int extend, void volatile **ret) {
+        while (extend && c->n_parts <= part) {
+                uint8_t **grown = reallocarray(c->parts, (size_t) c->n_parts + 1, sizeof(*grown));
+                if (!grown)
+                        return SQLITE_IOERR_NOMEM;
+                c->parts = grown;
+                grown[c->n_parts] = calloc(1, (size_t) size);
+                if (!grown[c->n_parts])
+                        return SQLITE_IOERR_NOMEM;
+                c->n_parts++;
+        }
+        *ret = part < c->n_parts ? c->parts[part] : NULL;
+        return SQLITE_OK;
+}
+
 static int checked_shm_map(sqlite3_file *f, int page, int size, int extend, void volatile **ret) {
-        int code = real_of(f)->pMethods->xShmMap(real_of(f), page, size, extend, ret);
+        int code = checked(f)->alone ? own_part(checked(f), page, size, extend, ret)
+                                     : real_of(f)->pMethods->xShmMap(real_of(f), page, size, extend, ret);
         if (page == 0)
                 checked(f)->index = code == SQLITE_OK ? *ret : NULL;
         return code;
 }
 static int checked_shm_lock(sqlite3_file *f, int offset, int n, int flags) {
-        return real_of(f)->pMethods->xShmLock(real_of(f), offset, n, flags);
+        return checked(f)->alone ? SQLITE_OK : real_of(f)->pMethods->xShmLock(real_of(f), offset, n, flags);
 }
 static void checked_shm_barrier(sqlite3_file *f) {
-        real_of(f)->pMethods->xShmBarrier(real_of(f));
+        if (!checked(f)->alone)
+                real_of(f)->pMethods->xShmBarrier(real_of(f));
 }
 static int checked_shm_unmap(sqlite3_file *f, int remove) {
         checked(f)->index = NULL;
-        return real_of(f)->pMethods->xShmUnmap(real_of(f), remove);
+        free_parts(checked(f));
+        return checked(f)->alone ? SQLITE_OK : real_of(f)->pMethods->xShmUnmap(real_of(f), remove);
 }
 
 static const sqlite3_io_methods checked_methods = {
@@ -506,16 +562,27 @@ static int set_role(struct checked_file *c, const char *path, int flags) {
         return c->path ? SQLITE_OK : SQLITE_NOMEM;
 }
 
+static sqlite3_vfs checked_vfs, alone_vfs;
+
+/* The log of files that nobody can write: SQLite does not open a database without one that has had one. */
+static int open_log_alone(sqlite3_vfs *real, const char *path, struct checked_file *c, int *ret_flags) {
+        int flags = SQLITE_OPEN_WAL | SQLITE_OPEN_READONLY;
+        bool none = access(path, F_OK) < 0 && errno == ENOENT;
+        return real->xOpen(real, none ? "/dev/null" : path, c->real, flags, ret_flags);
+}
+
 static int checked_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *f, int flags, int *ret_flags) {
         sqlite3_vfs *real = sqlite3_vfs_find(NULL);
         struct checked_file *c = checked(f);
-        (void) vfs;
         *c = (struct checked_file){.unsynced_from = INT64_MAX}; /* without methods: SQLite does not close it */
         c->real = calloc(1, (size_t) real->szOsFile);
         if (!c->real)
                 return SQLITE_NOMEM;
         int code = set_role(c, path, flags);
-        if (code == SQLITE_OK)
+        c->alone = vfs == &alone_vfs && c->role == ROLE_DATABASE;
+        if (code == SQLITE_OK && vfs == &alone_vfs && c->role == ROLE_LOG)
+                code = open_log_alone(real, path, c, ret_flags);
+        else if (code == SQLITE_OK)
                 code = real->xOpen(real, path, c->real, flags, ret_flags);
         if (code == SQLITE_OK && c->role == ROLE_DATABASE)
                 code = find_marks(c);
@@ -536,7 +603,6 @@ static int checked_delete(sqlite3_vfs *vfs, const char *path, int sync_dir) {
         return real->xDelete(real, path, sync_dir);
 }
 
-static sqlite3_vfs checked_vfs;
 static int registered; /* an SQLite code */
 
 static void register_once(void) {
@@ -551,7 +617,11 @@ static void register_once(void) {
         checked_vfs.szOsFile = (int) sizeof(struct checked_file);
         checked_vfs.xOpen = checked_open;
         checked_vfs.xDelete = checked_delete;
+        alone_vfs = checked_vfs;
+        alone_vfs.zName = PAGES_VFS_ALONE;
         registered = index_guard_install() < 0 ? SQLITE_ERROR : sqlite3_vfs_register(&checked_vfs, 0);
+        if (registered == SQLITE_OK)
+                registered = sqlite3_vfs_register(&alone_vfs, 0);
 }
 
 int pages_register(void) {

@@ -26,11 +26,21 @@
 struct sqlite3_file;
 
 #define PAGES_VFS "ipclab-pages"
+/* The same for files that nobody can write, as on a file system that is read-only: it makes and locks nothing there.
+ * Each connection has an index of the log in its own memory, and a log that is missing is an empty one. */
+#define PAGES_VFS_ALONE "ipclab-pages-alone"
 #define PAGES_SIZE 4096u
 #define PAGES_TRAILER 16u
 #define PAGES_TRAILER_UNMARKED 8u /* of databases of earlier versions: no marks */
 
-/* Registers the VFS; any number of times, from any thread. 0 or a negative errno. */
+/* Whether a write that has failed with this errno needs room: on the disk, in a quota, or in the file (RLIMIT_FSIZE).
+ * To SQLite, through this VFS, and to the store all of these are a full disk. */
+bool pages_is_full(int error);
+/* The errno with which a file of this thread's has failed, if it has done so with this code; else 0. What SQLite does
+ * before it returns the code, such as rolling back, changes its own note of it (sqlite3_system_errno()). */
+int pages_errno(int code);
+
+/* Registers both; any number of times, from any thread. 0 or a negative errno. */
 int pages_register(void);
 
 /* Damage found in the database at this path, or in its log, since the process began. */

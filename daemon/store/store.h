@@ -21,11 +21,19 @@ struct store;
 
 /* Opens (creating and migrating as needed) DIR/ipclab.db and holds a lock on it: -EBUSY when another daemon has it,
  * -EPROTONOSUPPORT when a newer ipclab has written it, -EUCLEAN when it is not the database, or not all of it, that was
- * in this directory before (identity.h; the log names what is missing and the way out). */
+ * in this directory before (identity.h; the log names what is missing and the way out). Where the file system is
+ * read-only and there is a database of this version it is opened to be read, which is logged. */
 int store_open(struct store **ret, const char *dir);
+/* Whether it was opened to be read only: each change is -EROFS. From any thread. */
+bool store_is_read_only(const struct store *s);
+/* -EROFS: it was, or its file system has become read-only. From any thread. */
+int store_require_writable(const struct store *s);
+/* Opens such a store to be written. -EROFS: the file system is still read-only; -EBUSY: readers beside it have to be
+ * closed first; any error: it stays as it is. */
+int store_reopen(struct store *s);
 /* A reader of the files that this process's writer has open, which must outlive it: -ESTALE when one of them was
  * removed or replaced. From any thread. */
-int store_open_beside(struct store **ret, const struct store *writer);
+int store_open_beside(struct store **ret, struct store *writer);
 /* -ESTALE: one was removed or replaced since the writer opened them: *ret_path, the writer's; NULL: no matter which;
  * another errno: its name cannot be looked up. From any thread. */
 int store_check_files(const struct store *s, const char **ret_path);
@@ -52,8 +60,8 @@ struct store_integrity {
         int gone_error;   /* -ESTALE: it was removed or replaced; else why its name cannot be looked up */
         const char *path; /* of the database; the store's */
 };
-void store_integrity(const struct store *s, struct store_integrity *ret); /* from any thread */
-const char *store_identity(const struct store *s);                        /* UUID; the store's */
+void store_integrity(struct store *s, struct store_integrity *ret); /* from any thread */
+const char *store_identity(const struct store *s);                  /* UUID; the store's */
 
 /* Submission: experiment, points and runs in one transaction. order: the point of each run, every
  * point once in each repetition (run/sequence.h). */

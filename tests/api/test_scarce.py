@@ -93,7 +93,8 @@ def test_files_that_may_not_grow_end_neither_daemon_nor_run():
             answer = d.unix.request("POST", "/experiments", SHORT | {"name": f"{i:0200}"})
             if answer.status != 201:
                 break
-        assert answer.status == 500 and answer.json["type"].endswith("internal-error")
+        assert answer.status == 507 and answer.json["type"].endswith("insufficient-storage"), answer
+        assert str(d.state) in answer.json["detail"] and "RLIMIT_FSIZE" in answer.json["detail"], answer.json
         assert max(file.stat().st_size for file in d.state.iterdir()) <= most
         assert d.unix.get(f"/experiments/{experiment['id']}")["state"] == "done"
         assert d.process.poll() is None

@@ -114,6 +114,20 @@ def test_a_disk_that_fails(host):
         well_again(daemon, before)
 
 
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
+def test_what_has_no_room(host, error):
+    """On the disk, in a quota or in a file: to a client all of these are a full disk."""
+    daemon = host.daemon
+    before = read(daemon, done(daemon)["id"])
+    host.be(error=error)
+    status, problem = daemon.request("POST", "/experiments", SHORT)
+    assert status == 507 and problem["type"].endswith("insufficient-storage"), (status, problem)
+    assert str(daemon.state) in problem["detail"], problem
+    assert read(daemon, before[0]["id"]) == before
+    host.be()
+    well_again(daemon, before)
+
+
 def test_a_disk_that_fails_during_a_run(host):
     """What the run measured may be lost; that it was is no secret, and the queue goes on."""
     daemon = host.daemon
@@ -176,11 +190,44 @@ def daemon_of(tmp_path):
             daemon.remove()
 
 
+def daemon_on(disk):
+    daemon = Daemon(f"--state-dir={disk / 'state'}")
+    daemon.state = disk / "state"
+    return daemon
+
+
+def nothing_is_stored(daemon, before):
+    """Each change is refused with the directory and the reason, health has both, and all that is stored is served."""
+    identity = before[0]["id"]
+    for method, target, body in (
+        ("POST", "/experiments", SHORT),
+        ("POST", f"/experiments/{identity}/extend", {"repetitions": 3}),
+        ("DELETE", f"/experiments/{identity}", None),
+        ("PUT", "/baselines/first", {"experiment": identity}),
+    ):
+        status, problem = daemon.request(method, target, body)
+        assert status == 503 and problem["type"].endswith("unavailable"), (method, target, status, problem)
+        assert str(daemon.state) in problem["detail"] and "is read-only" in problem["detail"], problem
+    status, health = daemon.request("GET", "/health")
+    assert status == 503 and str(daemon.state) in health["problem"] and "is read-only" in health["problem"], health
+    assert read(daemon, identity) == before
+    for target in ("/experiments", f"/experiments/{identity}/runs", f"/experiments/{identity}/findings", "/baselines"):
+        daemon.get(target)
+
+
+def read_only_lines(daemon):
+    return [line for line in daemon.log_text().splitlines() if "is read-only" in line]
+
+
 @root_only
-def test_a_disk_that_was_read_only(tmp_path):
+@pytest.mark.parametrize("ends", ["stopped", "killed"])
+@pytest.mark.parametrize("lacks", [None, "ipclab.db-shm"])
+def test_a_disk_that_was_read_only(tmp_path, ends, lacks):
+    """What an earlier daemon had acknowledged is served, also what was in its log alone; what waits goes on when the
+    disk can be written to again."""
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200m", "ipclab", tmp_path], capture_output=True).returncode:
         pytest.skip("this host lets nobody mount a tmpfs")
-    daemon = Daemon(f"--state-dir={tmp_path / 'state'}")
+    daemon = daemon_on(tmp_path)
 
     def remount(how):
         subprocess.run(["mount", "-o", f"remount,bind,{how}", tmp_path], check=True)
@@ -188,17 +235,72 @@ def test_a_disk_that_was_read_only(tmp_path):
     try:
         daemon.start()
         before = read(daemon, done(daemon)["id"])
-        daemon.kill()
+        waiting = daemon.post(WINDOW)["id"]
+        daemon.wait_running(waiting)
+        if ends == "killed":
+            daemon.kill()
+        else:
+            assert daemon.stop() == 0
+        if lacks:
+            (daemon.state / lacks).unlink()
         remount("ro")
-        with pytest.raises(AssertionError, match="[Rr]ead-only"):
-            daemon.start()
-        remount("rw")
+        said = len(read_only_lines(daemon))
         daemon.start()
+        nothing_is_stored(daemon, before)
+        assert [e["id"] for e in daemon.items("/experiments")] == [waiting, before[0]["id"]]
+        assert len(read_only_lines(daemon)) == said + 1, daemon.log_tail()
+        assert daemon.stop() == 0
+        daemon.start()
+        nothing_is_stored(daemon, before)
+        remount("rw")
+        assert daemon.wait_final(waiting)["state"] == "done", daemon.log_tail()
         well_again(daemon, before)
         assert daemon.stop() == 0
     finally:
         daemon.remove()
         subprocess.run(["umount", "--lazy", tmp_path], check=True)
+
+
+@pytest.fixture
+def ext4(tmp_path):
+    """A disk, and what makes its file system find an error, upon which it becomes read-only."""
+    image, disk = tmp_path / "image", tmp_path / "disk"
+    disk.mkdir()
+    with image.open("wb") as file:
+        file.truncate(96 << 20)
+    make = ["mkfs.ext4", "-q", "-F", "-e", "remount-ro", image]
+    with contextlib.suppress(OSError):
+        if all(
+            subprocess.run(command, capture_output=True).returncode == 0
+            for command in (make, ["mount", "-o", "loop", image, disk])
+        ):
+            device = os.stat(disk).st_dev
+            name = os.path.basename(os.path.realpath(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}"))
+            yield disk, lambda: Path(f"/sys/fs/ext4/{name}/trigger_fs_error").write_text("test")
+            subprocess.run(["umount", "--lazy", disk], check=True)
+            return
+    pytest.skip("this host has no ext4 for a file")
+
+
+@root_only
+@pytest.mark.parametrize("ends", [None, "killed"])
+def test_a_file_system_that_does_not_trust_its_disk(ext4, ends):
+    """It does not become writable again before it is checked. It goes on being read, by the daemon that runs and by one
+    that is started later."""
+    disk, find_error = ext4
+    daemon = daemon_on(disk)
+    try:
+        daemon.start()
+        before = read(daemon, done(daemon)["id"])
+        find_error()
+        nothing_is_stored(daemon, before)
+        if ends == "killed":
+            daemon.kill()
+            daemon.start()
+            nothing_is_stored(daemon, before)
+        assert daemon.stop() == 0
+    finally:
+        daemon.remove()
 
 
 def memory_cgroup(name):
