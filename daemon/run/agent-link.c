@@ -670,11 +670,20 @@ void agent_link_dismiss(struct agent_link *l) {
         deadline_or_fail(l, l->received_ns + LEAVE_WITHIN_NS + bytes_allowed(l));
 }
 
+static void send_signal(const struct agent_link *l, int number) {
+        if (!l->has_ended && pidfd_send_signal(l->pidfd, number, NULL, 0) < 0 && errno != ESRCH)
+                log_error("cannot send SIG%s to %s (pid %d): %s", sigabbrev_np(number), l->role, l->pid,
+                          strerrordesc_np(errno));
+}
+
+void agent_link_stop(struct agent_link *l) {
+        send_signal(l, SIGSTOP);
+}
+
 void agent_link_kill(struct agent_link *l) {
         l->state = AGENT_FAILED;
         stop_receiving(l);
-        if (!l->has_ended && pidfd_send_signal(l->pidfd, SIGKILL, NULL, 0) < 0 && errno != ESRCH)
-                log_error("cannot kill %s (pid %d): %s", l->role, l->pid, strerrordesc_np(errno));
+        send_signal(l, SIGKILL);
 }
 
 bool agent_link_leave_to_tracer(struct agent_link *l, pid_t *ret_tracer) {

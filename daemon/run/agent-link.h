@@ -107,6 +107,8 @@ void agent_link_free(struct agent_link *l);
 int agent_link_start(struct agent_link *l, uint64_t start_ns);
 /* REPORTED -> LEAVING: closes the control socket. */
 void agent_link_dismiss(struct agent_link *l);
+/* Sends SIGSTOP, to be killed next: an agent that notices that its peer was killed would end by itself before it is. */
+void agent_link_stop(struct agent_link *l);
 /* Sends SIGKILL and receives no more messages; `ended` follows. */
 void agent_link_kill(struct agent_link *l);
 /* A killed agent that is still there because a tracer holds it, which may be for ever: calls `ended`, and leaves the

@@ -121,6 +121,9 @@ static void kill_all(struct runner *r) {
         r->state = RUNNER_KILLING;
         for (unsigned i = 0; i < r->n_agents; i++)
                 if (r->links[i])
+                        agent_link_stop(r->links[i]);
+        for (unsigned i = 0; i < r->n_agents; i++)
+                if (r->links[i])
                         agent_link_kill(r->links[i]);
         launch_kill(&r->launch);
         set_timer(r, util_now_ns() + KILL_WITHIN_NS);

@@ -858,6 +858,21 @@ static void a_fork_that_fails_explains_the_exit_behind_it(void) {
                 check_fork_that_fails(n);
 }
 
+/* --- agents that are killed one after the other --- */
+
+static bool slow_kills;
+
+/* NOLINTBEGIN(bugprone-reserved-identifier) */
+int __real_pidfd_send_signal(int fd, int signal, siginfo_t *info, unsigned flags);
+int __wrap_pidfd_send_signal(int fd, int signal, siginfo_t *info, unsigned flags); /* by the linker's --wrap */
+/* NOLINTEND(bugprone-reserved-identifier) */
+
+int __wrap_pidfd_send_signal(int fd, int signal, siginfo_t *info, unsigned flags) {
+        int r = __real_pidfd_send_signal(fd, signal, info, flags);
+        if (slow_kills && signal == SIGKILL)
+                (void) poll(NULL, 0, 200); /* the machine is busy */
+        return r;
+}
 /* --- agents that a tracer holds, which does not take their exit status --- */
 
 /* The last of the agent's threads, its first one, or 0. */
@@ -903,6 +918,34 @@ static void open_real_agent(void) {
         (void) snprintf(path, sizeof(path), "%s/agent/ipclab-agent", getenv("IPCLAB_BUILD_ROOT"));
         over = false;
         host.program_fd = open(path, O_PATH | O_CLOEXEC);
+}
+
+/* The second one has time to notice that the first is gone, and would end with a status of its own. */
+static void agents_that_are_killed_end_by_it(void) {
+        struct order o;
+        struct runner *r = NULL;
+        make_order(&o);
+        o.spec.end.duration_ns = DEADLINE_NS / 2;
+        open_real_agent();
+        int created = runner_new(&r, &host, &o.run, &ops, NULL);
+        run_for(created == 0 ? NSEC_PER_SEC / 2 : 0);
+        slow_kills = true;
+        if (created == 0)
+                runner_stop(r, STATE_FAILED, "the test ends it");
+        slow_kills = false;
+        run_for(created == 0 ? DEADLINE_NS : 0);
+        runner_free(r);
+        host.program_fd = util_close(host.program_fd);
+        CHECK_INT(created, 0);
+        CHECK(over);
+        unsigned n = 0;
+        for (const char *at = verdict.agents_json; at && (at = strstr(at, "\"exit\":{\"signal\":9}")); at++)
+                n++;
+        if (n != END_COUNT)
+                CHECK_FAIL("%s", verdict.agents_json ? verdict.agents_json : "(null)");
+        CHECK_STRING(verdict.error ? verdict.error : "", "the test ends it");
+        run_verdict_deinit(&verdict);
+        CHECK(nothing_left());
 }
 
 static void end_tracer(pid_t tracer) {
@@ -1042,6 +1085,7 @@ int main(void) {
         RUN(a_fork_that_is_stopped_does_not_hold_the_daemon);
         RUN(a_forked_peer_that_is_hidden_ends_with_the_run);
         RUN(a_fork_that_fails_explains_the_exit_behind_it);
+        RUN(agents_that_are_killed_end_by_it);
         RUN(an_agent_that_a_tracer_holds_ends);
         RUN(an_agent_of_which_a_tracer_holds_a_thread_ends);
         RUN(an_agent_that_a_tracer_stops_in_its_exit_ends);
