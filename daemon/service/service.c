@@ -37,7 +37,7 @@ static int fail_disk_full(struct service *s, struct refusal *r) {
         else if ((uint64_t) fs.f_bavail * fs.f_frsize >= SERVICE_DISK_RESERVE)
                 (void) refuse(r, 507, "insufficient-storage", "",
                               "the database in %s cannot grow: %" PRIu64
-                              " bytes of its disk are free, and a quota or RLIMIT_FSIZE (LimitFSIZE= in the unit, or "
+                              " bytes are free on its disk, and a quota or RLIMIT_FSIZE (LimitFSIZE= in the unit, or "
                               "ulimit -f) keeps them from it: DELETE experiments, or raise that limit",
                               s->dir, (uint64_t) fs.f_bavail * fs.f_frsize);
         else
