@@ -11,6 +11,7 @@ import time
 import pytest
 from client import PATIENCE_SECONDS
 from conftest import ENDLESS, SHORT, Daemon
+from ipclabtest.disk import ext4
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
 
@@ -28,22 +29,10 @@ def disk(tmp_path, request):
 @pytest.fixture
 def blocks(tmp_path):
     """A disk of a file system on which a new directory takes a block, as it does on most."""
-    image, disk = tmp_path / "image", tmp_path / "disk"
-    disk.mkdir()
-    with image.open("wb") as file:
-        file.truncate(96 << 20)
-    with contextlib.suppress(OSError):
-        if all(
-            subprocess.run(command, capture_output=True).returncode == 0
-            for command in (
-                ["mkfs.ext4", "-q", "-F", "-b", "4096", "-m", "0", image],
-                ["mount", "-o", "loop", image, disk],
-            )
-        ):
-            yield disk
-            subprocess.run(["umount", "--lazy", disk], check=True)
-            return
-    pytest.skip("this host has no ext4 for a file")
+    with ext4(tmp_path, "-b", "4096", "-m", "0") as mounted:
+        if not mounted:
+            pytest.skip("this host has no ext4 for a file")
+        yield mounted
 
 
 def fill(disk):

@@ -21,6 +21,7 @@ import pytest
 from harness import BUILD, Daemon, wait_for
 from ipclabtest import PATIENCE_SECONDS
 from ipclabtest.client import Client, parse_raw
+from ipclabtest.disk import ext4
 
 SHORT = {"transport": "pipe", "messages": 500, "warmup_seconds": 0}
 WINDOW = {"transport": "pipe", "duration_seconds": 2, "rate": 100, "warmup_seconds": 0}
@@ -262,33 +263,23 @@ def test_a_disk_that_was_read_only(tmp_path, ends, lacks):
 
 
 @pytest.fixture
-def ext4(tmp_path):
+def untrusted(tmp_path):
     """A disk, and what makes its file system find an error, upon which it becomes read-only."""
-    image, disk = tmp_path / "image", tmp_path / "disk"
-    disk.mkdir()
-    with image.open("wb") as file:
-        file.truncate(96 << 20)
-    make = ["mkfs.ext4", "-q", "-F", "-e", "remount-ro", image]
-    with contextlib.suppress(OSError):
-        if all(
-            subprocess.run(command, capture_output=True).returncode == 0
-            for command in (make, ["mount", "-o", "loop", image, disk])
-        ):
-            device = os.stat(disk).st_dev
-            name = os.path.basename(os.path.realpath(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}"))
-            yield disk, lambda: Path(f"/sys/fs/ext4/{name}/trigger_fs_error").write_text("test")
-            subprocess.run(["umount", "--lazy", disk], check=True)
-            return
-    pytest.skip("this host has no ext4 for a file")
+    with ext4(tmp_path, "-e", "remount-ro") as mounted:
+        if not mounted:
+            pytest.skip("this host has no ext4 for a file")
+        device = os.stat(mounted).st_dev
+        name = os.path.basename(os.path.realpath(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}"))
+        yield mounted, lambda: Path(f"/sys/fs/ext4/{name}/trigger_fs_error").write_text("test")
 
 
 @root_only
 @pytest.mark.parametrize("ends", [None, "killed"])
-def test_a_file_system_that_does_not_trust_its_disk(ext4, ends):
+def test_a_file_system_that_does_not_trust_its_disk(untrusted, ends):
     """It does not become writable again before it is checked. It goes on being read, by the daemon that runs and by one
     that is started later."""
-    disk, find_error = ext4
-    daemon = daemon_on(disk)
+    state, find_error = untrusted
+    daemon = daemon_on(state)
     try:
         daemon.start()
         before = read(daemon, done(daemon)["id"])
