@@ -389,9 +389,8 @@ static int open_listeners(struct daemon *d) {
 
 /* One line that programs can read: "ready {…}". */
 static int announce(struct daemon *d) {
-        struct json_writer w;
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         _cleanup_free_ char *text = NULL;
-        json_writer_init(&w);
         json_object_begin(&w);
         json_member_string(&w, "socket", d->listeners.socket_path);
         json_member_string(&w, "url", d->listeners.url);
@@ -400,7 +399,6 @@ static int announce(struct daemon *d) {
         json_member_string(&w, "version", IPCLAB_VERSION);
         json_object_end(&w);
         int e = json_writer_steal(&w, &text, NULL);
-        json_writer_deinit(&w);
         if (e < 0)
                 return e;
         log_notice("ready %s", text);

@@ -355,7 +355,6 @@ static void report_together(struct proof_report *p, struct page_list *list) {
 
 static bool is_longer(struct proof_report *p, size_t most) {
         _cleanup_(json_writer_deinit) struct json_writer w = {};
-        json_writer_init(&w);
         proof_report_put_pages(p, &w);
         if (p->error == 0)
                 p->error = w.error;

@@ -410,7 +410,6 @@ static void report_process(struct proof_report *p, struct agent *a, const struct
 /* The length of the text that the daemon stores of it. 0; -ENOMEM. */
 static int text_length(const struct proof_report *p, size_t *ret) {
         _cleanup_(json_writer_deinit) struct json_writer w = {};
-        json_writer_init(&w);
         proof_report_put(p, &w);
         *ret = w.length;
         return w.error;

@@ -27,7 +27,6 @@ static int respond_baseline(struct api *a, const char *name, struct response *p,
         if (k < 0)
                 return k;
         _cleanup_(json_writer_deinit) struct json_writer w = {};
-        json_writer_init(&w);
         put_baseline(&w, &b);
         return response_json(p, 200, &w);
 }
@@ -44,7 +43,6 @@ HANDLER(handle_baselines) {
         if (k < 0)
                 return k;
         _cleanup_(json_writer_deinit) struct json_writer w = {};
-        json_writer_init(&w);
         json_object_begin(&w);
         json_member_array(&w, "items");
         for (size_t i = 0; i < n; i++)

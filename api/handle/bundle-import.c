@@ -132,7 +132,7 @@ static int read_value(struct taking *t, const char *where, const struct bundle_f
         _cleanup_free_ char *expected = NULL;
         _cleanup_(json_freep) struct json *root = NULL;
         struct json_error e;
-        struct json_writer w;
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         int k = bundle_read_value(&t->reader, where, &text, t->refusal);
         if (k < 0)
                 return k;
@@ -144,13 +144,11 @@ static int read_value(struct taking *t, const char *where, const struct bundle_f
         }
         if (k < 0)
                 return k;
-        json_writer_init(&w);
         if (fields && json_type(root) == JSON_OBJECT)
                 bundle_put(&w, root, fields);
         else
                 json_put_canonical(&w, root);
         k = json_writer_steal(&w, &expected, NULL);
-        json_writer_deinit(&w);
         if (k == -EBADMSG)
                 return refuse(t->refusal, 422, "not-canonical", where, "A name or a number is none that a bundle has.");
         if (k < 0)
@@ -171,14 +169,11 @@ static int expect(struct taking *t, const char *word) {
 /* A member's text in its canonical form; NULL stays for null. */
 static int take_json(const struct json *object, const char *name, char **ret) {
         const struct json *value = json_get(object, name);
-        struct json_writer w;
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         if (json_type(value) == JSON_NULL)
                 return 0;
-        json_writer_init(&w);
         json_put_canonical(&w, value);
-        int k = json_writer_steal(&w, ret, NULL);
-        json_writer_deinit(&w);
-        return k;
+        return json_writer_steal(&w, ret, NULL);
 }
 
 static int take_text(const struct json *object, const char *name, char **ret) {
@@ -371,7 +366,7 @@ static int print_point(struct taking *t, const char *canonical, const char *wher
         _cleanup_free_ char *text = NULL;
         _cleanup_free_ char *again = NULL;
         _cleanup_(json_freep) struct json *root = NULL;
-        struct json_writer w;
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         int k = point_from_json(canonical, strlen(canonical), &p);
         if (k == -EINVAL)
                 return refuse(t->refusal, 422, "wrong-value", where, "This is no point: %.200s", canonical);
@@ -381,10 +376,8 @@ static int print_point(struct taking *t, const char *canonical, const char *wher
         k = json_parse(text, strlen(text), &root, NULL);
         if (k < 0)
                 return k;
-        json_writer_init(&w);
         json_put_canonical(&w, root);
         k = json_writer_steal(&w, &again, NULL);
-        json_writer_deinit(&w);
         if (k < 0)
                 return k;
         if (strcmp(again, canonical) != 0)

@@ -65,7 +65,6 @@ static int put_fields(struct text *out, struct json_writer *made, const struct b
         _cleanup_(json_writer_deinit) struct json_writer w = {};
         struct json *root = NULL;
         size_t length = 0;
-        json_writer_init(&w);
         int k = json_writer_steal(made, &text, &length);
         if (k >= 0)
                 k = json_parse_written(text, length, &root);
@@ -79,9 +78,7 @@ static int put_fields(struct text *out, struct json_writer *made, const struct b
 
 static int put_head(struct pass *p) {
         _cleanup_(experiment_record_deinit) struct experiment_record e = {0};
-        _cleanup_(json_writer_deinit) struct json_writer w, host;
-        json_writer_init(&w);
-        json_writer_init(&host);
+        _cleanup_(json_writer_deinit) struct json_writer w = {}, host = {};
         int k = service_experiment(p->of->service, p->of->id, &e, p->refusal);
         if (k < 0)
                 return k;
@@ -103,7 +100,6 @@ static void begin_item(struct pass *p) {
 static int visit_row(void *userdata, const struct result_record *row) {
         struct pass *p = userdata;
         _cleanup_(json_writer_deinit) struct json_writer w = {};
-        json_writer_init(&w);
         int k = histograms_of_row(p->of->service, row, p->latency, p->refusal);
         if (k < 0)
                 return k;
@@ -133,7 +129,6 @@ static void put_histogram(struct json_writer *w, const struct histogram *h) {
 static int visit_run(void *userdata, const struct run_record *run) {
         struct pass *p = userdata;
         _cleanup_(json_writer_deinit) struct json_writer w = {};
-        json_writer_init(&w);
         *p->latency = (struct histogram){0};
         int k = run->result_json ? histograms_add_run(p->of->service, run->id, p->latency, p->refusal) : 0;
         if (k < 0)
@@ -150,7 +145,6 @@ static int visit_run(void *userdata, const struct run_record *run) {
 
 static int put_topology(struct pass *p) {
         _cleanup_(json_writer_deinit) struct json_writer w = {};
-        json_writer_init(&w);
         json_put_raw(&w, p->of->topology);
         int k = put_fields(p->out, &w, bundle_topology);
         text_puts(p->out, "}");

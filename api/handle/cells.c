@@ -48,7 +48,6 @@ void cells_rate(struct text *t, uint64_t rate) {
 
 void cells_double(struct text *t, double v) {
         _cleanup_(json_writer_deinit) struct json_writer w = {};
-        json_writer_init(&w);
         json_put_double(&w, v);
         text_puts(t, ",");
         text_json(t, &w);
@@ -93,7 +92,6 @@ static int is_chosen(const struct axis *a, const char *merged_json, bool *ret) {
         _cleanup_(text_deinit) struct text standard = {0};
         const char *value;
         size_t length;
-        json_writer_init(&w);
         json_array_begin(&w);
         a->value.type->write(&a->value, &w, a->value.standard);
         json_array_end(&w);

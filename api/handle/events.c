@@ -80,7 +80,6 @@ static int visit_change(void *userdata, const struct change_record *c) {
                 return 1;
         }
         _cleanup_(json_writer_deinit) struct json_writer w = {};
-        json_writer_init(&w);
         const char *name = "sample";
         if (c->experiment) {
                 name = "experiment";

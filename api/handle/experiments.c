@@ -20,7 +20,6 @@ int respond_experiment(struct api *a, int64_t id, int status, struct response *p
         if (k < 0)
                 return k;
         _cleanup_(json_writer_deinit) struct json_writer w = {};
-        json_writer_init(&w);
         render_experiment(&w, &e);
         return response_json(p, status, &w);
 }

@@ -41,7 +41,6 @@ HANDLER(handle_exported) {
         if (k < 0)
                 return k;
         _cleanup_(json_writer_deinit) struct json_writer w = {};
-        json_writer_init(&w);
         json_object_begin(&w);
         k = check_body(body, &store, &change, r);
         if (k == 0)

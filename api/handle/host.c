@@ -94,7 +94,6 @@ HANDLER(handle_health) {
         if (k < 0)
                 return k;
         _cleanup_(json_writer_deinit) struct json_writer w = {};
-        json_writer_init(&w);
         put_health(&w, a, &h);
         return response_json(p, h.ok ? 200 : 503, &w);
 }
@@ -120,7 +119,6 @@ HANDLER(handle_host) {
         (void) q;
         int k = service_health(a->service, &h, r);
         _cleanup_(json_writer_deinit) struct json_writer w = {};
-        json_writer_init(&w);
         json_object_begin(&w);
         json_put_key(&w, "health");
         put_health(&w, a, &h);

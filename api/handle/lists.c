@@ -28,7 +28,6 @@ static void body_free(void *userdata) {
 /* The head, and the key of the first list behind it. */
 static void fill_head(const struct body *b, struct text *out) {
         _cleanup_(json_writer_deinit) struct json_writer w = {};
-        json_writer_init(&w);
         json_object_begin(&w);
         b->source->put_head(&w, b->answer);
         json_object_end(&w);

@@ -36,7 +36,6 @@ static void body_free(void *userdata) {
 static void fill_head(struct body *b) {
         _cleanup_(json_writer_deinit) struct json_writer w = {};
         const struct plan *plan = b->plan;
-        json_writer_init(&w);
         json_object_begin(&w);
         json_member_u64(&w, "runs", plan->runs);
         json_member_double(&w, "estimated_seconds", plan->seconds);

@@ -164,7 +164,6 @@ void provenance_put(const struct provenance *p, struct json_writer *w) {
 
 void provenance_list_end(const struct provenance *p, struct text *t, bool begun, const char *next) {
         _cleanup_(json_writer_deinit) struct json_writer w = {};
-        json_writer_init(&w);
         provenance_put(p, &w);
         if (!begun)
                 text_puts(t, "{\"items\":[");

@@ -63,7 +63,6 @@ static int append_json(const struct reading *of, const struct result_record *rec
         int k = read_curve(of, record, &curve);
         if (k < 0)
                 return k;
-        json_writer_init(&w);
         render_result_charted(&w, record, curve ? of->latency : NULL);
         k = json_writer_steal(&w, &json, NULL);
         if (k < 0)

@@ -121,7 +121,6 @@ static int take_figures(struct report_runs *runs, const struct run_record *run) 
         _cleanup_free_ char *json = NULL;
         if (runs->json_cut)
                 return 0;
-        json_writer_init(&w);
         int k = json_view_read(&result, run->result_json);
         if (k >= 0)
                 k = render_run_charted(&w, run->point_json, result.parts);

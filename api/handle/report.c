@@ -253,7 +253,6 @@ static void put_written(struct text *t, struct json_writer *w) {
 
 static void put_experiment_json(struct text *t, const struct experiment_record *e) {
         _cleanup_(json_writer_deinit) struct json_writer w = {};
-        json_writer_init(&w);
         json_object_begin(&w);
         json_member_i64(&w, "id", e->id);
         json_member_string(&w, "name", e->name);
@@ -273,7 +272,6 @@ static void put_experiment_json(struct text *t, const struct experiment_record *
 static void put_findings_json(struct text *t, const struct findings_record *record) {
         _cleanup_(json_writer_deinit) struct json_writer w = {};
         size_t before = t->length;
-        json_writer_init(&w);
         findings_put(&w, record, NULL); /* the provenance stands with the results */
         put_written(t, &w);
         if (t->length - before > FINDINGS_MAX) {
@@ -284,7 +282,6 @@ static void put_findings_json(struct text *t, const struct findings_record *reco
 
 static void put_provenance_json(struct text *t, const struct provenance *p) {
         _cleanup_(json_writer_deinit) struct json_writer w = {};
-        json_writer_init(&w);
         provenance_put(p, &w);
         put_written(t, &w);
 }

@@ -24,7 +24,6 @@ HANDLER(handle_run) {
         if (k < 0)
                 return k;
         _cleanup_(json_writer_deinit) struct json_writer w = {};
-        json_writer_init(&w);
         render_run(&w, &run);
         return response_json(p, 200, &w);
 }

@@ -94,7 +94,6 @@ static int problem_write(struct response *p, const struct refusal *r, const char
         char type[sizeof(PROBLEM_TYPE_PREFIX) + sizeof(r->code)];
         snprintf(type, sizeof(type), PROBLEM_TYPE_PREFIX "%s", r->code);
         _cleanup_(json_writer_deinit) struct json_writer w = {};
-        json_writer_init(&w);
         json_object_begin(&w);
         json_member_string(&w, "type", type);
         json_member_string(&w, "title", title_of(r));

@@ -405,7 +405,6 @@ static int put_components(struct json_writer *w) {
 
 int openapi_make(char **ret, size_t *ret_length) {
         _cleanup_(json_writer_deinit) struct json_writer w = {};
-        json_writer_init(&w);
         json_object_begin(&w);
         json_member_string(&w, "openapi", "3.1.0");
         json_member_object(&w, "info");

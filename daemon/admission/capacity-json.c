@@ -153,19 +153,17 @@ static int put_items(struct json_writer *w, struct hostfs *h, const struct admis
 int capacity_to_json(const struct admission_host *host, char **ret) {
         _cleanup_(hostfs_deinit) struct hostfs h = {};
         struct uring_answer uring = {.reason = NULL};
-        struct json_writer w;
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
 
         int r = hostfs_init(&h, host->root);
         if (r < 0)
                 return r;
         uring.reason = capacity_io_uring(&h, host->agents, uring.text);
         uring.zerocopy_reason = capacity_io_uring_zerocopy(&h, host->agents, uring.zerocopy_text);
-        json_writer_init(&w);
         json_object_begin(&w);
         r = put_items(&w, &h, host, &uring);
         json_object_end(&w);
         if (r == 0)
                 r = json_writer_steal(&w, ret, NULL);
-        json_writer_deinit(&w);
         return r;
 }

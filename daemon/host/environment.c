@@ -157,19 +157,16 @@ static void put_reasons(struct json_writer *w, const struct environment *e) {
 }
 
 int environment_to_json(const struct environment *e, char **ret) {
-        struct json_writer w;
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         size_t length = 0;
 
-        json_writer_init(&w);
         json_object_begin(&w);
         put_facts(&w, e);
         put_host_state(&w, e);
         put_counters(&w, e);
         put_reasons(&w, e);
         json_object_end(&w);
-        int r = json_writer_steal(&w, ret, &length);
-        json_writer_deinit(&w);
-        return r;
+        return json_writer_steal(&w, ret, &length);
 }
 
 /* Its facts and mitigations again. A fact without a key is one that the writer's version did not have. */

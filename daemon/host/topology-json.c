@@ -79,9 +79,8 @@ static void put_head(struct json_writer *w, const struct topology *t) {
 }
 
 int topology_to_json(const struct topology *t, char **ret) {
-        struct json_writer w;
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
 
-        json_writer_init(&w);
         json_object_begin(&w);
         put_head(&w, t);
         json_member_array(&w, "nodes");
@@ -99,7 +98,5 @@ int topology_to_json(const struct topology *t, char **ret) {
         json_object_end(&w);
 
         size_t length = 0;
-        int r = json_writer_steal(&w, ret, &length);
-        json_writer_deinit(&w);
-        return r;
+        return json_writer_steal(&w, ret, &length);
 }

@@ -407,10 +407,9 @@ static void put_memory(struct json_writer *w, const char *key, enum memory_polic
 }
 
 int placement_to_json(const struct topology *t, const struct agent_placement *a, char **ret) {
-        struct json_writer w;
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         int node = common_node(t, a);
 
-        json_writer_init(&w);
         json_object_begin(&w);
         put_cpus(&w, "cpus", a->cpus, a->n_cpus);
         json_member_bool(&w, "roam", a->roam);
@@ -422,7 +421,5 @@ int placement_to_json(const struct topology *t, const struct agent_placement *a,
         json_object_end(&w);
 
         size_t length = 0;
-        int r = json_writer_steal(&w, ret, &length);
-        json_writer_deinit(&w);
-        return r;
+        return json_writer_steal(&w, ret, &length);
 }

@@ -161,8 +161,7 @@ int effective_values_add(struct effective_values *v, const struct json_part *res
 }
 
 int effective_values_print(const struct effective_values *v, char **ret) {
-        struct json_writer w;
-        json_writer_init(&w);
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_object_begin(&w);
         for (size_t i = 0; i < ELEMENTS(settings); i++) {
                 if (v->of[i].n == 0)
@@ -176,9 +175,7 @@ int effective_values_print(const struct effective_values *v, char **ret) {
                         json_array_end(&w);
         }
         json_object_end(&w);
-        int r = json_writer_steal(&w, ret, NULL);
-        json_writer_deinit(&w);
-        return r;
+        return json_writer_steal(&w, ret, NULL);
 }
 
 void effective_values_deinit(struct effective_values *v) {

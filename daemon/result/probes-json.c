@@ -158,8 +158,7 @@ static void put_unprobed(struct json_writer *w, const struct run_probes *p) {
 
 int run_probes_to_json(const struct run_probes *p, const struct probe_verdict *v, char **ret) {
         char cpus[PROBE_CPUS_MAX];
-        struct json_writer w;
-        json_writer_init(&w);
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_object_begin(&w);
         for (size_t time = 0; time < PROBE_TIMES; time++) {
                 const struct probe_sitting *s = &p->at[time];
@@ -189,9 +188,7 @@ int run_probes_to_json(const struct run_probes *p, const struct probe_verdict *v
                 json_member_unknown(&w, "first_run_id", "the experiment has no earlier run with a probe of these CPUs");
         put_changes(&w, p, v);
         json_object_end(&w);
-        int r = json_writer_steal(&w, ret, NULL);
-        json_writer_deinit(&w);
-        return r;
+        return json_writer_steal(&w, ret, NULL);
 }
 
 static int parse_series(const struct json *series, double ret[PROBE_ROUNDS]) {

@@ -376,7 +376,6 @@ static void put_counters(const struct result *r, struct json_writer *w) {
 static int threads_used(const struct result *r, char **ret) {
         _cleanup_(json_writer_deinit) struct json_writer w = {};
         bool known = false;
-        json_writer_init(&w);
         json_object_begin(&w);
         for (int end = 0; end < END_COUNT; end++) {
                 uint64_t n = 0;
@@ -412,7 +411,7 @@ static const int32_t *switched_on(const struct run_order *o) {
 }
 
 int result_to_json(const struct result *r, char **ret) {
-        struct json_writer w;
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         const struct spec *spec = r->order->spec;
         struct result_derived derived[END_COUNT], together;
         _cleanup_free_ char *threads = NULL;
@@ -420,7 +419,6 @@ int result_to_json(const struct result *r, char **ret) {
         int d = threads_used(r, &threads);
         if (d < 0)
                 return d;
-        json_writer_init(&w);
         json_object_begin(&w);
         json_member_time(&w, "begun_at", r->begun_ms);
         json_member_u64_if(&w, "begin_ns", r->begin_ns, r->begin_ns);
@@ -450,7 +448,6 @@ int result_to_json(const struct result *r, char **ret) {
         json_object_end(&w);
         if (e == 0)
                 e = json_writer_steal(&w, ret, NULL);
-        json_writer_deinit(&w);
         return e;
 }
 

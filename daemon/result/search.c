@@ -316,7 +316,6 @@ static int put_end(struct json_writer *w, char **ret) {
 
 int search_begin(const struct spec *spec, char **ret_json) {
         _cleanup_(json_writer_deinit) struct json_writer w = {};
-        json_writer_init(&w);
         put_begin(&w, "running", spec);
         return put_end(&w, ret_json);
 }
@@ -340,7 +339,6 @@ static int decide(struct search *s, const struct spec *spec, enum state ended, s
                         d->rates[d->n++] = (struct searched_rate){.ordinal = l->ordinal, .rate = rates[k]};
         }
         _cleanup_(json_writer_deinit) struct json_writer w = {};
-        json_writer_init(&w);
         put_begin(&w,
                   ended == STATE_CANCELLED             ? "cancelled"
                   : ended == STATE_RUNNING && d->n > 0 ? "running"

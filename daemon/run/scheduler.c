@@ -258,8 +258,7 @@ static int environment_document(struct scheduler *s, const struct environment *a
                 e = environment_to_json(after, &second);
         if (e < 0)
                 return e;
-        struct json_writer w;
-        json_writer_init(&w);
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_object_begin(&w);
         json_member_raw(&w, "before", first);
         json_member_raw(&w, "after", second);
@@ -274,9 +273,7 @@ static int environment_document(struct scheduler *s, const struct environment *a
         json_put_key(&w, "build");
         build_put(&s->o.host->build, &w);
         json_object_end(&w);
-        e = json_writer_steal(&w, ret, NULL);
-        json_writer_deinit(&w);
-        return e;
+        return json_writer_steal(&w, ret, NULL);
 }
 
 /* The run whose probes this one's are compared with. A stored one that cannot be read counts as none. */
@@ -334,8 +331,7 @@ static int flags_list(struct scheduler *s, const struct run_verdict *v, const st
                 e = run_probes_judge(v->probes, &reference, &s->c.probes_json, &changed);
         if (e < 0)
                 return e;
-        struct json_writer w;
-        json_writer_init(&w);
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_array_begin(&w);
         for (size_t i = 0; i < v->n_flags; i++)
                 json_put_string(&w, v->flags[i]);
@@ -351,7 +347,6 @@ static int flags_list(struct scheduler *s, const struct run_verdict *v, const st
         json_array_end(&w);
         if (e == 0)
                 e = json_writer_steal(&w, ret, NULL);
-        json_writer_deinit(&w);
         return e;
 }
 

@@ -70,8 +70,7 @@ static void put_machine(struct json_writer *w, const struct machine *m) {
 
 static int print_differences(const struct comparison_answer *a, char **ret) {
         const struct difference_list *list = &a->environment;
-        struct json_writer w;
-        json_writer_init(&w);
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_array_begin(&w);
         for (size_t i = 0; i < list->n; i++) {
                 const struct difference *d = &list->items[i];
@@ -84,9 +83,7 @@ static int print_differences(const struct comparison_answer *a, char **ret) {
         }
         put_machine(&w, &a->machine);
         json_array_end(&w);
-        int r = json_writer_steal(&w, ret, NULL);
-        json_writer_deinit(&w);
-        return r;
+        return json_writer_steal(&w, ret, NULL);
 }
 
 static int take_ratios(struct outcome *o) {

@@ -226,11 +226,9 @@ int difference_texts(const char *key, const char *baseline, const char *candidat
         if (strcmp(baseline, candidate) == 0)
                 return 0;
         for (size_t side = 0; r == 0 && side < SIDE_COUNT; side++) {
-                struct json_writer w;
-                json_writer_init(&w);
+                _cleanup_(json_writer_deinit) struct json_writer w = {};
                 json_put_string(&w, texts[side]);
                 r = json_writer_steal(&w, &values[side], NULL);
-                json_writer_deinit(&w);
         }
         if (r == 0)
                 r = append(list, "", key, values, unlike);

@@ -41,11 +41,10 @@ static int put_member(struct json_writer *w, const char *name, const struct json
 
 int environment_print_facts(const struct json *environment, bool (*has)(enum fact_name), const struct json *build,
                             char **ret) {
-        struct json_writer w;
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         int r = 0;
         if (!environment || json_type(environment) != JSON_OBJECT)
                 return -EBADMSG;
-        json_writer_init(&w);
         json_object_begin(&w);
         for (enum fact_name i = 0; r == 0 && i < FACT_COUNT; i++)
                 if (has(i))
@@ -57,7 +56,6 @@ int environment_print_facts(const struct json *environment, bool (*has)(enum fac
         json_object_end(&w);
         if (r == 0)
                 r = json_writer_steal(&w, ret, NULL);
-        json_writer_deinit(&w);
         return r;
 }
 
@@ -338,12 +336,11 @@ int evidence_added(const struct experiment_record *e, size_t n_points, uint32_t 
 }
 
 static int take_spec(const char *merged_json, struct evidence *e) {
-        struct json_writer w;
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         struct json *spec = NULL;
         int r = merged_json ? json_parse(merged_json, strlen(merged_json), &spec, NULL) : -EINVAL;
         if (r < 0)
                 return r == -ENOMEM ? r : -EBADMSG;
-        json_writer_init(&w);
         json_object_begin(&w);
         for (size_t i = 0; r == 0 && i < ELEMENTS(settings); i++) {
                 const struct json *member = json_get(spec, settings[i]);
@@ -357,7 +354,6 @@ static int take_spec(const char *merged_json, struct evidence *e) {
                 r = json_writer_steal(&w, &e->settings, NULL);
         e->open_loop = json_get(spec, "rate") != NULL;
         e->tuned = json_get(spec, "tune") != NULL;
-        json_writer_deinit(&w);
         json_free(spec);
         return r;
 }

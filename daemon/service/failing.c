@@ -32,11 +32,9 @@ int failing_state_now(struct service *s, const struct json *environment, char **
         struct json *build = NULL;
         int r = 0;
         if (s->hooks.build) {
-                struct json_writer w;
-                json_writer_init(&w);
+                _cleanup_(json_writer_deinit) struct json_writer w = {};
                 build_put(s->hooks.build, &w);
                 r = json_writer_steal(&w, &text, NULL);
-                json_writer_deinit(&w);
                 if (r == 0)
                         r = json_parse(text, strlen(text), &build, NULL);
         }
@@ -105,13 +103,11 @@ static int write_wanted(struct search *x) {
         int r = 0;
         for (enum axis_name i = 0; r == 0 && i < AXIS_COUNT; i++) {
                 const struct value *v = &axes[i].value;
-                struct json_writer w;
+                _cleanup_(json_writer_deinit) struct json_writer w = {};
                 if (is_free(i))
                         continue;
-                json_writer_init(&w);
                 v->type->write(v, &w, is_given(i) ? axis_of(&axes[i], &p) : v->standard);
                 r = json_writer_steal(&w, &x->wanted[i], NULL);
-                json_writer_deinit(&w);
         }
         return r;
 }

@@ -162,7 +162,6 @@ static int visit_point(struct plan *plan, struct store *store, size_t i,
         _cleanup_(json_writer_deinit) struct json_writer w = {};
         _cleanup_free_ char *json = NULL;
         size_t length = 0;
-        json_writer_init(&w);
         *error = put_point(&w, store, plan, &plan->points->items[i]);
         if (*error == 0)
                 *error = json_writer_steal(&w, &json, &length);

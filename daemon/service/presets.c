@@ -139,7 +139,6 @@ int service_presets_json(struct service *s, char **ret, struct refusal *r) {
                 return service_fail(s, r, -ENOMEM, "reading the presets", 0);
         struct refusal why_no_last;
         bool known = find_last(s, last, &why_no_last) == 0;
-        json_writer_init(&w);
         int error = put_presets(s, &w, last, known ? NULL : why_no_last.detail, r);
         if (error < 0)
                 return error;

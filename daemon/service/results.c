@@ -204,9 +204,7 @@ static int flag_set_merge(struct flag_set *f, const char *flags_json) {
 }
 
 static int flag_set_print(const struct flag_set *f, struct result_record *row) {
-        _cleanup_(json_writer_deinit) struct json_writer names, runs;
-        json_writer_init(&names);
-        json_writer_init(&runs);
+        _cleanup_(json_writer_deinit) struct json_writer names = {}, runs = {};
         json_array_begin(&names);
         json_object_begin(&runs);
         for (size_t i = 0; i < f->n; i++) {
@@ -242,8 +240,7 @@ static const char *one_way_reason(const struct columns *c, const struct result_r
 /* Writes the reasons of all figures that are null although there are runs, and of percentiles that nothing is concluded
  * from. */
 static int print_reasons(const struct columns *c, const struct result_record *row, char **ret) {
-        struct json_writer w;
-        json_writer_init(&w);
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_object_begin(&w);
         for (size_t i = 0; c->n_runs > 0 && i < FIGURE_COUNT; i++)
                 if (c->n[i] == 0 &&
@@ -275,9 +272,7 @@ static int print_reasons(const struct columns *c, const struct result_record *ro
         if (!c->words[VERIFY] && c->words[VERIFY_REASON])
                 json_member_string(&w, "verify", c->words[VERIFY_REASON]);
         json_object_end(&w);
-        int r = json_writer_steal(&w, ret, NULL);
-        json_writer_deinit(&w);
-        return r;
+        return json_writer_steal(&w, ret, NULL);
 }
 
 /* The figure by which rows of this kind are compared first. */

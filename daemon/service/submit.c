@@ -280,8 +280,7 @@ static int admit_points(struct service *s, struct submission *sub, struct json_w
 }
 
 static int choose_points(struct service *s, struct submission *sub, struct refusal *r) {
-        struct json_writer w;
-        json_writer_init(&w);
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         json_array_begin(&w);
         int error = 0;
         for (size_t i = 0; error == 0 && i < sub->points.n_skipped; i++)
@@ -294,7 +293,6 @@ static int choose_points(struct service *s, struct submission *sub, struct refus
                 if (error < 0)
                         (void) service_fail(s, r, error, "the list of skipped points", 0);
         }
-        json_writer_deinit(&w);
         return error;
 }
 

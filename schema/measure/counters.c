@@ -96,10 +96,7 @@ void counters_put(struct json_writer *w, const struct counters_totals *t) {
 }
 
 int counters_to_json(const struct counters_totals *t, char **ret) {
-        struct json_writer w;
-        json_writer_init(&w);
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         counters_put(&w, t);
-        int r = json_writer_steal(&w, ret, NULL);
-        json_writer_deinit(&w);
-        return r;
+        return json_writer_steal(&w, ret, NULL);
 }

@@ -223,7 +223,6 @@ static int print_values(const struct axis *a, const struct point *points, size_t
         for (size_t i = 0; i < n; i++) {
                 _cleanup_(json_writer_deinit) struct json_writer w = {};
                 _cleanup_free_ char *text = NULL;
-                json_writer_init(&w);
                 a->value.type->write(&a->value, &w, axis_of(a, &points[i]));
                 int r = json_writer_steal(&w, &text, NULL);
                 if (r < 0)

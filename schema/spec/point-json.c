@@ -26,16 +26,14 @@ void point_put(struct json_writer *w, const struct point *p, bool with_placement
 }
 
 char *point_to_json(const struct point *p) {
-        struct json_writer w;
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         char *text = NULL;
         size_t length;
 
-        json_writer_init(&w);
         json_object_begin(&w);
         point_put(&w, p, true);
         json_object_end(&w);
         (void) json_writer_steal(&w, &text, &length); /* NULL on failure, as promised */
-        json_writer_deinit(&w);
         return text;
 }
 

@@ -126,7 +126,6 @@ int spec_schema(char **ret) {
                 return r; /* only for want of memory: the build has checked the text */
 
         _cleanup_(json_writer_deinit) struct json_writer w = {};
-        json_writer_init(&w);
         json_object_begin(&w);
         for (const struct json *m = json_first(frame); r == 0 && m; m = json_next(m))
                 if (strcmp(json_key(m), "properties") == 0)
@@ -142,7 +141,6 @@ int spec_schema(char **ret) {
 
 int point_schema(char **ret) {
         _cleanup_(json_writer_deinit) struct json_writer w = {};
-        json_writer_init(&w);
         json_object_begin(&w);
         json_member_string(&w, "description",
                            "One combination of the axes' values: the fields that mean something for its workload and "

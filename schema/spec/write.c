@@ -42,10 +42,9 @@ static void put_field(struct json_writer *w, const struct spec *s, const struct 
 }
 
 int spec_to_json(const struct spec *s, char **ret) {
-        struct json_writer w;
+        _cleanup_(json_writer_deinit) struct json_writer w = {};
         size_t length;
 
-        json_writer_init(&w);
         json_object_begin(&w);
         if (s->name)
                 json_member_string(&w, "name", s->name);
@@ -55,7 +54,5 @@ int spec_to_json(const struct spec *s, char **ret) {
         for (size_t i = 0; i < FIELD_COUNT; i++)
                 put_field(&w, s, &fields[i]);
         json_object_end(&w);
-        int r = json_writer_steal(&w, ret, &length);
-        json_writer_deinit(&w);
-        return r;
+        return json_writer_steal(&w, ret, &length);
 }
