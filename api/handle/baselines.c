@@ -58,22 +58,21 @@ HANDLER(handle_baselines) {
 
 /* {"experiment": 12} and nothing else. */
 static int read_body(const struct request *q, int64_t *ret, struct refusal *r) {
-        struct json *body;
+        _cleanup_(json_freep) struct json *body = NULL;
         int k = request_json(q, &body, r);
         if (k < 0)
                 return k;
         const struct json *id = json_type(body) == JSON_OBJECT ? json_get(body, "experiment") : NULL;
         if (json_type(body) != JSON_OBJECT)
-                k = refuse(r, 422, "wrong-type", "", "a baseline is an object: {\"experiment\": ID}");
-        else if (!id)
-                k = refuse(r, 422, "missing-field", "/experiment",
-                           "experiment: the id of what is to be pinned is missing");
-        else if (json_length(body) != 1)
-                k = refuse(r, 422, "unknown-field", "", "a baseline has the field experiment and no other");
-        else if (json_as_i64(id, ret) < 0 || *ret < 1)
-                k = refuse(r, 422, "wrong-type", "/experiment", "experiment: an experiment's id, a positive integer");
-        json_free(body);
-        return k;
+                return refuse(r, 422, "wrong-type", "", "a baseline is an object: {\"experiment\": ID}");
+        if (!id)
+                return refuse(r, 422, "missing-field", "/experiment",
+                              "experiment: the id of what is to be pinned is missing");
+        if (json_length(body) != 1)
+                return refuse(r, 422, "unknown-field", "", "a baseline has the field experiment and no other");
+        if (json_as_i64(id, ret) < 0 || *ret < 1)
+                return refuse(r, 422, "wrong-type", "/experiment", "experiment: an experiment's id, a positive integer");
+        return 0;
 }
 
 HANDLER(handle_pin_baseline) {

@@ -63,10 +63,6 @@ static void taking_free(struct taking *t) {
         free(t);
 }
 
-static void json_freep(struct json **root) {
-        json_free(*root);
-}
-
 /* ---- values ---- */
 
 enum kind { KIND_NULL = 1, KIND_TEXT = 2, KIND_INTEGER = 4, KIND_LIST = 8, KIND_WORDS = 16, KIND_OBJECT = 32 };

@@ -63,7 +63,7 @@ struct bundle {
 static int put_fields(struct text *out, struct json_writer *made, const struct bundle_field *fields) {
         _cleanup_free_ char *text = NULL;
         _cleanup_(json_writer_deinit) struct json_writer w = {};
-        struct json *root = NULL;
+        _cleanup_(json_freep) struct json *root = NULL;
         size_t length = 0;
         int k = json_writer_steal(made, &text, &length);
         if (k >= 0)
@@ -71,7 +71,6 @@ static int put_fields(struct text *out, struct json_writer *made, const struct b
         if (k < 0)
                 return k;
         bundle_put(&w, root, fields);
-        json_free(root);
         text_json(out, &w);
         return out->error;
 }
@@ -330,7 +329,7 @@ static const struct feed_source imported_source = {.fill = fill_imported, .free 
 /* Responds with the file that another host's experiment came as: what was verified stays what it was. */
 static int respond_imported(struct api *a, const struct request *q, struct response *p, const char *host,
                             const struct experiment_record *e, struct refusal *r) {
-        struct json *imported = NULL;
+        _cleanup_(json_freep) struct json *imported = NULL;
         const char *digest = "";
         if (host)
                 return refuse(r, 409, "imported", "", "experiment %" PRId64 " came with the label that it has", e->id);
@@ -345,7 +344,6 @@ static int respond_imported(struct api *a, const struct request *q, struct respo
                 *file = (struct imported){.service = a->service, .id = q->id};
                 k = feed_respond(q, p, "application/gzip", &imported_source, file, r);
         }
-        json_free(imported);
         return k == -EINVAL && r->status == 0 ? -EBADMSG : k;
 }
 

@@ -54,16 +54,15 @@ void cells_double(struct text *t, double v) {
 }
 
 void cells_words(struct text *t, const char *list) {
-        struct json *root = NULL;
+        _cleanup_(json_freep) struct json *root = NULL;
         _cleanup_(text_deinit) struct text joined = {0};
-        int k = list ? json_parse(list, strlen(list), &root, NULL) : 0;
+        int k = json_parse_stored(list, &root);
         text_puts(t, ",");
         for (const struct json *i = root ? json_first(root) : NULL; i; i = json_next(i)) {
                 const char *word;
                 if (json_as_string(i, &word) >= 0)
                         text_printf(&joined, "%s%s", joined.length > 0 ? " " : "", word);
         }
-        json_free(root);
         text_csv(t, joined.data);
         if (k < 0 || joined.error < 0)
                 fail(t, k < 0 ? k : joined.error);
@@ -156,12 +155,11 @@ void point_columns_header(const struct point_columns *c, struct text *t, bool le
 }
 
 int point_columns_cells(const struct point_columns *c, struct text *t, const char *point_json, bool leads) {
-        struct json *root = NULL;
-        int k = point_json ? json_parse(point_json, strlen(point_json), &root, NULL) : 0;
+        _cleanup_(json_freep) struct json *root = NULL;
+        int k = json_parse_stored(point_json, &root);
         for (size_t i = 0; k >= 0 && i < c->n; i++) {
                 text_puts(t, leads && i == 0 ? "" : ",");
                 put_value(t, root ? json_get(root, c->names[i]) : NULL);
         }
-        json_free(root);
-        return k == -EINVAL ? -EBADMSG : k;
+        return k;
 }

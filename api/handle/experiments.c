@@ -68,12 +68,11 @@ HANDLER(handle_experiment) {
 static int check_empty_object(const struct request *q, const char *what, struct refusal *r) {
         if (q->body_length == 0)
                 return 0;
-        struct json *body;
+        _cleanup_(json_freep) struct json *body = NULL;
         int k = request_json(q, &body, r);
         if (k < 0)
                 return k;
         bool empty = json_type(body) == JSON_OBJECT && json_length(body) == 0;
-        json_free(body);
         return empty ? 0 : refuse(r, 422, "unknown-field", "", "A %s takes no fields: send no body, or {}.", what);
 }
 

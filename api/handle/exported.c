@@ -34,7 +34,7 @@ static int check_body(const struct json *body, const char **ret_store, int64_t *
 }
 
 HANDLER(handle_exported) {
-        struct json *body;
+        _cleanup_(json_freep) struct json *body = NULL;
         const char *store;
         int64_t change;
         int k = request_json(q, &body, r);
@@ -52,6 +52,5 @@ HANDLER(handle_exported) {
                 json_member_i64(&w, "change", change);
         }
         json_object_end(&w);
-        json_free(body);
         return k < 0 ? k : response_json(p, 200, &w);
 }

@@ -37,32 +37,23 @@ static int copy_string(const struct json *object, const char *key, char **ret) {
 /* Takes the environment of the first run that has one, and ends the list there. */
 static int visit_environment(void *userdata, const struct run_record *run) {
         struct provenance *p = userdata;
-        struct json *root = NULL;
-        if (!run->environment_json)
-                return 0;
-        int k = json_parse(run->environment_json, strlen(run->environment_json), &root, NULL);
-        if (k < 0)
-                return k == -EINVAL ? -EBADMSG : k;
+        _cleanup_(json_freep) struct json *root = NULL;
+        int k = json_parse_stored(run->environment_json, &root);
+        if (k < 0 || !root)
+                return k;
         const struct json *before = json_type(root) == JSON_OBJECT ? json_get(root, "before") : NULL;
         if (!p->host)
                 k = copy_string(before, "hostname", &p->host);
         if (k == 0)
                 k = copy_string(before, "kernel_release", &p->kernel);
-        json_free(root);
         return k < 0 ? k : 1;
 }
 
 /* The label of the host that a bundle came from. */
 static int copy_label(const char *imported_json, char **ret) {
-        struct json *root = NULL;
-        if (!imported_json)
-                return 0;
-        int k = json_parse(imported_json, strlen(imported_json), &root, NULL);
-        if (k < 0)
-                return k == -EINVAL ? -EBADMSG : k;
-        k = copy_string(root, "host", ret);
-        json_free(root);
-        return k;
+        _cleanup_(json_freep) struct json *root = NULL;
+        int k = json_parse_stored(imported_json, &root);
+        return k < 0 ? k : copy_string(root, "host", ret);
 }
 
 /* The name of a preset has nothing that JSON escapes. */

@@ -29,11 +29,6 @@ static const struct {
 
 /* ---- reading ---- */
 
-static int parse(const char *text, struct json **ret) {
-        int k = text ? json_parse(text, strlen(text), ret, NULL) : 0;
-        return k == -EINVAL ? -EBADMSG : k;
-}
-
 struct reading {
         struct report_rows *rows;
         struct service *service;
@@ -107,8 +102,8 @@ static int visit_row(void *userdata, const struct result_record *record) {
         row->error = record->error ? strdup(record->error) : NULL;
         if (record->error && !row->error)
                 return -ENOMEM;
-        k = parse(record->point_json, &row->point);
-        return k < 0 ? k : parse(record->flags_json, &row->flags);
+        k = json_parse_stored(record->point_json, &row->point);
+        return k < 0 ? k : json_parse_stored(record->flags_json, &row->flags);
 }
 
 int report_rows_load(struct service *s, int64_t experiment_id, struct report_rows *ret, struct refusal *r) {

@@ -137,15 +137,6 @@ static int take_figures(struct report_runs *runs, const struct run_record *run) 
         return runs->json.error;
 }
 
-static int parse(const char *text, struct json **ret) {
-        int k = text ? json_parse(text, strlen(text), ret, NULL) : 0;
-        return k == -EINVAL ? -EBADMSG : k;
-}
-
-static void json_freep(struct json **root) {
-        json_free(*root);
-}
-
 static int take_environment(struct report_runs *runs, const char *environment_json) {
         const char *before;
         size_t length;
@@ -164,9 +155,9 @@ static int visit_run(void *userdata, const struct run_record *run) {
         runs->failed += run->state == STATE_FAILED;
         int k = take_environment(runs, run->environment_json);
         if (k >= 0 && run->state == STATE_DONE)
-                k = parse(run->point_json, &point);
+                k = json_parse_stored(run->point_json, &point);
         if (k >= 0 && run->state == STATE_DONE)
-                k = parse(run->agents_json, &agents);
+                k = json_parse_stored(run->agents_json, &agents);
         if (k < 0)
                 return k;
         text_puts(&placement, "");

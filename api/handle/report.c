@@ -291,7 +291,7 @@ static void put_caches_json(struct text *t, const char *topology) {
         const char *list;
         size_t length, n = 0;
         int64_t seen[CACHES_MAX][2];
-        struct json *root = NULL;
+        _cleanup_(json_freep) struct json *root = NULL;
         text_puts(t, "[");
         if (topology && json_find_member(topology, "caches", &list, &length))
                 (void) json_parse(list, length, &root, NULL); /* without it, there are no hairlines */
@@ -311,7 +311,6 @@ static void put_caches_json(struct text *t, const char *topology) {
                             seen[n][1]);
                 n++;
         }
-        json_free(root);
         text_puts(t, "]");
 }
 

@@ -185,12 +185,11 @@ static void csv_header(struct table *t) {
 
 static int effective_cells(struct text *out, const char *effective_json) {
         const char *name;
-        struct json *root = NULL;
-        int k = effective_json ? json_parse(effective_json, strlen(effective_json), &root, NULL) : 0;
+        _cleanup_(json_freep) struct json *root = NULL;
+        int k = json_parse_stored(effective_json, &root);
         for (size_t i = 0; k >= 0 && (name = service_effective_name(i)); i++)
                 cells_value(out, root ? json_get(root, name) : NULL);
-        json_free(root);
-        return k == -EINVAL ? -EBADMSG : k;
+        return k;
 }
 
 /* Why cells are empty, by figure, or in how many runs each flag is: JSON in one cell, as the samples' counters are; an

@@ -209,23 +209,20 @@ static int relocate(char *schema, char **ret) {
 
 /* The members of a JSON object, but for those that only a document of its own has. */
 static int put_members(struct json_writer *w, const char *text) {
-        struct json *root;
-        int k = json_parse(text, strlen(text), &root, NULL);
+        _cleanup_(json_freep) struct json *root = NULL;
+        int k = json_parse_stored(text, &root);
         if (k < 0)
-                return k == -EINVAL ? -EBADMSG : k;
+                return k;
         for (const struct json *i = json_first(root); i; i = json_next(i)) {
                 const char *key = json_key(i);
                 if (strcmp(key, "$schema") == 0 || strcmp(key, "$id") == 0)
                         continue;
                 _cleanup_free_ char *value = json_print(i);
-                if (!value) {
-                        k = -ENOMEM;
-                        break;
-                }
+                if (!value)
+                        return -ENOMEM;
                 json_member_raw(w, key, value);
         }
-        json_free(root);
-        return k;
+        return 0;
 }
 
 /* A component that is made of the tables of the spec. */

@@ -223,14 +223,13 @@ static int parse_settings(const struct json *snapshot, struct environment *e) {
 }
 
 int environment_parse_before(const char *document, struct environment **ret) {
-        struct json *root = NULL;
+        _cleanup_(json_freep) struct json *root = NULL;
         struct environment *e = calloc(1, sizeof(*e));
         if (!e)
                 return -ENOMEM;
         int r = json_parse_written(document, strlen(document), &root);
         if (r == 0)
                 r = parse_settings(json_type(root) == JSON_OBJECT ? json_get(root, "before") : NULL, e);
-        json_free(root);
         if (r < 0) {
                 environment_free(e);
                 return r;

@@ -123,10 +123,9 @@ void result_effective_to_json(const struct message_report *const reports[END_COU
 
 /* The text as json_print() has it, so that equal values are equal text. */
 static int print_part(const struct json_part *part, char **ret) {
-        struct json *value = NULL;
+        _cleanup_(json_freep) struct json *value = NULL;
         int r = json_parse(part->text, part->length, &value, NULL);
         char *text = r == 0 ? json_print(value) : NULL;
-        json_free(value);
         if (!text)
                 return r == 0 || r == -ENOMEM ? -ENOMEM : -EBADMSG;
         *ret = text;

@@ -240,11 +240,11 @@ static int parse_others(const struct json *end, struct probe_end ret[PROBE_OTHER
 }
 
 int probe_sitting_parse(const char *probes_json, struct probe_sitting *ret) {
-        struct json *root = NULL;
+        _cleanup_(json_freep) struct json *root = NULL;
         struct probe_sitting s = {.known = true};
-        int r = json_parse(probes_json, strlen(probes_json), &root, NULL);
+        int r = json_parse_stored(probes_json, &root);
         if (r < 0)
-                return r == -EINVAL ? -EBADMSG : r;
+                return r;
         const struct json *before = json_type(root) == JSON_OBJECT ? json_get(root, time_names[PROBE_BEFORE]) : NULL;
         if (!before || json_type(before) != JSON_OBJECT || json_length(before) > END_COUNT)
                 r = -EBADMSG;
@@ -253,7 +253,6 @@ int probe_sitting_parse(const char *probes_json, struct probe_sitting *ret) {
                 if (r == 0)
                         r = parse_others(e, s.others[s.n_ends], &s.n_others[s.n_ends]);
         }
-        json_free(root);
         if (r == 0)
                 *ret = s;
         return r;

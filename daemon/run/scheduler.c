@@ -297,11 +297,10 @@ static int find_reference(struct scheduler *s, const struct run_probes *p, struc
 
 /* An extended experiment may have runs of a daemon and an agent that were built anew. */
 static int put_build(const struct build *b, const char *first_environment, struct json_writer *flags) {
-        struct json *root = NULL;
+        _cleanup_(json_freep) struct json *root = NULL;
         int e = json_parse(first_environment, strlen(first_environment), &root, NULL);
         if (e == 0 && build_differs(b, json_get(root, "build")))
                 json_put_string(flags, "environment-differs:build");
-        json_free(root);
         return e == -ENOMEM ? e : 0;
 }
 

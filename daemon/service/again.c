@@ -56,7 +56,7 @@ static const struct value amounts[] = {
 static const struct value_table amount_values = {VALUE_ROWS(amounts)};
 
 static int read_amount(struct service *s, const char *body, size_t length, struct again *a, struct refusal *r) {
-        struct json *root;
+        _cleanup_(json_freep) struct json *root = NULL;
         struct json_error e;
         struct amount amount = {0};
         int error = json_parse_request(body, length, &root, &e);
@@ -65,7 +65,6 @@ static int read_amount(struct service *s, const char *body, size_t length, struc
         if (error < 0)
                 return service_fail(s, r, error, "reading the body", 0);
         error = values_read(&amount_values, root, "", &amount, r);
-        json_free(root);
         if (error < 0)
                 return error;
         if (amount.blocks > 0 && amount.repetitions > 0)

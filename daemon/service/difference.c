@@ -106,15 +106,9 @@ static int compare_members(const char *prefix, const struct json *a, const struc
         return r;
 }
 
-static void json_freep(struct json **root) {
-        json_free(*root);
-}
-
 static int parse_object(const char *text, struct json **ret) {
-        int r = json_parse(text, strlen(text), ret, NULL);
-        if (r == 0 && json_type(*ret) != JSON_OBJECT)
-                r = -EBADMSG; /* the caller frees it */
-        return r == -EINVAL ? -EBADMSG : r;
+        int r = json_parse_stored(text, ret);
+        return r == 0 && json_type(*ret) != JSON_OBJECT ? -EBADMSG : r; /* the caller frees it */
 }
 
 /* A build's version is compared apart, and two builds of one are alike until their figures show that they are not. */

@@ -266,16 +266,14 @@ static int load_unprobed(struct service *s, int64_t experiment_id, struct eviden
 
 /* A run's environment before it, as one text; NULL where it has none. */
 static int print_before(const char *environment_json, char **ret) {
-        struct json *root = NULL;
+        _cleanup_(json_freep) struct json *root = NULL;
         if (!environment_json)
                 return 0;
         int r = json_parse(environment_json, strlen(environment_json), &root, NULL);
         if (r == -ENOMEM)
                 return r;
         const struct json *before = r == 0 && json_type(root) == JSON_OBJECT ? json_get(root, "before") : NULL;
-        r = before && json_type(before) == JSON_OBJECT ? environment_print(before, ret) : 0;
-        json_free(root);
-        return r;
+        return before && json_type(before) == JSON_OBJECT ? environment_print(before, ret) : 0;
 }
 
 static int load_environment(struct service *s, int64_t experiment_id, struct evidence *e, struct refusal *r) {
@@ -337,10 +335,10 @@ int evidence_added(const struct experiment_record *e, size_t n_points, uint32_t 
 
 static int take_spec(const char *merged_json, struct evidence *e) {
         _cleanup_(json_writer_deinit) struct json_writer w = {};
-        struct json *spec = NULL;
-        int r = merged_json ? json_parse(merged_json, strlen(merged_json), &spec, NULL) : -EINVAL;
-        if (r < 0)
-                return r == -ENOMEM ? r : -EBADMSG;
+        _cleanup_(json_freep) struct json *spec = NULL;
+        int r = json_parse_stored(merged_json, &spec);
+        if (r < 0 || !spec)
+                return r < 0 ? r : -EBADMSG;
         json_object_begin(&w);
         for (size_t i = 0; r == 0 && i < ELEMENTS(settings); i++) {
                 const struct json *member = json_get(spec, settings[i]);
@@ -354,7 +352,6 @@ static int take_spec(const char *merged_json, struct evidence *e) {
                 r = json_writer_steal(&w, &e->settings, NULL);
         e->open_loop = json_get(spec, "rate") != NULL;
         e->tuned = json_get(spec, "tune") != NULL;
-        json_free(spec);
         return r;
 }
 

@@ -29,7 +29,7 @@ static int print_state(const struct json *environment, const struct json *build,
 
 int failing_state_now(struct service *s, const struct json *environment, char **ret) {
         _cleanup_free_ char *text = NULL;
-        struct json *build = NULL;
+        _cleanup_(json_freep) struct json *build = NULL;
         int r = 0;
         if (s->hooks.build) {
                 _cleanup_(json_writer_deinit) struct json_writer w = {};
@@ -38,22 +38,18 @@ int failing_state_now(struct service *s, const struct json *environment, char **
                 if (r == 0)
                         r = json_parse(text, strlen(text), &build, NULL);
         }
-        if (r == 0)
-                r = print_state(environment, build, ret);
-        json_free(build);
-        return r;
+        return r < 0 ? r : print_state(environment, build, ret);
 }
 
 /* 1: the run's environment before it was that of now. */
 static int was_as_now(const char *environment_json, const char *state) {
         _cleanup_free_ char *before = NULL;
-        struct json *root = NULL;
+        _cleanup_(json_freep) struct json *root = NULL;
         if (!environment_json)
                 return 0;
         int r = json_parse(environment_json, strlen(environment_json), &root, NULL);
         if (r == 0 && json_type(root) == JSON_OBJECT)
                 r = print_state(json_get(root, "before"), json_get(root, "build"), &before);
-        json_free(root);
         if (r < 0)
                 return r == -ENOMEM ? r : 0; /* damaged, or without an environment */
         return before && strcmp(before, state) == 0;
@@ -136,13 +132,12 @@ static int is_another(struct search *x, const char *point_json) {
 }
 
 static int has_options(const char *merged_json, bool *ret) {
-        struct json *spec = NULL;
-        int r = json_parse(merged_json, strlen(merged_json), &spec, NULL);
+        _cleanup_(json_freep) struct json *spec = NULL;
+        int r = json_parse_stored(merged_json, &spec);
         *ret = false;
         for (size_t i = 0; r == 0 && i < ELEMENTS(options); i++)
                 *ret |= json_get(spec, options[i]) != NULL;
-        json_free(spec);
-        return r == -EINVAL ? -EBADMSG : r;
+        return r;
 }
 
 static int read_options(struct search *x) {

@@ -91,7 +91,7 @@ static int put_published(struct json_writer *w, const char *preset) {
 /* Puts the preset's members as it ships. */
 static int put_members(struct json_writer *w, const struct preset *p) {
         static const char *const members[] = {"title", "description", "question", "expected", "spec"};
-        struct json *tree;
+        _cleanup_(json_freep) struct json *tree = NULL;
         int r = json_parse(p->json, p->length, &tree, NULL);
         if (r < 0)
                 return r;
@@ -104,7 +104,6 @@ static int put_members(struct json_writer *w, const struct preset *p) {
                 else
                         json_member_raw(w, members[i], text);
         }
-        json_free(tree);
         return r < 0 ? r : put_published(w, p->name);
 }
 

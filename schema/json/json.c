@@ -415,6 +415,11 @@ int json_parse_written(const char *text, size_t length, struct json **ret) {
         return 0;
 }
 
+int json_parse_stored(const char *text, struct json **ret) {
+        int r = text ? json_parse(text, strlen(text), ret, NULL) : 0;
+        return r == -EINVAL ? -EBADMSG : r;
+}
+
 void json_free(struct json *root) {
         cJSON_Delete((cJSON *) (void *) root);
 }

@@ -41,7 +41,12 @@ int json_parse_request(const char *text, size_t length, struct json **ret, struc
 /* The same for a text that a json_writer made: an integer beyond JSON_INTEGER_MAX, as a clock's nanoseconds are after
  * 104 days, is the nearest double. 0; -EBADMSG: it is damaged; -ENOMEM. */
 int json_parse_written(const char *text, size_t length, struct json **ret);
+/* Parses a text of the store; NULL, or -EBADMSG where it is damaged; -ENOMEM. Without a text *ret stays as it is. */
+int json_parse_stored(const char *text, struct json **ret);
 void json_free(struct json *root); /* NULL-safe; roots only */
+static inline void json_freep(struct json **root) {
+        json_free(*root);
+}
 
 enum json_type json_type(const struct json *value);
 
@@ -75,7 +80,7 @@ struct json_writer {
         bool comma;
 };
 
-void json_writer_init(struct json_writer *w);
+void json_writer_init(struct json_writer *w); /* zeros, as a declaration with = {} has them */
 /* Goes on behind what a malloc()ed buffer has, which it owns from here on: json_writer_steal() returns all of it. NULL,
  * 0, 0: there is none yet. */
 void json_writer_init_behind(struct json_writer *w, char *buffer, size_t length, size_t size);

@@ -119,7 +119,7 @@ static int take_all(struct parser *p) {
 
 static int parse_body(const struct json *root, bool stored, struct spec **ret, struct refusal *r) {
         struct spec *spec = calloc(1, sizeof(*spec));
-        struct json *document = NULL;
+        _cleanup_(json_freep) struct json *document = NULL;
         struct parser p = {.spec = spec, .body = root, .stored = stored, .r = r};
 
         if (!spec)
@@ -127,7 +127,6 @@ static int parse_body(const struct json *root, bool stored, struct spec **ret, s
         int x = json_type(root) == JSON_OBJECT ? find_preset(&p, &document) : refuse_type(root, "", "an object", r);
         if (x == 0)
                 x = take_all(&p);
-        json_free(document);
         if (x < 0)
                 spec_free(spec);
         else
@@ -136,7 +135,7 @@ static int parse_body(const struct json *root, bool stored, struct spec **ret, s
 }
 
 static int parse(const char *text, size_t length, bool stored, struct spec **ret, struct refusal *r) {
-        struct json *root = NULL;
+        _cleanup_(json_freep) struct json *root = NULL;
         struct json_error e = {.pointer = ""};
 
         if (length > SPEC_BODY_MAX) {
@@ -152,9 +151,7 @@ static int parse(const char *text, size_t length, bool stored, struct spec **ret
                 return refuse(r, 400, "invalid-json", e.pointer, "%s", e.detail);
         if (x < 0)
                 return x;
-        x = parse_body(root, stored, ret, r);
-        json_free(root);
-        return x;
+        return parse_body(root, stored, ret, r);
 }
 
 int spec_parse(const char *text, size_t length, struct spec **ret, struct refusal *r) {

@@ -71,12 +71,9 @@ int point_take(const struct json *object, bool with_placement, struct point *ret
 }
 
 int point_from_json(const char *text, size_t length, struct point *ret) {
-        struct json *root = NULL;
+        _cleanup_(json_freep) struct json *root = NULL;
         int r = json_parse(text, length, &root, NULL);
-        if (r == 0)
-                r = point_take(root, true, ret);
-        json_free(root);
-        return r;
+        return r < 0 ? r : point_take(root, true, ret);
 }
 
 uint64_t window_end_messages(const struct window_end *e, const struct point *p) {

@@ -120,7 +120,7 @@ static int put_definitions(struct json_writer *w, const struct json *frame) {
 }
 
 int spec_schema(char **ret) {
-        struct json *frame = NULL;
+        _cleanup_(json_freep) struct json *frame = NULL;
         int r = json_parse(schema_frame_json, strlen(schema_frame_json), &frame, NULL);
         if (r < 0)
                 return r; /* only for want of memory: the build has checked the text */
@@ -135,7 +135,6 @@ int spec_schema(char **ret) {
                 else
                         r = put_value(&w, m);
         json_object_end(&w);
-        json_free(frame);
         return r < 0 ? r : json_writer_steal(&w, ret, NULL);
 }
 
