@@ -267,17 +267,6 @@ static int read_groups(struct service *s, struct store *store, struct again *a, 
         return error;
 }
 
-/* On the caller's thread, as many points take long. */
-static int find_groups(struct service *s, struct again *a, struct refusal *r) {
-        struct reader *reader;
-        int error = service_reader_get(s, &reader, r);
-        if (error < 0)
-                return error;
-        error = read_groups(s, reader->store, a, r);
-        service_reader_put(s, reader);
-        return error;
-}
-
 int service_extend(struct service *s, int64_t id, const char *body, size_t length, const char *idempotency_key,
                    bool *ret_replayed, struct refusal *r) {
         _cleanup_(again_freep) struct again *a = NULL;
@@ -287,10 +276,8 @@ int service_extend(struct service *s, int64_t id, const char *body, size_t lengt
         if (error < 0)
                 return error;
         (void) snprintf(a->text, sizeof(a->text), "extend %" PRId64 " %" PRIu32, id, a->repetitions);
-        error = find_groups(s, a, r);
-        if (error < 0)
-                return error;
-        return call_again(s, &a, ret_replayed, r);
+        error = SERVICE_READ(s, r, NULL, 0, read_groups(s, store, a, r)); /* on this thread: many points take long */
+        return error < 0 ? error : call_again(s, &a, ret_replayed, r);
 }
 
 int service_retry(struct service *s, int64_t id, const char *idempotency_key, bool *ret_replayed, struct refusal *r) {

@@ -114,25 +114,12 @@ int service_remove_baseline(struct service *s, const char *name, struct refusal 
 }
 
 int service_baseline(struct service *s, const char *name, struct baseline_record *ret, struct refusal *r) {
-        struct reader *reader;
-        int error = service_reader_get(s, &reader, r);
-        if (error < 0)
-                return error;
-        error = store_baseline(reader->store, name, ret);
-        service_reader_put(s, reader);
-        if (error == -ENOENT)
-                return refuse_unknown(r, name);
-        return error < 0 ? service_fail(s, r, error, "reading the baseline", 0) : 0;
+        int error = SERVICE_READ(s, r, "reading the baseline", 0, store_baseline(store, name, ret));
+        return error == -ENOENT ? refuse_unknown(r, name) : error;
 }
 
 int service_baselines(struct service *s, struct baseline_record **ret, size_t *ret_n, struct refusal *r) {
-        struct reader *reader;
-        int error = service_reader_get(s, &reader, r);
-        if (error < 0)
-                return error;
-        error = store_baselines(reader->store, 0, ret, ret_n);
-        service_reader_put(s, reader);
-        return error < 0 ? service_fail(s, r, error, "listing baselines", 0) : 0;
+        return SERVICE_READ(s, r, "listing baselines", 0, store_baselines(store, 0, ret, ret_n));
 }
 
 int service_refuse_pinned(struct service *s, struct store *store, int64_t experiment_id, struct refusal *r) {

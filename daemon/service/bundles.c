@@ -195,26 +195,12 @@ int service_import_end(struct import **i, const struct bundle_file *file, int64_
 }
 
 int service_find_bundle(struct service *s, const char *sha256, int64_t *ret_id, struct refusal *r) {
-        struct reader *reader;
-        int error = service_reader_get(s, &reader, r);
-        if (error < 0)
-                return error;
-        error = store_find_bundle(reader->store, sha256, ret_id);
-        service_reader_put(s, reader);
-        if (error == -ENOENT) {
-                *ret_id = 0;
-                return 0;
-        }
-        return error < 0 ? service_fail(s, r, error, "looking for the bundle", 0) : 0;
+        *ret_id = 0;
+        int error = SERVICE_READ(s, r, "looking for the bundle", 0, store_find_bundle(store, sha256, ret_id));
+        return error == -ENOENT ? 0 : error;
 }
 
 int service_bundle_part(struct service *s, int64_t id, uint32_t part, uint8_t **ret, size_t *ret_length, bool *ret_last,
                         struct refusal *r) {
-        struct reader *reader;
-        int error = service_reader_get(s, &reader, r);
-        if (error < 0)
-                return error;
-        error = store_bundle_part(reader->store, id, part, ret, ret_length, ret_last);
-        service_reader_put(s, reader);
-        return error < 0 ? service_fail(s, r, error, "experiment", id) : 0;
+        return SERVICE_READ(s, r, "experiment", id, store_bundle_part(store, id, part, ret, ret_length, ret_last));
 }

@@ -168,13 +168,8 @@ static int run_store(struct service *s, void *payload, struct refusal *r) {
 
 static int find_pending(struct service *s, const struct pending_check *after, struct pending_check *ret,
                         struct refusal *r) {
-        struct reader *reader;
-        int error = service_reader_get(s, &reader, r);
-        if (error < 0)
-                return error;
-        error = store_pending_check(reader->store, after, ret);
-        service_reader_put(s, reader);
-        return error == -ENOENT ? -ENODATA : error < 0 ? service_fail(s, r, error, "looking for checks", 0) : 0;
+        int error = SERVICE_READ(s, r, "looking for checks", 0, store_pending_check(store, after, ret));
+        return error == -ENOENT ? -ENODATA : error;
 }
 
 /* Stored as a result: it would be tried for ever otherwise. Other errors of the daemon pass. */

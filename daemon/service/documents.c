@@ -105,16 +105,9 @@ static void check_writer(struct service *s, struct service_health *h) {
 static void check_reader(struct service *s, struct service_health *h) {
         struct store_totals totals = {0};
         struct refusal why = {0};
-        struct reader *reader;
-        int error = service_reader_get(s, &reader, &why);
-        if (error == 0) {
-                error = store_totals(reader->store, &totals);
-                if (error == 0)
-                        error = store_exported(reader->store, &h->exported_change);
-                service_reader_put(s, reader);
-                if (error < 0)
-                        (void) service_fail(s, &why, error, "reading the database", 0);
-        }
+        int error = SERVICE_READ(s, &why, "reading the database", 0, store_totals(store, &totals));
+        if (error == 0)
+                error = SERVICE_READ(s, &why, "reading the database", 0, store_exported(store, &h->exported_change));
         if (error < 0)
                 set_problem(h, why.detail);
         h->experiments_queued = totals.experiments_queued;

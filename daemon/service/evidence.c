@@ -224,14 +224,9 @@ static int load_rows(struct service *s, int64_t experiment_id, struct evidence *
         for (;;) {
                 struct point_record *page = NULL;
                 size_t n = 0;
-                struct reader *reader;
-                int error = service_reader_get(s, &reader, r);
+                int error = SERVICE_READ(s, r, "experiment", experiment_id, store_points(store, experiment_id, (uint32_t) e->n_rows, POINTS_PER_PAGE, &page, &n));
                 if (error < 0)
                         return error;
-                error = store_points(reader->store, experiment_id, (uint32_t) e->n_rows, POINTS_PER_PAGE, &page, &n);
-                service_reader_put(s, reader);
-                if (error < 0)
-                        return service_fail(s, r, error, "experiment", experiment_id);
                 /* The rates of a search stand after all other points. They differ in nothing that is an axis, so that
                  * comparisons and advice rest on the closed loop alone. */
                 size_t taken = 0;
@@ -250,14 +245,9 @@ static int load_rows(struct service *s, int64_t experiment_id, struct evidence *
 static int load_unprobed(struct service *s, int64_t experiment_id, struct evidence *e, struct refusal *r) {
         _cleanup_free_ uint32_t *ordinals = NULL;
         size_t n = 0;
-        struct reader *reader;
-        int error = service_reader_get(s, &reader, r);
+        int error = SERVICE_READ(s, r, "reading the runs' probes", 0, store_unprobed_points(store, experiment_id, &ordinals, &n));
         if (error < 0)
                 return error;
-        error = store_unprobed_points(reader->store, experiment_id, &ordinals, &n);
-        service_reader_put(s, reader);
-        if (error < 0)
-                return service_fail(s, r, error, "reading the runs' probes", 0);
         for (size_t i = 0; i < n; i++)
                 if (ordinals[i] < e->n_rows)
                         e->rows[ordinals[i]].unprobed = true;

@@ -45,13 +45,7 @@ int service_acknowledge_export(struct service *s, const char *store, int64_t cha
 }
 
 int service_exported(struct service *s, int64_t *ret, struct refusal *r) {
-        struct reader *reader;
-        int error = service_reader_get(s, &reader, r);
-        if (error < 0)
-                return error;
-        error = store_exported(reader->store, ret);
-        service_reader_put(s, reader);
-        return error < 0 ? service_fail(s, r, error, "reading what was exported", 0) : 0;
+        return SERVICE_READ(s, r, "reading what was exported", 0, store_exported(store, ret));
 }
 
 int service_refuse_unexported(struct service *s, int64_t experiment_id, struct refusal *r) {

@@ -85,14 +85,11 @@ int service_history(struct service *s, const char *name, uint32_t limit, struct 
         int error = service_baseline(s, name, &h->baseline, r);
         if (error < 0)
                 return error;
-        struct reader *reader;
-        error = service_reader_get(s, &reader, r);
+        error = SERVICE_READ(s, r, "reading the history", 0,
+                             store_history(store, name, limit, &h->checks, &h->n_checks, &series, &n_series));
         if (error < 0)
                 return error;
-        error = store_history(reader->store, name, limit, &h->checks, &h->n_checks, &series, &n_series);
-        service_reader_put(s, reader);
-        if (error == 0)
-                error = take_series(h, series, n_series);
+        error = take_series(h, series, n_series);
         series_records_free(series, n_series);
         if (error < 0)
                 return service_fail(s, r, error, "reading the history", 0);

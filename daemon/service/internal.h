@@ -125,6 +125,23 @@ int service_look_at_machine(struct service *s, struct refusal *r);
 int service_reader_get(struct service *s, struct reader **ret, struct refusal *r);
 void service_reader_put(struct service *s, struct reader *reader);
 
+/* Evaluates a call of the store with a reading connection, which it has as `store`. 0; or its error, with *r filled by
+ * service_fail() unless `what` is NULL, as the call fills it then. */
+#define SERVICE_READ(s, r, what, id, call)                                                                             \
+        __extension__({                                                                                                \
+                struct reader *_reader;                                                                                \
+                const char *const _what = (what);                                                                      \
+                int _error = service_reader_get(s, &_reader, r);                                                       \
+                if (_error == 0) {                                                                                     \
+                        struct store *store = _reader->store;                                                          \
+                        _error = (call);                                                                               \
+                        service_reader_put(s, _reader);                                                                \
+                        if (_what)                                                                                     \
+                                _error = _error < 0 ? service_fail(s, r, _error, _what, id) : 0;                       \
+                }                                                                                                      \
+                _error;                                                                                                \
+        })
+
 /* Fills *r for what the store reported, and returns the error. `what` is a thing that was not found or could not be
  * done: "experiment 12". */
 int service_fail(struct service *s, struct refusal *r, int error, const char *what, int64_t id);

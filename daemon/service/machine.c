@@ -161,16 +161,11 @@ static int collect(struct service *s, enum comparison_side side, int64_t experim
                    struct refusal *r) {
         for (int64_t position = -1;;) {
                 _cleanup_free_ char *text = NULL;
-                struct reader *reader;
-                int error = service_reader_get(s, &reader, r);
+                int error = SERVICE_READ(s, r, "reading the probes", 0,
+                                         store_next_probes(store, experiment, &position, &text));
                 if (error < 0)
-                        return error;
-                error = store_next_probes(reader->store, experiment, &position, &text);
-                service_reader_put(s, reader);
-                if (error == -ENOENT)
-                        return 0;
-                if (error == 0)
-                        error = take_text(c, side, experiment, text);
+                        return error == -ENOENT ? 0 : error;
+                error = take_text(c, side, experiment, text);
                 if (error < 0)
                         return service_fail(s, r, error, "reading the probes", 0);
         }

@@ -16,19 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* experiment_id 0: there is none. A store that cannot be read does not hide the presets: *r then has the reason. */
-static int find_last(struct service *s, struct preset_last *ret, struct refusal *r) {
-        struct reader *reader;
-        int error = service_reader_get(s, &reader, r);
-        if (error < 0)
-                return error;
-        for (size_t i = 0; error == 0 && i < n_presets; i++) {
-                error = store_last_of_preset(reader->store, presets[i].name, &ret[i]);
-                if (error == -ENOENT)
-                        error = 0;
-        }
-        service_reader_put(s, reader);
-        return error < 0 ? service_fail(s, r, error, "reading the last experiments", 0) : 0;
+/* experiment_id 0: there is none. */
+static int find_last(struct store *store, struct preset_last *ret) {
+        int error = 0;
+        for (size_t i = 0; (error == 0 || error == -ENOENT) && i < n_presets; i++)
+                error = store_last_of_preset(store, presets[i].name, &ret[i]);
+        return error == -ENOENT ? 0 : error;
 }
 
 static void put_last(struct json_writer *w, const struct preset_last *last, const char *why_not) {
@@ -137,7 +130,8 @@ int service_presets_json(struct service *s, char **ret, struct refusal *r) {
         if (!last)
                 return service_fail(s, r, -ENOMEM, "reading the presets", 0);
         struct refusal why_no_last;
-        bool known = find_last(s, last, &why_no_last) == 0;
+        /* a store that cannot be read does not hide the presets */
+        bool known = SERVICE_READ(s, &why_no_last, "reading the last experiments", 0, find_last(store, last)) == 0;
         int error = put_presets(s, &w, last, known ? NULL : why_no_last.detail, r);
         if (error < 0)
                 return error;

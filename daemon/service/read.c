@@ -24,33 +24,15 @@ static uint32_t page_limit(uint32_t left, uint32_t page) {
 }
 
 int service_experiment(struct service *s, int64_t id, struct experiment_record *ret, struct refusal *r) {
-        struct reader *reader;
-        int error = service_reader_get(s, &reader, r);
-        if (error < 0)
-                return error;
-        error = store_experiment(reader->store, id, util_now_ms(), ret);
-        service_reader_put(s, reader);
-        return error < 0 ? service_fail(s, r, error, "experiment", id) : 0;
+        return SERVICE_READ(s, r, "experiment", id, store_experiment(store, id, util_now_ms(), ret));
 }
 
 int service_run(struct service *s, int64_t id, struct run_record *ret, struct refusal *r) {
-        struct reader *reader;
-        int error = service_reader_get(s, &reader, r);
-        if (error < 0)
-                return error;
-        error = store_run(reader->store, id, ret);
-        service_reader_put(s, reader);
-        return error < 0 ? service_fail(s, r, error, "run", id) : 0;
+        return SERVICE_READ(s, r, "run", id, store_run(store, id, ret));
 }
 
 int service_last_change(struct service *s, int64_t *ret, struct refusal *r) {
-        struct reader *reader;
-        int error = service_reader_get(s, &reader, r);
-        if (error < 0)
-                return error;
-        error = store_last_change(reader->store, ret);
-        service_reader_put(s, reader);
-        return error < 0 ? service_fail(s, r, error, "reading the newest change", 0) : 0;
+        return SERVICE_READ(s, r, "reading the newest change", 0, store_last_change(store, ret));
 }
 
 /* Names the first record of a list that cannot be read, for the client. */
@@ -186,14 +168,9 @@ int service_changes(struct service *s, int64_t experiment_id, int64_t after_chan
                 struct change_record *page = NULL;
                 size_t n = 0;
                 uint32_t some = page_limit(left, CHANGES_PER_PAGE);
-                struct reader *reader;
-                int error = service_reader_get(s, &reader, r);
+                int error = SERVICE_READ(s, r, "experiment", experiment_id, store_changes(store, experiment_id, after_change, some, util_now_ms(), &page, &n));
                 if (error < 0)
                         return error;
-                error = store_changes(reader->store, experiment_id, after_change, some, util_now_ms(), &page, &n);
-                service_reader_put(s, reader);
-                if (error < 0)
-                        return service_fail(s, r, error, "experiment", experiment_id);
                 for (size_t i = 0; error == 0 && i < n; i++) {
                         after_change = page[i].change;
                         error = visit(userdata, &page[i]);

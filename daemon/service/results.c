@@ -343,13 +343,7 @@ static int make_row(struct point_record *p, struct result_record *ret) {
 
 static int read_points(struct service *s, int64_t experiment_id, uint32_t from, uint32_t limit,
                        struct point_record **ret, size_t *ret_n, struct refusal *r) {
-        struct reader *reader;
-        int error = service_reader_get(s, &reader, r);
-        if (error < 0)
-                return error;
-        error = store_points(reader->store, experiment_id, from, limit, ret, ret_n);
-        service_reader_put(s, reader);
-        return error < 0 ? service_fail(s, r, error, "experiment", experiment_id) : 0;
+        return SERVICE_READ(s, r, "experiment", experiment_id, store_points(store, experiment_id, from, limit, ret, ret_n));
 }
 
 const char *service_effective_name(size_t i) {

@@ -82,14 +82,9 @@ static int load_points(struct service *s, struct compared *st, bool with_points,
         for (;;) {
                 struct figures_point *page = NULL;
                 size_t n = 0;
-                struct reader *reader;
-                int error = service_reader_get(s, &reader, r);
+                int error = SERVICE_READ(s, r, "experiment", st->e.id, store_figures(store, st->e.id, (uint32_t) st->n, POINTS_PER_PAGE, &page, &n));
                 if (error < 0)
                         return error;
-                error = store_figures(reader->store, st->e.id, (uint32_t) st->n, POINTS_PER_PAGE, &page, &n);
-                service_reader_put(s, reader);
-                if (error < 0)
-                        return service_fail(s, r, error, "experiment", st->e.id);
                 error = n > 0 ? take_page(st, page, n, with_points) : 0;
                 store_figures_free(page, n);
                 if (error < 0)
@@ -100,17 +95,9 @@ static int load_points(struct service *s, struct compared *st, bool with_points,
 }
 
 static int load_environment(struct service *s, int64_t id, bool last, char **ret, struct refusal *r) {
-        struct reader *reader;
-        int error = service_reader_get(s, &reader, r);
-        if (error < 0)
-                return error;
-        error = store_environment(reader->store, id, last, ret);
-        service_reader_put(s, reader);
-        if (error == -ENOENT) {
-                *ret = NULL;
-                return 0;
-        }
-        return error < 0 ? service_fail(s, r, error, "reading the environment", 0) : 0;
+        *ret = NULL;
+        int error = SERVICE_READ(s, r, "reading the environment", 0, store_environment(store, id, last, ret));
+        return error == -ENOENT ? 0 : error;
 }
 
 int compared_last_environment(struct service *s, int64_t experiment_id, char **ret, struct refusal *r) {
@@ -119,23 +106,11 @@ int compared_last_environment(struct service *s, int64_t experiment_id, char **r
 
 int compared_changed_runs(struct service *s, int64_t experiment_id, struct changed_run **ret, size_t *ret_n,
                           struct refusal *r) {
-        struct reader *reader;
-        int error = service_reader_get(s, &reader, r);
-        if (error < 0)
-                return error;
-        error = store_changed_runs(reader->store, experiment_id, ret, ret_n);
-        service_reader_put(s, reader);
-        return error < 0 ? service_fail(s, r, error, "reading the runs' flags", 0) : 0;
+        return SERVICE_READ(s, r, "reading the runs' flags", 0, store_changed_runs(store, experiment_id, ret, ret_n));
 }
 
 int compared_run_environment(struct service *s, int64_t run_id, char **ret, struct refusal *r) {
-        struct reader *reader;
-        int error = service_reader_get(s, &reader, r);
-        if (error < 0)
-                return error;
-        error = store_run_environment(reader->store, run_id, ret);
-        service_reader_put(s, reader);
-        return error < 0 ? service_fail(s, r, error, "reading a run's environment", 0) : 0;
+        return SERVICE_READ(s, r, "reading a run's environment", 0, store_run_environment(store, run_id, ret));
 }
 
 int compared_load(struct service *s, int64_t experiment_id, bool with_points, struct compared *ret, struct refusal *r) {

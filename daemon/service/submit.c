@@ -125,16 +125,6 @@ static const char *text_of(const struct submission *sub) {
         return strlen(sub->body) == sub->length ? sub->compact : NULL;
 }
 
-static int find_first_by_reader(struct service *s, struct submission *sub, struct refusal *r) {
-        struct reader *reader;
-        int error = service_reader_get(s, &reader, r);
-        if (error < 0)
-                return error;
-        error = idempotency_find(s, reader->store, sub->key, text_of(sub), &sub->id, r);
-        service_reader_put(s, reader);
-        return error;
-}
-
 /* Room */
 
 static int refuse_room(struct refusal *r, int status, const char *limit, uint64_t most, uint64_t needed,
@@ -179,28 +169,6 @@ int submission_check_room(struct service *s, struct store *store, unsigned exper
                 return refuse_room(r, 429, "max_queued_runs", most->max_queued_runs, waiting.runs + runs,
                                    "runs that wait");
         return check_bytes(s, &waiting, r);
-}
-
-/* Checks this before the points are examined, which takes a while if they are many. */
-static int check_room_by_reader(struct service *s, uint64_t n, struct refusal *r) {
-        struct reader *reader;
-        int error = service_reader_get(s, &reader, r);
-        if (error < 0)
-                return error;
-        error = submission_check_room(s, reader->store, 1, n, r);
-        service_reader_put(s, reader);
-        return error;
-}
-
-/* What the main thread need not find in a spec of a megabyte. */
-static int find_measures(struct service *s, struct submission *sub, struct refusal *r) {
-        struct reader *reader;
-        int error = service_reader_get(s, &reader, r);
-        if (error < 0)
-                return error;
-        error = store_measures(reader->store, sub->spec->merged_json, &sub->measures);
-        service_reader_put(s, reader);
-        return error < 0 ? service_fail(s, r, error, "reading the spec", 0) : 0;
 }
 
 /* Points */
@@ -443,10 +411,11 @@ static int span_points(struct service *s, struct submission *sub, struct refusal
                 error = spec_points(sub->spec, &sub->points, r);
         if (error == -ENOMEM)
                 return service_fail(s, r, error, "reading the spec", 0);
-        if (error == 0) /* points may be left out of it yet */
-                error = check_room_by_reader(
-                        s, sub->spec->skip_impossible ? 1 : (uint64_t) sub->points.n_points * sub->spec->repetitions,
-                        r);
+        if (error < 0)
+                return error;
+        /* before the points are examined, which takes a while if they are many; they may be left out of it yet */
+        uint64_t n = sub->spec->skip_impossible ? 1 : (uint64_t) sub->points.n_points * sub->spec->repetitions;
+        error = SERVICE_READ(s, r, NULL, 0, submission_check_room(s, store, 1, n, r));
         return error < 0 ? error : choose_points(s, sub, r);
 }
 
@@ -512,11 +481,12 @@ int service_submit(struct service *s, const char *body, size_t length, const cha
         if (error == 0)
                 error = submission_new(s, body, length, idempotency_key, &sub, r);
         if (error == 0 && sub->key)
-                error = find_first_by_reader(s, sub, r);
+                error = SERVICE_READ(s, r, NULL, 0, idempotency_find(s, store, sub->key, text_of(sub), &sub->id, r));
         if (error == 0 && sub->id == 0) {
                 error = submission_prepare(s, sub, r);
-                if (error == 0)
-                        error = find_measures(s, sub, r);
+                if (error == 0) /* which the main thread need not find in a spec of a megabyte */
+                        error = SERVICE_READ(s, r, "reading the spec", 0,
+                                             store_measures(store, sub->spec->merged_json, &sub->measures));
                 if (error == 0)
                         error = service_call(s, &type, (void **) &sub, r);
         }
