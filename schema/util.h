@@ -5,6 +5,7 @@
 /* The few lines that every room needs: scope clean-up, the clock, growing arrays' overflow check. Header only. */
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,6 +72,23 @@ static inline int util_steal_fd(int *fd) {
         *fd = -1;
         return v;
 }
+
+/* Has the array hold n elements. False: there is no memory for it, and it is as it was. */
+#define util_resize(array, n)                                                                                          \
+        __extension__({                                                                                                \
+                void *_resized = reallocarray((array), (n), sizeof(*(array)));                                         \
+                if (_resized)                                                                                          \
+                        (array) = _resized;                                                                            \
+                _resized != NULL;                                                                                      \
+        })
+/* Makes room for one more than n elements where that is more than `size`, the room that there is, which doubles. */
+#define util_grow(array, n, size)                                                                                      \
+        __extension__({                                                                                                \
+                bool _full = (n) >= (size), _grown = !_full || util_resize(array, (size) ? 2 * (size) : 16);           \
+                if (_full && _grown)                                                                                   \
+                        (size) = (size) ? 2 * (size) : 16;                                                             \
+                _grown;                                                                                                \
+        })
 
 /* CLOCK_MONOTONIC in ns; cannot fail on Linux. */
 static inline uint64_t util_now_ns(void) {

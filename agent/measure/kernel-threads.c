@@ -80,15 +80,7 @@ static struct kernel_thread *find(struct kernel_threads *k, pid_t tid) {
 }
 
 static struct kernel_thread *append(struct kernel_threads *k) {
-        if (k->n == k->room) {
-                size_t room = k->room ? 2 * k->room : 16;
-                struct kernel_thread *threads = reallocarray(k->threads, room, sizeof *threads);
-                if (!threads)
-                        return NULL;
-                k->threads = threads;
-                k->room = room;
-        }
-        return &k->threads[k->n++];
+        return util_grow(k->threads, k->n, k->room) ? &k->threads[k->n++] : NULL;
 }
 
 /* The kernel may reuse a TID: the new thread has used less time, or serves another worker. */

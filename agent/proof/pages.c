@@ -36,14 +36,8 @@ static size_t pages_of(const struct page_range *range) {
 /* Adds the range [low, high) of whole pages; *ret is the new entry. 0; -ENOMEM. */
 static int add_range(struct page_list *list, enum page_kind kind, uint32_t thread, uintptr_t low, uintptr_t high,
                      struct page_range **ret) {
-        if (list->n == list->size) {
-                size_t size = list->size ? 2 * list->size : 64;
-                struct page_range *ranges = reallocarray(list->ranges, size, sizeof *ranges);
-                if (!ranges)
-                        return -ENOMEM;
-                list->ranges = ranges;
-                list->size = size;
-        }
+        if (!util_grow(list->ranges, list->n, list->size))
+                return -ENOMEM;
         struct page_range *range = &list->ranges[list->n];
         *range = (struct page_range){.kind = kind, .thread = thread, .fd = -1, .low = low, .high = high};
         size_t n = pages_of(range);
@@ -83,11 +77,9 @@ int page_list_add(struct page_list *list, enum page_kind kind, uint32_t thread, 
 }
 
 int page_list_add_mapped(struct page_list *list, enum page_kind kind, const void *start, size_t length) {
-        struct page_range *mapped = reallocarray(list->mapped, list->n_mapped + 1, sizeof *mapped);
-        if (!mapped)
+        if (!util_resize(list->mapped, list->n_mapped + 1))
                 return -ENOMEM;
-        list->mapped = mapped;
-        mapped[list->n_mapped++] = (struct page_range){
+        list->mapped[list->n_mapped++] = (struct page_range){
                 .kind = kind, .fd = -1, .low = (uintptr_t) start, .high = (uintptr_t) start + length};
         return 0;
 }

@@ -393,14 +393,8 @@ static int read_row(struct taking *t, const char *where) {
         if (t->n_rows == SPEC_POINTS_MAX)
                 return refuse(t->refusal, 422, "limit-exceeded", where, "There are more than %u rows.",
                               SPEC_POINTS_MAX);
-        if (t->n_rows == t->size_rows) {
-                size_t size = t->size_rows ? 2 * t->size_rows : 16;
-                struct row *rows = reallocarray(t->rows, size, sizeof(*rows));
-                if (!rows)
-                        return -ENOMEM;
-                t->rows = rows;
-                t->size_rows = size;
-        }
+        if (!util_grow(t->rows, t->n_rows, t->size_rows))
+                return -ENOMEM;
         struct row *row = &t->rows[t->n_rows];
         *row = (struct row){.ordinal = (uint32_t) t->n_rows};
         t->n_rows++;

@@ -72,18 +72,6 @@ static int append_json(const struct reading *of, const struct result_record *rec
         return rows->json.error;
 }
 
-static int reserve(struct report_rows *rows) {
-        if (rows->n < rows->size)
-                return 0;
-        size_t size = rows->size ? rows->size * 2 : 16;
-        struct report_row *items = reallocarray(rows->items, size, sizeof(*items));
-        if (!items)
-                return -ENOMEM;
-        rows->items = items;
-        rows->size = size;
-        return 0;
-}
-
 static int visit_row(void *userdata, const struct result_record *record) {
         const struct reading *of = userdata;
         struct report_rows *rows = of->rows;
@@ -91,8 +79,8 @@ static int visit_row(void *userdata, const struct result_record *record) {
         if (rows->cut)
                 return 1;
         int k = append_json(of, record);
-        if (k >= 0)
-                k = reserve(rows);
+        if (k >= 0 && !util_grow(rows->items, rows->n, rows->size))
+                k = -ENOMEM;
         if (k < 0)
                 return k;
         struct report_row *row = &rows->items[rows->n];

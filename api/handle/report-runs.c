@@ -65,14 +65,8 @@ static int find_place(struct report_runs *runs, const char *placement, const cha
         runs->cut |= runs->n == PLACES_MAX;
         if (runs->n == PLACES_MAX)
                 return 0;
-        if (runs->n == runs->size) {
-                size_t size = runs->size ? runs->size * 2 : 8;
-                struct report_place *places = reallocarray(runs->places, size, sizeof(*places));
-                if (!places)
-                        return -ENOMEM;
-                runs->places = places;
-                runs->size = size;
-        }
+        if (!util_grow(runs->places, runs->n, runs->size))
+                return -ENOMEM;
         struct report_place place = {.placement = strdup(placement), .role = strdup(role)};
         if (!place.placement || !place.role) {
                 free(place.placement);

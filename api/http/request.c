@@ -33,10 +33,8 @@ enum method method_from_name(const char *name) {
 int pairs_add(struct pairs *p, const char *name, size_t name_length, const char *value, size_t value_length) {
         if (p->n >= REQUEST_PAIRS_MAX)
                 return -E2BIG;
-        struct pair *items = realloc(p->items, (p->n + 1) * sizeof(*items));
-        if (!items)
+        if (!util_resize(p->items, p->n + 1))
                 return -ENOMEM;
-        p->items = items;
         _cleanup_free_ char *n = strndup(name, name_length);
         _cleanup_free_ char *v = strndup(value, value_length);
         if (!n || !v)

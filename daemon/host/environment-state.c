@@ -59,12 +59,10 @@ static int take_stat(struct hostfs *h, struct environment *e) {
         for (const char *line = text; *line; line = next_line(line)) {
                 if (strncmp(line, "cpu", 3) != 0 || !isdigit((unsigned char) line[3]))
                         continue;
-                struct cpu_state *all = reallocarray(e->cpus, e->n_cpus + 1, sizeof(*all));
-                if (!all)
+                if (!util_resize(e->cpus, e->n_cpus + 1))
                         return -ENOMEM;
-                e->cpus = all;
                 char *end = NULL;
-                struct cpu_state *cpu = &all[e->n_cpus++];
+                struct cpu_state *cpu = &e->cpus[e->n_cpus++];
                 *cpu = (struct cpu_state){.id = (int) strtol(line + 3, &end, 10)};
                 r = parse_cpu_line(end, cpu);
                 if (r < 0)

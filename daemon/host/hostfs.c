@@ -383,10 +383,8 @@ int hostfs_parse_list(const char *text, int **ret, size_t *ret_n) {
                         return r;
                 if (first <= previous)
                         return -EBADMSG;
-                int *bigger = reallocarray(ids, n + (size_t) (last - first) + 1, sizeof(int));
-                if (!bigger)
+                if (!util_resize(ids, n + (size_t) (last - first) + 1))
                         return -ENOMEM;
-                ids = bigger;
                 for (int id = first; id <= last; id++)
                         ids[n++] = id;
                 previous = last;

@@ -468,12 +468,10 @@ static int add_cache(struct topology *t, int cpu, struct topology_cache *c) {
                 free(c->cpus);
                 return 0;
         }
-        struct topology_cache *bigger = reallocarray(t->caches, t->n_caches + 1, sizeof(*bigger));
-        if (!bigger) {
+        if (!util_resize(t->caches, t->n_caches + 1)) {
                 free(c->cpus);
                 return -ENOMEM;
         }
-        t->caches = bigger;
         t->caches[t->n_caches++] = *c;
         return 0;
 }

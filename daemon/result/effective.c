@@ -140,10 +140,8 @@ static int add(struct effective_values *v, size_t i, const struct json_part *val
         for (size_t k = 0; k < v->of[i].n; k++)
                 if (strcmp(v->of[i].texts[k], text) == 0)
                         return 0;
-        char **texts = reallocarray(v->of[i].texts, v->of[i].n + 1, sizeof(*texts));
-        if (!texts)
+        if (!util_resize(v->of[i].texts, v->of[i].n + 1))
                 return -ENOMEM;
-        v->of[i].texts = texts;
         v->of[i].texts[v->of[i].n++] = util_steal(&text);
         return 0;
 }

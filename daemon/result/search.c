@@ -117,11 +117,9 @@ static int add_point(struct search *s, struct point_record *p, uint32_t ordinal,
                 int r = point_from_json(p->point_json, strlen(p->point_json), &point);
                 if (r < 0)
                         return r == -ENOMEM ? r : -EBADMSG;
-                struct ladder *ladders = reallocarray(s->ladders, s->n + 1, sizeof(*ladders));
-                if (!ladders)
+                if (!util_resize(s->ladders, s->n + 1))
                         return -ENOMEM;
-                s->ladders = ladders;
-                l = &ladders[s->n++];
+                l = &s->ladders[s->n++];
                 *l = (struct ladder){
                         .point_json = util_steal(&p->point_json), .ordinal = ordinal, .streams = point_streams(&point)};
         }

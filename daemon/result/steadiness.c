@@ -19,14 +19,8 @@ _Static_assert(SEGMENTS_VALUES_MIN == 30, "3 seconds are judged");
 static int reserve(struct steadiness_end *e, size_t n) {
         if (n > e->size) {
                 size_t size = n < 64 ? 64 : 2 * n;
-                double *messages = reallocarray(e->messages, size, sizeof(*messages));
-                if (!messages)
+                if (!util_resize(e->messages, size) || !util_resize(e->p50_ns, size))
                         return -ENOMEM;
-                e->messages = messages;
-                double *p50_ns = reallocarray(e->p50_ns, size, sizeof(*p50_ns));
-                if (!p50_ns)
-                        return -ENOMEM;
-                e->p50_ns = p50_ns;
                 e->size = size;
         }
         for (; e->n < n; e->n++)
@@ -35,11 +29,9 @@ static int reserve(struct steadiness_end *e, size_t n) {
 }
 
 static int add_late(struct steadiness_end *e, uint64_t begin, const struct message_part *part) {
-        struct late_part *late = reallocarray(e->late, e->n_late + 1, sizeof(*late));
-        if (!late)
+        if (!util_resize(e->late, e->n_late + 1))
                 return -ENOMEM;
-        e->late = late;
-        late[e->n_late++] = (struct late_part){begin, part->interval_ns, part->messages};
+        e->late[e->n_late++] = (struct late_part){begin, part->interval_ns, part->messages};
         return 0;
 }
 

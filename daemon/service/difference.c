@@ -55,15 +55,13 @@ static int append(struct difference_list *list, const char *prefix, const char *
         struct difference d = {.unlike = unlike};
         if (asprintf(&d.key, "%s%s%s", prefix, *prefix ? "." : "", key) < 0)
                 return -ENOMEM;
-        struct difference *items = reallocarray(list->items, list->n + 1, sizeof(*items));
-        if (!items) {
+        if (!util_resize(list->items, list->n + 1)) {
                 free(d.key);
                 return -ENOMEM;
         }
         for (size_t side = 0; side < SIDE_COUNT; side++)
                 d.values[side] = util_steal(&values[side]);
-        list->items = items;
-        items[list->n++] = d;
+        list->items[list->n++] = d;
         return 0;
 }
 

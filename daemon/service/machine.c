@@ -51,14 +51,8 @@ static struct series *obtain_series(struct collection *c, size_t set, uint32_t c
         for (size_t i = 0; i < c->n; i++)
                 if (c->items[i].cpu == cpu && c->items[i].kind == kind && c->items[i].set == set)
                         return &c->items[i];
-        if (c->n == c->size) {
-                size_t size = c->size ? 2 * c->size : 16;
-                struct series *items = reallocarray(c->items, size, sizeof(*items));
-                if (!items)
-                        return NULL;
-                c->items = items;
-                c->size = size;
-        }
+        if (!util_grow(c->items, c->n, c->size))
+                return NULL;
         c->items[c->n] = (struct series){.set = set, .cpu = cpu, .kind = kind};
         return &c->items[c->n++];
 }
@@ -90,14 +84,8 @@ static size_t uncompared(const struct collection *c, enum comparison_side side) 
 }
 
 static int series_add(struct series *s, enum comparison_side side, double value) {
-        if (s->n[side] == s->size[side]) {
-                size_t size = s->size[side] ? 2 * s->size[side] : 16;
-                double *values = reallocarray(s->values[side], size, sizeof(*values));
-                if (!values)
-                        return -ENOMEM;
-                s->values[side] = values;
-                s->size[side] = size;
-        }
+        if (!util_grow(s->values[side], s->n[side], s->size[side]))
+                return -ENOMEM;
         s->values[side][s->n[side]++] = value;
         return 0;
 }

@@ -228,10 +228,8 @@ static int keep_point(struct plan_points *all, const struct submission *sub, siz
                 return -ENOMEM;
         if (*length + n > *size) {
                 size_t grown = *size + *size / 2 + n;
-                char *text = realloc(all->text, grown);
-                if (!text)
+                if (!util_resize(all->text, grown))
                         return -ENOMEM;
-                all->text = text;
                 *size = grown;
         }
         memcpy(all->text + *length, json, n);

@@ -179,10 +179,8 @@ static int flag_set_add(struct flag_set *f, const char *name) {
                         f->flags[i].runs++;
                         return 0;
                 }
-        struct flag *flags = reallocarray(f->flags, f->n + 1, sizeof(*flags));
-        if (!flags)
+        if (!util_resize(f->flags, f->n + 1))
                 return -ENOMEM;
-        f->flags = flags;
         f->flags[f->n++] = (struct flag){.name = name, .runs = 1};
         return 0;
 }

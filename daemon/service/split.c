@@ -27,11 +27,9 @@ static void seconds_deinit(struct seconds *s) {
 }
 
 static int add_run(struct seconds *s, const double *rates, size_t n) {
-        double *values = reallocarray(s->values, s->n_values + n, sizeof(*values));
-        if (!values)
+        if (!util_resize(s->values, s->n_values + n))
                 return -ENOMEM;
-        s->values = values;
-        memcpy(&values[s->n_values], rates, n * sizeof(*rates));
+        memcpy(&s->values[s->n_values], rates, n * sizeof(*rates));
         s->n_values += n;
         s->lengths[s->n_runs++] = n;
         s->longest = n > s->longest ? n : s->longest;

@@ -67,14 +67,12 @@ static int take_point(struct figures_point *from, bool with_point, struct compar
 }
 
 static int take_page(struct compared *st, struct figures_point *page, size_t n, bool with_points) {
-        struct compared_point *points = reallocarray(st->points, st->n + n, sizeof(*points));
-        if (!points)
+        if (!util_resize(st->points, st->n + n))
                 return -ENOMEM;
-        st->points = points;
-        memset(points + st->n, 0, n * sizeof(*points));
+        memset(st->points + st->n, 0, n * sizeof(*st->points));
         int r = 0;
         for (size_t i = 0; r == 0 && i < n; i++)
-                r = take_point(&page[i], with_points, &points[st->n++]);
+                r = take_point(&page[i], with_points, &st->points[st->n++]);
         return r;
 }
 

@@ -230,9 +230,8 @@ static int series_of_row(struct db_query *q, struct series_list *list, struct se
                         return 0;
                 }
         }
-        int r = store_grow((void **) &list->items, &list->size, list->n, sizeof(*list->items));
-        if (r < 0)
-                return r;
+        if (!util_grow(list->items, list->n, list->size))
+                return -ENOMEM;
         struct series_record *fresh = &list->items[list->n++];
         *fresh = (struct series_record){.point_json = strdup(point), .figure = strdup(figure)};
         list->values_size = 0;
@@ -243,10 +242,10 @@ static int series_of_row(struct db_query *q, struct series_list *list, struct se
 static int take_value(struct db_query *q, struct series_list *list) {
         struct series_record *s;
         int r = series_of_row(q, list, &s);
-        if (r == 0)
-                r = store_grow((void **) &s->values, &list->values_size, s->n, sizeof(*s->values));
         if (r < 0)
                 return r;
+        if (!util_grow(s->values, s->n, list->values_size))
+                return -ENOMEM;
         const char *verdict = db_column_peek(q, 7);
         struct series_value *v = &s->values[s->n++];
         *v = (struct series_value){.experiment_id = db_column_i64(q, 2),

@@ -48,23 +48,20 @@ static int read_figures(struct json_view *view, const char *result_json, struct 
 
 static int take_row(struct db_query *q, struct json_view *view, struct figures_list *list) {
         int64_t id = db_column_i64(q, 0);
-        int r = 0;
         if (list->n == 0 || id != list->last_id) {
-                r = store_grow((void **) &list->items, &list->size, list->n, sizeof(*list->items));
-                if (r < 0)
-                        return r;
+                if (!util_grow(list->items, list->n, list->size))
+                        return -ENOMEM;
                 list->items[list->n++] = (struct figures_point){.point_json = db_column_text(q, 1)};
                 list->last_id = id;
                 list->runs_size = 0;
         }
         struct figures_point *p = &list->items[list->n - 1];
-        r = store_grow((void **) &p->runs, &list->runs_size, p->n_runs, sizeof(*p->runs));
-        if (r < 0)
-                return r;
+        if (!util_grow(p->runs, p->n_runs, list->runs_size))
+                return -ENOMEM;
         struct figures_run *run = &p->runs[p->n_runs++];
         *run = (struct figures_run){.block = db_column_u32(q, 3), .noisy = db_column_i64(q, 4) != 0};
         disputed_count(db_column_peek(q, 6), run->disputed);
-        r = read_figures(view, db_column_peek(q, 5), run);
+        int r = read_figures(view, db_column_peek(q, 5), run);
         if (r == 0)
                 r = store_row_state(q, 2, &run->state);
         return r < 0 ? r : q->error;

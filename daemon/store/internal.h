@@ -181,10 +181,11 @@ int store_row_state(struct db_query *q, int column, enum state *ret);
 size_t store_experiment_bytes(const struct experiment_record *e);
 size_t store_run_bytes(const struct run_record *run);
 
-/* Makes room for element n of an array of *size elements. 0 or -ENOMEM. */
-int store_grow(void **array, size_t *size, size_t n, size_t element_size);
 /* Steps to the next row, with room for what is read of it as element n. 1: there is one; 0: no more; negative errno. */
-int store_next_element(struct db_query *q, void **array, size_t *size, size_t n, size_t element_size);
-#define store_next_row(q, array, size, n) store_next_element(q, (void **) &(array), &(size), n, sizeof(*(array)))
+#define store_next_row(q, array, size, n)                                                                              \
+        __extension__({                                                                                                \
+                int _step = db_step(q);                                                                                \
+                _step > 0 && !util_grow(array, n, size) ? -ENOMEM : _step;                                             \
+        })
 
 #endif

@@ -319,24 +319,6 @@ const char *store_dir(const struct store *s) {
         return s->dir;
 }
 
-int store_grow(void **array, size_t *size, size_t n, size_t element_size) {
-        if (n < *size)
-                return 0;
-        size_t grown = *size ? 2 * *size : 16;
-        void *p = reallocarray(*array, grown, element_size);
-        if (!p)
-                return -ENOMEM;
-        *array = p;
-        *size = grown;
-        return 0;
-}
-
-int store_next_element(struct db_query *q, void **array, size_t *size, size_t n, size_t element_size) {
-        int r = db_step(q);
-        int grown = r > 0 ? store_grow(array, size, n, element_size) : 0;
-        return grown < 0 ? grown : r;
-}
-
 int store_reserve_changes(struct db *db, uint64_t n, int64_t *ret_first) {
         int64_t last;
         int r = db_get(db, &last, "UPDATE counters SET value = value + ? WHERE name = 'change' RETURNING value",
@@ -518,10 +500,10 @@ bool store_is_left_out(const struct left_out *out, int64_t id) {
 int store_leave_out(struct left_out *out, int64_t id) {
         if (store_is_left_out(out, id))
                 return 0;
-        int r = store_grow((void **) &out->ids, &out->size, out->n, sizeof(*out->ids));
-        if (r == 0)
-                out->ids[out->n++] = id;
-        return r;
+        if (!util_grow(out->ids, out->n, out->size))
+                return -ENOMEM;
+        out->ids[out->n++] = id;
+        return 0;
 }
 
 static int first_left(struct db *db, const char *list, const struct left_out *out, int64_t *ret) {

@@ -259,11 +259,9 @@ static int write_place(struct places *places, const struct setting *s, const str
 }
 
 static int places_add(struct places *p, int cpu, unsigned state) {
-        struct place *more = reallocarray(p->items, p->n + 1, sizeof(*more));
-        if (!more)
+        if (!util_resize(p->items, p->n + 1))
                 return -ENOMEM;
-        p->items = more;
-        more[p->n++] = (struct place){.cpu = cpu, .state = state};
+        p->items[p->n++] = (struct place){.cpu = cpu, .state = state};
         return 0;
 }
 

@@ -311,13 +311,9 @@ static int duplicate(const struct keys *k, const char *name) {
 /* Sorting stays fast however many there are. */
 static int check_object(struct keys *k, const struct json *object) {
         size_t n = json_length(object), i = 0;
-        if (n > k->size) {
-                const char **names = reallocarray(k->names, n, sizeof(*names));
-                if (!names)
-                        return -ENOMEM;
-                k->names = names;
-                k->size = n;
-        }
+        if (n > k->size && !util_resize(k->names, n))
+                return -ENOMEM;
+        k->size = n > k->size ? n : k->size;
         for (const struct json *m = json_first(object); m; m = json_next(m))
                 k->names[i++] = json_key(m);
         if (n > 1)

@@ -10,8 +10,6 @@
 #include <errno.h>
 #include <string.h>
 
-#define PARTS_FIRST 256u
-
 const char *json_skip_space(const char *p) {
         while (*p == ' ' || *p == '\t' || *p == '\r' || *p == '\n') /* mostly there is none */
                 p++;
@@ -97,16 +95,6 @@ bool json_find_member(const char *text, const char *key, const char **ret, size_
 
 /* Parts */
 
-static int grow(struct json_view *v) {
-        size_t size = v->size ? 2 * v->size : PARTS_FIRST;
-        struct json_part *parts = reallocarray(v->parts, size, sizeof(*parts));
-        if (!parts)
-                return -ENOMEM;
-        v->parts = parts;
-        v->size = size;
-        return 0;
-}
-
 static int read_value(struct json_view *v, const char **at, struct json_part part, unsigned depth);
 
 /* *at: behind the opening bracket; then behind the closing one. */
@@ -139,9 +127,9 @@ static int read_members(struct json_view *v, const char **at, unsigned depth) {
 static int read_value(struct json_view *v, const char **at, struct json_part part, unsigned depth) {
         const char *p = *at;
         size_t number = v->n;
-        int r = v->n == v->size ? grow(v) : 0;
-        if (r < 0)
-                return r;
+        int r = 0;
+        if (!util_grow(v->parts, v->n, v->size))
+                return -ENOMEM;
         v->n++;
         if (*p == '{' && depth < JSON_DEPTH_MAX) {
                 p++;

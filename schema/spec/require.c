@@ -129,11 +129,9 @@ static int read_fact(const struct json *m, enum fact_group group, const char *po
                                                  : check_text(row, json_key(m), text, pointer, r);
         if (x < 0)
                 return x;
-        struct spec_fact *more = reallocarray(spec->facts, spec->n_facts + 1, sizeof(*more));
-        if (!more)
+        if (!util_resize(spec->facts, spec->n_facts + 1))
                 return -ENOMEM;
-        spec->facts = more;
-        struct spec_fact *f = &more[spec->n_facts++];
+        struct spec_fact *f = &spec->facts[spec->n_facts++];
         *f = (struct spec_fact){
                 .group = group, .name = strdup(json_key(m)), .text = text ? strdup(text) : NULL, .number = number};
         return f->name && (f->text || !text) ? 0 : -ENOMEM;
