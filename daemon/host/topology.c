@@ -44,9 +44,7 @@ void topology_free(struct topology *t) {
         free(t);
 }
 
-static void topology_freep(struct topology **t) {
-        topology_free(*t);
-}
+UTIL_FREEP(topology, topology_free)
 
 static int compare_cpu_id(const void *key, const void *cpu) {
         int id = *(const int *) key, other = ((const struct topology_cpu *) cpu)->id;

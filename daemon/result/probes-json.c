@@ -4,6 +4,7 @@
 
 #include "daemon/result/probes-internal.h"
 
+#include "daemon/analysis/order.h"
 #include "schema/json/json.h"
 #include "schema/util.h"
 
@@ -12,16 +13,11 @@
 
 static const char *const time_names[PROBE_TIMES] = {[PROBE_BEFORE] = "before", [PROBE_AFTER] = "after"};
 
-static int compare_doubles(const void *a, const void *b) {
-        double x = *(const double *) a, y = *(const double *) b;
-        return (x > y) - (x < y);
-}
-
 /* Quartiles by the nearest rank. */
 static void put_series(struct json_writer *w, size_t kind, const double rounds[PROBE_ROUNDS]) {
         double sorted[PROBE_ROUNDS];
         memcpy(sorted, rounds, sizeof(sorted));
-        qsort(sorted, PROBE_ROUNDS, sizeof(sorted[0]), compare_doubles);
+        order_sort(sorted, PROBE_ROUNDS);
         json_object_begin(w);
         json_member_double(w, "median", sorted[PROBE_ROUNDS / 2]);
         json_member_double(w, "low", sorted[(PROBE_ROUNDS + 3) / 4 - 1]);

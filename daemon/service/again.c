@@ -38,9 +38,7 @@ static void again_free(void *p) {
         free(a);
 }
 
-static void again_freep(struct again **p) {
-        again_free(*p);
-}
+UTIL_FREEP(again, again_free)
 
 /* The body of `extend`. */
 struct amount {

@@ -47,9 +47,7 @@ static void outcome_free(void *payload) {
         free(o);
 }
 
-static void outcome_freep(struct outcome **o) {
-        outcome_free(*o);
-}
+UTIL_FREEP(outcome, outcome_free)
 
 /* The machine's own state, where the probes differ: over months what a reader takes a slower figure for otherwise. */
 static void put_machine(struct json_writer *w, const struct machine *m) {

@@ -35,9 +35,7 @@ void history_free(struct history *h) {
         free(h);
 }
 
-static void history_freep(struct history **h) {
-        history_free(*h);
-}
+UTIL_FREEP(history, history_free)
 
 /* As segments.h judges counts, on the logarithms of ratios. Where all are the same there is no noise, and no change. */
 static int find_changes(struct history_series *s, size_t n_series) {

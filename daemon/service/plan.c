@@ -196,9 +196,7 @@ void plan_free(struct plan *plan) {
         free(plan);
 }
 
-static void plan_freep(struct plan **plan) {
-        plan_free(*plan);
-}
+UTIL_FREEP(plan, plan_free)
 
 /* A sum of many runs' times has digits of which nothing is known. */
 static double whole_microseconds(double seconds) {

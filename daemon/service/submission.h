@@ -5,6 +5,7 @@
 /* A posted experiment on its way to the store: submit.c commits it, plan.c only describes it. */
 
 #include "daemon/service/internal.h"
+#include "schema/util.h"
 
 struct submission {
         char *body; /* as posted: an error names its place in it */
@@ -38,9 +39,7 @@ int submission_new(struct service *s, const char *body, size_t length, const cha
 /* Parses, spans and admits the points, and draws their order. 0; negative errno with *r. */
 int submission_prepare(struct service *s, struct submission *sub, struct refusal *r);
 void submission_free(void *p); /* NULL-safe; of a struct submission, as calls free their payload */
-static inline void submission_freep(struct submission **p) {
-        submission_free(*p);
-}
+UTIL_FREEP(submission, submission_free)
 
 /* Checks whether `experiments` and `runs` may wait besides (limits of ipclabd.conf). 0; -errno with *r, 429 or 507. */
 int submission_check_room(struct service *s, struct store *store, unsigned experiments, uint64_t runs,

@@ -13,6 +13,8 @@
  * json_writer_steal().
  */
 
+#include "schema/util.h"
+
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,9 +46,7 @@ int json_parse_written(const char *text, size_t length, struct json **ret);
 /* Parses a text of the store; NULL, or -EBADMSG where it is damaged; -ENOMEM. Without a text *ret stays as it is. */
 int json_parse_stored(const char *text, struct json **ret);
 void json_free(struct json *root); /* NULL-safe; roots only */
-static inline void json_freep(struct json **root) {
-        json_free(*root);
-}
+UTIL_FREEP(json, json_free)
 
 enum json_type json_type(const struct json *value);
 

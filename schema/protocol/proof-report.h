@@ -12,6 +12,7 @@
  */
 
 #include "schema/spec/spec.h"
+#include "schema/util.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -104,9 +105,7 @@ struct proof_report {
 };
 
 void proof_report_free(struct proof_report *p); /* NULL is fine */
-static inline void proof_report_freep(struct proof_report **p) {
-        proof_report_free(*p);
-}
+UTIL_FREEP(proof_report, proof_report_free)
 
 /* Each adds a row of zeros to its array; NULL with p->error. It may move the array. */
 struct proof_pages *proof_report_add_pages(struct proof_report *p);
