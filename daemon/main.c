@@ -330,13 +330,6 @@ static int on_tcp_again(sd_event_source *timer, uint64_t usec, void *userdata) {
         return e < 0 ? e : sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
 }
 
-/* The unix socket is served meanwhile. */
-static int await_tcp(struct daemon *d) {
-        log_error("%s: another process has the port, and ipclabd tries again every %u s", d->listeners.tcp_problem,
-                  (unsigned) (TCP_AGAIN_US / UINT64_C(1000000)));
-        return sd_event_add_time_relative(d->event, &d->tcp_timer, CLOCK_MONOTONIC, TCP_AGAIN_US, 0, on_tcp_again, d);
-}
-
 /* Its last link goes, it has another name, or its permissions change. */
 static int on_socket_changed(sd_event_source *source, const struct inotify_event *event, void *userdata) {
         struct daemon *d = userdata;
@@ -382,9 +375,11 @@ static int open_listeners(struct daemon *d) {
         if (e < 0)
                 log_error("cannot start the HTTP interface, with the dashboard's files from %s: %s",
                           d->config.web_dir ? d->config.web_dir : "nowhere", strerrordesc_np(-e));
-        else if (d->listeners.tcp_problem)
-                e = await_tcp(d);
-        return e;
+        if (e < 0 || !d->listeners.tcp_problem)
+                return e;
+        log_error("%s: another process has the port, and ipclabd tries again every %u s", d->listeners.tcp_problem,
+                  (unsigned) (TCP_AGAIN_US / UINT64_C(1000000))); /* the unix socket is served meanwhile */
+        return sd_event_add_time_relative(d->event, &d->tcp_timer, CLOCK_MONOTONIC, TCP_AGAIN_US, 0, on_tcp_again, d);
 }
 
 /* One line that programs can read: "ready {…}". */

@@ -79,11 +79,6 @@ static int meet(struct probes *p, struct agent *a) {
         return r;
 }
 
-/* Without the page the leaders take the turns: the first end's probe, then the second's. */
-static int send_turn(struct agent *a) {
-        return peer_send(a, PEER_PROBE, 0, 0, agent_now_ns() + workers_prepare_ns(a));
-}
-
 static int await_turn(struct agent *a) {
         return peer_receive(a, PEER_PROBE, 0, NULL, agent_now_ns() + workers_prepare_ns(a) + PROBE_LONGEST_NS);
 }
@@ -140,7 +135,7 @@ static int in_turn(struct probes *p, struct agent *a, int (*take)(struct probes 
         if (r == 0)
                 r = take(p, a);
         if (r == 0 && !alone)
-                r = send_turn(a);
+                r = peer_send(a, PEER_PROBE, 0, 0, agent_now_ns() + workers_prepare_ns(a));
         if (r == 0 && !alone && !second)
                 r = await_turn(a);
         return r;
@@ -172,14 +167,6 @@ static int send_without_figures(const struct probes *p, struct agent *a) {
         return send_one(a, &made);
 }
 
-/* When all are taken, so that the daemon is not woken beside one. */
-static int send_all(const struct probes *p, struct agent *a) {
-        int r = 0;
-        for (uint32_t thread = 0; r == 0 && thread < p->n; thread++)
-                r = send_one(a, &p->list[thread]);
-        return r == 0 && p->given_up ? send_without_figures(p, a) : r;
-}
-
 int probes_take(struct probes *p, struct agent *a) {
         if (!a->setup.probes)
                 return 0;
@@ -187,8 +174,11 @@ int probes_take(struct probes *p, struct agent *a) {
         a->peer_done = a->workload->one_agent; /* after the window the peer is needed once more */
         int r = take_all(p, a);
         a->peer_done = done;
-        if (r == 0)
-                r = send_all(p, a);
+        /* when all are taken, so that the daemon is not woken beside one */
+        for (uint32_t thread = 0; r == 0 && thread < p->n; thread++)
+                r = send_one(a, &p->list[thread]);
+        if (r == 0 && p->given_up)
+                r = send_without_figures(p, a);
         if (r == 0 && p->n > 0)
                 p->cpu = p->list[0].cpu;
         p->taken++;

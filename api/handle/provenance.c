@@ -65,13 +65,6 @@ static void copy_preset(const char *spec_json, char *ret, size_t size) {
                 snprintf(ret, size, "%.*s", (int) (length - 2), value + 1);
 }
 
-/* Each change of an ended experiment, as more runs of it or a deletion, has a number of its own in the store. */
-static uint64_t version_of(const struct api *a, const struct experiment_record *e) {
-        bool ended = e->state == STATE_DONE || e->state == STATE_FAILED || e->state == STATE_CANCELLED;
-        const int64_t parts[] = {(int64_t) a->started_ns, e->id, e->change};
-        return ended ? hash_more(HASH_BEGIN, parts, sizeof(parts)) : 0;
-}
-
 bool provenance_tag(const struct provenance *p, const struct request *q, struct response *response, const char *type) {
         return p->version_hash != 0 && tag_version(q, response, type, p->version_hash);
 }
@@ -87,7 +80,11 @@ int provenance_load(struct api *a, int64_t experiment_id, bool columns, struct p
         p.started_at = e.started_at;
         p.seed = e.seed;
         p.runs_total = e.runs_total;
-        p.version_hash = version_of(a, &e);
+        if (e.state == STATE_DONE || e.state == STATE_FAILED || e.state == STATE_CANCELLED) {
+                /* each change of an ended experiment, as more runs of it or a deletion, has a number of its own */
+                const int64_t parts[] = {(int64_t) a->started_ns, e.id, e.change};
+                p.version_hash = hash_more(HASH_BEGIN, parts, sizeof(parts));
+        }
         copy_preset(e.spec_json, p.preset, sizeof(p.preset));
         p.searched = json_find_member(e.merged_json ? e.merged_json : "{}", "search", &search, &length);
         p.name = util_steal(&e.name);

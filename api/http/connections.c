@@ -181,12 +181,6 @@ void connections_free(struct connections *c) {
         free(c);
 }
 
-/* Whether it waits for its client. What the client has sent may wait for the library, which begins connections that
- * come together before it reads the first one's request. */
-static bool is_silent(const struct connection *connection) {
-        return waits_for_request(connection->state) && !has_unread(connection);
-}
-
 /* Ends the connection, of those that count as `full`, that has waited longest without a request, else the answer that
  * has taken longest, of those that take long or that the client does not take. Event streams have a share of their own.
  */
@@ -196,7 +190,9 @@ static bool make_room(struct connections *c, const struct peer *full, uint64_t n
         for (struct connection *i = c->first; i; i = i->next) {
                 if (i->ended || !peer_is_below(i->peer, full) || i->state == CONNECTION_STREAM)
                         continue;
-                bool waits = is_silent(i);
+                /* for its client: what that has sent may wait for the library, which begins connections that come together
+                 * before it reads the first one's request */
+                bool waits = waits_for_request(i->state) && !has_unread(i);
                 if (victim && (waits == victim_waits ? i->since >= victim->since : !waits))
                         continue;
                 /* the kernel is queried for the last one */

@@ -82,11 +82,6 @@ static bool would_block(void) {
 
 /* ---- from the client to the library ---- */
 
-static void refuse_client(struct relay *r, struct client *c, const struct refusal *why) {
-        c->in_ended = true;
-        c->refusal = r->options.refused(r->options.userdata, why, &c->refusal_length);
-}
-
 static int read_client(struct relay *r, struct client *c) {
         ssize_t n = recv(c->fd, c->in, sizeof(c->in), MSG_DONTWAIT);
         if (n < 0)
@@ -102,8 +97,10 @@ static int read_client(struct relay *r, struct client *c) {
         c->length = gate_pass(&c->gate, c->in, (size_t) n, &passed, &why);
         if (c->gate.in_body && !in_body)
                 c->answered = false;
-        if (passed < (size_t) n)
-                refuse_client(r, c, &why);
+        if (passed < (size_t) n) {
+                c->in_ended = true;
+                c->refusal = r->options.refused(r->options.userdata, &why, &c->refusal_length);
+        }
         return 0;
 }
 
@@ -125,11 +122,6 @@ static bool pass_on(struct client *c) {
         return true;
 }
 
-/* Whether the library has a response to every whole request. */
-static bool is_responded(const struct client *c) {
-        return atomic_load(&c->responses) >= c->gate.requests;
-}
-
 /* The library waits for edges, and misses an end that it finds together with the last bytes. Each shutdown() is another
  * edge (unix_shutdown() of net/unix/af_unix.c). */
 static void pass_end(struct client *c, uint64_t now) {
@@ -146,7 +138,8 @@ static int take_request(struct relay *r, struct client *c, short events, uint64_
                 return 0;
         if (c->sent == c->length && !c->in_ended && (events & (POLLIN | POLLHUP | POLLERR)))
                 k = read_client(r, c);
-        if (k >= 0 && pass_on(c) && c->in_ended && is_responded(c))
+        /* the library has a response to every whole request by then */
+        if (k >= 0 && pass_on(c) && c->in_ended && atomic_load(&c->responses) >= c->gate.requests)
                 pass_end(c, now);
         return k;
 }

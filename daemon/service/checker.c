@@ -170,11 +170,6 @@ static int find_pending(struct service *s, const struct pending_check *after, st
         return error == -ENOENT ? -ENODATA : error;
 }
 
-/* Stored as a result: it would be tried for ever otherwise. Other errors of the daemon pass. */
-static bool is_final(int error, const struct refusal *r) {
-        return error == -EBADMSG || r->status < 500;
-}
-
 static int check(struct service *s, const struct pending_check *p, struct refusal *r) {
         static const struct call_type type = {OPERATION_BASELINE, run_store, outcome_free};
         _cleanup_(outcome_freep) struct outcome *o = calloc(1, sizeof(*o));
@@ -190,7 +185,7 @@ static int check(struct service *s, const struct pending_check *p, struct refusa
         if (error < 0 && r->status == 404) /* deleted meanwhile */
                 return 0;
         if (error < 0) {
-                if (!is_final(error, r))
+                if (error != -EBADMSG && r->status >= 500) /* which passes; another one would be tried for ever */
                         return error;
                 o->error = strdup(r->detail);
                 o->differences_json = strdup("[]");

@@ -151,17 +151,12 @@ bool difference_listed(const struct difference_list *list, const char *key) {
         return false;
 }
 
-static int copy_value(const struct json *value, char **ret) {
-        *ret = value ? json_print(value) : NULL;
-        return value && !*ret ? -ENOMEM : 0;
-}
-
 /* Appends a fact that was another at a moment for which there is no value. */
 static int append_passing_change(const char *key, const struct json *usual, struct difference_list *list) {
-        char *values[SIDE_COUNT] = {NULL};
-        int r = copy_value(usual, &values[SIDE_BASELINE]);
-        if (r == 0)
-                r = append(list, "", key, values, matters("", key));
+        char *values[SIDE_COUNT] = {[SIDE_BASELINE] = usual ? json_print(usual) : NULL};
+        if (usual && !values[SIDE_BASELINE])
+                return -ENOMEM;
+        int r = append(list, "", key, values, matters("", key));
         free(values[SIDE_BASELINE]);
         return r;
 }

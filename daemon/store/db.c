@@ -258,12 +258,6 @@ int db_keep_growth(struct db *db) {
         return 0;
 }
 
-/* Once SQLite has it open, and until it has closed it: with any descriptor that is closed, its locks would go. */
-static int open_descriptor(struct db *db, const char *path) {
-        db->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-        return db->fd < 0 ? -errno : 0;
-}
-
 static int checkpoint_in_commits(struct db *db, int pages) {
         int code = sqlite3_wal_autocheckpoint(db->handle, pages);
         return code == SQLITE_OK ? 0 : fail(db, code, "sqlite3_wal_autocheckpoint");
@@ -343,8 +337,9 @@ int db_open(struct db **ret, const char *path, enum db_mode mode) {
                 r = configure_handle(db);
         if (r == 0)
                 r = mode == DB_WRITER ? configure_writer(db) : configure_reader(db);
-        if (r == 0 && mode == DB_WRITER)
-                r = open_descriptor(db, path);
+        /* once SQLite has it open, and until it has closed it: with any descriptor that is closed, its locks would go */
+        if (r == 0 && mode == DB_WRITER && (db->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)) < 0)
+                r = -errno;
         /* A transaction that failed for lack of memory is ended without more of it: else it would stay open, and take
          * in what is acknowledged later. */
         if (r == 0)

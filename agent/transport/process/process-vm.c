@@ -249,11 +249,6 @@ static int admit_peer(struct agent *a, pid_t peer) {
         return 0;
 }
 
-static void admit_nobody(void) {
-        (void) prctl(PR_SET_PTRACER, 0, 0, 0, 0); /* EINVAL without Yama */
-        (void) prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-}
-
 /* Reads a word of the peer's memory, so that a missing permission fails before the run. */
 static int probe_peer(struct agent *a, uint64_t address) {
         uint64_t word = 0;
@@ -356,7 +351,8 @@ static int process_vm_open(struct agent *a) {
 
 /* Like the rings' memory, slots remain mapped, as workers may still use them. */
 static void process_vm_close(struct agent *a) {
-        admit_nobody();
+        (void) prctl(PR_SET_PTRACER, 0, 0, 0, 0); /* EINVAL without Yama */
+        (void) prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
         for (uint32_t i = 0; workers_resting(a) && i < a->n_workers; i++) {
                 struct vm_channel *c = a->workers[i].channel;
                 if (c && c->memory)
