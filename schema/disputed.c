@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* See the header. */
-
 #include "schema/disputed.h"
 
 #include <stdio.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* See facts.h. */
-
 #include "schema/facts.h"
 
 const struct fact_row fact_rows[FACT_COUNT] = {

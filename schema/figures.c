@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The table of figures; see the header. */
-
 #include "schema/figures.h"
 
 #include "schema/json/view.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Filling a refusal. Called by the code that finds a fault in a request; owns nothing. */
-
 #include "schema/refusal.h"
 
 #include <errno.h>

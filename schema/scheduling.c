@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* See scheduling.h. */
-
 #include "schema/scheduling.h"
 
 #include "schema/util.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The tables behind the vocabularies. Owns no state. */
-
 #include "schema/terms.h"
 
 #include "schema/util.h"

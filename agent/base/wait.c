@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Waiting for workers, peer and daemon; see wait.h. */
-
 #include "agent/base/wait.h"
 
 #include <errno.h>

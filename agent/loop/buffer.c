@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Mapping, placing and touching of message memory; see buffer.h. */
-
 #include "agent/loop/buffer.h"
 
 #include "agent/base/agent.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Making a cold source, and going from one message to the next; see source.h. */
-
 #include "agent/loop/source.h"
 
 #include "agent/base/agent.h"

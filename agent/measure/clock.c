@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* What reading the clock costs, and its quantum; see clock.h. */
-
 #include "agent/measure/clock.h"
 
 #include "schema/util.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The list of these threads, from one scan to the next; see kernel-threads.h. */
-
 #include "agent/measure/kernel-threads.h"
 
 #include "agent/base/agent.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* See parts.h. */
-
 #include "agent/measure/parts.h"
 
 #include "agent/base/agent.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The probe's operations, and the page by which two ends take turns; see probe.h. */
-
 #include "agent/measure/probe.h"
 
 #include "schema/util.h"

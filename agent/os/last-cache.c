@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The sizes of a CPU's caches; see last-cache.h. */
-
 #include "agent/os/last-cache.h"
 
 #include "agent/os/procfs.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The phases of a run as one agent executes them; see leader.h. */
-
 #include "agent/script/leader.h"
 
 #include "agent/base/agent.h"

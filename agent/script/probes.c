@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The times of the probes, and the page that both ends share; see probes.h. */
-
 #include "agent/script/probes.h"
 
 #include "agent/base/agent.h"

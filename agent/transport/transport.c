@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Maps the rows of schema/transport/table.h to the agent's code for them. */
-
 #include "agent/transport/transport.h"
 
 #include "agent/base/agent.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The workloads of this build. */
-
 #include "agent/workload/workload.h"
 
 #include "schema/util.h"

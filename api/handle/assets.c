@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Loads and serves the dashboard's files. */
-
 #include "api/handle/assets.h"
 
 #include "api/handle/handlers.h"

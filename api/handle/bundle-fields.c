@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* See the header. */
-
 #include "api/handle/bundle-fields.h"
 
 #include "daemon/service/service.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* See the header. */
-
 #include "api/handle/bundle-reader.h"
 
 #include "schema/util.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* CSV cells of JSON values, figures and points. */
-
 #include "api/handle/cells.h"
 
 #include "schema/json/json.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* One remembered run; used by the sample exports and the event streams. */
-
 #include "api/handle/kinds.h"
 
 #include "api/handle/render.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Experiment, host, kernel, version, date and seed, as columns of a CSV and as a member of a list. */
-
 #include "api/handle/provenance.h"
 
 #include "api/handle/render.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The route table. */
-
 #include "api/handle/routes.h"
 
 #include "api/handle/bundle-fields.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Portions of a body between the source that makes them and the HTTP server that sends them. */
-
 #include "api/http/feed.h"
 
 #include "api/http/gzip.h"

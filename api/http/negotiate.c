@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Which of several representations a client gets. */
-
 #include "api/http/negotiate.h"
 
 #include "api/http/text.h"

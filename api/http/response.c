@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Responses as handlers make them, before they are serialized. */
-
 #include "api/http/response.h"
 
 #include "api/http/peers.h"

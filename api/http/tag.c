@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* See the header. */
-
 #include "api/http/tag.h"
 
 #include "schema/hash.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Text that grows; for what is not one JSON document: CSV, event streams, metrics. */
-
 #include "api/http/text.h"
 
 #include "schema/util.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Digests of the programs that run; see build.h. */
-
 #include "daemon/host/build.h"
 
 #include "build-commit.h"

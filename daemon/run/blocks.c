@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* See blocks.h. */
-
 #include "daemon/run/blocks.h"
 
 #include "daemon/run/sequence.h"

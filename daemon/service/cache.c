@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* A list by last use; see the header. */
-
 #include "daemon/service/cache.h"
 
 #include <errno.h>

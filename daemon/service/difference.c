@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* See the header. */
-
 #include "daemon/service/difference.h"
 
 #include "daemon/result/figure.h"

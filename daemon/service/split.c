@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* See split.h. */
-
 #include "daemon/service/split.h"
 #include "daemon/analysis/levels.h"
 #include "schema/util.h"

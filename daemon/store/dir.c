@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* See dir.h. */
-
 #include "daemon/store/dir.h"
 
 #include "schema/util.h"

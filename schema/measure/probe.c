@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The table of the probes' operations. */
-
 #include "schema/measure/probe.h"
 
 /* Sizes for rounds of some tenths of a millisecond. */

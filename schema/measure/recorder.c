@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* See recorder.h. */
-
 #include "schema/measure/recorder.h"
 
 /* Reads again as long as a turn begins or ends meanwhile, which a writer that stands still does not do: the next value

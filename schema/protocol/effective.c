@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The table of settings, and the list that one end reports; see effective.h. */
-
 #include "schema/protocol/effective.h"
 
 #include "schema/json/json.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Collects, checks and writes a proof of placement; see proof-report.h. */
-
 #include "schema/protocol/proof-report.h"
 
 #include "schema/detail.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The types that the values of a spec have, and objects of such values. Called by the readers and writers of a spec. */
-
 #include "schema/spec/value.h"
 
 #include "schema/util.h"

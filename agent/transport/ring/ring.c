@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The waits of ring.h, and their system calls. */
-
 #include "agent/transport/ring/ring.h"
 
 #include <inttypes.h>

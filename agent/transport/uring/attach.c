@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Makes the ring of a worker's messages and registers what it uses; see attach.h. */
-
 #include "agent/transport/uring/attach.h"
 
 #include "agent/base/agent.h"
