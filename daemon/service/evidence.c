@@ -29,8 +29,9 @@ static const struct {
 };
 _Static_assert(ELEMENTS(limits) <= FINDINGS_LIMITS_MAX, "each has a place in a row");
 
-/* Members of a spec that are no axes and affect the figures. */
-static const char *const settings[] = {"verify", "chunk", "fresh", "stamp", "transport_options"};
+#define ITEM(name) name,
+static const char *const settings[] = {SPEC_SETTINGS(ITEM)};
+#undef ITEM
 
 /* NULL is written as null. */
 static int put_member(struct json_writer *w, const char *name, const struct json *value) {

@@ -292,18 +292,7 @@ int store_import_points(struct store *s, int64_t experiment_id, uint32_t from_or
 /* The writer of merged specs has one order of members, so that equal objects are equal text. */
 #define MEASURED_HERE SHOWN("experiment_id") " AND " OWN("experiment_id")
 #define SAME(field) " AND json_extract(merged, '$." field "') IS json_extract(?2, '$." field "')"
-#define MEASURED_ALIKE                                                                                                 \
-        SAME("duration_seconds")                                                                                       \
-        SAME("messages")                                                                                               \
-        SAME("bytes")                                                                                                  \
-        SAME("warmup_seconds")                                                                                         \
-        SAME("rate")                                                                                                   \
-        SAME("verify")                                                                                                 \
-        SAME("chunk")                                                                                                  \
-        SAME("fresh")                                                                                                  \
-        SAME("stamp")                                                                                                  \
-        SAME("transport_options")                                                                                      \
-        SAME("tune")
+#define MEASURED_ALIKE SPEC_MEASURED_ALIKE(SAME)
 
 /* The point, as whichever instance of it: which one it is changes nothing in how it is measured. */
 #define SAME_POINT                                                                                                     \

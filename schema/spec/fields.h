@@ -4,12 +4,13 @@
 
 /*
  * The table of a spec's fields beside the axes, in the order of the JSON Schema. A plain field is its row, a member of
- * struct spec, and what uses it.
+ * struct spec, its place in SPEC_FIELDS, and what uses it.
  */
 
 #include "schema/spec/parser.h"
 
-#define FIELD_COUNT 21u
+#define FIELD_ONE(name) +1u
+#define FIELD_COUNT (0u SPEC_FIELDS(FIELD_ONE, FIELD_ONE, FIELD_ONE, FIELD_ONE))
 
 struct field {
         /* A member of struct spec. Without a type, `check` reads the field, `write` writes it, and `describe` or

@@ -204,10 +204,21 @@ struct spec_search {
         double latency_p99_below_us; /* 0: no search */
 };
 
-/* Members of a spec, as it is written, that hold what it is called, which of its points run, and how often and in which
- * order: not what is measured. Experiments that differ in these alone are of the same spec. The list stands here and
- * not in the table of the fields because the store's SQL is made of it. */
-#define SPEC_INCIDENTAL(X) X("name") X("seed") X("repetitions") X("order") X("until") X("skip_impossible")
+/* The members of a spec beside its axes, by what they decide, in the order of the table of fields (fields.c), which has
+ * the rest of each. The list stands here because the store's SQL is made of it. INCIDENTAL members hold what the spec
+ * is called, which of its points run, and how often and in which order: not what is measured. Runs of a point are
+ * measured alike where WINDOW and SETTING members are the same; of these a SETTING affects the figures as an axis does. */
+#define SPEC_FIELDS(OTHER, INCIDENTAL, WINDOW, SETTING)                                                                \
+        OTHER("preset") INCIDENTAL("name") SETTING("verify")                                                           \
+        WINDOW("duration_seconds") WINDOW("messages") WINDOW("bytes") WINDOW("warmup_seconds")                         \
+        INCIDENTAL("repetitions") INCIDENTAL("order") OTHER("points") WINDOW("rate") OTHER("search")                   \
+        SETTING("chunk") SETTING("fresh") SETTING("stamp") INCIDENTAL("skip_impossible") INCIDENTAL("seed")            \
+        OTHER("require") WINDOW("tune") INCIDENTAL("until") SETTING("transport_options")
+#define SPEC_NO_FIELD(name)
+/* Experiments that differ in these alone are of the same spec. */
+#define SPEC_INCIDENTAL(X) SPEC_FIELDS(SPEC_NO_FIELD, X, SPEC_NO_FIELD, SPEC_NO_FIELD)
+#define SPEC_MEASURED_ALIKE(X) SPEC_FIELDS(SPEC_NO_FIELD, SPEC_NO_FIELD, X, X)
+#define SPEC_SETTINGS(X) SPEC_FIELDS(SPEC_NO_FIELD, SPEC_NO_FIELD, SPEC_NO_FIELD, X)
 
 struct spec {
         char *name; /* NULL when not given */
