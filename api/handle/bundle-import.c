@@ -67,9 +67,14 @@ static void taking_free(struct taking *t) {
 
 enum kind { KIND_NULL = 1, KIND_TEXT = 2, KIND_INTEGER = 4, KIND_LIST = 8, KIND_WORDS = 16, KIND_OBJECT = 32 };
 
+/* How a member is taken into its record: as text, as canonical JSON, as milliseconds or as a count. */
+enum taken { TAKEN_NOT, TAKEN_TEXT, TAKEN_JSON, TAKEN_TIME, TAKEN_U32 };
+
 struct member {
         const char *name;
         unsigned kinds;
+        enum taken taken;
+        size_t offset; /* in the record */
 };
 
 static bool is_of(const struct json *value, unsigned kinds) {
@@ -94,7 +99,7 @@ static bool is_of(const struct json *value, unsigned kinds) {
         }
 }
 
-/* That the object has all of these members, each of one of its kinds. */
+/* Checks that the object has all of these members, each of one of its kinds. */
 static int check_members(const struct json *object, const struct member *members, size_t n, const char *where,
                          struct refusal *r) {
         char pointer[JSON_POINTER_MAX];
@@ -219,6 +224,32 @@ static int take_time(struct taking *t, const struct json *object, const char *na
                       text);
 }
 
+/* Checks the members, and takes them into the record as their rows have it; a null leaves what it has. */
+static int take_members(struct taking *t, const struct json *object, const struct member *members, size_t n,
+                        const char *where, void *record) {
+        int k = check_members(object, members, n, where, t->refusal);
+        for (size_t i = 0; k == 0 && i < n; i++) {
+                void *to = (char *) record + members[i].offset;
+                switch (members[i].taken) {
+                case TAKEN_NOT:
+                        break;
+                case TAKEN_TEXT:
+                        k = take_text(object, members[i].name, to);
+                        break;
+                case TAKEN_JSON:
+                        k = take_json(object, members[i].name, to);
+                        break;
+                case TAKEN_TIME:
+                        k = take_time(t, object, members[i].name, where, to);
+                        break;
+                case TAKEN_U32:
+                        k = take_u32(t, object, members[i].name, where, to);
+                        break;
+                }
+        }
+        return k;
+}
+
 static int take_state(struct taking *t, const struct json *object, const char *where, enum state *ret) {
         char pointer[JSON_POINTER_MAX];
         const char *name = "";
@@ -248,17 +279,18 @@ static int check_spec(struct taking *t, const struct experiment_record *e) {
                     : refuse(t->refusal, 422, "wrong-value", "/experiment/name", "The name is not that of the spec.");
 }
 
+#define OF_EXPERIMENT(member) offsetof(struct experiment_record, member)
+#define OF_RUN(member) offsetof(struct run_record, member)
+
 static int take_progress(struct taking *t, const struct json *experiment, struct experiment_record *e) {
         static const char where[] = "/experiment/progress";
-        static const struct member members[] = {{"runs_total", KIND_INTEGER},
-                                                {"runs_done", KIND_INTEGER},
-                                                {"runs_failed", KIND_INTEGER},
-                                                {"runs_cancelled", KIND_INTEGER}};
-        uint32_t *const counts[] = {&e->runs_total, &e->runs_done, &e->runs_failed, &e->runs_cancelled};
-        const struct json *progress = json_get(experiment, "progress");
-        int k = check_members(progress, members, ELEMENTS(members), where, t->refusal);
-        for (size_t i = 0; k == 0 && i < ELEMENTS(members); i++)
-                k = take_u32(t, progress, members[i].name, where, counts[i]);
+        static const struct member members[] = {
+                {"runs_total", KIND_INTEGER, TAKEN_U32, OF_EXPERIMENT(runs_total)},
+                {"runs_done", KIND_INTEGER, TAKEN_U32, OF_EXPERIMENT(runs_done)},
+                {"runs_failed", KIND_INTEGER, TAKEN_U32, OF_EXPERIMENT(runs_failed)},
+                {"runs_cancelled", KIND_INTEGER, TAKEN_U32, OF_EXPERIMENT(runs_cancelled)},
+        };
+        int k = take_members(t, json_get(experiment, "progress"), members, ELEMENTS(members), where, e);
         if (k == 0 && e->runs_total > SPEC_RUNS_MAX)
                 return refuse(t->refusal, 422, "limit-exceeded", where,
                               "%" PRIu32 " runs are more than the %u allowed.", e->runs_total, SPEC_RUNS_MAX);
@@ -268,48 +300,29 @@ static int take_progress(struct taking *t, const struct json *experiment, struct
 static int read_experiment(struct taking *t) {
         static const char where[] = "/experiment";
         static const struct member members[] = {
-                {"name", KIND_TEXT | KIND_NULL},
-                {"state", KIND_TEXT},
-                {"spec", KIND_OBJECT},
-                {"effective_spec", KIND_OBJECT},
-                {"error", KIND_TEXT | KIND_NULL},
-                {"progress", KIND_OBJECT},
-                {"created_at", KIND_TEXT},
-                {"started_at", KIND_TEXT | KIND_NULL},
-                {"finished_at", KIND_TEXT | KIND_NULL},
-                {"seed", KIND_INTEGER},
-                {"skipped", KIND_LIST},
-                {"version", KIND_TEXT},
+                {"name", KIND_TEXT | KIND_NULL, TAKEN_TEXT, OF_EXPERIMENT(name)},
+                {"state", KIND_TEXT, TAKEN_NOT, 0},
+                {"spec", KIND_OBJECT, TAKEN_JSON, OF_EXPERIMENT(spec_json)},
+                {"effective_spec", KIND_OBJECT, TAKEN_JSON, OF_EXPERIMENT(merged_json)},
+                {"error", KIND_TEXT | KIND_NULL, TAKEN_TEXT, OF_EXPERIMENT(error)},
+                {"progress", KIND_OBJECT, TAKEN_NOT, 0},
+                {"created_at", KIND_TEXT, TAKEN_TIME, OF_EXPERIMENT(created_at)},
+                {"started_at", KIND_TEXT | KIND_NULL, TAKEN_TIME, OF_EXPERIMENT(started_at)},
+                {"finished_at", KIND_TEXT | KIND_NULL, TAKEN_TIME, OF_EXPERIMENT(finished_at)},
+                {"seed", KIND_INTEGER, TAKEN_NOT, 0},
+                {"skipped", KIND_LIST, TAKEN_JSON, OF_EXPERIMENT(skipped_json)},
+                {"version", KIND_TEXT, TAKEN_TEXT, OF_EXPERIMENT(version)},
         };
         _cleanup_(json_freep) struct json *root = NULL;
         struct experiment_record *e = &t->experiment;
         int k = read_value(t, where, bundle_experiment, &root);
         if (k == 0)
-                k = check_members(root, members, ELEMENTS(members), where, t->refusal);
+                k = take_members(t, root, members, ELEMENTS(members), where, e);
         if (k == 0)
                 k = take_state(t, root, where, &e->state);
         if (k == 0)
                 k = take_progress(t, root, e);
-        if (k == 0)
-                k = take_time(t, root, "created_at", where, &e->created_at);
-        if (k == 0)
-                k = take_time(t, root, "started_at", where, &e->started_at);
-        if (k == 0)
-                k = take_time(t, root, "finished_at", where, &e->finished_at);
-        if (k < 0)
-                return k;
         e->seed = (uint64_t) integer_of(root, "seed");
-        k = take_text(root, "name", &e->name);
-        if (k == 0)
-                k = take_text(root, "error", &e->error);
-        if (k == 0)
-                k = take_text(root, "version", &e->version);
-        if (k == 0)
-                k = take_json(root, "spec", &e->spec_json);
-        if (k == 0)
-                k = take_json(root, "effective_spec", &e->merged_json);
-        if (k == 0)
-                k = take_json(root, "skipped", &e->skipped_json);
         return k < 0 ? k : check_spec(t, e);
 }
 
@@ -383,7 +396,8 @@ static int print_point(struct taking *t, const char *canonical, const char *wher
 }
 
 static int read_row(struct taking *t, const char *where) {
-        static const struct member members[] = {{"point", KIND_OBJECT}, {"rate", KIND_INTEGER | KIND_NULL}};
+        static const struct member members[] = {{"point", KIND_OBJECT, TAKEN_NOT, 0},
+                                                {"rate", KIND_INTEGER | KIND_NULL, TAKEN_NOT, 0}};
         _cleanup_(json_freep) struct json *root = NULL;
         int k = read_value(t, where, bundle_row, &root);
         if (k == 0)
@@ -431,7 +445,8 @@ static int sort_rows(struct taking *t) {
 /* ---- runs ---- */
 
 static int take_histogram(struct taking *t, const struct json *run, const char *where, struct imported_run *ret) {
-        static const struct member members[] = {{"histogram", KIND_TEXT}, {"sum_ns", KIND_TEXT}};
+        static const struct member members[] = {{"histogram", KIND_TEXT, TAKEN_NOT, 0},
+                                                {"sum_ns", KIND_TEXT, TAKEN_NOT, 0}};
         const struct json *object = json_get(run, "latency_histogram");
         char pointer[JSON_POINTER_MAX];
         const char *text = "";
@@ -496,48 +511,39 @@ static int take_point(struct taking *t, const struct json *run, const char *wher
         return ret->run.point_json ? 0 : -ENOMEM;
 }
 
-static int take_numbers(struct taking *t, const struct json *root, const char *where, struct run_record *run) {
-        int k = take_state(t, root, where, &run->state);
+static int take_run(struct taking *t, const struct json *root, const char *where, struct imported_run *ret) {
+        static const struct member members[] = {
+                {"point", KIND_OBJECT, TAKEN_NOT, 0},
+                {"repetition", KIND_INTEGER, TAKEN_U32, OF_RUN(repetition)},
+                {"block", KIND_INTEGER | KIND_NULL, TAKEN_U32, OF_RUN(block)},
+                {"rate", KIND_INTEGER | KIND_NULL, TAKEN_NOT, 0}, /* a search's */
+                {"position", KIND_INTEGER, TAKEN_U32, OF_RUN(position)},
+                {"state", KIND_TEXT, TAKEN_NOT, 0},
+                {"attempt", KIND_INTEGER, TAKEN_U32, OF_RUN(attempt)},
+                {"error", KIND_TEXT | KIND_NULL, TAKEN_TEXT, OF_RUN(error)},
+                {"flags", KIND_WORDS, TAKEN_JSON, OF_RUN(flags_json)},
+                {"agents", KIND_LIST, TAKEN_JSON, OF_RUN(agents_json)},
+                {"result", KIND_OBJECT | KIND_NULL, TAKEN_JSON, OF_RUN(result_json)},
+                {"environment", KIND_OBJECT | KIND_NULL, TAKEN_JSON, OF_RUN(environment_json)},
+                {"probes", KIND_OBJECT | KIND_NULL, TAKEN_JSON, OF_RUN(probes_json)},
+                {"started_at", KIND_TEXT | KIND_NULL, TAKEN_TIME, OF_RUN(started_at)},
+                {"finished_at", KIND_TEXT | KIND_NULL, TAKEN_TIME, OF_RUN(finished_at)},
+                {"latency_histogram", KIND_OBJECT | KIND_NULL, TAKEN_NOT, 0},
+        };
+        struct run_record *run = &ret->run;
+        int k = take_members(t, root, members, ELEMENTS(members), where, run);
         if (k == 0)
-                k = take_u32(t, root, "position", where, &run->position);
+                k = take_state(t, root, where, &run->state);
         if (k == 0 && (run->position != t->position || run->position >= t->total))
                 return refuse(t->refusal, 422, "wrong-value", where,
                               "The run has position %" PRIu32 " and not %" PRIu32 ".", run->position, t->position);
-        if (k == 0)
-                k = take_u32(t, root, "repetition", where, &run->repetition);
-        if (k == 0)
-                k = take_u32(t, root, "block", where, &run->block);
-        if (k == 0)
-                k = take_u32(t, root, "attempt", where, &run->attempt);
-        if (k == 0)
-                k = take_time(t, root, "started_at", where, &run->started_at);
-        if (k == 0)
-                k = take_time(t, root, "finished_at", where, &run->finished_at);
         if (k == 0 && run->state == STATE_DONE && json_type(json_get(root, "result")) != JSON_OBJECT)
                 return refuse(t->refusal, 422, "missing-field", where, "The run is done and has no result.");
-        return k;
-}
-
-static int take_run(struct taking *t, const struct json *root, const char *where, struct imported_run *ret) {
-        struct run_record *run = &ret->run;
-        int k = take_numbers(t, root, where, run);
         if (k == 0)
                 k = take_point(t, root, where, ret);
         if (k == 0)
                 k = take_histogram(t, root, where, ret);
-        if (k == 0)
-                k = take_window(root, ret);
-        if (k == 0)
-                k = take_text(root, "error", &run->error);
-        if (k == 0)
-                k = take_json(root, "flags", &run->flags_json);
-        if (k == 0)
-                k = take_json(root, "agents", &run->agents_json);
-        if (k == 0)
-                k = take_json(root, "result", &run->result_json);
-        if (k == 0)
-                k = take_json(root, "environment", &run->environment_json);
-        return k < 0 ? k : take_json(root, "probes", &run->probes_json);
+        return k < 0 ? k : take_window(root, ret);
 }
 
 static int store_portion(struct taking *t) {
@@ -553,28 +559,8 @@ static int store_portion(struct taking *t) {
 }
 
 static int read_run(struct taking *t, const char *where) {
-        static const struct member members[] = {
-                {"point", KIND_OBJECT},
-                {"repetition", KIND_INTEGER},
-                {"block", KIND_INTEGER | KIND_NULL},
-                {"rate", KIND_INTEGER | KIND_NULL}, /* a search's */
-                {"position", KIND_INTEGER},
-                {"state", KIND_TEXT},
-                {"attempt", KIND_INTEGER},
-                {"error", KIND_TEXT | KIND_NULL},
-                {"flags", KIND_WORDS},
-                {"agents", KIND_LIST},
-                {"result", KIND_OBJECT | KIND_NULL},
-                {"environment", KIND_OBJECT | KIND_NULL},
-                {"probes", KIND_OBJECT | KIND_NULL},
-                {"started_at", KIND_TEXT | KIND_NULL},
-                {"finished_at", KIND_TEXT | KIND_NULL},
-                {"latency_histogram", KIND_OBJECT | KIND_NULL},
-        };
         _cleanup_(json_freep) struct json *root = NULL;
         int k = read_value(t, where, bundle_run, &root);
-        if (k == 0)
-                k = check_members(root, members, ELEMENTS(members), where, t->refusal);
         if (k < 0)
                 return k;
         struct imported_run *run = &t->runs[t->n_runs];

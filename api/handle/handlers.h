@@ -51,11 +51,7 @@ HANDLER(handle_run_samples);
 HANDLER(handle_events);
 HANDLER(handle_experiment_events);
 /* host.c */
-HANDLER(handle_presets);
-HANDLER(handle_transports);
-HANDLER(handle_topology);
-HANDLER(handle_environment);
-HANDLER(handle_noise);
+HANDLER(handle_document);
 HANDLER(handle_host);
 HANDLER(handle_health);
 HANDLER(handle_metrics);

@@ -9,44 +9,26 @@
 
 #include <string.h>
 
-static int respond_document(int k, char *json, struct response *p) {
+/* The daemon's documents: each has a route, and GET /host has all of them. */
+typedef int document(struct service *s, char **ret, struct refusal *r);
+static const struct {
+        const char *key;
+        document *read;
+} documents[] = {{"environment", service_environment_json},
+                 {"noise", service_noise_json},
+                 {"topology", service_topology_json},
+                 {"transports", service_transports_json},
+                 {"presets", service_presets_json}};
+
+HANDLER(handle_document) {
+        size_t i = 0;
+        while (i < ELEMENTS(documents) && strcmp(documents[i].key, q->segments[0]) != 0)
+                i++;
+        char *json = NULL;
+        int k = i < ELEMENTS(documents) ? documents[i].read(a->service, &json, r) : -ENOENT;
         if (k >= 0)
                 response_body(p, 200, "application/json", json, strlen(json));
         return k;
-}
-
-/* A document of the daemon's: its routes have them one by one, GET /host all of them. */
-typedef int document(struct service *s, char **ret, struct refusal *r);
-
-static int respond_with(document *read, struct api *a, struct response *p, struct refusal *r) {
-        char *json = NULL;
-        int k = read(a->service, &json, r);
-        return respond_document(k, json, p);
-}
-
-HANDLER(handle_presets) {
-        (void) q;
-        return respond_with(service_presets_json, a, p, r);
-}
-
-HANDLER(handle_transports) {
-        (void) q;
-        return respond_with(service_transports_json, a, p, r);
-}
-
-HANDLER(handle_topology) {
-        (void) q;
-        return respond_with(service_topology_json, a, p, r);
-}
-
-HANDLER(handle_environment) {
-        (void) q;
-        return respond_with(service_environment_json, a, p, r);
-}
-
-HANDLER(handle_noise) {
-        (void) q;
-        return respond_with(service_noise_json, a, p, r);
 }
 
 static void put_check(struct json_writer *w, const struct service_health *h) {
@@ -107,14 +89,6 @@ static int put_document(struct json_writer *w, const char *key, document *read, 
 }
 
 HANDLER(handle_host) {
-        static const struct {
-                const char *key;
-                document *read;
-        } documents[] = {{"environment", service_environment_json},
-                         {"noise", service_noise_json},
-                         {"topology", service_topology_json},
-                         {"transports", service_transports_json},
-                         {"presets", service_presets_json}};
         struct service_health h = {0};
         (void) q;
         int k = service_health(a->service, &h, r);

@@ -92,11 +92,7 @@ void baseline_record_deinit(struct baseline_record *b) {
         *b = (struct baseline_record){0};
 }
 
-void store_baselines_free(struct baseline_record *baselines, size_t n) {
-        for (size_t i = 0; i < n; i++)
-                baseline_record_deinit(&baselines[i]);
-        free(baselines);
-}
+STORE_LIST_FREE(store_baselines_free, baseline_record)
 
 #define BASELINE_COLUMNS "b.name, experiments.id, pinned_at, experiments.name"
 #define BASELINE_TABLES "baselines b JOIN experiments ON experiments.id = " PINNED_TO

@@ -217,11 +217,7 @@ void point_record_deinit(struct point_record *p) {
         *p = (struct point_record){0};
 }
 
-void store_points_free(struct point_record *points, size_t n) {
-        for (size_t i = 0; i < n; i++)
-                point_record_deinit(&points[i]);
-        free(points);
-}
+STORE_LIST_FREE(store_points_free, point_record)
 
 #define ALL_RUNS (-1)
 

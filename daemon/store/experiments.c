@@ -722,11 +722,7 @@ int store_failed_point(struct store *s, int64_t point_id, uint32_t least, struct
         return r;
 }
 
-void store_experiments_free(struct experiment_record *experiments, size_t n) {
-        for (size_t i = 0; i < n; i++)
-                experiment_record_deinit(&experiments[i]);
-        free(experiments);
-}
+STORE_LIST_FREE(store_experiments_free, experiment_record)
 
 int store_experiments(struct store *s, const struct experiment_filter *f, int64_t before_id, uint32_t limit,
                       int64_t now_ms, struct experiment_record **ret, size_t *ret_n) {

@@ -181,6 +181,14 @@ int store_row_state(struct db_query *q, int column, enum state *ret);
 size_t store_experiment_bytes(const struct experiment_record *e);
 size_t store_run_bytes(const struct run_record *run);
 
+/* Defines a function that frees a list of records. */
+#define STORE_LIST_FREE(function, type)                                                                                \
+        void function(struct type *items, size_t n) {                                                                  \
+                for (size_t i = 0; i < n; i++)                                                                         \
+                        type##_deinit(&items[i]);                                                                      \
+                free(items);                                                                                           \
+        }
+
 /* Steps to the next row, with room for what is read of it as element n. 1: there is one; 0: no more; negative errno. */
 #define store_next_row(q, array, size, n)                                                                              \
         __extension__({                                                                                                \

@@ -58,11 +58,7 @@ int store_run(struct store *s, int64_t id, struct run_record *ret) {
         return store_row_run(&q, ret);
 }
 
-void store_runs_free(struct run_record *runs, size_t n) {
-        for (size_t i = 0; i < n; i++)
-                run_record_deinit(&runs[i]);
-        free(runs);
-}
+STORE_LIST_FREE(store_runs_free, run_record)
 
 size_t store_run_bytes(const struct run_record *run) {
         const char *const texts[] = {run->point_json,  run->error,       run->flags_json,      run->agents_json,

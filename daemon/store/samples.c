@@ -94,11 +94,7 @@ int store_row_sample(struct db_query *q, struct sample_record *ret) {
         return 0;
 }
 
-void store_samples_free(struct sample_record *samples, size_t n) {
-        for (size_t i = 0; i < n; i++)
-                sample_record_deinit(&samples[i]);
-        free(samples);
-}
+STORE_LIST_FREE(store_samples_free, sample_record)
 
 static int select_samples(struct db *db, struct db_query *q, int64_t experiment_id, int64_t run_id,
                           int64_t after_change, uint32_t limit) {
