@@ -39,20 +39,19 @@ static int add_text(struct environment *e, enum fact_name name, const char *text
         return f->text ? 0 : -ENOMEM;
 }
 
-static void add_reason(struct environment *e, enum fact_name name, const char *reason) {
+static int add_reason(struct environment *e, enum fact_name name, const char *reason) {
         (void) snprintf(add_fact(e, name)->reason, sizeof(e->facts[0].reason), "%s", reason);
+        return 0;
 }
 
-static void add_unread(const struct hostfs *h, struct environment *e, enum fact_name name, int error) {
+static int add_unread(const struct hostfs *h, struct environment *e, enum fact_name name, int error) {
         struct fact *f = add_fact(e, name);
         environment_reason(h, error, f->reason);
+        return 0;
 }
 
 static int add_read(const struct hostfs *h, struct environment *e, enum fact_name name, int r, const char *text) {
-        if (r == 0)
-                return add_text(e, name, text);
-        add_unread(h, e, name, r);
-        return 0;
+        return r == 0 ? add_text(e, name, text) : add_unread(h, e, name, r);
 }
 
 static int take_files(struct hostfs *h, struct environment *e) {
@@ -85,16 +84,13 @@ static int take_machine(bool this_machine, struct environment *e) {
         char text[SD_ID128_STRING_MAX];
         sd_id128_t id;
 
-        if (!this_machine) {
-                add_reason(e, FACT_MACHINE, "a captured tree carries no machine id");
-                return 0;
-        }
+        if (!this_machine)
+                return add_reason(e, FACT_MACHINE, "a captured tree carries no machine id");
         int r = sd_id128_get_machine_app_specific(MACHINE_APP, &id);
         if (r < 0) {
                 char reason[160];
                 (void) snprintf(reason, sizeof(reason), "cannot read the machine id: %s", strerrordesc_np(-r));
-                add_reason(e, FACT_MACHINE, reason);
-                return 0;
+                return add_reason(e, FACT_MACHINE, reason);
         }
         return add_text(e, FACT_MACHINE, sd_id128_to_string(id, text));
 }
@@ -111,8 +107,7 @@ static int take_cpu_model(const char *cpuinfo, struct environment *e) {
                 (void) snprintf(model, sizeof(model), "implementer %s part %s", implementer, part);
                 return add_text(e, FACT_CPU_MODEL, model);
         }
-        add_reason(e, FACT_CPU_MODEL, "/proc/cpuinfo names no model");
-        return 0;
+        return add_reason(e, FACT_CPU_MODEL, "/proc/cpuinfo names no model");
 }
 
 /* Vendor and product of the firmware's tables when they are there: a hypervisor introduces itself with them. */
@@ -122,10 +117,8 @@ static int take_virtualization(struct hostfs *h, const char *cpuinfo, struct env
 
         if (hostfs_line(h, text, sizeof(text), "/sys/hypervisor/type") == 0)
                 return add_text(e, FACT_VIRTUALIZATION, text);
-        if (!x86) {
-                add_reason(e, FACT_VIRTUALIZATION, "this architecture's /proc/cpuinfo does not report it");
-                return 0;
-        }
+        if (!x86)
+                return add_reason(e, FACT_VIRTUALIZATION, "this architecture's /proc/cpuinfo does not report it");
         if (!strstr(flags, "hypervisor"))
                 return add_text(e, FACT_VIRTUALIZATION, "none");
         (void) hostfs_line(h, vendor, sizeof(vendor), "/sys/class/dmi/id/sys_vendor");
@@ -291,10 +284,8 @@ static int take_device_irqs(struct hostfs *h, const struct topology *t, size_t m
                 return 0;
         if (r == -ENOMEM)
                 return r;
-        if (r < 0) {
-                add_unread(h, e, FACT_DEVICE_IRQS, r);
-                return 0;
-        }
+        if (r < 0)
+                return add_unread(h, e, FACT_DEVICE_IRQS, r);
         return print_counts(t, counts, &add_fact(e, FACT_DEVICE_IRQS)->text);
 }
 
@@ -415,25 +406,21 @@ static int take_preemption(struct hostfs *h, struct environment *e) {
                 }
         }
         int r = hostfs_line(h, line, sizeof(line), "/proc/sys/kernel/version");
-        if (r < 0) {
-                add_unread(h, e, FACT_PREEMPTION, r);
-                return 0;
-        }
+        if (r < 0)
+                return add_unread(h, e, FACT_PREEMPTION, r);
         if (strstr(line, "PREEMPT_RT"))
                 return add_text(e, FACT_PREEMPTION, "rt");
         if (strstr(line, "PREEMPT_DYNAMIC")) {
                 r = hostfs_line(h, line, sizeof(line), "/proc/cmdline");
                 if (r == 0 && find_parameter(line, "preempt", model, sizeof(model)))
                         return add_text(e, FACT_PREEMPTION, model);
-                add_reason(e, FACT_PREEMPTION,
+                return add_reason(e, FACT_PREEMPTION,
                            "chosen at boot, and shown by /sys/kernel/debug/sched/preempt alone, which "
                            "cannot be read");
-                return 0;
         }
         if (strstr(line, "PREEMPT"))
                 return add_text(e, FACT_PREEMPTION, "full");
-        add_reason(e, FACT_PREEMPTION, "none or voluntary: the kernel's version has the same form with both");
-        return 0;
+        return add_reason(e, FACT_PREEMPTION, "none or voluntary: the kernel's version has the same form with both");
 }
 
 static int take_rcu_nocbs(struct hostfs *h, struct environment *e) {
@@ -507,17 +494,14 @@ static int take_cpu_limit(struct hostfs *h, struct environment *e) {
         _cleanup_free_ char *text = NULL;
         char group[256], limits[256] = "";
         int r = hostfs_text(h, &text, "/proc/self/cgroup");
-        if (r < 0) {
-                add_unread(h, e, FACT_CGROUP_CPU_LIMIT, r);
-                return 0;
-        }
+        if (r < 0)
+                return add_unread(h, e, FACT_CGROUP_CPU_LIMIT, r);
         for (size_t i = 0; i < ELEMENTS(places); i++)
                 if (find_group(text, places[i].v2, group, sizeof(group)) &&
                     read_limits(h, places[i].mount, group, places[i].v2, limits, sizeof(limits)) == 0)
                         return add_text(e, FACT_CGROUP_CPU_LIMIT, limits);
-        add_reason(e, FACT_CGROUP_CPU_LIMIT,
+        return add_reason(e, FACT_CGROUP_CPU_LIMIT,
                    "no cgroup of the daemon, nor one above it, has a CPU controller that can be read");
-        return 0;
 }
 
 /* audit=0 turns auditing off for good; every other value leaves it to processes with CAP_AUDIT_CONTROL, which alone can
@@ -526,23 +510,18 @@ static int take_cpu_limit(struct hostfs *h, struct environment *e) {
 static int take_audit(struct hostfs *h, struct environment *e) {
         char line[TEXT_MAX], value[32] = "";
         int r = hostfs_line(h, line, sizeof(line), "/proc/cmdline");
-        if (r < 0) {
-                add_unread(h, e, FACT_AUDIT, r);
-                return 0;
-        }
+        if (r < 0)
+                return add_unread(h, e, FACT_AUDIT, r);
         if (find_parameter(line, "audit", value, sizeof(value)) &&
             (strcmp(value, "0") == 0 || strcmp(value, "off") == 0))
                 return add_text(e, FACT_AUDIT, "off");
-        add_reason(e, FACT_AUDIT, "the kernel shows only processes with CAP_AUDIT_CONTROL whether it audits");
-        return 0;
+        return add_reason(e, FACT_AUDIT, "the kernel shows only processes with CAP_AUDIT_CONTROL whether it audits");
 }
 
 static int take_ntp(bool this_machine, struct environment *e) {
         struct timex now = {.modes = 0};
-        if (!this_machine) {
-                add_reason(e, FACT_NTP, "a captured tree has no clock");
-                return 0;
-        }
+        if (!this_machine)
+                return add_reason(e, FACT_NTP, "a captured tree has no clock");
         if (adjtimex(&now) < 0) {
                 (void) snprintf(add_fact(e, FACT_NTP)->reason, sizeof(e->facts[0].reason), "adjtimex: %s",
                                 strerrordesc_np(errno));
