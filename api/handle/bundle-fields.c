@@ -5,6 +5,7 @@
 #include "daemon/service/service.h"
 #include "schema/facts.h"
 #include "schema/json/canonical.h"
+#include "schema/protocol/effective.h"
 #include "schema/util.h"
 
 #include <errno.h>
@@ -115,28 +116,14 @@ static const struct bundle_field proof[] = {
         END,
 };
 static const struct bundle_field uring[] = {PLAIN("setup_flags"), OTHERS(BUNDLE_NUMBERS), END};
-static const struct bundle_field agent_effective[] = {
-        PLAIN("send_method"),
-        PLAIN("receive_method"),
-        PLAIN("congestion"),
-        PLAIN("file_sync"),
-        PLAIN("file_system"),
-        PLAIN("clocksource"),
-        PLAIN("object"),
-        PLAIN("ring_pages_of"),
-        PLAIN("receiver_reads"),
-        PLAIN("slots_of"),
-        PLAIN("memfd"),
-        PLAIN("seals"),
-        PLAIN("pace_spin"),
-        PLAIN("scheduling"),
-        PLAIN("seccomp"),
-        PLAIN("glibc"),
-        OBJECT("io_uring", uring),
-        OBJECT("io_uring_zero_copy", uring),
-        OTHERS(BUNDLE_NUMBERS),
-        END,
-};
+#define OF_TEXT(name) PLAIN(name),
+#define OF_GROUP(name) OBJECT(name, uring),
+#define OF_NUMBER(name)
+#define OF_BOOL(name)
+#define OF_REAL(name)
+#define ROW(id, name, kind) OF_##kind(name)
+static const struct bundle_field agent_effective[] = {SETTINGS(ROW) OTHERS(BUNDLE_NUMBERS), END};
+#undef ROW
 static const struct bundle_field agent[] = {
         PLAIN("role"),
         OBJECT("placement", placement),
