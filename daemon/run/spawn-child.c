@@ -32,29 +32,11 @@
 
 #define AGENT_FILES 65536u /* 1024 threads with a channel both ways, and room */
 
-static const char *const step_names[STEP_COUNT] = {
-        [STEP_CGROUP] = "enter cgroup",
-        [STEP_DESCRIPTORS] = "descriptors",
-        [STEP_SIGNALS] = "signals",
-        [STEP_LIMITS] = "resource limits",
-        [STEP_AFFINITY] = "sched_setaffinity",
-        [STEP_MEMORY_POLICY] = "set_mempolicy",
-        [STEP_USER_NAMESPACE] = "enter user namespace",
-        [STEP_IPC_NAMESPACE] = "enter IPC namespace",
-        [STEP_CAPABILITY_BOUND] = "drop bounding set",
-        [STEP_GROUPS] = "setgroups",
-        [STEP_GID] = "setresgid",
-        [STEP_UID] = "setresuid",
-        [STEP_NOT_DUMPABLE] = "PR_SET_DUMPABLE",
-        [STEP_CAPABILITIES] = "drop capabilities",
-        [STEP_NO_NEW_PRIVILEGES] = "no_new_privs",
-        [STEP_PARENT_DEATH] = "parent death signal",
-        [STEP_DIRECTORY] = "chdir",
-        [STEP_EXEC] = "exec",
-};
-
 const char *spawn_step_name(int step) {
-        return step >= 0 && step < STEP_COUNT ? step_names[step] : "unknown step";
+#define ROW(id, name) [STEP_##id] = name,
+        static const char *const names[STEP_COUNT] = {SPAWN_STEPS(ROW)};
+#undef ROW
+        return step >= 0 && step < STEP_COUNT ? names[step] : "unknown step";
 }
 
 /* 0 or errno, as all steps below. */

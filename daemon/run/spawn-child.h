@@ -17,26 +17,20 @@ struct spawn_child {
         uint64_t tasks_max;    /* of the agents' user (RLIMIT_NPROC); 0: as the daemon */
 };
 
+#define SPAWN_STEPS(ROW) \
+        ROW(CGROUP, "enter cgroup") ROW(DESCRIPTORS, "descriptors") ROW(SIGNALS, "signals") \
+        ROW(LIMITS, "resource limits") ROW(AFFINITY, "sched_setaffinity") ROW(MEMORY_POLICY, "set_mempolicy") \
+        ROW(USER_NAMESPACE, "enter user namespace") ROW(IPC_NAMESPACE, "enter IPC namespace") \
+        ROW(CAPABILITY_BOUND, "drop bounding set") ROW(GROUPS, "setgroups") ROW(GID, "setresgid") \
+        ROW(UID, "setresuid") ROW(NOT_DUMPABLE, "PR_SET_DUMPABLE") ROW(CAPABILITIES, "drop capabilities") \
+        ROW(NO_NEW_PRIVILEGES, "no_new_privs") ROW(PARENT_DEATH, "parent death signal") ROW(DIRECTORY, "chdir") \
+        ROW(EXEC, "exec")
+
 enum spawn_step {
-        STEP_CGROUP,
-        STEP_DESCRIPTORS,
-        STEP_SIGNALS,
-        STEP_LIMITS,
-        STEP_AFFINITY,
-        STEP_MEMORY_POLICY,
-        STEP_USER_NAMESPACE,
-        STEP_IPC_NAMESPACE,
-        STEP_CAPABILITY_BOUND,
-        STEP_GROUPS,
-        STEP_GID,
-        STEP_UID,
-        STEP_NOT_DUMPABLE,
-        STEP_CAPABILITIES,
-        STEP_NO_NEW_PRIVILEGES,
-        STEP_PARENT_DEATH,
-        STEP_DIRECTORY,
-        STEP_EXEC,
-        STEP_COUNT,
+#define ROW(id, name) STEP_##id,
+        SPAWN_STEPS(ROW)
+#undef ROW
+                STEP_COUNT
 };
 
 struct spawn_failure {

@@ -3,22 +3,18 @@
 #define IPCLAB_DAEMON_SERVICE_OPERATION_H
 
 /* Operations of the main loop that may take long. */
+#define OPERATIONS(ROW) \
+        ROW(OTHER, "other") ROW(SUBMIT, "submit") ROW(CANCEL, "cancel") ROW(DELETE, "delete") \
+        ROW(AGAIN, "extend or retry") ROW(BASELINE, "baseline") ROW(IMPORT, "import") \
+        ROW(EXPORTED, "acknowledge an export") ROW(LOOK, "look at the machine") \
+        ROW(DECIDE, "decide on repetitions") ROW(RUN_START, "run start") ROW(RUN_END, "run end") \
+        ROW(SAMPLES, "samples") ROW(HOUSEKEEPING, "housekeeping")
+
 enum service_operation {
-        OPERATION_OTHER,
-        OPERATION_SUBMIT,
-        OPERATION_CANCEL,
-        OPERATION_DELETE,
-        OPERATION_AGAIN, /* extend and retry */
-        OPERATION_BASELINE,
-        OPERATION_IMPORT,
-        OPERATION_EXPORTED,
-        OPERATION_LOOK,   /* at the machine */
-        OPERATION_DECIDE, /* whether an experiment needs more repetitions */
-        OPERATION_RUN_START,
-        OPERATION_RUN_END,
-        OPERATION_SAMPLES,
-        OPERATION_HOUSEKEEPING,
-        OPERATION_COUNT,
+#define ROW(id, name) OPERATION_##id,
+        OPERATIONS(ROW)
+#undef ROW
+                OPERATION_COUNT
 };
 
 const char *service_operation_name(enum service_operation operation);

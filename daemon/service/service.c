@@ -472,25 +472,11 @@ void service_set_status(struct service *s, int64_t experiment_id, int64_t run_id
         service_check_baselines(s);
 }
 
-static const char *const operation_names[OPERATION_COUNT] = {
-        [OPERATION_OTHER] = "other",
-        [OPERATION_SUBMIT] = "submit",
-        [OPERATION_CANCEL] = "cancel",
-        [OPERATION_DELETE] = "delete",
-        [OPERATION_AGAIN] = "extend or retry",
-        [OPERATION_BASELINE] = "baseline",
-        [OPERATION_IMPORT] = "import",
-        [OPERATION_EXPORTED] = "acknowledge an export",
-        [OPERATION_LOOK] = "look at the machine",
-        [OPERATION_DECIDE] = "decide on repetitions",
-        [OPERATION_RUN_START] = "run start",
-        [OPERATION_RUN_END] = "run end",
-        [OPERATION_SAMPLES] = "samples",
-        [OPERATION_HOUSEKEEPING] = "housekeeping",
-};
-
 const char *service_operation_name(enum service_operation operation) {
-        return operation_names[operation];
+#define ROW(id, name) [OPERATION_##id] = name,
+        static const char *const names[OPERATION_COUNT] = {OPERATIONS(ROW)};
+#undef ROW
+        return names[operation];
 }
 
 void service_doing(struct service *s, enum service_operation operation) {
