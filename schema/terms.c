@@ -60,6 +60,31 @@ static const char *const memfd_sources[MEMFD_COUNT] = {[MEMFD_FRESH] = "fresh", 
 static const char *const spec_orders[ORDER_COUNT] = {[ORDER_BLOCKS] = "blocks", [ORDER_SHUFFLED] = "shuffled"};
 static const char *const instance_words[INSTANCES_COUNT] = {[INSTANCES_ONCE] = "once", [INSTANCES_TWICE] = "twice"};
 
+static const char *const workload_meanings[WORKLOAD_COUNT] = {
+        [WORKLOAD_STREAM] = "one way, as fast as it goes",
+        [WORKLOAD_PINGPONG] = "there and back, one message at a time",
+        [WORKLOAD_SYSCALL] = "what a system call costs; nothing is moved",
+        [WORKLOAD_CONTEXT_SWITCH] = "what handing the CPU to another process costs",
+};
+static const char *const source_meanings[SOURCE_COUNT] = {
+        [SOURCE_HOT] = "one message’s memory, in the caches", [SOURCE_COLD] = "from twice the last cache, in turn"};
+static const char *const verify_meanings[VERIFY_COUNT] = {[VERIFY_NONE] = "leave the bytes alone",
+                                                          [VERIFY_TOUCH] = "read a byte per cache line",
+                                                          [VERIFY_CHECKSUM] = "check sequence and content"};
+static const char *const system_call_meanings[SYSTEM_CALL_COUNT] = {
+        [SYSTEM_CALL_GETPID] = "as a system call",
+        [SYSTEM_CALL_GETPID_LIBC] = "as the C library has it",
+        [SYSTEM_CALL_CLOCK_GETTIME_VDSO] = "without entering the kernel, where that works",
+        [SYSTEM_CALL_CLOCK_GETTIME_SYSCALL] = "as a system call",
+        [SYSTEM_CALL_READ_ZERO] = "one byte of /dev/zero",
+};
+static const char *const placement_meanings[PLACEMENT_EXPLICIT] = {
+        [PLACEMENT_DEFAULT] = "where the scheduler puts them", [PLACEMENT_SAME_CPU] = "both ends share a CPU",
+        [PLACEMENT_SAME_CORE] = "two threads of a core",       [PLACEMENT_SAME_NODE] = "two CPUs of a NUMA node",
+        [PLACEMENT_CROSS_NODE] = "each end on its own node",   [PLACEMENT_ALL_NODE_PAIRS] = "each NUMA node with each",
+        [PLACEMENT_ALL_CPU_PAIRS] = "each CPU with each",
+};
+
 static const char *lookup(const char *const *names, size_t n, unsigned value) {
         return value < n ? names[value] : NULL;
 }
@@ -71,29 +96,29 @@ int vocabulary_find(const struct vocabulary *words, const char *name) {
         return -EINVAL;
 }
 
-/* One vocabulary: its words, and their names. */
-#define VOCABULARY(word, type, table, n)                                                                               \
+/* One vocabulary: its words, their names, and their meanings, if there are any. */
+#define VOCABULARY(word, type, table, n, meanings)                                                                         \
         const char *word##_name(enum type v) {                                                                         \
                 return lookup(table, n, (unsigned) v);                                                                 \
         }                                                                                                              \
         static const char *word##_at(unsigned i) {                                                                     \
                 return lookup(table, n, i);                                                                            \
         }                                                                                                              \
-        const struct vocabulary word##_words = {word##_at, n};
+        const struct vocabulary word##_words = {word##_at, n, meanings};
 
-VOCABULARY(workload, workload, workloads, WORKLOAD_COUNT)
-VOCABULARY(copy_mode, copy_mode, copy_modes, COPY_COUNT)
-VOCABULARY(engine, engine, engines, ENGINE_COUNT)
-VOCABULARY(wait_mode, wait_mode, wait_modes, WAIT_COUNT)
-VOCABULARY(source, source, sources, SOURCE_COUNT)
-VOCABULARY(verify, verify, verifies, VERIFY_COUNT)
-VOCABULARY(memory_policy, memory_policy, memory_policies, MEMORY_COUNT)
-VOCABULARY(system_call, system_call, system_calls, SYSTEM_CALL_COUNT)
-VOCABULARY(direction, data_direction, directions, DIRECTION_COUNT)
-VOCABULARY(file_sync, file_sync, file_syncs, FILE_SYNC_COUNT)
-VOCABULARY(memfd_source, memfd_source, memfd_sources, MEMFD_COUNT)
-VOCABULARY(spec_order, spec_order, spec_orders, ORDER_COUNT)
-VOCABULARY(spec_instances, spec_instances, instance_words, INSTANCES_COUNT)
+VOCABULARY(workload, workload, workloads, WORKLOAD_COUNT, workload_meanings)
+VOCABULARY(copy_mode, copy_mode, copy_modes, COPY_COUNT, NULL)
+VOCABULARY(engine, engine, engines, ENGINE_COUNT, NULL)
+VOCABULARY(wait_mode, wait_mode, wait_modes, WAIT_COUNT, NULL)
+VOCABULARY(source, source, sources, SOURCE_COUNT, source_meanings)
+VOCABULARY(verify, verify, verifies, VERIFY_COUNT, verify_meanings)
+VOCABULARY(memory_policy, memory_policy, memory_policies, MEMORY_COUNT, NULL)
+VOCABULARY(system_call, system_call, system_calls, SYSTEM_CALL_COUNT, system_call_meanings)
+VOCABULARY(direction, data_direction, directions, DIRECTION_COUNT, NULL)
+VOCABULARY(file_sync, file_sync, file_syncs, FILE_SYNC_COUNT, NULL)
+VOCABULARY(memfd_source, memfd_source, memfd_sources, MEMFD_COUNT, NULL)
+VOCABULARY(spec_order, spec_order, spec_orders, ORDER_COUNT, NULL)
+VOCABULARY(spec_instances, spec_instances, instance_words, INSTANCES_COUNT, NULL)
 
 const char *placement_kind_name(enum placement_kind v) {
         return lookup(placement_kinds, PLACEMENT_COUNT, (unsigned) v);
@@ -104,13 +129,13 @@ static const char *placement_kind_at(unsigned i) {
         return lookup(placement_kinds, PLACEMENT_EXPLICIT, i);
 }
 
-const struct vocabulary placement_kind_words = {placement_kind_at, PLACEMENT_EXPLICIT};
+const struct vocabulary placement_kind_words = {placement_kind_at, PLACEMENT_EXPLICIT, placement_meanings};
 
 static const char *transport_at(unsigned i) {
         return i < TRANSPORT_COUNT ? transport_terms[i].name : NULL;
 }
 
-const struct vocabulary transport_words = {transport_at, TRANSPORT_COUNT};
+const struct vocabulary transport_words = {transport_at, TRANSPORT_COUNT, NULL};
 
 const char *transport_name(enum transport v) {
         return transport_at((unsigned) v);

@@ -65,6 +65,7 @@ enum end { END_FIRST, END_SECOND, END_COUNT };
 struct vocabulary {
         const char *(*name)(unsigned i);
         unsigned n;
+        const char *const *meanings; /* of each in a few words, for a form; NULL: the field's description has them */
 };
 
 extern const struct vocabulary workload_words, transport_words, copy_mode_words, engine_words, wait_mode_words,

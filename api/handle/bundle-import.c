@@ -479,15 +479,13 @@ static int take_histogram(struct taking *t, const struct json *run, const char *
 
 /* The agent whose counts stand for the window. */
 static int take_window(const struct json *run, struct imported_run *ret) {
-        static const char *const roles[] = {"sender", "receiver", "initiator", "responder", "server", "client"};
         const struct json *result = json_get(run, "result");
         const char *role = "";
+        enum end end;
         bool has = json_type(result) == JSON_OBJECT;
         if (has && json_get(result, "measured_by"))
                 (void) json_as_string(json_get(result, "measured_by"), &role);
-        for (size_t i = 0; i < ELEMENTS(roles) && !ret->role; i++)
-                if (strcmp(role, roles[i]) == 0 || i + 1 == ELEMENTS(roles))
-                        ret->role = strdup(roles[i]);
+        ret->role = strdup(role_from_name(role, &end) == 0 ? role : role_pair_name(ROLES_TCP, END_SECOND));
         ret->window_ns = (uint64_t) integer_of(result, "window_ns");
         ret->messages = (uint64_t) integer_of(result, "messages");
         ret->bytes = (uint64_t) integer_of(result, "bytes");

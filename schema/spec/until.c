@@ -29,7 +29,7 @@ static const char *name_at(unsigned i) {
         return i < ELEMENTS(terms) ? terms[i].name : NULL;
 }
 
-const struct vocabulary until_figure_words = {name_at, ELEMENTS(terms)};
+const struct vocabulary until_figure_words = {name_at, ELEMENTS(terms), NULL};
 
 enum figure until_figure(unsigned word) {
         return terms[word].figure;
@@ -41,7 +41,7 @@ static const char *axis_name_at(unsigned i) {
         return i < AXIS_COUNT ? axes[i].value.name : NULL;
 }
 
-static const struct vocabulary axis_names = {axis_name_at, AXIS_COUNT};
+static const struct vocabulary axis_names = {axis_name_at, AXIS_COUNT, NULL};
 
 static int compare_read(const struct value *v, const struct json *json, const char *pointer, void *ret,
                         struct refusal *r) {

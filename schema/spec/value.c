@@ -254,6 +254,12 @@ static void word_describe(const struct value *v, struct json_writer *w) {
         for (unsigned i = 0; i < v->words->n; i++)
                 json_put_string(w, v->words->name(i));
         json_array_end(w);
+        if (!v->words->meanings)
+                return;
+        json_member_object(w, "x-meanings");
+        for (unsigned i = 0; i < v->words->n; i++)
+                json_member_string(w, v->words->name(i), v->words->meanings[i]);
+        json_object_end(w);
 }
 
 const struct value_type value_word = {word_read, word_write, value_same_bytes, word_describe};

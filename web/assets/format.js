@@ -103,17 +103,7 @@ export function time(iso, now = new Date()) {
     return date.toDateString() === now.toDateString() ? clock : `${DAY.format(date)}, ${clock}`;
 }
 
-const FIELD_TITLES = {
-    workload: 'workload',
-    transport: 'transport',
-    message_size: 'message',
-    threads: 'threads',
-    copy_mode: 'copy mode',
-    engine: 'engine',
-    wait: 'wait',
-    placement: 'placement',
-};
-export const fieldTitle = (field) => FIELD_TITLES[field] ?? field.replaceAll('_', ' ');
+export const fieldTitle = (field) => (field === 'message_size' ? 'message' : field.replaceAll('_', ' '));
 
 /** One field of a point: sizes with their unit, placements in words, other objects as JSON. */
 export function fieldValue(field, value) {

@@ -3,47 +3,11 @@
 
 import { CheckField, ChoicesField, EndField, ListField, NumberField, SelectField, TextField } from './fields.js';
 import { isAvailable, whyNot } from './host.js';
-import { wordsOf } from './schema.js';
+import { meaningOf, wordsOf } from './schema.js';
 
-/* The meaning of a word of the schema, where its field's description lacks it. */
-const HINTS = {
-    workload: {
-        stream: 'one way, as fast as it goes',
-        pingpong: 'there and back, one message at a time',
-        syscall: 'what a system call costs; nothing is moved',
-        'context-switch': 'what handing the CPU to another process costs',
-    },
-    call: {
-        getpid: 'as a system call',
-        'getpid-libc': 'as the C library has it',
-        'clock-gettime-vdso': 'without entering the kernel, where that works',
-        'clock-gettime-syscall': 'as a system call',
-        'read-zero': 'one byte of /dev/zero',
-    },
-    points: {},
-    verify: {
-        none: 'leave the bytes alone',
-        touch: 'read a byte per cache line',
-        checksum: 'check sequence and content',
-    },
-    source: {
-        hot: 'one message’s memory, in the caches',
-        cold: 'from twice the last cache, in turn',
-    },
-    placement_word: {
-        default: 'where the scheduler puts them',
-        'same-cpu': 'both ends share a CPU',
-        'same-core': 'two threads of a core',
-        'same-node': 'two CPUs of a NUMA node',
-        'cross-node': 'each end on its own node',
-        'all-node-pairs': 'each NUMA node with each',
-        'all-cpu-pairs': 'each CPU with each',
-    },
-};
-
-/* The schema's words for a field, each with its hint. */
+/* The schema's words for a field, each with its meaning. */
 const choicesOf = (openapi, name) =>
-    wordsOf(openapi, name).map((value) => ({ value, hint: HINTS[name][value] ?? null }));
+    wordsOf(openapi, name).map((value) => ({ value, hint: meaningOf(openapi, name, value) }));
 
 /* The choices of a list that has no room for hints. */
 const optionsOf = (openapi, name) =>

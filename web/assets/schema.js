@@ -57,8 +57,13 @@ export function defaultsOf(openapi) {
     return Object.fromEntries(fields.map(([name, field]) => [name, field.default]));
 }
 
-/** The words that a field may have. */
-export function wordsOf(openapi, name) {
+function valueOf(openapi, name) {
     const { properties, $defs } = specOf(openapi);
-    return properties[name]?.enum ?? $defs[name].enum;
+    return properties[name]?.enum ? properties[name] : $defs[name];
 }
+
+/** The words that a field may have. */
+export const wordsOf = (openapi, name) => valueOf(openapi, name).enum;
+
+/** The meaning of a word; null: the field's description has it. */
+export const meaningOf = (openapi, name, word) => valueOf(openapi, name)['x-meanings']?.[word] ?? null;
