@@ -191,7 +191,7 @@ int api_set_tcp_problem(struct api *a, const char *problem) {
         return 0;
 }
 
-static void forget_hosts(struct api *a) {
+static void free_hosts(struct api *a) {
         while (a->n_hosts > 0)
                 free(a->hosts[--a->n_hosts]);
 }
@@ -205,7 +205,7 @@ int api_serve_tcp(struct api *a, int tcp_fd, const char *extra_hosts) {
                 replace_tcp_problem(a, NULL);
         } else {
                 a->fds[LISTENER_TCP] = util_close(a->fds[LISTENER_TCP]); /* clients are refused, and do not wait */
-                forget_hosts(a);
+                free_hosts(a);
         }
         return k;
 }
@@ -220,7 +220,7 @@ unsigned api_stop(struct api *a, uint64_t deadline_ns) {
                 cut_off += http_stop(a->listeners[i], deadline_ns);
                 util_close(a->fds[i]);
         }
-        forget_hosts(a);
+        free_hosts(a);
         assets_free(a->assets);
         free(a->openapi);
         free(a->token);

@@ -33,7 +33,7 @@ int failure_limit(struct failure *f, int error, enum host_limit limit, uint64_t 
         return failure_set(f, error, "%s", limit_sentence(sentence, limit, have, need, why));
 }
 
-int failure_blame(struct failure *f, const char *peer_role, int error, const char *format, ...) {
+int failure_set_peer(struct failure *f, const char *peer_role, int error, const char *format, ...) {
         va_list ap;
         va_start(ap, format);
         if (f->detail[0] == '\0') {

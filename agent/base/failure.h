@@ -20,7 +20,7 @@ int failure_set(struct failure *f, int error, const char *format, ...) __attribu
 /* failure_set() with the sentence of limit_sentence(). */
 int failure_limit(struct failure *f, int error, enum host_limit limit, uint64_t have, uint64_t need, const char *why);
 /* failure_set() for a fault of the other agent. The sentence begins with "peer ROLE " and continues with format. */
-int failure_blame(struct failure *f, const char *peer_role, int error, const char *format, ...)
+int failure_set_peer(struct failure *f, const char *peer_role, int error, const char *format, ...)
         __attribute__((format(printf, 4, 5)));
 /* failure_set() for a thread that cannot be started: "thread 1 of 4" or the like. */
 int failure_thread(struct failure *f, int error, const char *thread);

@@ -41,10 +41,10 @@ static int send_packet(struct agent *a, const struct peer_packet *packet, const 
                 if (sendmsg(a->peer_fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0)
                         return 0;
                 if (errno != EAGAIN && errno != EINTR && errno != ETOOMANYREFS)
-                        return failure_blame(&a->failure, a->peer_role, errno, "is gone: %s cannot be sent: %s",
+                        return failure_set_peer(&a->failure, a->peer_role, errno, "is gone: %s cannot be sent: %s",
                                              kind_name(packet->kind), strerrordesc_np(errno));
                 if (agent_now_ns() >= deadline_ns)
-                        return failure_blame(&a->failure, a->peer_role, ETIMEDOUT,
+                        return failure_set_peer(&a->failure, a->peer_role, ETIMEDOUT,
                                              "does not read: %s cannot be sent in time", kind_name(packet->kind));
                 int r = agent_wait(a, agent_now_ns() + NSEC_PER_MSEC, 0);
                 if (r < 0)
@@ -89,7 +89,7 @@ static int receive_packet(struct agent *a, struct peer_packet *ret, const char *
                         unsigned came = rights_take(&m, fds, PEER_FDS_MAX);
                         *ret_n_fds = came < PEER_FDS_MAX ? came : PEER_FDS_MAX;
                         if (n != sizeof *ret || m.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
-                                return failure_blame(&a->failure, a->peer_role, EBADMSG,
+                                return failure_set_peer(&a->failure, a->peer_role, EBADMSG,
                                                      "sent a packet of %zd bytes%s where %zu were due", n,
                                                      m.msg_flags & MSG_CTRUNC ? " whose descriptors do not fit here"
                                                                               : "",
@@ -97,19 +97,19 @@ static int receive_packet(struct agent *a, struct peer_packet *ret, const char *
                         return 0;
                 }
                 if (n == 0)
-                        return failure_blame(&a->failure, a->peer_role, ECONNRESET, "is gone before it sent %s",
+                        return failure_set_peer(&a->failure, a->peer_role, ECONNRESET, "is gone before it sent %s",
                                              expected);
                 if (errno == ECONNRESET) /* it left packets unread: reported once, ahead of what it sent */
                         continue;
                 if (errno != EAGAIN && errno != EINTR)
-                        return failure_blame(&a->failure, a->peer_role, errno, "cannot be received from: %s",
+                        return failure_set_peer(&a->failure, a->peer_role, errno, "cannot be received from: %s",
                                              strerrordesc_np(errno));
                 uint64_t began_ns = agent_now_ns();
                 int r = agent_wait(a, deadline_ns, WAIT_PEER);
                 if (r < 0)
                         return r;
                 if (r == 0 && !extend_deadline(began_ns, &deadline_ns))
-                        return failure_blame(&a->failure, a->peer_role, ETIMEDOUT, "did not send %s in time", expected);
+                        return failure_set_peer(&a->failure, a->peer_role, ETIMEDOUT, "did not send %s in time", expected);
         }
 }
 
@@ -121,7 +121,7 @@ static int receive_expected(struct agent *a, enum peer_kind kind, uint32_t threa
 
         int r = receive_packet(a, &packet, kind_name(kind), fds, &n, deadline_ns);
         if (r == 0 && (packet.kind != (uint32_t) kind || packet.thread != thread || n != n_fds))
-                r = failure_blame(&a->failure, a->peer_role, EBADMSG,
+                r = failure_set_peer(&a->failure, a->peer_role, EBADMSG,
                                   "sent an unexpected packet: %s of thread %" PRIu32
                                   " with %u descriptors where %s of thread %" PRIu32 " with %u was due",
                                   kind_name(packet.kind), packet.thread, n, kind_name(kind), thread, n_fds);

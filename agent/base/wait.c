@@ -28,7 +28,7 @@ static int peer_closed(struct agent *a) {
                 n = recv(a->peer_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC);
         if (n > 0)
                 return 0;
-        return failure_blame(&a->failure, a->peer_role, ECONNRESET, "is gone: it closed its channel during %s",
+        return failure_set_peer(&a->failure, a->peer_role, ECONNRESET, "is gone: it closed its channel during %s",
                              phase_name(a->phase));
 }
 

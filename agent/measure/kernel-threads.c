@@ -88,7 +88,7 @@ static bool is_another(const struct kernel_thread *t, uint32_t worker, const str
                t->usage.involuntary_switches > now->involuntary_switches;
 }
 
-int kernel_threads_note(struct kernel_threads *k, pid_t tid, uint32_t worker, const struct usage *now) {
+int kernel_threads_add(struct kernel_threads *k, pid_t tid, uint32_t worker, const struct usage *now) {
         struct kernel_thread *t = find(k, tid);
         if (worker == NOBODY) {
                 k->any_of_nobody = true;
@@ -162,7 +162,7 @@ static int take(struct agent *a, struct kernel_threads *k, pid_t tid, const char
                 return r == -EINVAL ? -ESRCH : r; /* clock_gettime() returns it for a thread that has ended */
         if (master != NOBODY)
                 cpumask_add(&a->workers[master].proof.observed, (unsigned) cpu);
-        return kernel_threads_note(k, tid, master, &now);
+        return kernel_threads_add(k, tid, master, &now);
 }
 
 static int look_at(struct agent *a, struct kernel_threads *k, pid_t tid) {
@@ -193,7 +193,7 @@ static int look(struct agent *a, struct kernel_threads *k) {
         return r;
 }
 
-int kernel_threads_look(struct agent *a) {
+int kernel_threads_scan(struct agent *a) {
         if (a->setup.point.engine != ENGINE_IO_URING)
                 return 0;
         if (!a->kernel_threads)

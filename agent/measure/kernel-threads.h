@@ -25,17 +25,17 @@ struct kernel_threads;
 
 /* Scans for them, where the engine has any, into a->kernel_threads, and adds their CPUs to those where the leader
  * observed the worker. 0; negative errno with a->failure. */
-int kernel_threads_look(struct agent *a);
+int kernel_threads_scan(struct agent *a);
 /* The sum of thread_usage_add() over the worker's kernel threads, up to the last scan. */
 struct usage kernel_threads_usage(const struct agent *a, uint32_t worker);
 struct kernel_threads *kernel_threads_free(struct kernel_threads *k); /* NULL-safe; returns NULL */
 
 #define KERNEL_THREAD_OF_NOBODY UINT32_MAX /* the worker that it serves is unknown */
 
-/* The steps of a scan: kernel_threads_note() is called for every thread found. NULL or -ENOMEM: no memory. */
+/* The steps of a scan: kernel_threads_add() is called for every thread found. NULL or -ENOMEM: no memory. */
 struct kernel_threads *kernel_threads_new(uint32_t n_workers);
 void kernel_threads_begin(struct kernel_threads *k);
-int kernel_threads_note(struct kernel_threads *k, pid_t tid, uint32_t worker, const struct usage *now);
+int kernel_threads_add(struct kernel_threads *k, pid_t tid, uint32_t worker, const struct usage *now);
 void kernel_threads_end(struct kernel_threads *k);
 
 #endif

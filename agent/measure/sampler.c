@@ -121,7 +121,7 @@ static uint64_t snapshot_all(struct sampler *s, uint64_t at_ns, struct histogram
 }
 
 static int read_counters(struct sampler *s, struct counters_reading *ret) {
-        int r = kernel_threads_look(s->agent);
+        int r = kernel_threads_scan(s->agent);
         for (uint32_t i = 0; r == 0 && i < s->agent->n_workers; i++)
                 r = counters_read(s->agent->counters, i, &ret[i]);
         return r;
@@ -153,7 +153,7 @@ int sampler_part(struct sampler *s) {
         uint64_t now_ns = snapshot(s, 0);
         if (workers_ended(s->agent))
                 return 0;
-        proof_look(s->agent);
+        proof_observe_rights(s->agent);
         return parts_end(s->parts, now_ns, sum(s->now, s->agent->n_workers), NULL);
 }
 
@@ -200,7 +200,7 @@ static int take(struct sampler *s, uint64_t now_ns) {
         s->latency = s->later;
         s->later = former;
         s->taken_ns = now_ns;
-        proof_look(a);
+        proof_observe_rights(a);
         proof_observe(a);
         return 0;
 }

@@ -16,7 +16,7 @@
 struct agent;
 
 /* The counters of a worker since its thread began (CPU time: in its loops), with its rings' threads as of the last
- * kernel_threads_look(). 0; negative errno with a->failure. */
+ * kernel_threads_scan(). 0; negative errno with a->failure. */
 int usage_take(struct agent *a, uint32_t thread, struct usage *ret);
 
 #endif

@@ -185,7 +185,7 @@ static void observe_cpu(struct thread_proof *p, pid_t pid, pid_t tid) {
                 cpumask_add(&p->observed, cpu);
 }
 
-void proof_look(struct agent *a) {
+void proof_observe_rights(struct agent *a) {
         uint32_t n, *next = &a->proof->looked;
         struct proof_member *members = members_of(a, &n);
         const uint32_t total = a->n_workers + n, tenth = (total + 9) / 10;

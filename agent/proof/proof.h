@@ -34,7 +34,7 @@ struct proof {
         struct proof_member *(*members)(const struct agent *a, uint32_t *ret_n);
         /* Adds pages beside the workers' buffers and stacks. May be NULL. 0; negative errno. */
         int (*list_pages)(const struct agent *a, struct page_list *list);
-        uint32_t looked; /* by proof_look(): the thread or member that is next */
+        uint32_t looked; /* by proof_observe_rights(): the thread or member that is next */
         /* Called when a member has no memory. Negative errno with a->failure; 0 where all live. May be NULL. */
         int (*missing)(struct agent *a);
 };
@@ -52,7 +52,7 @@ int proof_take(struct worker *w);
 /* The leader calls these while loops run, and the workers take no part in it. Ten times a second: looks whether another
  * process has changed the affinity or the scheduling of a thread; more than 64 threads have their turns, each about
  * once a second, and less often where the leader is late. What is put back between two looks is not noticed. */
-void proof_look(struct agent *a);
+void proof_observe_rights(struct agent *a);
 /* Once a second: observes each worker's CPU and the nodes of a sample of the pages. */
 void proof_observe(struct agent *a);
 

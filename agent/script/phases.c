@@ -132,7 +132,7 @@ static int stalled(struct agent *a, const struct worker *w, uint64_t idle_ns) {
 }
 
 /* Checks all threads' progress. The check was due at due_ns. */
-static int watch_look(struct watch *h, uint64_t due_ns) {
+static int watch_check(struct watch *h, uint64_t due_ns) {
         struct agent *a = h->agent;
         uint64_t patience = patience_ns(a), now_ns = agent_now_ns();
         uint64_t passed = standstill_counted_ns(h->checked_ns, due_ns, now_ns);
@@ -155,7 +155,7 @@ static int wait_moving(struct watch *h, uint64_t until_ns, unsigned interest) {
                 uint64_t due_ns = until_ns < h->checked_ns + LOOK_NS ? until_ns : h->checked_ns + LOOK_NS;
                 int r = agent_wait(h->agent, due_ns, interest);
                 if (r == 0)
-                        r = watch_look(h, due_ns);
+                        r = watch_check(h, due_ns);
                 if (r || agent_now_ns() >= until_ns)
                         return r;
         }
@@ -191,7 +191,7 @@ static struct waiting waiting_begin(void) {
 }
 
 /* Adds the time since the last check. This one was due at due_ns at the latest. */
-static void waiting_look(struct waiting *w, uint64_t due_ns) {
+static void waiting_check(struct waiting *w, uint64_t due_ns) {
         uint64_t now_ns = agent_now_ns();
         w->waited_ns += standstill_counted_ns(w->checked_ns, due_ns, now_ns);
         w->checked_ns = now_ns;
@@ -219,7 +219,7 @@ static int await_workers(struct agent *a) {
                 int r = agent_wait(a, due_ns, WAIT_WORKERS);
                 if (r)
                         return r < 0 ? r : 0;
-                waiting_look(&waiting, due_ns);
+                waiting_check(&waiting, due_ns);
         } while (!is_too_late(a, waiting.waited_ns));
         const struct worker *w = &a->workers[0];
         while (at_rest(w) && w < &a->workers[a->n_workers - 1])
@@ -254,7 +254,7 @@ static int drain(struct agent *a) {
                         if (worker_over(&a->workers[i]))
                                 worker_kick(&a->workers[i]);
                 uint64_t now = progress(a);
-                waiting_look(&idle, due_ns);
+                waiting_check(&idle, due_ns);
                 if (now != last)
                         idle = waiting_begin();
                 last = now;
@@ -324,7 +324,7 @@ static int stop_duplex(struct agent *a) {
                 r = agent_wait(a, due_ns, 0);
                 if (r < 0)
                         return r;
-                waiting_look(&waiting, due_ns);
+                waiting_check(&waiting, due_ns);
                 if (is_too_late(a, waiting.waited_ns))
                         return unfinished(a, w, waiting.waited_ns);
         }

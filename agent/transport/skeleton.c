@@ -52,7 +52,7 @@ LOOP_INLINE int skeleton_receive(struct worker *w, unsigned char **ret) {
  *      - an interruption before a message's first byte, when the loop is over, returns WORKER_STOP: that is how the
  *        leader ends a receiver that waits for a message that will never come;
  *      - a message that has begun is completed, and each part is counted;
- *      - a failure names the thread, the call and the error. One that is the peer's fault is a failure_blame().
+ *      - a failure names the thread, the call and the error. One that is the peer's fault is a failure_set_peer().
  */
 
 /* This defines skeleton_loops: four roles, three verifications each, compiled from the functions above. */

@@ -32,7 +32,7 @@ static const char *accepted_media(struct request *q) {
         return route && route->body == BODY_GZIP ? "application/gzip" : "application/json";
 }
 
-static void dress(struct request *q, struct response *p) {
+static void add_headers(struct request *q, struct response *p) {
         if (!response_get_header(p, "Content-Security-Policy"))
                 response_header(p, "Content-Security-Policy", "%s", content_policy);
         response_header(p, "X-Content-Type-Options", "nosniff");
@@ -54,7 +54,7 @@ static void dress(struct request *q, struct response *p) {
 }
 
 static void finish(struct api *a, struct request *q, struct response *p) {
-        dress(q, p);
+        add_headers(q, p);
         dispatch_count(a, p->status > 0 ? (unsigned) p->status : 0);
 }
 
@@ -63,7 +63,7 @@ void dispatch_refuse(void *userdata, const struct request *q, const struct refus
         if (q)
                 finish(userdata, NULL, p);
         else
-                dress(NULL, p);
+                add_headers(NULL, p);
 }
 
 static int check_parameters(const struct route *route, const struct request *q, struct refusal *r) {

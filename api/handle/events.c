@@ -147,7 +147,7 @@ static int read_changes(struct events *e) {
         if (k < 0)
                 return k;
         if (e->unknown_run != 0)
-                k = kinds_learn(&e->kinds, e->service, e->unknown_run, &r);
+                k = kinds_read(&e->kinds, e->service, e->unknown_run, &r);
         if (k < 0 && r.status == 404) { /* the run is gone with its experiment */
                 k = read_portion(e, &r);
                 if (k >= 0 && !e->ended)

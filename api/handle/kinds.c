@@ -9,7 +9,7 @@ const char *kinds_get(const struct kinds *k, int64_t run_id) {
         return k->run_id == run_id ? k->kind : NULL;
 }
 
-int kinds_learn(struct kinds *k, struct service *service, int64_t run_id, struct refusal *r) {
+int kinds_read(struct kinds *k, struct service *service, int64_t run_id, struct refusal *r) {
         _cleanup_(run_record_deinit) struct run_record run = {0};
         struct sample_noise noise = {0};
         int n = service_run(service, run_id, &run, r);

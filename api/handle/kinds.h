@@ -18,10 +18,10 @@ struct kinds {
         struct sample_noise noise;
 };
 
-/* NULL: not known yet, see kinds_learn(). */
+/* NULL: not known yet, see kinds_read(). */
 const char *kinds_get(const struct kinds *k, int64_t run_id);
 /* Reads the run, which may be gone: 0; -errno, and the refusal. */
-int kinds_learn(struct kinds *k, struct service *service, int64_t run_id, struct refusal *r);
+int kinds_read(struct kinds *k, struct service *service, int64_t run_id, struct refusal *r);
 void kinds_deinit(struct kinds *k);
 
 #endif

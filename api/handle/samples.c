@@ -80,8 +80,8 @@ static void json_sample(struct export *f, const struct sample_record *s, const c
 }
 
 /* The kind of a run that is met for the first time, its noise and its point. */
-static int learn(struct export *f, int64_t run_id) {
-        int k = kinds_learn(&f->kinds, f->service, run_id, f->refusal);
+static int read_kind(struct export *f, int64_t run_id) {
+        int k = kinds_read(&f->kinds, f->service, run_id, f->refusal);
         if (k < 0 || f->format != FORMAT_CSV)
                 return k;
         text_clear(&f->point);
@@ -97,7 +97,7 @@ static int visit_sample(void *userdata, const struct sample_record *s) {
         }
         const char *kind = kinds_get(&f->kinds, s->run_id);
         if (!kind) {
-                int k = learn(f, s->run_id);
+                int k = read_kind(f, s->run_id);
                 if (k < 0)
                         return k;
                 kind = kinds_get(&f->kinds, s->run_id);

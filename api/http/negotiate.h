@@ -7,7 +7,7 @@
 #include "api/http/request.h"
 
 /* The offered type (index into `types`, up to a NULL) that the client likes best, the first among equals; without an
- * Accept header the first. -EINVAL with *r (406) when it wants none of them. */
+ * Accept header the first. -EINVAL with *r (406) when it accepts none of them. */
 int negotiate(const struct request *q, const char *const types[], struct refusal *r);
 
 /* Whether the client takes a body in that content coding ("gzip"): 1 or 0. Without an Accept-Encoding header it does

@@ -236,7 +236,7 @@ static const char *reason_of(const struct steadiness_series *series) {
                 return "not judged: the window has fewer than 3 seconds";
         if (series->segments.reason == SEGMENTS_CORRELATED)
                 return "not judged: neighbouring tenths of a second depend on each other so much that a change cannot "
-                       "be told from noise";
+                       "be distinguished from noise";
         return NULL;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Affinity by raw system call: the kernel wants a mask at least as wide as itself, and glibc's set is narrower than
+/* Affinity by raw system call: the kernel requires a mask at least as wide as its own, and glibc's set is narrower than
  * some kernels. Used by spawn (before exec: async-signal-safe) and housekeeping. */
 
 #include "daemon/run/affinity.h"

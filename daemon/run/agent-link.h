@@ -25,7 +25,7 @@ enum agent_state {
 };
 
 /* The kinds of failure, by how much each explains. An error that an agent reports may be a consequence of its peer's
- * failure; an error that blames the peer is one. */
+ * failure; an error that names the peer as its cause is one. */
 enum agent_failure { AGENT_BLAMED_PEER, AGENT_REPORTED_ERROR, AGENT_WENT_SILENT, AGENT_BROKE_PROTOCOL, AGENT_DIED };
 
 struct agent_link;

@@ -34,8 +34,8 @@
 #define NAME_BYTES 48u
 
 /* A directory that waits for its removal. */
-struct doomed {
-        struct doomed *next;
+struct removal {
+        struct removal *next;
         char name[NAME_BYTES];
 };
 
@@ -51,7 +51,7 @@ struct rundir_root {
 
         pthread_mutex_t lock;
         pthread_cond_t changed;        /* CLOCK_MONOTONIC */
-        struct doomed *first, **after; /* the first is the one at work; under the lock, as all below */
+        struct removal *first, **after; /* the first is the one at work; under the lock, as all below */
         bool over;                     /* the remover ends when there is none left */
         unsigned n_left;               /* directories that could not be removed */
         char left[NAME_BYTES];         /* one of them, and why */
@@ -90,7 +90,7 @@ static void *remover_main(void *userdata) {
         for (;;) {
                 while (!root->first && !root->over)
                         (void) pthread_cond_wait(&root->changed, &root->lock);
-                struct doomed *d = root->first;
+                struct removal *d = root->first;
                 if (!d)
                         break;
                 (void) pthread_mutex_unlock(&root->lock);
@@ -114,8 +114,8 @@ static int start_remover(struct rundir_root *root) {
         return r;
 }
 
-static int doom(struct rundir_root *root, const char *name) {
-        struct doomed *d = calloc(1, sizeof(*d));
+static int remove_later(struct rundir_root *root, const char *name) {
+        struct removal *d = calloc(1, sizeof(*d));
         int r = !d ? -ENOMEM : root->has_remover ? 0 : start_remover(root);
         (void) pthread_mutex_lock(&root->lock);
         if (r == 0 && d) {
@@ -137,7 +137,7 @@ static int move_aside(struct rundir_root *root, const char *name) {
         for (unsigned i = 0; i < NAMES_TRIED; i++) {
                 (void) snprintf(aside, sizeof(aside), REMOVED_PREFIX "%" PRIu64, root->names++);
                 if (renameat2(root->fd, name, root->fd, aside, RENAME_NOREPLACE) == 0)
-                        return doom(root, aside);
+                        return remove_later(root, aside);
                 if (errno != EEXIST)
                         return -errno;
         }
@@ -161,7 +161,7 @@ static int move_all_aside(struct rundir_root *root) {
                 if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
                         continue;
                 bool aside = strncmp(d->d_name, REMOVED_PREFIX, strlen(REMOVED_PREFIX)) == 0;
-                int r = aside && strlen(d->d_name) < NAME_BYTES ? doom(root, d->d_name) : move_aside(root, d->d_name);
+                int r = aside && strlen(d->d_name) < NAME_BYTES ? remove_later(root, d->d_name) : move_aside(root, d->d_name);
                 if (r < 0)
                         log_error("cannot move %s/%s aside: %s", root->path, d->d_name, strerrordesc_np(-r));
         }

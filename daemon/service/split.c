@@ -82,7 +82,7 @@ int split_put(struct json_writer *w, struct store *store, const struct split_pla
                 return split_put_null(w, "the window ends after a number of messages, not after a time");
         if (plan->open_loop)
                 return split_put_null(
-                        w, "messages per second of an open loop are the rate that was asked for, and do not show how "
+                        w, "messages per second of an open loop are the rate that was requested, and do not show how "
                            "its runs and their seconds scatter");
         if (!earlier)
                 return split_put_null(w, "no earlier runs of this point show how its runs and their seconds scatter");

@@ -377,7 +377,7 @@ static void take_header(struct reader *r, size_t length, struct wire_header *ret
         else if (!wire_layout_of((enum message_type) ret->type))
                 fault(r, "unknown message type %u", ret->type);
         else if (ret->length != length)
-                fault(r, "the packet has %zu bytes, its header says %" PRIu32, length, ret->length);
+                fault(r, "the packet has %zu bytes, its header has %" PRIu32, length, ret->length);
 }
 
 int message_decode(const uint8_t *data, size_t length, struct message *ret, char *ret_detail) {

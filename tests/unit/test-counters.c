@@ -173,7 +173,7 @@ static void test_short_of_descriptors(void) {
 static void note_ring(struct fixture *f, uint32_t worker, uint64_t cpu_ns) {
         const struct usage usage = {.cpu_ns = cpu_ns};
         kernel_threads_begin(f->agent.kernel_threads);
-        CHECK_INT(kernel_threads_note(f->agent.kernel_threads, 1, worker, &usage), 0);
+        CHECK_INT(kernel_threads_add(f->agent.kernel_threads, 1, worker, &usage), 0);
         kernel_threads_end(f->agent.kernel_threads);
 }
 

@@ -38,7 +38,7 @@ static void a_long_detail_stays_in_its_room(void) {
 
 static void the_peer_is_named_by_its_role(void) {
         struct failure f = {0};
-        CHECK_INT(failure_blame(&f, "server", EPIPE, "is gone after %d", 7), -EPIPE);
+        CHECK_INT(failure_set_peer(&f, "server", EPIPE, "is gone after %d", 7), -EPIPE);
         CHECK_INT(f.fault, FAULT_PEER);
         CHECK_INT(f.error, EPIPE);
         CHECK_STRING(f.detail, "peer server is gone after 7");
@@ -46,17 +46,17 @@ static void the_peer_is_named_by_its_role(void) {
         CHECK_INT(f.fault, FAULT_PEER);
         f = (struct failure){0};
         CHECK_INT(failure_set(&f, ENOSPC, "no room"), -ENOSPC);
-        CHECK_INT(failure_blame(&f, "server", EPIPE, "is gone"), -EPIPE);
+        CHECK_INT(failure_set_peer(&f, "server", EPIPE, "is gone"), -EPIPE);
         CHECK_INT(f.fault, FAULT_OWN);
         CHECK_STRING(f.detail, "no room");
         f = (struct failure){0};
-        CHECK_INT(failure_blame(&f, "server", 0, "%0500d", 1), -EIO);
+        CHECK_INT(failure_set_peer(&f, "server", 0, "%0500d", 1), -EIO);
         CHECK_UINT(strlen(f.detail), sizeof f.detail - 1);
 }
 
 static void another_failure_is_adopted_whole(void) {
         struct failure f = {0}, blames = {0}, own = {0};
-        (void) failure_blame(&blames, "server", EPIPE, "is gone");
+        (void) failure_set_peer(&blames, "server", EPIPE, "is gone");
         (void) failure_set(&own, 0, "no room");
         CHECK_INT(failure_adopt(&f, &blames), -EPIPE);
         CHECK_INT(failure_adopt(&f, &own), -EIO);

@@ -52,7 +52,7 @@ static bool note(pid_t tid, uint32_t worker, uint64_t ns) {
                                 .minor_faults = 4,
                                 .major_faults = 5,
                                 .migrations = 6};
-        return kernel_threads_note(agent.kernel_threads, tid, worker, &t) == 0;
+        return kernel_threads_add(agent.kernel_threads, tid, worker, &t) == 0;
 }
 
 static void sums_never_go_back(void) {
@@ -95,7 +95,7 @@ static void sums_never_go_back(void) {
 
 static void other_engines_are_not_observed(void) {
         make_agent(ENGINE_SYSCALL);
-        CHECK_INT(kernel_threads_look(&agent), 0);
+        CHECK_INT(kernel_threads_scan(&agent), 0);
         CHECK(!agent.kernel_threads);
         CHECK_UINT(sum_of(1), 0);
 }
@@ -189,14 +189,14 @@ static void what_they_use_is_their_workers(void) {
         make_agent(ENGINE_IO_URING);
         (void) sem_init(&u.did, 0, 0);
         (void) sem_init(&u.leave, 0, 0);
-        CHECK_INT(kernel_threads_look(&agent), 0);
+        CHECK_INT(kernel_threads_scan(&agent), 0);
         CHECK_UINT(sum_of(0) + sum_of(1), 0);
         CHECK_INT(pthread_create(&thread, NULL, user_main, &u), 0);
         wait_for(&u.did);
         workers[1].tid = u.tid;
         workers[1].stage = WORKER_LOOPS;
         struct scheduled least = scheduled(&master);
-        int looked = kernel_threads_look(&agent), alone = thread_usage_add(&own, u.tid);
+        int looked = kernel_threads_scan(&agent), alone = thread_usage_add(&own, u.tid);
         int used = usage_take(&agent, 1, &usage);
         uint64_t first_ns = sum_of(0), second_ns = sum_of(1);
         uint64_t first_switches = kernel_threads_usage(&agent, 0).voluntary_switches;
@@ -205,7 +205,7 @@ static void what_they_use_is_their_workers(void) {
         pthread_join(thread, NULL);
         while (scheduled(&(pid_t){0}).ns > 0) /* they end with the thread, or soon after */
                 (void) poll(NULL, 0, 1);
-        int again = kernel_threads_look(&agent);
+        int again = kernel_threads_scan(&agent);
         uint64_t sum_ns = sum_of(0) + sum_of(1);
         agent.kernel_threads = kernel_threads_free(agent.kernel_threads);
 

@@ -33,12 +33,12 @@ static void knows_the_run_that_it_has_learned(void) {
         _cleanup_(kinds_deinit) struct kinds k = {0};
         struct refusal r = {0};
         CHECK(kinds_get(&k, 1) == NULL);
-        CHECK_INT(kinds_learn(&k, &s, 1, &r), 0);
+        CHECK_INT(kinds_read(&k, &s, 1, &r), 0);
         CHECK_STRING(kinds_get(&k, 1), "rtt");
         CHECK_STRING(kinds_get(&k, 1), "rtt");
         CHECK_STRING(k.point_json, "{\"workload\":\"pingpong\"}");
         CHECK(kinds_get(&k, 2) == NULL); /* another run is not taken for it */
-        CHECK_INT(kinds_learn(&k, &s, 2, &r), 0);
+        CHECK_INT(kinds_read(&k, &s, 2, &r), 0);
         CHECK_STRING(kinds_get(&k, 2), "one_way");
         CHECK(kinds_get(&k, 1) == NULL); /* only the last one is remembered */
         CHECK_UINT(s.calls, 2);
@@ -48,10 +48,10 @@ static void a_run_that_cannot_be_had_changes_nothing(void) {
         struct service s = {0};
         _cleanup_(kinds_deinit) struct kinds k = {0};
         struct refusal r = {0};
-        CHECK_INT(kinds_learn(&k, &s, 1, &r), 0);
-        CHECK_INT(kinds_learn(&k, &s, 3, &r), -ENOENT);
+        CHECK_INT(kinds_read(&k, &s, 1, &r), 0);
+        CHECK_INT(kinds_read(&k, &s, 3, &r), -ENOENT);
         CHECK_INT(r.status, 404);
-        CHECK_INT(kinds_learn(&k, &s, 4, &r), -EIO);
+        CHECK_INT(kinds_read(&k, &s, 4, &r), -EIO);
         CHECK(kinds_get(&k, 3) == NULL && kinds_get(&k, 4) == NULL);
         CHECK_STRING(kinds_get(&k, 1), "rtt");
 }
@@ -62,7 +62,7 @@ static void has_the_noise_of_the_run(void) {
         _cleanup_(kinds_deinit) struct kinds k = {0};
         struct refusal r = {0};
         for (int64_t id = 1; id <= 2; id++) {
-                CHECK_INT(kinds_learn(&k, &s, id, &r), 0);
+                CHECK_INT(kinds_read(&k, &s, id, &r), 0);
                 CHECK(k.noise.reason && strstr(k.noise.reason, "has not ended"));
         }
 }

@@ -134,10 +134,10 @@ static void each_thread_is_looked_at_within_a_second(void) {
                         workers[k].tid = gettid(); /* whose affinity is not that of no CPU at all */
                         workers[k].proof.has_initial = true;
                 }
-                proof_look(&a);
+                proof_observe_rights(&a);
                 CHECK_UINT(looked_at(workers, threads[i]), first[i]);
                 for (unsigned k = 1; k < 10; k++)
-                        proof_look(&a);
+                        proof_observe_rights(&a);
                 CHECK_UINT(looked_at(workers, threads[i]), threads[i]);
                 free(workers);
         }

@@ -763,7 +763,7 @@ static void bad_headers(void) {
         } headers[] = {{0, 1, "does not begin as a message does"},
                        {4, 99, "protocol version 99, this side has " UTIL_TEXT(PROTOCOL_VERSION)},
                        {6, MESSAGE_ERROR + 1, "unknown message type 13"},
-                       {8, 1, "the packet has 16 bytes, its header says 1"}};
+                       {8, 1, "the packet has 16 bytes, its header has 1"}};
         for (size_t i = 0; i < ELEMENTS(headers); i++) {
                 char detail[DETAIL_MAX];
                 struct message m = message_of(MESSAGE_HELLO), got;

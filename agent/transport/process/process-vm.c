@@ -78,7 +78,7 @@ static int ptrace_scope(void) {
 static int explain(struct failure *f, const char *peer_role, int error, const char *call) {
         int scope = ptrace_scope();
         if (error == ESRCH)
-                return failure_blame(f, peer_role, error, "is gone: %s found no process", call);
+                return failure_set_peer(f, peer_role, error, "is gone: %s found no process", call);
         if (error == EPERM && scope > YAMA_SCOPE_MAX)
                 return failure_set(f, error,
                                    "%s of peer %s is not permitted: %s is %d, %d at most lets agents at their peer's "
@@ -256,7 +256,7 @@ static int probe_peer(struct agent *a, uint64_t address) {
         if (process_vm_readv(peer_pid, &here, 1, &there, 1, 0) != (ssize_t) sizeof word)
                 return explain(&a->failure, a->peer_role, errno, "process_vm_readv");
         return word == PROBE ? 0
-                             : failure_blame(&a->failure, a->peer_role, EBADMSG,
+                             : failure_set_peer(&a->failure, a->peer_role, EBADMSG,
                                              "has other memory at %" PRIx64 " than it reported", address);
 }
 

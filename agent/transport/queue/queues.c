@@ -29,7 +29,7 @@ static int after_error(struct worker *w, size_t length, size_t moved, const char
                 return moved == 0 && worker_over(w) ? WORKER_STOP : 0;
         case EIDRM:
         case EINVAL: /* System V: a call after the removal; open() has excluded its other causes */
-                return failure_blame(&w->failure, w->agent->peer_role, error,
+                return failure_set_peer(&w->failure, w->agent->peer_role, error,
                                      "removed the queue of thread %" PRIu32 " in message %" PRIu64 ": %s", w->index,
                                      w->messages, strerrordesc_np(error));
         default:

@@ -23,15 +23,15 @@ int descriptor_reserve(struct agent *a) {
         struct rlimit limit;
         rlim_t need = point_descriptors(&a->setup.point);
         /* Where the hard limit is lower, counters are left out and reported so; the run itself fails. */
-        rlim_t wish = need + (rlim_t) a->n_workers * PERF_HANDLES_MAX;
+        rlim_t wanted = need + (rlim_t) a->n_workers * PERF_HANDLES_MAX;
         if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
                 return failure_set(&a->failure, errno, "getrlimit: %s", strerrordesc_np(errno));
-        if (limit.rlim_cur >= wish)
+        if (limit.rlim_cur >= wanted)
                 return 0;
         if (limit.rlim_max < need)
                 return failure_limit(&a->failure, EMFILE, HOST_NOFILE, limit.rlim_max, need,
                                      "too many descriptors for one agent");
-        limit.rlim_cur = wish < limit.rlim_max ? wish : limit.rlim_max;
+        limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
         if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
                 return failure_set(&a->failure, errno, "RLIMIT_NOFILE cannot be raised to %ju: %s",
                                    (uintmax_t) limit.rlim_cur, strerrordesc_np(errno));
@@ -53,7 +53,7 @@ int descriptor_after_error(struct worker *w, int fd, short events, size_t moved,
         case EPIPE:
         case ECONNRESET:
         case ECONNREFUSED:
-                return failure_blame(&w->failure, w->agent->peer_role, error,
+                return failure_set_peer(&w->failure, w->agent->peer_role, error,
                                      "closed the channel of thread %" PRIu32 " in message %" PRIu64 ": %s", w->index,
                                      w->messages, strerrordesc_np(error));
         default:
@@ -90,7 +90,7 @@ int descriptor_finish_receive(struct worker *w, unsigned char *message, ssize_t 
                                 return 0;
                         worker_count(&w->partial_receives);
                 } else if (n == 0) {
-                        return failure_blame(&w->failure, w->agent->peer_role, EPIPE,
+                        return failure_set_peer(&w->failure, w->agent->peer_role, EPIPE,
                                              "closed the channel of thread %" PRIu32
                                              " after %zu of %zu bytes of message %" PRIu64,
                                              w->index, got, w->size, w->messages);

@@ -51,7 +51,7 @@ int packet_finish_receive(struct worker *w, unsigned char *packet, size_t length
                 n = more(w, packet, length);
         }
         if (n == 0)
-                return failure_blame(&w->failure, w->agent->peer_role, EPIPE,
+                return failure_set_peer(&w->failure, w->agent->peer_role, EPIPE,
                                      "closed the channel of thread %" PRIu32 " before message %" PRIu64, w->index,
                                      w->messages);
         return (size_t) n == length ? 0 : wrong_length(w, length, n);

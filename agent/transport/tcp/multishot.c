@@ -19,7 +19,7 @@
 #define COMPLETIONS (2 * BUFFERS) /* one for each buffer, and one that reports that none is free */
 #define GROUP 0
 
-_Static_assert((BUFFERS & (BUFFERS - 1)) == 0, "the kernel wants a power of two");
+_Static_assert((BUFFERS & (BUFFERS - 1)) == 0, "the kernel takes powers of two alone");
 
 static void give_back(struct tcp_multishot *u, unsigned short id) {
         io_uring_buf_ring_add(u->buffers, u->memory + (size_t) id * BUFFER_BYTES, BUFFER_BYTES, id,

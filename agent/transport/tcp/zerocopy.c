@@ -137,7 +137,7 @@ static int await_notification(struct worker *w, int timeout_ms) {
         if (getsockopt(w->send_fd, SOL_SOCKET, SO_ERROR, &error, &length) < 0)
                 error = errno;
         error = error ? error : EPIPE;
-        return failure_blame(&w->failure, w->agent->peer_role, error,
+        return failure_set_peer(&w->failure, w->agent->peer_role, error,
                              "closed the channel of thread %" PRIu32 " in message %" PRIu64 ": %s", w->index,
                              w->messages, strerrordesc_np(error));
 }
