@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_API_API_H
-#define IPCLAB_API_API_H
+#pragma once
 
 /*
  * The HTTP interface. It runs in threads of its own, and uses the daemon through daemon/service/service.h alone.
@@ -34,5 +33,3 @@ int api_set_tcp_problem(struct api *a, const char *problem);
  * many connections were cut off because they were not finished by then. NULL-safe. A handler may be waiting for the
  * daemon's main thread: when that is the caller, service_stop() comes first. */
 unsigned api_stop(struct api *a, uint64_t deadline_ns);
-
-#endif

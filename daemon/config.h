@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_CONFIG_H
-#define IPCLAB_DAEMON_CONFIG_H
+#pragma once
 
 /*
  * Settings: built-in, then /etc/ipclab/ipclabd.conf, then /etc/ipclab/ipclabd.conf.d/ *.conf by name, then options.
@@ -65,5 +64,3 @@ void config_deinit(struct config *c);
 int config_parse_listen(const char *text, char *ret_host, uint16_t *ret_port);
 
 void config_print_help(FILE *out);
-
-#endif

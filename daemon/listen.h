@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_LISTEN_H
-#define IPCLAB_DAEMON_LISTEN_H
+#pragma once
 
 /* The daemon's listening sockets, from systemd or made here. */
 
@@ -32,5 +31,3 @@ int listeners_open_tcp(const struct config *c, struct listeners *l, char *ret_de
 const char *listeners_lost_socket(const struct listeners *l);
 /* Closes what is still open (a descriptor that has another owner by then must be -1) and removes the socket file. */
 void listeners_close(struct listeners *l);
-
-#endif

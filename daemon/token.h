@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_TOKEN_H
-#define IPCLAB_DAEMON_TOKEN_H
+#pragma once
 
 /* The bearer token for writing over TCP. */
 
@@ -11,5 +10,3 @@
  * malloc()ed. Returns 0, or a negative errno with a sentence in ret_detail[DETAIL_MAX]: -EPERM when another user owns
  * the file or may read it, -EBADMSG when its content is no token, -ELOOP when it is a symbolic link. */
 int token_load(const char *path, char **ret, char *ret_detail);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_DISPUTED_H
-#define IPCLAB_SCHEMA_DISPUTED_H
+#pragma once
 
 /*
  * The flags of a run whose figures are not of what was requested, or not what they seem: one row each,
@@ -39,5 +38,3 @@ extern const struct disputed_flag {
 void disputed_count(const char *flags_json, uint32_t n[DISPUTED_COUNT]);
 /* Whether a flag with runs disputes one of these groups. */
 bool disputed_any(const uint32_t n[DISPUTED_COUNT], unsigned figures);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_FACTS_H
-#define IPCLAB_SCHEMA_FACTS_H
+#pragma once
 
 /*
  * The facts and settings of a host, and of the build that measures: the members of a run's environment that stay the
@@ -165,5 +164,3 @@ struct fact_row {
 
 extern const struct fact_row fact_rows[FACT_COUNT];
 extern const struct fact_row build_rows[BUILD_COUNT]; /* members of the object "build" */
-
-#endif

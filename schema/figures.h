@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_FIGURES_H
-#define IPCLAB_SCHEMA_FIGURES_H
+#pragma once
 
 /*
  * The table of figures: one row for each number of a run that the table of results has a statistic of. Where it lies in
@@ -131,5 +130,3 @@ struct compared_figures {
         size_t n;
 };
 void figures_compared(struct compared_figures *ret);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_HASH_H
-#define IPCLAB_SCHEMA_HASH_H
+#pragma once
 
 /*
  * A hash that distinguishes texts and versions of a file, for keys of caches and for ETags. It is no protection:
@@ -19,5 +18,3 @@ static inline uint64_t hash_more(uint64_t h, const void *data, size_t n) {
                 h = (h ^ bytes[i]) * UINT64_C(1099511628211);
         return h;
 }
-
-#endif

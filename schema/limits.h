@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_LIMITS_H
-#define IPCLAB_SCHEMA_LIMITS_H
+#pragma once
 
 /*
  * The host's limits by name: how a person raises each, and the one sentence that names the limit and the value that was
@@ -75,5 +74,3 @@ extern const struct host_limit_term { const char *name, *raise; } host_limits[HO
 
 /* "WHY: NEED needed, NAME is HAVE (to raise it: …)", into ret[LIMIT_SENTENCE_MAX], which it returns. */
 const char *limit_sentence(char *ret, enum host_limit limit, uint64_t have, uint64_t need, const char *why);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_LOCK_H
-#define IPCLAB_SCHEMA_LOCK_H
+#pragma once
 
 /* A lock that a process has while it lives. Header only. */
 
@@ -33,5 +32,3 @@ static inline int lock_take(int fd) {
         }
         return r;
 }
-
-#endif

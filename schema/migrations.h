@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_MIGRATIONS_H
-#define IPCLAB_SCHEMA_MIGRATIONS_H
+#pragma once
 
 /* SQL migrations, one file in schema/migrations/ each (0001-name.sql, …), compiled in by the build. migrations[i]
  * takes a database from user_version i to i + 1; the store runs each in a transaction of its own. */
@@ -14,5 +13,3 @@ struct migration {
 
 extern const struct migration migrations[];
 extern const size_t n_migrations;
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_OBSERVED_H
-#define IPCLAB_SCHEMA_OBSERVED_H
+#pragma once
 
 /*
  * When the lack of a flag means that nothing was there: the machine beside a run is observed by readings about a second
@@ -26,5 +25,3 @@ static inline bool observed_without(uint64_t length_ns, uint64_t missing_ns) {
         uint64_t most_ns = length_ns / OBSERVED_MISSING_PART;
         return missing_ns <= (most_ns > OBSERVED_LATE_NS ? most_ns : OBSERVED_LATE_NS);
 }
-
-#endif

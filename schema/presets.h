@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_PRESETS_H
-#define IPCLAB_SCHEMA_PRESETS_H
+#pragma once
 
 /*
  * Named specs that ship with ipclab: one file in schema/presets/ each ({"title": …, "description": …, "spec": {…}}),
@@ -23,5 +22,3 @@ const struct preset *preset_find(const char *name);
 
 /* Whether the preset of this name is the study's own, which has the study's name, or its -quick form. */
 bool preset_is_of(const char *name, const char *study);
-
-#endif

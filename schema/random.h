@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_RANDOM_H
-#define IPCLAB_SCHEMA_RANDOM_H
+#pragma once
 
 /*
  * Random numbers that a stored seed repeats on any build of any version: xoshiro256++, its state filled by splitmix64.
@@ -28,5 +27,3 @@ double random_unit(struct random *r);
 uint64_t random_below(struct random *r, uint64_t n);
 /* Fisher and Yates: every order is as likely. */
 void random_shuffle(struct random *r, uint32_t *values, size_t n);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_REFUSAL_H
-#define IPCLAB_SCHEMA_REFUSAL_H
+#pragma once
 
 /*
  * Why a request was not accepted, in the words that the person who made it can act on. The code that finds the fault
@@ -25,5 +24,3 @@ int refuse(struct refusal *r, int status, const char *code, const char *pointer,
         __attribute__((format(printf, 5, 6)));
 int refuse_limit(struct refusal *r, const char *pointer, const char *limit, const char *limit_value, const char *value,
                  const char *format, ...) __attribute__((format(printf, 6, 7)));
-
-#endif

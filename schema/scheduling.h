@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_SCHEDULING_H
-#define IPCLAB_SCHEMA_SCHEDULING_H
+#pragma once
 
 /*
  * A process's scheduling and seccomp mode in words: those of each agent (agent/os/scheduling.c) and the fact of the
@@ -19,5 +18,3 @@
 bool scheduling_text(int policy, int priority, int nice, char ret[static SCHEDULING_TEXT_MAX]);
 /* "disabled", "strict", "filter"; NULL: it is not known here. */
 const char *seccomp_mode_name(int mode);
-
-#endif

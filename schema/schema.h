@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_SCHEMA_H
-#define IPCLAB_SCHEMA_SCHEMA_H
+#pragma once
 
 /*
  * What the tables do not have of an experiment's JSON Schema, compiled in from schema/spec/frame.schema.json: the
@@ -9,5 +8,3 @@
  */
 
 extern const char schema_frame_json[];
-
-#endif

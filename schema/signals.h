@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_SIGNALS_H
-#define IPCLAB_SCHEMA_SIGNALS_H
+#pragma once
 
 /* Signals are the main thread's: whatever else runs has them blocked. SIGBUS is an exception where the store may be
  * read, which handles it in the thread where it occurs. */
@@ -31,5 +30,3 @@ static inline int signals_start_thread(pthread_t *ret, void *(*run)(void *userda
         signals_restore(&before);
         return r;
 }
-
-#endif

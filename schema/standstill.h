@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_STANDSTILL_H
-#define IPCLAB_SCHEMA_STANDSTILL_H
+#pragma once
 
 /*
  * Deadlines on a machine that may stand still (a paused virtual machine, a suspended host, an overloaded one): time in
@@ -25,5 +24,3 @@ static inline uint64_t standstill_counted_ns(uint64_t from_ns, uint64_t due_ns, 
         uint64_t end_ns = standstill_between(due_ns, now_ns) ? due_ns + STANDSTILL_NS : now_ns;
         return end_ns > from_ns ? end_ns - from_ns : 0;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_TERMS_H
-#define IPCLAB_SCHEMA_TERMS_H
+#pragma once
 
 /*
  * The closed vocabularies of ipclab: every word that a spec, the protocol or a result may use, with what each
@@ -122,5 +121,3 @@ const char *role_name(enum workload w, enum transport t, enum end end);
 int role_from_name(const char *name, enum end *ret);
 /* How many agents a run of this workload has: 2, or 1 (syscall, context-switch). */
 unsigned workload_agents(enum workload w);
-
-#endif

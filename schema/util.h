@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_UTIL_H
-#define IPCLAB_SCHEMA_UTIL_H
+#pragma once
 
 /* The few lines that every room needs: scope clean-up, the clock, growing arrays' overflow check. Header only. */
 
@@ -116,5 +115,3 @@ static inline int64_t util_now_ms(void) {
         clock_gettime(CLOCK_REALTIME, &ts);
         return (int64_t) ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_AGENT_H
-#define IPCLAB_AGENT_AGENT_H
+#pragma once
 
 /*
  * The agent as its modules share it.
@@ -97,5 +96,3 @@ static inline bool agent_sends(const struct agent *a) {
 static inline bool agent_is_duplex(const struct agent *a) {
         return a->setup.point.workload == WORKLOAD_STREAM && a->setup.point.direction == DIRECTION_BOTH;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_FAILURE_H
-#define IPCLAB_AGENT_FAILURE_H
+#pragma once
 
 /* Why the agent fails: the party at fault, one errno and one sentence for a person. The first failure is the cause and
  * is not overwritten. */
@@ -26,5 +25,3 @@ int failure_set_peer(struct failure *f, const char *peer_role, int error, const 
 int failure_thread(struct failure *f, int error, const char *thread);
 /* Copies a worker's failure to the leader's unchanged, under failure_set()'s rule. */
 int failure_adopt(struct failure *f, const struct failure *from);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_PEER_H
-#define IPCLAB_AGENT_PEER_H
+#pragma once
 
 /*
  * The channel between a run's two agents: small packets in a fixed order, with descriptors where a transport passes
@@ -46,5 +45,3 @@ int peer_send_fds(struct agent *a, uint32_t thread, const int *fds, unsigned n_f
 int peer_receive(struct agent *a, enum peer_kind kind, uint32_t thread, uint64_t *ret_value, uint64_t deadline_ns);
 /* Receives a PEER_TRANSPORT packet with exactly n_fds descriptors, which the caller closes. */
 int peer_receive_fds(struct agent *a, uint32_t thread, int *ret_fds, unsigned n_fds, uint64_t deadline_ns);
-
-#endif

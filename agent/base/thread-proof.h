@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_THREAD_PROOF_H
-#define IPCLAB_AGENT_THREAD_PROOF_H
+#pragma once
 
 /*
  * The placement of one thread as the proof collects it (agent/proof/proof.h): of a worker, or of a process that a
@@ -45,5 +44,3 @@ struct proof_member {
         pid_t pid;
         struct thread_proof proof;
 };
-
-#endif

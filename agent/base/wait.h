@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_WAIT_H
-#define IPCLAB_AGENT_WAIT_H
+#pragma once
 
 /*
  * The one place where the leader sleeps, so that it detects a worker's failure, the peer's death and the daemon's end
@@ -37,5 +36,3 @@ int agent_send(struct agent *a, const struct message *m);
 /* To be called when the daemon has closed the control socket. Sets a->daemon_gone and a->failure; returns
  * -ECONNRESET. */
 int agent_orphaned(struct agent *a);
-
-#endif

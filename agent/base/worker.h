@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_WORKER_H
-#define IPCLAB_AGENT_WORKER_H
+#pragma once
 
 /*
  * One measured thread. It owns its channel, its buffer and its counters; the leader reads the counters at any time and
@@ -121,5 +120,3 @@ static inline void worker_add(uint64_t *counter, uint64_t n) {
 static inline void worker_count(uint64_t *counter) {
         worker_add(counter, 1);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_BUFFER_H
-#define IPCLAB_AGENT_BUFFER_H
+#pragma once
 
 /*
  * Private memory that carries a worker's messages. All of it is allocated here, so that the placement of buffers
@@ -17,5 +16,3 @@
 int buffer_map(struct worker *w, size_t length, unsigned char **ret);
 /* NULL-safe. */
 void buffer_unmap(unsigned char *memory, size_t length);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_FIELDS_H
-#define IPCLAB_AGENT_FIELDS_H
+#pragma once
 
 /*
  * A message that lies in several places (copy modes of pipes and sockets): the fields that a program would gather with
@@ -74,5 +73,3 @@ static inline void fields_fill_message(struct worker *w, unsigned char *message,
                                                         .receive = (how_receive),                                      \
                                                         .release = loop_release_nothing};                              \
         TRANSPORT_LOOPS(prefix, prefix##_channel)
-
-#endif

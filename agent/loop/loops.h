@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_LOOPS_H
-#define IPCLAB_AGENT_LOOPS_H
+#pragma once
 
 /*
  * The hot loops, once for every transport; rings and tcp have streams of their own beside them (ring.h, streams.h),
@@ -332,5 +331,3 @@ LOOP_INLINE enum loop_clock loop_clock_of(const struct worker *w) {
                                                         .receive = (how_receive),                                      \
                                                         .release = loop_release_nothing};                              \
         TRANSPORT_LOOPS(prefix, prefix##_channel)
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_PACE_H
-#define IPCLAB_AGENT_PACE_H
+#pragma once
 
 /*
  * The open loop: message n of a thread is due at start + n / rate, regardless of those before it. A late sender sends
@@ -45,5 +44,3 @@ void pace_effective(const struct agent *a, struct effective *e);
 
 /* Records the latency of a message that was due at due_ns and is complete now. */
 void pace_record(struct worker *w, uint64_t due_ns);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_PATTERN_H
-#define IPCLAB_AGENT_PATTERN_H
+#pragma once
 
 /*
  * The messages' contents and the receiver's check of them (verify).
@@ -98,5 +97,3 @@ static inline int pattern_explain(struct failure *f, const unsigned char *messag
                                   unsigned direction, uint64_t number) {
         return pattern_explain_from(f, message, 0, size, thread, direction, number);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_SOURCE_H
-#define IPCLAB_AGENT_SOURCE_H
+#pragma once
 
 /*
  * Where a sender's bytes come from (`source`). A hot message always lies in the same memory, which the CPU's caches
@@ -25,5 +24,3 @@ void source_free(struct worker *w);
 
 /* Adds the rows of an end that sends messages. */
 void source_effective(const struct agent *a, struct effective *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_CLOCK_H
-#define IPCLAB_AGENT_CLOCK_H
+#pragma once
 
 /*
  * The facts of the clock by which messages are timed, measured on the calling thread's CPU in a millisecond or two.
@@ -27,5 +26,3 @@ struct clock_steps {
 void clock_steps_add(struct clock_steps *s, uint64_t difference_ns);
 /* 0: the clock has not advanced. */
 uint64_t clock_steps_quantum(const struct clock_steps *s);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_COUNTERS_H
-#define IPCLAB_AGENT_COUNTERS_H
+#pragma once
 
 /*
  * All counters of the workers, thread by thread: the kernel's accounting (usage.h) and the hardware's
@@ -35,5 +34,3 @@ int counters_read(struct counters *c, uint32_t thread, struct counters_reading *
  * time. */
 void counters_add(struct counters_totals *into, const struct counters_reading *later,
                   const struct counters_reading *earlier);
-
-#endif

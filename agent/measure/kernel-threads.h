@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_KERNEL_THREADS_H
-#define IPCLAB_AGENT_KERNEL_THREADS_H
+#pragma once
 
 /*
  * Threads that the kernel creates in this process to serve a worker's rings (iou-wrk-TID): their cost is added to the
@@ -37,5 +36,3 @@ struct kernel_threads *kernel_threads_new(uint32_t n_workers);
 void kernel_threads_begin(struct kernel_threads *k);
 int kernel_threads_add(struct kernel_threads *k, pid_t tid, uint32_t worker, const struct usage *now);
 void kernel_threads_end(struct kernel_threads *k);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_PARTS_H
-#define IPCLAB_AGENT_PARTS_H
+#pragma once
 
 /*
  * The parts of samples, ten a second, by which the daemon decides whether a run was steady: the number of messages of
@@ -31,5 +30,3 @@ void parts_open(struct parts *p, uint64_t at_ns, uint64_t messages, const struct
 int parts_end(struct parts *p, uint64_t at_ns, uint64_t messages, const struct histogram *copies);
 /* Sends the parts that have ended. Returns as parts_end(). */
 int parts_send(struct parts *p);
-
-#endif

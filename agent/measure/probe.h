@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_PROBE_H
-#define IPCLAB_AGENT_PROBE_H
+#pragma once
 
 /*
  * The calibration probe (schema/measure/probe.h) as a worker takes it, in its own thread, on its own CPU. The ends take
@@ -33,5 +32,3 @@ struct probe_order {
 
 /* Takes a probe. What it has no memory for is absent. */
 void probe_take(const struct probe_order *order, struct probe *ret);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_SAMPLER_H
-#define IPCLAB_AGENT_SAMPLER_H
+#pragma once
 
 /*
  * The window seen from the leader: snapshots of the workers' counters, and their differences as samples. A sample's
@@ -37,5 +36,3 @@ int sampler_part(struct sampler *s);
 int sampler_take(struct sampler *s);
 /* Closes the window (at_ns 0 = now): sends the last samples and each thread's totals; *ret has the sums of all. */
 int sampler_close(struct sampler *s, uint64_t at_ns, struct window *ret);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_STOPS_H
-#define IPCLAB_AGENT_STOPS_H
+#pragma once
 
 /*
  * How long this agent stood still: a signal or a freezer stopped it, or the machine itself stood still. The leader's
@@ -35,5 +34,3 @@ void stops_wake(struct stops *s, uint64_t due_ns, uint64_t now_ns);
 
 /* The total of what was before this moment, which lies after all stops but the last. */
 uint64_t stops_until(const struct stops *s, uint64_t at_ns);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_USAGE_H
-#define IPCLAB_AGENT_USAGE_H
+#pragma once
 
 /*
  * A worker's activity and cost besides its messages: parts, interruptions, context switches, faults, CPU time,
@@ -18,5 +17,3 @@ struct agent;
 /* The counters of a worker since its thread began (CPU time: in its loops), with its rings' threads as of the last
  * kernel_threads_scan(). 0; negative errno with a->failure. */
 int usage_take(struct agent *a, uint32_t thread, struct usage *ret);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_CPUMASK_H
-#define IPCLAB_AGENT_CPUMASK_H
+#pragma once
 
 /* A set of CPUs in the format of the kernel's affinity calls; wider than glibc's cpu_set_t, which ends at CPU 1023. */
 
@@ -34,5 +33,3 @@ unsigned cpumask_count(const struct cpumask *m);
 /* Affinity of a thread (tid 0: the caller). 0 or negative errno; man 2 sched_setaffinity. */
 int cpumask_get_affinity(pid_t tid, struct cpumask *ret);
 int cpumask_set_affinity(pid_t tid, const struct cpumask *m);
-
-#endif

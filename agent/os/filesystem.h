@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_FILESYSTEM_H
-#define IPCLAB_AGENT_FILESYSTEM_H
+#pragma once
 
 /* The type of a file's file system, by its magic number (man 2 fstatfs). */
 
@@ -8,5 +7,3 @@ struct effective;
 
 /* Adds the rows file_system and file_system_in_memory; of an unknown one, file_system alone, null with its reason. */
 void filesystem_put(struct effective *e, int fd);
-
-#endif

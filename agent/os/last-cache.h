@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_LAST_CACHE_H
-#define IPCLAB_AGENT_LAST_CACHE_H
+#pragma once
 
 /* The last cache before memory. Source: Documentation/ABI/testing/sysfs-devices-system-cpu (cache/index*). */
 
@@ -11,5 +10,3 @@ uint64_t last_cache_bytes(void);
 
 /* "32768K" in bytes; 0: it is no size. */
 uint64_t last_cache_parse(const char *text);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_POLICY_H
-#define IPCLAB_AGENT_POLICY_H
+#pragma once
 
 /*
  * A memory policy for some pages only: it replaces the thread's own for pages that are first touched between
@@ -27,5 +26,3 @@ int policy_of_range(void *start, size_t length, enum memory_policy policy, const
 
 /* Sets the calling thread's policy from now on. 0 or negative errno. */
 int policy_set(enum memory_policy policy, const struct node_set *nodes);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_PROCFS_H
-#define IPCLAB_AGENT_PROCFS_H
+#pragma once
 
 /* Readers of /proc on this process's threads, which do not disturb the threads that they read. */
 
@@ -28,5 +27,3 @@ uint64_t procfs_huge_page_bytes(void);
 long procfs_setting(const char *path);
 /* Reads the first line of a file, as a kernel setting that is a word, cut at size - 1 bytes. 0 or negative errno. */
 int procfs_first_line(const char *path, char *buffer, size_t size);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_RIGHTS_H
-#define IPCLAB_AGENT_RIGHTS_H
+#pragma once
 
 /* Descriptors that a packet carries (SCM_RIGHTS, man 7 unix). Inline: memory that is handed over has one in each
  * message. */
@@ -41,5 +40,3 @@ static inline unsigned rights_take(struct msghdr *m, int *fds, unsigned most) {
         }
         return n;
 }
-
-#endif

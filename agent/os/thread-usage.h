@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_THREAD_USAGE_H
-#define IPCLAB_AGENT_THREAD_USAGE_H
+#pragma once
 
 /*
  * What the kernel counts of each thread: CPU time, context switches, faults, migrations.
@@ -15,5 +14,3 @@
 /* *u += the kernel's counters of a thread of this process since its start: CPU time, switches, faults, migrations. 0 or
  * negative errno. */
 int thread_usage_add(struct usage *u, pid_t tid);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_PAGE_SIZES_H
-#define IPCLAB_AGENT_PAGE_SIZES_H
+#pragma once
 
 /*
  * The page sizes in which the memory of a page list is mapped here: the kernel's choice, regardless of the request. The
@@ -24,5 +23,3 @@ struct page_sizes {
 void page_sizes_read(const struct page_list *list, const char *path, struct page_sizes *ret);
 /* The page size of the largest part of a kind's memory; 0: unknown, or none of it is mapped. */
 uint64_t page_sizes_most(const struct page_sizes *s, enum page_kind kind);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_PAGES_H
-#define IPCLAB_AGENT_PAGES_H
+#pragma once
 
 /*
  * The pages of the proof, and the nodes where they were observed. The leader checks all of them when the agent is ready
@@ -69,5 +68,3 @@ uint64_t pages_placed_together(bool huge);
 /* Checks all pages once and adds a row for each kind and thread; or, where the text of these rows exceeds `most` bytes,
  * a row for each kind, of all its threads together. most 0: always one row for each kind. */
 void page_list_report(struct page_list *list, size_t most, struct proof_report *p);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_PROOF_H
-#define IPCLAB_AGENT_PROOF_H
+#pragma once
 
 /*
  * The actual placement of the agent's threads and pages, as the kernel reports it and not as it was requested:
@@ -60,5 +59,3 @@ void proof_observe(struct agent *a);
  * the pages for all later checks. *ret is for proof_report_free(). 0; -ENOMEM; -EMSGSIZE, or -EPERM where a thread's
  * scheduling was changed from outside since then, with a->failure; negative errno. */
 int proof_collect(struct agent *a, struct proof_report **ret);
-
-#endif

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_LEADER_H
-#define IPCLAB_AGENT_LEADER_H
+#pragma once
 
 /* The leader's thread: hello, set-up, rendezvous, ready, start, the workload, report. */
 
 /* Returns NULL when all went well; ends the process when not. userdata: struct agent. */
 void *leader_main(void *userdata);
-
-#endif

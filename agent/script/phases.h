@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_PHASES_H
-#define IPCLAB_AGENT_PHASES_H
+#pragma once
 
 /*
  * Warm-up, window and end of a run, in step with the other agent where there is one.
@@ -19,5 +18,3 @@ struct window;
 /* Called by the leader: runs all phases from start_ns on; *ret has the totals of the window. 0; negative errno with
  * a->failure. */
 int phases_run(struct agent *a, uint64_t start_ns, struct window *ret);
-
-#endif

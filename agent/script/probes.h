@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_PROBES_H
-#define IPCLAB_AGENT_PROBES_H
+#pragma once
 
 /*
  * The calibration probes of a run (agent/measure/probe.h), where the set-up enables them: when both ends are ready for
@@ -39,5 +38,3 @@ void probes_deinit(struct probes *p); /* all workers rest */
 /* Takes those of one time, in step with the other end, and sends them to the daemon. Does nothing where probes are
  * disabled. 0; negative errno with a->failure. */
 int probes_take(struct probes *p, struct agent *a);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_WORKERS_H
-#define IPCLAB_AGENT_WORKERS_H
+#pragma once
 
 /*
  * The workers' threads (agent/base/worker.h): their creation, start, rest and end. The main thread runs worker 0 and
@@ -31,5 +30,3 @@ void workers_go(struct agent *a, uint64_t start_ns);
 /* That worker takes a->probe by a->probe_order; the others rest. */
 void workers_probe(struct agent *a, uint32_t thread);
 void workers_quit(struct agent *a);
-
-#endif

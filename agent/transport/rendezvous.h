@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_RENDEZVOUS_H
-#define IPCLAB_AGENT_RENDEZVOUS_H
+#pragma once
 
 /*
  * Creates the channels of descriptors without a name, in the leader's thread: the first end makes those of a thread and
@@ -19,5 +18,3 @@ int rendezvous_one_way(struct agent *a, uint64_t deadline_ns, int (*make)(struct
 
 /* Makes a socket pair (AF_UNIX, `type`) per thread. prepare() sets up each socket before it is passed; may be NULL. */
 int rendezvous_sockets(struct agent *a, int type, uint64_t deadline_ns, int (*prepare)(struct agent *a, int fd));
-
-#endif

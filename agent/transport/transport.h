@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_TRANSPORT_H
-#define IPCLAB_AGENT_TRANSPORT_H
+#pragma once
 
 /*
  * The agent's interface to a transport: the creation of its channels, and its loops. Each transport is one file
@@ -66,5 +65,3 @@ extern const struct transport_ops transport_skeleton; /* has no row */
 extern const struct transport_ops transport_uring_pipe, transport_uring_fifo, transport_uring_file, transport_uring_tcp;
 extern const struct transport_ops transport_uring_unix_stream, transport_uring_unix_dgram,
         transport_uring_unix_seqpacket;
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_WORKLOAD_H
-#define IPCLAB_AGENT_WORKLOAD_H
+#pragma once
 
 /*
  * The agent's interface to a workload: the loop that a worker runs and what it needs beside its buffer. Each workload
@@ -42,5 +41,3 @@ struct workload_ops {
 const struct workload_ops *workload_find(enum workload w);
 
 extern const struct workload_ops workload_stream, workload_pingpong, workload_syscall, workload_context_switch;
-
-#endif

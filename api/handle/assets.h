@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_API_ASSETS_H
-#define IPCLAB_API_ASSETS_H
+#pragma once
 
 /*
  * The dashboard's files: index.html, report.html (the template of report.c), and the files under assets/. They are read
@@ -23,5 +22,3 @@ int assets_load(struct assets **ret, const char *dir);
 void assets_free(struct assets *a); /* NULL-safe */
 /* The file of that name as text, which lives as long as the list; NULL where there is none. */
 const char *assets_text(const struct assets *a, const char *name);
-
-#endif

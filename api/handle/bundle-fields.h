@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_API_BUNDLE_FIELDS_H
-#define IPCLAB_API_BUNDLE_FIELDS_H
+#pragma once
 
 /*
  * What goes into a bundle: the table of its fields, each with the form that its value must have. A field that has no
@@ -46,5 +45,3 @@ extern const struct bundle_field bundle_experiment[], bundle_row[], bundle_run[]
 /* The members of the object that have rows, canonical (schema/json/canonical.h), as the next value under
  * construction. */
 void bundle_put(struct json_writer *w, const struct json *object, const struct bundle_field *fields);
-
-#endif

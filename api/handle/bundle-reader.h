@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_API_BUNDLE_READER_H
-#define IPCLAB_API_BUNDLE_READER_H
+#pragma once
 
 /*
  * Reads the JSON of an uploaded bundle as it is decompressed, value by value, so that no more of it is held than one of
@@ -45,5 +44,3 @@ int bundle_read_word(struct bundle_reader *b, const char *word, struct refusal *
 int bundle_read_value(struct bundle_reader *b, const char *where, char **ret, struct refusal *r);
 /* That there is no more. */
 int bundle_read_end(struct bundle_reader *b, struct refusal *r);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_API_CELLS_H
-#define IPCLAB_API_CELLS_H
+#pragma once
 
 /*
  * Cells of the CSV forms that results, runs and samples have in common. A header is known before the first row is read:
@@ -34,5 +33,3 @@ void point_columns_keep_usual(struct point_columns *c);
 /* The header, and the cells of a point. `leads`: they begin the line, without a comma before the first. */
 void point_columns_header(const struct point_columns *c, struct text *t, bool leads);
 int point_columns_cells(const struct point_columns *c, struct text *t, const char *point_json, bool leads);
-
-#endif

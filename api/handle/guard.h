@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_API_GUARD_H
-#define IPCLAB_API_GUARD_H
+#pragma once
 
 /*
  * Access control by a request's head. Over TCP every program of the machine can reach the API, web pages in a browser
@@ -21,5 +20,3 @@ int guard_token(const struct api *a, const struct request *q, struct refusal *r)
 enum body_rule { BODY_NONE, BODY_OPTIONAL, BODY_JSON, BODY_GZIP };
 size_t guard_body_max(const struct api *a, enum body_rule rule); /* bytes */
 int guard_body(const struct api *a, const struct request *q, enum body_rule rule, struct refusal *r);
-
-#endif

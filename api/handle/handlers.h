@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_API_HANDLERS_H
-#define IPCLAB_API_HANDLERS_H
+#pragma once
 
 /* The functions of the route table; struct route documents their contract. */
 
@@ -66,5 +65,3 @@ int request_json(const struct request *q, struct json **ret, struct refusal *r);
 int request_idempotency_key(const struct request *q, const char **ret, struct refusal *r);
 int respond_experiment(struct api *a, int64_t id, int status, struct response *p, struct refusal *r);
 int respond_submitted(struct api *a, int64_t id, bool created, struct response *p, struct refusal *r);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_API_HISTOGRAMS_H
-#define IPCLAB_API_HISTOGRAMS_H
+#pragma once
 
 /* The latencies of whole runs, put together from their samples. */
 
@@ -20,5 +19,3 @@ int histograms_add_some(struct service *s, const struct result_record *row, stru
                         struct histogram *ret, struct refusal *r);
 /* Makes *ret that of all done runs of a row of results. 0; negative errno, with *r. */
 int histograms_of_row(struct service *s, const struct result_record *row, struct histogram *ret, struct refusal *r);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_API_KINDS_H
-#define IPCLAB_API_KINDS_H
+#pragma once
 
 /*
  * What a run's samples do not carry themselves: the kind of their latencies, a word of the table of figures, which the
@@ -23,5 +22,3 @@ const char *kinds_get(const struct kinds *k, int64_t run_id);
 /* Reads the run, which may be gone: 0; -errno, and the refusal. */
 int kinds_read(struct kinds *k, struct service *service, int64_t run_id, struct refusal *r);
 void kinds_deinit(struct kinds *k);
-
-#endif

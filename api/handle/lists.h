@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_API_LISTS_H
-#define IPCLAB_API_LISTS_H
+#pragma once
 
 /*
  * A body of one JSON object that has long lists at its end, made from an answer that is held whole: {head…, "key":
@@ -26,5 +25,3 @@ int lists_admit(const struct request *q, struct refusal *r);
  * static. */
 int lists_respond(const struct request *q, struct response *p, const struct lists_source *source, void *answer,
                   size_t bytes, struct refusal *r);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_API_PROVENANCE_H
-#define IPCLAB_API_PROVENANCE_H
+#pragma once
 
 /*
  * The provenance of figures, beside them in every form in which results, runs and samples are served: experiment,
@@ -39,5 +38,3 @@ void provenance_cells(const struct provenance *p, struct text *t);
 void provenance_put(const struct provenance *p, struct json_writer *w);
 /* Ends a JSON list: its cursor, and "provenance" with the units of the fields in which figures are. */
 void provenance_list_end(const struct provenance *p, struct text *t, bool begun, const char *next);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_API_RENDER_H
-#define IPCLAB_API_RENDER_H
+#pragma once
 
 /*
  * Records as the JSON that clients see. Every key is always there; what is not known is null. Times are ISO 8601 in
@@ -42,5 +41,3 @@ void render_interval(struct json_writer *w, const char *key, bool known, double 
 
 /* The kind of the latencies of a point's samples: "rtt" for a pingpong, "one_way" else. */
 const char *render_latency_kind(const char *point_json);
-
-#endif

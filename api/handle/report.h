@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_API_REPORT_H
-#define IPCLAB_API_REPORT_H
+#pragma once
 
 /*
  * The data of a report, read once, so that its tables and its charts have the same figures: the rows of results, and
@@ -72,5 +71,3 @@ void report_put_environment(struct text *t, const struct report_runs *runs);
 void report_put_value(struct text *t, const struct json *value);
 /* A member of an object; NULL where `object` is not one. */
 const struct json *report_member(const struct json *object, const char *key);
-
-#endif

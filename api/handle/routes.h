@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_API_ROUTES_H
-#define IPCLAB_API_ROUTES_H
+#pragma once
 
 /*
  * The routes as data: what dispatch.c serves and what openapi.c describes are the same rows. A new route is one row.
@@ -53,5 +52,3 @@ const struct route *route_match(struct request *q, unsigned *ret_allowed);
 /* "GET, HEAD, OPTIONS" */
 #define ALLOW_MAX 64u
 void route_print_allow(char ret[static ALLOW_MAX], unsigned allowed);
-
-#endif

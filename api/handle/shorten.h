@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_API_SHORTEN_H
-#define IPCLAB_API_SHORTEN_H
+#pragma once
 
 /*
  * Shortens a run for a list or an event. A run of a thousand threads has megabytes of figures and proofs of them, and a
@@ -24,5 +23,3 @@ bool shorten_may_apply(const char *point_json);
  * *t stays empty where there is none of them, as in nearly every run: the text is as short as it can be. 0; -EBADMSG: a
  * value has no end; -ENOMEM. */
 int shorten_put(struct text *t, const char *json, int64_t run_id);
-
-#endif

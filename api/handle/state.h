@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_API_STATE_H
-#define IPCLAB_API_STATE_H
+#pragma once
 
 /* The state of a running API, private to the files of api/. */
 
@@ -38,5 +37,3 @@ struct api {
         atomic_bool importing; /* a bundle is taken in: one at a time, as its JSON takes many times its bytes */
         atomic_uint_fast64_t responses[6]; /* by hundreds of the status; [0] is not used */
 };
-
-#endif

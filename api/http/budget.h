@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_API_BUDGET_H
-#define IPCLAB_API_BUDGET_H
+#pragma once
 
 /*
  * Bytes that all listeners together may hold of one kind. Unlike a share (peers.h) it is never exceeded: it is what the
@@ -21,5 +20,3 @@ struct budget {
 /* Takes n; or -EAGAIN, with *r (503) naming the budget, `what` it is of and what is left of it. */
 int budget_take(struct budget *b, size_t n, const char *what, struct refusal *r);
 void budget_give(struct budget *b, size_t n);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_API_CONNECTIONS_H
-#define IPCLAB_API_CONNECTIONS_H
+#pragma once
 
 /*
  * The open connections of one listener, and the deadlines that the HTTP library does not have: its own timeout starts
@@ -68,5 +67,3 @@ void connection_refuse(struct connections *c, struct connection *connection, con
 unsigned connections_count(struct connections *c);
 /* Shuts down those that wait for a request (all = false), or every one. */
 void connections_shutdown(struct connections *c, bool all);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_API_FEED_H
-#define IPCLAB_API_FEED_H
+#pragma once
 
 /*
  * A body that is made portion by portion while the client takes it: lists, tables, samples and events. The first
@@ -30,5 +29,3 @@ struct feed_source {
  * static. */
 int feed_respond(const struct request *q, struct response *p, const char *type, const struct feed_source *source,
                  void *userdata, struct refusal *r);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_API_GATE_H
-#define IPCLAB_API_GATE_H
+#pragma once
 
 /*
  * A filter in front of the HTTP library: only requests in HTTP/1.0 and 1.1 (RFC 9112) whose framing has one meaning
@@ -58,5 +57,3 @@ struct gate {
  * Transfer-Encoding does not pass: it is no part of the value (RFC 9112, 5), and the library takes it for one. A zeroed
  * gate expects a connection's first request; one that refused is not used again. */
 size_t gate_pass(struct gate *g, char *data, size_t n, size_t *ret_read, struct refusal *r);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_API_GZIP_H
-#define IPCLAB_API_GZIP_H
+#pragma once
 
 /*
  * Compression with gzip: of files that are made while they are sent, and of the bodies that a client accepts so
@@ -33,5 +32,3 @@ int gzip_accepted(const struct request *q, struct response *p, const char *type)
 /* Compresses a body that was made as a whole for a client that accepts it. A body of less than a packet stays as it is.
  */
 int gzip_response(const struct request *q, struct response *p);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_API_HTTP_H
-#define IPCLAB_API_HTTP_H
+#pragma once
 
 /*
  * An HTTP/1.1 server on one listening socket. http.c is the only file that uses libmicrohttpd; its interface is plain
@@ -48,5 +47,3 @@ void http_quiesce(struct http *h);
 unsigned http_stop(struct http *h, uint64_t deadline_ns);
 
 size_t http_used(struct http *h, enum peer_share share); /* by all of its clients */
-
-#endif

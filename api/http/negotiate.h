@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_API_NEGOTIATE_H
-#define IPCLAB_API_NEGOTIATE_H
+#pragma once
 
 /* Content negotiation by Accept (RFC 9110, 12.5.1) and Accept-Encoding (12.5.3). */
 
@@ -13,5 +12,3 @@ int negotiate(const struct request *q, const char *const types[], struct refusal
 /* Whether the client takes a body in that content coding ("gzip"): 1 or 0. Without an Accept-Encoding header it does
  * not: a client that sends none seldom decodes any. -ENOMEM. */
 int negotiate_coding(const struct request *q, const char *coding);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_API_PEER_USER_H
-#define IPCLAB_API_PEER_USER_H
+#pragma once
 
 /*
  * The user at the other end of a connection, what it has not read yet, and whether it has gone. The kernel knows the
@@ -28,5 +27,3 @@ int peer_untaken(int diag_fd, int fd, uint64_t *ret);
 /* Whether the other end is closed as a whole, and not only for what it sends. Of a TCP socket that peer_user() does not
  * find it is known when the other end refuses what is sent to it. */
 bool peer_has_closed(int diag_fd, int fd);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_API_PEERS_H
-#define IPCLAB_API_PEERS_H
+#pragma once
 
 /*
  * The resources that the clients of one listener hold, together and each: connections, expensive requests, event
@@ -87,5 +86,3 @@ int peer_refuse(const struct peer_limits *limits, enum peer_level level, enum pe
 static inline size_t peer_cost(size_t bytes) {
         return bytes > PEER_SMALL ? bytes : 0;
 }
-
-#endif

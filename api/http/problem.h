@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_API_PROBLEM_H
-#define IPCLAB_API_PROBLEM_H
+#pragma once
 
 /*
  * Refusals as application/problem+json (RFC 9457): type ("urn:ipclab:problem:" and the refusal's slug), title, status,
@@ -16,5 +15,3 @@ void problem_respond(struct response *p, const struct refusal *r, const char *in
 
 /* A refusal for a negative errno without a sentence: 500, or 503 for a deadline. */
 void problem_from_errno(struct refusal *r, int error);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_API_RELAY_H
-#define IPCLAB_API_RELAY_H
+#pragma once
 
 /*
  * Accepts a listener's clients, and relays between each and the HTTP library, which has one end of a socket pair: the
@@ -51,5 +50,3 @@ void relay_quiesce(struct relay *r); /* stops accepting */
 /* After the library has closed all its ends: what it sent is still delivered until the deadline (CLOCK_MONOTONIC).
  * NULL-safe. */
 void relay_free(struct relay *r, uint64_t deadline_ns);
-
-#endif

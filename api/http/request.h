@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_API_REQUEST_H
-#define IPCLAB_API_REQUEST_H
+#pragma once
 
 /*
  * A request as http.c passes it to the handlers: plain data, parsed once. The path is decoded segment by segment (so
@@ -95,5 +94,3 @@ int decimal_parse(const char *text, int64_t *ret);
 int place_parse(const char *text, int64_t *ret);
 /* A number as JSON writes one. 0; -EINVAL for other text, or a number that a double has no room for. */
 int number_parse(const char *text, double *ret);
-
-#endif

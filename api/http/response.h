@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_API_RESPONSE_H
-#define IPCLAB_API_RESPONSE_H
+#pragma once
 
 /*
  * A response as handlers make it: status, headers, and a body that is either text or a stream that is read as the
@@ -45,5 +44,3 @@ const char *response_get_header(const struct response *p, const char *name);
 char *response_print(const struct response *p, size_t *ret_length);
 
 const char *status_phrase(int status);
-
-#endif

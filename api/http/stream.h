@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_API_STREAM_H
-#define IPCLAB_API_STREAM_H
+#pragma once
 
 #include "schema/util.h"
 
@@ -34,5 +33,3 @@ struct http_stream_ops {
 int http_stream_new(struct http_stream **ret, const struct http_stream_ops *ops, void *userdata);
 void http_stream_free(struct http_stream *s); /* NULL-safe */
 void http_stream_wake(struct http_stream *s); /* from any thread, until the stream's free() was called */
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_API_TAG_H
-#define IPCLAB_API_TAG_H
+#pragma once
 
 /*
  * Entity tags (RFC 9110, 8.8.3 and 13.1.2): a client that has the current form of what it requests receives 304 in
@@ -28,5 +27,3 @@ void tag_response(const struct request *q, struct response *p);
  * identifies. true: the client has it; the response is 304, and has no body to be made.
  */
 bool tag_version(const struct request *q, struct response *p, const char *type, uint64_t version);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_API_TEXT_H
-#define IPCLAB_API_TEXT_H
+#pragma once
 
 /* Growing text with a sticky error: append without checks, and check `error` once. */
 
@@ -38,5 +37,3 @@ void text_list_end(struct text *t, bool begun, const char *next);
  * that, which must be. */
 void text_json_begin(struct text *t, struct json_writer *w);
 void text_json(struct text *t, struct json_writer *w);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_API_WORKERS_H
-#define IPCLAB_API_WORKERS_H
+#pragma once
 
 /*
  * A few threads that run handlers, so that one that waits (for a commit, for a long query) blocks no connection but its
@@ -28,5 +27,3 @@ int workers_new(struct workers **ret, unsigned n);
 /* Runs what is queued, then joins the threads. NULL-safe. */
 void workers_free(struct workers *w);
 void workers_push(struct workers *w, struct job *job);
-
-#endif

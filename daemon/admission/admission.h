@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_ADMISSION_H
-#define IPCLAB_DAEMON_ADMISSION_H
+#pragma once
 
 /*
  * Checks a posted point against this host, so that no impossible one is ever queued: limits of the
@@ -74,5 +73,3 @@ int admission_chunk_bytes(const struct admission_host *host, const struct spec *
  * default of shmmax) is a decimal string.
  */
 int capacity_to_json(const struct admission_host *host, char **ret);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_CAPACITY_H
-#define IPCLAB_DAEMON_CAPACITY_H
+#pragma once
 
 /*
  * Reads the largest transfer and message of each transport on this host, and the setting that limits them. It sets
@@ -116,5 +115,3 @@ bool capacity_rings_are_locked(const char *root);
  * for those that have slots: how many, options decide (rings.c, check_file_space()). */
 int capacity_check_message(struct hostfs *h, const struct capacity_question *q, uint64_t message_size,
                            struct refusal *r);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_ADMISSION_INTERNAL_H
-#define IPCLAB_DAEMON_ADMISSION_INTERNAL_H
+#pragma once
 
 /* Shared by the parts of admission. Each check returns 0, -EINVAL with the refusal filled, or -ENOMEM. */
 
@@ -67,5 +66,3 @@ uint64_t admission_queue_room(struct hostfs *h, const struct queue_host *host, c
 
 /* spin.c: whether an end that spins has a CPU that its peer has not. */
 int check_spin(struct admission *a, const struct run_placement *placement);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_QUEUES_H
-#define IPCLAB_DAEMON_QUEUES_H
+#pragma once
 
 /*
  * The settings that message queues depend on. All of them belong to an IPC namespace: where the daemon may set those of
@@ -71,5 +70,3 @@ uint64_t queues_bytes(const uint64_t settings[QUEUE_SETTINGS], const struct spec
                       uint64_t chunk_bytes);
 uint64_t queues_rlimit_bytes(const uint64_t settings[QUEUE_SETTINGS], const struct spec *spec, const struct point *p,
                              uint64_t chunk_bytes);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_BUILD_H
-#define IPCLAB_DAEMON_BUILD_H
+#pragma once
 
 /*
  * Identifies the build that measures: the commit that it was made from, and the SHA-256 of the daemon's and the agent's
@@ -36,5 +35,3 @@ bool build_differs(const struct build *b, const struct json *stored);
 
 /* The "build" object of a run's environment, as the next value of one under construction. */
 void build_put(const struct build *b, struct json_writer *w);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_CPU_FREQUENCY_H
-#define IPCLAB_DAEMON_CPU_FREQUENCY_H
+#pragma once
 
 /*
  * How fast a CPU's clock was. Where the kernel's PMU "msr" has the counters APERF and MPERF, it is the mean of the time
@@ -50,5 +49,3 @@ int64_t cpu_frequency_add(struct cpu_frequency *f, const uint64_t counts[FREQUEN
 
 /* "aperf-mperf" or "cpufreq"; NULL: neither. */
 const char *cpu_frequency_source(const struct cpu_frequency *f);
-
-#endif

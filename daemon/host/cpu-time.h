@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_CPU_TIME_H
-#define IPCLAB_DAEMON_CPU_TIME_H
+#pragma once
 
 /*
  * Reads how long each CPU has run tasks, from the most exact source that this kernel has, and the other times of
@@ -64,5 +63,3 @@ void cpu_time_close(struct cpu_time *c);
 bool cpu_time_softirqs_apart(const struct cpu_time *c);
 /* ret[i] is of CPU ids[i]; ids ascending. now_ns: CLOCK_MONOTONIC, just before. 0; -errno; -EBADMSG. */
 int cpu_time_read(struct cpu_time *c, uint64_t now_ns, const int *ids, size_t n, struct cpu_times *ret);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_ENVIRONMENT_INTERNAL_H
-#define IPCLAB_DAEMON_ENVIRONMENT_INTERNAL_H
+#pragma once
 
 /* The members of a snapshot; shared by the files that take it, show it and compare two. */
 
@@ -72,5 +71,3 @@ void environment_reason(const struct hostfs *h, int error, char *ret /* [160] */
 /* Each fills its part. Only what the kernel always has is an error (-errno, logged); all else becomes a reason. */
 int environment_take_facts(struct hostfs *h, bool this_machine, const struct topology *t, struct environment *e);
 int environment_take_state(struct hostfs *h, const struct topology *t, struct environment *e);
-
-#endif

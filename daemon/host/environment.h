@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_ENVIRONMENT_H
-#define IPCLAB_DAEMON_ENVIRONMENT_H
+#pragma once
 
 /*
  * The host's fingerprint, taken before and after each run: its facts (kernel, CPU model, clock source, mitigations,
@@ -69,5 +68,3 @@ struct build;
 struct spec;
 int environment_check_facts(const struct environment *e, const struct build *b, const struct spec *spec,
                             char *ret_detail /* [DETAIL_MAX] */);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_HOSTFS_H
-#define IPCLAB_DAEMON_HOSTFS_H
+#pragma once
 
 /*
  * Small files of /sys and /proc, read below a settable root: "" is this machine, anything else is the folder of a tree
@@ -79,5 +78,3 @@ int hostfs_meminfo(struct hostfs *h, const char *name, uint64_t *ret);
 /* A limit of this process by its name in /proc/self/limits, "Max open files": the hard or the soft one. 0; -ENOENT:
  * there is none; -errno. */
 int hostfs_process_limit(struct hostfs *h, const char *name, bool hard, uint64_t *ret);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_INHERITED_H
-#define IPCLAB_DAEMON_INHERITED_H
+#pragma once
 
 /*
  * What agents inherit from the daemon, and so from whoever started it, and what each of their turns and system calls
@@ -14,5 +13,3 @@
 int inherited_scheduling(char ret[static INHERITED_REASON_MAX]);
 /* The same of the seccomp mode: a filter runs at each system call. */
 int inherited_seccomp(char ret[static INHERITED_REASON_MAX]);
-
-#endif

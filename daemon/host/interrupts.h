@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_INTERRUPTS_H
-#define IPCLAB_DAEMON_INTERRUPTS_H
+#pragma once
 
 /*
  * Interrupts of each CPU since boot, from the text of /proc/interrupts. Read by the environment, before and after a
@@ -21,5 +20,3 @@ struct interrupt_counts {
 
 /* ret[i] is of CPU ids[i]. 0; -EBADMSG: there are no columns; -ENOMEM. */
 int interrupts_parse(const char *text, const int *ids, size_t n, struct interrupt_counts *ret);
-
-#endif

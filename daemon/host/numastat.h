@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_NUMASTAT_H
-#define IPCLAB_DAEMON_NUMASTAT_H
+#pragma once
 
 /*
  * The kernel's own counts of where pages came from and what NUMA balancing did, of the whole host, for the time between
@@ -26,5 +25,3 @@ void numastat_take(const char *root, struct numastat *ret);
 void numastat_subtract(struct numastat *ret, const struct numastat *later, const struct numastat *earlier);
 /* "numa": {"of": "host", "numa_hit": 4711, …}; null with a reason for what this kernel does not count. */
 void numastat_put(const struct numastat *n, struct json_writer *w);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_PACKETS_H
-#define IPCLAB_DAEMON_PACKETS_H
+#pragma once
 
 /*
  * Packets that each CPU has received in softirqs, of all network namespaces, and those that passed the loopback device
@@ -32,5 +31,3 @@ void packets_open(const char *root, struct packets *ret);
 void packets_close(struct packets *p);
 /* ret->cpus[i] is of CPU ids[i], the CPUs that are online, ascending. */
 void packets_read(struct packets *p, const int *ids, size_t n, struct packets_reading *ret);
-
-#endif

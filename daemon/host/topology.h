@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_TOPOLOGY_H
-#define IPCLAB_DAEMON_TOPOLOGY_H
+#pragma once
 
 /*
  * The machine's nodes, CPUs, caches and distances, read from /sys and /proc below a settable root, so that trees
@@ -81,5 +80,3 @@ int topology_to_json(const struct topology *t, char **ret);
 /* The same with the memory of the nodes and the setting of NUMA balancing read now, for GET /topology. Malloc()ed. 0;
  * -errno. */
 int topology_to_json_now(const char *root, const struct topology *t, char **ret);
-
-#endif

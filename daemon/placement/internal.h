@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_PLACEMENT_INTERNAL_H
-#define IPCLAB_DAEMON_PLACEMENT_INTERNAL_H
+#pragma once
 
 /* Private to daemon/placement/. */
 
@@ -28,5 +27,3 @@ void placement_bind_memory(const struct topology *t, const struct topology_node 
 /* An object per role; see placement_resolve(). */
 int placement_resolve_explicit(const struct topology *t, const struct point *p, struct run_placement *ret,
                                struct refusal *r);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_PLACEMENT_H
-#define IPCLAB_DAEMON_PLACEMENT_H
+#pragma once
 
 /*
  * Resolves the placement of a spec ("same-node", {"sender": {"node": 0}}) to CPUs and memory nodes of this machine, and
@@ -68,5 +67,3 @@ struct placement_doubts {
 };
 int placement_verify(const struct agent_placement *given, const struct point *point, enum end end,
                      const struct proof_report *proof, struct placement_doubts *doubts, char *ret_detail);
-
-#endif

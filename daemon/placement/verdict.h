@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_PLACEMENT_VERDICT_H
-#define IPCLAB_DAEMON_PLACEMENT_VERDICT_H
+#pragma once
 
 /* Private to verify.c (threads, policy) and pages.c (memory); see placement_verify(). */
 
@@ -20,5 +19,3 @@ struct verdict {
 int verdict_bad(const struct verdict *v, const char *what);
 /* Verifies the pages in a proof of `threads` threads. 0; -EPERM; -EBADMSG. */
 int placement_check_pages(const struct verdict *v, uint32_t threads);
-
-#endif

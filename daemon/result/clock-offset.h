@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_CLOCK_OFFSET_H
-#define IPCLAB_DAEMON_CLOCK_OFFSET_H
+#pragma once
 
 /*
  * How far the clocks of a run's two ends may differ, from the round trips of both of its probes
@@ -20,5 +19,3 @@ struct clock_offset {
 
 /* probes: NULL: that end sent none at that time. */
 struct clock_offset clock_offset_of(const struct probe *const probes[PROBE_TIMES][END_COUNT]);
-
-#endif

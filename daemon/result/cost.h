@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_RESULT_COST_H
-#define IPCLAB_DAEMON_RESULT_COST_H
+#pragma once
 
 /*
  * The cost of one call or one context switch: the figure of the workloads that move no data, from a report's exact
@@ -15,5 +14,3 @@ struct json_writer;
  * workloads that move data, with "cost_ns_reason"; for a switch also "hop_ns", from which "pipe_overhead_ns" has been
  * subtracted. 0; -EBADMSG when the agent did not report the overhead; -ENOMEM. */
 int result_cost_to_json(const struct point *p, const struct message_report *m, struct json_writer *w);
-
-#endif

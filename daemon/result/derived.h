@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_RESULT_DERIVED_H
-#define IPCLAB_DAEMON_RESULT_DERIVED_H
+#pragma once
 
 /*
  * The cost of a message and of a byte in CPU time, cycles, cache misses and the like: an agent's counters divided by
@@ -47,5 +46,3 @@ void result_derived_add(struct result_derived *into, const struct result_derived
 /* Members of an object under construction: "cpu_ns_per_message", "cycles_per_byte", "llc_misses_per_message" and so on;
  * null where unknown, with NAME_reason beside. */
 void result_derived_to_json(const struct result_derived *d, struct json_writer *w);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_RESULT_EFFECTIVE_H
-#define IPCLAB_DAEMON_RESULT_EFFECTIVE_H
+#pragma once
 
 /*
  * The sizes and modes that were in force: a chunk's bytes, a pipe's, how a file was synced. The
@@ -46,5 +45,3 @@ int effective_values_add(struct effective_values *v, const struct json_part *res
 /* An object: a setting's value where the runs agree, else the list of them; malloc()ed. 0 or -ENOMEM. */
 int effective_values_print(const struct effective_values *v, char **ret);
 void effective_values_deinit(struct effective_values *v);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_RESULT_FIGURE_H
-#define IPCLAB_DAEMON_RESULT_FIGURE_H
+#pragma once
 
 /* A run's figures, as the table of figures places them in its stored result. */
 
@@ -14,5 +13,3 @@ bool result_loop_is_open(const char *loop);
  * run has none; -EDOM: it is a percentile of too few latencies to conclude anything from; -EBADMSG: the text is not
  * JSON; -ENOMEM. */
 int figure_of_run(const char *result_json, enum figure f, double *ret);
-
-#endif

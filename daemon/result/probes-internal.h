@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_PROBES_INTERNAL_H
-#define IPCLAB_DAEMON_PROBES_INTERNAL_H
+#pragma once
 
 /* The interface between the comparison of probes and their JSON. */
 
@@ -16,5 +15,3 @@ struct probe_verdict {
 
 /* 0; -ENOMEM. */
 int run_probes_to_json(const struct run_probes *p, const struct probe_verdict *v, char **ret);
-
-#endif

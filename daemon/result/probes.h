@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_PROBES_H
-#define IPCLAB_DAEMON_PROBES_H
+#pragma once
 
 /*
  * The calibration probes of a run: as JSON, read back from it, and compared, so that the state of the machine is known
@@ -109,5 +108,3 @@ int run_probes_judge(const struct run_probes *p, const struct probe_reference *r
 
 /* The "before" of such an object. 0; -EBADMSG; -ENOMEM. */
 int probe_sitting_parse(const char *probes_json, struct probe_sitting *ret);
-
-#endif

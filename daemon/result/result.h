@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_RESULT_H
-#define IPCLAB_DAEMON_RESULT_H
+#pragma once
 
 /*
  * The result of a run: figures of both ends' reports, the merged latency histogram, the second-by-second series, and
@@ -54,5 +53,3 @@ int result_to_json(const struct result *r, char **ret);
 /* Flags to a verdict. */
 void result_flags(const struct result *r, struct run_verdict *v);
 void result_deinit(struct result *r);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_RESULT_SEARCH_H
-#define IPCLAB_DAEMON_RESULT_SEARCH_H
+#pragma once
 
 /*
  * `search` of a spec: the highest rate of messages at which the 99th percentile of the latency stays below a limit.
@@ -32,5 +31,3 @@ int search_decide(struct store *store, const struct experiment_record *e, const 
 /* What a search of another host has found, from the runs of the experiment that is being taken in with this id; `state`
  * is that in which it ended. Component Search, as text. Errors as above. */
 int search_conclude(struct store *store, int64_t importing, enum state state, const struct spec *spec, char **ret_json);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_STEADINESS_H
-#define IPCLAB_DAEMON_STEADINESS_H
+#pragma once
 
 /*
  * Whether a run was steady: the parts of its ends' seconds (schema/protocol), put on a grid of tenths of a second and
@@ -61,5 +60,3 @@ bool steadiness_is_known(const struct steadiness *s);
 void steadiness_put(const struct steadiness *s, const char *const roles[END_COUNT], const struct disturbance *beside,
                     struct json_writer *w);
 void steadiness_deinit(struct steadiness *s);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_AFFINITY_H
-#define IPCLAB_DAEMON_AFFINITY_H
+#pragma once
 
 /* Sets of CPUs for sched_setaffinity(2), as wide as any kernel; glibc's cpu_set_t ends at CPU 1023. */
 
@@ -24,5 +23,3 @@ int affinity_set(pid_t tid, const struct affinity *a);
 int affinity_initial(struct affinity *ret);
 /* 0; -ERANGE when a CPU is negative or beyond AFFINITY_CPUS. */
 int affinity_from_list(const int32_t *cpus, size_t n, struct affinity *ret);
-
-#endif

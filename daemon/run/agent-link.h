@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_AGENT_LINK_H
-#define IPCLAB_DAEMON_AGENT_LINK_H
+#pragma once
 
 /*
  * The daemon's end of one agent: its control socket and its process, watched together. It checks that the agent keeps
@@ -120,5 +119,3 @@ bool agent_link_leave_to_tracer(struct agent_link *l, pid_t *ret_tracer);
  * have any number of them: of more than PROCS_CHILDREN_MAX (procs.h) the others are not read, and the words
  * contain that. */
 void agent_link_append_stopped(const struct agent_link *l, bool itself, char *words, size_t size);
-
-#endif

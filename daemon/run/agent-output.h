@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_AGENT_OUTPUT_H
-#define IPCLAB_DAEMON_AGENT_OUTPUT_H
+#pragma once
 
 /*
  * The standard error of an agent: a pipe that the daemon reads, so that no agent has the daemon's log. Each
@@ -17,5 +16,3 @@ struct agent_output;
 int agent_output_new(struct agent_output **ret, sd_event *event, int64_t run_id, const char *role, int *ret_write_fd);
 /* Logs what is still in the pipe, and how much was dropped. To be called when the agents have ended. NULL-safe. */
 void agent_output_free(struct agent_output *o);
-
-#endif

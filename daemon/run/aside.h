@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_RUN_ASIDE_H
-#define IPCLAB_DAEMON_RUN_ASIDE_H
+#pragma once
 
 /*
  * Work between two runs that would hold the main loop too long: to parse a spec of a megabyte takes tens of
@@ -21,5 +20,3 @@ bool aside_is_busy(const struct aside *a);
 /* Calls work(userdata) in a thread, then done(userdata) from the main loop, which may start the next piece. -EBUSY; a
  * negative errno of pthread_create(3): neither is called. */
 int aside_start(struct aside *a, void (*work)(void *userdata), void (*done)(void *userdata), void *userdata);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_RUN_BLOCKS_H
-#define IPCLAB_DAEMON_RUN_BLOCKS_H
+#pragma once
 
 /* More runs for an experiment that decides itself how many it needs (`until`, `search`), and which points of a stored
  * experiment lie next to each other in a block. Called by the scheduler, and for extensions by the service. */
@@ -27,5 +26,3 @@ int blocks_add(struct store *s, int64_t experiment_id, const struct spec *spec, 
 /* Stores the runs of the rates that were decided. Groups of these, as above. */
 int blocks_add_rates(struct store *s, const struct experiment_record *e, const struct spec *spec,
                      const struct search_decision *d, const uint32_t *groups);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_CGROUP_H
-#define IPCLAB_DAEMON_CGROUP_H
+#pragma once
 
 /*
  * A cgroup (v2) per run, so that a run ends as a whole, with whatever it forked: run-ID.OWNER in the daemon's own
@@ -41,5 +40,3 @@ uint64_t cgroup_memory_limit(void);
 uint64_t cgroup_least_limit(int fd, const char *name);
 /* For tests: its path, from the texts of /proc/self/mountinfo and /proc/PID/cgroup. ret_path is malloc()ed. */
 int cgroup_find(const char *mountinfo, const char *groups, const char *controller, char **ret_path);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_FILE_LIMITS_H
-#define IPCLAB_DAEMON_FILE_LIMITS_H
+#pragma once
 
 /*
  * The agents of a run may write a limited number of files of limited length into its directory. The runner fails a run
@@ -19,5 +18,3 @@ unsigned run_files(const struct point *point);
 uint64_t run_file_bytes(const struct point *point, const struct transport_options *options);
 /* 0: this kernel has none. */
 uint64_t run_huge_page_bytes(void);
-
-#endif

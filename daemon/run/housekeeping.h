@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_HOUSEKEEPING_H
-#define IPCLAB_DAEMON_HOUSEKEEPING_H
+#pragma once
 
 /* Keeps the daemon's own threads off the CPUs under measurement, wherever the machine has others. */
 
@@ -9,5 +8,3 @@
 /* Moves every thread of this process to the given CPUs. Threads that start later inherit from their maker. 0; negative
  * errno of the first that could not be moved (the others were). */
 int housekeeping_move(const struct affinity *to);
-
-#endif

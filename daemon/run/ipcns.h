@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_IPCNS_H
-#define IPCLAB_DAEMON_IPCNS_H
+#pragma once
 
 /*
  * An IPC namespace for one run: SysV and POSIX queues, semaphores and SysV segments that a run leaves are gone with the
@@ -27,5 +26,3 @@ void ipcns_close(struct ipcns *ns);
 /* Probes what runs can get on this host, in namespaces that are gone again afterwards. *ret has the reasons for what is
  * missing. */
 void ipcns_probe(struct queue_host *ret);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_RUN_ORDER_H
-#define IPCLAB_DAEMON_RUN_ORDER_H
+#pragma once
 
 /* What a run is made from, and what becomes of it: the scheduler's order to the runner, and the runner's verdict. */
 
@@ -35,5 +34,3 @@ struct run_verdict {
 };
 
 void run_verdict_deinit(struct run_verdict *v);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_PROCESS_H
-#define IPCLAB_DAEMON_PROCESS_H
+#pragma once
 
 /*
  * clone3(2), and clone(2) where a filter forbids the former: systemd's RestrictNamespaces= and many containers refuse
@@ -16,5 +15,3 @@ pid_t process_clone(uint64_t flags, int cgroup_fd, int *ret_pidfd, int *ret_join
 
 /* In the child. Only system calls. 0 or errno. */
 int process_join(int cgroup_fd);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_PROCS_H
-#define IPCLAB_DAEMON_PROCS_H
+#pragma once
 
 /*
  * What /proc shows of an agent's processes. They may be hostile: what is looked at of one is limited, as the main loop
@@ -44,5 +43,3 @@ bool procs_has_live_child(pid_t pid);
  * False too of one with more than PROCS_TASKS_MAX threads: not all are looked at.
  * Source: man 2 ptrace, man 5 proc_pid_status (TracerPid). */
 bool procs_is_held(pid_t pid, pid_t *ret_tracer);
-
-#endif

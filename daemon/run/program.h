@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_PROGRAM_H
-#define IPCLAB_DAEMON_PROGRAM_H
+#pragma once
 
 /*
  * The program that agents execute. It is checked once, when the daemon starts, and copied into sealed memory that its
@@ -19,5 +18,3 @@ int program_open(const char *path, int *ret_fd);
 /* A copy of an open, readable program in sealed memory of mode 0111. 0; -EACCES where the kernel executes no memory;
  * negative errno. */
 int program_copy(int fd, int *ret_fd);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_RUNDIR_H
-#define IPCLAB_DAEMON_RUNDIR_H
+#pragma once
 
 /*
  * RUNTIME_DIR/runs/run-ID: where a run's agents may make files and FIFOs. It belongs to the agents' user, who may put
@@ -47,5 +46,3 @@ bool rundir_settle(struct rundir_root *root, uint64_t deadline_ns);
 /* How many directories could not be removed since the start; if any, one of them and the reason in `words`. In any
  * thread. */
 unsigned rundir_left(struct rundir_root *root, char *words, size_t size);
-
-#endif

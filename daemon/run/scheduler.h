@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_SCHEDULER_H
-#define IPCLAB_DAEMON_SCHEDULER_H
+#pragma once
 
 /*
  * Executes one run after the other: takes the next from the store, runs it and stores its outcome. Main thread only.
@@ -40,5 +39,3 @@ int scheduler_look_at_machine(struct scheduler *s);
 void scheduler_cancel_run(struct scheduler *s, int64_t run_id);
 /* Starts no new runs; the running one is interrupted. o->stopped follows. */
 void scheduler_stop(struct scheduler *s);
-
-#endif

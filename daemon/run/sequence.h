@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_RUN_SEQUENCE_H
-#define IPCLAB_DAEMON_RUN_SEQUENCE_H
+#pragma once
 
 /* The point of each run of an experiment, in the order in which the runs are executed; for its submission and for later
  * extensions. */
@@ -19,5 +18,3 @@
  */
 int sequence_make(enum spec_order order, uint64_t seed, const uint32_t *groups, size_t n_points, uint32_t done,
                   uint32_t n, uint32_t **ret);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_SPAWN_CHILD_H
-#define IPCLAB_DAEMON_SPAWN_CHILD_H
+#pragma once
 
 /* The child's side of spawn.c, from clone to exec. */
 
@@ -41,5 +40,3 @@ const char *spawn_step_name(int step);
 
 /* Async-signal-safe: the daemon has other threads, whose locks may be held for ever in this copy. */
 _Noreturn void spawn_child_main(const struct spawn_child *c);
-
-#endif

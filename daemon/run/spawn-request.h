@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_SPAWN_REQUEST_H
-#define IPCLAB_DAEMON_SPAWN_REQUEST_H
+#pragma once
 
 /* What an agent is started with. */
 
@@ -47,5 +46,3 @@ struct spawn_request {
         bool numa;                   /* false: a kernel without memory policies; the policy is not set */
         struct spawn_forked *forked; /* NULL: the agent starts alone */
 };
-
-#endif

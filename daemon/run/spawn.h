@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_SPAWN_H
-#define IPCLAB_DAEMON_SPAWN_H
+#pragma once
 
 /*
  * Starts one agent: no shell, no path look-up, no privilege, nothing inherited that is not listed here. CPUs and memory
@@ -66,5 +65,3 @@ const char *spawn_limits_meant(int error);
 /* The most that agents can get of a resource limit (RLIMIT_*) that is raised for them as far as it goes. Tries the
  * limit and restores it, so it must be called while there is one thread. UINT64_MAX: no limit. */
 uint64_t spawn_most(int resource);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_STRAYS_H
-#define IPCLAB_DAEMON_STRAYS_H
+#pragma once
 
 /*
  * What an agent leaves behind where no cgroup holds it, or outside its cgroup: the child of a child that has ended
@@ -30,5 +29,3 @@ int strays_adopt(void);
 /* Kills and reaps some, for at most some 20 ms. To be called by the main thread when no agent runs, until it returns
  * true: none was alive. */
 bool strays_end(const struct agent_identity *agents, struct strays *ret);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_TREE_H
-#define IPCLAB_DAEMON_TREE_H
+#pragma once
 
 /*
  * Directories, made with those above them. Those that others have written to: opened without following anything, and
@@ -25,5 +24,3 @@ int tree_open_below(int dir, const char *name, uint64_t flags);
  * CLOCK_MONOTONIC; negative errno of the first entry that could not be removed, after all that could. Takes as long as
  * it takes: not for the main loop. */
 int tree_remove(int dir, const char *name, const atomic_bool *quit, uint64_t deadline_ns);
-
-#endif

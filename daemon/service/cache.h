@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_SERVICE_CACHE_H
-#define IPCLAB_DAEMON_SERVICE_CACHE_H
+#pragma once
 
 /*
  * Caches what was computed from experiments' runs, until these change or items that were used later need the room.
@@ -44,5 +43,3 @@ struct cache_item *cache_get(struct cache *c, enum cache_kind kind, int64_t id, 
  * oldest items are dropped for it. -ENOMEM: *item still belongs to the caller. */
 int cache_add(struct cache *c, const struct cache_item *item, struct cache_item **ret);
 void cache_release(struct cache *c, struct cache_item *item); /* NULL-safe */
-
-#endif

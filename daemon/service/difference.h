@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_SERVICE_DIFFERENCE_H
-#define IPCLAB_DAEMON_SERVICE_DIFFERENCE_H
+#pragma once
 
 /* Lists the differences between two environments, and between two specs: the headline of a comparison. */
 
@@ -36,5 +35,3 @@ int difference_specs(const char *baseline, const char *candidate, struct differe
 int difference_texts(const char *key, const char *baseline, const char *candidate, bool unlike,
                      struct difference_list *list);
 void difference_list_deinit(struct difference_list *list);
-
-#endif

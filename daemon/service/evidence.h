@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_SERVICE_EVIDENCE_H
-#define IPCLAB_DAEMON_SERVICE_EVIDENCE_H
+#pragma once
 
 /* The rows of an experiment with the figures of its runs that are done, for the analysis. */
 
@@ -44,5 +43,3 @@ int environment_print_facts(const struct json *environment, bool (*has)(enum fac
                             char **ret);
 /* Prints the facts under which figures are comparable, of any build. */
 int environment_print(const struct json *environment, char **ret);
-
-#endif

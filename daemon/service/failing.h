@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_SERVICE_FAILING_H
-#define IPCLAB_DAEMON_SERVICE_FAILING_H
+#pragma once
 
 /*
  * Transports that this host cannot run, as their runs have shown: all runs of a point with the default options have
@@ -30,5 +29,3 @@ struct failing_unreadable {
 /* Newest first, each transport once; *ret has room for TRANSPORT_COUNT. `state` is the machine's now. */
 int failing_list(struct service *s, const struct advice_question *q, const char *state, struct failing_transport *ret,
                  size_t *ret_n, struct failing_unreadable *ret_unreadable, struct refusal *r);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_SERVICE_HOST_H
-#define IPCLAB_DAEMON_SERVICE_HOST_H
+#pragma once
 
 /*
  * The service as the rest of the daemon sees it: main makes it, and the scheduler notifies it of changes. Everything
@@ -64,5 +63,3 @@ void service_set_status(struct service *s, int64_t experiment_id, int64_t run_id
 void service_measured(struct service *s);
 /* Sets the problem that /health reports while a setting of the host waits for its restore; "" when none does. */
 void service_set_pending_restore(struct service *s, const char *words);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_SERVICE_INTERNAL_H
-#define IPCLAB_DAEMON_SERVICE_INTERNAL_H
+#pragma once
 
 /*
  * Shared by the files of the service: the queue of calls that hop to the main thread, the pool of reading
@@ -164,5 +163,3 @@ int service_watch_idle(struct service *s, sd_event *event);
 void service_look_when_idle(struct service *s);
 
 struct admission_host service_admission_host(const struct service *s);
-
-#endif

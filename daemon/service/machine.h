@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_SERVICE_MACHINE_H
-#define IPCLAB_DAEMON_SERVICE_MACHINE_H
+#pragma once
 
 /*
  * Whether the machine was in the same state in two experiments, by the calibration probes before their runs
@@ -45,5 +44,3 @@ const char *machine_state_name(enum machine_state state); /* "unknown", "no-diff
 
 /* The caller must free ret->items. 0; negative errno with *r. */
 int machine_compare(struct service *s, const int64_t experiments[SIDE_COUNT], struct machine *ret, struct refusal *r);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_SERVICE_OPERATION_H
-#define IPCLAB_DAEMON_SERVICE_OPERATION_H
+#pragma once
 
 /* Operations of the main loop that may take long. */
 #define OPERATIONS(ROW) \
@@ -18,5 +17,3 @@ enum service_operation {
 };
 
 const char *service_operation_name(enum service_operation operation);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_SERVICE_H
-#define IPCLAB_DAEMON_SERVICE_H
+#pragma once
 
 /*
  * The daemon as api/ sees it: submit, cancel, forget, read, subscribe. The only header of daemon/ (with records.h)
@@ -285,5 +284,3 @@ struct history {
 int service_history(struct service *s, const char *name, uint32_t limit, struct history **ret, struct refusal *r);
 size_t history_bytes(const struct history *h); /* in memory, within a few kilobytes */
 void history_free(struct history *h);          /* NULL-safe */
-
-#endif

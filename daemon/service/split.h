@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_SERVICE_SPLIT_H
-#define IPCLAB_DAEMON_SERVICE_SPLIT_H
+#pragma once
 
 /*
  * Into how many runs of how many seconds the time of a point's runs is best divided, by the seconds of its earlier runs
@@ -37,5 +36,3 @@ int split_put(struct json_writer *w, struct store *store, const struct split_pla
               const struct point_record *earlier, int64_t experiment_id, struct earlier_budget *budget);
 /* The same without any, for this reason. */
 int split_put_null(struct json_writer *w, const char *reason);
-
-#endif

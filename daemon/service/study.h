@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_SERVICE_STUDY_H
-#define IPCLAB_DAEMON_SERVICE_STUDY_H
+#pragma once
 
 /* An experiment as the comparison needs it: its points, and of each done run the figures that are compared. */
 
@@ -39,5 +38,3 @@ int compared_changed_runs(struct service *s, int64_t experiment_id, struct chang
                           struct refusal *r);
 int compared_run_environment(struct service *s, int64_t run_id, char **ret, struct refusal *r);
 void compared_deinit(struct compared *st);
-
-#endif

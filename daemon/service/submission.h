@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_SERVICE_SUBMISSION_H
-#define IPCLAB_DAEMON_SERVICE_SUBMISSION_H
+#pragma once
 
 /* A posted experiment on its way to the store: submit.c commits it, plan.c only describes it. */
 
@@ -50,5 +49,3 @@ int submission_check_bytes(struct service *s, struct refusal *r);
 /* Planned length of a run of point i in nanoseconds, and of a block in seconds. No run is longer than its timeout. */
 uint64_t submission_estimate(const struct submission *sub, size_t i);
 double submission_block_seconds(const struct submission *sub);
-
-#endif

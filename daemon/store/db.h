@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_DB_H
-#define IPCLAB_DAEMON_DB_H
+#pragma once
 
 /*
  * The store's wrapper of SQLite. db.c is the only file that uses the library, with its pragmas, pitfalls and result
@@ -157,5 +156,3 @@ int db_checkpoint(struct db *db);
 /* Moves what of the log no reader needs into the database; the log is written from its beginning again once all of it
  * was moved. An error is not logged, as there may be one after every commit. */
 int db_move_log(struct db *db);
-
-#endif

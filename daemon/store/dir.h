@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_STORE_DIR_H
-#define IPCLAB_DAEMON_STORE_DIR_H
+#pragma once
 
 /* The state directory, for the files that lie beside the database. */
 
@@ -12,5 +11,3 @@ int dir_open(const char *dir);
  * -errno. Root gives it to the owner of the directory, which has to open it later: an administrator may adopt a
  * database as root, and the service is not root. */
 int dir_create(int dir_fd, const char *name, int flags, mode_t mode);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_STORE_IDENTITY_H
-#define IPCLAB_DAEMON_STORE_IDENTITY_H
+#pragma once
 
 /*
  * The identity of the state directory's database: a small text file beside it, ipclab.identity, with the store's UUID
@@ -29,5 +28,3 @@ int identity_create(const char *dir, const struct identity *identity, int *ret_f
 /* Writes over the one that is there, of the same store: a full disk has no room for a new one. */
 int identity_rewrite(const char *dir, const struct identity *identity, int *ret_fd);
 int identity_note(int fd, const struct identity *identity);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_STORE_INDEX_GUARD_H
-#define IPCLAB_DAEMON_STORE_INDEX_GUARD_H
+#pragma once
 
 /*
  * SQLite maps the index of the log (ipclab.db-shm). Once the file is cut off in place, the next access to the mapping
@@ -15,5 +14,3 @@
 int index_guard_install(void);
 /* Whether there was a SIGBUS. From any thread. */
 bool index_guard_is_lost(void);
-
-#endif

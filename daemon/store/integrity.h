@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_STORE_INTEGRITY_H
-#define IPCLAB_DAEMON_STORE_INTEGRITY_H
+#pragma once
 
 /* Private to the store: the steps of store.c that are about the database being the right one, and whole. */
 
@@ -26,5 +25,3 @@ int integrity_adopt(struct store *s, const struct identity *above);
 /* Both compare the database with the identity first, as a start does. */
 int integrity_verify(struct store *s, void (*report)(const char *fault), unsigned *ret_faults);
 int integrity_backup(struct store *s, const char *to); /* -EUCLEAN, logged, and no file */
-
-#endif

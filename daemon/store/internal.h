@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_STORE_INTERNAL_H
-#define IPCLAB_DAEMON_STORE_INTERNAL_H
+#pragma once
 
 /* Private to the files of the store and their tests. */
 
@@ -195,5 +194,3 @@ size_t store_run_bytes(const struct run_record *run);
                 int _step = db_step(q);                                                                                \
                 _step > 0 && !util_grow(array, n, size) ? -ENOMEM : _step;                                             \
         })
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_RECORDS_H
-#define IPCLAB_DAEMON_RECORDS_H
+#pragma once
 
 /*
  * The store's records as plain structs, which daemon and api share. Members named *_json are JSON text made by the
@@ -196,5 +195,3 @@ void experiment_record_deinit(struct experiment_record *r);
 void run_record_deinit(struct run_record *r);
 void sample_record_deinit(struct sample_record *r);
 void result_record_deinit(struct result_record *r);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_STORE_RESERVE_H
-#define IPCLAB_DAEMON_STORE_RESERVE_H
+#pragma once
 
 /*
  * Space on the disk that is reserved for when it is full: a file beside the database. Starting, and cancelling and
@@ -18,5 +17,3 @@
 int reserve_keep(const char *dir);
 /* Gives up a step of it; false: there is none left. */
 bool reserve_release(const char *dir);
-
-#endif

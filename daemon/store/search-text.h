@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_SEARCH_TEXT_H
-#define IPCLAB_DAEMON_SEARCH_TEXT_H
+#pragma once
 
 /*
  * The part of a spec in which words are searched. A spec may have a megabyte, most of it lists of numbers, and a search
@@ -16,5 +15,3 @@
  * is room for. The spec is JSON in UTF-8; of any other bytes it makes some text as short. malloc()ed; NULL: no
  * memory. */
 char *search_text(const char *spec_json);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_STORE_H
-#define IPCLAB_DAEMON_STORE_H
+#pragma once
 
 /*
  * Experiments, runs and samples on disk: SQLite, WAL, synchronous=FULL. One struct store is one connection: the
@@ -449,5 +448,3 @@ struct store_totals {
         uint64_t runs_done, runs_failed, samples, database_bytes;
 };
 int store_totals(struct store *s, struct store_totals *ret);
-
-#endif

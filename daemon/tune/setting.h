@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_SETTING_H
-#define IPCLAB_DAEMON_SETTING_H
+#pragma once
 
 /*
  * The settings of the host that ipclab may change, and no other. Reading needs no privilege; writing needs to be root,
@@ -70,5 +69,3 @@ int setting_restore(const char *root, const char *name, const char *original, co
 /* Sends a request to the ipclab-tune behind this socket, and a second time when the connection ends without a reply. 0
  * for "ok"; -ESTALE for SETTING_NO_UNDO_RECORD; -errno with the reason in ret_detail. */
 int setting_request(const char *socket_path, const char *request, char *ret_detail);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_TUNING_H
-#define IPCLAB_DAEMON_TUNING_H
+#pragma once
 
 /*
  * `tune` of a spec: settings of the host that are changed for a run and restored after it. The undo journal is in the
@@ -28,5 +27,3 @@ int tuning_apply(struct store *store, const char *root, bool host_tuning, const 
  * reason in ret_detail[TUNING_DETAIL_MAX]: its record stays. All that could not be restored are logged. After an
  * ipclab-tune that does not reply (-ETIMEDOUT) no other is tried. */
 int tuning_restore(struct store *store, const char *root, char *ret_detail);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_DAEMON_UNDO_H
-#define IPCLAB_DAEMON_UNDO_H
+#pragma once
 
 /*
  * The undo journal of ipclab-tune: a record per changed setting, with the value that the setting had before. A record
@@ -23,5 +22,3 @@ int undo_change(const char *root, int dir_fd, const char *name, const char *valu
 /* Restores the saved value and removes the record, which stays while a CPU of it is offline. A value other than the one
  * that was set was set by somebody else, and stays. 0; -ENOENT: there is no record; -errno, and the record stays. */
 int undo_restore(const char *root, int dir_fd, const char *name);
-
-#endif

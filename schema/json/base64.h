@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_BASE64_H
-#define IPCLAB_SCHEMA_BASE64_H
+#pragma once
 
 /* Base64 (RFC 4648, section 4) for histograms inside JSON. */
 
@@ -11,5 +10,3 @@
 int base64_encode(const uint8_t *data, size_t length, char **ret);
 /* Strict: padding required, no white space, unused bits zero. malloc()ed; -EBADMSG, -ENOMEM. */
 int base64_decode(const char *text, uint8_t **ret, size_t *ret_length);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_CANONICAL_H
-#define IPCLAB_SCHEMA_CANONICAL_H
+#pragma once
 
 /*
  * The one text of a JSON value, of which a digest can be taken: no white space, the members of an object in the order
@@ -19,5 +18,3 @@ size_t json_sorted_members(struct json_writer *w, const struct json *object, con
 
 /* The value as the next one under construction. */
 void json_put_canonical(struct json_writer *w, const struct json *value);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_JSON_H
-#define IPCLAB_SCHEMA_JSON_H
+#pragma once
 
 /*
  * JSON as ipclab reads and writes it.
@@ -122,5 +121,3 @@ void json_member_array(struct json_writer *w, const char *key);
 void json_member_i64_if(struct json_writer *w, const char *key, bool known, int64_t v);
 void json_member_u64_if(struct json_writer *w, const char *key, bool known, uint64_t v);
 void json_member_double_if(struct json_writer *w, const char *key, bool known, double v);
-
-#endif

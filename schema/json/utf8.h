@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_UTF8_H
-#define IPCLAB_SCHEMA_UTF8_H
+#pragma once
 
 /* UTF-8 as RFC 3629 has it. */
 
@@ -9,5 +8,3 @@
 /* Bytes of the well-formed character that s begins with (of n bytes): 1 … 4, or 0 when there is none: overlong
  * forms, surrogates and what lies above U+10FFFF are none. */
 size_t utf8_length(const char *s, size_t n);
-
-#endif

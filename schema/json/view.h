@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_JSON_VIEW_H
-#define IPCLAB_SCHEMA_JSON_VIEW_H
+#pragma once
 
 /*
  * JSON text read in place, without a tree of it: for few values of a large document that the store has. The text must
@@ -54,5 +53,3 @@ bool json_part_double(const struct json_part *part, double *ret);
 bool json_part_bool(const struct json_part *part, bool *ret);
 /* malloc()ed. 0; -EINVAL: it is no string; -ENOMEM. */
 int json_part_string(const struct json_part *part, char **ret);
-
-#endif

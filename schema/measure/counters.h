@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_COUNTERS_H
-#define IPCLAB_SCHEMA_COUNTERS_H
+#pragma once
 
 /*
  * Counters of threads over an interval, beside their messages: the kernel's accounts and the hardware's events
@@ -48,5 +47,3 @@ void usage_to_json(const struct usage *u, struct json_writer *w);
 void counters_put(struct json_writer *w, const struct counters_totals *t);
 /* The same as text; malloc()ed. 0; -ENOMEM. */
 int counters_to_json(const struct counters_totals *t, char **ret);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_HISTOGRAM_H
-#define IPCLAB_SCHEMA_HISTOGRAM_H
+#pragma once
 
 /*
  * Latency histogram: log-linear, HdrHistogram's layout with lowest value 1 ns, highest 100 s and two significant
@@ -79,5 +78,3 @@ int histogram_export(const struct histogram *h, char **ret);
 int histogram_import(const char *text, struct histogram *ret);
 /* Whether values with these counts may have that sum: each is in its bucket, or above the highest. */
 bool histogram_may_sum(const struct histogram *h, uint64_t sum_ns);
-
-#endif

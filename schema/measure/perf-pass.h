@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_PERF_PASS_H
-#define IPCLAB_SCHEMA_PERF_PASS_H
+#pragma once
 
 /*
  * How an agent gets its counters: it sends a request for each thread; the daemon opens the events that it may open and
@@ -24,5 +23,3 @@ int perf_pass_request(int fd, pid_t tid, uint64_t deadline_ns, struct perf_handl
  * response without waiting. The process must not have been reaped. 0, also when no event could be opened; negative
  * errno of message_send(). */
 int perf_pass_answer(int fd, const struct perf_source *source, pid_t pid, pid_t tid);
-
-#endif

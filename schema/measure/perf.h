@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_PERF_H
-#define IPCLAB_SCHEMA_PERF_H
+#pragma once
 
 /*
  * Hardware counters of one thread, by perf_event_open(2). perf.c is the only file that knows that call. They are
@@ -121,5 +120,3 @@ bool perf_totals_are_none(const struct perf_totals *t);
  * unknown, and then "reasons": {NAME: sentence}, which is {"hardware": sentence} when perf_totals_are_none();
  * "multiplexed": {NAME: fraction} where scaled. */
 void perf_totals_to_json(const struct perf_totals *t, struct json_writer *w);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_PROBE_H
-#define IPCLAB_SCHEMA_PROBE_H
+#pragma once
 
 /*
  * A calibration probe: a few operations whose cost is the machine's alone, timed on a run's own CPUs before its warm-up
@@ -88,5 +87,3 @@ struct probe {
         struct probe_offset offset;
         uint32_t thread;
 };
-
-#endif

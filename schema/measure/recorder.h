@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_RECORDER_H
-#define IPCLAB_SCHEMA_RECORDER_H
+#pragma once
 
 /*
  * The histogram that a measured loop writes: one writer, any number of readers, no lock. Each bucket has its own sum
@@ -35,5 +34,3 @@ static inline void recorder_record(struct recorder *r, uint64_t ns) {
 
 /* Writes all of *ret; sum_ns modulo 2^64. */
 void recorder_copy(const struct recorder *r, struct histogram *ret);
-
-#endif

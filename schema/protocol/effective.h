@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_EFFECTIVE_H
-#define IPCLAB_SCHEMA_EFFECTIVE_H
+#pragma once
 
 /*
  * The settings that were in force at one end of a run: sizes, modes, methods, with units in their names. An agent
@@ -191,5 +190,3 @@ uint64_t effective_number(const struct effective *e, enum setting setting);
 void effective_put_row(const struct effective_row *row, struct json_writer *w);
 /* Writes an object with a member for each row. */
 void effective_put(const struct effective *e, struct json_writer *w);
-
-#endif

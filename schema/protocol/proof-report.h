@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_PROOF_REPORT_H
-#define IPCLAB_SCHEMA_PROOF_REPORT_H
+#pragma once
 
 /*
  * Where the threads and pages of an agent were, as its kernel reported it: arrays of fixed rows, which travel as they
@@ -141,5 +140,3 @@ const char *page_kind_name(enum page_kind kind); /* "stack", "buffer", "ring", "
 void proof_report_put(const struct proof_report *p, struct json_writer *w);
 /* The array "pages" of it. */
 void proof_report_put_pages(const struct proof_report *p, struct json_writer *w);
-
-#endif

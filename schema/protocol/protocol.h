@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_PROTOCOL_H
-#define IPCLAB_SCHEMA_PROTOCOL_H
+#pragma once
 
 /*
  * The messages between ipclabd and ipclab-agent: one binary packet each, over a SOCK_SEQPACKET pair. Their layout is
@@ -284,5 +283,3 @@ void message_rights_close(struct message_rights *rights);
  * SO_PASSCRED set before the sender exists. pid 0: unknown. -EBADMSG sets *ret_sender, too. Source: man 7 unix
  * (SCM_CREDENTIALS). */
 int message_receive_from(int fd, struct message *ret, struct ucred *ret_sender, char *ret_detail);
-
-#endif

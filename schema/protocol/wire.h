@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_WIRE_H
-#define IPCLAB_SCHEMA_WIRE_H
+#pragma once
 
 /*
  * The layout of messages between daemon and agent: a row for each field, read by encoder and decoder. Private to
@@ -59,5 +58,3 @@ struct wire_layout {
 
 /* NULL out of range. */
 const struct wire_layout *wire_layout_of(enum message_type type);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_SPEC_AXES_H
-#define IPCLAB_SCHEMA_SPEC_AXES_H
+#pragma once
 
 /*
  * The table of the axes. Parsing, writing and freeing of a spec, its expansion into points, a point's JSON and the JSON
@@ -58,5 +57,3 @@ unsigned axis_transports(const struct axis *a);
 struct json_writer;
 /* Member "enum" of a JSON Schema under construction: the names of all axes. */
 void axes_put_enum(struct json_writer *w);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_SPEC_FIELDS_H
-#define IPCLAB_SCHEMA_SPEC_FIELDS_H
+#pragma once
 
 /*
  * The table of a spec's fields beside the axes, in the order of the JSON Schema. A plain field is its row, a member of
@@ -30,5 +29,3 @@ struct field {
 };
 
 extern const struct field fields[FIELD_COUNT];
-
-#endif

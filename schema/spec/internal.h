@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_SPEC_INTERNAL_H
-#define IPCLAB_SCHEMA_SPEC_INTERNAL_H
+#pragma once
 
 /* Declarations that only the files of schema/spec and schema/protocol share. */
 
@@ -49,5 +48,3 @@ unsigned spec_transports(const struct spec *s);
 /* The members of a point, inside an object that is open; and back: -EINVAL unless the object has exactly these. */
 void point_put(struct json_writer *w, const struct point *p, bool with_placement);
 int point_take(const struct json *object, bool with_placement, struct point *ret);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_SPEC_PARSER_H
-#define IPCLAB_SCHEMA_SPEC_PARSER_H
+#pragma once
 
 /* Declarations that the parts of the spec parser share: parse.c is the entry, axes.c reads the fields that may be
  * lists. */
@@ -27,5 +26,3 @@ int options_check(struct parser *p, const struct json *v);
 /* Reads all axes, with their defaults; then checks that a point can have the posted values. 0, -EINVAL, -ENOMEM. */
 int parser_axes(struct parser *p);
 int parser_meanings(struct parser *p);
-
-#endif

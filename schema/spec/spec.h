@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_SPEC_H
-#define IPCLAB_SCHEMA_SPEC_H
+#pragma once
 
 /*
  * The experiment spec: what a person posts, as a C struct, and the points that its axes span.
@@ -558,5 +557,3 @@ static inline void node_set_add(struct node_set *s, unsigned node) {
         if (node < SPEC_NODES_MAX)
                 s->bits[node / 64] |= UINT64_C(1) << (node % 64);
 }
-
-#endif

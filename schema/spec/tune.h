@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_SPEC_TUNE_H
-#define IPCLAB_SCHEMA_SPEC_TUNE_H
+#pragma once
 
 /* What `tune` of a spec sets, as a list. daemon/tune/ carries it out. */
 
@@ -18,5 +17,3 @@ struct spec_setting {
 
 /* The members of `tune` that are given. Returns their number. */
 size_t spec_settings(const struct spec_tune *tune, struct spec_setting ret[static SPEC_SETTINGS_MAX]);
-
-#endif

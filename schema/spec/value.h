@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_SPEC_VALUE_H
-#define IPCLAB_SCHEMA_SPEC_VALUE_H
+#pragma once
 
 /*
  * A value that a spec may give: a row with its name, its type, its range, and where it lies in the struct that holds
@@ -110,5 +109,3 @@ int refuse_type(const struct json *json, const char *pointer, const char *wanted
 const char *suggest(const char *word, const char *const *names, size_t n);
 /* Refuses an unknown member, and suggests the one of `names` that was probably meant. */
 int refuse_member(const struct json *member, const char *parent, const char *const *names, size_t n, struct refusal *r);
-
-#endif

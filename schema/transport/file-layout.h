@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_FILE_LAYOUT_H
-#define IPCLAB_SCHEMA_FILE_LAYOUT_H
+#pragma once
 
 /*
  * How messages are divided into slots of whole pages that both ends take in turn: a file's
@@ -40,5 +39,3 @@ static inline struct file_layout file_layout_of(const struct point *p, uint64_t 
 static inline uint64_t file_layout_fill_ns(const struct point *p, enum file_sync sync, uint64_t page) {
         return sync == FILE_SYNC_DIRECT ? 0 : p->threads * file_layout_of(p, page).bytes * FILE_LAYOUT_FILL_NS;
 }
-
-#endif

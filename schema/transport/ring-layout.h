@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_RING_LAYOUT_H
-#define IPCLAB_SCHEMA_RING_LAYOUT_H
+#pragma once
 
 /*
  * How much shared memory a point's rings take and how it is divided: the agents make it so, and admission checks that
@@ -41,5 +40,3 @@ struct ring_layout ring_layout_of_addresses(const struct point *p, uint64_t page
 
 /* page_bytes: of the pages that the area is made of (a huge page's size where the spec wants those). */
 struct ring_layout ring_layout_of(const struct point *p, const struct transport_options *o, uint64_t page_bytes);
-
-#endif

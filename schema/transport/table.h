@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_SCHEMA_TRANSPORT_TABLE_H
-#define IPCLAB_SCHEMA_TRANSPORT_TABLE_H
+#pragma once
 
 /*
  * The table of transports: one row each, with everything that code outside of agent/transport/ has to know of one. The
@@ -175,5 +174,3 @@ enum transport {
 };
 
 extern const struct transport_term transport_terms[TRANSPORT_COUNT];
-
-#endif

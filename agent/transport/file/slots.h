@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_FILE_H
-#define IPCLAB_AGENT_FILE_H
+#pragma once
 
 /*
  * The parts of transport file that its engines share: the slots of a file and the semaphores that count filled and
@@ -129,5 +128,3 @@ void file_detach(struct worker *w);
 void file_close(struct agent *a);
 void file_effective(const struct agent *a, struct effective *e);
 int file_pages(const struct agent *a, struct page_list *list);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_QUEUES_H
-#define IPCLAB_AGENT_QUEUES_H
+#pragma once
 
 /*
  * The common parts of System V and POSIX message queues: messages that are sent whole or, where the set-up enables it,
@@ -126,5 +125,3 @@ void queues_detach(struct worker *w);
 int queues_pages(const struct agent *a, struct page_list *list);
 /* Adds chunk_bytes and chunks_per_message, where messages are sent in chunks. */
 void queues_effective(const struct agent *a, struct effective *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_RING_AREA_H
-#define IPCLAB_AGENT_RING_AREA_H
+#pragma once
 
 /*
  * The memory that contains the rings of one run, and everything about it that does not depend on its source: layout,
@@ -66,5 +65,3 @@ const struct transport_loops *ring_area_loops(const struct agent *a);
 #define RING_AREA_OPS                                                                                                  \
         .engine = ENGINE_SYSCALL, .attach = ring_area_attach, .close = ring_area_close, .loops = ring_area_loops,      \
         .effective = ring_area_effective, .pages = ring_area_pages
-
-#endif

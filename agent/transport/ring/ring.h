@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_RING_H
-#define IPCLAB_AGENT_RING_H
+#pragma once
 
 /*
  * The ring of every transport that is shared memory: one writer, one reader, messages of one size, each whole in its
@@ -245,5 +244,3 @@ LOOP_INLINE int ring_receiver(struct worker *w, struct ring *r, enum verify veri
         w->sink = sink;
         return e;
 }
-
-#endif

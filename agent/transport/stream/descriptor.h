@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_DESCRIPTOR_H
-#define IPCLAB_AGENT_DESCRIPTOR_H
+#pragma once
 
 /*
  * Messages over byte-stream descriptors: the hot functions of pipes, FIFOs and other blocking streams, for both
@@ -94,5 +93,3 @@ int descriptor_after_error(struct worker *w, int fd, short events, size_t moved,
         STREAM_RECEIVE(prefix, get, get_name)                                                                          \
         LOOPS_OF_BUFFERS(prefix, prefix##_send, prefix##_receive);                                                     \
         LOOPS_OF_FIELDS(prefix##_gathered, prefix##_gather, prefix##_receive)
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_PACKET_H
-#define IPCLAB_AGENT_PACKET_H
+#pragma once
 
 /*
  * Messages over descriptors that keep boundaries (datagrams, sequenced packets): the hot functions. A send moves a
@@ -103,5 +102,3 @@ LOOP_INLINE int packet_receive_all(struct worker *w, unsigned char **ret, bool c
         PACKET_RECEIVE(prefix, chunked, get)                                                                           \
         LOOPS_OF_BUFFERS(prefix, prefix##_send, prefix##_receive);                                                     \
         LOOPS_OF_FIELDS(prefix##_gathered, prefix##_gather, prefix##_receive)
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_PIPES_H
-#define IPCLAB_AGENT_PIPES_H
+#pragma once
 
 /*
  * The common parts of pipes and FIFOs: their size, the report, and, once they are open, the ways to send a message
@@ -25,5 +24,3 @@ const struct transport_loops *pipes_loops(const struct agent *a);
 int pipes_attach(struct worker *w);
 void pipes_detach(struct worker *w);
 int pipes_pages(const struct agent *a, struct page_list *list);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_SPLICE_H
-#define IPCLAB_AGENT_SPLICE_H
+#pragma once
 
 /*
  * Messages into a pipe by vmsplice(2): the pipe takes references to the sender's pages, and only the reader copies.
@@ -52,5 +51,3 @@ static inline unsigned char *splice_pool_buffer(const struct splice_pool *p) {
 static inline void splice_pool_advance(struct splice_pool *p) {
         p->next = p->next + 1 == p->count ? 0 : p->next + 1;
 }
-
-#endif

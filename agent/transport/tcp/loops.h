@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_TCP_LOOPS_H
-#define IPCLAB_AGENT_TCP_LOOPS_H
+#pragma once
 
 /*
  * The loops of streams over TCP. They add two features to those of loop/loops.h.
@@ -294,5 +293,3 @@ LOOP_INLINE int tcp_duplex(struct worker *w, const struct tcp_mode *m, enum veri
                 .responder = prefix##_responder,                                                                       \
                 .duplex = prefix##_duplex,                                                                             \
         }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_TCP_MODES_H
-#define IPCLAB_AGENT_TCP_MODES_H
+#pragma once
 
 /*
  * The copy modes, once for both engines: sending a message's fields to a socket, and the handling of a message that is
@@ -220,5 +219,3 @@ static const struct transport_loops *modes_loops(const struct agent *a) {
                 [COPY_TWO] = &packed_loops, [COPY_ONE] = &gathered_loops, [COPY_ZERO] = &uncopied_loops};
         return loops[a->setup.point.copy_mode];
 }
-
-#endif

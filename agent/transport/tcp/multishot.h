@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_TCP_MULTISHOT_H
-#define IPCLAB_AGENT_TCP_MULTISHOT_H
+#pragma once
 
 /*
  * Short messages of a stream by a multishot receive of io_uring: one operation for all of them. The kernel writes the
@@ -77,5 +76,3 @@ void tcp_multishot_facts(const struct tcp_multishot *u, struct uring_facts *fact
 void tcp_multishot_effective(struct effective *e);
 /* Adds the buffers. As page_list_add(). */
 int tcp_multishot_pages(const struct tcp_multishot *u, uint32_t thread, struct page_list *list);
-
-#endif

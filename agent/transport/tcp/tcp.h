@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_TCP_H
-#define IPCLAB_AGENT_TCP_H
+#pragma once
 
 /*
  * TCP on loopback, as its files share it:
@@ -93,5 +92,3 @@ bool tcp_stamps(const struct agent *a);
 static inline struct fields *tcp_fields(const struct tcp_channel *c) {
         return c->zerocopy ? c->zerocopy->messages[c->zerocopy->current] : c->fields;
 }
-
-#endif

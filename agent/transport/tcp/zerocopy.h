@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_ZEROCOPY_H
-#define IPCLAB_AGENT_ZEROCOPY_H
+#pragma once
 
 /*
  * Messages that a socket sends without copying them (MSG_ZEROCOPY): a pool of them, used in turn, and the account of
@@ -114,5 +113,3 @@ bool zerocopy_has_backpressure(void);
 int zerocopy_fail_stalled(struct worker *w, const struct zerocopy *z, bool optmem);
 /* Adds the rows memlock_bytes and (optmem) optmem_max_bytes, the limits behind "enobufs". */
 void zerocopy_limits(bool optmem, struct effective *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_URING_ATTACH_H
-#define IPCLAB_AGENT_URING_ATTACH_H
+#pragma once
 
 /* The ring of a worker's messages, with a batch where its queue is deeper than one. */
 
@@ -13,4 +12,3 @@ int uring_attach(struct worker *w, unsigned buffers, const char *no_buffer);
 void uring_detach(struct worker *w);
 /* Adds this worker's ring of uring_attach(), if it has one. */
 void uring_facts_add_worker(struct uring_facts *facts, const struct worker *w);
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_BATCH_H
-#define IPCLAB_AGENT_BATCH_H
+#pragma once
 
 /*
  * A queue depth of more than one: a worker of a stream has that many messages under way at once. They are submitted
@@ -69,5 +68,3 @@ extern const struct transport_loops uring_batch_loops;
 bool uring_batch_hides_parts(const struct worker *w);
 /* Adds its memory. NULL-safe. As page_list_add(). */
 int uring_batch_pages(const struct uring_batch *b, uint32_t thread, struct page_list *list);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_URING_H
-#define IPCLAB_AGENT_URING_H
+#pragma once
 
 /*
  * The agent's use of io_uring: all calls of liburing are here, except those of batches (batch.h), sends without copying
@@ -137,5 +136,3 @@ LOOP_INLINE int uring_fsync(struct worker *w) {
         io_uring_prep_fsync(sqe, u->fds[URING_OUT], 0);
         return (int) uring_run(w, u, sqe);
 }
-
-#endif

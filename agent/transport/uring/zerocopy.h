@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef IPCLAB_AGENT_URING_ZEROCOPY_H
-#define IPCLAB_AGENT_URING_ZEROCOPY_H
+#pragma once
 
 /*
  * Messages that io_uring sends without copying them, from a pool as in zerocopy.h: by sendmsg_zc bytes in several
@@ -44,5 +43,3 @@ int uring_zerocopy_reap(struct worker *w, struct uring_zerocopy *u, struct zeroc
 int uring_zerocopy_fd(const struct uring_zerocopy *u);
 /* Adds it (uring_facts_add()); the buffers are the pool's messages. */
 void uring_zerocopy_facts(const struct uring_zerocopy *u, struct uring_facts *facts);
-
-#endif
