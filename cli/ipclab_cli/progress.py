@@ -2,7 +2,7 @@
 """Following an experiment until it ends: its runs, the current figures of the active one, and the time left.
 
 Receives the event stream instead of polling, because watching a measurement must cost the machine almost nothing.
-Progress knows what is going on; a display draws it: a bar by python3-rich on a terminal, else lines of text.
+Progress holds the state of the experiment; a display draws it: a bar by python3-rich on a terminal, else lines of text.
 """
 
 import contextlib
@@ -35,18 +35,18 @@ class Progress:
 
     def __init__(self, experiment, clock=time.monotonic):
         self.clock = clock
-        self.learn(experiment)
+        self.update(experiment)
         self.run = None
         self.threads = {}  # (agent, thread) -> its newest sample
 
-    def learn(self, experiment):
+    def update(self, experiment):
         self.experiment = experiment
         self.learned_at = self.clock()  # the time left is sent when a run ends, and counts down meanwhile
 
     def take(self, event, data):
         """A line for what must not be overwritten; None for everything else."""
         if event == "experiment":
-            self.learn(data)
+            self.update(data)
         elif event == "run":
             if data["state"] == "running":
                 self.run, self.threads = data, {}

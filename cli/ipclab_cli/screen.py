@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Text on its way to a terminal. Names, errors and addresses are others' words: of a daemon that nobody vouches for, or
-of a stranger's bundle. A terminal would obey an escape sequence in them."""
+of a stranger's bundle. A terminal would execute an escape sequence in them."""
 
 import sys
 
