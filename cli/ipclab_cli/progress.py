@@ -41,7 +41,7 @@ class Progress:
 
     def update(self, experiment):
         self.experiment = experiment
-        self.learned_at = self.clock()  # the time left is sent when a run ends, and counts down meanwhile
+        self.updated_at = self.clock()  # the time left is sent when a run ends, and counts down meanwhile
 
     def take(self, event, data):
         """A line for what must not be overwritten; None for everything else."""
@@ -88,7 +88,7 @@ class Progress:
     def time_left(self):
         if self.experiment.get("eta_seconds") is None:
             return ""
-        left = round(self.experiment["eta_seconds"] - (self.clock() - self.learned_at))
+        left = round(self.experiment["eta_seconds"] - (self.clock() - self.updated_at))
         return f"about {seconds_text(left)} left" if left > 0 else "any moment now"
 
     def line(self):
