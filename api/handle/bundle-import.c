@@ -206,7 +206,7 @@ static int take_u32(struct taking *t, const struct json *object, const char *nam
 
 /* A time must be written as this daemon writes it. */
 static int take_time(struct taking *t, const struct json *object, const char *name, const char *where, int64_t *ret) {
-        char pointer[JSON_POINTER_MAX], again[RENDER_TIME_MAX];
+        char pointer[JSON_POINTER_MAX], again[JSON_TIME_MAX];
         const char *text;
         struct tm tm = {0};
         if (json_as_string(json_get(object, name), &text) < 0)
@@ -215,7 +215,7 @@ static int take_time(struct taking *t, const struct json *object, const char *na
         int64_t ms = (int64_t) timegm(&tm) * 1000;
         if (rest && *rest == '.')
                 ms += strtol(rest + 1, NULL, 10);
-        if (rest && render_time_text(ms, again) && strcmp(again, text) == 0) {
+        if (rest && json_time_text(ms, again) && strcmp(again, text) == 0) {
                 *ret = ms;
                 return 0;
         }

@@ -277,9 +277,9 @@ static bool has_interval(const struct findings *f) {
 }
 
 static void put_provenance(struct text *t, const struct provenance *p) {
-        char date[RENDER_TIME_MAX];
+        char date[JSON_TIME_MAX];
         const char *const values[] = {p->host, p->kernel, p->version,
-                                      render_time_text(p->started_at, date) ? date : NULL};
+                                      json_time_text(p->started_at, date) ? date : NULL};
         static const char *const names[] = {"host ", "kernel ", "ipclab ", "begun "};
         for (size_t i = 0; i < ELEMENTS(values); i++) {
                 if (!values[i])

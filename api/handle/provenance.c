@@ -105,14 +105,14 @@ void provenance_header(struct text *t) {
 }
 
 void provenance_cells(const struct provenance *p, struct text *t) {
-        char date[RENDER_TIME_MAX];
+        char date[JSON_TIME_MAX];
         text_printf(t, ",%" PRId64 ",", p->experiment_id);
         text_csv(t, p->host);
         text_puts(t, ",");
         text_csv(t, p->kernel);
         text_puts(t, ",");
         text_csv(t, p->version);
-        text_printf(t, ",%s,%" PRIu64 "\r\n", render_time_text(p->started_at, date) ? date : "", p->seed);
+        text_printf(t, ",%s,%" PRIu64 "\r\n", json_time_text(p->started_at, date) ? date : "", p->seed);
 }
 
 static void put_units(struct json_writer *w) {
@@ -135,14 +135,14 @@ static void put_units(struct json_writer *w) {
 }
 
 void provenance_put(const struct provenance *p, struct json_writer *w) {
-        char date[RENDER_TIME_MAX];
+        char date[JSON_TIME_MAX];
         json_object_begin(w);
         json_member_i64(w, "experiment", p->experiment_id);
         json_member_string(w, "name", p->name);
         json_member_string(w, "host", p->host);
         json_member_string(w, "kernel", p->kernel);
         json_member_string(w, "version", p->version);
-        json_member_string(w, "date", render_time_text(p->started_at, date) ? date : NULL);
+        json_member_string(w, "date", json_time_text(p->started_at, date) ? date : NULL);
         json_member_u64(w, "seed", p->seed);
         put_units(w);
         json_object_end(w);

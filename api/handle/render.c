@@ -14,16 +14,6 @@
 #include <math.h>
 #include <string.h>
 
-bool render_time_text(int64_t ms, char ret[static RENDER_TIME_MAX]) {
-        struct tm tm;
-        time_t seconds = (time_t) (ms / 1000);
-        if (ms <= 0 || !gmtime_r(&seconds, &tm))
-                return false;
-        size_t n = strftime(ret, RENDER_TIME_MAX, "%Y-%m-%dT%H:%M:%S", &tm);
-        snprintf(ret + n, RENDER_TIME_MAX - n, ".%03dZ", (int) (ms % 1000));
-        return true;
-}
-
 /* A list that the daemon left out is an empty one. */
 static void member_list(struct json_writer *w, const char *key, const char *json) {
         json_member_raw(w, key, json ? json : "[]");

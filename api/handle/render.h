@@ -11,10 +11,6 @@
 #include "schema/json/json.h"
 #include "schema/json/view.h"
 
-#define RENDER_TIME_MAX 40
-/* ISO 8601 in UTC of milliseconds since the epoch; false, and nothing written, for "not yet". */
-bool render_time_text(int64_t ms, char ret[static RENDER_TIME_MAX]);
-
 void render_experiment(struct json_writer *w, const struct experiment_record *e);
 void render_run(struct json_writer *w, const struct run_record *run);
 void render_run_members(struct json_writer *w, const struct run_record *run); /* of the object that is open */

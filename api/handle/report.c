@@ -55,12 +55,12 @@ static void put_title(struct text *t, const struct report *r) {
 }
 
 static void put_state(struct text *t, const struct report *r) {
-        char time[RENDER_TIME_MAX];
+        char time[JSON_TIME_MAX];
         const struct experiment_record *e = &r->experiment;
         text_printf(t, "Experiment %" PRId64 " · %s", e->id, state_name(e->state));
-        if (render_time_text(e->started_at, time))
+        if (json_time_text(e->started_at, time))
                 text_printf(t, " · begun %s", time);
-        if (render_time_text(e->finished_at, time))
+        if (json_time_text(e->finished_at, time))
                 text_printf(t, " · ended %s", time);
         text_puts(t, " · ipclab ");
         text_html(t, e->version);

@@ -87,10 +87,10 @@ static int csv_figures(struct text *t, const char *result_json) {
 
 static int run_csv(struct list *list, const struct run_record *run) {
         struct text *t = list->out;
-        char started[RENDER_TIME_MAX], finished[RENDER_TIME_MAX];
+        char started[JSON_TIME_MAX], finished[JSON_TIME_MAX];
         text_printf(t, "%" PRId64 ",%u,%u,%u,%s,%s,%s", run->id, run->position, run->repetition, run->attempt,
-                    state_name(run->state), render_time_text(run->started_at, started) ? started : "",
-                    render_time_text(run->finished_at, finished) ? finished : "");
+                    state_name(run->state), json_time_text(run->started_at, started) ? started : "",
+                    json_time_text(run->finished_at, finished) ? finished : "");
         int k = point_columns_cells(&list->provenance.points, t, run->point_json, false);
         if (list->provenance.searched)
                 cells_rate(t, run->rate);

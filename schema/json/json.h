@@ -104,8 +104,11 @@ void json_put_raw(struct json_writer *w, const char *json); /* text that is JSON
 
 /* Member in one call: key, then value. */
 void json_member_string(struct json_writer *w, const char *key, const char *s);
-/* Milliseconds since the epoch as RFC 3339 has it, in UTC; null for 0 and less. */
+/* Milliseconds since the epoch as RFC 3339 has it, in UTC; null for 0 and less, which is "not yet". As text: false, and
+ * nothing written. */
 void json_member_time(struct json_writer *w, const char *key, int64_t ms);
+#define JSON_TIME_MAX 40
+bool json_time_text(int64_t ms, char ret[static JSON_TIME_MAX]);
 void json_member_i64(struct json_writer *w, const char *key, int64_t v);
 void json_member_u64(struct json_writer *w, const char *key, uint64_t v);
 void json_member_u64_text(struct json_writer *w, const char *key, uint64_t v);

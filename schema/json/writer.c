@@ -244,17 +244,19 @@ void json_member_string(struct json_writer *w, const char *key, const char *s) {
         json_put_string(w, s);
 }
 
-void json_member_time(struct json_writer *w, const char *key, int64_t ms) {
-        char text[40];
+bool json_time_text(int64_t ms, char ret[static JSON_TIME_MAX]) {
         struct tm tm;
         time_t seconds = (time_t) (ms / 1000);
-        if (ms <= 0 || !gmtime_r(&seconds, &tm)) {
-                json_member_null(w, key);
-                return;
-        }
-        size_t n = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
-        (void) snprintf(text + n, sizeof(text) - n, ".%03dZ", (int) (ms % 1000));
-        json_member_string(w, key, text);
+        if (ms <= 0 || !gmtime_r(&seconds, &tm))
+                return false;
+        size_t n = strftime(ret, JSON_TIME_MAX, "%Y-%m-%dT%H:%M:%S", &tm);
+        (void) snprintf(ret + n, JSON_TIME_MAX - n, ".%03dZ", (int) (ms % 1000));
+        return true;
+}
+
+void json_member_time(struct json_writer *w, const char *key, int64_t ms) {
+        char text[JSON_TIME_MAX];
+        json_member_string(w, key, json_time_text(ms, text) ? text : NULL);
 }
 
 void json_member_i64(struct json_writer *w, const char *key, int64_t v) {
