@@ -42,8 +42,7 @@ static int check_descriptors(void) {
         const char *missing = NULL;
         if (!peer_is_packet_socket(AGENT_CONTROL_FD))
                 missing = "3 (control) is no SOCK_SEQPACKET socket";
-        else if (!peer_is_packet_socket(AGENT_PEER_FD) &&
-                 (fstat(AGENT_PEER_FD, &st) < 0 || !S_ISCHR(st.st_mode)))
+        else if (!peer_is_packet_socket(AGENT_PEER_FD) && (fstat(AGENT_PEER_FD, &st) < 0 || !S_ISCHR(st.st_mode)))
                 missing = "4 (peer) is no SOCK_SEQPACKET socket, and no device in the place of one";
         else if (fstat(AGENT_RUN_DIR_FD, &st) < 0 || !S_ISDIR(st.st_mode))
                 missing = "5 (run directory) is no directory";

@@ -97,7 +97,7 @@ int vocabulary_find(const struct vocabulary *words, const char *name) {
 }
 
 /* One vocabulary: its words, their names, and their meanings, if there are any. */
-#define VOCABULARY(word, type, table, n, meanings)                                                                         \
+#define VOCABULARY(word, type, table, n, meanings)                                                                     \
         const char *word##_name(enum type v) {                                                                         \
                 return lookup(table, n, (unsigned) v);                                                                 \
         }                                                                                                              \

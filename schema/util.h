@@ -58,7 +58,8 @@ static inline void util_fclosep(FILE **f) {
                 (void) fclose(*f);
 }
 
-/* Defines FUNCTION with a `p` behind its name, for _cleanup_(), by a function that frees a struct TYPE and takes NULL. */
+/* Defines FUNCTION with a `p` behind its name, for _cleanup_(), by a function that frees a struct TYPE and takes NULL.
+ */
 #define UTIL_FREEP(type, function)                                                                                     \
         static inline void function##p(struct type **p) {                                                              \
                 function(*p);                                                                                          \

@@ -42,10 +42,10 @@ static int send_packet(struct agent *a, const struct peer_packet *packet, const 
                         return 0;
                 if (errno != EAGAIN && errno != EINTR && errno != ETOOMANYREFS)
                         return failure_set_peer(&a->failure, a->peer_role, errno, "is gone: %s cannot be sent: %s",
-                                             kind_name(packet->kind), strerrordesc_np(errno));
+                                                kind_name(packet->kind), strerrordesc_np(errno));
                 if (agent_now_ns() >= deadline_ns)
                         return failure_set_peer(&a->failure, a->peer_role, ETIMEDOUT,
-                                             "does not read: %s cannot be sent in time", kind_name(packet->kind));
+                                                "does not read: %s cannot be sent in time", kind_name(packet->kind));
                 int r = agent_wait(a, agent_now_ns() + NSEC_PER_MSEC, 0);
                 if (r < 0)
                         return r;
@@ -90,26 +90,27 @@ static int receive_packet(struct agent *a, struct peer_packet *ret, const char *
                         *ret_n_fds = came < PEER_FDS_MAX ? came : PEER_FDS_MAX;
                         if (n != sizeof *ret || m.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
                                 return failure_set_peer(&a->failure, a->peer_role, EBADMSG,
-                                                     "sent a packet of %zd bytes%s where %zu were due", n,
-                                                     m.msg_flags & MSG_CTRUNC ? " whose descriptors do not fit here"
-                                                                              : "",
-                                                     sizeof *ret);
+                                                        "sent a packet of %zd bytes%s where %zu were due", n,
+                                                        m.msg_flags & MSG_CTRUNC ? " whose descriptors do not fit here"
+                                                                                 : "",
+                                                        sizeof *ret);
                         return 0;
                 }
                 if (n == 0)
                         return failure_set_peer(&a->failure, a->peer_role, ECONNRESET, "is gone before it sent %s",
-                                             expected);
+                                                expected);
                 if (errno == ECONNRESET) /* it left packets unread: reported once, ahead of what it sent */
                         continue;
                 if (errno != EAGAIN && errno != EINTR)
                         return failure_set_peer(&a->failure, a->peer_role, errno, "cannot be received from: %s",
-                                             strerrordesc_np(errno));
+                                                strerrordesc_np(errno));
                 uint64_t began_ns = agent_now_ns();
                 int r = agent_wait(a, deadline_ns, WAIT_PEER);
                 if (r < 0)
                         return r;
                 if (r == 0 && !extend_deadline(began_ns, &deadline_ns))
-                        return failure_set_peer(&a->failure, a->peer_role, ETIMEDOUT, "did not send %s in time", expected);
+                        return failure_set_peer(&a->failure, a->peer_role, ETIMEDOUT, "did not send %s in time",
+                                                expected);
         }
 }
 
@@ -122,9 +123,9 @@ static int receive_expected(struct agent *a, enum peer_kind kind, uint32_t threa
         int r = receive_packet(a, &packet, kind_name(kind), fds, &n, deadline_ns);
         if (r == 0 && (packet.kind != (uint32_t) kind || packet.thread != thread || n != n_fds))
                 r = failure_set_peer(&a->failure, a->peer_role, EBADMSG,
-                                  "sent an unexpected packet: %s of thread %" PRIu32
-                                  " with %u descriptors where %s of thread %" PRIu32 " with %u was due",
-                                  kind_name(packet.kind), packet.thread, n, kind_name(kind), thread, n_fds);
+                                     "sent an unexpected packet: %s of thread %" PRIu32
+                                     " with %u descriptors where %s of thread %" PRIu32 " with %u was due",
+                                     kind_name(packet.kind), packet.thread, n, kind_name(kind), thread, n_fds);
         if (r < 0) {
                 for (unsigned i = 0; i < n; i++)
                         (void) util_close(fds[i]);

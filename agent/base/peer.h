@@ -36,8 +36,8 @@ struct peer_packet {
 /* Whether the descriptor is a socket of the type that agents exchange packets over. */
 bool peer_is_packet_socket(int fd);
 
-/* 0; negative errno with a->failure, which names the peer as the cause when it has closed the channel, misses the deadline or sends
- * an unexpected packet. */
+/* 0; negative errno with a->failure, which names the peer as the cause when it has closed the channel, misses the
+ * deadline or sends an unexpected packet. */
 int peer_send(struct agent *a, enum peer_kind kind, uint32_t thread, uint64_t value, uint64_t deadline_ns);
 int peer_send_fds(struct agent *a, uint32_t thread, const int *fds, unsigned n_fds, uint64_t deadline_ns);
 

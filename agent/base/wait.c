@@ -29,7 +29,7 @@ static int peer_closed(struct agent *a) {
         if (n > 0)
                 return 0;
         return failure_set_peer(&a->failure, a->peer_role, ECONNRESET, "is gone: it closed its channel during %s",
-                             phase_name(a->phase));
+                                phase_name(a->phase));
 }
 
 static int take_worker_events(struct agent *a) {

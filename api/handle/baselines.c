@@ -71,7 +71,8 @@ static int read_body(const struct request *q, int64_t *ret, struct refusal *r) {
         if (json_length(body) != 1)
                 return refuse(r, 422, "unknown-field", "", "a baseline has the field experiment and no other");
         if (json_as_i64(id, ret) < 0 || *ret < 1)
-                return refuse(r, 422, "wrong-type", "/experiment", "experiment: an experiment's id, a positive integer");
+                return refuse(r, 422, "wrong-type", "/experiment",
+                              "experiment: an experiment's id, a positive integer");
         return 0;
 }
 

@@ -180,7 +180,8 @@ void render_sample(struct json_writer *w, const struct sample_record *s, const c
 }
 
 #define NO_SERIAL_INTERVAL                                                                                             \
-        "the runs are so much alike that they count as no more than effective_runs independent ones: even from the least " \
+        "the runs are so much alike that they count as no more than effective_runs independent ones: even from the "   \
+        "least "                                                                                                       \
         "to the greatest they do not cover the median at 95 %; more runs, at other times, do"
 
 static void member_statistic(struct json_writer *w, const char *key, const struct statistic *s) {

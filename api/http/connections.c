@@ -190,8 +190,8 @@ static bool make_room(struct connections *c, const struct peer *full, uint64_t n
         for (struct connection *i = c->first; i; i = i->next) {
                 if (i->ended || !peer_is_below(i->peer, full) || i->state == CONNECTION_STREAM)
                         continue;
-                /* for its client: what that has sent may wait for the library, which begins connections that come together
-                 * before it reads the first one's request */
+                /* for its client: what that has sent may wait for the library, which begins connections that come
+                 * together before it reads the first one's request */
                 bool waits = waits_for_request(i->state) && !has_unread(i);
                 if (victim && (waits == victim_waits ? i->since >= victim->since : !waits))
                         continue;

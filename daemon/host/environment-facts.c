@@ -415,8 +415,8 @@ static int take_preemption(struct hostfs *h, struct environment *e) {
                 if (r == 0 && find_parameter(line, "preempt", model, sizeof(model)))
                         return add_text(e, FACT_PREEMPTION, model);
                 return add_reason(e, FACT_PREEMPTION,
-                           "chosen at boot, and shown by /sys/kernel/debug/sched/preempt alone, which "
-                           "cannot be read");
+                                  "chosen at boot, and shown by /sys/kernel/debug/sched/preempt alone, which "
+                                  "cannot be read");
         }
         if (strstr(line, "PREEMPT"))
                 return add_text(e, FACT_PREEMPTION, "full");
@@ -501,7 +501,7 @@ static int take_cpu_limit(struct hostfs *h, struct environment *e) {
                     read_limits(h, places[i].mount, group, places[i].v2, limits, sizeof(limits)) == 0)
                         return add_text(e, FACT_CGROUP_CPU_LIMIT, limits);
         return add_reason(e, FACT_CGROUP_CPU_LIMIT,
-                   "no cgroup of the daemon, nor one above it, has a CPU controller that can be read");
+                          "no cgroup of the daemon, nor one above it, has a CPU controller that can be read");
 }
 
 /* audit=0 turns auditing off for good; every other value leaves it to processes with CAP_AUDIT_CONTROL, which alone can

@@ -50,11 +50,11 @@ struct rundir_root {
         atomic_bool quit; /* the remover ends soon */
 
         pthread_mutex_t lock;
-        pthread_cond_t changed;        /* CLOCK_MONOTONIC */
+        pthread_cond_t changed;         /* CLOCK_MONOTONIC */
         struct removal *first, **after; /* the first is the one at work; under the lock, as all below */
-        bool over;                     /* the remover ends when there is none left */
-        unsigned n_left;               /* directories that could not be removed */
-        char left[NAME_BYTES];         /* one of them, and why */
+        bool over;                      /* the remover ends when there is none left */
+        unsigned n_left;                /* directories that could not be removed */
+        char left[NAME_BYTES];          /* one of them, and why */
         int left_error;
 };
 
@@ -161,7 +161,8 @@ static int move_all_aside(struct rundir_root *root) {
                 if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
                         continue;
                 bool aside = strncmp(d->d_name, REMOVED_PREFIX, strlen(REMOVED_PREFIX)) == 0;
-                int r = aside && strlen(d->d_name) < NAME_BYTES ? remove_later(root, d->d_name) : move_aside(root, d->d_name);
+                int r = aside && strlen(d->d_name) < NAME_BYTES ? remove_later(root, d->d_name)
+                                                                : move_aside(root, d->d_name);
                 if (r < 0)
                         log_error("cannot move %s/%s aside: %s", root->path, d->d_name, strerrordesc_np(-r));
         }

@@ -16,13 +16,24 @@ struct spawn_child {
         uint64_t tasks_max;    /* of the agents' user (RLIMIT_NPROC); 0: as the daemon */
 };
 
-#define SPAWN_STEPS(ROW) \
-        ROW(CGROUP, "enter cgroup") ROW(DESCRIPTORS, "descriptors") ROW(SIGNALS, "signals") \
-        ROW(LIMITS, "resource limits") ROW(AFFINITY, "sched_setaffinity") ROW(MEMORY_POLICY, "set_mempolicy") \
-        ROW(USER_NAMESPACE, "enter user namespace") ROW(IPC_NAMESPACE, "enter IPC namespace") \
-        ROW(CAPABILITY_BOUND, "drop bounding set") ROW(GROUPS, "setgroups") ROW(GID, "setresgid") \
-        ROW(UID, "setresuid") ROW(NOT_DUMPABLE, "PR_SET_DUMPABLE") ROW(CAPABILITIES, "drop capabilities") \
-        ROW(NO_NEW_PRIVILEGES, "no_new_privs") ROW(PARENT_DEATH, "parent death signal") ROW(DIRECTORY, "chdir") \
+#define SPAWN_STEPS(ROW)                                                                                               \
+        ROW(CGROUP, "enter cgroup")                                                                                    \
+        ROW(DESCRIPTORS, "descriptors")                                                                                \
+        ROW(SIGNALS, "signals")                                                                                        \
+        ROW(LIMITS, "resource limits")                                                                                 \
+        ROW(AFFINITY, "sched_setaffinity")                                                                             \
+        ROW(MEMORY_POLICY, "set_mempolicy")                                                                            \
+        ROW(USER_NAMESPACE, "enter user namespace")                                                                    \
+        ROW(IPC_NAMESPACE, "enter IPC namespace")                                                                      \
+        ROW(CAPABILITY_BOUND, "drop bounding set")                                                                     \
+        ROW(GROUPS, "setgroups")                                                                                       \
+        ROW(GID, "setresgid")                                                                                          \
+        ROW(UID, "setresuid")                                                                                          \
+        ROW(NOT_DUMPABLE, "PR_SET_DUMPABLE")                                                                           \
+        ROW(CAPABILITIES, "drop capabilities")                                                                         \
+        ROW(NO_NEW_PRIVILEGES, "no_new_privs")                                                                         \
+        ROW(PARENT_DEATH, "parent death signal")                                                                       \
+        ROW(DIRECTORY, "chdir")                                                                                        \
         ROW(EXEC, "exec")
 
 enum spawn_step {

@@ -225,7 +225,9 @@ static int load_rows(struct service *s, int64_t experiment_id, struct evidence *
         for (;;) {
                 struct point_record *page = NULL;
                 size_t n = 0;
-                int error = SERVICE_READ(s, r, "experiment", experiment_id, store_points(store, experiment_id, (uint32_t) e->n_rows, POINTS_PER_PAGE, &page, &n));
+                int error = SERVICE_READ(
+                        s, r, "experiment", experiment_id,
+                        store_points(store, experiment_id, (uint32_t) e->n_rows, POINTS_PER_PAGE, &page, &n));
                 if (error < 0)
                         return error;
                 /* The rates of a search stand after all other points. They differ in nothing that is an axis, so that
@@ -246,7 +248,8 @@ static int load_rows(struct service *s, int64_t experiment_id, struct evidence *
 static int load_unprobed(struct service *s, int64_t experiment_id, struct evidence *e, struct refusal *r) {
         _cleanup_free_ uint32_t *ordinals = NULL;
         size_t n = 0;
-        int error = SERVICE_READ(s, r, "reading the runs' probes", 0, store_unprobed_points(store, experiment_id, &ordinals, &n));
+        int error = SERVICE_READ(s, r, "reading the runs' probes", 0,
+                                 store_unprobed_points(store, experiment_id, &ordinals, &n));
         if (error < 0)
                 return error;
         for (size_t i = 0; i < n; i++)

@@ -168,7 +168,9 @@ int service_changes(struct service *s, int64_t experiment_id, int64_t after_chan
                 struct change_record *page = NULL;
                 size_t n = 0;
                 uint32_t some = page_limit(left, CHANGES_PER_PAGE);
-                int error = SERVICE_READ(s, r, "experiment", experiment_id, store_changes(store, experiment_id, after_change, some, util_now_ms(), &page, &n));
+                int error =
+                        SERVICE_READ(s, r, "experiment", experiment_id,
+                                     store_changes(store, experiment_id, after_change, some, util_now_ms(), &page, &n));
                 if (error < 0)
                         return error;
                 for (size_t i = 0; error == 0 && i < n; i++) {

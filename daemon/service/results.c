@@ -341,7 +341,8 @@ static int make_row(struct point_record *p, struct result_record *ret) {
 
 static int read_points(struct service *s, int64_t experiment_id, uint32_t from, uint32_t limit,
                        struct point_record **ret, size_t *ret_n, struct refusal *r) {
-        return SERVICE_READ(s, r, "experiment", experiment_id, store_points(store, experiment_id, from, limit, ret, ret_n));
+        return SERVICE_READ(s, r, "experiment", experiment_id,
+                            store_points(store, experiment_id, from, limit, ret, ret_n));
 }
 
 const char *service_effective_name(size_t i) {

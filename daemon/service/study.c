@@ -80,7 +80,8 @@ static int load_points(struct service *s, struct compared *st, bool with_points,
         for (;;) {
                 struct figures_point *page = NULL;
                 size_t n = 0;
-                int error = SERVICE_READ(s, r, "experiment", st->e.id, store_figures(store, st->e.id, (uint32_t) st->n, POINTS_PER_PAGE, &page, &n));
+                int error = SERVICE_READ(s, r, "experiment", st->e.id,
+                                         store_figures(store, st->e.id, (uint32_t) st->n, POINTS_PER_PAGE, &page, &n));
                 if (error < 0)
                         return error;
                 error = n > 0 ? take_page(st, page, n, with_points) : 0;

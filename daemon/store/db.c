@@ -337,7 +337,8 @@ int db_open(struct db **ret, const char *path, enum db_mode mode) {
                 r = configure_handle(db);
         if (r == 0)
                 r = mode == DB_WRITER ? configure_writer(db) : configure_reader(db);
-        /* once SQLite has it open, and until it has closed it: with any descriptor that is closed, its locks would go */
+        /* once SQLite has it open, and until it has closed it: with any descriptor that is closed, its locks would go
+         */
         if (r == 0 && mode == DB_WRITER && (db->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)) < 0)
                 r = -errno;
         /* A transaction that failed for lack of memory is ended without more of it: else it would stay open, and take

@@ -16,7 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A control character of C0 or C1, or DEL: a terminal executes them. Names that were stored before may have those of C1.
+/* A control character of C0 or C1, or DEL: a terminal executes them. Names that were stored before may have those of
+ * C1.
  */
 static bool is_control(const struct parser *p, const char *s) {
         unsigned char c = (unsigned char) s[0], next = (unsigned char) s[1];

@@ -206,13 +206,30 @@ struct spec_search {
 /* The members of a spec beside its axes, by what they decide, in the order of the table of fields (fields.c), which has
  * the rest of each. The list stands here because the store's SQL is made of it. INCIDENTAL members hold what the spec
  * is called, which of its points run, and how often and in which order: not what is measured. Runs of a point are
- * measured alike where WINDOW and SETTING members are the same; of these a SETTING affects the figures as an axis does. */
+ * measured alike where WINDOW and SETTING members are the same; of these a SETTING affects the figures as an axis does.
+ */
 #define SPEC_FIELDS(OTHER, INCIDENTAL, WINDOW, SETTING)                                                                \
-        OTHER("preset") INCIDENTAL("name") SETTING("verify")                                                           \
-        WINDOW("duration_seconds") WINDOW("messages") WINDOW("bytes") WINDOW("warmup_seconds")                         \
-        INCIDENTAL("repetitions") INCIDENTAL("order") OTHER("points") WINDOW("rate") OTHER("search")                   \
-        SETTING("chunk") SETTING("fresh") SETTING("stamp") INCIDENTAL("skip_impossible") INCIDENTAL("seed")            \
-        OTHER("require") WINDOW("tune") INCIDENTAL("until") SETTING("transport_options")
+        OTHER("preset")                                                                                                \
+        INCIDENTAL("name")                                                                                             \
+        SETTING("verify")                                                                                              \
+        WINDOW("duration_seconds")                                                                                     \
+        WINDOW("messages")                                                                                             \
+        WINDOW("bytes")                                                                                                \
+        WINDOW("warmup_seconds")                                                                                       \
+        INCIDENTAL("repetitions")                                                                                      \
+        INCIDENTAL("order")                                                                                            \
+        OTHER("points")                                                                                                \
+        WINDOW("rate")                                                                                                 \
+        OTHER("search")                                                                                                \
+        SETTING("chunk")                                                                                               \
+        SETTING("fresh")                                                                                               \
+        SETTING("stamp")                                                                                               \
+        INCIDENTAL("skip_impossible")                                                                                  \
+        INCIDENTAL("seed")                                                                                             \
+        OTHER("require")                                                                                               \
+        WINDOW("tune")                                                                                                 \
+        INCIDENTAL("until")                                                                                            \
+        SETTING("transport_options")
 #define SPEC_NO_FIELD(name)
 /* Experiments that differ in these alone are of the same spec. */
 #define SPEC_INCIDENTAL(X) SPEC_FIELDS(SPEC_NO_FIELD, X, SPEC_NO_FIELD, SPEC_NO_FIELD)

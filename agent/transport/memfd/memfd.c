@@ -66,8 +66,8 @@ static unsigned create_flags; /* written before workers start */
 static int after_error(struct worker *w, int error, const char *call) {
         if (error == EPIPE || error == ECONNRESET)
                 return failure_set_peer(&w->failure, w->agent->peer_role, error,
-                                     "closed the channel: %s failed in thread %" PRIu32 ": %s", call, w->index,
-                                     strerrordesc_np(error));
+                                        "closed the channel: %s failed in thread %" PRIu32 ": %s", call, w->index,
+                                        strerrordesc_np(error));
         if (error == ETOOMANYREFS || error == EMFILE)
                 return failure_set(&w->failure, error,
                                    "%s failed in thread %" PRIu32 ": more descriptors are open or under way than %s "
@@ -112,15 +112,16 @@ static int receive_packet(struct worker *w, uint64_t *ret_number, int *ret_fds, 
                         return WORKER_STOP;
         }
         if (LOOP_UNLIKELY(n == 0))
-                return failure_set_peer(&w->failure, w->agent->peer_role, EPIPE, "closed the channel of thread %" PRIu32,
-                                     w->index);
+                return failure_set_peer(&w->failure, w->agent->peer_role, EPIPE,
+                                        "closed the channel of thread %" PRIu32, w->index);
         unsigned came = rights_take(&m, ret_fds, n_fds);
         for (unsigned i = 0; LOOP_UNLIKELY(came < n_fds) && i < came; i++)
                 ret_fds[i] = util_close(ret_fds[i]);
         if (LOOP_UNLIKELY(n != (ssize_t) sizeof p || came != n_fds || m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
-                return failure_set_peer(&w->failure, w->agent->peer_role, EBADMSG,
-                                     "sent %zd bytes and %u descriptors where %zu and %u were due, in thread %" PRIu32,
-                                     n, came, sizeof p, n_fds, w->index);
+                return failure_set_peer(
+                        &w->failure, w->agent->peer_role, EBADMSG,
+                        "sent %zd bytes and %u descriptors where %zu and %u were due, in thread %" PRIu32, n, came,
+                        sizeof p, n_fds, w->index);
         *ret_number = p.number;
         return 0;
 }
@@ -184,9 +185,9 @@ static int check_sealed(struct worker *w, int fd, int seals) {
                 return after_error(w, errno, found < 0 ? "F_GET_SEALS" : "fstat");
         if (LOOP_UNLIKELY((found & seals) != seals || (uint64_t) st.st_size != w->size))
                 return failure_set_peer(&w->failure, w->agent->peer_role, EBADMSG,
-                                     "passed memory of %jd bytes with seals %#x, in thread %" PRIu32
-                                     ": %zu bytes with %#x were due",
-                                     (intmax_t) st.st_size, (unsigned) found, w->index, w->size, (unsigned) seals);
+                                        "passed memory of %jd bytes with seals %#x, in thread %" PRIu32
+                                        ": %zu bytes with %#x were due",
+                                        (intmax_t) st.st_size, (unsigned) found, w->index, w->size, (unsigned) seals);
         return 0;
 }
 
@@ -199,7 +200,7 @@ static int await_room(struct worker *w, struct memfd_channel *c) {
                 return r;
         if (read == 0 || read > c->slots)
                 return failure_set_peer(&w->failure, w->agent->peer_role, EBADMSG,
-                                     "acknowledged %" PRIu64 " messages of at most %" PRIu32, read, c->slots);
+                                        "acknowledged %" PRIu64 " messages of at most %" PRIu32, read, c->slots);
         c->room = (uint32_t) read;
         return 0;
 }
@@ -245,8 +246,8 @@ LOOP_INLINE int pool_send(struct worker *w, unsigned char *message) {
 static int check_slot(struct worker *w, const struct memfd_channel *c, uint64_t slot) {
         return LOOP_UNLIKELY(slot != c->in)
                        ? failure_set_peer(&w->failure, w->agent->peer_role, EBADMSG,
-                                       "sent slot %" PRIu64 " where %" PRIu32 " was due, in thread %" PRIu32, slot,
-                                       c->in, w->index)
+                                          "sent slot %" PRIu64 " where %" PRIu32 " was due, in thread %" PRIu32, slot,
+                                          c->in, w->index)
                        : 0;
 }
 

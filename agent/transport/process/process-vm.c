@@ -257,7 +257,7 @@ static int probe_peer(struct agent *a, uint64_t address) {
                 return explain(&a->failure, a->peer_role, errno, "process_vm_readv");
         return word == PROBE ? 0
                              : failure_set_peer(&a->failure, a->peer_role, EBADMSG,
-                                             "has other memory at %" PRIx64 " than it reported", address);
+                                                "has other memory at %" PRIx64 " than it reported", address);
 }
 
 /* Both ends send before they receive: the packets are few and short. */

@@ -30,8 +30,8 @@ static int after_error(struct worker *w, size_t length, size_t moved, const char
         case EIDRM:
         case EINVAL: /* System V: a call after the removal; open() has excluded its other causes */
                 return failure_set_peer(&w->failure, w->agent->peer_role, error,
-                                     "removed the queue of thread %" PRIu32 " in message %" PRIu64 ": %s", w->index,
-                                     w->messages, strerrordesc_np(error));
+                                        "removed the queue of thread %" PRIu32 " in message %" PRIu64 ": %s", w->index,
+                                        w->messages, strerrordesc_np(error));
         default:
                 return failure_set(&w->failure, error,
                                    "%s of %zu bytes failed in thread %" PRIu32 ", message %" PRIu64 ": %s", what,

@@ -54,8 +54,8 @@ int descriptor_after_error(struct worker *w, int fd, short events, size_t moved,
         case ECONNRESET:
         case ECONNREFUSED:
                 return failure_set_peer(&w->failure, w->agent->peer_role, error,
-                                     "closed the channel of thread %" PRIu32 " in message %" PRIu64 ": %s", w->index,
-                                     w->messages, strerrordesc_np(error));
+                                        "closed the channel of thread %" PRIu32 " in message %" PRIu64 ": %s", w->index,
+                                        w->messages, strerrordesc_np(error));
         default:
                 return failure_set(&w->failure, error, "%s failed in thread %" PRIu32 ", message %" PRIu64 ": %s", what,
                                    w->index, w->messages, strerrordesc_np(error));
@@ -91,9 +91,9 @@ int descriptor_finish_receive(struct worker *w, unsigned char *message, ssize_t 
                         worker_count(&w->partial_receives);
                 } else if (n == 0) {
                         return failure_set_peer(&w->failure, w->agent->peer_role, EPIPE,
-                                             "closed the channel of thread %" PRIu32
-                                             " after %zu of %zu bytes of message %" PRIu64,
-                                             w->index, got, w->size, w->messages);
+                                                "closed the channel of thread %" PRIu32
+                                                " after %zu of %zu bytes of message %" PRIu64,
+                                                w->index, got, w->size, w->messages);
                 } else {
                         int r = descriptor_after_error(w, w->receive_fd, POLLIN, got, what);
                         if (r)

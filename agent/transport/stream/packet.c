@@ -52,7 +52,7 @@ int packet_finish_receive(struct worker *w, unsigned char *packet, size_t length
         }
         if (n == 0)
                 return failure_set_peer(&w->failure, w->agent->peer_role, EPIPE,
-                                     "closed the channel of thread %" PRIu32 " before message %" PRIu64, w->index,
-                                     w->messages);
+                                        "closed the channel of thread %" PRIu32 " before message %" PRIu64, w->index,
+                                        w->messages);
         return (size_t) n == length ? 0 : wrong_length(w, length, n);
 }

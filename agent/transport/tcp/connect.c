@@ -158,8 +158,8 @@ static int receive_address(struct agent *a, struct tcp *t, uint64_t deadline_ns)
         if (r < 0)
                 return r;
         if (port == 0 || port > UINT16_MAX)
-                return failure_set_peer(&a->failure, a->peer_role, EBADMSG, "listens on port %" PRIu64 ", which is none",
-                                     port);
+                return failure_set_peer(&a->failure, a->peer_role, EBADMSG,
+                                        "listens on port %" PRIu64 ", which is none", port);
         uint32_t short_high = (uint32_t) high;
         t->port = (uint16_t) port;
         memcpy(t->token, &low, sizeof low);
@@ -261,9 +261,9 @@ static int accept_all(struct agent *a, struct tcp *t, uint64_t deadline_ns) {
                         r = agent_wait(a, util_now_ns() + LOOK_NS, 0);
                 if (r >= 0 && util_now_ns() >= deadline_ns)
                         r = failure_set_peer(&a->failure, a->peer_role, ETIMEDOUT,
-                                          "has made %" PRIu32 " of %" PRIu32 " connections, and no more in time "
-                                          "(%" PRIu32 " of other processes were refused)",
-                                          q->n_bound, a->n_workers, t->refused);
+                                             "has made %" PRIu32 " of %" PRIu32 " connections, and no more in time "
+                                             "(%" PRIu32 " of other processes were refused)",
+                                             q->n_bound, a->n_workers, t->refused);
         }
         while (q->n_pending > 0)
                 drop_pending(q, 0);

@@ -38,8 +38,8 @@ int tcp_part_failed(struct worker *w, const char *what, uint64_t number, ssize_t
         case EPIPE:
         case ECONNRESET:
                 return failure_set_peer(&w->failure, w->agent->peer_role, (int) -error,
-                                     "closed the channel of thread %" PRIu32 " in message %" PRIu64 ": %s", w->index,
-                                     number, strerrordesc_np((int) -error));
+                                        "closed the channel of thread %" PRIu32 " in message %" PRIu64 ": %s", w->index,
+                                        number, strerrordesc_np((int) -error));
         default:
                 return failure_set(&w->failure, (int) -error,
                                    "%s failed in thread %" PRIu32 ", message %" PRIu64 ": %s", what, w->index, number,
@@ -73,6 +73,6 @@ void tcp_duplex_sleep(struct worker *w, bool sending, int news_fd, uint64_t due_
 
 int tcp_part_ended(struct worker *w, size_t got) {
         return failure_set_peer(&w->failure, w->agent->peer_role, EPIPE,
-                             "closed the channel of thread %" PRIu32 " after %zu of %zu bytes of message %" PRIu64,
-                             w->index, got, w->size, w->messages);
+                                "closed the channel of thread %" PRIu32 " after %zu of %zu bytes of message %" PRIu64,
+                                w->index, got, w->size, w->messages);
 }

@@ -138,8 +138,8 @@ static int await_notification(struct worker *w, int timeout_ms) {
                 error = errno;
         error = error ? error : EPIPE;
         return failure_set_peer(&w->failure, w->agent->peer_role, error,
-                             "closed the channel of thread %" PRIu32 " in message %" PRIu64 ": %s", w->index,
-                             w->messages, strerrordesc_np(error));
+                                "closed the channel of thread %" PRIu32 " in message %" PRIu64 ": %s", w->index,
+                                w->messages, strerrordesc_np(error));
 }
 
 uint32_t zerocopy_under_way(const struct zerocopy *z) {
