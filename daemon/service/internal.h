@@ -125,7 +125,8 @@ int service_reader_get(struct service *s, struct reader **ret, struct refusal *r
 void service_reader_put(struct service *s, struct reader *reader);
 
 /* Evaluates a call of the store with a reading connection, which it has as `store`. 0; or its error, with *r filled by
- * service_fail() unless `what` is NULL, as the call fills it then. */
+ * service_fail() unless `what` is NULL, as the call fills it then. -ENOENT without an id, of what is looked for by
+ * something else, leaves *r as it was. */
 #define SERVICE_READ(s, r, what, id, call)                                                                             \
         __extension__({                                                                                                \
                 struct reader *_reader;                                                                                \
@@ -135,8 +136,8 @@ void service_reader_put(struct service *s, struct reader *reader);
                         struct store *store = _reader->store;                                                          \
                         _error = (call);                                                                               \
                         service_reader_put(s, _reader);                                                                \
-                        if (_what)                                                                                     \
-                                _error = _error < 0 ? service_fail(s, r, _error, _what, id) : 0;                       \
+                        if (_what && _error < 0 && (_error != -ENOENT || (id) != 0))                                   \
+                                _error = service_fail(s, r, _error, _what, id);                                        \
                 }                                                                                                      \
                 _error;                                                                                                \
         })

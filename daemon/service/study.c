@@ -109,7 +109,7 @@ int compared_changed_runs(struct service *s, int64_t experiment_id, struct chang
 }
 
 int compared_run_environment(struct service *s, int64_t run_id, char **ret, struct refusal *r) {
-        return SERVICE_READ(s, r, "reading a run's environment", 0, store_run_environment(store, run_id, ret));
+        return SERVICE_READ(s, r, "run", run_id, store_run_environment(store, run_id, ret));
 }
 
 int compared_load(struct service *s, int64_t experiment_id, bool with_points, struct compared *ret, struct refusal *r) {
