@@ -167,7 +167,7 @@ int main(int argc, char **argv) {
                 usage(stderr);
                 return AGENT_EXIT_USAGE;
         }
-        /* A program in a memfd (daemon/run/program.c) has no file name for process listings. */
+        /* A program in a memfd (daemon/run/spawn/program.c) has no file name for process listings. */
         (void) prctl(PR_SET_NAME, "ipclab-agent", 0, 0, 0);
         /* The program's file may be readable, and fs.suid_dumpable 1. */
         if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0) {

@@ -35,8 +35,11 @@ MAY = {
     "daemon/store/": (*DAEMON, "daemon/analysis/"),
     "daemon/tune/": (*DAEMON, "daemon/host/", "daemon/store/"),
 }
-# The agent's inner rooms from the ground up; a room includes itself, its floor and those below. main.c is above all.
-FLOORS = (("os",), ("base",), ("proof", "measure", "loop"), ("transport", "workload"), ("script",))
+# Inner rooms from the ground up; a room includes itself, its floor and those below. "" is the files outside of them.
+FLOORS = {
+    "agent/": (("os",), ("base",), ("proof", "measure", "loop"), ("transport", "workload"), ("script",), ("",)),
+    "daemon/run/": (("spawn",), ("sandbox",), ("watch",), ("",)),
+}
 
 
 def room(path):
@@ -46,12 +49,10 @@ def room(path):
     return "/".join(parts[: 2 if inner else 1]) + "/"
 
 
-def floor(path):
-    """The layer of a file in the agent's inner folders; None for main.c and files elsewhere."""
-    parts = path.split("/")
-    if parts[0] != "agent" or len(parts) < 3:
-        return None
-    return next((number for number, rooms in enumerate(FLOORS) if parts[1] in rooms), None)
+def floor(path, outer):
+    """The layer of a file among the inner rooms of `outer`; None where its room has none."""
+    inner = path[len(outer) :].rpartition("/")[0].split("/")[0]
+    return next((number for number, rooms in enumerate(FLOORS[outer]) if inner in rooms), None)
 
 
 def fault(path, included):
@@ -61,12 +62,12 @@ def fault(path, included):
     rule = max((key for key in MAY if path.startswith(key)), key=len)
     if room(included) != room(path) and not included.startswith(MAY[rule]):
         return f"{rule} may not include {included}"
-    if path.startswith("agent/") and len(path.split("/")) > 2:
-        mine, other = floor(path), floor(included)
+    for outer in (key for key in FLOORS if path.startswith(key)):
+        mine = floor(path, outer)
         if mine is None:
             return "this inner room has no floor in tools/includes.py"
-        if other is not None and other > mine:
-            return f"agent/{path.split('/')[1]}/ is below {included}"
+        if included.startswith(outer) and (floor(included, outer) or 0) > mine:
+            return f"{Path(path).parent}/ is below {included}"
     return None
 
 

@@ -14,7 +14,7 @@
 
 #include "daemon/admission/queues.h"
 #include "daemon/host/hostfs.h"
-#include "daemon/run/spawn.h"
+#include "daemon/run/spawn/spawn.h"
 #include "schema/refusal.h"
 #include "schema/spec/spec.h"
 

@@ -22,7 +22,7 @@ struct build {
         struct build_digest daemon, agent;
 };
 
-/* agent_fd: the agent's program (daemon/run/program.h), read for its digest alone. A program that cannot
+/* agent_fd: the agent's program (daemon/run/spawn/program.h), read for its digest alone. A program that cannot
  * be read has its reason. */
 void build_take(struct build *b, int agent_fd);
 

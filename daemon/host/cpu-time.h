@@ -4,7 +4,7 @@
 /*
  * Reads how long each CPU has run tasks, from the most exact source that this kernel has, and the other times of
  * /proc/stat.
- * The files stay open, so that a reading every second costs two system calls for each. Called by run/watch.c.
+ * The files stay open, so that a reading every second costs two system calls for each. Called by run/watch/watch.c.
  *
  *      cpuacct    cpuacct.usage_percpu of the root cgroup (v1): ns, charged as a task's own CPU time is
  *      schedstat  /proc/schedstat, run time of each CPU: ns, credited when a task leaves the CPU. A task that does not

@@ -3,7 +3,7 @@
 
 /*
  * Interrupts of each CPU since boot, from the text of /proc/interrupts. Read by the environment, before and after a
- * run, and by run/watch.c every second.
+ * run, and by run/watch/watch.c every second.
  *
  * Source: man 5 proc_interrupts.
  */

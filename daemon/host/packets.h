@@ -4,7 +4,7 @@
 /*
  * Packets that each CPU has received in softirqs, of all network namespaces, and those that passed the loopback device
  * of this one: what CPUs received beyond the latter came from other devices, or from others' namespaces, and is not a
- * run's own, whose connections are over this loopback device. Read by run/watch.c every second.
+ * run's own, whose connections are over this loopback device. Read by run/watch/watch.c every second.
  *
  * Source: net/core/net-procfs.c (softnet_seq_show), man 5 proc_net (/proc/net/dev).
  */

@@ -35,7 +35,7 @@ struct result {
         const struct disturbance *beside; /* disturbances of each second; NULL: not observed */
         struct numastat numa;             /* the kernel's counts during the window */
         struct clock_offset clock_offset; /* of runs with two ends */
-        char *noise_json;                 /* other use of the CPUs (run/watch.h); NULL: not observed */
+        char *noise_json;                 /* other use of the CPUs (run/watch/watch.h); NULL: not observed */
         int noise_error;                  /* why it is not; 0: nothing was to observe it */
 };
 

@@ -9,9 +9,9 @@
 
 #include "daemon/admission/queues.h"
 #include "daemon/log.h"
-#include "daemon/run/agent-output.h"
-#include "daemon/run/cgroup.h"
-#include "daemon/run/file-limits.h"
+#include "daemon/run/sandbox/cgroup.h"
+#include "daemon/run/sandbox/file-limits.h"
+#include "daemon/run/watch/agent-output.h"
 #include "schema/transport/ring-layout.h"
 #include "schema/util.h"
 

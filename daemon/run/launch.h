@@ -7,12 +7,12 @@
  * their standard error. Owns these from launch_start() to launch_deinit(). The runner makes the links, and decides.
  */
 
-#include "daemon/run/agent-link.h"
-#include "daemon/run/ipcns.h"
 #include "daemon/run/order.h"
-#include "daemon/run/rundir.h"
 #include "daemon/run/runner-host.h"
-#include "daemon/run/strays.h"
+#include "daemon/run/sandbox/ipcns.h"
+#include "daemon/run/sandbox/rundir.h"
+#include "daemon/run/watch/agent-link.h"
+#include "daemon/run/watch/strays.h"
 
 struct launch_ops {
         /* An agent's process runs; a peer that the first one forks comes later, from the event loop. The handler makes

@@ -9,7 +9,7 @@
 #include "daemon/admission/queues.h"
 #include "daemon/host/build.h"
 #include "daemon/placement/placement.h"
-#include "daemon/run/spawn.h"
+#include "daemon/run/spawn/spawn.h"
 #include "schema/detail.h"
 
 #include <systemd/sd-event.h>

@@ -7,7 +7,7 @@
 #include "daemon/admission/admission.h"
 #include "daemon/host/environment.h"
 #include "daemon/host/hostfs.h"
-#include "daemon/run/rundir.h"
+#include "daemon/run/sandbox/rundir.h"
 #include "daemon/service/internal.h"
 #include "daemon/service/service.h"
 #include "schema/util.h"

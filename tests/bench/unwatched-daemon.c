@@ -8,7 +8,7 @@
  * The link makes it: the runner calls watch_new(), and a run that cannot be observed goes on without.
  */
 
-#include "daemon/run/watch.h"
+#include "daemon/run/watch/watch.h"
 #include "schema/spec/spec.h"
 
 #include <errno.h>

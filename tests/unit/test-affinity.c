@@ -2,7 +2,7 @@
 
 /* Sets of CPUs: made from lists, set and read back on this thread, and where a thread is at home. */
 
-#include "daemon/run/affinity.h"
+#include "daemon/run/spawn/affinity.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 

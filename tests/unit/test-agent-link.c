@@ -5,8 +5,8 @@
  * test-runner has programs that misbehave, and the deadlines. */
 
 #include "daemon/log.h"
-#include "daemon/run/agent-link.h"
-#include "daemon/run/procs.h"
+#include "daemon/run/watch/agent-link.h"
+#include "daemon/run/watch/procs.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 #include "tests/unit/child.h"

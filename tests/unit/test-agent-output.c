@@ -3,7 +3,7 @@
 /* What agents write to their standard error, as it comes to the log: labelled, escaped, and never more than allowed.
  * The log is a file in the place of descriptor 2. */
 
-#include "daemon/run/agent-output.h"
+#include "daemon/run/watch/agent-output.h"
 
 #include "check.h"
 #include "daemon/log.h"

@@ -3,7 +3,7 @@
 /* Where the daemon's cgroup is, on the ways that machines mount it; and that a run's cgroup takes everything with it.
  */
 
-#include "daemon/run/cgroup.h"
+#include "daemon/run/sandbox/cgroup.h"
 
 #include "check.h"
 #include "child.h"

@@ -3,8 +3,8 @@
 
 #include "tests/unit/check.h"
 
-#include "daemon/run/process.h"
-#include "daemon/run/rundir.h"
+#include "daemon/run/sandbox/rundir.h"
+#include "daemon/run/spawn/process.h"
 #include "schema/util.h"
 
 #include <fcntl.h>

@@ -6,8 +6,8 @@
  */
 
 #include "daemon/admission/capacity.h"
-#include "daemon/run/ipcns.h"
-#include "daemon/run/spawn.h"
+#include "daemon/run/sandbox/ipcns.h"
+#include "daemon/run/spawn/spawn.h"
 #include "schema/detail.h"
 #include "schema/util.h"
 #include "tests/bench/own-namespaces.h"

@@ -2,7 +2,7 @@
 
 /* Run directories: made closed, removed whole, and nothing followed on the way. */
 
-#include "daemon/run/rundir.h"
+#include "daemon/run/sandbox/rundir.h"
 
 #include "check.h"
 #include "daemon/log.h"

@@ -9,8 +9,8 @@
 
 #include "check.h"
 #include "daemon/log.h"
-#include "daemon/run/cgroup.h"
-#include "daemon/run/rundir.h"
+#include "daemon/run/sandbox/cgroup.h"
+#include "daemon/run/sandbox/rundir.h"
 #include "schema/json/json.h"
 #include "schema/util.h"
 

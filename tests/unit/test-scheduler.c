@@ -9,7 +9,7 @@
 #include "check.h"
 #include "daemon/log.h"
 #include "daemon/run/aside.h"
-#include "daemon/run/rundir.h"
+#include "daemon/run/sandbox/rundir.h"
 #include "daemon/service/host.h"
 #include "daemon/service/service.h"
 #include "daemon/store/internal.h"

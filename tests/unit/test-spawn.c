@@ -3,13 +3,13 @@
 /* What an agent starts with, reported by a program that examines itself: nothing inherited, nothing privileged, and
  * already on its CPUs and node. And the error of a child that cannot get there. */
 
-#include "daemon/run/spawn.h"
+#include "daemon/run/spawn/spawn.h"
 
 #include "check.h"
 #include "daemon/log.h"
-#include "daemon/run/cgroup.h"
-#include "daemon/run/ipcns.h"
-#include "daemon/run/program.h"
+#include "daemon/run/sandbox/cgroup.h"
+#include "daemon/run/sandbox/ipcns.h"
+#include "daemon/run/spawn/program.h"
 #include "schema/detail.h"
 #include "schema/util.h"
 #include "tests/unit/spawn-probe.h"

@@ -2,7 +2,7 @@
 
 /* Processes that a child forks and leaves behind, as an agent could: they end, in portions, and nothing else does. */
 
-#include "daemon/run/strays.h"
+#include "daemon/run/watch/strays.h"
 
 #include "check.h"
 #include "child.h"

@@ -3,7 +3,7 @@
 /* The watch on this machine, beside a process that stands for an agent, and below cgroups that the test writes: this
  * machine's may have no CPU controller. */
 
-#include "daemon/run/watch.h"
+#include "daemon/run/watch/watch.h"
 #include "schema/limits.h"
 #include "schema/spec/spec.h"
 #include "tests/unit/check.h"

@@ -9,10 +9,10 @@
  * Source: man 2 prctl (PR_SET_CHILD_SUBREAPER), man 5 proc_pid_task (children), proc_pid_stat, proc_pid_status.
  */
 
-#include "daemon/run/strays.h"
+#include "daemon/run/watch/strays.h"
 
 #include "daemon/host/hostfs.h"
-#include "daemon/run/procs.h"
+#include "daemon/run/watch/procs.h"
 #include "schema/util.h"
 
 #include <signal.h>

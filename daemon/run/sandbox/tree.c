@@ -7,7 +7,7 @@
  * Source: man 2 openat2, unlinkat, rename.
  */
 
-#include "daemon/run/tree.h"
+#include "daemon/run/sandbox/tree.h"
 
 #include "schema/util.h"
 

@@ -7,7 +7,7 @@
  * Source: Documentation/admin-guide/cgroup-v2.rst (cgroup.kill, cgroup.events), man 5 proc (mountinfo).
  */
 
-#include "daemon/run/cgroup.h"
+#include "daemon/run/sandbox/cgroup.h"
 
 #include "daemon/host/hostfs.h"
 #include "daemon/log.h"

@@ -7,7 +7,7 @@
  * one sentence. The runner decides about the run.
  */
 
-#include "daemon/run/spawn.h"
+#include "daemon/run/spawn/spawn.h"
 #include "schema/protocol/protocol.h"
 
 #include <stdbool.h>

@@ -2,7 +2,7 @@
 
 /* See the header. Owns nothing. Called by the agents' links, on the main loop. */
 
-#include "daemon/run/procs.h"
+#include "daemon/run/watch/procs.h"
 
 #include "daemon/host/hostfs.h"
 #include "schema/util.h"

@@ -11,7 +11,7 @@
  * the container's other processes leave, and a program that was executed in place of another one has its children.
  */
 
-#include "daemon/run/spawn.h"
+#include "daemon/run/spawn/spawn.h"
 
 #define STRAYS_KILLS_MAX 64u /* of one call */
 

@@ -8,9 +8,9 @@
  * Source: man 7 capabilities, man 2 prctl (PR_SET_PDEATHSIG), close_range, execveat, set_mempolicy.
  */
 
-#include "daemon/run/spawn-child.h"
+#include "daemon/run/spawn/spawn-child.h"
 
-#include "daemon/run/process.h"
+#include "daemon/run/spawn/process.h"
 #include "schema/util.h"
 
 #include <fcntl.h>

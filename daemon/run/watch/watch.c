@@ -18,15 +18,15 @@
  * (/proc/PID/task/TID/schedstat), Documentation/admin-guide/cgroup-v2.rst (cpu.stat).
  */
 
-#include "daemon/run/watch.h"
+#include "daemon/run/watch/watch.h"
 
 #include "daemon/host/cpu-frequency.h"
 #include "daemon/host/hostfs.h"
 #include "daemon/host/interrupts.h"
 #include "daemon/log.h"
-#include "daemon/run/affinity.h"
-#include "daemon/run/cgroup.h"
-#include "daemon/run/procs.h"
+#include "daemon/run/sandbox/cgroup.h"
+#include "daemon/run/spawn/affinity.h"
+#include "daemon/run/watch/procs.h"
 #include "schema/limits.h"
 #include "schema/util.h"
 

@@ -3,7 +3,7 @@
 /* Making a process in one of two ways. Owns nothing. Called for agents (spawn.c) and for the helpers of IPC namespaces
  * (ipcns.c). Source: man 2 clone, Documentation/admin-guide/cgroup-v2.rst (cgroup.procs). */
 
-#include "daemon/run/process.h"
+#include "daemon/run/spawn/process.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,11 +6,11 @@
  * from the agent.
  */
 
-#include "daemon/run/agent-link.h"
+#include "daemon/run/watch/agent-link.h"
 
 #include "daemon/log.h"
-#include "daemon/run/oom-kills.h"
-#include "daemon/run/procs.h"
+#include "daemon/run/watch/oom-kills.h"
+#include "daemon/run/watch/procs.h"
 #include "schema/detail.h"
 #include "schema/measure/perf-pass.h"
 #include "schema/standstill.h"

@@ -3,7 +3,7 @@
 /* Affinity by raw system call: the kernel requires a mask at least as wide as its own, and glibc's set is narrower than
  * some kernels. Used by spawn (before exec: async-signal-safe) and housekeeping. */
 
-#include "daemon/run/affinity.h"
+#include "daemon/run/spawn/affinity.h"
 
 #include <errno.h>
 #include <string.h>

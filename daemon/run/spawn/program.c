@@ -2,7 +2,7 @@
 
 /* Checks, copies and seals the agent's program. Owns nothing. Called by main, once. */
 
-#include "daemon/run/program.h"
+#include "daemon/run/spawn/program.h"
 
 #include "daemon/log.h"
 #include "schema/util.h"

@@ -3,7 +3,7 @@
 
 /* The child's side of spawn.c, from clone to exec. */
 
-#include "daemon/run/spawn-request.h"
+#include "daemon/run/spawn/spawn-request.h"
 
 struct spawn_child {
         const struct spawn_request *request;

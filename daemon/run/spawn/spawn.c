@@ -6,12 +6,12 @@
  * failure back. Called by the runner, whose event loop waits for what comes of it.
  */
 
-#include "daemon/run/spawn.h"
+#include "daemon/run/spawn/spawn.h"
 
 #include "daemon/host/hostfs.h"
 #include "daemon/log.h"
-#include "daemon/run/process.h"
-#include "daemon/run/spawn-child.h"
+#include "daemon/run/spawn/process.h"
+#include "daemon/run/spawn/spawn-child.h"
 #include "schema/signals.h"
 #include "schema/util.h"
 

@@ -3,7 +3,7 @@
 
 /* What an agent is started with. */
 
-#include "daemon/run/affinity.h"
+#include "daemon/run/spawn/affinity.h"
 #include "schema/protocol/protocol.h"
 
 #include <stdbool.h>

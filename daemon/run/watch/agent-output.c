@@ -5,7 +5,7 @@
  * source. The text is not trusted, and each dispatch takes a bounded time.
  */
 
-#include "daemon/run/agent-output.h"
+#include "daemon/run/watch/agent-output.h"
 
 #include "daemon/log.h"
 #include "schema/util.h"

@@ -9,10 +9,10 @@
  * IPC namespaces that it owns; before, only root may.
  */
 
-#include "daemon/run/ipcns.h"
+#include "daemon/run/sandbox/ipcns.h"
 
-#include "daemon/run/process.h"
-#include "daemon/run/spawn.h"
+#include "daemon/run/spawn/process.h"
+#include "daemon/run/spawn/spawn.h"
 #include "schema/detail.h"
 #include "schema/util.h"
 

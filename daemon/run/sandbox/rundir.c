@@ -8,10 +8,10 @@
  * when the daemon ends: the next start needs no block of the disk for it, and may have none.
  */
 
-#include "daemon/run/rundir.h"
+#include "daemon/run/sandbox/rundir.h"
 
 #include "daemon/log.h"
-#include "daemon/run/tree.h"
+#include "daemon/run/sandbox/tree.h"
 #include "schema/lock.h"
 #include "schema/signals.h"
 #include "schema/util.h"

@@ -6,7 +6,7 @@
  * policy are in force before the program is executed, so that its first page is already where it belongs.
  */
 
-#include "daemon/run/spawn-request.h"
+#include "daemon/run/spawn/spawn-request.h"
 
 #include <stdbool.h>
 #include <sys/types.h>

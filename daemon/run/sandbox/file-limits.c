@@ -2,7 +2,7 @@
 
 /* The limits follow from the transport's layout of its files. */
 
-#include "daemon/run/file-limits.h"
+#include "daemon/run/sandbox/file-limits.h"
 
 #include "daemon/host/hostfs.h"
 #include "schema/transport/file-layout.h"

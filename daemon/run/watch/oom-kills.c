@@ -2,7 +2,7 @@
 
 /* Source: oom_kill of /proc/vmstat, which __oom_kill_process() of mm/oom_kill.c counts before it sends the signal. */
 
-#include "daemon/run/oom-kills.h"
+#include "daemon/run/watch/oom-kills.h"
 
 #include "daemon/host/hostfs.h"
 #include "schema/util.h"
