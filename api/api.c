@@ -5,10 +5,10 @@
 #include "api/api.h"
 
 #include "api/handle/assets.h"
-#include "api/handle/dispatch.h"
-#include "api/handle/state.h"
+#include "api/handle/route/dispatch.h"
 #include "api/http/relay.h"
 #include "api/openapi/openapi.h"
+#include "api/state.h"
 #include "schema/limits.h"
 #include "schema/signals.h"
 #include "schema/util.h"

@@ -15,9 +15,9 @@
 
 #define FACT_OF_EACH_CPU "One value for all CPUs, or \"VALUE CPUS; VALUE CPUS\" where they differ."
 
-/* Enumerator; name; form; what a bundle has of it, a bundle_form (api/handle/bundle-fields.h); whether figures are
- * comparable only where it is the same; the file that has it, NULL where it takes several; its description, NULL where
- * the name suffices; the choices. A new fact is a row here, and a reader where it is not a file. */
+/* Enumerator; name; form; what a bundle has of it, a bundle_form (api/handle/bundle/bundle-fields.h); whether figures
+ * are comparable only where it is the same; the file that has it, NULL where it takes several; its description, NULL
+ * where the name suffices; the choices. A new fact is a row here, and a reader where it is not a file. */
 #define FACTS(ROW)                                                                                                     \
         ROW(HOSTNAME, "hostname", TEXT, OUT, false, "/proc/sys/kernel/hostname", NULL, NULL)                           \
         ROW(KERNEL_RELEASE, "kernel_release", TEXT, RELEASE, true, "/proc/sys/kernel/osrelease", NULL, NULL)           \

@@ -38,6 +38,7 @@ MAY = {
 # Inner rooms from the ground up; a room includes itself, its floor and those below. "" is the files outside of them.
 FLOORS = {
     "agent/": (("os",), ("base",), ("proof", "measure", "loop"), ("transport", "workload"), ("script",), ("",)),
+    "api/handle/": (("render",), ("", "bundle", "report"), ("route",)),
     "daemon/run/": (("spawn",), ("sandbox",), ("watch",), ("",)),
 }
 

@@ -5,9 +5,9 @@
  * query, a POST the same fields in its body; one table reads both.
  */
 
-#include "api/handle/bundle-fields.h"
+#include "api/handle/bundle/bundle-fields.h"
 #include "api/handle/handlers.h"
-#include "api/handle/render.h"
+#include "api/handle/render/render.h"
 #include "schema/spec/axes.h"
 #include "schema/util.h"
 

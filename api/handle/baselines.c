@@ -3,8 +3,8 @@
 /* Baselines: pin, list, show, forget. */
 
 #include "api/handle/handlers.h"
-#include "api/handle/lists.h"
-#include "api/handle/render.h"
+#include "api/handle/render/lists.h"
+#include "api/handle/render/render.h"
 #include "schema/util.h"
 
 #include <math.h>

@@ -3,8 +3,8 @@
 /* Comparisons: the request's parameters, and the response as JSON, a row at a time. */
 
 #include "api/handle/handlers.h"
-#include "api/handle/lists.h"
-#include "api/handle/render.h"
+#include "api/handle/render/lists.h"
+#include "api/handle/render/render.h"
 #include "schema/util.h"
 
 #include <string.h>

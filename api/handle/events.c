@@ -8,8 +8,8 @@
  */
 
 #include "api/handle/handlers.h"
-#include "api/handle/kinds.h"
-#include "api/handle/render.h"
+#include "api/handle/render/kinds.h"
+#include "api/handle/render/render.h"
 #include "api/http/feed.h"
 #include "api/http/peers.h"
 #include "api/http/text.h"

@@ -4,7 +4,7 @@
 
 #include "api/handle/handlers.h"
 #include "api/handle/plan.h"
-#include "api/handle/render.h"
+#include "api/handle/render/render.h"
 #include "api/http/feed.h"
 #include "schema/util.h"
 

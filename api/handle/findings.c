@@ -5,7 +5,7 @@
 #include "api/handle/findings.h"
 
 #include "api/handle/handlers.h"
-#include "api/handle/render.h"
+#include "api/handle/render/render.h"
 #include "api/http/negotiate.h"
 #include "api/http/text.h"
 #include "schema/spec/axes.h"

@@ -4,7 +4,7 @@
 
 /* Findings as JSON, for every document that has them. */
 
-#include "api/handle/provenance.h"
+#include "api/handle/render/provenance.h"
 #include "api/http/text.h"
 #include "daemon/service/service.h"
 #include "schema/json/json.h"

@@ -3,7 +3,7 @@
 
 /* The functions of the route table; struct route documents their contract. */
 
-#include "api/handle/state.h"
+#include "api/state.h"
 
 #define HANDLER(name) int name(struct api *a, const struct request *q, struct response *p, struct refusal *r)
 

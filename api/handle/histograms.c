@@ -5,8 +5,8 @@
 #include "api/handle/histograms.h"
 
 #include "api/handle/handlers.h"
-#include "api/handle/provenance.h"
-#include "api/handle/render.h"
+#include "api/handle/render/provenance.h"
+#include "api/handle/render/render.h"
 #include "api/http/feed.h"
 #include "schema/json/view.h"
 #include "schema/util.h"

@@ -5,7 +5,7 @@
 
 #include "api/handle/plan.h"
 
-#include "api/handle/lists.h"
+#include "api/handle/render/lists.h"
 #include "api/http/feed.h"
 #include "api/http/peers.h"
 #include "schema/util.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "api/handle/state.h"
+#include "api/state.h"
 
 /* Answers a POST of an experiment with what it would be; key: NULL, or the Idempotency-Key. 0; negative errno with *r.
  */

@@ -7,8 +7,8 @@
 
 #include "api/handle/handlers.h"
 #include "api/handle/histograms.h"
-#include "api/handle/provenance.h"
-#include "api/handle/render.h"
+#include "api/handle/render/provenance.h"
+#include "api/handle/render/render.h"
 #include "api/http/feed.h"
 #include "api/http/negotiate.h"
 #include "api/http/text.h"

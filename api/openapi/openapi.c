@@ -4,7 +4,7 @@
 
 #include "api/openapi/openapi.h"
 
-#include "api/handle/routes.h"
+#include "api/handle/route/routes.h"
 #include "api/http/text.h"
 #include "schema/facts.h"
 #include "schema/figures.h"

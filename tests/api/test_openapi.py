@@ -27,7 +27,7 @@ def test_it_is_valid(openapi):
 
 
 def test_it_describes_the_routes_and_nothing_else(openapi):
-    rows = set(ROW.findall((SOURCE / "api/handle/routes.c").read_text()))
+    rows = set(ROW.findall((SOURCE / "api/handle/route/routes.c").read_text()))
     assert len(rows) > 15
     assert described(openapi) == rows
 

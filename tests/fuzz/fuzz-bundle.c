@@ -6,7 +6,7 @@
  * runs that the experiment states, by position, each with what the store demands.
  */
 
-#include "api/handle/bundle-reader.h"
+#include "api/handle/bundle/bundle-reader.h"
 #include "api/handle/handlers.h"
 #include "daemon/result/effective.h"
 #include "daemon/service/service.h"

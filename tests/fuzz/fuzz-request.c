@@ -5,7 +5,7 @@
  * read: the target's parts, the guards, the parameters, Accept. What is accepted must keep what the handlers rely on.
  */
 
-#include "api/handle/guard.h"
+#include "api/handle/route/guard.h"
 #include "api/http/negotiate.h"
 #include "fuzz.h"
 #include "schema/util.h"

@@ -10,8 +10,10 @@ import pytest
     [
         ("schema/json/json.c", "daemon/log.h"),
         ("agent/os/procfs.c", "agent/base/wait.h"),
+        ("api/handle/read.c", "api/handle/route/routes.h"),
         ("api/handle/read.c", "daemon/store/store.h"),
-        ("api/http/problem.c", "api/handle/state.h"),
+        ("api/handle/render/cells.c", "api/handle/handlers.h"),
+        ("api/http/problem.c", "api/state.h"),
         ("api/http/problem.c", "daemon/service/service.h"),
         ("daemon/analysis/fit.c", "daemon/store/store.h"),
         ("daemon/config.c", "daemon/host/hostfs.h"),
@@ -36,7 +38,8 @@ def test_refused(path, included):
     ("path", "included"),
     [
         ("api/handle/read.c", "api/http/feed.h"),
-        ("api/api.c", "api/handle/state.h"),
+        ("api/handle/bundle/bundle.c", "api/handle/histograms.h"),
+        ("api/api.c", "api/state.h"),
         ("daemon/main.c", "api/api.h"),
         ("daemon/main.c", "daemon/run/scheduler.h"),
         ("daemon/run/launch.c", "daemon/run/watch/strays.h"),

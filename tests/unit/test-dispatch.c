@@ -3,8 +3,8 @@
 /* The way of a request in front of four routes that this file makes up: the guards' order, handlers that fail with and
  * without a detail, and the headers that every answer bears. */
 
-#include "api/handle/dispatch.h"
-#include "api/handle/routes.h"
+#include "api/handle/route/dispatch.h"
+#include "api/handle/route/routes.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 

@@ -3,7 +3,7 @@
 /* Which request is allowed: each guard with heads that just pass and heads that just do not. tests/api has the same
  * over real sockets, as far as clients and the HTTP library let it through. */
 
-#include "api/handle/guard.h"
+#include "api/handle/route/guard.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 

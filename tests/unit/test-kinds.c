@@ -2,7 +2,7 @@
 
 /* The kind of a sample's latency, learned from its run once; in front of runs that this file makes up. */
 
-#include "api/handle/kinds.h"
+#include "api/handle/render/kinds.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 

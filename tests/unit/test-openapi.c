@@ -3,7 +3,7 @@
 /* The description against the route table: every row stands in it, every reference leads somewhere. tests/api holds
  * real answers against its schemas. */
 
-#include "api/handle/routes.h"
+#include "api/handle/route/routes.h"
 #include "api/openapi/openapi.h"
 #include "schema/json/json.h"
 #include "schema/util.h"

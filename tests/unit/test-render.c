@@ -2,7 +2,7 @@
 
 /* Records as clients see them: every key always there, null for what is not known, integers exact. */
 
-#include "api/handle/render.h"
+#include "api/handle/render/render.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 #include "tests/unit/recorded.h"

@@ -2,7 +2,7 @@
 
 /* The rows of a report that go on paper: as many as half a sheet has lines for. */
 
-#include "api/handle/report.h"
+#include "api/handle/report/report.h"
 #include "schema/json/json.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"

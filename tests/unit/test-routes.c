@@ -3,7 +3,7 @@
 /* The route table: which row serves which request, and that every row is whole. */
 
 #include "api/handle/handlers.h"
-#include "api/handle/routes.h"
+#include "api/handle/route/routes.h"
 #include "schema/json/json.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"

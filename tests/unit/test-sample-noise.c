@@ -2,7 +2,7 @@
 
 /* Which seconds of a run's noise a sample has, of results that this file makes up. Times are in tenths of a second. */
 
-#include "api/handle/sample-noise.h"
+#include "api/handle/render/sample-noise.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 

@@ -2,7 +2,7 @@
 
 /* What lists leave out of a run, and that they leave the rest as it is. */
 
-#include "api/handle/shorten.h"
+#include "api/handle/render/shorten.h"
 #include "schema/json/json.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"

@@ -7,10 +7,10 @@
  * checked member by member. Nothing is visible before all of it has been read.
  */
 
-#include "api/handle/bundle-fields.h"
-#include "api/handle/bundle-reader.h"
+#include "api/handle/bundle/bundle-fields.h"
+#include "api/handle/bundle/bundle-reader.h"
 #include "api/handle/handlers.h"
-#include "api/handle/render.h"
+#include "api/handle/render/render.h"
 #include "schema/json/canonical.h"
 #include "schema/spec/spec.h"
 #include "schema/util.h"

@@ -6,12 +6,12 @@
  * the experiment, as tables, and as the JSON that the script draws from.
  */
 
-#include "api/handle/report.h"
+#include "api/handle/report/report.h"
 
 #include "api/handle/assets.h"
 #include "api/handle/findings.h"
 #include "api/handle/handlers.h"
-#include "api/handle/render.h"
+#include "api/handle/render/render.h"
 #include "api/http/negotiate.h"
 #include "schema/json/view.h"
 #include "schema/util.h"

@@ -2,9 +2,9 @@
 
 /* The shapes of experiment, run, sample and result row; the only place that knows them in JSON. */
 
-#include "api/handle/render.h"
+#include "api/handle/render/render.h"
 
-#include "api/handle/shorten.h"
+#include "api/handle/render/shorten.h"
 #include "api/http/text.h"
 #include "schema/json/view.h"
 #include "schema/terms.h"

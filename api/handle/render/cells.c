@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-#include "api/handle/cells.h"
+#include "api/handle/render/cells.h"
 
 #include "schema/json/json.h"
 #include "schema/json/view.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
-#include "api/handle/kinds.h"
+#include "api/handle/render/kinds.h"
 
-#include "api/handle/render.h"
+#include "api/handle/render/render.h"
 #include "schema/util.h"
 
 const char *kinds_get(const struct kinds *k, int64_t run_id) {

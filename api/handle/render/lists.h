@@ -7,7 +7,7 @@
  * until then.
  */
 
-#include "api/handle/state.h"
+#include "api/state.h"
 #include "schema/json/json.h"
 
 struct lists_source {

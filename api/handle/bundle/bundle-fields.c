@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-#include "api/handle/bundle-fields.h"
+#include "api/handle/bundle/bundle-fields.h"
 
 #include "daemon/service/service.h"
 #include "schema/facts.h"

@@ -3,8 +3,8 @@
 /* The rows of results in a report: a table that needs no script, and the JSON that the charts are drawn from. */
 
 #include "api/handle/histograms.h"
-#include "api/handle/render.h"
-#include "api/handle/report.h"
+#include "api/handle/render/render.h"
+#include "api/handle/report/report.h"
 #include "schema/spec/axes.h"
 #include "schema/util.h"
 

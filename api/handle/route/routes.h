@@ -5,7 +5,7 @@
  * The routes as data: what dispatch.c serves and what openapi.c describes are the same rows. A new route is one row.
  */
 
-#include "api/handle/guard.h"
+#include "api/handle/route/guard.h"
 
 /* A query parameter, with its JSON Schema. */
 struct parameter {

@@ -3,7 +3,7 @@
 
 /* Dispatches a request to its route's handler, after the guards; http.c calls these through struct http_handler. */
 
-#include "api/handle/state.h"
+#include "api/state.h"
 
 bool dispatch_admit(void *userdata, struct request *q, struct response *p);
 void dispatch_handle(void *userdata, struct request *q, struct response *p);

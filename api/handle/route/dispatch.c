@@ -5,9 +5,9 @@
  * response passes finish(), so that all have the same headers and are counted.
  */
 
-#include "api/handle/dispatch.h"
+#include "api/handle/route/dispatch.h"
 
-#include "api/handle/routes.h"
+#include "api/handle/route/routes.h"
 #include "api/http/gzip.h"
 #include "api/http/peers.h"
 #include "api/http/problem.h"

@@ -7,7 +7,7 @@
  * last run, since samples are listed run by run.
  */
 
-#include "api/handle/sample-noise.h"
+#include "api/handle/render/sample-noise.h"
 #include "daemon/service/service.h"
 
 struct kinds {

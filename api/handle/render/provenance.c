@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
-#include "api/handle/provenance.h"
+#include "api/handle/render/provenance.h"
 
-#include "api/handle/render.h"
+#include "api/handle/render/render.h"
 #include "api/http/tag.h"
 #include "schema/hash.h"
 #include "schema/json/json.h"

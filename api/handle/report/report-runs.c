@@ -2,8 +2,8 @@
 
 /* The runs of a report: where their threads and pages were, on which host, and each one's figures. */
 
-#include "api/handle/render.h"
-#include "api/handle/report.h"
+#include "api/handle/render/render.h"
+#include "api/handle/report/report.h"
 #include "schema/json/view.h"
 #include "schema/util.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-#include "api/handle/bundle-reader.h"
+#include "api/handle/bundle/bundle-reader.h"
 
 #include "schema/util.h"
 

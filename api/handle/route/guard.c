@@ -2,7 +2,7 @@
 
 /* The checks on a request's head; called by dispatch.c before anything of the body is read. */
 
-#include "api/handle/guard.h"
+#include "api/handle/route/guard.h"
 
 #include "schema/util.h"
 

@@ -8,10 +8,10 @@
  * fields and columns; where they do not, in "units".
  */
 
-#include "api/handle/cells.h"
-#include "api/handle/state.h"
+#include "api/handle/render/cells.h"
 #include "api/http/request.h"
 #include "api/http/response.h"
+#include "api/state.h"
 
 struct provenance {
         int64_t experiment_id;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
-#include "api/handle/routes.h"
+#include "api/handle/route/routes.h"
 
-#include "api/handle/bundle-fields.h"
+#include "api/handle/bundle/bundle-fields.h"
 #include "api/handle/handlers.h"
 #include "schema/util.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-#include "api/handle/lists.h"
+#include "api/handle/render/lists.h"
 
 #include "api/http/feed.h"
 #include "api/http/peers.h"

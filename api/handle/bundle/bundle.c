@@ -6,10 +6,10 @@
  * where the second is not the same document as the first, the body breaks off.
  */
 
-#include "api/handle/bundle-fields.h"
+#include "api/handle/bundle/bundle-fields.h"
 #include "api/handle/handlers.h"
 #include "api/handle/histograms.h"
-#include "api/handle/render.h"
+#include "api/handle/render/render.h"
 #include "api/http/feed.h"
 #include "api/http/gzip.h"
 #include "api/http/tag.h"

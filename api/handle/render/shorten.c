@@ -5,7 +5,7 @@
  * by render.c.
  */
 
-#include "api/handle/shorten.h"
+#include "api/handle/render/shorten.h"
 
 #include "schema/json/view.h"
 #include "schema/util.h"

@@ -8,7 +8,7 @@
  * A report is one file of at most REPORT_BYTES_MAX. Each part of it has its share, and names what it leaves out.
  */
 
-#include "api/handle/provenance.h"
+#include "api/handle/render/provenance.h"
 #include "api/http/text.h"
 
 #define REPORT_BYTES_MAX 1000000u

@@ -6,7 +6,7 @@
  * UTC with milliseconds.
  */
 
-#include "api/handle/sample-noise.h"
+#include "api/handle/render/sample-noise.h"
 #include "daemon/service/service.h"
 #include "schema/json/json.h"
 #include "schema/json/view.h"

@@ -4,9 +4,9 @@
  * streams.
  */
 
-#include "api/handle/sample-noise.h"
+#include "api/handle/render/sample-noise.h"
 
-#include "api/handle/cells.h"
+#include "api/handle/render/cells.h"
 #include "schema/json/view.h"
 #include "schema/observed.h"
 #include "schema/util.h"

@@ -9,7 +9,7 @@
  * All return 0, or -EINVAL with *r filled.
  */
 
-#include "api/handle/state.h"
+#include "api/state.h"
 
 /* The gate (gate.h) has already refused requests with an ambiguous framing. */
 int guard_expectation(const struct request *q, struct refusal *r);
