@@ -39,6 +39,7 @@ MAY = {
 FLOORS = {
     "agent/": (("os",), ("base",), ("proof", "measure", "loop"), ("transport", "workload"), ("script",), ("",)),
     "api/handle/": (("render",), ("", "bundle", "report"), ("route",)),
+    "daemon/analysis/": (("statistics",), ("", "findings")),
     "daemon/run/": (("spawn",), ("sandbox",), ("watch",), ("",)),
 }
 

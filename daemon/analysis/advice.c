@@ -4,9 +4,9 @@
 
 #include "daemon/analysis/advice.h"
 
-#include "daemon/analysis/findings-internal.h"
-#include "daemon/analysis/fit.h"
-#include "daemon/analysis/serial.h"
+#include "daemon/analysis/findings/findings-internal.h"
+#include "daemon/analysis/statistics/fit.h"
+#include "daemon/analysis/statistics/serial.h"
 #include "schema/spec/axes.h"
 #include "schema/util.h"
 

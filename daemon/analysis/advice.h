@@ -22,7 +22,7 @@
  */
 
 #include "daemon/analysis/compare.h"
-#include "daemon/analysis/findings.h"
+#include "daemon/analysis/findings/findings.h"
 
 enum advice_want { WANT_THROUGHPUT, WANT_LATENCY_P50, WANT_LATENCY_P99, WANT_CPU, WANT_COUNT };
 

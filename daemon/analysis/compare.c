@@ -3,9 +3,9 @@
 /* See compare.h. */
 
 #include "daemon/analysis/compare.h"
-#include "daemon/analysis/normal.h"
-#include "daemon/analysis/rank.h"
-#include "daemon/analysis/serial.h"
+#include "daemon/analysis/statistics/normal.h"
+#include "daemon/analysis/statistics/rank.h"
+#include "daemon/analysis/statistics/serial.h"
 #include "schema/util.h"
 
 #include <errno.h>

@@ -32,8 +32,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/analysis/multiple.h"
-#include "daemon/analysis/order.h"
+#include "daemon/analysis/statistics/multiple.h"
+#include "daemon/analysis/statistics/order.h"
 
 #define COMPARE_MARGIN 0.03
 #define COMPARE_ERROR 0.05 /* of first kind, over the answer; one minus the level of a ratio's interval */

@@ -4,8 +4,8 @@
 
 /*
  * Finds other use of a run's CPUs in each second of its window, and the flags for it: pure arithmetic on readings that
- * run/watch/watch.c takes. Flags are labels on the result and never a reason to drop it; each threshold stands in the
- * .c with its reason.
+ * run/watch/watch.c takes. Flags are labels on the result and never a reason to drop it; each threshold stands
+ * in the .c with its reason.
  *
  *      noisy:foreign-cpu       others ran on a measured CPU
  *      noisy:softirq           softirqs on the measured CPUs that are not the run's own: all of a run that does not use

@@ -4,7 +4,7 @@
 
 #include "daemon/result/probes-internal.h"
 
-#include "daemon/analysis/order.h"
+#include "daemon/analysis/statistics/order.h"
 #include "schema/json/json.h"
 #include "schema/util.h"
 

@@ -4,7 +4,7 @@
 
 #include "daemon/result/probes.h"
 
-#include "daemon/analysis/rank.h"
+#include "daemon/analysis/statistics/rank.h"
 #include "daemon/result/probes-internal.h"
 #include "schema/json/json.h"
 #include "schema/util.h"

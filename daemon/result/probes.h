@@ -7,8 +7,8 @@
  *
  * Two series of one operation on the same CPUs are of two states of the machine when both hold:
  *
- *      - the exact rank-sum test of their rounds (analysis/rank.h), which compares a series with its own scatter,
- *        has a two-sided p below PROBE_LEVEL;
+ *      - the exact rank-sum test of their rounds (analysis/statistics/rank.h), which compares a series with its own
+ *        scatter, has a two-sided p below PROBE_LEVEL;
  *      - the ratio between them (Hodges and Lehmann, on logarithms) is further from 1 than the operation's tolerance
  *        (schema/measure/probe.c): neighbouring rounds are alike, so the test alone reports changes that do not matter.
  *

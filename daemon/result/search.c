@@ -4,7 +4,7 @@
 
 #include "daemon/result/search.h"
 
-#include "daemon/analysis/order.h"
+#include "daemon/analysis/statistics/order.h"
 #include "daemon/result/figure.h"
 #include "daemon/result/result.h"
 #include "schema/json/json.h"

@@ -3,12 +3,12 @@
 
 /*
  * Whether a run was steady: the parts of its ends' seconds (schema/protocol), put on a grid of tenths of a second and
- * judged by daemon/analysis/segments.h. When the messages of a part came that was late, as its agent did not run, is
- * taken from the other end's counts. The messages of the ends whose counts make the figures are one series, the
+ * judged by daemon/analysis/statistics/segments.h. When the messages of a part came that was late, as its agent did not
+ * run, is taken from the other end's counts. The messages of the ends whose counts make the figures are one series, the
  * medians of each end's latencies another; a run is as steady as the worst of them.
  */
 
-#include "daemon/analysis/segments.h"
+#include "daemon/analysis/statistics/segments.h"
 #include "daemon/host/disturbance.h"
 #include "schema/protocol/protocol.h"
 

@@ -6,7 +6,7 @@
 
 #include "daemon/analysis/adaptive.h"
 #include "daemon/analysis/compare.h"
-#include "daemon/analysis/serial.h"
+#include "daemon/analysis/statistics/serial.h"
 #include "schema/json/json.h"
 #include "schema/spec/spec.h"
 

@@ -4,7 +4,7 @@
 
 #include "daemon/result/until-internal.h"
 
-#include "daemon/analysis/rank.h"
+#include "daemon/analysis/statistics/rank.h"
 #include "schema/spec/axes.h"
 #include "schema/util.h"
 

@@ -4,7 +4,7 @@
 
 #include "daemon/result/until.h"
 
-#include "daemon/analysis/serial.h"
+#include "daemon/analysis/statistics/serial.h"
 #include "daemon/result/figure.h"
 #include "daemon/result/until-internal.h"
 #include "schema/util.h"

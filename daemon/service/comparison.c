@@ -3,7 +3,7 @@
 /* The answer of a comparison as data: its words, its end. */
 
 #include "daemon/service/comparison.h"
-#include "daemon/analysis/findings.h"
+#include "daemon/analysis/findings/findings.h"
 #include "daemon/service/cache.h"
 #include "daemon/service/difference.h"
 #include "schema/util.h"

@@ -3,7 +3,7 @@
 
 /* The rows of an experiment with the figures of its runs that are done, for the analysis. */
 
-#include "daemon/analysis/findings.h"
+#include "daemon/analysis/findings/findings.h"
 #include "daemon/service/internal.h"
 #include "schema/facts.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Findings of an experiment: loads the figures of its runs for daemon/analysis/findings.h, and caches the findings
- * until the experiment changes. To parse ten thousand results takes most of a second; to look the findings up again
- * takes the time of reading the experiment's record.
+ * Findings of an experiment: loads the figures of its runs for daemon/analysis/findings/findings.h, and caches the
+ * findings until the experiment changes. To parse ten thousand results takes most of a second; to look the findings up
+ * again takes the time of reading the experiment's record.
  */
 
 #include "daemon/service/evidence.h"

@@ -4,7 +4,7 @@
 
 #include "daemon/service/machine.h"
 
-#include "daemon/analysis/order.h"
+#include "daemon/analysis/statistics/order.h"
 #include "daemon/log.h"
 #include "daemon/service/internal.h"
 #include "schema/util.h"

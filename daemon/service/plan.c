@@ -8,8 +8,8 @@
  */
 
 #include "daemon/analysis/compare.h"
-#include "daemon/analysis/findings.h"
-#include "daemon/analysis/order.h"
+#include "daemon/analysis/findings/findings.h"
+#include "daemon/analysis/statistics/order.h"
 #include "daemon/result/figure.h"
 #include "daemon/service/service.h"
 #include "daemon/service/split.h"

@@ -6,7 +6,7 @@
  */
 
 #include "schema/presets.h"
-#include "daemon/analysis/studies.h"
+#include "daemon/analysis/findings/studies.h"
 #include "daemon/service/internal.h"
 #include "daemon/service/service.h"
 #include "schema/json/json.h"

@@ -6,7 +6,7 @@
  * finished stay in the cache, page by page.
  */
 
-#include "daemon/analysis/serial.h"
+#include "daemon/analysis/statistics/serial.h"
 #include "daemon/log.h"
 #include "daemon/result/cost.h"
 #include "daemon/result/effective.h"

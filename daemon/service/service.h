@@ -13,9 +13,9 @@
  */
 
 #include "daemon/analysis/advice.h"
-#include "daemon/analysis/findings.h"
-#include "daemon/analysis/segments.h"
-#include "daemon/analysis/studies.h"
+#include "daemon/analysis/findings/findings.h"
+#include "daemon/analysis/findings/studies.h"
+#include "daemon/analysis/statistics/segments.h"
 #include "daemon/service/comparison.h"
 #include "daemon/service/operation.h"
 #include "daemon/store/records.h"

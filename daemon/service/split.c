@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
 #include "daemon/service/split.h"
-#include "daemon/analysis/levels.h"
+#include "daemon/analysis/statistics/levels.h"
 #include "schema/util.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
 
 /*
  * Into how many runs of how many seconds the time of a point's runs is best divided, by the seconds of its earlier runs
- * (analysis/levels.h).
+ * (analysis/statistics/levels.h).
  */
 
 #include "daemon/store/store.h"

@@ -8,8 +8,8 @@
  * of the record's last visible change.
  */
 
-#include "daemon/analysis/order.h"
-#include "daemon/analysis/serial.h"
+#include "daemon/analysis/statistics/order.h"
+#include "daemon/analysis/statistics/serial.h"
 #include "schema/figures.h"
 #include "schema/measure/histogram.h"
 

@@ -119,8 +119,8 @@ def benjamini_hochberg(p, level):
     return set(order[:last])
 
 
-# Two samples, as the daemon compares them (daemon/analysis/rank.h and compare.h), held to the same recorded answers of
-# R and SciPy.
+# Two samples, as the daemon compares them (daemon/analysis/statistics/rank.h and compare.h), held to the same
+# recorded answers of R and SciPy.
 
 # Up to so many values of one side times those of the other, and so many pairs, the null distribution is counted; beyond
 # it is normal to three digits.

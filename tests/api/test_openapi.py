@@ -33,9 +33,9 @@ def test_it_describes_the_routes_and_nothing_else(openapi):
 
 
 def test_it_names_the_reasons_of_findings_and_no_others(openapi):
-    source = (SOURCE / "daemon/analysis/findings-doubts.c").read_text()
+    source = (SOURCE / "daemon/analysis/findings/findings-doubts.c").read_text()
     (added,) = re.findall(
-        r'#define FINDING_REPETITIONS_ADDED "(\S+)"', (SOURCE / "daemon/analysis/findings.h").read_text()
+        r'#define FINDING_REPETITIONS_ADDED "(\S+)"', (SOURCE / "daemon/analysis/findings/findings.h").read_text()
     )
     (table,) = re.findall(r"^\} reasons\[\] = \{\n(.+?)^\};", source, re.MULTILINE | re.DOTALL)
     rows = re.findall(r'^ {8}\{"([a-z0-9-]+)", ', table, re.MULTILINE)

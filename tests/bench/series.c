@@ -4,7 +4,7 @@
 
 #include "tests/bench/series.h"
 
-#include "daemon/analysis/order.h"
+#include "daemon/analysis/statistics/order.h"
 
 #include <math.h>
 #include <string.h>

@@ -15,7 +15,8 @@ import pytest
         ("api/handle/render/cells.c", "api/handle/handlers.h"),
         ("api/http/problem.c", "api/state.h"),
         ("api/http/problem.c", "daemon/service/service.h"),
-        ("daemon/analysis/fit.c", "daemon/store/store.h"),
+        ("daemon/analysis/statistics/fit.c", "daemon/store/store.h"),
+        ("daemon/analysis/statistics/fit.c", "daemon/analysis/phrase.h"),
         ("daemon/config.c", "daemon/host/hostfs.h"),
         ("daemon/host/noise.c", "daemon/placement/placement.h"),
         ("daemon/placement/pairs.c", "daemon/run/spawn/spawn.h"),
@@ -46,7 +47,7 @@ def test_refused(path, included):
         ("daemon/run/runner.c", "daemon/result/result.h"),
         ("daemon/run/scheduler.h", "daemon/service/host.h"),
         ("daemon/service/read.c", "daemon/service/cache.h"),
-        ("daemon/store/records.h", "daemon/analysis/order.h"),
+        ("daemon/store/records.h", "daemon/analysis/statistics/order.h"),
         ("daemon/store/runs.c", "schema/util.h"),
     ],
 )

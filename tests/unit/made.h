@@ -4,7 +4,7 @@
 
 /* Rows of figures that were made by a known law, for the tests of what is concluded from rows. */
 
-#include "daemon/analysis/findings.h"
+#include "daemon/analysis/findings/findings.h"
 #include "tests/unit/samples.h"
 
 #include <stdio.h>

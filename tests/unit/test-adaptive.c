@@ -4,7 +4,7 @@
 
 #include "daemon/analysis/adaptive.h"
 #include "daemon/analysis/compare.h"
-#include "daemon/analysis/order.h"
+#include "daemon/analysis/statistics/order.h"
 #include "tests/unit/cases.h"
 #include "tests/unit/check.h"
 #include "tests/unit/lanes.h"

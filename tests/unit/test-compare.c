@@ -3,8 +3,8 @@
 /* Verdicts of drawn-up samples, and by simulation how often a verdict is wrong. */
 
 #include "daemon/analysis/compare.h"
-#include "daemon/analysis/rank.h"
-#include "daemon/analysis/serial.h"
+#include "daemon/analysis/statistics/rank.h"
+#include "daemon/analysis/statistics/serial.h"
 #include "tests/unit/cases.h"
 #include "tests/unit/check.h"
 #include "tests/unit/lanes.h"

@@ -2,7 +2,7 @@
 
 /* Doubts: what cannot be said of some rows is said of them, and nothing is concluded from them in silence. */
 
-#include "daemon/analysis/serial.h"
+#include "daemon/analysis/statistics/serial.h"
 #include "schema/util.h"
 #include "tests/unit/drawn.h"
 

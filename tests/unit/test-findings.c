@@ -5,9 +5,9 @@
  */
 
 #include "daemon/analysis/compare.h"
-#include "daemon/analysis/findings.h"
+#include "daemon/analysis/findings/findings.h"
 #include "daemon/analysis/phrase.h"
-#include "daemon/analysis/serial.h"
+#include "daemon/analysis/statistics/serial.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 #include "tests/unit/drawn.h"

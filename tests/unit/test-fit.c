@@ -2,8 +2,8 @@
 
 /* Both laws against numpy and SciPy, and by simulation whether their sizes and coefficients are true. */
 
-#include "daemon/analysis/fit.h"
-#include "daemon/analysis/order.h"
+#include "daemon/analysis/statistics/fit.h"
+#include "daemon/analysis/statistics/order.h"
 #include "tests/unit/cases.h"
 #include "tests/unit/check.h"
 #include "tests/unit/samples.h"

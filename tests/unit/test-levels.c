@@ -2,7 +2,7 @@
 
 /* Variances between and within runs against R's anova(), and the plan against trying plans out. */
 
-#include "daemon/analysis/levels.h"
+#include "daemon/analysis/statistics/levels.h"
 #include "tests/unit/cases.h"
 #include "tests/unit/check.h"
 #include "tests/unit/samples.h"

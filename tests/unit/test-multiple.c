@@ -2,7 +2,7 @@
 
 /* Adjusted p values against R's p.adjust(). */
 
-#include "daemon/analysis/multiple.h"
+#include "daemon/analysis/statistics/multiple.h"
 #include "tests/unit/cases.h"
 #include "tests/unit/check.h"
 

@@ -2,8 +2,8 @@
 
 /* Checked against published tables of the sign test's confidence limits for the median, and against R and SciPy. */
 
-#include "daemon/analysis/order.h"
-#include "daemon/analysis/rank.h"
+#include "daemon/analysis/statistics/order.h"
+#include "daemon/analysis/statistics/rank.h"
 #include "tests/unit/cases.h"
 #include "tests/unit/check.h"
 #include "tests/unit/samples.h"

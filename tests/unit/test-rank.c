@@ -2,8 +2,8 @@
 
 /* Exact tests and intervals against R, coin, SciPy and counting in integers; see the heads of the data for which. */
 
-#include "daemon/analysis/rank-internal.h"
-#include "daemon/analysis/rank.h"
+#include "daemon/analysis/statistics/rank-internal.h"
+#include "daemon/analysis/statistics/rank.h"
 #include "tests/unit/cases.h"
 #include "tests/unit/check.h"
 #include "tests/unit/samples.h"

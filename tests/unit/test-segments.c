@@ -3,7 +3,7 @@
 /* Change points against ruptures, classes of series that have been drawn up, and how often noise looks like a change.
  */
 
-#include "daemon/analysis/segments.h"
+#include "daemon/analysis/statistics/segments.h"
 #include "tests/unit/cases.h"
 #include "tests/unit/check.h"
 #include "tests/unit/samples.h"

@@ -3,7 +3,7 @@
 /* Runs that depend on those before them: how often the interval of their median covers, with that counted and without.
  */
 
-#include "daemon/analysis/serial.h"
+#include "daemon/analysis/statistics/serial.h"
 
 #include "tests/unit/check.h"
 #include "tests/unit/lanes.h"

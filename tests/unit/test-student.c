@@ -2,7 +2,7 @@
 
 /* Quantiles of Student's t beside those of published tables, to more digits, and where it has closed forms. */
 
-#include "daemon/analysis/student.h"
+#include "daemon/analysis/statistics/student.h"
 #include "tests/unit/check.h"
 
 #include <math.h>

@@ -3,8 +3,8 @@
 /* The questions of the published studies, answered from made rows. */
 
 #include "daemon/analysis/compare.h"
-#include "daemon/analysis/serial.h"
-#include "daemon/analysis/studies.h"
+#include "daemon/analysis/findings/studies.h"
+#include "daemon/analysis/statistics/serial.h"
 #include "schema/util.h"
 #include "tests/unit/drawn.h"
 

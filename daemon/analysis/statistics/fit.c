@@ -2,9 +2,9 @@
 
 /* See fit.h. The time per message over the size; threads are in fit-threads.c. */
 
-#include "daemon/analysis/fit.h"
-#include "daemon/analysis/order.h"
-#include "daemon/analysis/student.h"
+#include "daemon/analysis/statistics/fit.h"
+#include "daemon/analysis/statistics/order.h"
+#include "daemon/analysis/statistics/student.h"
 #include "schema/random.h"
 #include "schema/util.h"
 

@@ -2,7 +2,7 @@
 
 /* See normal.h. Halving the bracket is slow and cannot go wrong; compare.c needs a handful a row. */
 
-#include "daemon/analysis/normal.h"
+#include "daemon/analysis/statistics/normal.h"
 
 #include <math.h>
 

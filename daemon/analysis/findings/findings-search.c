@@ -2,7 +2,7 @@
 
 /* The highest rate at which the 99th percentile of the latency keeps its limit, which a search has found. */
 
-#include "daemon/analysis/findings-internal.h"
+#include "daemon/analysis/findings/findings-internal.h"
 
 #include "daemon/analysis/phrase.h"
 

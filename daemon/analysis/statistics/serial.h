@@ -14,7 +14,7 @@
  * without correlation it is the same interval.
  */
 
-#include "daemon/analysis/order.h"
+#include "daemon/analysis/statistics/order.h"
 
 #define SERIAL_RUNS_LEAST 12 /* with fewer the estimate is worth little: see the table of test-serial.c */
 #define SERIAL_MAX 0.9       /* no more is estimated from so few values */

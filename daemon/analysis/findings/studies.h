@@ -8,7 +8,7 @@
  * studies' own machines: they stand beside the answer, and nothing is concluded from the difference.
  */
 
-#include "daemon/analysis/findings.h"
+#include "daemon/analysis/findings/findings.h"
 
 enum study_kind {
         STUDY_FIGURE,  /* the figure of one row */

@@ -2,7 +2,7 @@
 
 /* A draft of a finding: its sentence, its figures, and the members that follow from its rows. */
 
-#include "daemon/analysis/findings-internal.h"
+#include "daemon/analysis/findings/findings-internal.h"
 
 #include "daemon/analysis/phrase.h"
 #include "schema/spec/axes.h"

@@ -2,7 +2,7 @@
 
 /* See order.h. Called for every figure of the results table, and by other code that sorts or takes a median. */
 
-#include "daemon/analysis/order.h"
+#include "daemon/analysis/statistics/order.h"
 #include "schema/util.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 
 /* See multiple.h. Called by compare.c for all rows of an answer. */
 
-#include "daemon/analysis/multiple.h"
+#include "daemon/analysis/statistics/multiple.h"
 #include "schema/util.h"
 
 #include <errno.h>

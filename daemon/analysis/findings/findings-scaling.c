@@ -2,10 +2,10 @@
 
 /* The effect of more threads: the peak, the collapse behind it, and the universal scalability law. */
 
-#include "daemon/analysis/findings-internal.h"
+#include "daemon/analysis/findings/findings-internal.h"
 
-#include "daemon/analysis/fit.h"
 #include "daemon/analysis/phrase.h"
+#include "daemon/analysis/statistics/fit.h"
 #include "schema/util.h"
 
 #include <errno.h>

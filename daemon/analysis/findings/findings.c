@@ -4,9 +4,9 @@
  * Groups of otherwise equal rows, the comparisons of all kinds of findings, and the findings as they are put together.
  */
 
-#include "daemon/analysis/findings-internal.h"
+#include "daemon/analysis/findings/findings-internal.h"
 
-#include "daemon/analysis/serial.h"
+#include "daemon/analysis/statistics/serial.h"
 #include "schema/spec/axes.h"
 #include "schema/util.h"
 

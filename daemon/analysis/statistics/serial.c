@@ -2,9 +2,9 @@
 
 /* See serial.h. Called for the rows of results, and by what is concluded of them. */
 
-#include "daemon/analysis/serial.h"
+#include "daemon/analysis/statistics/serial.h"
 
-#include "daemon/analysis/normal.h"
+#include "daemon/analysis/statistics/normal.h"
 #include "schema/util.h"
 
 #include <errno.h>

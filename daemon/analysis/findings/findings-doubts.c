@@ -2,10 +2,10 @@
 
 /* Doubts: comparisons that decided nothing, the reasons, and the runs that would decide them. */
 
-#include "daemon/analysis/findings-internal.h"
+#include "daemon/analysis/findings/findings-internal.h"
 
 #include "daemon/analysis/phrase.h"
-#include "daemon/analysis/serial.h"
+#include "daemon/analysis/statistics/serial.h"
 #include "schema/spec/axes.h"
 #include "schema/util.h"
 

@@ -2,7 +2,7 @@
 
 /* See student.h. */
 
-#include "daemon/analysis/student.h"
+#include "daemon/analysis/statistics/student.h"
 
 #include <math.h>
 #include <stdbool.h>

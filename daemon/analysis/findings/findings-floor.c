@@ -2,7 +2,7 @@
 
 /* The noise floor: what equal points that were measured twice differ by. */
 
-#include "daemon/analysis/findings-internal.h"
+#include "daemon/analysis/findings/findings-internal.h"
 
 #include "daemon/analysis/phrase.h"
 

@@ -2,7 +2,7 @@
 
 /* See asked.h. */
 
-#include "daemon/analysis/asked.h"
+#include "daemon/analysis/findings/asked.h"
 
 #include "schema/presets.h"
 #include "schema/spec/axes.h"

@@ -2,7 +2,7 @@
 
 /* Rankings of an axis' values, and the cost or gain of a value beside the usual one. */
 
-#include "daemon/analysis/findings-internal.h"
+#include "daemon/analysis/findings/findings-internal.h"
 
 #include "daemon/analysis/phrase.h"
 #include "schema/spec/axes.h"

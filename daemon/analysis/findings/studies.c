@@ -2,12 +2,12 @@
 
 /* The studies' questions, one row each, and how they are answered. */
 
-#include "daemon/analysis/studies.h"
+#include "daemon/analysis/findings/studies.h"
 
-#include "daemon/analysis/asked.h"
-#include "daemon/analysis/findings-internal.h"
+#include "daemon/analysis/findings/asked.h"
+#include "daemon/analysis/findings/findings-internal.h"
 #include "daemon/analysis/phrase.h"
-#include "daemon/analysis/serial.h"
+#include "daemon/analysis/statistics/serial.h"
 #include "schema/presets.h"
 #include "schema/spec/axes.h"
 #include "schema/util.h"

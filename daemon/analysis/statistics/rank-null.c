@@ -2,7 +2,7 @@
 
 /* See rank-internal.h. */
 
-#include "daemon/analysis/rank-internal.h"
+#include "daemon/analysis/statistics/rank-internal.h"
 #include "schema/util.h"
 
 #include <errno.h>

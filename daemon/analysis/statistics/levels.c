@@ -2,7 +2,7 @@
 
 /* See levels.h. */
 
-#include "daemon/analysis/levels.h"
+#include "daemon/analysis/statistics/levels.h"
 
 #include <errno.h>
 #include <math.h>

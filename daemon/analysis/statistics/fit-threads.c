@@ -6,7 +6,7 @@
  * tried, and the best whose others are not negative is taken.
  */
 
-#include "daemon/analysis/fit.h"
+#include "daemon/analysis/statistics/fit.h"
 #include "schema/util.h"
 
 #include <errno.h>

@@ -2,10 +2,10 @@
 
 /* The effect of the message size: the best one, the knee, cliffs, and where one mechanism overtakes another. */
 
-#include "daemon/analysis/findings-internal.h"
+#include "daemon/analysis/findings/findings-internal.h"
 
-#include "daemon/analysis/fit.h"
 #include "daemon/analysis/phrase.h"
+#include "daemon/analysis/statistics/fit.h"
 #include "schema/spec/axes.h"
 #include "schema/util.h"
 

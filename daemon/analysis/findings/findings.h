@@ -19,8 +19,8 @@
  */
 
 #include "daemon/analysis/adaptive.h"
-#include "daemon/analysis/rank.h"
-#include "daemon/analysis/serial.h"
+#include "daemon/analysis/statistics/rank.h"
+#include "daemon/analysis/statistics/serial.h"
 #include "daemon/analysis/unlike.h"
 #include "schema/disputed.h"
 #include "schema/figures.h"

@@ -2,8 +2,8 @@
 
 /* See segments.h. */
 
-#include "daemon/analysis/segments.h"
-#include "daemon/analysis/order.h"
+#include "daemon/analysis/statistics/segments.h"
+#include "daemon/analysis/statistics/order.h"
 #include "schema/util.h"
 
 #include <errno.h>

@@ -21,7 +21,7 @@
  * and 10 ms, two of 200 tied 64 MB and a second or two at worst; without ties 640 kB and 0.1 s at most.
  */
 
-#include "daemon/analysis/order.h"
+#include "daemon/analysis/statistics/order.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -9,8 +9,8 @@
  */
 
 #include "daemon/analysis/compare.h"
-#include "daemon/analysis/findings.h"
-#include "daemon/analysis/order.h"
+#include "daemon/analysis/findings/findings.h"
+#include "daemon/analysis/statistics/order.h"
 
 #include <stdio.h>
 

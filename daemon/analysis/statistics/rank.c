@@ -2,8 +2,8 @@
 
 /* See rank.h. Called by compare.c and adaptive.c, on logarithms for a ratio. */
 
-#include "daemon/analysis/rank.h"
-#include "daemon/analysis/rank-internal.h"
+#include "daemon/analysis/statistics/rank.h"
+#include "daemon/analysis/statistics/rank-internal.h"
 #include "schema/util.h"
 
 #include <errno.h>
