@@ -16,7 +16,7 @@
 #include "daemon/analysis/findings/findings.h"
 #include "daemon/analysis/findings/studies.h"
 #include "daemon/analysis/statistics/segments.h"
-#include "daemon/service/comparison.h"
+#include "daemon/service/compare/comparison.h"
 #include "daemon/service/operation.h"
 #include "daemon/store/records.h"
 #include "schema/facts.h"

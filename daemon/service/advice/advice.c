@@ -9,9 +9,9 @@
 
 #include "daemon/host/environment.h"
 #include "daemon/host/topology.h"
-#include "daemon/service/advice-internal.h"
+#include "daemon/service/advice/advice-internal.h"
+#include "daemon/service/advice/failing.h"
 #include "daemon/service/evidence.h"
-#include "daemon/service/failing.h"
 #include "daemon/service/service.h"
 #include "schema/hash.h"
 #include "schema/spec/axes.h"

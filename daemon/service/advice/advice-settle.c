@@ -3,7 +3,7 @@
 /* The spec whose runs would settle what an advice leaves open. */
 
 #include "daemon/admission/admission.h"
-#include "daemon/service/advice-internal.h"
+#include "daemon/service/advice/advice-internal.h"
 #include "daemon/service/internal.h"
 #include "schema/spec/axes.h"
 #include "schema/util.h"

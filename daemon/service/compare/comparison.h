@@ -18,8 +18,8 @@
  */
 
 #include "daemon/analysis/compare.h"
-#include "daemon/service/difference.h"
-#include "daemon/service/machine.h"
+#include "daemon/service/compare/difference.h"
+#include "daemon/service/compare/machine.h"
 #include "schema/disputed.h"
 #include "schema/figures.h"
 

@@ -5,15 +5,15 @@
  * tests, and all tests of the answer are corrected together. Called from the api's threads.
  */
 
-#include "daemon/service/comparison.h"
+#include "daemon/service/compare/comparison.h"
 
 #include "daemon/analysis/adaptive.h"
 #include "daemon/result/figure.h"
-#include "daemon/service/difference.h"
+#include "daemon/service/compare/difference.h"
+#include "daemon/service/compare/machine.h"
+#include "daemon/service/compare/study.h"
 #include "daemon/service/evidence.h"
-#include "daemon/service/machine.h"
 #include "daemon/service/service.h"
-#include "daemon/service/study.h"
 #include "schema/hash.h"
 #include "schema/json/json.h"
 #include "schema/json/view.h"

@@ -2,7 +2,7 @@
 
 /* See the header. Points are read a page at a time, so that a large experiment holds no reader for long. */
 
-#include "daemon/service/study.h"
+#include "daemon/service/compare/study.h"
 
 #include "daemon/result/figure.h"
 #include "daemon/service/service.h"

@@ -2,7 +2,7 @@
 
 /* See the header. Probes are read a run at a time, so that a large experiment holds no reader for long. */
 
-#include "daemon/service/machine.h"
+#include "daemon/service/compare/machine.h"
 
 #include "daemon/analysis/statistics/order.h"
 #include "daemon/log.h"

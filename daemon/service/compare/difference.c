@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-#include "daemon/service/difference.h"
+#include "daemon/service/compare/difference.h"
 
 #include "daemon/result/figure.h"
 #include "schema/facts.h"

@@ -3,7 +3,7 @@
 /* An advice in words: what leads, what the others are, what is not known and why, and what would settle it. */
 
 #include "daemon/analysis/phrase.h"
-#include "daemon/service/advice-internal.h"
+#include "daemon/service/advice/advice-internal.h"
 #include "schema/spec/axes.h"
 #include "schema/util.h"
 

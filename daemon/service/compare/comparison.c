@@ -2,10 +2,10 @@
 
 /* The answer of a comparison as data: its words, its end. */
 
-#include "daemon/service/comparison.h"
+#include "daemon/service/compare/comparison.h"
 #include "daemon/analysis/findings/findings.h"
 #include "daemon/service/cache.h"
-#include "daemon/service/difference.h"
+#include "daemon/service/compare/difference.h"
 #include "schema/util.h"
 
 #include <errno.h>

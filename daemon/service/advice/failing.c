@@ -2,7 +2,7 @@
 
 /* See failing.h. Called from the api's threads by the advice. */
 
-#include "daemon/service/failing.h"
+#include "daemon/service/advice/failing.h"
 
 #include "daemon/host/build.h"
 #include "daemon/service/evidence.h"
