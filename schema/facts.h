@@ -3,9 +3,9 @@
 
 /*
  * The facts and settings of a host, and of the build that measures: the members of a run's environment that stay the
- * same until a person changes them. The daemon reads each (daemon/host/environment-facts.c, build.c), and `require` of
- * a spec may name any of them. How a requirement is parsed and described, what a bundle has of a fact, which hosts are
- * alike and its description in the OpenAPI follow from the row.
+ * same until a person changes them. The daemon reads each (daemon/host/environment/environment-facts.c, build.c), and
+ * `require` of a spec may name any of them. How a requirement is parsed and described, what a bundle has of a fact,
+ * which hosts are alike and its description in the OpenAPI follow from the row.
  *
  * Source of the choices: Documentation/admin-guide/mm/transhuge.rst.
  */

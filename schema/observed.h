@@ -4,7 +4,7 @@
 /*
  * When the lack of a flag means that nothing was there: the machine beside a run is observed by readings about a second
  * apart, and a time in which a reading is missing, or came late, was not observed. The daemon judges a run's window by
- * it (daemon/host/disturbance.h has the reasons), the API each sample.
+ * it (daemon/host/disturbance/disturbance.h has the reasons), the API each sample.
  */
 
 #include "schema/util.h"

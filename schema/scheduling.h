@@ -3,7 +3,7 @@
 
 /*
  * A process's scheduling and seccomp mode in words: those of each agent (agent/os/scheduling.c) and the fact of the
- * environment that agents inherit them from (daemon/host/inherited.c) are compared with each other.
+ * environment that agents inherit them from (daemon/host/environment/inherited.c) are compared with each other.
  *
  * Source: man 7 sched, man 2 prctl (PR_GET_SECCOMP).
  */

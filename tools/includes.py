@@ -26,7 +26,7 @@ MAY = {
     "daemon/admission/": RUNS,
     "daemon/analysis/": ("schema/",),
     "daemon/host/": DAEMON,
-    "daemon/host/environment.h": (*DAEMON, "daemon/placement/placement.h"),
+    "daemon/host/environment/environment.h": (*DAEMON, "daemon/placement/placement.h"),
     "daemon/placement/": (*DAEMON, "daemon/host/"),
     "daemon/result/": RUNS,
     "daemon/run/": RUNS,
@@ -40,6 +40,7 @@ FLOORS = {
     "agent/": (("os",), ("base",), ("proof", "measure", "loop"), ("transport", "workload"), ("script",), ("",)),
     "api/handle/": (("render",), ("", "bundle", "report"), ("route",)),
     "daemon/analysis/": (("statistics",), ("", "findings")),
+    "daemon/host/": (("",), ("disturbance",), ("environment",)),
     "daemon/run/": (("spawn",), ("sandbox",), ("watch",), ("",)),
 }
 

@@ -9,7 +9,7 @@
  */
 
 #include "daemon/analysis/statistics/segments.h"
-#include "daemon/host/disturbance.h"
+#include "daemon/host/disturbance/disturbance.h"
 #include "schema/protocol/protocol.h"
 
 /* Segments are alike when their means differ by no more. */

@@ -7,7 +7,7 @@
  */
 
 #include "daemon/admission/queues.h"
-#include "daemon/host/build.h"
+#include "daemon/host/environment/build.h"
 #include "daemon/placement/placement.h"
 #include "daemon/run/spawn/spawn.h"
 #include "schema/detail.h"

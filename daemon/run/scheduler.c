@@ -11,7 +11,7 @@
 #include "daemon/run/scheduler.h"
 
 #include "daemon/admission/admission.h"
-#include "daemon/host/environment.h"
+#include "daemon/host/environment/environment.h"
 #include "daemon/log.h"
 #include "daemon/result/probes.h"
 #include "daemon/result/search.h"

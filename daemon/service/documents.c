@@ -5,7 +5,7 @@
  */
 
 #include "daemon/admission/admission.h"
-#include "daemon/host/environment.h"
+#include "daemon/host/environment/environment.h"
 #include "daemon/host/hostfs.h"
 #include "daemon/run/sandbox/rundir.h"
 #include "daemon/service/internal.h"

@@ -7,7 +7,7 @@
  */
 
 #include "daemon/admission/admission.h"
-#include "daemon/host/idle-noise.h"
+#include "daemon/host/disturbance/idle-noise.h"
 #include "daemon/service/cache.h"
 #include "daemon/service/host.h"
 

@@ -150,7 +150,7 @@ def stat_ns(name):
 
 
 def interrupts_are_apart():
-    """As daemon/host/cpu-time.c decides: the kernel accounts interrupts and softirqs exactly, and to no thread."""
+    """As disturbance/cpu-time.c decides: the kernel accounts interrupts and softirqs exactly, and to no thread."""
     user, nice, system, _, _, irq, softirq = stat_ns("cpu")
     return irq > 0.0005 * (user + nice + system + irq + softirq)
 

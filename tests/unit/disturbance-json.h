@@ -4,7 +4,7 @@
 
 /* What a run's result says of its disturbances. */
 
-#include "daemon/host/disturbance.h"
+#include "daemon/host/disturbance/disturbance.h"
 #include "schema/json/json.h"
 #include "tests/unit/check.h"
 

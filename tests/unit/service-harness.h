@@ -9,7 +9,7 @@
  */
 
 #include "daemon/admission/admission.h"
-#include "daemon/host/environment.h"
+#include "daemon/host/environment/environment.h"
 #include "daemon/service/internal.h"
 #include "daemon/service/service.h"
 #include "tests/unit/fault-vfs.h"

@@ -4,7 +4,7 @@
 
 #include "tests/unit/check.h"
 
-#include "daemon/host/cpu-frequency.h"
+#include "daemon/host/disturbance/cpu-frequency.h"
 #include "tests/unit/host-tree.h"
 
 #define GHZ 1000000000ull

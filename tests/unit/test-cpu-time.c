@@ -2,7 +2,7 @@
 
 /* Sources of CPU time, on trees of machines that have one or the other. */
 
-#include "daemon/host/cpu-time.h"
+#include "daemon/host/disturbance/cpu-time.h"
 #include "tests/unit/check.h"
 #include "tests/unit/host-tree.h"
 

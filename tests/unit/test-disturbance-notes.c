@@ -2,7 +2,7 @@
 
 /* What agents count in times of their own, in the seconds of a window. Times are in milliseconds since 100 s. */
 
-#include "daemon/host/disturbance.h"
+#include "daemon/host/disturbance/disturbance.h"
 #include "schema/measure/counters.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"

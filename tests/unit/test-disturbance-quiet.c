@@ -4,7 +4,7 @@
  * second. Its CPUs spend a hundredth of their time in softirqs, less for others, and less is stolen from them; what the
  * kernel rounds is rounded. */
 
-#include "daemon/host/disturbance.h"
+#include "daemon/host/disturbance/disturbance.h"
 #include "schema/random.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"

@@ -2,7 +2,7 @@
 
 /* Seconds of a window, from readings that are made here: which CPU was the worst, when, and what it is called. */
 
-#include "daemon/host/disturbance.h"
+#include "daemon/host/disturbance/disturbance.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 #include "tests/unit/disturbance-json.h"

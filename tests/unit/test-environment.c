@@ -3,9 +3,9 @@
 
 #include "tests/unit/check.h"
 
-#include "daemon/host/build.h"
-#include "daemon/host/environment-internal.h"
-#include "daemon/host/environment.h"
+#include "daemon/host/environment/build.h"
+#include "daemon/host/environment/environment-internal.h"
+#include "daemon/host/environment/environment.h"
 #include "schema/detail.h"
 #include "schema/facts.h"
 #include "schema/json/json.h"

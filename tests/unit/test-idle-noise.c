@@ -2,7 +2,7 @@
 
 /* What others take of a machine between two looks at its CPUs' times, on a tree whose times a test sets. */
 
-#include "daemon/host/idle-noise.h"
+#include "daemon/host/disturbance/idle-noise.h"
 #include "tests/unit/check.h"
 #include "tests/unit/host-tree.h"
 

@@ -3,7 +3,7 @@
 /* Flags from two snapshots that are made here member by member: CPUs that come and go, counters that begin again, facts
  * that cannot be read any more. test-environment has the thresholds, from recorded trees. */
 
-#include "daemon/host/environment-internal.h"
+#include "daemon/host/environment/environment-internal.h"
 #include "schema/json/json.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"

@@ -2,7 +2,7 @@
 
 /* Packets of each CPU and of the loopback device, on trees of machines that have one form of the files or the other. */
 
-#include "daemon/host/packets.h"
+#include "daemon/host/disturbance/packets.h"
 #include "tests/unit/check.h"
 #include "tests/unit/host-tree.h"
 

@@ -2,7 +2,7 @@
 
 /* The watch with the tree of another machine: the values of cpufreq are the tree's, and the counters are this one's. */
 
-#include "daemon/host/cpu-frequency.h"
+#include "daemon/host/disturbance/cpu-frequency.h"
 #include "daemon/run/watch/watch.h"
 #include "schema/measure/perf.h"
 #include "schema/spec/spec.h"

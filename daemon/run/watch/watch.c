@@ -7,11 +7,11 @@
  * cpufreq and cpuidle. The rest takes less than a millisecond of CPU time in each second, and some 2 us more for each
  * thread that is observed one by one.
  *
- *      the machine      CPU times (host/cpu-time.h); interrupts and packets of each CPU; of the measured CPUs the
+ *      the machine      CPU times (host/disturbance); interrupts and packets of each CPU; of the measured CPUs the
  *                       frequency, how often they were throttled for their temperature, and ksoftirqd's CPU time
  *      the agents       CPU time of each process by its clock, which has the threads that have ended, too; of each
  *                       thread its CPU time, its wait for a CPU and its involuntary switches
- *      settings         of the whole machine, which may be changed and put back (host/environment.h)
+ *      settings         of the whole machine, which may be changed and put back (host/environment)
  *      around them      periods throttled by a quota of the run's cgroup and those above it
  *
  * Source: man 3 clock_getcpuclockid, man 5 proc_pid_status, Documentation/scheduler/sched-stats.rst
@@ -20,9 +20,9 @@
 
 #include "daemon/run/watch/watch.h"
 
-#include "daemon/host/cpu-frequency.h"
+#include "daemon/host/disturbance/cpu-frequency.h"
+#include "daemon/host/disturbance/interrupts.h"
 #include "daemon/host/hostfs.h"
-#include "daemon/host/interrupts.h"
 #include "daemon/log.h"
 #include "daemon/run/sandbox/cgroup.h"
 #include "daemon/run/spawn/affinity.h"

@@ -4,11 +4,11 @@
 
 /*
  * Observes the machine while a run is in its window: once a second, from the daemon's own CPUs, on files that stay
- * open. What was read is judged by host/disturbance.c. Made by the runner when its agents are ready.
+ * open. What was read is judged by host/disturbance/disturbance.c. Made by the runner when its agents are ready.
  */
 
-#include "daemon/host/disturbance.h"
-#include "daemon/host/environment.h"
+#include "daemon/host/disturbance/disturbance.h"
+#include "daemon/host/environment/environment.h"
 #include "daemon/placement/placement.h"
 
 #include <sys/types.h>
@@ -16,8 +16,8 @@
 
 struct watch;
 
-/* Some reading failed, or came so late that not enough of the window was watched (host/disturbance.h), or none was
- * possible: a run without noisy:… was not necessarily quiet. */
+/* Some reading failed, or came so late that not enough of the window was watched (host/disturbance/disturbance.h), or
+ * none was possible: a run without noisy:… was not necessarily quiet. */
 #define WATCH_FLAG_NOT_OBSERVED "not_observed"
 
 /* The run to observe; its agents are ready and wait for the start. */

@@ -7,7 +7,7 @@
  * whose experiments came as bundles, it is the environment of the newest.
  */
 
-#include "daemon/host/environment.h"
+#include "daemon/host/environment/environment.h"
 #include "daemon/host/topology.h"
 #include "daemon/service/advice/advice-internal.h"
 #include "daemon/service/advice/failing.h"

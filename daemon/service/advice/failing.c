@@ -4,7 +4,7 @@
 
 #include "daemon/service/advice/failing.h"
 
-#include "daemon/host/build.h"
+#include "daemon/host/environment/build.h"
 #include "daemon/service/evidence.h"
 #include "schema/json/json.h"
 #include "schema/json/view.h"

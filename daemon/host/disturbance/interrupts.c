@@ -2,7 +2,7 @@
 
 /* Parses /proc/interrupts: a column for each CPU that is online, a line for each interrupt. */
 
-#include "daemon/host/interrupts.h"
+#include "daemon/host/disturbance/interrupts.h"
 
 #include "schema/util.h"
 

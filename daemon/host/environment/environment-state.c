@@ -6,9 +6,9 @@
  * Source: proc_stat(5), proc_interrupts(5), Documentation/admin-guide/numastat.rst, .../thermal/ for throttling.
  */
 
-#include "daemon/host/environment-internal.h"
+#include "daemon/host/environment/environment-internal.h"
 
-#include "daemon/host/interrupts.h"
+#include "daemon/host/disturbance/interrupts.h"
 #include "daemon/log.h"
 #include "schema/util.h"
 

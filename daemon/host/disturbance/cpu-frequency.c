@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-#include "daemon/host/cpu-frequency.h"
+#include "daemon/host/disturbance/cpu-frequency.h"
 
 #include "daemon/host/hostfs.h"
 #include "schema/measure/perf.h"

@@ -2,7 +2,7 @@
 
 /* Parses /proc/net/softnet_stat, a line of hexadecimal numbers for each CPU, and one line of /proc/net/dev. */
 
-#include "daemon/host/packets.h"
+#include "daemon/host/disturbance/packets.h"
 
 #include "daemon/host/hostfs.h"
 #include "schema/util.h"

@@ -2,7 +2,7 @@
 
 /* Puts what the agents counted in times of their own into the seconds of a window. */
 
-#include "daemon/host/disturbance.h"
+#include "daemon/host/disturbance/disturbance.h"
 
 #include "schema/util.h"
 

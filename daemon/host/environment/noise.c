@@ -5,8 +5,8 @@
  * reason to drop it. Each threshold stands below with its reason.
  */
 
-#include "daemon/host/disturbance.h"
-#include "daemon/host/environment-internal.h"
+#include "daemon/host/disturbance/disturbance.h"
+#include "daemon/host/environment/environment-internal.h"
 
 #include "schema/json/json.h"
 #include "schema/util.h"

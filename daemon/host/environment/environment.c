@@ -4,7 +4,7 @@
  * around each run, and by GET /environment.
  */
 
-#include "daemon/host/environment-internal.h"
+#include "daemon/host/environment/environment-internal.h"
 
 #include "daemon/log.h"
 #include "schema/facts.h"

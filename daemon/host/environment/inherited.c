@@ -2,7 +2,7 @@
 
 /* See inherited.h. Called where the environment is taken. */
 
-#include "daemon/host/inherited.h"
+#include "daemon/host/environment/inherited.h"
 
 #include "schema/scheduling.h"
 #include "schema/util.h"

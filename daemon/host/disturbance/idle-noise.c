@@ -2,7 +2,7 @@
 
 /* Takes the looks and renders their difference. Owns the descriptors of the source and the two looks. */
 
-#include "daemon/host/idle-noise.h"
+#include "daemon/host/disturbance/idle-noise.h"
 
 #include "schema/util.h"
 

@@ -3,7 +3,7 @@
 
 /* The members of a snapshot; shared by the files that take it, show it and compare two. */
 
-#include "daemon/host/environment.h"
+#include "daemon/host/environment/environment.h"
 #include "daemon/host/hostfs.h"
 
 /* One setting or property of the host. Two snapshots that differ in one: "environment-changed:KEY". */

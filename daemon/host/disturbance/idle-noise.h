@@ -8,7 +8,7 @@
  * (disturbance.h). Called by daemon/service/idle-noise.c.
  */
 
-#include "daemon/host/cpu-time.h"
+#include "daemon/host/disturbance/cpu-time.h"
 #include "daemon/host/topology.h"
 #include "schema/json/json.h"
 

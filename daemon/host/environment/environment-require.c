@@ -6,8 +6,8 @@
  * Source: Documentation/admin-guide/sysctl/kernel.rst, Documentation/ABI/testing/sysfs-devices-system-cpu.
  */
 
-#include "daemon/host/build.h"
-#include "daemon/host/environment-internal.h"
+#include "daemon/host/environment/build.h"
+#include "daemon/host/environment/environment-internal.h"
 #include "schema/detail.h"
 #include "schema/spec/spec.h"
 #include "schema/util.h"

@@ -5,7 +5,7 @@
  * of the same exact kind (cpu-time.h).
  */
 
-#include "daemon/host/disturbance.h"
+#include "daemon/host/disturbance/disturbance.h"
 
 #include "schema/util.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-#include "daemon/host/build.h"
+#include "daemon/host/environment/build.h"
 
 #include "build-commit.h"
 #include "schema/json/json.h"

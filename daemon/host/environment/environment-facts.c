@@ -4,8 +4,8 @@
  * are a row in a table; a few need several files.
  */
 
-#include "daemon/host/environment-internal.h"
-#include "daemon/host/inherited.h"
+#include "daemon/host/environment/environment-internal.h"
+#include "daemon/host/environment/inherited.h"
 
 #include "schema/facts.h"
 #include "schema/util.h"

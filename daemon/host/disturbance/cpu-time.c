@@ -2,7 +2,7 @@
 
 /* Opens and parses the sources of CPU time. Owns their descriptors and a buffer that grows to the longest of them. */
 
-#include "daemon/host/cpu-time.h"
+#include "daemon/host/disturbance/cpu-time.h"
 
 #include "daemon/host/hostfs.h"
 #include "schema/util.h"

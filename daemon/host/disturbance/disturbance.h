@@ -44,8 +44,8 @@
  * 1135 runs of half a second, on a guest with two CPUs, came 1 ms late in the median and 6 ms at most.
  */
 
-#include "daemon/host/cpu-time.h"
-#include "daemon/host/packets.h"
+#include "daemon/host/disturbance/cpu-time.h"
+#include "daemon/host/disturbance/packets.h"
 
 #include "schema/json/json.h"
 #include "schema/observed.h"
