@@ -41,6 +41,7 @@ FLOORS = {
     "api/handle/": (("render",), ("", "bundle", "report"), ("route",)),
     "daemon/analysis/": (("statistics",), ("", "findings")),
     "daemon/host/": (("",), ("disturbance",), ("environment",)),
+    "daemon/store/": (("database",), ("",)),
     "daemon/run/": (("spawn",), ("sandbox",), ("watch",), ("",)),
 }
 

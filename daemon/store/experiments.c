@@ -5,8 +5,8 @@
  * reading, and the time at which each will end.
  */
 
+#include "daemon/store/database/reserve.h"
 #include "daemon/store/internal.h"
-#include "daemon/store/reserve.h"
 #include "daemon/store/search-text.h"
 #include "schema/util.h"
 

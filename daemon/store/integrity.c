@@ -7,7 +7,7 @@
 
 #include "daemon/store/integrity.h"
 #include "daemon/log.h"
-#include "daemon/store/pages.h"
+#include "daemon/store/database/pages.h"
 #include "schema/util.h"
 
 #include <errno.h>

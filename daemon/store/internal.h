@@ -3,8 +3,8 @@
 
 /* Private to the files of the store and their tests. */
 
-#include "daemon/store/db.h"
-#include "daemon/store/identity.h"
+#include "daemon/store/database/db.h"
+#include "daemon/store/database/identity.h"
 #include "daemon/store/store.h"
 #include "schema/migrations.h"
 

@@ -6,9 +6,9 @@
  */
 
 #include "daemon/log.h"
+#include "daemon/store/database/pages.h"
+#include "daemon/store/database/reserve.h"
 #include "daemon/store/integrity.h"
-#include "daemon/store/pages.h"
-#include "daemon/store/reserve.h"
 #include "daemon/store/search-text.h"
 #include "schema/lock.h"
 #include "schema/util.h"

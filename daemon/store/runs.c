@@ -6,8 +6,8 @@
  */
 
 #include "daemon/log.h"
+#include "daemon/store/database/reserve.h"
 #include "daemon/store/internal.h"
-#include "daemon/store/reserve.h"
 #include "schema/util.h"
 
 #include <errno.h>

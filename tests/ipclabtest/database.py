@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A daemon's database, changed from outside. Its pages end in a checksum (daemon/store/pages.h), which Python's SQLite
+"""A daemon's database, changed from outside. Its pages end in a checksum (store/database/pages.h), which Python's SQLite
 knows nothing of: what it writes into the log is sealed when the daemon moves it into the database, and what it writes
 into the database itself has to be sealed here."""
 

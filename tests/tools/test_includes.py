@@ -27,6 +27,7 @@ import pytest
         ("daemon/run/unlisted/new.c", "daemon/log.h"),
         ("daemon/run/runner.c", "daemon/token.h"),
         ("daemon/service/read.c", "api/api.h"),
+        ("daemon/store/database/db.c", "daemon/store/internal.h"),
         ("daemon/store/runs.c", "daemon/host/hostfs.h"),
         ("daemon/tune/tuning.c", "daemon/run/spawn/spawn.h"),
         ("daemon/unlisted/new.c", "daemon/log.h"),

@@ -4,8 +4,8 @@
 
 /* Files of a store that are damaged behind its back. */
 
+#include "daemon/store/database/pages.h"
 #include "daemon/store/integrity.h"
-#include "daemon/store/pages.h"
 #include "tests/unit/store-fixture.h"
 
 static inline int64_t file_size(const struct fixture *f, const char *name) {

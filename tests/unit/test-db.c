@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
 #include "daemon/log.h"
-#include "daemon/store/db.h"
+#include "daemon/store/database/db.h"
 #include "tests/unit/check.h"
 #include "tests/unit/store-fixture.h"
 

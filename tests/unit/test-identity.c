@@ -2,7 +2,7 @@
 
 /* The identity's file is read while a daemon may write over it: what is returned has been read twice alike. */
 
-#include "daemon/store/identity.h"
+#include "daemon/store/database/identity.h"
 
 #include "check.h"
 #include "daemon/log.h"

@@ -6,8 +6,8 @@
  */
 
 #include "daemon/log.h"
+#include "daemon/store/database/pages.h"
 #include "daemon/store/integrity.h"
-#include "daemon/store/pages.h"
 #include "tests/unit/campaign.h"
 #include "tests/unit/check.h"
 #include "tests/unit/child.h"

@@ -3,7 +3,7 @@
 /* The reserve of a full disk: it is given up in steps, made longer again, and stays where it cannot be made longer. */
 
 #include "daemon/log.h"
-#include "daemon/store/reserve.h"
+#include "daemon/store/database/reserve.h"
 #include "tests/unit/check.h"
 #include "tests/unit/store-fixture.h"
 

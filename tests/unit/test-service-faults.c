@@ -9,7 +9,7 @@
  */
 
 #include "daemon/log.h"
-#include "daemon/store/reserve.h"
+#include "daemon/store/database/reserve.h"
 #include "tests/unit/campaign.h"
 #include "tests/unit/check.h"
 #include "tests/unit/fail-at.h"

@@ -2,8 +2,8 @@
 
 /* Databases of other versions: the migration of earlier ones, and the refusal of later ones. */
 
+#include "daemon/store/database/pages.h"
 #include "daemon/store/internal.h"
-#include "daemon/store/pages.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 #include "tests/unit/child.h"

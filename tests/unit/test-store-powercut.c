@@ -10,8 +10,8 @@
  */
 
 #include "daemon/log.h"
+#include "daemon/store/database/reserve.h"
 #include "daemon/store/internal.h"
-#include "daemon/store/reserve.h"
 #include "tests/unit/campaign.h"
 #include "tests/unit/check.h"
 #include "tests/unit/fault-vfs.h"

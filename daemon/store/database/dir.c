@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-#include "daemon/store/dir.h"
+#include "daemon/store/database/dir.h"
 
 #include "schema/util.h"
 

@@ -11,7 +11,7 @@
  * type, -ESTALE the files were removed or replaced, -EEXIST a constraint, -EROFS, -ENOMEM, -EIO for the rest.
  */
 
-#include "daemon/store/pages.h"
+#include "daemon/store/database/pages.h"
 
 #include <stdbool.h>
 #include <stddef.h>

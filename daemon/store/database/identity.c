@@ -2,10 +2,10 @@
 
 /* The file ipclab.identity. All its texts have the same length, so that each is one write over the one before. */
 
-#include "daemon/store/identity.h"
+#include "daemon/store/database/identity.h"
 
 #include "daemon/log.h"
-#include "daemon/store/dir.h"
+#include "daemon/store/database/dir.h"
 #include "schema/util.h"
 
 #include <errno.h>

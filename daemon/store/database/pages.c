@@ -7,9 +7,9 @@
  * their checksum), /walformat.html (the log's index).
  */
 
-#include "daemon/store/pages.h"
+#include "daemon/store/database/pages.h"
 #include "daemon/log.h"
-#include "daemon/store/index-guard.h"
+#include "daemon/store/database/index-guard.h"
 #include "schema/util.h"
 
 #include <errno.h>

@@ -2,9 +2,9 @@
 
 /* The reserve of a full disk. Only the store uses it. */
 
-#include "daemon/store/reserve.h"
+#include "daemon/store/database/reserve.h"
 #include "daemon/log.h"
-#include "daemon/store/dir.h"
+#include "daemon/store/database/dir.h"
 #include "schema/util.h"
 
 #include <errno.h>

@@ -7,10 +7,10 @@
  * Source: https://www.sqlite.org/pragma.html, /wal.html, /rescode.html.
  */
 
-#include "daemon/store/db.h"
+#include "daemon/store/database/db.h"
 #include "daemon/log.h"
-#include "daemon/store/index-guard.h"
-#include "daemon/store/pages.h"
+#include "daemon/store/database/index-guard.h"
+#include "daemon/store/database/pages.h"
 #include "schema/util.h"
 
 #include <errno.h>

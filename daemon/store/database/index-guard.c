@@ -2,7 +2,7 @@
 
 /* The handler of SIGBUS. Only the index is mapped from a file that others can make shorter. */
 
-#include "daemon/store/index-guard.h"
+#include "daemon/store/database/index-guard.h"
 
 #include <errno.h>
 #include <signal.h>
