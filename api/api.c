@@ -6,7 +6,7 @@
 
 #include "api/handle/assets.h"
 #include "api/handle/route/dispatch.h"
-#include "api/http/relay.h"
+#include "api/http/connection/relay.h"
 #include "api/openapi/openapi.h"
 #include "api/state.h"
 #include "schema/limits.h"

@@ -3,9 +3,9 @@
 
 /* The state of a running API, private to the files of api/. */
 
-#include "api/http/budget.h"
+#include "api/http/connection/budget.h"
+#include "api/http/connection/peers.h"
 #include "api/http/http.h"
-#include "api/http/peers.h"
 #include "daemon/service/service.h"
 
 #include <pthread.h>

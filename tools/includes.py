@@ -39,6 +39,7 @@ MAY = {
 FLOORS = {
     "agent/": (("os",), ("base",), ("proof", "measure", "loop"), ("transport", "workload"), ("script",), ("",)),
     "api/handle/": (("render",), ("", "bundle", "report"), ("route",)),
+    "api/http/": (("connection",), ("",)),
     "daemon/analysis/": (("statistics",), ("", "findings")),
     "daemon/host/": (("",), ("disturbance",), ("environment",)),
     "daemon/store/": (("database",), ("",)),

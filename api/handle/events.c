@@ -10,8 +10,8 @@
 #include "api/handle/handlers.h"
 #include "api/handle/render/kinds.h"
 #include "api/handle/render/render.h"
+#include "api/http/connection/peers.h"
 #include "api/http/feed.h"
-#include "api/http/peers.h"
 #include "api/http/text.h"
 #include "schema/util.h"
 

@@ -2,9 +2,9 @@
 
 #include "api/http/feed.h"
 
+#include "api/http/connection/peers.h"
 #include "api/http/gzip.h"
 #include "api/http/http.h"
-#include "api/http/peers.h"
 #include "schema/util.h"
 
 #include <string.h>

@@ -11,9 +11,9 @@
 
 #include "api/http/http.h"
 
-#include "api/http/connections.h"
-#include "api/http/relay.h"
-#include "api/http/workers.h"
+#include "api/http/connection/connections.h"
+#include "api/http/connection/relay.h"
+#include "api/http/connection/workers.h"
 #include "schema/util.h"
 
 #include <fcntl.h>

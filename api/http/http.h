@@ -10,8 +10,8 @@
  * response has the same headers.
  */
 
-#include "api/http/budget.h"
-#include "api/http/peers.h"
+#include "api/http/connection/budget.h"
+#include "api/http/connection/peers.h"
 #include "api/http/response.h"
 #include "api/http/stream.h"
 

@@ -2,7 +2,7 @@
 
 #include "api/http/response.h"
 
-#include "api/http/peers.h"
+#include "api/http/connection/peers.h"
 #include "api/http/stream.h"
 #include "schema/util.h"
 

@@ -19,7 +19,7 @@ from conftest import ENDLESS
 PIPELINED = 150
 CROWD = 140
 CONNECTIONS = 'ipclab_http_connections{listener="tcp"}'
-STALLED_SECONDS = 10  # RELAY_STALLED_NS of api/http/relay.h
+STALLED_SECONDS = 10  # RELAY_STALLED_NS of api/http/connection/relay.h
 OF_ONE_ADDRESS = {"connections": 128, "expensive requests": 16, "event streams": 32}
 
 

@@ -13,6 +13,7 @@ import pytest
         ("api/handle/read.c", "api/handle/route/routes.h"),
         ("api/handle/read.c", "daemon/store/store.h"),
         ("api/handle/render/cells.c", "api/handle/handlers.h"),
+        ("api/http/connection/relay.c", "api/http/http.h"),
         ("api/http/problem.c", "api/state.h"),
         ("api/http/problem.c", "daemon/service/service.h"),
         ("daemon/analysis/statistics/fit.c", "daemon/store/store.h"),

@@ -2,7 +2,7 @@
 
 /* A budget is never exceeded, whoever takes of it at the same time. */
 
-#include "api/http/budget.h"
+#include "api/http/connection/budget.h"
 
 #include "check.h"
 #include "schema/util.h"

@@ -3,7 +3,7 @@
 /* Full shares of connections: which connection gives way, and the refusal that a client gets without room, or too late.
  */
 
-#include "api/http/connections.h"
+#include "api/http/connection/connections.h"
 
 #include "check.h"
 #include "schema/util.h"

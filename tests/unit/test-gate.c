@@ -2,7 +2,7 @@
 
 /* Which bytes may reach the HTTP library, in whatever pieces they come. */
 
-#include "api/http/gate.h"
+#include "api/http/connection/gate.h"
 
 #include "check.h"
 #include "schema/util.h"

@@ -2,9 +2,9 @@
 
 /* Shares of a listener: by address, by user and by all, counted and given back; and whose socket the other end is. */
 
-#include "api/http/peers.h"
+#include "api/http/connection/peers.h"
 
-#include "api/http/peer-user.h"
+#include "api/http/connection/peer-user.h"
 #include "check.h"
 #include "schema/util.h"
 

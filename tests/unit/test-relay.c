@@ -3,7 +3,7 @@
 /* What the relay tells the HTTP library of its clients: their end. The library is this test.
  */
 
-#include "api/http/relay.h"
+#include "api/http/connection/relay.h"
 
 #include "check.h"
 #include "schema/util.h"

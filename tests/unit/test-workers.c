@@ -3,7 +3,7 @@
 /* Handler threads: all jobs are run, in their order, as many at once as there are threads, and none is left at the end.
  * Slow ones leave a thread to the others, and of several clients none waits for all of another's. */
 
-#include "api/http/workers.h"
+#include "api/http/connection/workers.h"
 #include "schema/util.h"
 #include "tests/unit/check.h"
 

@@ -2,8 +2,8 @@
 
 #include "api/handle/render/lists.h"
 
+#include "api/http/connection/peers.h"
 #include "api/http/feed.h"
-#include "api/http/peers.h"
 #include "schema/util.h"
 
 #include <errno.h>

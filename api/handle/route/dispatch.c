@@ -8,8 +8,8 @@
 #include "api/handle/route/dispatch.h"
 
 #include "api/handle/route/routes.h"
+#include "api/http/connection/peers.h"
 #include "api/http/gzip.h"
-#include "api/http/peers.h"
 #include "api/http/problem.h"
 #include "api/http/tag.h"
 #include "schema/util.h"

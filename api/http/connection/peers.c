@@ -3,7 +3,7 @@
 /* Counts the resources that peers hold: a tree of up to three levels, whose root is the listener. Called by http.c,
  * connections.c and whoever makes bodies. */
 
-#include "api/http/peers.h"
+#include "api/http/connection/peers.h"
 
 #include "schema/util.h"
 

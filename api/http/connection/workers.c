@@ -3,7 +3,7 @@
 /* The handler threads of one listener; owned and fed by http.c. A connection has at most one job, which bounds the
  * queue. */
 
-#include "api/http/workers.h"
+#include "api/http/connection/workers.h"
 
 #include "schema/util.h"
 

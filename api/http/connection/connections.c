@@ -5,7 +5,7 @@
  * that it is given.
  */
 
-#include "api/http/connections.h"
+#include "api/http/connection/connections.h"
 
 #include "schema/util.h"
 

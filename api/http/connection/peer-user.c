@@ -2,7 +2,7 @@
 
 /* Queries the kernel for one socket by its two addresses, one lookup in its hash table; called by relay.c. */
 
-#include "api/http/peer-user.h"
+#include "api/http/connection/peer-user.h"
 
 #include "schema/util.h"
 

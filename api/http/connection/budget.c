@@ -2,7 +2,7 @@
 
 /* See the header. Owned by the API, used by dispatch.c and http.c. */
 
-#include "api/http/budget.h"
+#include "api/http/connection/budget.h"
 
 #include <errno.h>
 #include <stdio.h>

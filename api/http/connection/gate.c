@@ -2,7 +2,7 @@
 
 /* Follows requests byte by byte, by RFC 9112; called by relay.c. */
 
-#include "api/http/gate.h"
+#include "api/http/connection/gate.h"
 
 #include "schema/util.h"
 

@@ -2,11 +2,11 @@
 
 /* The relay thread between clients and the HTTP library; started and stopped by http.c. */
 
-#include "api/http/relay.h"
+#include "api/http/connection/relay.h"
 
-#include "api/http/gate.h"
-#include "api/http/peer-user.h"
-#include "api/http/workers.h"
+#include "api/http/connection/gate.h"
+#include "api/http/connection/peer-user.h"
+#include "api/http/connection/workers.h"
 #include "schema/util.h"
 
 #include <arpa/inet.h>

@@ -11,7 +11,7 @@
  * be called from any thread.
  */
 
-#include "api/http/peers.h"
+#include "api/http/connection/peers.h"
 
 #include <stdint.h>
 
