@@ -28,7 +28,9 @@ TITLES = {
 }
 HERE = Path(__file__).resolve().parent
 # The palette is the page's: installed beside this file, and in the source tree where the page has it.
-PALETTE = next(path for path in (HERE / "palette.css", HERE.parents[1] / "web/assets/palette.css") if path.exists())
+PALETTE = next(
+    path for path in (HERE / "palette.css", HERE.parents[1] / "web/assets/style/palette.css") if path.exists()
+)
 STYLE = PALETTE.read_text() + (HERE / "report.css").read_text()
 MIXED = (
     "Charts mix hardware classes, as --mix has it: a dot is a host of any class, and 0 is the median of all. "

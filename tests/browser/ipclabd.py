@@ -28,13 +28,13 @@ def free_port():
 
 @functools.cache
 def dashboard():
-    """The built dashboard, and beside its bundles each module by its own name, for tests to import: /assets/spec.js.
-    It goes away with what is returned."""
+    """The built dashboard, and beside its bundles each module by its own path for tests to import, as in the
+    sources: /assets/form/spec.js. The directory goes away with what is returned."""
     directory = tempfile.TemporaryDirectory(prefix="ipclab-web-")
     path = Path(directory.name)
     path.chmod(0o755)
     shutil.copytree(BUILD / "web", path, dirs_exist_ok=True)
-    modules = sorted((WEB / "assets").glob("*.js"))
+    modules = sorted((WEB / "assets").rglob("*.js"))
     options = ["--bundle", "--splitting", "--format=esm", "--log-level=warning", f"--outdir={path / 'assets'}"]
     subprocess.run([WEB / "node_modules/.bin/esbuild", *modules, *options], check=True, timeout=PATIENCE_SECONDS)
     return directory

@@ -149,7 +149,7 @@ def test_its_marks_are_read_out_by_keys_and_the_figure_stands_in_the_address(giv
 
 
 def test_an_environment_that_comes_back_is_a_change_too(page):
-    script = """const { environmentChanges } = await import('/assets/baselines.js');
+    script = """const { environmentChanges } = await import('/assets/compare/baselines.js');
         return environmentChanges(args[0].map((candidate) => ({ differences: candidate === null ? [] :
             [{ key: 'turbo', baseline: true, candidate, unlike: true }] })))"""
     assert page.call(script, [None, False, False, None]) == [

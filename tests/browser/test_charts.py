@@ -48,7 +48,7 @@ def test_series_are_distinct_without_colour(page, scheme):
 
 
 def test_series_do_not_depend_on_their_colour(modules):
-    script = """const { looks } = await import('/assets/marks.js');
+    script = """const { looks } = await import('/assets/chart/marks.js');
         return [...Array(16).keys()].map((slot) => [looks(slot), looks(slot, 1)])"""
     looks = modules.call(script)
     assert len({str(one) for pair in looks for one in pair}) == 32
@@ -140,7 +140,7 @@ def test_a_chart_is_saved_with_its_legend_and_settings(driver, unopened, chart, 
     [(1500, False, ["0 µs", "0.5 µs", "1 µs", "1.5 µs"]), (1000, True, ["10 ns", "100 ns", "1 µs"])],
 )
 def test_a_linear_axis_has_one_unit(modules, most, log, words):
-    script = """const { linearMarks, logMarks, markWords } = await import('/assets/scales.js');
+    script = """const { linearMarks, logMarks, markWords } = await import('/assets/chart/scales.js');
         const { nanoseconds } = await import('/assets/format.js');
         const marks = args[1] ? logMarks(10, args[0], { most: 4 }) : linearMarks(0, args[0], { most: 4 });
         return marks.map((mark) => markWords(nanoseconds, mark, marks, args[1]));"""
@@ -161,13 +161,13 @@ def test_a_linear_axis_has_one_unit(modules, most, log, words):
     ],
 )
 def test_marks_of_a_logarithmic_axis(modules, least, largest, unit, most, expected):
-    script = "const { logMarks } = await import('/assets/scales.js'); return logMarks(args[0], args[1], args[2])"
+    script = "const { logMarks } = await import('/assets/chart/scales.js'); return logMarks(args[0], args[1], args[2])"
     marks = modules.call(script, least, largest, {"unit": unit, "most": most})
     assert [mark * unit for mark in marks] == pytest.approx(expected)
 
 
 def test_every_logarithmic_axis_has_three_marks_that_fit(modules):
-    script = """const { logMarks } = await import('/assets/scales.js');
+    script = """const { logMarks } = await import('/assets/chart/scales.js');
         return args[0].map(([min, max, unit, most]) => logMarks(min, max, { unit, most }).map((mark) => mark * unit))"""
     axes = [
         (least * 1.37, least * 1.37 * ratio, unit, most)
@@ -184,7 +184,7 @@ def test_every_logarithmic_axis_has_three_marks_that_fit(modules):
         assert all(len(one) <= 6 for one in digits), (axis, marks)
 
 
-CHART = """const { Chart } = await import('/assets/charts.js');
+CHART = """const { Chart } = await import('/assets/chart/charts.js');
     const chart = new Chart({ title: 'A chart', format: String, ...args[0] });
     document.body.prepend(chart.element);
     if (args[3]) chart.element.style.width = `${args[3]}px`;
@@ -276,7 +276,7 @@ def row(size, runs=1, ci95=None, level=0.96875, **point):
     }
 
 
-PLOTS = """const { plotData } = await import('/assets/plots.js');
+PLOTS = """const { plotData } = await import('/assets/chart/plots.js');
     const streams = { value: (row) => row.throughput_bytes_per_second, rows: (row) => row.point.workload === 'stream' };
     const trips = { value: (row) => row.latency_ns?.p50, rows: (row) => row.point.workload === 'pingpong' };
     return [{ x: 'message_size', ...streams }, { x: 'threads', ...streams }, { x: 'message_size', ...trips }]
@@ -312,7 +312,7 @@ def test_colours_stay_while_an_experiment_runs(modules):
 
 
 def test_agents_have_their_colours_in_any_order(modules):
-    script = """const { Live } = await import('/assets/live.js');
+    script = """const { Live } = await import('/assets/experiment/live.js');
         const live = new Live(1);
         for (const agent of args[0])
             live.addSample({ run_id: 1, agent, thread: 0, second: 0, interval_ns: 1e9, messages: 1, bytes: 10,

@@ -64,7 +64,7 @@ def row(median, flags=(), runs=2, ci95=None, **point):
 LATENCY = {"kind": "message"} | {name: statistic(100) for name in ("p50", "p90", "p99", "p99_9")}
 
 
-DATA = """const { figureData, runsByPoint, barsOfMarks } = await import('/assets/figure-data.js');
+DATA = """const { figureData, runsByPoint, barsOfMarks } = await import('/assets/chart/figure-data.js');
     const data = figureData(args[0], args[1], runsByPoint(args[2] ?? []));
     return { shape: data.shape, axis: data.axis?.field ?? null,
         pinned: data.pinned.map((one) => [one.field, one.value]),
@@ -103,7 +103,7 @@ def test_lines_have_their_runs_intervals_and_noise(modules):
     assert data["bars"] == "Bars: 96.9 % interval of the median; with fewer runs than 6, min–max of 2 runs."
 
 
-FRAMED = """const { Figure } = await import('/assets/figure.js');
+FRAMED = """const { Figure } = await import('/assets/chart/figure.js');
     const figure = new Figure(() => '', { id: 'framed', fixed: { scale: args[2] } });
     document.body.append(figure.element);
     figure.update(args[0]);
@@ -146,7 +146,7 @@ def test_percentiles_have_the_histogram_and_the_runs_as_a_band(modules):
     assert [mark["lo"] for mark in marks if mark.get("band")] == [99, 199, 299, 399]
 
 
-PANELS = """const { figureData } = await import('/assets/figure-data.js');
+PANELS = """const { figureData } = await import('/assets/chart/figure-data.js');
     const data = figureData(args[0], args[1]);
     return { facets: data.facets, labels: data.labels, relative: data.relative, panels: data.panels.map((panel) =>
         [panel.title, panel.series.map((one) => [one.label, one.slot, one.marks.map(({ y }) => y)])]) }"""

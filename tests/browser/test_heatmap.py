@@ -166,7 +166,7 @@ def test_labels_of_many_cpus_stand_whole_and_apart(show, unopened, width):
         assert not any(a < g and e < c and b + 2 < h and f < d - 2 for e, f, g, h in labels[at + 1 :]), labels[at]
 
 
-ORDER = """const { placesOf, borderOf, kindsOf } = await import('/assets/pairs.js');
+ORDER = """const { placesOf, borderOf, kindsOf } = await import('/assets/chart/pairs.js');
     const places = placesOf(args[0], args[1], args[2]);
     const borders = places.slice(1).map((place, at) => borderOf(places[at], place));
     return [places.map(({ id }) => id), borders, kindsOf(args[0])]"""

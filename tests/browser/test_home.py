@@ -432,7 +432,7 @@ def noise(*shares, reason=None):
     ],
 )
 def test_quiet_is_what_would_flag_no_run(modules, given, quiet, words):
-    script = """const { quietWords } = await import('/assets/quiet.js');
+    script = """const { quietWords } = await import('/assets/home/quiet.js');
         const { quiet, words } = quietWords(args[0], [0.1, 0.2, 0.3]);
         return [quiet, words]"""
     assert modules.call(script, given) == [quiet, words]

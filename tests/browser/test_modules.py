@@ -74,7 +74,7 @@ NAMES = """integer, figure, throughput, nanoseconds, size, duration, round, plur
     ],
 )
 def test_sizes(modules, text, expected):
-    script = """const { parseSizes } = await import('/assets/spec.js');
+    script = """const { parseSizes } = await import('/assets/form/spec.js');
         try { return parseSizes(args[0]); } catch (error) { return error.message; }"""
     answer = modules.call(script, text)
     assert answer == expected if isinstance(expected, list) else expected in answer
@@ -99,7 +99,7 @@ PRESET = {
     ],
 )
 def test_only_what_differs_from_a_preset_is_posted(modules, change, expected):
-    script = """const { toSpec, toValues } = await import('/assets/spec.js');
+    script = """const { toSpec, toValues } = await import('/assets/form/spec.js');
         const { defaultsOf } = await import('/assets/schema.js');
         const defaults = defaultsOf(await (await fetch('/openapi.json')).json());
         const base = { preset: 'p' };
@@ -110,7 +110,7 @@ def test_only_what_differs_from_a_preset_is_posted(modules, change, expected):
 
 @pytest.mark.parametrize(("points", "expected"), [("once", 6), ("twice", 12)])
 def test_points_that_stand_twice_are_counted_twice(modules, points, expected):
-    script = """const { amount, toValues } = await import('/assets/spec.js');
+    script = """const { amount, toValues } = await import('/assets/form/spec.js');
         const { defaultsOf } = await import('/assets/schema.js');
         const defaults = defaultsOf(await (await fetch('/openapi.json')).json());
         const values = toValues({ message_size: [1, 2], threads: [1, 2, 4], points: args[0] }, [], defaults);
@@ -146,7 +146,7 @@ MOVING = ["transport", "message_size", "threads", "copy_mode", "engine", "queue_
     ],
 )
 def test_fields_without_a_meaning_are_known(modules, workload, transport, expected):
-    script = "const { meaningless } = await import('/assets/spec.js'); return meaningless(args[0], args[1])"
+    script = "const { meaningless } = await import('/assets/form/spec.js'); return meaningless(args[0], args[1])"
     assert modules.call(script, {"workload": workload, "transport": transport}, TRANSPORTS) == expected
 
 
@@ -173,7 +173,7 @@ def test_samples_become_series(modules):
         sample(2, 0, "initiator", 600, p50=30),
         sample(2, 0, "initiator", 600, thread=1, p50=50),
     ]
-    script = """const { Samples } = await import('/assets/samples.js');
+    script = """const { Samples } = await import('/assets/experiment/samples.js');
         const samples = new Samples(args[1]);
         args[0].forEach((one) => samples.add(one));
         const line = samples.timeline([...samples.runs.keys()]);
@@ -195,7 +195,7 @@ def test_samples_become_series(modules):
 
 def charts(modules, samples):
     """The titles and the lines of the live charts that are shown, from top to bottom."""
-    script = """const { Live } = await import('/assets/live.js');
+    script = """const { Live } = await import('/assets/experiment/live.js');
         const live = new Live(1);
         for (const one of args[0]) {
             live.addSample(one);
@@ -247,7 +247,7 @@ def test_what_moves_bytes_has_its_throughput_drawn(modules):
     ],
 )
 def test_samples_of_an_earlier_beginning_are_forgotten(modules, attempt, started_at, state, remaining):
-    script = """const { Live } = await import('/assets/live.js');
+    script = """const { Live } = await import('/assets/experiment/live.js');
         const live = new Live(1);
         live.updateRun({ id: 1, attempt: 0, started_at: null, state: 'queued' });
         live.updateRun({ id: 1, attempt: 1, started_at: '2026-01-31T12:00:00.000Z', state: 'running' });
@@ -269,7 +269,7 @@ def test_results_become_plots(modules):
         }
 
     rows = [row(4096, "pipe", 40), row(64, "pipe", 20), row(64, "fifo", 30), row(4096, "fifo", None)]
-    script = """const { plotData } = await import('/assets/plots.js');
+    script = """const { plotData } = await import('/assets/chart/plots.js');
         const value = (row) => row.throughput_bytes_per_second;
         return plotData(args[0], { title: 'Throughput', x: 'message_size', value })"""
     assert modules.call(script, rows) == {
@@ -306,7 +306,7 @@ def timed(kind, **point):
     }
 
 
-FIGURES = """const { figuresOf, figureData } = await import('/assets/figure-data.js');
+FIGURES = """const { figuresOf, figureData } = await import('/assets/chart/figure-data.js');
     return figuresOf(args[0]).map(({ key, title }) => [title,
         figureData(args[0], { figure: key }).series.map(({ marks }) => marks.map(({ y }) => y))])"""
 
@@ -319,9 +319,9 @@ def test_each_kind_of_latency_is_a_figure_of_its_own(modules):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_kind_of_latency_is_called_the_same_everywhere(modules, kind):
-    script = """const { Results } = await import('/assets/results.js');
-        const { Live } = await import('/assets/live.js');
-        const { resultFacts } = await import('/assets/run.js');
+    script = """const { Results } = await import('/assets/experiment/results.js');
+        const { Live } = await import('/assets/experiment/live.js');
+        const { resultFacts } = await import('/assets/experiment/run.js');
         const { columnsOf } = await import('/assets/schema.js');
         const [row, sample] = args;
         const results = new Results(1, columnsOf(await (await fetch('/openapi.json')).json()));
@@ -373,7 +373,7 @@ ONE_WAY = {"agent": "receiver", "size": 0, "p50": 20, "kind": "one_way"}
     ],
 )
 def test_lines_of_latency_have_their_kind(modules, samples, title, labels):
-    script = """const { Live } = await import('/assets/live.js');
+    script = """const { Live } = await import('/assets/experiment/live.js');
         const live = new Live(1);
         args[0].forEach((one) => live.addSample(one));
         await new Promise(requestAnimationFrame);
@@ -385,7 +385,7 @@ def test_lines_of_latency_have_their_kind(modules, samples, title, labels):
 
 def table(modules, rows):
     """The caption of a results table, and a row's texts by their columns' titles."""
-    script = """const { Results } = await import('/assets/results.js');
+    script = """const { Results } = await import('/assets/experiment/results.js');
         const { columnsOf } = await import('/assets/schema.js');
         const results = new Results(1, columnsOf(await (await fetch('/openapi.json')).json()));
         results.update(args[0], 'done');
@@ -473,7 +473,7 @@ def test_costs_have_a_column_where_there_are_any(modules):
 
 
 def test_an_interval_says_when_its_runs_may_be_alike(modules):
-    script = """const { Results } = await import('/assets/results.js');
+    script = """const { Results } = await import('/assets/experiment/results.js');
         const { columnsOf } = await import('/assets/schema.js');
         const results = new Results(1, columnsOf(await (await fetch('/openapi.json')).json()));
         results.update([args[0]], 'done');
@@ -522,7 +522,7 @@ def test_round_trips_of_an_open_loop_have_no_half(modules):
 
 
 def test_a_run_tells_both_ways_and_one_way(modules):
-    script = "const { resultFacts } = await import('/assets/run.js'); return resultFacts(args[0])"
+    script = "const { resultFacts } = await import('/assets/experiment/run.js'); return resultFacts(args[0])"
     latency = {"kind": "rtt", "p50": 2000, "p99": 4000, "max": 6000}
     half = {"kind": "one_way", "p50": 1000, "p99": 2000, "max": 3000}
     trip = {"both_ways_bytes_per_second": 8e6, "latency_ns": latency, "latency_one_way_ns": half}
@@ -552,12 +552,13 @@ def test_a_run_tells_both_ways_and_one_way(modules):
     ],
 )
 def test_a_run_tells_its_costs(modules, result, expected):
-    script = "const { resultFacts } = await import('/assets/run.js'); return Object.fromEntries(resultFacts(args[0]))"
+    script = """const { resultFacts } = await import('/assets/experiment/run.js');
+        return Object.fromEntries(resultFacts(args[0]))"""
     facts = modules.call(script, result)
     assert {term: facts[term] for term in ("CPU", "cost", "hop", "pipe overhead") if term in facts} == expected
 
 
-MENUS = """const { Ticks } = await import('/assets/ticks.js');
+MENUS = """const { Ticks } = await import('/assets/compare/ticks.js');
     const ticks = new Ticks(77);
     document.body.append(ticks.element);
     const points = args[0].map((size) => ({ workload: 'stream', transport: 'pipe', message_size: size }));
@@ -592,5 +593,5 @@ def test_a_long_list_of_values_is_two_menus(modules):
 )
 def test_nothing_is_said_of_figures_that_are_not_loaded(modules, made, module):
     """An experiment that ended long ago has its samples and rows a moment later than its page."""
-    script = f"const made = await import('/assets/{module}.js'); return [...({made}).element.querySelectorAll('p')]"
+    script = f"const made = await import('/assets/experiment/{module}.js'); return [...({made}).element.querySelectorAll('p')]"
     assert "Loading…" in modules.call(f"{script}.map((p) => p.textContent)")

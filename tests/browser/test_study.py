@@ -100,8 +100,8 @@ const row = (copy_mode, message_size, threads, cycles, cpu, fields = copy_mode =
     cycles_per_byte_sender: statistic(cycles), cpu_ns_per_gigabyte_sender: statistic(cpu),
     llc_misses_per_message_sender: null, throughput_bytes_per_second: statistic(1e9), latency_ns: null,
     reasons: { cycles_per_byte_sender: 'none here', llc_misses_per_message_sender: 'no LLC' } });
-const { isStudy, costUnit, countedBy, relativeCost, studyPlots } = await import('/assets/study.js');
-const { missing, plotData } = await import('/assets/plots.js');
+const { isStudy, costUnit, countedBy, relativeCost, studyPlots } = await import('/assets/experiment/study.js');
+const { missing, plotData } = await import('/assets/chart/plots.js');
 """
 
 

@@ -5,10 +5,10 @@ import { leaveTheWall, onTheWall } from './address.js';
 import { connection, get, getWithText, onUnauthorized, token } from './api.js';
 import { requestToken } from './dialogs.js';
 import { $, fill, h, setText } from './dom.js';
-import { showHost, topologyWords } from './host.js';
-import { List } from './list.js';
+import { showHost, topologyWords } from './home/host.js';
+import { List } from './home/list.js';
 import { machine } from './machine.js';
-import { memberText } from './spec.js';
+import { memberText } from './form/spec.js';
 import { showFailure, showMissing } from './views.js';
 
 const CONNECTION_WORDS = {

@@ -4,8 +4,8 @@
 
 import './app.js';
 
-export { showBaselines, showHistory } from './baselines.js';
-export { showCompare } from './compare.js';
-export { Detail } from './detail.js';
-export { Form } from './form.js';
-export { rankedButtons } from './ranked.js';
+export { showBaselines, showHistory } from './compare/baselines.js';
+export { showCompare } from './compare/compare.js';
+export { Detail } from './experiment/detail.js';
+export { Form } from './form/form.js';
+export { rankedButtons } from './home/ranked.js';

@@ -2,8 +2,8 @@
 // The script inside a report: draws the experiment's charts, as the page does, from the JSON beside it.
 
 import { $, h } from './dom.js';
-import { Figure } from './figure.js';
-import { figuresOf } from './figure-data.js';
+import { Figure } from './chart/figure.js';
+import { figuresOf } from './chart/figure-data.js';
 import { limitsOf, settingsLine } from './settings.js';
 
 const { experiment, results, runs, caches } = JSON.parse($('report-data').textContent);
