@@ -593,5 +593,6 @@ def test_a_long_list_of_values_is_two_menus(modules):
 )
 def test_nothing_is_said_of_figures_that_are_not_loaded(modules, made, module):
     """An experiment that ended long ago has its samples and rows a moment later than its page."""
-    script = f"const made = await import('/assets/experiment/{module}.js'); return [...({made}).element.querySelectorAll('p')]"
+    script = f"const made = await import('/assets/experiment/{module}.js');"
+    script += f" return [...({made}).element.querySelectorAll('p')]"
     assert "Loading…" in modules.call(f"{script}.map((p) => p.textContent)")
