@@ -256,16 +256,6 @@ static void figure_member(enum figure f, char *ret, size_t size) {
                 figure_name(f, ret, size);
 }
 
-static void put_workloads(struct json_writer *w, unsigned workloads) {
-        if (!workloads)
-                return;
-        json_member_array(w, "x-workloads");
-        for (unsigned i = 0; i < workload_words.n; i++)
-                if (workloads >> i & 1u)
-                        json_put_string(w, workload_words.name(i));
-        json_array_end(w);
-}
-
 static void put_figure(struct json_writer *w, enum figure f) {
         const struct figure_term *term = &figure_terms[f];
         char name[64];
@@ -273,7 +263,7 @@ static void put_figure(struct json_writer *w, enum figure f) {
         json_member_object(w, name);
         put_titles(w, term->title, term->unit, term->description);
         json_member_bool(w, "x-usual", term->usual);
-        put_workloads(w, term->workloads);
+        words_put_some(w, "x-workloads", &workload_words, term->workloads);
         json_member_raw(w, "anyOf", "[{\"$ref\": \"#/components/schemas/Statistic\"}, {\"type\": \"null\"}]");
         json_object_end(w);
 }

@@ -338,6 +338,10 @@ static struct reach reach_of(const struct axis *a, const struct point *q) {
         return r;
 }
 
+unsigned axis_workloads(const struct axis *a) {
+        return reach_of(a, &(const struct point){0}).workloads;
+}
+
 unsigned axis_transports(const struct axis *a) {
         const struct point q = {.workload = WORKLOAD_STREAM};
         return reach_of(a, &q).transports;

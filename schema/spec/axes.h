@@ -51,6 +51,8 @@ static inline const void *axis_of(const struct axis *a, const struct point *p) {
 void axis_set(const struct axis *a, const struct spec *s, size_t i, struct point *p);
 void axis_clear(const struct axis *a, struct point *p);
 
+/* The workloads, as bits, of which some point has the axis. */
+unsigned axis_workloads(const struct axis *a);
 /* The transports, as bits, over which some point has the axis; all or none where it does not depend on them. */
 unsigned axis_transports(const struct axis *a);
 

@@ -39,6 +39,8 @@ static void put_axis(struct json_writer *w, const struct axis *a) {
         const struct value *v = &a->value;
         json_member_object(w, v->name);
         value_put_description(v, axis_transports(a), w);
+        words_put_some(w, "x-workloads", &workload_words, axis_workloads(a));
+        words_put_some(w, "x-transports", &transport_words, axis_transports(a));
         json_put_key(w, "default");
         v->type->write(v, w, v->standard);
         json_member_array(w, "oneOf");

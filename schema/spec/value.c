@@ -117,6 +117,16 @@ void words_list(char list[WORDS_LIST_MAX], const struct vocabulary *words, unsig
         }
 }
 
+void words_put_some(struct json_writer *w, const char *key, const struct vocabulary *words, unsigned bits) {
+        if (bits == 0 || bits == (1u << words->n) - 1)
+                return;
+        json_member_array(w, key);
+        for (unsigned i = 0; i < words->n; i++)
+                if (bits >> i & 1u)
+                        json_put_string(w, words->name(i));
+        json_array_end(w);
+}
+
 bool value_same_bytes(const struct value *v, const void *a, const void *b) {
         return memcmp(a, b, v->size) == 0;
 }

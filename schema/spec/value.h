@@ -94,6 +94,8 @@ void value_put_description(const struct value *v, unsigned transports, struct js
 #define WORDS_LIST_MAX 200u
 /* "pipe, fifo and tcp": the words that the bits stand for. */
 void words_list(char list[WORDS_LIST_MAX], const struct vocabulary *words, unsigned bits);
+/* Writes an array of the words that bits has, unless it has all or none. */
+void words_put_some(struct json_writer *w, const char *key, const struct vocabulary *words, unsigned bits);
 
 /* Whether bytes from elsewhere are a value that a spec may give: of a number, word, toggle or name. 0; -EINVAL with a
  * sentence. */

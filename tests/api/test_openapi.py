@@ -109,6 +109,22 @@ def test_every_axis_is_described(openapi):
         assert point["properties"][axis] == definition
 
 
+@pytest.mark.parametrize(
+    ("axis", "workloads", "transports"),
+    [
+        ("placement", None, None),
+        ("message_size", ["stream", "pingpong"], None),
+        ("call", ["syscall"], None),
+        ("direction", ["stream"], ["tcp"]),
+        ("wait", ["stream", "pingpong"], ["shm-posix", "shm-sysv", "mmap-file", "mmap-anonymous", "process-vm"]),
+    ],
+)
+def test_an_axis_has_what_it_is_for(openapi, axis, workloads, transports):
+    field = openapi["components"]["schemas"]["ExperimentSpec"]["properties"][axis]
+    assert field.get("x-workloads") == workloads
+    assert field.get("x-transports") == transports
+
+
 def texts(value):
     """The summaries and descriptions in a document."""
     if isinstance(value, dict):

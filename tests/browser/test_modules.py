@@ -111,20 +111,13 @@ def test_only_what_differs_from_a_preset_is_posted(modules, change, expected):
 @pytest.mark.parametrize(("points", "expected"), [("once", 6), ("twice", 12)])
 def test_points_that_stand_twice_are_counted_twice(modules, points, expected):
     script = """const { amount, toValues } = await import('/assets/form/spec.js');
-        const { defaultsOf } = await import('/assets/schema.js');
-        const defaults = defaultsOf(await (await fetch('/openapi.json')).json());
+        const { appliesOf, defaultsOf } = await import('/assets/schema.js');
+        const openapi = await (await fetch('/openapi.json')).json();
+        const defaults = defaultsOf(openapi);
         const values = toValues({ message_size: [1, 2], threads: [1, 2, 4], points: args[0] }, [], defaults);
-        return amount({ ...values, repetitions: 5 }, args[1], {})"""
-    counted = modules.call(script, points, TRANSPORTS)
+        return amount({ ...values, repetitions: 5 }, appliesOf(openapi), {})"""
+    counted = modules.call(script, points)
     assert (counted["points"], counted["runs"]) == (expected, 5 * expected)
-
-
-TRANSPORTS = [
-    {"name": "pipe", "copy_modes": ["two-copy", "one-copy"], "engines": {"syscall": {}, "io_uring": {}}, "waits": []},
-    {"name": "shm-posix", "copy_modes": [], "engines": {}, "waits": ["block", "spin"]},
-    {"name": "file", "copy_modes": [], "engines": {"syscall": {}}, "waits": []},
-    {"name": "msgq-sysv"},
-]
 
 
 ALONE = ["call", "processes", "working_set"]  # of workloads that move nothing
@@ -137,7 +130,7 @@ MOVING = ["transport", "message_size", "threads", "copy_mode", "engine", "queue_
         (["stream"], ["pipe"], [*ALONE, "wait"]),
         (["pingpong"], ["pipe"], [*ALONE, "queue_depth", "wait"]),
         (["pingpong"], ["shm-posix"], [*ALONE, "copy_mode", "engine", "queue_depth"]),
-        (["stream"], ["file"], [*ALONE, "copy_mode", "wait"]),
+        (["stream"], ["file"], [*ALONE, "copy_mode", "queue_depth", "wait"]),
         (["stream"], ["msgq-sysv"], [*ALONE, "copy_mode", "engine", "queue_depth", "wait"]),
         (["stream", "syscall"], ["pipe", "shm-posix"], ["processes", "working_set"]),
         (["context-switch", "stream"], ["pipe", "shm-posix"], ["call"]),
@@ -146,8 +139,10 @@ MOVING = ["transport", "message_size", "threads", "copy_mode", "engine", "queue_
     ],
 )
 def test_fields_without_a_meaning_are_known(modules, workload, transport, expected):
-    script = "const { meaningless } = await import('/assets/form/spec.js'); return meaningless(args[0], args[1])"
-    assert modules.call(script, {"workload": workload, "transport": transport}, TRANSPORTS) == expected
+    script = """const { meaningless } = await import('/assets/form/spec.js');
+        const { appliesOf } = await import('/assets/schema.js');
+        return meaningless(args[0], appliesOf(await (await fetch('/openapi.json')).json()))"""
+    assert modules.call(script, {"workload": workload, "transport": transport}) == expected
 
 
 def sample(run, second, agent, size, thread=0, p50=None, kind="rtt", messages=0):

@@ -57,6 +57,13 @@ export function defaultsOf(openapi) {
     return Object.fromEntries(fields.map(([name, field]) => [name, field.default]));
 }
 
+/** {workloads, transports} of each field of a spec: the only ones that it means something for; undefined: all. */
+export function appliesOf(openapi) {
+    const fields = Object.entries(specOf(openapi).properties);
+    const lists = (field) => ({ workloads: field['x-workloads'], transports: field['x-transports'] });
+    return Object.fromEntries(fields.map(([name, field]) => [name, lists(field)]));
+}
+
 function valueOf(openapi, name) {
     const { properties, $defs } = specOf(openapi);
     return properties[name]?.enum ? properties[name] : $defs[name];

@@ -10,7 +10,7 @@ import { Further, furtherFields, rangeOf, withMember } from './further.js';
 import { machine, once } from '../machine.js';
 import { GROUPS, makeFields, pairsOf } from './offer.js';
 import { Preview } from './preview.js';
-import { defaultsOf } from '../schema.js';
+import { appliesOf, defaultsOf } from '../schema.js';
 import { amount, effective, fieldOf, isEnd, meaningless, toSpec, toValues, without, withoutField } from './spec.js';
 import { showError } from '../views.js';
 
@@ -38,6 +38,7 @@ export class Form {
         this.transports = transports.items;
         this.pairs = pairsOf(topology);
         this.defaults = defaultsOf(openapi);
+        this.applies = appliesOf(openapi);
         this.rangeOf = (name, words) => rangeOf(openapi, name, words);
         this.tab = 'form';
         this.fields = makeFields(this.presets, transports.items, topology, openapi);
@@ -280,7 +281,7 @@ export class Form {
             } catch {
                 return; /* none is chosen yet: it stays as it was */
             }
-        const idle = meaningless(chosen, this.transports);
+        const idle = meaningless(chosen, this.applies);
         this.fields.forEach((field, name) => {
             field.element.hidden = idle.includes(name);
         });
@@ -308,7 +309,7 @@ export class Form {
     #amount() {
         if (this.#unreadable().length) return '';
         const values = toValues(this.#spec(), this.presets, this.defaults);
-        const { points, runs } = amount(values, this.transports, this.pairs);
+        const { points, runs } = amount(values, this.applies, this.pairs);
         return `Up to ${plural(points, 'point')}, ${plural(runs, 'run')}`;
     }
 

@@ -1,28 +1,22 @@
 // SPDX-License-Identifier: MIT
 // The way from what stands in the form to a spec and back: pure functions, no page.
 
-const moves = (workload) => ['stream', 'pingpong'].includes(workload);
-
-/*
- * The axes that the form has fields for: the workloads that each means something for, and, where that is up to the
- * transport too, the member of GET /transports that has its words.
- */
-const AXES = {
-    workload: { of: () => true },
-    call: { of: (workload) => workload === 'syscall' },
-    processes: { of: (workload) => workload === 'context-switch' },
-    working_set: { of: (workload) => workload === 'context-switch' },
-    transport: { of: moves },
-    message_size: { of: moves },
-    threads: { of: moves },
-    placement: { of: () => true },
-    copy_mode: { of: moves, words: 'copy_modes' },
-    engine: { of: moves, words: 'engines' },
-    queue_depth: { of: (workload) => workload === 'stream', words: 'engines' },
-    source: { of: moves },
-    wait: { of: moves, words: 'waits' },
-};
-const LISTS = Object.keys(AXES);
+/* The axes that the form has fields for. The schema has what each of them means something for (schema.js). */
+const LISTS = [
+    'workload',
+    'call',
+    'processes',
+    'working_set',
+    'transport',
+    'message_size',
+    'threads',
+    'placement',
+    'copy_mode',
+    'engine',
+    'queue_depth',
+    'source',
+    'wait',
+];
 
 /* The fields that are no axes. The schema has the default of a field that is not given (schema.js), but for a name. */
 const SCALARS = ['name', 'verify', 'warmup_seconds', 'repetitions', 'points', 'fresh', 'stamp', 'skip_impossible'];
@@ -156,15 +150,16 @@ export function memberText(text, key) {
 }
 
 /**
- * {points, runs}: what the values amount to at most. `pairs` has how many placements a word stands for on this machine.
+ * {points, runs}: what the values amount to at most. `pairs` has how many placements a word stands for on this machine,
+ * `applies` what each axis is for.
  */
-export function amount(values, transports, pairs) {
+export function amount(values, applies, pairs) {
     const placements = values.placement.reduce((sum, word) => sum + (pairs[word] ?? 1), 0);
     let points = 0;
     for (const workload of values.workload) {
-        const each = moves(workload) ? values.transport : [null];
+        const each = isFor(applies.transport.workloads, [workload]) ? values.transport : [null];
         for (const transport of each) {
-            const idle = meaningless({ workload: [workload], transport: [transport] }, transports);
+            const idle = meaningless({ workload: [workload], transport: [transport] }, applies);
             const axes = LISTS.filter((key) => !['workload', 'transport', 'placement', ...idle].includes(key));
             points += axes.reduce((product, key) => product * values[key].length, placements);
         }
@@ -173,12 +168,14 @@ export function amount(values, transports, pairs) {
     return { points, runs: points * values.repetitions };
 }
 
+/* Of no list: for any. */
+const isFor = (list, chosen) => !list || chosen.some((word) => list.includes(word));
+
 /** The fields that mean nothing for these workloads and transports: any but their standard word would be refused. */
-export function meaningless(values, transports) {
-    const chosen = transports.filter((item) => values.transport.includes(item.name));
-    const has = ({ of, words }) =>
-        values.workload.some(of) && (!words || chosen.some((item) => Object.keys(item[words] ?? {}).length));
-    return LISTS.filter((key) => !has(AXES[key]));
+export function meaningless({ workload, transport }, applies) {
+    return LISTS.filter(
+        (key) => !isFor(applies[key].workloads, workload) || !isFor(applies[key].transports, transport),
+    );
 }
 
 /** The form's field for a JSON pointer; null: none. */
