@@ -13,7 +13,7 @@ const struct disputed_flag disputed_flags[DISPUTED_COUNT] = {
         [DISPUTED_ENOBUFS] = {"zerocopy:enobufs", "the kernel refused sends without copying, each of which then waited",
                               "runs with a greater net.core.optmem_max would decide", EVERY},
         [DISPUTED_RATE] = {"rate_not_reached",
-                           "fewer messages came than the rate asked for, so that their latencies are those of an "
+                           "fewer messages came than the rate specifies, so that their latencies are those of an "
                            "overload",
                            "runs at a lower rate would decide", RATES | LATENCIES},
         [DISPUTED_CEILING] = {"above_memcpy_ceiling", "the throughput is higher than the sending CPU can copy", NULL,

@@ -47,7 +47,7 @@ _Static_assert(FIGURE_P90_LATENCIES_LEAST == 10 * FIGURE_BEYOND_LEAST &&
                "each has as many beyond it");
 
 #define QUANTILE .quantile = true
-#define REQUESTED .requested = "in an open loop it follows from the rate that was asked for"
+#define REQUESTED .requested = "in an open loop it follows from the specified rate"
 
 #define RATE(member, of, ...)                                                                                          \
         { .group = FIGURES_RATE, .name = member, .unit = of, .usual = true, __VA_ARGS__ }

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Why a request was not accepted, in the words that the person who made it can act on. The code that finds the fault
+ * Why a request was not accepted, in words that the client's user can act on. The code that finds the fault
  * (parser, admission, store) fills it in; it is turned into application/problem+json by api/ alone.
  */
 

@@ -59,7 +59,7 @@ MEASURED = {
     "result/effective": "the kernel and the agents state what was in force; a row's values are checked against it",
     "result/latency_histogram": "the agents fill it; all latencies are checked against it",
     "result/noise/*_khz, result/noise/*load_cpus, result/noise/*_periods": "the kernel counts them for the machine",
-    "result/noise/observed_share, result/noise/longest_interval_ns": "the daemon alone has what it observed of the window",
+    "result/noise/observed_share, result/noise/longest_interval_ns": "the daemon alone has what it saw of the window",
     "result/noise/*_segments, result/noise/*_timeouts": "the kernel counts them for the run's connections",
     "result/noise/ksoftirqd_ns": "the kernel counts it; ksoftirqd_ns_per_message is checked by it",
     "result/noise/seconds/*": "the kernel counts them in each second; seconds_flagged and worst are checked by them",

@@ -470,7 +470,7 @@ def added_text(document):
         return ""
     return (
         f"{' and '.join(added)} came by hand: if that depended on what the runs before showed, a false difference is "
-        "more likely than the correction says."
+        "more likely than the correction allows."
     )
 
 

@@ -27,8 +27,8 @@ int until_decide(struct store *store, const struct experiment_record *e, const s
  * none; -ENOMEM. */
 int until_looks_made(const char *until_json, uint32_t but, uint32_t *ret);
 
-/* How many repetitions the decisions so far asked for; what an experiment has beyond these was added by hand. -ENODATA:
- * a version that did not count them began it, or until_json is NULL. -EBADMSG: it is none; -ENOMEM. */
+/* How many repetitions the decisions so far have required; what an experiment has beyond these was added by hand.
+ * -ENODATA: a version that did not count them began it, or until_json is NULL. -EBADMSG: it is none; -ENOMEM. */
 int until_asked(const char *until_json, uint32_t *ret);
 
 #endif

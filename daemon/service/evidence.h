@@ -28,8 +28,8 @@ int evidence_get(struct service *s, int64_t experiment_id, int64_t change, const
  * its looks cannot be read, as a bundle may have them, those that it planned count. -ENOMEM. */
 int evidence_watch(const struct experiment_record *e, struct adaptive_watch *ret);
 
-/* How many repetitions were added by hand, of an experiment with n_points points: to those that the spec asks for, or
- * that `until` has asked for. Where that is not known (until_asked()), as a bundle does not have it, those above the
+/* How many repetitions were added by hand, of an experiment with n_points points: to those that the spec requires, or
+ * that `until` has required. Where that is not known (until_asked()), as a bundle does not have it, those above the
  * most that it permits count. 0 of a search, and of a spec that cannot be read. -ENOMEM. */
 int evidence_added(const struct experiment_record *e, size_t n_points, uint32_t *ret);
 

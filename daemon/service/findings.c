@@ -159,8 +159,8 @@ static int read_searches(struct service *s, const struct experiment_record *e, s
         return r < 0 ? r : read_rate_flags(s, e->id, ret, refusal);
 }
 
-/* The answers of the preset's study to what the experiment asks. A spec that another version wrote and this one cannot
- * read is taken for the preset's own, and the study's points alone count all the same. */
+/* The answers of the preset's study to the experiment's questions. A spec that another version wrote and this one
+ * cannot read is taken for the preset's own, and the study's points alone count all the same. */
 static int answer_study(const struct experiment_record *e, const struct findings_input *in,
                         struct findings_record *ret) {
         char preset[64];

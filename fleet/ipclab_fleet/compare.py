@@ -236,7 +236,7 @@ def fill_group(group, baseline, candidate, figures):
 def refuse(groups):
     """Why the groups are no one answer, or None."""
     classes = {group.comparison for group, _, _ in groups}
-    words = "--mix compares everything as one, and says so"
+    words = "--mix compares everything as one, and the report states it"
     if 3 in classes:
         hardware = sorted({one for group, _, _ in groups if group.comparison == 3 for one in group.hardware})
         settings = sorted({fact for group, _, _ in groups if group.comparison == 3 for fact, _, _ in group.settings})

@@ -24,7 +24,7 @@ struct field {
         /* The property of the JSON Schema. NULL: the value's type has it, or the frame. */
         void (*describe)(struct json_writer *w);
         bool measured; /* what is measured depends on it: an experiment that differs in it from a preset is no answer to
-                          what the preset asks (spec_unlike_setting()) */
+                          what the preset has (spec_unlike_setting()) */
         bool behind_axes; /* in the JSON Schema */
 };
 

@@ -318,7 +318,7 @@ static uint64_t channel_descriptors(const struct point *p) {
         return 0;
 }
 
-/* Sends without copying have a ring of their own, beside that of who receives, too. */
+/* Sends without copying have a ring of their own, beside the receiver's, too. */
 static uint64_t ring_descriptors(const struct point *p) {
         if (p->engine != ENGINE_IO_URING)
                 return 0;

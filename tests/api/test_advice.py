@@ -324,10 +324,7 @@ def test_what_is_left_out_is_named(own_daemon):
     assert advice["items"] == [] and advice["experiments"]["open_loop_or_tuned"] == 1
     assert "nothing that can be ranked is known of it under the environment that is in force now" in advice["sentence"]
     assert " Runs with another number of threads are stored: 2." in advice["sentence"]
-    words = (
-        " 1 experiment of this question was left out: 1 with an open loop, whose figures are of the rate that was "
-        "asked for."
-    )
+    words = " 1 experiment of this question was left out: 1 with an open loop, whose figures are of the specified rate."
     assert words in advice["sentence"]
     known = unix.get("/advice?workload=pingpong&want=latency_p50&threads=2")
     assert len(known["items"]) == 1 and "left out" not in known["sentence"]

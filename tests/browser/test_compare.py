@@ -176,7 +176,7 @@ def test_repetitions_that_were_added_are_told(given, axis, added, words):
     (hint,) = [one.text for one in page.all("#comparison .hint") if "corrected after Holm over 4 figures." in one.text]
     said = hint.split("over 4 figures.")[1].strip()
     assert said.split(" came by hand")[0] == words
-    assert ("a false difference is more likely than the correction says." in said) == (words != "")
+    assert ("a false difference is more likely than the correction allows." in said) == (words != "")
 
 
 def test_a_machine_in_another_state_is_named(given):

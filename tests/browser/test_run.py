@@ -155,7 +155,7 @@ def test_both_ends_have_the_proof_of_their_placement(show, picture, width):
     assert facts(page) == {
         role: {
             "proven": "yes: each was where it was to be",
-            "asked for": f"CPU {cpus}, node {node}, memory bind {node}",
+            "specified": f"CPU {cpus}, node {node}, memory bind {node}",
             "allowed on": f"CPU {cpus}",
             "seen on": f"CPU {cpus}, node {node}",
             "moved": "0 times",
@@ -196,9 +196,9 @@ def test_of_the_environment_only_what_changed_is_shown(show):
 
 def test_memory_alone_is_asked_for_and_proven_too(show):
     agents = facts(show(73))
-    assert agents["sender"]["asked for"] == "memory local, buffers bind 1"
+    assert agents["sender"]["specified"] == "memory local, buffers bind 1"
     assert agents["sender"]["proven"].startswith("yes")
-    assert agents["receiver"]["asked for"] == "any place" and agents["receiver"]["proven"].startswith("nothing")
+    assert agents["receiver"]["specified"] == "any place" and agents["receiver"]["proven"].startswith("nothing")
 
 
 def test_what_was_in_force_stands_side_by_side(show):

@@ -644,9 +644,9 @@ static void test_open_loop_words(void) {
         m.rows[0].flags.n_disputed[DISPUTED_RATE] = 8;
         FINDINGS *f = draw(&m);
         CHECK_STRING(of_reason(f, "open-loop")->sentence,
-                     "2 of 2 rows have an open loop, in which no more messages are sent than its rate asks for, so "
+                     "2 of 2 rows have an open loop, in which no more messages are sent than its rate specifies, so "
                      "nothing is concluded from the throughput.");
-        CHECK(says(of_reason(f, "disputed"), "fewer messages came than the rate asked for"));
+        CHECK(says(of_reason(f, "disputed"), "fewer messages came than the rate specifies"));
 }
 
 /* As many rows as an experiment can have, of a run each: nothing is compared, and all of them are named. */

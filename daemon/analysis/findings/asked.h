@@ -3,15 +3,16 @@
 #define IPCLAB_DAEMON_ANALYSIS_ASKED_H
 
 /*
- * What an experiment still asks of the study whose preset was posted. A preset's fields may be overridden in the posted
- * spec: what was measured then may be another thing, to which the published answer does not apply. Called by studies.c.
+ * Which questions of the study whose preset was posted an experiment still has. A preset's fields may be overridden in
+ * the posted spec: what was measured then may be another thing, to which the published answer does not apply. Called by
+ * studies.c.
  */
 
 #include "schema/spec/spec.h"
 
 struct asked {
         struct spec *study;        /* as the study's own preset has it */
-        struct spec *preset;       /* that was posted: its -quick form asks for less */
+        struct spec *preset;       /* that was posted: its -quick form requires less */
         const struct spec *posted; /* of the experiment */
         unsigned met;              /* the axes that have a meaning for one of them, as bits */
         const char *setting;       /* in which the experiment is unlike the preset, and which is no axis; NULL: none */

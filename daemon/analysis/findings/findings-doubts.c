@@ -296,7 +296,7 @@ static const struct {
          "CPUs it would be",
          NULL},
         {"open-loop", has_open_loop, NULL, false,
-         "an open loop, in which no more messages are sent than its rate asks for, so nothing is concluded from the "
+         "an open loop, in which no more messages are sent than its rate specifies, so nothing is concluded from the "
          "throughput",
          NULL},
         {"few-messages", has_few_messages, NULL, false,

@@ -70,13 +70,8 @@ void draft_write(struct draft *d, const char *format, ...) {
 }
 
 /* The main axes, which each sentence names. */
-static bool is_always_said(size_t axis) {
+static bool is_always_named(size_t axis) {
         return axis == AXIS_WORKLOAD || axis == AXIS_TRANSPORT || axis == AXIS_MESSAGE_SIZE || axis == AXIS_CALL;
-}
-
-/* Whether the sentence has to name the axis' value: also of those that the experiment varies. */
-static bool is_worth_saying(const struct draft *d, size_t axis) {
-        return d->f.common & AXIS_BIT(axis) && (is_always_said(axis) || d->a->n_values[axis] > 1);
 }
 
 /* "same-node", "threads 4", "both ways together" */
@@ -108,7 +103,9 @@ void draft_write_subject(struct draft *d, uint32_t varied, const char *before) {
         bool begun = false;
         for (size_t i = 0; i < AXIS_COUNT; i++) {
                 char words[PHRASE_SETTING_MAX];
-                if (varied & AXIS_BIT(i) || !is_worth_saying(d, i))
+                if (varied & AXIS_BIT(i) || !(d->f.common & AXIS_BIT(i)))
+                        continue;
+                if (!is_always_named(i) && d->a->n_values[i] < 2) /* the sentence is clear without it */
                         continue;
                 name_value(i, &d->f.subject, words);
                 draft_write(d, "%s%s", !begun ? before : i == AXIS_TRANSPORT ? " over " : ", ", words);
@@ -159,7 +156,7 @@ int draft_constants(const struct findings_input *in, char **ret) {
         int r = f ? 0 : -ENOMEM;
         for (size_t i = 0; r == 0 && i < AXIS_COUNT; i++) {
                 const struct axis *a = &axes[i];
-                if (is_always_said(i) || !is_of_all(in, a))
+                if (is_always_named(i) || !is_of_all(in, a))
                         continue;
                 if (i == AXIS_PLACEMENT ||
                     !a->value.type->equal(&a->value, axis_of(a, &in->rows[0].point), a->value.standard))

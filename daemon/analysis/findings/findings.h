@@ -68,7 +68,7 @@ struct findings_row {
         const struct findings_run *runs; /* in their order in time */
         size_t n_runs;
         uint32_t n_planned, n_failed; /* n_failed: or cancelled */
-        uint32_t n_added;             /* of n_planned: by hand, after what the spec asked for */
+        uint32_t n_added;             /* of n_planned: by hand, after what the spec required */
         struct findings_flags flags;  /* of its runs; restless: also since the first of all */
         bool unprobed;                /* whether they did is not known of one: no probes, or of other CPUs */
         bool few_messages;            /* in a run, for a 99th percentile: its runs have none in `values` */

@@ -233,7 +233,7 @@ static const struct question questions[] = {
                  "to raise it"},
 };
 
-/* An experiment, and what of the study it still asks. */
+/* An experiment, and which of the study's questions it still answers. */
 struct asking {
         const struct findings_input *in;
         const struct findings *findings;

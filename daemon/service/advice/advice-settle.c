@@ -21,7 +21,7 @@
 #define SETTLE_BYTES_PER_SECOND 1e9
 
 /* Whether runs without the leader would decide more of it. */
-static bool is_told_alone(const struct advice_item *item) {
+static bool is_settled_alone(const struct advice_item *item) {
         return item->reason == REASON_INTERPOLATED || item->reason == REASON_TOO_FEW_RUNS ||
                item->reason == REASON_LIMIT_UNDECIDED;
 }
@@ -37,7 +37,7 @@ static size_t list_group(const struct advice *a, const char *settings,
                 if ((!item->leads && !advice_may_settle(item)) || strcmp(item->settings, settings) != 0)
                         continue;
                 ret[n++] = item;
-                decide |= advice_may_settle(item) && (ret[0]->leads || is_told_alone(item));
+                decide |= advice_may_settle(item) && (ret[0]->leads || is_settled_alone(item));
         }
         return decide ? n : 0;
 }

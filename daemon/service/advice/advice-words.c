@@ -321,8 +321,8 @@ static void write_left_out(FILE *f, const struct advice_record *a) {
                 (void) fprintf(f, " %u %s of this question %s left out:", a->unlike,
                                a->unlike == 1 ? "experiment" : "experiments", a->unlike == 1 ? "was" : "were");
         if (a->open_loops > 0)
-                (void) fprintf(f, " %u with an open loop, whose figures are of the rate that was asked for%s",
-                               a->open_loops, a->tuned > 0 ? "," : "");
+                (void) fprintf(f, " %u with an open loop, whose figures are of the specified rate%s", a->open_loops,
+                               a->tuned > 0 ? "," : "");
         if (a->tuned > 0)
                 (void) fprintf(f, " %u with settings of the host that were made for the runs", a->tuned);
         if (a->unlike > 0)

@@ -46,7 +46,7 @@ addEventListener('afterprint', () => setPrinting(false));
 /**
  * A figure to be put somewhere and given data. Options: `title`; `format(value)` for the y axis and the readout, and
  * `unit`, how many of what it shows a datum of 1 is, up to a power of ten; `formatX(value)`; `x`: "linear" or "log2";
- * `log`: a logarithmic y axis; `splitsX`: mark the x values themselves; `note()`: what an exported picture says besides
+ * `log`: a logarithmic y axis; `splitsX`: mark the x values themselves; `note()`: what an exported picture has besides
  * the settings.
  */
 export class Chart {
@@ -88,8 +88,8 @@ export class Chart {
     set(xs, series, describe = (index) => this.options.formatX(xs[index])) {
         this.xs = xs;
         this.describe = describe;
-        const who = (list) => JSON.stringify(list.map(({ label, slot, variant }) => [label, slot, variant]));
-        const same = this.plot && who(this.series) === who(series);
+        const identities = (list) => JSON.stringify(list.map(({ label, slot, variant }) => [label, slot, variant]));
+        const same = this.plot && identities(this.series) === identities(series);
         this.series = series;
         this.styles = series.map(({ label, slot, variant }) => looks(slot ?? this.#slot(label), variant));
         if (!same) {

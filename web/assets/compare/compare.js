@@ -343,7 +343,7 @@ function addedWords({ axis, ...sides }) {
         .map(([what, n]) => `${plural(n, 'repetition')} of the ${what}`);
     return added.length
         ? `${added.join(' and ')} came by hand: if that depended on what the runs before showed, a false difference ` +
-              'is more likely than the correction says.'
+              'is more likely than the correction allows.'
         : '';
 }
 

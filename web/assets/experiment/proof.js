@@ -52,7 +52,7 @@ function facts({ placement, proof }) {
     const seen = all(threads.map((thread) => thread.cpus_seen ?? []));
     const nodes = all(threads.map(({ node, nodes: several }) => several ?? node ?? []));
     return [
-        ['asked for', asked(placement) || 'any place'],
+        ['specified', asked(placement) || 'any place'],
         ['allowed on', named('CPU', proof?.affinity ?? []) ?? DASH],
         ['seen on', listed([named('CPU', seen), named('node', nodes)]) || DASH],
         [

@@ -55,7 +55,7 @@ export class Form {
         this.restField = h(
             'div',
             { class: 'field span', hidden: true },
-            h('p', { class: 'label', text: 'Also asked for' }),
+            h('p', { class: 'label', text: 'Also specified' }),
             this.rest.element,
             h('p', { class: 'hint', text: 'These are posted as they are.' }),
         );
