@@ -12,11 +12,6 @@
 
 #define SLEEP_NS (50 * NSEC_PER_MSEC) /* at most, before the limit is checked again */
 
-static void doze(uint64_t ns) {
-        struct timespec ts = {.tv_nsec = (long) (ns < SLEEP_NS ? ns : SLEEP_NS)};
-        (void) clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL); /* after an early wake-up the caller reads the clock */
-}
-
 int pace_wait(struct worker *w, uint64_t due_ns) {
         for (;;) {
                 uint64_t now = util_now_ns();
@@ -24,10 +19,13 @@ int pace_wait(struct worker *w, uint64_t due_ns) {
                         return 0;
                 if (worker_over(w))
                         return WORKER_STOP;
-                if (due_ns - now > PACE_SPIN_NS)
-                        doze(due_ns - now - PACE_SPIN_NS);
-                else
+                if (due_ns - now <= PACE_SPIN_NS) {
                         (void) sched_yield(); /* cannot fail */
+                        continue;
+                }
+                uint64_t ns = due_ns - now - PACE_SPIN_NS;
+                struct timespec ts = {.tv_nsec = (long) (ns < SLEEP_NS ? ns : SLEEP_NS)};
+                (void) clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL); /* if it wakes early, the loop sleeps again */
         }
 }
 

@@ -32,11 +32,6 @@ static int report_failure(const char *step, int error) {
         return -error;
 }
 
-static int report_pid(pid_t pid) {
-        struct forked_report born = {.pid = pid};
-        return send(AGENT_FORKED_REPORT_FD, &born, sizeof born, MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
-
 static int map(const char *bytes, bool huge, struct forked_memory *ret) {
         char *end;
         errno = 0;
@@ -89,8 +84,10 @@ int fork_peer(const char *bytes, bool huge, struct forked_memory *ret) {
                 if (r == 0 && (dup2(AGENT_FORKED_CONTROL_FD, AGENT_CONTROL_FD) < 0 ||
                                dup2(AGENT_FORKED_PEER_FD, AGENT_PEER_FD) < 0))
                         r = -errno;
-        } else
-                r = report_pid((pid_t) pid);
+        } else {
+                struct forked_report born = {.pid = (pid_t) pid};
+                r = send(AGENT_FORKED_REPORT_FD, &born, sizeof born, MSG_NOSIGNAL) < 0 ? -errno : 0;
+        }
         for (int fd = AGENT_FORKED_CONTROL_FD; fd <= AGENT_FORKED_REPORT_FD; fd++)
                 (void) util_close(fd);
         if (r < 0)

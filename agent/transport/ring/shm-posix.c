@@ -35,15 +35,15 @@ static int open_named(struct agent *a) {
         return fd;
 }
 
-static int open_object(struct agent *a) {
-        int fd = open(DIRECTORY, O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
-        return fd < 0 ? open_named(a) : fd;
-}
-
 static int shm_posix_make(struct agent *a, struct ring_area *area) {
-        int fd = area->huge ? memfd_create("ipclab", MFD_CLOEXEC | MFD_HUGETLB) : open_object(a);
-        if (fd < 0)
+        int fd = area->huge ? memfd_create("ipclab", MFD_CLOEXEC | MFD_HUGETLB)
+                            : open(DIRECTORY, O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+        if (fd < 0 && area->huge)
                 return failure_set(&a->failure, errno, "memfd_create with MFD_HUGETLB: %s", strerrordesc_np(errno));
+        if (fd < 0)
+                fd = open_named(a);
+        if (fd < 0)
+                return fd;
         area->fd = fd;
         if (ftruncate(fd, (off_t) area->layout.area_bytes) < 0)
                 return failure_set(&a->failure, errno, "shared memory cannot be made %" PRIu64 " bytes long: %s",
