@@ -15,6 +15,7 @@ from ipclabtest import BUILD, PATIENCE_SECONDS, SOURCE
 from ipclabtest.client import Client
 
 WEB = SOURCE / "web"
+ENDLESS = {"duration_seconds": 600, "rate": 10}  # takes next to no CPU time from the tests beside it
 PORTS = range(20000, 32000)  # below those that the kernel gives to clients, one of which could be at it meanwhile
 
 
@@ -69,6 +70,6 @@ class Daemon(ipclabtest.daemon.Daemon):
 
     def fill_queue(self, n, name):
         """With n experiments that wait behind a long one: `name` with a number from 0."""
-        self.submit(name="In front", duration_seconds=3600, rate=10)
+        self.submit(name="In front", **ENDLESS)
         for i in range(n):
             self.submit(name=f"{name} {i}", messages=1, warmup_seconds=0)

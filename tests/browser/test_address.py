@@ -2,6 +2,7 @@
 """What the address leads to, and the questions before something is stopped."""
 
 import pytest
+from ipclabd import ENDLESS
 from page import Page
 from selenium.webdriver.common.keys import Keys
 from test_dashboard import open_experiment
@@ -83,7 +84,7 @@ def test_a_view_that_was_left_does_not_come_back(page, daemon):
 
 def test_cancelling_by_the_keyboard_is_confirmed_too(page, daemon):
     page.sign(daemon.token)
-    experiment = daemon.submit(name="Not by accident", duration_seconds=600)
+    experiment = daemon.submit(name="Not by accident", **ENDLESS)
     open_experiment(page, experiment)
     page.wait(lambda: page.text("main .meta .state") == "running", "the run")
     page.tab_to("#cancel")
@@ -105,7 +106,7 @@ def test_cancelling_by_the_keyboard_is_confirmed_too(page, daemon):
 
 def test_a_queued_experiment_is_taken_from_the_queue(page, daemon):
     page.sign(daemon.token)
-    before, queued = (daemon.submit(name=name, duration_seconds=600) for name in ("First", "Second"))
+    before, queued = (daemon.submit(name=name, **ENDLESS) for name in ("First", "Second"))
     open_experiment(page, queued)
     page.find("#cancel").click()
     assert "queue" in page.text("#confirm-text")
@@ -129,7 +130,8 @@ def test_a_missing_experiment_is_found_missing_while_it_is_shown(driver, daemon)
 
 @pytest.fixture(scope="module")
 def two_runs(daemon):
-    identity = daemon.submit(name="Two runs", message_size=4096, repetitions=2, duration_seconds=2, warmup_seconds=0)
+    spec = {"message_size": 4096, "repetitions": 2, "duration_seconds": 2, "warmup_seconds": 0, "rate": 100}
+    identity = daemon.submit(name="Two runs", **spec)
     daemon.wait_done(identity)
     return identity, [run["id"] for run in daemon.get(f"/experiments/{identity}/runs")["items"]]
 

@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from ipclabd import Daemon
+from ipclabd import ENDLESS, Daemon
 from page import Page
 from selenium.webdriver.common.keys import Keys
 
@@ -283,7 +283,7 @@ def test_names_are_text(page, daemon):
 
 def test_cancel_and_delete(page, daemon):
     page.sign(daemon.token)
-    experiment = daemon.submit(name="Too long", duration_seconds=600)
+    experiment = daemon.submit(name="Too long", **ENDLESS)
     open_experiment(page, experiment)
     page.wait(lambda: page.text("main .meta .state") == "running", "the run")
     assert not page.find("main .buttons .danger").is_displayed()
@@ -338,7 +338,7 @@ def test_an_experiment_that_is_extended_or_deleted_elsewhere(page, daemon):
 
 
 def test_a_queued_experiment_that_is_deleted_elsewhere(page, daemon):
-    first = daemon.submit(name="In front of it", duration_seconds=600)
+    first = daemon.submit(name="In front of it", **ENDLESS)
     experiment = daemon.submit(name="Behind it", messages=50)
     open_experiment(page, experiment)
     page.wait(lambda: page.text("main .meta .state") == "queued", "its state")
@@ -352,7 +352,8 @@ def test_a_queued_experiment_that_is_deleted_elsewhere(page, daemon):
 
 def test_cancelled_runs_are_made_again(page, daemon):
     page.sign(daemon.token)
-    experiment = daemon.submit(name="Once more", message_size=[64, 4096], duration_seconds=1, warmup_seconds=0)
+    spec = {"message_size": [64, 4096], "duration_seconds": 1, "warmup_seconds": 0, "rate": 100}
+    experiment = daemon.submit(name="Once more", **spec)
     daemon.request("POST", f"/experiments/{experiment}/cancel")
     daemon.wait(experiment)
     open_experiment(page, experiment)
@@ -365,7 +366,7 @@ def test_cancelled_runs_are_made_again(page, daemon):
 
 
 def test_list_is_live_filtered_and_paged(page, daemon):
-    ids = [daemon.submit(name=f"Paged {n}", duration_seconds=600) for n in range(30)]
+    ids = [daemon.submit(name=f"Paged {n}", **ENDLESS) for n in range(30)]
     page.wait_for(f"#list a[href='#/experiments/{ids[-1]}']")
     for identity in reversed(ids):
         assert daemon.request("POST", f"/experiments/{identity}/cancel")[0] == 200

@@ -8,6 +8,7 @@ import re
 import time
 
 import pytest
+from ipclabd import ENDLESS
 from page import Page
 
 REQUESTS_MAX = 6  # of the first visit, the event stream among them
@@ -67,7 +68,7 @@ def load(driver, daemon, screen=(1280, 900)):
 def listed(daemon):
     """As many as the list shows at once; all but the first were cancelled before they began, which takes no time."""
     daemon.wait(daemon.submit(name="Done", messages=10, warmup_seconds=0))
-    ids = [daemon.submit(name=f"{n} in the list", duration_seconds=600) for n in range(24)]
+    ids = [daemon.submit(name=f"{n} in the list", **ENDLESS) for n in range(24)]
     for identity in reversed(ids):
         assert daemon.request("POST", f"/experiments/{identity}/cancel")[0] == 200
     daemon.wait(ids[0])

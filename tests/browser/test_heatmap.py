@@ -67,7 +67,7 @@ CPUS = rows_of("cpu", range(16), latency_of)
 @pytest.fixture(scope="module", autouse=True)
 def every_pair(daemon):
     """Each CPU with each, of those that the daemon has from this process. They run beside the tests of given rows."""
-    spec = {"workload": "pingpong", "message_size": 64, "placement": "all-cpu-pairs", "repetitions": 2}
+    spec = {"workload": "pingpong", "message_size": 64, "placement": "all-cpu-pairs", "repetitions": 2, "rate": 1000}
     return daemon.submit(name="Every pair here", duration_seconds=2, warmup_seconds=0, **spec)
 
 

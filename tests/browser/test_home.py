@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from answers import Answers
 from axe import violations
+from ipclabd import ENDLESS
 from page import SCREENS
 
 
@@ -22,7 +23,7 @@ def test_what_runs_and_what_waits_stand_on_top(signed, daemon, picture):
     page = signed
     page.open()
     ids = [
-        daemon.submit(name=name, duration_seconds=30, warmup_seconds=0, repetitions=count)
+        daemon.submit(name=name, duration_seconds=30, warmup_seconds=0, repetitions=count, rate=10)
         for name, count in (("Running one", 72), ("First in the queue", 2), ("Second in the queue", 1))
     ]
     try:
@@ -448,7 +449,7 @@ def test_the_first_page_answers_whether_it_is_quiet(signed, daemon, picture):
     assert facts == ["foreign CPU", "steal", "at work", "watched", "load"]
     assert re.match(r"[\d.]+ % of CPU \d+, the busiest", page.text("#quiet dd"))
     picture("quiet")
-    identity = daemon.submit(duration_seconds=60, warmup_seconds=0)
+    identity = daemon.submit(**ENDLESS)
     try:
         page.wait(lambda: page.all("#now .tile"), "the run")
         page.wait(lambda: "An experiment runs" in page.text("#quiet .answer"), "no look beside a run")

@@ -7,7 +7,8 @@ from test_dashboard import open_experiment
 def test_the_results_grow_in_place(page, daemon):
     """Focus, selection and scrolling stay where the reader has them while rows are measured."""
     sizes = [64, 1024, 4096, 65536]
-    experiment = daemon.submit(name="Grows", message_size=sizes, duration_seconds=1, warmup_seconds=0, repetitions=2)
+    spec = {"duration_seconds": 1, "warmup_seconds": 0, "rate": 100}
+    experiment = daemon.submit(name="Grows", message_size=sizes, repetitions=2, **spec)
     open_experiment(page, experiment)
     page.wait_for("#results tbody tr")
     page.run("document.querySelector('#results').style.width = '250px'")  # less than the table is wide

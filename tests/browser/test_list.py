@@ -3,6 +3,7 @@
 
 import pytest
 from axe import violations
+from ipclabd import ENDLESS
 
 SHORT = {"messages": 1, "warmup_seconds": 0}
 
@@ -68,7 +69,7 @@ def test_a_search_stays_when_a_view_is_opened(page, daemon, several):
 def test_a_bar_stands_where_runs_are_missing_or_failed(page, daemon, several):
     failing = daemon.submit(name="Failing", require={"build": {"commit": "000000000000"}}, **SHORT)
     daemon.wait(failing)
-    waiting = daemon.submit(name="Waiting", duration_seconds=300)
+    waiting = daemon.submit(name="Waiting", **ENDLESS)
     try:
         for identity, bar in ((failing, True), (waiting, True), (several[0], False)):
             entry = f"#list a[href='#/experiments/{identity}']"
@@ -148,7 +149,7 @@ def test_an_answer_takes_out_what_it_does_not_name_but_for_what_came_meanwhile(p
 
 def test_many_are_cancelled_and_deleted(page, daemon):
     page.sign(daemon.token)
-    ids = [daemon.submit(name=f"Lot {n}", duration_seconds=300) for n in range(4)]
+    ids = [daemon.submit(name=f"Lot {n}", **ENDLESS) for n in range(4)]
     page.fill("#list-search", "Lot ")
     page.wait(lambda: len(names(page)) == 4, "the lot")
     page.run("document.querySelector('#list-many summary').click()")

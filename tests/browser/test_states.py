@@ -2,7 +2,7 @@
 """The daemon's state on the page: the same in all its parts, also while it is away, and nothing that jumps."""
 
 import pytest
-from ipclabd import Daemon
+from ipclabd import ENDLESS, Daemon
 from page import Page
 from selenium.webdriver.common.keys import Keys
 from test_dashboard import AWAY, open_experiment
@@ -32,7 +32,7 @@ def own(driver):
 
 def test_the_overview_and_the_list_agree_on_what_runs(page, daemon):
     page.wait(lambda: page.run(LOOK)["now"] == "idle", "the overview")
-    experiment = daemon.submit(name="Seen by both", duration_seconds=2, warmup_seconds=0)
+    experiment = daemon.submit(name="Seen by both", duration_seconds=2, warmup_seconds=0, rate=100)
     looks = []
 
     def ended():
@@ -48,7 +48,7 @@ def test_the_overview_and_the_list_agree_on_what_runs(page, daemon):
 
 def test_nothing_goes_on_while_the_daemon_is_away(own):
     daemon, page = own
-    experiment = daemon.submit(name="Interrupted", duration_seconds=300, repetitions=2)
+    experiment = daemon.submit(name="Interrupted", repetitions=2, **ENDLESS)
     open_experiment(page, experiment)
     page.wait(lambda: "left" in page.text(".progress-box"), "the time that is left")
     page.wait(lambda: "left" in page.text(f"#list a[href='#/experiments/{experiment}'] .words"), "that in the list")

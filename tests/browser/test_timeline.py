@@ -258,7 +258,7 @@ def test_the_time_line_fits_every_screen(show, picture, scheme, width):
 
 
 def test_runs_of_this_machine_have_their_tracks(page, daemon):
-    identity = daemon.submit(message_size=64, repetitions=3, duration_seconds=1, warmup_seconds=0.3)
+    identity = daemon.submit(message_size=64, repetitions=3, duration_seconds=1, warmup_seconds=0.3, rate=1000)
     daemon.wait_done(identity)
     page.go(f"#/experiments/{identity}")
     page.wait(lambda: len(page.all("#timeline .run")) == 3, "the runs in time")
