@@ -28,6 +28,7 @@ POINTS_OFF = 0.03  # of a CPU: readings at not quite one instant, and records th
 LOAD_OFF = 0.1  # likewise, of both ends' CPUs together, by a daemon that waits for one of them
 CPUS = sorted(os.sched_getaffinity(0))[:2]
 TRIES = 3
+PACED = {"rate": 1000}  # for what lies in the seconds of a run, and not in how many messages it moves in them
 WORKLOADS = ["stream", "pingpong"]
 TRANSPORTS = ["tcp", "pipe"]
 
@@ -170,7 +171,7 @@ def run_beside_a_spinner(daemon, unix, transport, path):
     """On a busy machine the spinner may begin when the run has ended, or get next to nothing, and what it used may be
     in a neighbour of its second, see is_seen(): such a run is tried again."""
     log_from = daemon.log.stat().st_size
-    experiment = unix.post(spec_of("stream", transport, duration_seconds=6))
+    experiment = unix.post(spec_of("stream", transport, duration_seconds=6, **PACED))
     wait_window(daemon, unix, experiment, log_from)
     running = unix.items(f"/experiments/{experiment['id']}/samples")
     assert all(sample["noise"] is None and "has not ended" in sample["noise_reason"] for sample in running)
@@ -215,7 +216,7 @@ def check_marks(unix, run, disturber):
 def test_a_daemon_that_did_not_run_has_not_observed(daemon, unix):
     """Its agents go on, and what disturbed them meanwhile is in a mean over two seconds."""
     log_from = daemon.log.stat().st_size
-    experiment = unix.post(spec_of("stream", "pipe", duration_seconds=4))
+    experiment = unix.post(spec_of("stream", "pipe", duration_seconds=4, **PACED))
     wait_window(daemon, unix, experiment, log_from)
     time.sleep(0.3)
     os.kill(daemon.process.pid, signal.SIGSTOP)
@@ -234,7 +235,7 @@ def test_a_daemon_that_did_not_run_has_not_observed(daemon, unix):
 def test_unknown_shares_are_null(unix):
     """The share of interrupts is unknown where the kernel counts them by the tick; the worst softirqs are those of any
     measured CPU."""
-    noise = run_of(unix, spec_of("stream", "pipe", duration_seconds=1))["result"]["noise"]
+    noise = run_of(unix, spec_of("stream", "pipe", duration_seconds=1, **PACED))["result"]["noise"]
     by_tick = noise["irq_source"] == "tick"
     assert by_tick == ("worst_irq_share_reason" in noise)
     for second in noise["seconds"]:
@@ -345,7 +346,7 @@ def ksoftirqd_ns():
 def test_the_time_of_ksoftirqd_is_in_the_result(unix, transport):
     """Not more than the threads used from before the run until after it; on behalf of tcp alone."""
     before = ksoftirqd_ns()
-    result = run_of(unix, spec_of("stream", transport, message_size=64, threads=4))["result"]
+    result = run_of(unix, spec_of("stream", transport, message_size=64, threads=4, duration_seconds=1))["result"]
     after, noise = ksoftirqd_ns(), result["noise"]
     if before is None:
         assert noise["ksoftirqd_ns"] is None and "PID namespace" in noise["ksoftirqd_ns_reason"]
@@ -463,12 +464,12 @@ STOPS = [("stream", "shm-posix"), ("stream", "tcp"), ("pingpong", "pipe"), ("ope
 def test_a_stop_is_seen(daemon, unix, workload, transport):
     """A stop of two tenths of a second, beside a run that had none. A busy machine stands still by itself."""
     fields = {"workload": "pingpong", "rate": 2000} if workload == "open loop" else {"workload": workload}
-    spec = {"transport": transport, "message_size": 4096, "duration_seconds": 2, "warmup_seconds": 0.2} | fields
+    spec = {"transport": transport, "message_size": 4096, "duration_seconds": 1.5, "warmup_seconds": 0.2} | fields
     log_from = daemon.log.stat().st_size
     experiment = unix.post(spec)
     wait_window(daemon, unix, experiment, log_from)
     victim = sorted(wait_agents(daemon, 2).values())[0]
-    time.sleep(0.7)
+    time.sleep(0.5)
     began = time.monotonic_ns()
     os.kill(victim, signal.SIGSTOP)
     time.sleep(0.2)
@@ -511,7 +512,7 @@ def has_a_second(sample, noise):
     return any(begin < s["begin_ns"] + s["interval_ns"] and s["begin_ns"] < end for s in noise["seconds"])
 
 
-@pytest.mark.parametrize("window", [{"messages": 300_000}, {"duration_seconds": 1}])
+@pytest.mark.parametrize("window", [{"messages": 300_000}, {"duration_seconds": 1} | PACED])
 def test_it_begins_with_the_window(unix, window):
     """That of a count begins when both ends have ended the warm-up, which no one knows before."""
     spec = {"transport": "pipe", "message_size": 64, "warmup_seconds": 0.3} | window
@@ -529,7 +530,7 @@ SWAPPINESS = Path("/proc/sys/vm/swappiness")  # which a run that moves bytes doe
 @pytest.mark.skipif(not os.access(SWAPPINESS, os.W_OK), reason=f"changes {SWAPPINESS}, and may not")
 def test_a_setting_that_is_put_back_has_changed(unix):
     before = SWAPPINESS.read_text()
-    identity = unix.post(spec_of("stream", "pipe", duration_seconds=5))["id"]
+    identity = unix.post(spec_of("stream", "pipe", duration_seconds=5, **PACED))["id"]
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not unix.items(f"/experiments/{identity}/samples"):
         assert time.monotonic() < deadline
@@ -550,7 +551,7 @@ def test_a_setting_that_is_put_back_has_changed(unix):
 def test_a_run_that_begins_under_another_setting_differs_from_the_first(unix):
     """The setting is another from within the first run until within the second; the third is as the first."""
     usual = SWAPPINESS.read_text()
-    identity = unix.post(spec_of("stream", "pipe", duration_seconds=2, repetitions=3))["id"]
+    identity = unix.post(spec_of("stream", "pipe", repetitions=3, **PACED))["id"]
 
     def wait_for_window(number):
         deadline = time.monotonic() + PATIENCE_SECONDS

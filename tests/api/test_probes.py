@@ -203,7 +203,7 @@ def start_disturber(unix, experiment, path):
 
 def run_once(unix, path):
     """With a disturber, where there is a path for its records."""
-    experiment = unix.post(pinned(duration_seconds=2 if path else 1))
+    experiment = unix.post(pinned(duration_seconds=2 if path else 1, rate=1000))
     disturber = start_disturber(unix, experiment, path) if path else None
     try:
         unix.wait_final(experiment["id"])
