@@ -27,13 +27,13 @@ SANITIZED = {
     "test_security",
     "test_slow",
 }
-# Modules that change a setting of the host, or look for what is left on all of it: one at a time. Elsewhere single
-# tests have the mark `alone`: those that judge how evenly agents run, or a CPU time that is so near its limit that it
-# would exceed it beside other tests.
-ALONE = {
-    "test_neighbour",
-    "test_page_sizes",
-}
+# Modules that look for what is left on all of the host: one at a time. Elsewhere single tests have the mark `alone`:
+# those that judge how evenly agents run, or a CPU time that is so near its limit that it would exceed it beside other
+# tests.
+ALONE = {"test_neighbour"}
+# Modules that change a setting of the host, and judge nothing that depends on what else is there: one at a time, beside
+# what has a kernel of its own. Elsewhere single tests have the mark `host`.
+HOST = {"test_page_sizes"}
 if os.geteuid() != 0:  # and agents have no user of their own, by whom what they leave is known
     ALONE.add("test_killed_agents")
 OF_PIPE = {"transport": "pipe", "message_size": 4096, "warmup_seconds": 0}
@@ -97,6 +97,8 @@ def pytest_collection_modifyitems(items):
             item.add_marker("sanitized")
         if name in ALONE:
             item.add_marker("alone")
+        if name in HOST:
+            item.add_marker("host")
 
 
 @pytest.fixture(scope="session")

@@ -526,7 +526,7 @@ def test_it_begins_with_the_window(unix, window):
 SWAPPINESS = Path("/proc/sys/vm/swappiness")  # which a run that moves bytes does not feel
 
 
-@pytest.mark.alone
+@pytest.mark.host
 @pytest.mark.skipif(not os.access(SWAPPINESS, os.W_OK), reason=f"changes {SWAPPINESS}, and may not")
 def test_a_setting_that_is_put_back_has_changed(unix):
     before = SWAPPINESS.read_text()
@@ -546,7 +546,7 @@ def test_a_setting_that_is_put_back_has_changed(unix):
     assert "environment-changed:swappiness" in run["flags"]
 
 
-@pytest.mark.alone
+@pytest.mark.host
 @pytest.mark.skipif(not os.access(SWAPPINESS, os.W_OK), reason=f"changes {SWAPPINESS}, and may not")
 def test_a_run_that_begins_under_another_setting_differs_from_the_first(unix):
     """The setting is another from within the first run until within the second; the third is as the first."""
