@@ -28,13 +28,14 @@ struct shape {
         double softirq; /* of each CPU's time */
         bool disturbed;
         bool roams;     /* its threads may move among the CPUs */
+        bool irq_apart; /* the kernel accounts for interrupts, which are taken off */
         bool network;   /* a run over tcp whose CPUs receive as many packets of others, which are few */
         double foreign; /* up to which share of each CPU's time is others'; 0: a quiet machine's */
 };
 
 /* The exact times of one CPU. */
 struct cpu_state {
-        int64_t run_ns, own_ns, softirq_ns, steal_ns, idle_ns;
+        int64_t run_ns, own_ns, softirq_ns, irq_ns, steal_ns, idle_ns;
 };
 
 static struct random random_state;
@@ -62,26 +63,30 @@ static void pass(const struct shape *s, struct cpu_state *c) {
         const double ns = (double) s->interval_ns;
         const int64_t own = (int64_t) (OWN_SHARE * ns),
                       foreign = (int64_t) ((s->foreign > 0 ? s->foreign : QUIET_FOREIGN) * drawn() * ns),
-                      steal = (int64_t) (0.01 * drawn() * ns);
+                      steal = (int64_t) (0.01 * drawn() * ns), irq = s->irq_apart ? (int64_t) (0.01 * drawn() * ns) : 0,
+                      softirq = s->irq_apart ? (int64_t) (s->softirq * drawn() * ns) : 0;
         c->own_ns += own;
         c->run_ns += own + foreign;
         c->steal_ns += steal;
-        c->idle_ns += (int64_t) s->interval_ns - own - foreign - steal;
-        c->softirq_ns += met_by_ticks(s);
+        c->irq_ns += irq;
+        c->idle_ns += (int64_t) s->interval_ns - own - foreign - steal - irq - softirq;
+        c->softirq_ns += s->irq_apart ? softirq : met_by_ticks(s);
 }
 
 static void read_cpus(const struct shape *s, const struct cpu_state *states, struct disturbance_reading *ret) {
         for (size_t i = 0; i < s->n_cpus; i++) {
                 const struct cpu_state *c = &states[i];
-                int64_t idle = shown(c->idle_ns), steal = shown(c->steal_ns);
+                int64_t idle = shown(c->idle_ns), steal = shown(c->steal_ns), irq = shown(c->irq_ns),
+                        softirq = shown(c->softirq_ns), apart = s->irq_apart ? irq + softirq : 0;
                 ret->own_ns[i] = c->own_ns;
                 ret->own_total_ns = ret->own_measured_ns += c->own_ns;
                 ret->cpus[i] = (struct cpu_times){
                         .known = true,
-                        .run_ns = s->source == CPU_TIME_IDLE ? (int64_t) ret->at_ns - idle - steal : c->run_ns,
+                        .run_ns = s->source == CPU_TIME_IDLE ? (int64_t) ret->at_ns - idle - steal - apart : c->run_ns,
                         .idle_ns = idle,
                         .steal_ns = steal,
-                        .softirq_ns = shown(c->softirq_ns),
+                        .irq_ns = irq,
+                        .softirq_ns = softirq,
                         .counted_ns = shown((int64_t) ret->at_ns)};
         }
 }
@@ -105,7 +110,9 @@ static bool simulate(const struct shape *s) {
                 cpus[i] = (struct disturbance_cpu){.id = (int) i, .measured = true};
                 unknown[i] = -1;
                 /* since the machine began: where each CPU's times are between two steps */
-                states[i] = (struct cpu_state){.softirq_ns = s->tick_ns * (int64_t) (drawn() * 1000),
+                states[i] = (struct cpu_state){.softirq_ns = s->irq_apart ? (int64_t) (drawn() * 1e9)
+                                                                          : s->tick_ns * (int64_t) (drawn() * 1000),
+                                               .irq_ns = (int64_t) (drawn() * 1e9),
                                                .steal_ns = (int64_t) (drawn() * 1e9),
                                                .idle_ns = (int64_t) (drawn() * 1e9)};
         }
@@ -114,6 +121,8 @@ static bool simulate(const struct shape *s) {
                                             .cpus = cpus,
                                             .n_cpus = s->n_cpus,
                                             .roams = s->roams,
+                                            .irq_apart = s->irq_apart,
+                                            .softirqs_apart = s->irq_apart,
                                             .network = s->network,
                                             .no_interrupts = "not simulated"};
         if (disturbance_init(&d, &run) < 0)
@@ -165,6 +174,13 @@ static void a_quiet_run_is_flagged_in_two_of_a_hundred_cases(void) {
                 {CPU_TIME_CPUACCT, 4 * MS, 2, 3, NSEC_PER_SEC, .softirq = 0.01, .network = true},
                 {CPU_TIME_CPUACCT, 4 * MS, 64, 60, NSEC_PER_SEC, .softirq = 0.01, .network = true},
                 {CPU_TIME_CPUACCT, 1 * MS, 64, 60, 3 * NSEC_PER_SEC / 2, .softirq = 0.01, .network = true},
+                /* each of the four times that are taken off is rounded */
+                {CPU_TIME_IDLE, 4 * MS, 64, 60, NSEC_PER_SEC, .softirq = 0.01, .irq_apart = true},
+                {CPU_TIME_IDLE, 4 * MS, 64, 1, NSEC_PER_SEC / 2, .softirq = 0.01, .irq_apart = true},
+                {CPU_TIME_IDLE, 4 * MS, 2, 1, NSEC_PER_SEC / 2, .softirq = 0.01, .irq_apart = true},
+                {CPU_TIME_IDLE, 4 * MS, 64, 1, NSEC_PER_SEC / 10, .softirq = 0.01, .irq_apart = true},
+                {CPU_TIME_IDLE, 4 * MS, 64, 60, NSEC_PER_SEC, .softirq = 0.01, .irq_apart = true, .roams = true},
+                {CPU_TIME_IDLE, 4 * MS, 64, 1, NSEC_PER_SEC / 2, .softirq = 0.01},
                 /* and one that is disturbed, in each second and in one of its two CPUs at least */
                 {CPU_TIME_CPUACCT, 10 * MS, 2, 3, NSEC_PER_SEC, .softirq = 0.08, .disturbed = true},
                 {CPU_TIME_CPUACCT, 4 * MS, 2, 3, NSEC_PER_SEC, .softirq = 0.07, .disturbed = true},
@@ -174,6 +190,8 @@ static void a_quiet_run_is_flagged_in_two_of_a_hundred_cases(void) {
                  .foreign = 0.2},
                 {CPU_TIME_IDLE, 4 * MS, 64, 3, NSEC_PER_SEC, .softirq = 0.01, .disturbed = true, .roams = true,
                  .foreign = 0.02},
+                {CPU_TIME_IDLE, 4 * MS, 2, 3, NSEC_PER_SEC, .softirq = 0.01, .disturbed = true, .irq_apart = true,
+                 .foreign = 0.2},
                 {CPU_TIME_CPUACCT, 10 * MS, 2, 3, NSEC_PER_SEC, .softirq = 0.1, .disturbed = true, .network = true},
                 {CPU_TIME_CPUACCT, 1 * MS, 64, 3, NSEC_PER_SEC, .softirq = 0.03, .disturbed = true, .network = true},
         };

@@ -444,6 +444,22 @@ static bool is_share_of_cpu(const struct disturbance_second *s, double share) {
         return is_share_of_steps(s, share, CPU_SHARE, cpu_time_rounding_ns(1));
 }
 
+/* How many times that are shown in steps the time that a CPU ran is made of: cpu_time_read(). */
+static size_t rounded_times(const struct disturbance *d) {
+        const bool idle = d->run.source == CPU_TIME_IDLE;
+        return (size_t) idle + (idle || d->run.irq_apart) + (d->run.softirqs_apart ? 2 : 0);
+}
+
+/* Whether foreign work on the machine is more than LOAD_CPUS, and more than rounding makes of half as much by chance,
+ * in any second or in the mean of a run: each rounded time is wrong by the difference of two parts of a step, whose
+ * variance is a sixth. */
+static bool is_load(const struct disturbance *d, double cpus, double interval_ns) {
+        const double n = (double) (rounded_times(d) * d->run.n_cpus), step_ns = (double) CPU_TIME_STEP_NS,
+                     longer_ns = (cpus - LOAD_CPUS / 2) * interval_ns;
+        return cpus > LOAD_CPUS && (longer_ns >= n * step_ns || erfc(longer_ns / (step_ns * sqrt(n / 3))) / 2 <=
+                                                                        FLAGGED_BY_CHANCE / (double) (d->n + 1));
+}
+
 /* Whether others used at least `limit` of the time of n_cpus CPUs. */
 static bool is_share(const struct disturbance *d, const struct disturbance_second *s, double share, double limit,
                      size_t n_cpus) {
@@ -504,7 +520,7 @@ static bool second_has(const struct disturbance *d, const struct disturbance_sec
                 return s->worst_standstill >= STANDSTILL_SHARE ||
                        (d->least_standstill >= 0 && s->worst_standstill - d->least_standstill >= STANDSTILL_MORE_SHARE);
         case DISTURBANCE_LOAD:
-                return s->load > LOAD_CPUS && s->interval_ns >= PIECE_NS;
+                return s->interval_ns >= PIECE_NS && is_load(d, s->load, (double) s->interval_ns);
         case DISTURBANCE_SMT_SIBLING:
                 return is_share(d, s, s->sibling, CPU_SHARE, 1);
         case DISTURBANCE_DAEMON:
@@ -559,9 +575,7 @@ static double mean_load(const struct disturbance *d) {
 
 /* The mean of a short window may be rounding alone. */
 static bool is_mean_load(const struct disturbance *d) {
-        const double added_ns = d->run.source == CPU_TIME_IDLE ? cpu_time_rounding_ns(d->run.n_cpus) : 0;
-        return mean_load(d) > LOAD_CPUS &&
-               (double) d->foreign_total_ns - added_ns >= LOAD_CPUS / 2 * (double) d->interval_total_ns;
+        return is_load(d, mean_load(d), (double) d->interval_total_ns);
 }
 
 /* NULL: of no second is it known. */
